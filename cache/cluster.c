@@ -1,0 +1,236 @@
+#include "cache/cluster.h"
+
+#include <stdlib.h>
+
+#include "cache/cluster_internal.h"
+
+uint64_t version_of(struct slice resource_version)
+{
+    uint64_t version = 0;
+
+    if (resource_version.len > 19) /* would not fit; no etcd revision is that long */
+        return 0;
+    for (size_t i = 0; i < resource_version.len; i++) {
+        unsigned digit = (unsigned)(unsigned char)resource_version.ptr[i] - '0';
+        if (digit > 9)
+            return 0;
+        version = version * 10 + digit;
+    }
+    return version;
+}
+
+bool is_stale(uint64_t told, uint64_t known)
+{
+    return told != 0 && known != 0 && told < known;
+}
+
+void cluster_init(struct cluster *cluster)
+{
+    *cluster = (struct cluster){0};
+}
+
+static void nodes_dispose(struct cluster *cluster)
+{
+    struct node *node, *next;
+
+    HASH_ITER (hh, cluster->nodes, node, next) {
+        HASH_DEL(cluster->nodes, node);
+        refcounts_dispose(&node->refs);
+        free(node);
+    }
+}
+
+static void resources_dispose(struct resource **table)
+{
+    struct resource *resource, *next;
+
+    HASH_ITER (hh, *table, resource, next) {
+        HASH_DEL(*table, resource);
+        free(resource);
+    }
+}
+
+void cluster_dispose(struct cluster *cluster)
+{
+    pods_dispose(cluster);
+    claims_dispose(cluster);
+    nodes_dispose(cluster);
+    for (int kind = 0; kind < KIND_COUNT; kind++)
+        resources_dispose(&cluster->resources[kind]);
+    names_dispose(&cluster->names);
+    cluster_init(cluster);
+}
+
+/* ---- nodes ---- */
+
+static struct node *find_node(const struct cluster *cluster, const struct name *name)
+{
+    struct node *node = NULL;
+
+    if (name != NULL)
+        HASH_FIND_PTR(cluster->nodes, &name, node);
+    return node;
+}
+
+const struct node *cluster_find_node(const struct cluster *cluster, struct slice name)
+{
+    const struct node *node = find_node(cluster, names_find(&cluster->names, name));
+    return node != NULL && node->exists ? node : NULL;
+}
+
+struct node *node_obtain(struct cluster *cluster, struct slice text)
+{
+    bool failed = false;
+    struct name *name = names_take(&cluster->names, text, &failed);
+    struct node *node = find_node(cluster, name);
+
+    if (node != NULL || name == NULL) {
+        names_release(&cluster->names, name);
+        return node;
+    }
+    node = calloc(1, sizeof *node);
+    if (node != NULL) {
+        node->name = name;
+        HASH_ADD_PTR(cluster->nodes, name, node);
+        if (node->hh.tbl != NULL)
+            return node;
+    }
+    names_release(&cluster->names, name);
+    free(node);
+    return NULL;
+}
+
+void node_settle(struct cluster *cluster, struct node *node)
+{
+    if (node->exists || node->pods != 0)
+        return;
+    HASH_DEL(cluster->nodes, node);
+    names_release(&cluster->names, node->name);
+    refcounts_dispose(&node->refs);
+    free(node);
+}
+
+static int node_apply(struct cluster *cluster, const struct meta *meta, struct error *err)
+{
+    struct node *node = node_obtain(cluster, meta->name);
+
+    if (node == NULL)
+        return error_no_memory(err);
+    cluster->counts[KIND_NODE] += !node->exists;
+    node->exists = true;
+    if (!is_stale(version_of(meta->resource_version), node->version))
+        node->version = version_of(meta->resource_version);
+    return 0;
+}
+
+static void node_delete(struct cluster *cluster, const struct meta *meta)
+{
+    struct node *node = find_node(cluster, names_find(&cluster->names, meta->name));
+
+    if (node == NULL || !node->exists ||
+        is_stale(version_of(meta->resource_version), node->version))
+        return;
+    cluster->counts[KIND_NODE]--;
+    node->exists = false;
+    node->version = 0;
+    node_settle(cluster, node);
+}
+
+/* ---- the kinds that are few ---- */
+
+static void resource_free(struct names *names, struct resource *resource)
+{
+    for (int i = 0; i < RESOURCE_ATTRIBUTES; i++)
+        names_release(names, resource->attributes[i]);
+    names_release(names, resource->key.namespace);
+    names_release(names, resource->key.name);
+    free(resource);
+}
+
+static struct resource *resource_new(struct names *names, const struct resource_object *object)
+{
+    struct resource *resource = calloc(1, sizeof *resource);
+    bool failed = false;
+
+    if (resource == NULL)
+        return NULL;
+    resource->key.namespace = names_take(names, object->meta.namespace, &failed);
+    resource->key.name = names_take(names, object->meta.name, &failed);
+    for (int i = 0; i < RESOURCE_ATTRIBUTES; i++)
+        resource->attributes[i] = names_take(names, object->attributes[i], &failed);
+    resource->disruptions_allowed = object->disruptions_allowed;
+    resource->version = version_of(object->meta.resource_version);
+    if (!failed)
+        return resource;
+    resource_free(names, resource);
+    return NULL;
+}
+
+static struct resource *find_resource(const struct cluster *cluster, enum kind kind,
+                                      const struct resource_key *key)
+{
+    struct resource *found = NULL;
+    HASH_FIND(hh, cluster->resources[kind], key, sizeof *key, found);
+    return found;
+}
+
+static void resource_remove(struct cluster *cluster, enum kind kind, struct resource *resource)
+{
+    HASH_DEL(cluster->resources[kind], resource);
+    cluster->counts[kind]--;
+    resource_free(&cluster->names, resource);
+}
+
+static int resource_apply(struct cluster *cluster, const struct object *object, struct error *err)
+{
+    struct resource *resource = resource_new(&cluster->names, &object->resource);
+
+    if (resource == NULL)
+        return error_no_memory(err);
+    struct resource *known = find_resource(cluster, object->kind, &resource->key);
+    if (known != NULL && is_stale(resource->version, known->version)) {
+        resource_free(&cluster->names, resource);
+        return 0;
+    }
+    HASH_ADD(hh, cluster->resources[object->kind], key, sizeof resource->key, resource);
+    if (resource->hh.tbl == NULL) {
+        resource_free(&cluster->names, resource);
+        return error_no_memory(err);
+    }
+    cluster->counts[object->kind]++;
+    if (known != NULL)
+        resource_remove(cluster, object->kind, known);
+    return 0;
+}
+
+static void resource_delete(struct cluster *cluster, const struct object *object)
+{
+    struct resource_key key = {names_find(&cluster->names, object->meta.namespace),
+                               names_find(&cluster->names, object->meta.name)};
+    struct resource *known = find_resource(cluster, object->kind, &key);
+
+    if (known != NULL && !is_stale(version_of(object->meta.resource_version), known->version))
+        resource_remove(cluster, object->kind, known);
+}
+
+/* ---- any kind ---- */
+
+int cluster_apply(struct cluster *cluster, const struct object *object, struct error *err)
+{
+    switch (object->kind) {
+    case KIND_POD: return pod_apply(cluster, &object->pod, err);
+    case KIND_CLAIM: return claim_apply(cluster, &object->claim, err);
+    case KIND_NODE: return node_apply(cluster, &object->meta, err);
+    default: return resource_apply(cluster, object, err);
+    }
+}
+
+void cluster_delete(struct cluster *cluster, const struct object *object)
+{
+    switch (object->kind) {
+    case KIND_POD: pod_delete(cluster, &object->meta); break;
+    case KIND_CLAIM: claim_delete(cluster, &object->meta); break;
+    case KIND_NODE: node_delete(cluster, &object->meta); break;
+    default: resource_delete(cluster, object); break;
+    }
+}

@@ -1,0 +1,156 @@
+/*
+ * cluster: what the cluster looks like now, and its two indexes: per node, how many pods on it
+ * reference each claim; per claim, which pods name it. Exact after any sequence of events in any
+ * order: a pod before its claim, a claim deleted and recreated, an event that arrives late.
+ *
+ * A claim or node that is only named (by a pod) has a record too, with exists false, so that it can
+ * appear later without a search for the pods that wait for it.
+ *
+ * Ownership: the cluster owns every record; pointers into it are valid until the next change.
+ * Threads: many readers or one writer; the owner locks (extender/state.h).
+ * Scale: 500,000 pods; every lookup and change costs the same at any size.
+ */
+#ifndef CACHE_CLUSTER_H
+#define CACHE_CLUSTER_H
+
+#include "cache/objects.h"
+#include "cache/refcount.h"
+#include "cache/uid.h"
+
+#include "cache/uthash_config.h"
+
+struct node {
+    struct name *name;
+    struct refcounts refs; /* by the pods assigned to it that are not finished */
+    uint64_t version;
+    uint32_t pods; /* assigned to it, finished ones too */
+    bool exists;   /* a Node object was seen */
+    UT_hash_handle hh;
+};
+
+/* A pod's naming of a claim: part of the pod, and linked from the claim. */
+struct use {
+    struct claim *claim;
+    struct use *next;  /* the claim's next one */
+    struct use **link; /* what points here; NULL: the pod can be in nobody's way */
+    uint16_t index;    /* in the pod's uses */
+    bool is_ephemeral;
+};
+
+struct claim {
+    struct table_record record; /* by namespace and name */
+    uint32_t refs;              /* pods that hold it, on all nodes */
+    uint32_t named;             /* pods that name it, wherever they are */
+    uint16_t name_len;
+    uint8_t phase;         /* enum claim_phase */
+    bool exists : 1;       /* a PersistentVolumeClaim was seen */
+    bool is_exclusive : 1; /* ReadWriteOncePod */
+    bool is_deleting : 1;
+    bool is_volume_provisioned : 1; /* its volume is pvc-<uid>, as provisioners name them */
+    struct name *namespace;
+    struct name *storage_class;
+    struct name *volume_attributes_class;
+    struct name *volume;    /* spec.volumeName; NULL: none, or is_volume_provisioned */
+    struct name *owner_uid; /* of the Pod that controls it; NULL: none does */
+    struct use *uses;       /* by the pods that hold it or are nominated to a node */
+    struct uid uid;
+    uint64_t version;
+    char name[]; /* name_len bytes */
+};
+
+enum claim_phase { CLAIM_PHASE_UNKNOWN, CLAIM_PENDING, CLAIM_BOUND, CLAIM_LOST };
+
+struct pod {
+    struct table_record record; /* by namespace and name */
+    int32_t priority;
+    uint16_t name_len;
+    uint16_t use_count;
+    bool is_terminal : 1;    /* Succeeded or Failed */
+    bool is_terminating : 1; /* has a deletionTimestamp */
+    bool never_preempts : 1; /* preemptionPolicy Never */
+    struct name *namespace;
+    struct node *node; /* NULL: not assigned */
+    struct name *nominated_node;
+    struct uid uid;
+    uint64_t version;
+    struct use uses[]; /* use_count, then name_len bytes of the name */
+};
+
+/* The objects of a kind that is few: string attributes, by the enums of objects.h. */
+struct resource {
+    struct resource_key {
+        struct name *namespace, *name;
+    } key;
+    struct name *attributes[RESOURCE_ATTRIBUTES];
+    int64_t disruptions_allowed;
+    uint64_t version;
+    UT_hash_handle hh;
+};
+
+struct cluster {
+    struct names names;
+    struct table pods;
+    struct table claims;
+    struct node *nodes;                     /* uthash, by the name's pointer */
+    struct resource *resources[KIND_COUNT]; /* uthash; the other kinds */
+    size_t counts[KIND_COUNT];              /* objects that exist, by kind */
+    size_t violations;                      /* exclusive claims that two or more pods hold */
+};
+
+void cluster_init(struct cluster *cluster);
+void cluster_dispose(struct cluster *cluster);
+
+/*
+ * The object is now as given (added or changed). What is older than what is known (by
+ * resourceVersion) is ignored; an object without one always counts as news.
+ * Errors: ERROR_NO_MEMORY, ERROR_TOO_BIG; the cluster is then as before.
+ */
+int cluster_apply(struct cluster *cluster, const struct object *object, struct error *err);
+
+/* The object is gone. Only its meta is looked at; a late deletion of an earlier object of the same
+ * name is ignored. */
+void cluster_delete(struct cluster *cluster, const struct object *object);
+
+/* Assigns the pod to the node, which may be one that is only named. */
+int cluster_assign(struct cluster *cluster, struct pod *pod, struct slice node, struct error *err);
+
+/* What exists under that name, or NULL. */
+const struct claim *cluster_find_claim(const struct cluster *cluster, struct slice namespace,
+                                       struct slice name);
+struct pod *cluster_find_pod(const struct cluster *cluster, struct slice namespace,
+                             struct slice name);
+const struct node *cluster_find_node(const struct cluster *cluster, struct slice name);
+
+/* The pod as a decoded object that borrows from it. Ownership: out->claims lies in the arena; false
+ * when that is full. */
+bool cluster_describe_pod(const struct pod *pod, struct arena *arena, struct pod_object *out);
+
+/* Whether the pod takes up the claims that it names: assigned, and not finished. A terminating pod
+ * holds until it is gone (KEP-2485; NodeInfo counts it too). */
+static inline bool pod_holds(const struct pod *pod)
+{
+    return pod->node != NULL && !pod->is_terminal;
+}
+
+static inline const struct pod *use_pod(const struct use *use)
+{
+    const struct use *first = use - use->index;
+    return (const struct pod *)(const void *)((const char *)first - offsetof(struct pod, uses));
+}
+
+static inline struct slice pod_name(const struct pod *pod)
+{
+    return (struct slice){(const char *)&pod->uses[pod->use_count], pod->name_len};
+}
+
+static inline struct slice claim_name(const struct claim *claim)
+{
+    return (struct slice){claim->name, claim->name_len};
+}
+
+static inline struct slice pod_node(const struct pod *pod)
+{
+    return name_slice(pod->node == NULL ? NULL : pod->node->name);
+}
+
+#endif

@@ -1,0 +1,256 @@
+#include <stdlib.h>
+
+#include "cache/cluster_internal.h"
+
+static bool pod_matches(const struct table_record *record, const void *key)
+{
+    const struct pod *pod = (const struct pod *)(const void *)record;
+    const struct object_key *wanted = key;
+    return pod->namespace == wanted->namespace && slice_equal(pod_name(pod), wanted->name);
+}
+
+struct pod *cluster_find_pod(const struct cluster *cluster, struct slice namespace,
+                             struct slice name)
+{
+    struct object_key key = {names_find(&cluster->names, namespace), name};
+
+    if (key.namespace == NULL)
+        return NULL;
+    return (struct pod *)(void *)table_find(&cluster->pods, object_key_hash(key), pod_matches,
+                                            &key);
+}
+
+/* Counts the pod's claims as held on its node. False: no memory, and nothing was counted. */
+static bool start_holding(struct cluster *cluster, struct pod *pod)
+{
+    if (!pod_holds(pod))
+        return true;
+    if (!refcounts_reserve(&pod->node->refs, pod->use_count))
+        return false;
+    for (unsigned i = 0; i < pod->use_count; i++) {
+        refcounts_add(&pod->node->refs, pod->uses[i].claim);
+        claim_add_refs(cluster, pod->uses[i].claim, +1);
+    }
+    return true;
+}
+
+static void stop_holding(struct cluster *cluster, struct pod *pod)
+{
+    if (!pod_holds(pod))
+        return;
+    for (unsigned i = 0; i < pod->use_count; i++) {
+        refcounts_remove(&pod->node->refs, pod->uses[i].claim);
+        claim_add_refs(cluster, pod->uses[i].claim, -1);
+    }
+}
+
+static void leave_node(struct cluster *cluster, struct pod *pod)
+{
+    if (pod->node == NULL)
+        return;
+    pod->node->pods--;
+    node_settle(cluster, pod->node);
+    pod->node = NULL;
+}
+
+/* Whether the pod can be in anyone's way: others need not be looked at when a claim's holders are
+ * sought, so that a thousand pending replicas on one claim cost a verdict nothing. */
+static bool may_hold(const struct pod *pod)
+{
+    return pod_holds(pod) || (pod->nominated_node != NULL && !pod->is_terminal);
+}
+
+static void link_uses(struct pod *pod)
+{
+    for (unsigned i = 0; may_hold(pod) && i < pod->use_count; i++) {
+        struct use *use = &pod->uses[i];
+        use->next = use->claim->uses;
+        use->link = &use->claim->uses;
+        if (use->next != NULL)
+            use->next->link = &use->next;
+        use->claim->uses = use;
+    }
+}
+
+static void unlink_uses(struct pod *pod)
+{
+    for (unsigned i = 0; i < pod->use_count; i++) {
+        struct use *use = &pod->uses[i];
+        if (use->link == NULL)
+            continue;
+        *use->link = use->next;
+        if (use->next != NULL)
+            use->next->link = use->link;
+        use->link = NULL;
+    }
+}
+
+static void forget_claims(struct cluster *cluster, struct pod *pod)
+{
+    for (unsigned i = 0; i < pod->use_count; i++) {
+        if (pod->uses[i].claim == NULL)
+            continue; /* the pod was never completed */
+        pod->uses[i].claim->named--;
+        claim_settle(cluster, pod->uses[i].claim);
+    }
+}
+
+/* Frees a pod that holds nothing (any more) and is in no table. */
+static void pod_free(struct cluster *cluster, struct pod *pod)
+{
+    unlink_uses(pod);
+    forget_claims(cluster, pod);
+    leave_node(cluster, pod);
+    names_release(&cluster->names, pod->namespace);
+    names_release(&cluster->names, pod->nominated_node);
+    uid_release(&cluster->names, pod->uid);
+    free(pod);
+}
+
+/* Connects the pod to its claims and its node. False: no memory. */
+static bool connect_pod(struct cluster *cluster, struct pod *pod, const struct pod_object *object)
+{
+    for (unsigned i = 0; i < pod->use_count; i++) {
+        struct claim *claim = claim_obtain(cluster, pod->namespace, object->claims[i].name);
+        if (claim == NULL)
+            return false;
+        pod->uses[i].index = (uint16_t)i;
+        pod->uses[i].is_ephemeral = object->claims[i].is_ephemeral;
+        pod->uses[i].claim = claim;
+        claim->named++;
+    }
+    if (object->node.len != 0) {
+        pod->node = node_obtain(cluster, object->node);
+        if (pod->node == NULL)
+            return false;
+        pod->node->pods++;
+    }
+    link_uses(pod);
+    return true;
+}
+
+/* A pod as the object says, linked but not yet counted nor in the table; NULL without memory. */
+static struct pod *pod_new(struct cluster *cluster, const struct pod_object *object)
+{
+    size_t uses_bytes = object->claim_count * sizeof(struct use);
+    struct pod *pod = calloc(1, sizeof *pod + uses_bytes + object->meta.name.len);
+    bool failed = false;
+
+    if (pod == NULL)
+        return NULL;
+    pod->priority = (int32_t)object->priority;
+    pod->use_count = (uint16_t)object->claim_count;
+    pod->name_len = (uint16_t)object->meta.name.len;
+    pod->is_terminal = phase_is_terminal(object->phase);
+    pod->is_terminating = object->meta.deletion_timestamp.len != 0;
+    pod->never_preempts = slice_equal(object->preemption_policy, SLICE("Never"));
+    pod->version = version_of(object->meta.resource_version);
+    memcpy(&pod->uses[pod->use_count], object->meta.name.ptr, object->meta.name.len);
+    pod->namespace = names_take(&cluster->names, object->meta.namespace, &failed);
+    pod->nominated_node = names_take(&cluster->names, object->nominated_node, &failed);
+    pod->uid = uid_take(&cluster->names, object->meta.uid, &failed);
+    if (!failed && connect_pod(cluster, pod, object)) {
+        pod->record.hash = object_key_hash((struct object_key){pod->namespace, object->meta.name});
+        return pod;
+    }
+    pod_free(cluster, pod);
+    return NULL;
+}
+
+static void pod_remove(struct cluster *cluster, struct pod *pod)
+{
+    stop_holding(cluster, pod);
+    table_remove(&cluster->pods, &pod->record);
+    cluster->counts[KIND_POD]--;
+    pod_free(cluster, pod);
+}
+
+int pod_apply(struct cluster *cluster, const struct pod_object *object, struct error *err)
+{
+    if (object->claim_count > UINT16_MAX || object->meta.name.len > UINT16_MAX)
+        return error_set(err, ERROR_TOO_BIG, "a pod with over %d claims or bytes of name",
+                         UINT16_MAX);
+    struct pod *known = cluster_find_pod(cluster, object->meta.namespace, object->meta.name);
+    if (known != NULL && is_stale(version_of(object->meta.resource_version), known->version))
+        return 0;
+    struct pod *pod = pod_new(cluster, object);
+    if (pod == NULL)
+        return error_no_memory(err);
+    if (!start_holding(cluster, pod)) {
+        pod_free(cluster, pod);
+        return error_no_memory(err);
+    }
+    if (!table_add(&cluster->pods, &pod->record)) {
+        stop_holding(cluster, pod);
+        pod_free(cluster, pod);
+        return error_no_memory(err);
+    }
+    cluster->counts[KIND_POD]++;
+    if (known != NULL) /* only now: until here a failure leaves all as it was */
+        pod_remove(cluster, known);
+    return 0;
+}
+
+void pod_delete(struct cluster *cluster, const struct meta *meta)
+{
+    struct pod *pod = cluster_find_pod(cluster, meta->namespace, meta->name);
+
+    if (pod == NULL)
+        return;
+    if (!uid_is(&pod->uid, meta->uid) && is_stale(version_of(meta->resource_version), pod->version))
+        return; /* the deletion of an earlier pod of this name */
+    pod_remove(cluster, pod);
+}
+
+int cluster_assign(struct cluster *cluster, struct pod *pod, struct slice name, struct error *err)
+{
+    struct node *node = node_obtain(cluster, name);
+
+    if (node == NULL)
+        return error_no_memory(err);
+    stop_holding(cluster, pod);
+    unlink_uses(pod);
+    node->pods++;
+    leave_node(cluster, pod);
+    pod->node = node;
+    link_uses(pod);
+    if (start_holding(cluster, pod))
+        return 0;
+    unlink_uses(pod);
+    leave_node(cluster, pod);
+    return error_no_memory(err);
+}
+
+void pods_dispose(struct cluster *cluster)
+{
+    uint32_t cursor = 0;
+
+    for (struct table_record *record; (record = table_next(&cluster->pods, &cursor)) != NULL;)
+        free(record); /* the names go all at once */
+    table_dispose(&cluster->pods);
+}
+
+bool cluster_describe_pod(const struct pod *pod, struct arena *arena, struct pod_object *out)
+{
+    char *uid = arena_alloc(arena, UID_TEXT_BYTES);
+
+    *out = (struct pod_object){
+        .meta = {.namespace = name_slice(pod->namespace), .name = pod_name(pod)},
+        .node = pod_node(pod),
+        .nominated_node = name_slice(pod->nominated_node),
+        .priority = pod->priority,
+        .claims = arena_alloc(arena, pod->use_count * sizeof *out->claims),
+        .claim_count = pod->use_count,
+    };
+    if (uid == NULL || out->claims == NULL)
+        return false;
+    out->meta.uid = uid_text(&pod->uid, uid);
+    if (pod->is_terminating)
+        out->meta.deletion_timestamp = SLICE("set");
+    if (pod->never_preempts)
+        out->preemption_policy = SLICE("Never");
+    for (unsigned i = 0; i < pod->use_count; i++)
+        out->claims[i] =
+            (struct claim_reference){claim_name(pod->uses[i].claim), pod->uses[i].is_ephemeral};
+    return true;
+}

@@ -1,0 +1,379 @@
+#include "cache/objects.h"
+
+#include "cache/pull_fields.h"
+
+#define FIELD(key_, type_, struct_, member_) \
+    { \
+        .key = (key_), .type = (type_), .offset = offsetof(struct struct_, member_) \
+    }
+#define OBJECT(key_, fields_) \
+    { \
+        .key = (key_), .type = PULL_OBJECT, PULL_MEMBERS(fields_) \
+    }
+#define READ(key_, struct_, member_, read_) \
+    { \
+        .key = (key_), .type = PULL_READ, .offset = offsetof(struct struct_, member_), \
+        .read = (read_) \
+    }
+#define ATTRIBUTE(key_, index_) FIELD(key_, PULL_STRING, resource_object, attributes[index_])
+
+struct owner_reference {
+    struct slice kind, uid;
+    bool is_controller;
+};
+
+/* The UID of the Pod among the owners that is the controller: metav1.IsControlledBy asks for it. */
+static bool read_owners(struct pull *json, struct arena *arena, void *field)
+{
+    static const struct pull_field fields[] = {
+        FIELD("kind", PULL_STRING, owner_reference, kind),
+        FIELD("uid", PULL_STRING, owner_reference, uid),
+        FIELD("controller", PULL_BOOLEAN, owner_reference, is_controller),
+    };
+    void *items = NULL;
+    size_t count = 0;
+
+    if (!pull_field_array(json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields),
+                          sizeof(struct owner_reference), arena, &items, &count))
+        return false;
+    const struct owner_reference *owners = items;
+    for (size_t i = 0; i < count; i++)
+        if (owners[i].is_controller && slice_equal(owners[i].kind, SLICE("Pod")))
+            *(struct slice *)field = owners[i].uid;
+    return true;
+}
+
+static const struct pull_field meta_fields[] = {
+    FIELD("namespace", PULL_STRING, meta, namespace),
+    FIELD("name", PULL_STRING, meta, name),
+    FIELD("uid", PULL_STRING, meta, uid),
+    FIELD("resourceVersion", PULL_STRING, meta, resource_version),
+    FIELD("deletionTimestamp", PULL_STRING, meta, deletion_timestamp),
+    READ("ownerReferences", meta, owner_uid, read_owners),
+};
+
+/* ---- Pod ---- */
+
+struct pod_volume {
+    struct slice name;
+    struct slice claim_name;
+    bool has_claim;
+    bool is_ephemeral;
+};
+
+/* A pod while it is read: the claim of an ephemeral volume needs the pod's name, which may come
+ * behind the volumes. */
+struct pod_reading {
+    struct pod_object pod;
+    struct pod_volume *volumes;
+    size_t volume_count;
+};
+
+static bool read_claim_source(struct pull *json, struct arena *arena, void *field)
+{
+    static const struct pull_field fields[] = {
+        FIELD("claimName", PULL_STRING, pod_volume, claim_name)};
+    struct pod_volume *volume = field;
+
+    if (pull_null(json))
+        return true;
+    volume->has_claim = true;
+    return pull_fields(json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), arena, volume);
+}
+
+static bool read_volumes(struct pull *json, struct arena *arena, void *field)
+{
+    static const struct pull_field fields[] = {
+        FIELD("name", PULL_STRING, pod_volume, name),
+        READ("persistentVolumeClaim", pod_volume, name, read_claim_source),
+        FIELD("ephemeral", PULL_PRESENCE, pod_volume, is_ephemeral),
+    };
+    struct pod_reading *reading = (struct pod_reading *)field;
+    void *items = NULL;
+    bool ok = pull_field_array(json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields),
+                               sizeof(struct pod_volume), arena, &items, &reading->volume_count);
+    reading->volumes = items;
+    return ok;
+}
+
+static const struct pull_field pod_spec_fields[] = {
+    READ("volumes", pod_reading, pod, read_volumes),
+    FIELD("nodeName", PULL_STRING, pod_reading, pod.node),
+    FIELD("priority", PULL_INTEGER, pod_reading, pod.priority),
+    FIELD("preemptionPolicy", PULL_STRING, pod_reading, pod.preemption_policy),
+};
+
+static const struct pull_field pod_status_fields[] = {
+    FIELD("phase", PULL_STRING, pod_reading, pod.phase),
+    FIELD("nominatedNodeName", PULL_STRING, pod_reading, pod.nominated_node),
+};
+
+static const struct pull_field pod_fields[] = {
+    OBJECT("metadata", meta_fields),
+    OBJECT("spec", pod_spec_fields),
+    OBJECT("status", pod_status_fields),
+};
+
+static bool has_claim(const struct pod_object *pod, struct slice name)
+{
+    for (size_t i = 0; i < pod->claim_count; i++)
+        if (slice_equal(pod->claims[i].name, name))
+            return true;
+    return false;
+}
+
+/* The claims that the volumes name: KEP-1698 calls an ephemeral volume's claim <pod>-<volume>. */
+static bool collect_claims(const struct pod_reading *reading, struct arena *arena,
+                           struct pod_object *pod)
+{
+    pod->claims = arena_alloc(arena, reading->volume_count * sizeof *pod->claims);
+    if (pod->claims == NULL)
+        return false;
+    for (size_t i = 0; i < reading->volume_count; i++) {
+        const struct pod_volume *volume = &reading->volumes[i];
+        struct claim_reference reference = {volume->claim_name, false};
+        if (!volume->has_claim && !volume->is_ephemeral)
+            continue;
+        if (!volume->has_claim) {
+            reference.is_ephemeral = true;
+            reference.name = arena_printf(arena, "%.*s-%.*s", SLICE_ARG(pod->meta.name),
+                                          SLICE_ARG(volume->name));
+            if (reference.name.ptr == NULL)
+                return false;
+        }
+        if (!has_claim(pod, reference.name))
+            pod->claims[pod->claim_count++] = reference;
+    }
+    return true;
+}
+
+static void default_namespace(struct meta *meta)
+{
+    if (meta->namespace.len == 0)
+        meta->namespace = SLICE("default");
+}
+
+bool pod_read(struct pull *json, struct arena *arena, struct pod_object *out)
+{
+    struct pod_reading reading = {0};
+
+    if (pull_null(json))
+        return pull_problem(json, "expected an object");
+    if (!pull_fields(json, PULL_CASE_EXACT, pod_fields, PULL_FIELD_COUNT(pod_fields), arena,
+                     &reading))
+        return false;
+    *out = reading.pod;
+    default_namespace(&out->meta);
+    if (out->meta.name.len == 0)
+        return pull_problem(json, "a Pod without metadata.name");
+    if (out->priority < INT32_MIN || out->priority > INT32_MAX)
+        return pull_problem(json, "spec.priority does not fit 32 bits");
+    if (!collect_claims(&reading, arena, out))
+        return pull_problem(json, "too big for the memory of one request");
+    return true;
+}
+
+bool phase_is_terminal(struct slice phase)
+{
+    return slice_equal(phase, SLICE("Succeeded")) || slice_equal(phase, SLICE("Failed"));
+}
+
+/* ---- PersistentVolumeClaim ---- */
+
+static bool read_access_modes(struct pull *json, struct arena *arena, void *field)
+{
+    if (!pull_array(json))
+        return json->problem == NULL;
+    while (pull_item(json)) {
+        struct slice mode = {NULL, 0};
+        if (!pull_string(json, arena, &mode))
+            return false;
+        if (slice_equal(mode, SLICE("ReadWriteOncePod")))
+            *(bool *)field = true;
+    }
+    return json->problem == NULL;
+}
+
+static const struct pull_field claim_spec_fields[] = {
+    READ("accessModes", claim_object, is_exclusive, read_access_modes),
+    FIELD("storageClassName", PULL_STRING, claim_object, storage_class),
+    FIELD("volumeAttributesClassName", PULL_STRING, claim_object, volume_attributes_class),
+    FIELD("volumeName", PULL_STRING, claim_object, volume),
+};
+static const struct pull_field claim_status_fields[] = {
+    FIELD("phase", PULL_STRING, claim_object, phase),
+};
+static const struct pull_field claim_fields[] = {
+    OBJECT("metadata", meta_fields),
+    OBJECT("spec", claim_spec_fields),
+    OBJECT("status", claim_status_fields),
+};
+
+/* ---- the kinds that are few ---- */
+
+/* Adds ",word" to a list in *field. */
+static bool join(struct pull *json, struct arena *arena, struct slice *field, struct slice word)
+{
+    struct slice joined = arena_printf(arena, "%.*s%s%.*s", SLICE_ARG(*field),
+                                       field->len == 0 ? "" : ",", SLICE_ARG(word));
+    if (joined.ptr == NULL)
+        return pull_problem(json, "too big for the memory of one request");
+    *field = joined;
+    return true;
+}
+
+static bool read_words(struct pull *json, struct arena *arena, void *field)
+{
+    if (!pull_array(json))
+        return json->problem == NULL;
+    while (pull_item(json)) {
+        struct slice word = {NULL, 0};
+        if (!pull_string(json, arena, &word) || !join(json, arena, field, word))
+            return false;
+    }
+    return json->problem == NULL;
+}
+
+static bool read_driver_names(struct pull *json, struct arena *arena, void *field)
+{
+    static const struct pull_field fields[] = {{.key = "name", .type = PULL_STRING}};
+    struct slice *names = NULL;
+    void *items = NULL;
+    size_t count = 0;
+
+    if (!pull_field_array(json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), sizeof *names,
+                          arena, &items, &count))
+        return false;
+    names = items;
+    for (size_t i = 0; i < count; i++)
+        if (!join(json, arena, field, names[i]))
+            return false;
+    return true;
+}
+
+static const struct pull_field secret_fields[] = {ATTRIBUTE("name", VOLUME_PUBLISH_SECRET)};
+static const struct pull_field volume_csi_fields[] = {
+    ATTRIBUTE("driver", VOLUME_DRIVER),
+    ATTRIBUTE("fsType", VOLUME_FS_TYPE),
+    OBJECT("nodePublishSecretRef", secret_fields),
+};
+static const struct pull_field claim_ref_fields[] = {
+    ATTRIBUTE("namespace", VOLUME_CLAIM_NAMESPACE),
+    ATTRIBUTE("name", VOLUME_CLAIM_NAME),
+};
+static const struct pull_field volume_spec_fields[] = {
+    OBJECT("csi", volume_csi_fields),
+    OBJECT("claimRef", claim_ref_fields),
+    ATTRIBUTE("volumeMode", VOLUME_MODE),
+};
+static const struct pull_field volume_fields[] = {
+    OBJECT("metadata", meta_fields),
+    OBJECT("spec", volume_spec_fields),
+};
+static const struct pull_field node_fields[] = {OBJECT("metadata", meta_fields)};
+static const struct pull_field storage_class_fields[] = {
+    OBJECT("metadata", meta_fields),
+    ATTRIBUTE("provisioner", STORAGE_CLASS_PROVISIONER),
+};
+static const struct pull_field csi_driver_spec_fields[] = {
+    READ("volumeLifecycleModes", resource_object, attributes[CSI_DRIVER_LIFECYCLE_MODES],
+         read_words),
+};
+static const struct pull_field csi_driver_fields[] = {
+    OBJECT("metadata", meta_fields),
+    OBJECT("spec", csi_driver_spec_fields),
+};
+static const struct pull_field csi_node_spec_fields[] = {
+    READ("drivers", resource_object, attributes[CSI_NODE_DRIVERS], read_driver_names),
+};
+static const struct pull_field csi_node_fields[] = {
+    OBJECT("metadata", meta_fields),
+    OBJECT("spec", csi_node_spec_fields),
+};
+static const struct pull_field volume_attributes_class_fields[] = {
+    OBJECT("metadata", meta_fields),
+    ATTRIBUTE("driverName", VOLUME_ATTRIBUTES_CLASS_DRIVER),
+};
+static const struct pull_field runtime_class_fields[] = {
+    OBJECT("metadata", meta_fields),
+    ATTRIBUTE("handler", RUNTIME_CLASS_HANDLER),
+};
+static const struct pull_field budget_spec_fields[] = {
+    FIELD("selector", PULL_RAW, resource_object, attributes[BUDGET_SELECTOR]),
+};
+static const struct pull_field budget_status_fields[] = {
+    FIELD("disruptionsAllowed", PULL_INTEGER, resource_object, disruptions_allowed),
+};
+static const struct pull_field budget_fields[] = {
+    OBJECT("metadata", meta_fields),
+    OBJECT("spec", budget_spec_fields),
+    OBJECT("status", budget_status_fields),
+};
+
+/* ---- all of them ---- */
+
+static const struct kind_info {
+    const char *kind, *group, *resource;
+    bool is_namespaced;
+    const struct pull_field *fields;
+    size_t count;
+} kinds[KIND_COUNT] = {
+#define KIND(kind_, group_, resource_, namespaced_, fields_) \
+    { \
+        (kind_), (group_), (resource_), (namespaced_), (fields_), PULL_FIELD_COUNT(fields_) \
+    }
+    [KIND_POD] = KIND("Pod", "", "pods", true, pod_fields),
+    [KIND_NODE] = KIND("Node", "", "nodes", false, node_fields),
+    [KIND_CLAIM] = KIND("PersistentVolumeClaim", "", "persistentvolumeclaims", true, claim_fields),
+    [KIND_VOLUME] = KIND("PersistentVolume", "", "persistentvolumes", false, volume_fields),
+    [KIND_STORAGE_CLASS] =
+        KIND("StorageClass", "storage.k8s.io", "storageclasses", false, storage_class_fields),
+    [KIND_CSI_DRIVER] = KIND("CSIDriver", "storage.k8s.io", "csidrivers", false, csi_driver_fields),
+    [KIND_CSI_NODE] = KIND("CSINode", "storage.k8s.io", "csinodes", false, csi_node_fields),
+    [KIND_VOLUME_ATTRIBUTES_CLASS] =
+        KIND("VolumeAttributesClass", "storage.k8s.io", "volumeattributesclasses", false,
+             volume_attributes_class_fields),
+    [KIND_RUNTIME_CLASS] =
+        KIND("RuntimeClass", "node.k8s.io", "runtimeclasses", false, runtime_class_fields),
+    [KIND_POD_DISRUPTION_BUDGET] =
+        KIND("PodDisruptionBudget", "policy", "poddisruptionbudgets", true, budget_fields),
+#undef KIND
+};
+
+/* "storage.k8s.io/v1" -> "storage.k8s.io"; "v1" -> "". */
+static struct slice group_of(struct slice api_version)
+{
+    const char *slash = api_version.len == 0 ? NULL : memchr(api_version.ptr, '/', api_version.len);
+    return (struct slice){api_version.ptr, slash == NULL ? 0 : (size_t)(slash - api_version.ptr)};
+}
+
+enum kind kind_of(struct slice api_version, struct slice kind)
+{
+    struct slice group = group_of(api_version);
+
+    for (int i = 0; i < KIND_COUNT; i++)
+        if (slice_equal(kind, slice_of(kinds[i].kind)) &&
+            slice_equal(group, slice_of(kinds[i].group)))
+            return (enum kind)i;
+    return KIND_OTHER;
+}
+
+const char *kind_resource(enum kind kind)
+{
+    return kind < KIND_COUNT ? kinds[kind].resource : "other";
+}
+
+bool object_read(struct pull *json, enum kind kind, struct arena *arena, struct object *out)
+{
+    *out = (struct object){.kind = kind};
+    if (kind == KIND_POD)
+        return pod_read(json, arena, &out->pod);
+    if (!pull_fields(json, PULL_CASE_EXACT, kinds[kind].fields, kinds[kind].count, arena,
+                     &out->meta))
+        return false;
+    if (out->meta.name.len == 0)
+        return pull_problem(json, "an object without metadata.name");
+    if (kinds[kind].is_namespaced)
+        default_namespace(&out->meta);
+    return true;
+}

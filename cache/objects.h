@@ -1,0 +1,119 @@
+/*
+ * objects: Kubernetes objects as JSON -> small structs with only the fields that decisions need.
+ *
+ * A decoded object borrows: its strings point into the JSON text or into the arena, so it lives as
+ * long as both. cluster_apply copies what it keeps.
+ *
+ * JSON is read as the API server writes it (exact keys). Field types are checked: an object that
+ * cannot be what its kind says is an error that names the place and the field.
+ */
+#ifndef CACHE_OBJECTS_H
+#define CACHE_OBJECTS_H
+
+#include "cache/pull.h"
+
+/* The kinds that claimguard keeps, in the order in which people read about them. */
+enum kind {
+    KIND_POD,
+    KIND_NODE,
+    KIND_CLAIM,  /* PersistentVolumeClaim */
+    KIND_VOLUME, /* PersistentVolume */
+    KIND_STORAGE_CLASS,
+    KIND_CSI_DRIVER,
+    KIND_CSI_NODE,
+    KIND_VOLUME_ATTRIBUTES_CLASS,
+    KIND_RUNTIME_CLASS,
+    KIND_POD_DISRUPTION_BUDGET,
+    KIND_COUNT,
+    KIND_OTHER = KIND_COUNT, /* any other: skipped and counted */
+};
+
+struct meta {
+    struct slice namespace; /* empty for what has none */
+    struct slice name;
+    struct slice uid;
+    struct slice resource_version;
+    struct slice deletion_timestamp; /* empty: not being deleted */
+    struct slice owner_uid;          /* of the Pod that controls it; empty: no Pod does */
+};
+
+/* A claim that a pod names in a volume. */
+struct claim_reference {
+    struct slice name; /* in the pod's namespace */
+    bool is_ephemeral; /* named by a generic ephemeral volume: the pod has to own it */
+};
+
+struct pod_object {
+    struct meta meta;
+    struct slice node;           /* spec.nodeName; empty: not assigned */
+    struct slice nominated_node; /* status.nominatedNodeName */
+    struct slice phase;
+    struct slice preemption_policy;
+    int64_t priority;               /* fits 32 bits */
+    struct claim_reference *claims; /* each claim once, in the order of the pod's volumes */
+    size_t claim_count;
+};
+
+struct claim_object {
+    struct meta meta;
+    struct slice phase;
+    struct slice storage_class;
+    struct slice volume_attributes_class;
+    struct slice volume;
+    bool is_exclusive; /* its access modes have ReadWriteOncePod */
+};
+
+/* What is kept of the kinds that are few: strings, by the names below. */
+enum { RESOURCE_ATTRIBUTES = 6 };
+
+enum volume_attribute {
+    VOLUME_DRIVER, /* of the csi source; empty: another source */
+    VOLUME_FS_TYPE,
+    VOLUME_MODE,
+    VOLUME_PUBLISH_SECRET, /* name of the node-publish secret */
+    VOLUME_CLAIM_NAMESPACE,
+    VOLUME_CLAIM_NAME,
+};
+enum storage_class_attribute { STORAGE_CLASS_PROVISIONER };
+enum csi_driver_attribute { CSI_DRIVER_LIFECYCLE_MODES /* joined by ',' */ };
+enum csi_node_attribute { CSI_NODE_DRIVERS /* joined by ',' */ };
+enum volume_attributes_class_attribute { VOLUME_ATTRIBUTES_CLASS_DRIVER };
+enum runtime_class_attribute { RUNTIME_CLASS_HANDLER };
+enum budget_attribute { BUDGET_SELECTOR /* the label selector, as JSON */ };
+
+struct resource_object {
+    struct meta meta;
+    struct slice attributes[RESOURCE_ATTRIBUTES];
+    int64_t disruptions_allowed; /* of a PodDisruptionBudget */
+};
+
+struct object {
+    enum kind kind;
+    union {
+        struct meta meta; /* the first member of all the others */
+        struct pod_object pod;
+        struct claim_object claim;
+        struct resource_object resource; /* every other kind */
+    };
+};
+
+/* The kind of {apiVersion, kind}; KIND_OTHER for any that is not kept. Versions do not matter. */
+enum kind kind_of(struct slice api_version, struct slice kind);
+
+/* "pods", "persistentvolumeclaims", ...: the resource's name, as in the API and in metrics. */
+const char *kind_resource(enum kind kind);
+
+/*
+ * The next value of json, an object of this kind. A namespace that is missing from a namespaced
+ * object reads as "default", as kubectl would have it.
+ * Errors: false, with the problem and its path in json.
+ */
+bool object_read(struct pull *json, enum kind kind, struct arena *arena, struct object *out);
+
+/* The same for a pod, for the extender protocol, where `Pod` carries no kind. */
+bool pod_read(struct pull *json, struct arena *arena, struct pod_object *out);
+
+/* Whether a phase is one that a pod does not leave: Succeeded or Failed. */
+bool phase_is_terminal(struct slice phase);
+
+#endif

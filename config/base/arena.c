@@ -1,0 +1,108 @@
+#include "config/base/arena.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { BLOCK_BYTES = 16 * 1024, ALIGNMENT = 16 };
+
+struct arena_block {
+    struct arena_block *next;
+    size_t size; /* of bytes[] */
+    size_t used;
+    size_t padding; /* keeps bytes[] aligned to 16 */
+    char bytes[];
+};
+
+void arena_init(struct arena *arena, size_t max_bytes)
+{
+    *arena = (struct arena){.max_bytes = max_bytes};
+}
+
+void arena_dispose(struct arena *arena)
+{
+    for (struct arena_block *block = arena->blocks, *next; block != NULL; block = next) {
+        next = block->next;
+        free(block);
+    }
+    arena->blocks = NULL;
+    arena->used_bytes = 0;
+}
+
+void arena_reset(struct arena *arena)
+{
+    struct arena_block *kept = NULL;
+
+    for (struct arena_block *block = arena->blocks, *next; block != NULL; block = next) {
+        next = block->next;
+        if (kept == NULL && block->size == BLOCK_BYTES)
+            kept = block;
+        else
+            free(block);
+    }
+    if (kept != NULL) {
+        kept->next = NULL;
+        kept->used = 0;
+    }
+    arena->blocks = kept;
+    arena->used_bytes = 0;
+}
+
+static struct arena_block *block_with_room(struct arena *arena, size_t size)
+{
+    struct arena_block *newest = arena->blocks;
+    if (newest != NULL && newest->size - newest->used >= size)
+        return newest;
+
+    size_t block_size = size > BLOCK_BYTES ? size : BLOCK_BYTES;
+    struct arena_block *block = malloc(sizeof *block + block_size);
+    if (block == NULL)
+        return NULL;
+    *block = (struct arena_block){.next = newest, .size = block_size};
+    arena->blocks = block;
+    return block;
+}
+
+void *arena_alloc(struct arena *arena, size_t size)
+{
+    if (size > arena->max_bytes)
+        return NULL;
+    size = (size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+    if (size > arena->max_bytes - arena->used_bytes)
+        return NULL;
+    struct arena_block *block = block_with_room(arena, size);
+    if (block == NULL)
+        return NULL;
+    void *memory = block->bytes + block->used;
+    block->used += size;
+    arena->used_bytes += size;
+    return memset(memory, 0, size);
+}
+
+struct slice arena_printf(struct arena *arena, const char *format, ...)
+{
+    va_list args, again;
+
+    va_start(args, format);
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    char *text = length < 0 ? NULL : arena_alloc(arena, (size_t)length + 1);
+    if (text != NULL)
+        (void)vsnprintf(text, (size_t)length + 1, format, again);
+    va_end(again);
+    return text == NULL ? (struct slice){NULL, 0} : (struct slice){text, (size_t)length};
+}
+
+void *arena_grow(struct arena *arena, void *array, size_t count, size_t size)
+{
+    if (count != 0 && (count & (count - 1)) != 0)
+        return array; /* between two powers of two there is room */
+    if (count > SIZE_MAX / 2 / size)
+        return NULL;
+    void *grown = arena_alloc(arena, (count == 0 ? 1 : count * 2) * size);
+    if (grown != NULL && count != 0)
+        memcpy(grown, array, count * size);
+    return grown;
+}

@@ -1,0 +1,99 @@
+#include "config/base/buf.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void buf_init(struct buf *buf, size_t max_bytes)
+{
+    *buf = (struct buf){.max_bytes = max_bytes};
+}
+
+void buf_dispose(struct buf *buf)
+{
+    free(buf->bytes);
+    *buf = (struct buf){.max_bytes = buf->max_bytes};
+}
+
+void buf_reset(struct buf *buf, size_t keep_bytes)
+{
+    if (buf->capacity > keep_bytes)
+        buf_dispose(buf);
+    buf->len = 0;
+    buf->failed = false;
+}
+
+bool buf_reserve(struct buf *buf, size_t more)
+{
+    if (more <= buf->capacity - buf->len)
+        return !buf->failed;
+    if (buf->failed || more > buf->max_bytes - buf->len) {
+        buf->failed = true;
+        return false;
+    }
+    size_t wanted = buf->len + more;
+    size_t capacity = buf->capacity < 256 ? 256 : buf->capacity;
+    while (capacity < wanted)
+        capacity += capacity / 2;
+    char *grown = realloc(buf->bytes, capacity);
+    if (grown == NULL) {
+        buf->failed = true;
+        return false;
+    }
+    buf->bytes = grown;
+    buf->capacity = capacity;
+    return true;
+}
+
+void buf_put(struct buf *buf, struct slice s)
+{
+    if (s.len == 0 || !buf_reserve(buf, s.len))
+        return;
+    memcpy(buf->bytes + buf->len, s.ptr, s.len);
+    buf->len += s.len;
+}
+
+void buf_printf(struct buf *buf, const char *format, ...)
+{
+    va_list args, again;
+
+    va_start(args, format);
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (length >= 0 && buf_reserve(buf, (size_t)length + 1)) {
+        (void)vsnprintf(buf->bytes + buf->len, (size_t)length + 1, format, again);
+        buf->len += (size_t)length;
+    }
+    va_end(again);
+}
+
+static void put_escaped(struct buf *buf, unsigned char c)
+{
+    switch (c) {
+    case '"': buf_put(buf, SLICE("\\\"")); break;
+    case '\\': buf_put(buf, SLICE("\\\\")); break;
+    case '\n': buf_put(buf, SLICE("\\n")); break;
+    case '\r': buf_put(buf, SLICE("\\r")); break;
+    case '\t': buf_put(buf, SLICE("\\t")); break;
+    default: buf_printf(buf, "\\u%04x", c); break;
+    }
+}
+
+void buf_json(struct buf *buf, struct slice s)
+{
+    size_t plain = 0; /* start of the run that needs no escape */
+
+    buf_put(buf, SLICE("\""));
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.ptr[i];
+        if (c >= 0x20 && c != '"' && c != '\\')
+            continue;
+        buf_put(buf, (struct slice){s.ptr + plain, i - plain});
+        put_escaped(buf, c);
+        plain = i + 1;
+    }
+    if (plain < s.len)
+        buf_put(buf, (struct slice){s.ptr + plain, s.len - plain});
+    buf_put(buf, SLICE("\""));
+}

@@ -1,0 +1,47 @@
+/*
+ * buf: a growing run of bytes with a maximum. A buffer that could not grow (memory or maximum) is
+ * `failed`: what is put later is dropped, and the owner checks once, at the end.
+ *
+ *     struct buf out;
+ *     buf_init(&out, ANSWER_BYTES_MAX);
+ *     buf_put(&out, SLICE("{\"code\":"));
+ *     buf_json(&out, name);
+ *     if (out.failed) ...
+ *
+ * One thread at a time.
+ */
+#ifndef CONFIG_BASE_BUF_H
+#define CONFIG_BASE_BUF_H
+
+#include "config/base/slice.h"
+
+struct buf {
+    char *bytes;
+    size_t len;
+    size_t capacity;
+    size_t max_bytes;
+    bool failed;
+};
+
+void buf_init(struct buf *buf, size_t max_bytes);
+void buf_dispose(struct buf *buf);
+
+/* Empties the buffer; memory beyond keep_bytes is given back. */
+void buf_reset(struct buf *buf, size_t keep_bytes);
+
+/* Makes room for `more` bytes; false (and failed) when that cannot be. */
+bool buf_reserve(struct buf *buf, size_t more);
+
+void buf_put(struct buf *buf, struct slice s);
+void buf_printf(struct buf *buf, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* s as a JSON string, quoted and escaped. s is UTF-8, as everything the JSON reader lets through.
+ */
+void buf_json(struct buf *buf, struct slice s);
+
+static inline struct slice buf_slice(const struct buf *buf)
+{
+    return (struct slice){buf->bytes, buf->len};
+}
+
+#endif

@@ -1,0 +1,44 @@
+/*
+ * error: what went wrong, by value. The caller owns the struct, so there is no allocation on the
+ * error path and no hidden "last error".
+ *
+ * A function that can fail returns 0 or one of the negative codes below and takes a
+ * `struct error *` as its last parameter. The message is one line and names the object or the
+ * place (FILE:LINE:COL); it never holds a body or a token.
+ *
+ *     if (config_load(&config, path, err) < 0)
+ *         return error_wrap(err, "reload");
+ */
+#ifndef CONFIG_BASE_ERROR_H
+#define CONFIG_BASE_ERROR_H
+
+#include "config/base/slice.h"
+
+enum {
+    ERROR_INVALID = -1,   /* the input is wrong */
+    ERROR_NOT_FOUND = -2, /* what was named does not exist */
+    ERROR_TOO_BIG = -3,   /* over a limit of ours */
+    ERROR_NO_MEMORY = -4, /* an allocation failed */
+    ERROR_SYSTEM = -5,    /* the operating system refused; the message has strerror's text */
+};
+
+#define ERROR_MESSAGE_BYTES 512
+
+struct error {
+    int code; /* 0, or one of the codes above */
+    char message[ERROR_MESSAGE_BYTES];
+};
+
+/* Sets code and message (cut to fit). Returns code, so that `return error_set(...)` is one line. */
+int error_set(struct error *err, int code, const char *format, ...) PRINTF_LIKE(3, 4);
+
+/* Puts "context: " before the message. Returns the code that err has. */
+int error_wrap(struct error *err, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* As error_set with ERROR_SYSTEM and ": " and the text of the errno value `number` appended. */
+int error_system(struct error *err, int number, const char *format, ...) PRINTF_LIKE(3, 4);
+
+/* ERROR_NO_MEMORY with its standard message. */
+int error_no_memory(struct error *err);
+
+#endif

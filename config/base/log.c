@@ -1,0 +1,109 @@
+#include "config/base/log.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "config/base/buf.h"
+
+enum { LINE_BYTES_MAX = 16 * 1024 };
+
+static const char *const level_words[] = {"debug", "info", "warn", "error"};
+static const char *const level_labels[] = {"DEBUG", "INFO ", "WARN ", "ERROR"};
+
+static atomic_int least_level = LOG_INFO;
+static atomic_int line_format = LOG_TEXT;
+
+void log_configure(enum log_level least, enum log_format format)
+{
+    atomic_store(&least_level, (int)least);
+    atomic_store(&line_format, (int)format);
+}
+
+bool log_level_parse(enum log_level *out, const char *word)
+{
+    for (unsigned i = 0; i < sizeof level_words / sizeof *level_words; i++) {
+        if (strcmp(word, level_words[i]) == 0) {
+            *out = (enum log_level)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool log_format_parse(enum log_format *out, const char *word)
+{
+    bool is_json = strcmp(word, "json") == 0;
+    if (!is_json && strcmp(word, "text") != 0)
+        return false;
+    *out = is_json ? LOG_JSON : LOG_TEXT;
+    return true;
+}
+
+static bool is_bare_word(struct slice s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.ptr[i];
+        if (c <= ' ' || c == '"' || c == '=' || c == '\\' || c >= 0x7f)
+            return false;
+    }
+    return s.len != 0;
+}
+
+static void put_text_line(struct buf *line, const char *stamp, enum log_level level,
+                          const char *message, const struct log_field *fields)
+{
+    buf_printf(line, "%s %s %s", stamp, level_labels[level], message);
+    for (; fields->key != NULL; fields++) {
+        buf_printf(line, " %s=", fields->key);
+        if (is_bare_word(fields->value))
+            buf_put(line, fields->value);
+        else
+            buf_json(line, fields->value);
+    }
+}
+
+static void put_json_line(struct buf *line, const char *stamp, enum log_level level,
+                          const char *message, const struct log_field *fields)
+{
+    buf_printf(line, "{\"time\":\"%s\",\"level\":\"%s\",\"message\":", stamp, level_words[level]);
+    buf_json(line, slice_of(message));
+    for (; fields->key != NULL; fields++) {
+        buf_printf(line, ",\"%s\":", fields->key);
+        buf_json(line, fields->value);
+    }
+    buf_put(line, SLICE("}"));
+}
+
+static void format_now(char *stamp, size_t size)
+{
+    struct timespec now;
+    struct tm utc;
+    char seconds[32];
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    (void)gmtime_r(&now.tv_sec, &utc);
+    (void)strftime(seconds, sizeof seconds, "%Y-%m-%dT%H:%M:%S", &utc);
+    (void)snprintf(stamp, size, "%s.%03dZ", seconds, (int)(now.tv_nsec / 1000000));
+}
+
+void log_write(enum log_level level, const char *message, const struct log_field *fields)
+{
+    char stamp[48];
+    struct buf line;
+
+    if ((int)level < atomic_load(&least_level))
+        return;
+    format_now(stamp, sizeof stamp);
+    buf_init(&line, LINE_BYTES_MAX);
+    if (atomic_load(&line_format) == (int)LOG_JSON)
+        put_json_line(&line, stamp, level, message, fields);
+    else
+        put_text_line(&line, stamp, level, message, fields);
+    buf_put(&line, SLICE("\n"));
+    /* One write: lines of threads do not mix. A line that cannot be written has nowhere to go. */
+    if (!line.failed)
+        (void)!write(STDERR_FILENO, line.bytes, line.len);
+    buf_dispose(&line);
+}

@@ -1,0 +1,470 @@
+#include "config/config.h"
+
+#include <stdlib.h>
+
+#include "config/options.h"
+#include "config/quantity.h"
+#include "config/yaml_node.h"
+
+enum { CONFIG_ARENA_BYTES_MAX = 16 * 1024 * 1024 };
+
+/* ---- the keys ---- */
+
+#define AT(member)    offsetof(struct config, member)
+#define ENTRY(member) offsetof(struct defer_entry, member)
+#define SECTION(key_, members_) \
+    { \
+        .key = (key_), .type = OPTION_SECTION, .members = (members_) \
+    }
+
+static const char *const switch_words[] = {"Enabled", "Disabled", NULL};
+static const char *const claim_lock_words[] = {"Local", "Annotation", NULL};
+static const char *const apply_words[] = {"Auto", "Field", "Annotation", "Disabled", NULL};
+static const char *const non_exclusive_words[] = {"Refuse", "Exclusive", "Allow", NULL};
+static const char *const fs_group_words[] = {"Always", "OnRootMismatch", NULL};
+
+static const struct option tls_options[] = {
+    {.key = "certFile", .type = OPTION_STRING, .offset = AT(server.cert_file)},
+    {.key = "keyFile", .type = OPTION_STRING, .offset = AT(server.key_file)},
+    {.key = "clientCAFile", .type = OPTION_STRING, .offset = AT(server.client_ca_file)},
+    {.key = NULL},
+};
+static const struct option server_options[] = {
+    {.key = "listen",
+     .type = OPTION_STRING,
+     .offset = AT(server.listen),
+     .preset = "127.0.0.1:8888"},
+    {.key = "metricsListen",
+     .type = OPTION_STRING,
+     .offset = AT(server.metrics_listen),
+     .preset = "127.0.0.1:8889"},
+    SECTION("tls", tls_options),
+    {.key = "maxRequestBytes",
+     .type = OPTION_BYTES,
+     .offset = AT(server.max_request_bytes),
+     .preset = "64Mi",
+     .least = 4096,
+     .most = 1 << 30},
+    {.key = "debugEndpoints", .type = OPTION_BOOLEAN, .offset = AT(server.debug_endpoints)},
+    {.key = NULL},
+};
+static const struct option read_write_once_pod_options[] = {
+    {.key = "preemption",
+     .type = OPTION_WORD,
+     .offset = AT(read_write_once_pod.preemption),
+     .words = switch_words,
+     .preset = "Enabled"},
+    {.key = "respectPodDisruptionBudgets",
+     .type = OPTION_BOOLEAN,
+     .offset = AT(read_write_once_pod.respects_budgets),
+     .preset = "true"},
+    {.key = "reservationTTL",
+     .type = OPTION_DURATION,
+     .offset = AT(read_write_once_pod.reservation_ttl_ms),
+     .preset = "30s",
+     .least = 1000,
+     .most = 3600000},
+    {.key = "claimLock",
+     .type = OPTION_WORD,
+     .offset = AT(read_write_once_pod.claim_lock),
+     .words = claim_lock_words,
+     .preset = "Local"},
+    {.key = NULL},
+};
+static const struct option post_mount_options[] = {
+    {.key = "fsGroup", .type = OPTION_BOOLEAN, .offset = ENTRY(supports_fs_group)},
+    {.key = "fsGroupChangePolicies",
+     .type = OPTION_WORDS,
+     .offset = ENTRY(fs_group_change_policies),
+     .words = fs_group_words},
+    {.key = "subPath", .type = OPTION_BOOLEAN, .offset = ENTRY(supports_sub_path)},
+    {.key = "seLinuxRelabel", .type = OPTION_BOOLEAN, .offset = ENTRY(supports_selinux_relabel)},
+    {.key = NULL},
+};
+static const struct option entry_options[] = {
+    {.key = "storageClass", .type = OPTION_STRING, .offset = ENTRY(storage_class)},
+    {.key = "csiDriver", .type = OPTION_STRING, .offset = ENTRY(csi_driver)},
+    {.key = "runtimeClass", .type = OPTION_STRING, .offset = ENTRY(runtime_class)},
+    SECTION("postMountConfig", post_mount_options),
+    {.key = "fsTypes", .type = OPTION_STRINGS, .offset = ENTRY(fs_types)},
+    {.key = "nonExclusiveClaims",
+     .type = OPTION_WORD,
+     .offset = ENTRY(non_exclusive_claims),
+     .words = non_exclusive_words,
+     .preset = "Refuse"},
+    {.key = NULL},
+};
+static const struct option defer_options[] = {
+    {.key = "apply",
+     .type = OPTION_WORD,
+     .offset = AT(defer_fs_mount.apply),
+     .words = apply_words,
+     .preset = "Auto"},
+    {.key = "entries",
+     .type = OPTION_ENTRIES,
+     .offset = AT(defer_fs_mount.entries),
+     .members = entry_options},
+    {.key = NULL},
+};
+const struct option file_options[] = {
+    {.key = "apiVersion",
+     .type = OPTION_STRING,
+     .offset = AT(api_version),
+     .preset = "claimguard.io/v1alpha1"},
+    {.key = "kind", .type = OPTION_STRING, .offset = AT(kind), .preset = "ClaimguardConfiguration"},
+    SECTION("server", server_options),
+    SECTION("readWriteOncePod", read_write_once_pod_options),
+    SECTION("deferFSMount", defer_options),
+    {.key = NULL},
+};
+
+/* ---- reading ---- */
+
+struct reader {
+    const char *path;
+    struct arena *arena;
+    struct error *err;
+};
+
+static int read_section(const struct reader *reader, const struct option *options,
+                        const struct yaml_node *node, void *out);
+
+static int want_scalar(const struct reader *reader, const struct yaml_node *node, const char *what)
+{
+    if (node->type == YAML_SCALAR)
+        return 0;
+    return yaml_fail(reader->err, reader->path, node, "%.*s: expected %s", SLICE_ARG(node->key),
+                     what);
+}
+
+/* A plain scalar that YAML 1.1 reads as something else than a string is a mistake where one is
+ * wanted. */
+static bool is_ambiguous(const struct yaml_node *node)
+{
+    static const char *const words[] = {"true", "false", "yes", "no", "on", "off", "null", "~"};
+
+    if (node->is_quoted)
+        return false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (slice_equal_fold(node->text, slice_of(words[i])))
+            return true;
+    return false;
+}
+
+static int read_string(const struct reader *reader, const struct yaml_node *node, struct slice *out)
+{
+    if (want_scalar(reader, node, "a string") < 0)
+        return reader->err->code;
+    if (is_ambiguous(node) || node->text.len == 0)
+        return yaml_fail(reader->err, reader->path, node,
+                         "%.*s: expected a string, not %s (put quotes around it)",
+                         SLICE_ARG(node->key), node->text.len == 0 ? "nothing" : node->text.ptr);
+    *out = node->text;
+    return 0;
+}
+
+static int read_boolean(const struct reader *reader, const struct yaml_node *node, bool *out)
+{
+    bool is_true = slice_equal(node->text, SLICE("true"));
+
+    if (node->type != YAML_SCALAR || node->is_quoted ||
+        (!is_true && !slice_equal(node->text, SLICE("false"))))
+        return yaml_fail(reader->err, reader->path, node, "%.*s: expected true or false",
+                         SLICE_ARG(node->key));
+    *out = is_true;
+    return 0;
+}
+
+static int read_quantity(const struct reader *reader, const struct option *option,
+                         const struct yaml_node *node, int64_t *out)
+{
+    char least[QUANTITY_TEXT_BYTES], most[QUANTITY_TEXT_BYTES];
+    bool is_bytes = option->type == OPTION_BYTES;
+    bool (*parse)(int64_t *, struct slice) = is_bytes ? quantity_bytes : quantity_duration_ms;
+    const char *(*print)(int64_t, char *) = is_bytes ? quantity_bytes_text : quantity_duration_text;
+
+    if (node->type != YAML_SCALAR || !parse(out, node->text))
+        return yaml_fail(reader->err, reader->path, node, "%s: expected a %s", option->key,
+                         is_bytes ? "number of bytes, such as 64Mi" : "duration, such as 30s");
+    if (*out < option->least || *out > option->most)
+        return yaml_fail(reader->err, reader->path, node, "%s: expected %s to %s", option->key,
+                         print(option->least, least), print(option->most, most));
+    return 0;
+}
+
+/* "A, B or C". */
+static struct slice list_words(const struct reader *reader, const char *const *words)
+{
+    struct slice list = {"", 0};
+
+    for (size_t i = 0; words[i] != NULL; i++)
+        list = arena_printf(reader->arena, "%.*s%s%s", SLICE_ARG(list),
+                            i == 0                 ? ""
+                            : words[i + 1] == NULL ? " or "
+                                                   : ", ",
+                            words[i]);
+    return list;
+}
+
+static int read_word(const struct reader *reader, const struct option *option,
+                     const struct yaml_node *node, int *out)
+{
+    for (int i = 0; node->type == YAML_SCALAR && option->words[i] != NULL; i++) {
+        if (slice_equal(node->text, slice_of(option->words[i]))) {
+            *out = i;
+            return 0;
+        }
+    }
+    return yaml_fail(reader->err, reader->path, node, "%s: expected %.*s", option->key,
+                     SLICE_ARG(list_words(reader, option->words)));
+}
+
+static int want_sequence(const struct reader *reader, const struct option *option,
+                         const struct yaml_node *node)
+{
+    if (node->type == YAML_SEQUENCE)
+        return 0;
+    return yaml_fail(reader->err, reader->path, node, "%s: expected a list", option->key);
+}
+
+static int read_words(const struct reader *reader, const struct option *option,
+                      const struct yaml_node *node, unsigned *out)
+{
+    if (want_sequence(reader, option, node) < 0)
+        return reader->err->code;
+    for (const struct yaml_node *item = node->first; item != NULL; item = item->next) {
+        int word = 0;
+        if (read_word(reader, option, item, &word) < 0)
+            return reader->err->code;
+        *out |= 1U << word;
+    }
+    return 0;
+}
+
+static int read_strings(const struct reader *reader, const struct option *option,
+                        const struct yaml_node *node, struct slice **out)
+{
+    size_t *count = (size_t *)(void *)(out + 1);
+
+    if (want_sequence(reader, option, node) < 0)
+        return reader->err->code;
+    for (const struct yaml_node *item = node->first; item != NULL; item = item->next) {
+        *out = arena_grow(reader->arena, *out, *count, sizeof **out);
+        if (*out == NULL)
+            return error_no_memory(reader->err);
+        if (read_string(reader, item, &(*out)[*count]) < 0)
+            return reader->err->code;
+        ++*count;
+    }
+    return 0;
+}
+
+/* What the table cannot say about an entry. */
+static int check_entry(const struct reader *reader, const struct yaml_node *node,
+                       const struct defer_entry *entry)
+{
+    if ((entry->storage_class.len != 0) == (entry->csi_driver.len != 0))
+        return yaml_fail(reader->err, reader->path, node,
+                         "an entry needs storageClass or csiDriver, and not both");
+    if (entry->runtime_class.len == 0)
+        return yaml_fail(reader->err, reader->path, node, "an entry needs runtimeClass");
+    if (entry->supports_fs_group != (entry->fs_group_change_policies != 0))
+        return yaml_fail(reader->err, reader->path, node,
+                         "fsGroup: true and fsGroupChangePolicies need one another");
+    return 0;
+}
+
+static int apply_presets(const struct reader *reader, const struct option *options, void *out);
+
+static int read_entries(const struct reader *reader, const struct option *option,
+                        const struct yaml_node *node, struct defer_entry **out)
+{
+    size_t *count = (size_t *)(void *)(out + 1);
+
+    if (want_sequence(reader, option, node) < 0)
+        return reader->err->code;
+    for (const struct yaml_node *item = node->first; item != NULL; item = item->next) {
+        *out = arena_grow(reader->arena, *out, *count, sizeof **out);
+        if (*out == NULL)
+            return error_no_memory(reader->err);
+        struct defer_entry *entry = &(*out)[*count];
+        *entry = (struct defer_entry){0};
+        if (apply_presets(reader, option->members, entry) < 0 ||
+            read_section(reader, option->members, item, entry) < 0 ||
+            check_entry(reader, item, entry) < 0)
+            return reader->err->code;
+        ++*count;
+    }
+    return 0;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables above */
+static int read_option(const struct reader *reader, const struct option *option,
+                       const struct yaml_node *node, void *out)
+{
+    void *at = (char *)out + option->offset;
+
+    switch (option->type) {
+    case OPTION_STRING: return read_string(reader, node, at);
+    case OPTION_BOOLEAN: return read_boolean(reader, node, at);
+    case OPTION_BYTES:
+    case OPTION_DURATION: return read_quantity(reader, option, node, at);
+    case OPTION_WORD: return read_word(reader, option, node, at);
+    case OPTION_WORDS: return read_words(reader, option, node, at);
+    case OPTION_STRINGS: return read_strings(reader, option, node, at);
+    case OPTION_SECTION: return read_section(reader, option->members, node, out);
+    case OPTION_ENTRIES: return read_entries(reader, option, node, at);
+    }
+    return error_set(reader->err, ERROR_INVALID, "unknown option type");
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables above */
+static int read_section(const struct reader *reader, const struct option *options,
+                        const struct yaml_node *node, void *out)
+{
+    if (node->type != YAML_MAPPING)
+        return yaml_fail(reader->err, reader->path, node, "%.*s%sexpected a mapping",
+                         SLICE_ARG(node->key), node->key.len == 0 ? "" : ": ");
+    for (const struct yaml_node *child = node->first; child != NULL; child = child->next) {
+        const struct option *option = options;
+        while (option->key != NULL && !slice_equal(child->key, slice_of(option->key)))
+            option++;
+        if (option->key == NULL)
+            return yaml_fail_key(reader->err, reader->path, child, "unknown key \"%.*s\"",
+                                 SLICE_ARG(child->key));
+        if (read_option(reader, option, child, out) < 0)
+            return reader->err->code;
+    }
+    return 0;
+}
+
+/* Reads each preset as if it stood in a file. NOLINTNEXTLINE(misc-no-recursion): as the tables */
+static int apply_presets(const struct reader *reader, const struct option *options, void *out)
+{
+    for (const struct option *option = options; option->key != NULL; option++) {
+        struct yaml_node node = {.type = YAML_SCALAR, .text = slice_of(option->preset)};
+        int rc = 0;
+        if (option->type == OPTION_SECTION)
+            rc = apply_presets(reader, option->members, out);
+        else if (option->preset != NULL)
+            rc = read_option(reader, option, &node, out);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* ---- what the tables cannot say ---- */
+
+bool config_split_address(struct slice text, struct slice *host, uint16_t *port)
+{
+    size_t colon = text.len;
+    int64_t number;
+
+    while (colon > 0 && text.ptr[colon - 1] != ':')
+        colon--;
+    if (colon == 0 || text.len - colon > 5)
+        return false;
+    struct slice digits = {text.ptr + colon, text.len - colon};
+    *host = (struct slice){text.ptr, colon - 1};
+    if (!quantity_bytes(&number, digits) || number > UINT16_MAX || digits.ptr[digits.len - 1] > '9')
+        return false;
+    if (host->len >= 2 && host->ptr[0] == '[' && host->ptr[host->len - 1] == ']')
+        *host = (struct slice){host->ptr + 1, host->len - 2};
+    else if (host->len != 0 && memchr(host->ptr, ':', host->len) != NULL)
+        return false;
+    *port = (uint16_t)number;
+    return true;
+}
+
+/* The node of a top-level key or of one in a section, to point at; the root when it is not there.
+ */
+static const struct yaml_node *locate(const struct yaml_node *root, const char *section,
+                                      const char *key)
+{
+    const struct yaml_node *found = root;
+
+    for (const struct yaml_node *s = root->first; s != NULL; s = s->next) {
+        if (!slice_equal(s->key, slice_of(section)))
+            continue;
+        found = s;
+        for (const struct yaml_node *k = s->first; key != NULL && k != NULL; k = k->next)
+            if (slice_equal(k->key, slice_of(key)))
+                return k;
+    }
+    return found;
+}
+
+static int check_address(const struct reader *reader, const struct yaml_node *root, const char *key,
+                         struct slice address)
+{
+    struct slice host;
+    uint16_t port;
+
+    if (config_split_address(address, &host, &port))
+        return 0;
+    return yaml_fail(reader->err, reader->path, locate(root, "server", key),
+                     "%s: expected ADDRESS:PORT, such as 127.0.0.1:8888 or [::1]:8888", key);
+}
+
+static int check_type(const struct reader *reader, const struct yaml_node *root, const char *key,
+                      struct slice value, const char *expected)
+{
+    const struct yaml_node *node = locate(root, key, NULL);
+
+    if (node == root)
+        return yaml_fail(reader->err, reader->path, root, "%s is missing (%s)", key, expected);
+    if (!slice_equal(value, slice_of(expected)))
+        return yaml_fail(reader->err, reader->path, node, "%s: expected %s", key, expected);
+    return 0;
+}
+
+static int check_config(const struct reader *reader, const struct yaml_node *root,
+                        const struct config *config)
+{
+    bool has_cert = config->server.cert_file.len != 0, has_key = config->server.key_file.len != 0;
+
+    if (check_type(reader, root, "apiVersion", config->api_version, "claimguard.io/v1alpha1") < 0 ||
+        check_type(reader, root, "kind", config->kind, "ClaimguardConfiguration") < 0 ||
+        check_address(reader, root, "listen", config->server.listen) < 0 ||
+        check_address(reader, root, "metricsListen", config->server.metrics_listen) < 0)
+        return reader->err->code;
+    if (has_cert != has_key || (!has_cert && config->server.client_ca_file.len != 0))
+        return yaml_fail(reader->err, reader->path, locate(root, "server", "tls"),
+                         "tls: needs both certFile and keyFile");
+    return 0;
+}
+
+int config_load(struct config **out, const char *path, struct error *err)
+{
+    struct config *config = calloc(1, sizeof *config);
+    struct yaml_node *root = NULL;
+
+    *out = NULL;
+    if (config == NULL)
+        return error_no_memory(err);
+    arena_init(&config->arena, CONFIG_ARENA_BYTES_MAX);
+    struct reader reader = {path == NULL ? "defaults" : path, &config->arena, err};
+    int rc = apply_presets(&reader, file_options, config);
+    if (rc == 0 && path != NULL) {
+        rc = yaml_load(&root, path, &config->arena, err);
+        if (rc == 0)
+            rc = read_section(&reader, file_options, root, config);
+        if (rc == 0)
+            rc = check_config(&reader, root, config);
+    }
+    if (rc < 0) {
+        config_free(config);
+        return rc;
+    }
+    *out = config;
+    return 0;
+}
+
+void config_free(struct config *config)
+{
+    if (config == NULL)
+        return;
+    arena_dispose(&config->arena);
+    free(config);
+}

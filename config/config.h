@@ -1,0 +1,74 @@
+/*
+ * config: the configuration file (apiVersion claimguard.io/v1alpha1, kind ClaimguardConfiguration).
+ * docs/configuration.md lists the keys. What a file leaves out has its default; unknown and
+ * duplicate keys, wrong types, and numbers without the right unit are errors.
+ *
+ * A struct config does not change once it is loaded: a reload makes another one.
+ */
+#ifndef CONFIG_CONFIG_H
+#define CONFIG_CONFIG_H
+
+#include <stdint.h>
+
+#include "config/base/arena.h"
+#include "config/base/buf.h"
+#include "config/base/error.h"
+
+enum switch_state { SWITCH_ENABLED, SWITCH_DISABLED };
+enum claim_lock { CLAIM_LOCK_LOCAL, CLAIM_LOCK_ANNOTATION };
+enum defer_apply { DEFER_AUTO, DEFER_FIELD, DEFER_ANNOTATION, DEFER_DISABLED };
+enum non_exclusive { NON_EXCLUSIVE_REFUSE, NON_EXCLUSIVE_EXCLUSIVE, NON_EXCLUSIVE_ALLOW };
+enum { FS_GROUP_ALWAYS = 1, FS_GROUP_ON_ROOT_MISMATCH = 2 }; /* bits */
+
+/* One triple of KEP-2857: storage class (or CSI driver), runtime class, what they support. */
+struct defer_entry {
+    struct slice storage_class; /* one of the two is set */
+    struct slice csi_driver;
+    struct slice runtime_class;
+    bool supports_fs_group;
+    unsigned fs_group_change_policies; /* bits */
+    bool supports_sub_path;
+    bool supports_selinux_relabel;
+    struct slice *fs_types; /* none: any */
+    size_t fs_type_count;
+    int non_exclusive_claims; /* enum non_exclusive */
+};
+
+struct config {
+    struct arena arena; /* holds all of the below */
+    struct slice api_version, kind;
+    struct {
+        struct slice listen;                              /* ADDRESS:PORT */
+        struct slice metrics_listen;                      /* ADDRESS:PORT */
+        struct slice cert_file, key_file, client_ca_file; /* empty: no TLS */
+        int64_t max_request_bytes;
+        bool debug_endpoints;
+    } server;
+    struct {
+        int preemption; /* enum switch_state */
+        bool respects_budgets;
+        int64_t reservation_ttl_ms;
+        int claim_lock; /* enum claim_lock */
+    } read_write_once_pod;
+    struct {
+        int apply; /* enum defer_apply */
+        struct defer_entry *entries;
+        size_t entry_count;
+    } defer_fs_mount;
+};
+
+/*
+ * Reads the file; NULL gives the defaults.
+ * Ownership: config_free.
+ * Errors: ERROR_INVALID "FILE:LINE:COL: what is wrong", ERROR_SYSTEM, ERROR_NO_MEMORY.
+ */
+int config_load(struct config **out, const char *path, struct error *err);
+void config_free(struct config *config);
+
+/* The configuration in force as YAML that config_load would take, defaults included. */
+void config_print(const struct config *config, struct buf *out);
+
+/* Splits "127.0.0.1:8888", "[::1]:8888" or ":8888" (any address). Port 0 lets the system choose. */
+bool config_split_address(struct slice text, struct slice *host, uint16_t *port);
+
+#endif

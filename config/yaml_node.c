@@ -1,0 +1,232 @@
+#include "config/yaml_node.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <yaml.h>
+
+struct loading {
+    const char *path;
+    struct arena *arena;
+    yaml_parser_t parser;
+    struct yaml_node *root;
+    unsigned depth;
+    struct {
+        struct yaml_node *node;
+        struct yaml_node *last; /* of its children */
+        struct slice key;       /* that waits for its value */
+        size_t key_line, key_column;
+        bool has_key;
+    } levels[YAML_DEPTH_MAX];
+};
+
+static int fail_at(struct error *err, const char *path, size_t line, size_t column,
+                   const char *format, va_list args)
+{
+    char text[ERROR_MESSAGE_BYTES];
+
+    (void)vsnprintf(text, sizeof text, format, args);
+    error_set(err, ERROR_INVALID, "%s", text);
+    return error_wrap(err, "%s:%zu:%zu", path, line, column);
+}
+
+int yaml_fail(struct error *err, const char *path, const struct yaml_node *node, const char *format,
+              ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    int rc = fail_at(err, path, node->line, node->column, format, args);
+    va_end(args);
+    return rc;
+}
+
+int yaml_fail_key(struct error *err, const char *path, const struct yaml_node *node,
+                  const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    int rc = fail_at(err, path, node->key_line, node->key_column, format, args);
+    va_end(args);
+    return rc;
+}
+
+static int fail_event(const struct loading *loading, const yaml_event_t *event, struct error *err,
+                      const char *problem)
+{
+    struct yaml_node at = {.line = event->start_mark.line + 1,
+                           .column = event->start_mark.column + 1};
+    return yaml_fail(err, loading->path, &at, "%s", problem);
+}
+
+static struct slice copy_scalar(struct arena *arena, const yaml_event_t *event)
+{
+    struct slice text = {(const char *)event->data.scalar.value, event->data.scalar.length};
+    char *copy = arena_alloc(arena, text.len + 1);
+
+    if (copy == NULL)
+        return (struct slice){NULL, 0};
+    memcpy(copy, text.ptr, text.len);
+    return (struct slice){copy, text.len};
+}
+
+/* A scalar where a mapping wants a key. */
+static int take_key(struct loading *loading, const yaml_event_t *event, struct error *err)
+{
+    unsigned top = loading->depth - 1;
+    struct slice key = copy_scalar(loading->arena, event);
+
+    if (key.ptr == NULL)
+        return error_no_memory(err);
+    for (struct yaml_node *child = loading->levels[top].node->first; child != NULL;
+         child = child->next)
+        if (slice_equal(child->key, key))
+            return fail_event(loading, event, err, "this key appears twice");
+    loading->levels[top].key = key;
+    loading->levels[top].key_line = event->start_mark.line + 1;
+    loading->levels[top].key_column = event->start_mark.column + 1;
+    loading->levels[top].has_key = true;
+    return 0;
+}
+
+/* Hangs a node into the mapping or sequence that is open, or makes it the root. */
+static void attach(struct loading *loading, struct yaml_node *node)
+{
+    if (loading->depth == 0) {
+        loading->root = node;
+        return;
+    }
+    unsigned top = loading->depth - 1;
+    node->key = loading->levels[top].key;
+    node->key_line = loading->levels[top].key_line;
+    node->key_column = loading->levels[top].key_column;
+    loading->levels[top].has_key = false;
+    if (loading->levels[top].last == NULL)
+        loading->levels[top].node->first = node;
+    else
+        loading->levels[top].last->next = node;
+    loading->levels[top].last = node;
+}
+
+static int add_node(struct loading *loading, const yaml_event_t *event, enum yaml_type type,
+                    struct error *err)
+{
+    struct yaml_node *node = arena_alloc(loading->arena, sizeof *node);
+
+    if (node == NULL)
+        return error_no_memory(err);
+    node->type = type;
+    node->line = event->start_mark.line + 1;
+    node->column = event->start_mark.column + 1;
+    if (type == YAML_SCALAR) {
+        node->is_quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
+        node->text = copy_scalar(loading->arena, event);
+        if (node->text.ptr == NULL)
+            return error_no_memory(err);
+    }
+    attach(loading, node);
+    if (type == YAML_SCALAR)
+        return 0;
+    if (loading->depth == YAML_DEPTH_MAX)
+        return fail_event(loading, event, err, "nested too deep");
+    loading->levels[loading->depth].node = node;
+    loading->levels[loading->depth].last = NULL;
+    loading->levels[loading->depth].has_key = false;
+    loading->depth++;
+    return 0;
+}
+
+static int put_event(struct loading *loading, const yaml_event_t *event, struct error *err)
+{
+    bool wants_key = loading->depth != 0 &&
+                     loading->levels[loading->depth - 1].node->type == YAML_MAPPING &&
+                     !loading->levels[loading->depth - 1].has_key;
+
+    switch (event->type) {
+    case YAML_SCALAR_EVENT:
+        return wants_key ? take_key(loading, event, err)
+                         : add_node(loading, event, YAML_SCALAR, err);
+    case YAML_SEQUENCE_START_EVENT:
+    case YAML_MAPPING_START_EVENT:
+        if (wants_key)
+            return fail_event(loading, event, err, "a key must be a scalar");
+        return add_node(loading, event,
+                        event->type == YAML_MAPPING_START_EVENT ? YAML_MAPPING : YAML_SEQUENCE,
+                        err);
+    case YAML_SEQUENCE_END_EVENT:
+    case YAML_MAPPING_END_EVENT: loading->depth--; return 0;
+    case YAML_ALIAS_EVENT: return fail_event(loading, event, err, "aliases are not supported");
+    case YAML_DOCUMENT_START_EVENT:
+        if (loading->root != NULL)
+            return fail_event(loading, event, err, "a second document in the file");
+        return 0;
+    default: return 0;
+    }
+}
+
+static int parser_error(const struct loading *loading, struct error *err)
+{
+    const yaml_parser_t *parser = &loading->parser;
+    struct yaml_node at = {.line = parser->problem_mark.line + 1,
+                           .column = parser->problem_mark.column + 1};
+
+    return yaml_fail(err, loading->path, &at, "%s",
+                     parser->problem == NULL ? "invalid YAML" : parser->problem);
+}
+
+static int read_events(struct loading *loading, struct error *err)
+{
+    bool is_done = false;
+
+    while (!is_done) {
+        yaml_event_t event;
+        if (!yaml_parser_parse(&loading->parser, &event))
+            return parser_error(loading, err);
+        is_done = event.type == YAML_STREAM_END_EVENT;
+        int rc = put_event(loading, &event, err);
+        yaml_event_delete(&event);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int read_whole_file(const char *path, struct arena *arena, struct slice *out,
+                           struct error *err)
+{
+    FILE *file = fopen(path, "re");
+    char *text = arena_alloc(arena, YAML_FILE_BYTES_MAX + 1);
+    int rc = 0;
+
+    if (file == NULL)
+        return error_system(err, errno, "%s", path);
+    size_t length = text == NULL ? 0 : fread(text, 1, YAML_FILE_BYTES_MAX + 1, file);
+    if (text == NULL)
+        rc = error_no_memory(err);
+    else if (ferror(file))
+        rc = error_system(err, errno == 0 ? EIO : errno, "%s", path);
+    else if (length > YAML_FILE_BYTES_MAX)
+        rc = error_set(err, ERROR_TOO_BIG, "%s: over %d KiB", path, YAML_FILE_BYTES_MAX / 1024);
+    (void)fclose(file); /* read only: nothing is lost */
+    *out = (struct slice){text, length};
+    return rc;
+}
+
+int yaml_load(struct yaml_node **out, const char *path, struct arena *arena, struct error *err)
+{
+    struct loading loading = {.path = path, .arena = arena};
+    struct slice text = {NULL, 0};
+
+    if (read_whole_file(path, arena, &text, err) < 0)
+        return err->code;
+    if (!yaml_parser_initialize(&loading.parser))
+        return error_no_memory(err);
+    yaml_parser_set_input_string(&loading.parser, (const unsigned char *)text.ptr, text.len);
+    int rc = read_events(&loading, err);
+    yaml_parser_delete(&loading.parser);
+    if (rc == 0 && loading.root == NULL)
+        rc = error_set(err, ERROR_INVALID, "%s:1:1: the file is empty", path);
+    *out = loading.root;
+    return rc;
+}

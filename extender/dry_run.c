@@ -1,0 +1,230 @@
+/*
+ * claimguard dry-run: what the server would answer, for pods of a snapshot or a manifest.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "config/config.h"
+#include "extender/commands.h"
+#include "extender/explain.h"
+#include "extender/load.h"
+#include "extender/render.h"
+
+enum { DRY_RUN_ARENA_BYTES_MAX = 64 * 1024 * 1024 };
+
+struct dry_run {
+    struct cluster cluster;
+    struct slice *nodes; /* by name */
+    size_t node_count;
+    struct render *render;
+    bool all_schedulable;
+};
+
+static int compare_slices(const void *a, const void *b)
+{
+    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
+}
+
+/* The nodes to judge: those asked for, else all of the snapshot. */
+static int choose_nodes(struct dry_run *run, const struct arguments *arguments, struct error *err)
+{
+    size_t most = arguments->node_count + run->cluster.counts[KIND_NODE];
+
+    run->nodes = calloc(most + 1, sizeof *run->nodes);
+    if (run->nodes == NULL)
+        return error_no_memory(err);
+    for (size_t i = 0; i < arguments->node_count; i++) {
+        struct slice name = slice_of(arguments->nodes[i]);
+        if (run->cluster.counts[KIND_NODE] != 0 && cluster_find_node(&run->cluster, name) == NULL)
+            return error_set(err, ERROR_NOT_FOUND, "--node %s: no such node in %s",
+                             arguments->nodes[i], arguments->snapshot);
+        run->nodes[run->node_count++] = name;
+    }
+    if (arguments->node_count != 0)
+        return 0;
+    for (const struct node *node = run->cluster.nodes; node != NULL; node = node->hh.next)
+        if (node->exists)
+            run->nodes[run->node_count++] = name_slice(node->name);
+    qsort(run->nodes, run->node_count, sizeof *run->nodes, compare_slices);
+    return 0;
+}
+
+static int judge(struct dry_run *run, const struct pod_object *pod, struct arena *arena,
+                 struct error *err)
+{
+    json_t *result = explain_pod(&run->cluster, pod, run->nodes, run->node_count, arena);
+
+    if (result == NULL)
+        return error_no_memory(err);
+    if (!json_is_true(json_object_get(result, "schedulable")))
+        run->all_schedulable = false;
+    bool ok = render_put(run->render, result);
+    json_decref(result);
+    return ok ? 0 : error_system(err, errno == 0 ? EIO : errno, "standard output");
+}
+
+static int judge_cached(struct dry_run *run, const struct pod *pod, struct error *err)
+{
+    struct arena arena;
+    struct pod_object object;
+
+    arena_init(&arena, DRY_RUN_ARENA_BYTES_MAX);
+    int rc = cluster_describe_pod(pod, &arena, &object) ? judge(run, &object, &arena, err)
+                                                        : error_no_memory(err);
+    arena_dispose(&arena);
+    return rc;
+}
+
+static int compare_pods(const void *a, const void *b)
+{
+    const struct pod *const *x = a, *const *y = b;
+    int order = slice_compare(name_slice((*x)->namespace), name_slice((*y)->namespace));
+    return order != 0 ? order : slice_compare(pod_name(*x), pod_name(*y));
+}
+
+static int judge_pending(struct dry_run *run, struct error *err)
+{
+    const struct pod **pods = calloc(run->cluster.counts[KIND_POD] + 1, sizeof *pods);
+    size_t count = 0;
+    uint32_t cursor = 0;
+    int rc = 0;
+
+    if (pods == NULL)
+        return error_no_memory(err);
+    for (struct table_record *record; (record = table_next(&run->cluster.pods, &cursor)) != NULL;) {
+        const struct pod *pod = (const struct pod *)(const void *)record;
+        if (pod->node == NULL && !pod->is_terminal)
+            pods[count++] = pod;
+    }
+    qsort((void *)pods, count, sizeof *pods, compare_pods);
+    for (size_t i = 0; i < count && rc == 0; i++)
+        rc = judge_cached(run, pods[i], err);
+    free((void *)pods);
+    return rc;
+}
+
+/* ---- a pod of a file ---- */
+
+struct pod_file {
+    struct dry_run *run;
+    const char *path;
+    size_t pods;
+};
+
+static int take_pod(void *context, const struct object *object, struct error *err)
+{
+    struct pod_file *file = context;
+    struct arena arena;
+
+    if (object->kind != KIND_POD)
+        return 0;
+    if (file->pods++ != 0)
+        return error_set(err, ERROR_INVALID, "%s: more than one Pod", file->path);
+    arena_init(&arena, DRY_RUN_ARENA_BYTES_MAX);
+    int rc = judge(file->run, &object->pod, &arena, err);
+    arena_dispose(&arena);
+    return rc;
+}
+
+static int judge_file(struct dry_run *run, const char *path, struct error *err)
+{
+    struct pod_file file = {run, path, 0};
+    struct source_report report;
+
+    if (source_read(&(struct source){.path = path, .sink = take_pod, .context = &file}, &report,
+                    err) < 0)
+        return err->code;
+    return file.pods != 0 ? 0 : error_set(err, ERROR_INVALID, "%s: no Pod in it", path);
+}
+
+/* NS/NAME of the snapshot, else a file. */
+static int judge_named(struct dry_run *run, const char *name, struct error *err)
+{
+    const char *slash = strchr(name, '/');
+    const struct pod *pod =
+        slash == NULL
+            ? NULL
+            : cluster_find_pod(&run->cluster, (struct slice){name, (size_t)(slash - name)},
+                               slice_of(slash + 1));
+
+    if (pod != NULL)
+        return judge_cached(run, pod, err);
+    if (judge_file(run, name, err) < 0)
+        return err->code != ERROR_SYSTEM
+                   ? err->code
+                   : error_set(err, ERROR_NOT_FOUND,
+                               "--pod %s: neither a pod of the snapshot (NS/NAME) nor a file",
+                               name);
+    return 0;
+}
+
+static int check_arguments(const struct arguments *arguments, enum output_format *format,
+                           struct error *err)
+{
+    const char *problem = NULL;
+
+    *format = OUTPUT_TABLE;
+    if (arguments->snapshot == NULL)
+        problem = "--snapshot is missing";
+    else if ((arguments->pod != NULL) == arguments->all_pending)
+        problem = "give --pod or --all-pending";
+    else if (arguments->output != NULL && !output_format_parse(format, arguments->output))
+        problem = "--output: expected table, wide, json or yaml";
+    else if (arguments->pod != NULL && strcmp(arguments->pod, "-") == 0 &&
+             strcmp(arguments->snapshot, "-") == 0)
+        problem = "only one of --snapshot and --pod can be standard input";
+    if (problem == NULL)
+        return 0;
+    return error_set(err, ERROR_INVALID, "dry-run: %s (see claimguard dry-run --help)", problem);
+}
+
+/* The configuration has to be good, though no key of it changes these verdicts yet. */
+static int check_config(const char *path, struct error *err)
+{
+    struct config *config = NULL;
+    int rc = config_load(&config, path, err);
+
+    config_free(config);
+    return rc;
+}
+
+static int run_all(struct dry_run *run, const struct arguments *arguments,
+                   enum output_format format, struct error *err)
+{
+    struct source_report report;
+
+    if (load_snapshot(&run->cluster, arguments->snapshot, &report, err) < 0 ||
+        choose_nodes(run, arguments, err) < 0)
+        return err->code;
+    run->render = render_new(format, arguments->all_pending);
+    if (run->render == NULL)
+        return error_no_memory(err);
+    int rc =
+        arguments->all_pending ? judge_pending(run, err) : judge_named(run, arguments->pod, err);
+    if (rc < 0) {
+        render_discard(run->render);
+        return rc;
+    }
+    return render_finish(run->render)
+               ? 0
+               : error_system(err, errno == 0 ? EIO : errno, "standard output");
+}
+
+int command_dry_run(const struct arguments *arguments)
+{
+    struct dry_run run = {.all_schedulable = true};
+    enum output_format format;
+    struct error err = {0};
+
+    cluster_init(&run.cluster);
+    int rc = check_arguments(arguments, &format, &err);
+    if (rc == 0)
+        rc = check_config(arguments->config, &err);
+    if (rc == 0)
+        rc = run_all(&run, arguments, format, &err);
+    free(run.nodes);
+    cluster_dispose(&run.cluster);
+    if (rc < 0)
+        return command_fail(&err);
+    return run.all_schedulable ? EXIT_DONE : EXIT_NO;
+}

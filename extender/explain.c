@@ -1,0 +1,246 @@
+#include "extender/explain.h"
+
+#include <stdlib.h>
+
+#include "policy/read_write_once_pod.h"
+
+static json_t *text(struct slice s)
+{
+    return json_stringn(s.ptr == NULL ? "" : s.ptr, s.len);
+}
+
+/* Adds value, which may be NULL, to the object: -1 when anything is missing. Steals value. */
+static int put(json_t *object, const char *key, json_t *value)
+{
+    return object == NULL ? -1 : json_object_set_new(object, key, value);
+}
+
+/* Answers the value when rc says that it is whole, else frees it. */
+static json_t *whole(json_t *value, int rc)
+{
+    if (rc == 0)
+        return value;
+    json_decref(value);
+    return NULL;
+}
+
+static json_t *identity(const struct pod *pod)
+{
+    char uid[UID_TEXT_BYTES];
+    json_t *object = json_object();
+    struct slice node = pod->node != NULL ? pod_node(pod) : name_slice(pod->nominated_node);
+
+    return whole(object, put(object, "namespace", text(name_slice(pod->namespace))) |
+                             put(object, "name", text(pod_name(pod))) |
+                             put(object, "uid", text(uid_text(&pod->uid, uid))) |
+                             put(object, "node", text(node)) |
+                             put(object, "priority", json_integer(pod->priority)));
+}
+
+static json_t *holder(const struct pod *pod, enum hold hold)
+{
+    static const char *const words[] = {"", "Bound", "Terminating", "Nominated"};
+    json_t *object = identity(pod);
+
+    return whole(object, put(object, "as", json_string(words[hold])));
+}
+
+static int compare_holders(const void *a, const void *b)
+{
+    const struct pod *const *x = a, *const *y = b;
+    return slice_compare(pod_name(*x), pod_name(*y)); /* all in the claim's namespace */
+}
+
+/* The pods that hold the claim against `pod`, by name. */
+static json_t *holders(const struct claim *claim, const struct pod_object *pod)
+{
+    json_t *list = json_array();
+    size_t count = 0;
+    int rc = list == NULL ? -1 : 0;
+
+    for (const struct use *use = claim->uses; use != NULL; use = use->next)
+        count++;
+    const struct pod **pods = calloc(count + 1, sizeof *pods);
+    if (pods == NULL)
+        return whole(list, -1);
+    count = 0;
+    for (const struct use *use = claim->uses; use != NULL; use = use->next)
+        if (hold_against(use_pod(use), pod) != HOLD_NONE)
+            pods[count++] = use_pod(use);
+    qsort((void *)pods, count, sizeof *pods, compare_holders);
+    for (size_t i = 0; i < count && rc == 0; i++)
+        rc = json_array_append_new(list, holder(pods[i], hold_against(pods[i], pod)));
+    free((void *)pods);
+    return whole(list, rc);
+}
+
+static json_t *explain_claims(const struct cluster *cluster, const struct pod_object *pod)
+{
+    json_t *list = json_array();
+    int rc = list == NULL ? -1 : 0;
+
+    for (size_t i = 0; i < pod->claim_count && rc == 0; i++) {
+        const struct claim *claim =
+            cluster_find_claim(cluster, pod->meta.namespace, pod->claims[i].name);
+        json_t *object = json_object();
+        rc = put(object, "name", text(pod->claims[i].name)) |
+             put(object, "found", json_boolean(claim != NULL)) |
+             put(object, "exclusive", json_boolean(claim != NULL && claim->is_exclusive)) |
+             put(object, "heldBy", claim == NULL ? json_array() : holders(claim, pod));
+        if (json_array_append_new(list, whole(object, rc)) != 0)
+            rc = -1;
+    }
+    return whole(list, rc);
+}
+
+static json_t *explain_reasons(const struct verdict *verdict)
+{
+    json_t *list = json_array();
+    int rc = list == NULL ? -1 : 0;
+
+    for (size_t i = 0; i < verdict->reason_count && rc == 0; i++)
+        rc = json_array_append_new(list, text(verdict->reasons[i]));
+    return whole(list, rc);
+}
+
+/* Adds {"code", "reasons"} to the object. */
+static int put_verdict(json_t *object, const struct verdict *verdict)
+{
+    return put(object, "code", json_string(code_text(verdict->code))) |
+           put(object, "reasons", explain_reasons(verdict));
+}
+
+json_t *explain_prefilter(const struct cluster *cluster, const struct pod_object *pod,
+                          struct arena *arena)
+{
+    const struct policy *judge;
+    struct verdict verdict;
+    json_t *object = json_object();
+
+    policy_prefilter(cluster, pod, arena, &verdict, &judge);
+    return whole(object, put_verdict(object, &verdict) |
+                             put(object, "claims", explain_claims(cluster, pod)) |
+                             put(object, "deferFSMount", json_array()));
+}
+
+/* A verdict on the pod stands on every node; where there is nothing to say, nodes pass. */
+static json_t *explain_nodes(const struct verdict *verdict, const struct slice *nodes, size_t count)
+{
+    struct verdict on_node = *verdict;
+    json_t *list = json_array();
+    int rc = list == NULL ? -1 : 0;
+
+    if (on_node.code == CODE_SKIP)
+        on_node.code = CODE_SUCCESS;
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        json_t *object = json_object();
+        rc = put(object, "name", text(nodes[i])) | put_verdict(object, &on_node);
+        if (json_array_append_new(list, whole(object, rc)) != 0)
+            rc = -1;
+    }
+    return whole(list, rc);
+}
+
+static json_t *explain_preemption(const struct verdict *verdict)
+{
+    json_t *object = json_object(), *victims = json_array();
+    int rc = victims == NULL ? -1 : 0;
+
+    for (size_t i = 0; i < verdict->victim_count && rc == 0; i++)
+        rc = json_array_append_new(victims, identity(verdict->victims[i]));
+    rc |= put(object, "helps", json_boolean(verdict->victim_count != 0));
+    return whole(object, rc | put(object, "victims", victims));
+}
+
+json_t *explain_pod(const struct cluster *cluster, const struct pod_object *pod,
+                    const struct slice *nodes, size_t node_count, struct arena *arena)
+{
+    const struct policy *judge;
+    struct verdict verdict;
+    json_t *object = json_object(), *name = json_object(), *prefilter = json_object();
+
+    policy_prefilter(cluster, pod, arena, &verdict, &judge);
+    int rc =
+        put(name, "namespace", text(pod->meta.namespace)) | put(name, "name", text(pod->meta.name));
+    rc |= put(object, "pod", name);
+    rc |= put(object, "schedulable", json_boolean(!code_is_rejection(verdict.code)));
+    rc |= put_verdict(prefilter, &verdict);
+    rc |= put(object, "preFilter", prefilter);
+    rc |= put(object, "nodes", explain_nodes(&verdict, nodes, node_count));
+    rc |= put(object, "claims", explain_claims(cluster, pod));
+    rc |= put(object, "preemption", explain_preemption(&verdict));
+    return whole(object, rc | put(object, "deferFSMount", json_array()));
+}
+
+/* ---- /debug/cache ---- */
+
+/* "namespace/name" */
+static json_t *put_claim_key(json_t *object, const struct claim *claim, json_t *value)
+{
+    struct slice namespace = name_slice(claim->namespace);
+    size_t length = namespace.len + 1 + claim->name_len;
+    char *key = malloc(length + 1);
+
+    if (key == NULL) {
+        json_decref(value);
+        return NULL;
+    }
+    memcpy(key, namespace.ptr, namespace.len);
+    key[namespace.len] = '/';
+    memcpy(key + namespace.len + 1, claim->name, claim->name_len);
+    key[length] = '\0';
+    int rc = put(object, key, value);
+    free(key);
+    return rc == 0 ? object : NULL;
+}
+
+static json_t *explain_refs(const struct node *node)
+{
+    json_t *object = json_object();
+
+    for (uint32_t i = 0; i < node->refs.capacity; i++) {
+        const struct refcount *ref = &node->refs.slots[i];
+        if (ref->claim != NULL &&
+            put_claim_key(object, ref->claim, json_integer(ref->count)) == NULL)
+            return whole(object, -1);
+    }
+    return object;
+}
+
+static json_t *explain_claim(const struct claim *claim)
+{
+    static const struct pod_object nobody = {.priority = INT32_MIN}; /* any nominated pod counts */
+    json_t *object = json_object();
+
+    return whole(object, put(object, "exclusive", json_boolean(claim->is_exclusive)) |
+                             put(object, "refs", json_integer(claim->refs)) |
+                             put(object, "holders", holders(claim, &nobody)));
+}
+
+json_t *explain_cache(const struct cluster *cluster)
+{
+    json_t *object = json_object(), *nodes = json_object(), *claims = json_object();
+    uint32_t cursor = 0;
+    int rc = 0;
+
+    for (const struct node *node = cluster->nodes; node != NULL; node = node->hh.next) {
+        struct slice name = name_slice(node->name);
+        json_t *refs = explain_refs(node);
+        char *key = strndup(name.ptr, name.len);
+        if (key == NULL) {
+            json_decref(refs);
+            rc = -1;
+            continue;
+        }
+        rc |= put(nodes, key, refs);
+        free(key);
+    }
+    for (struct table_record *record; (record = table_next(&cluster->claims, &cursor)) != NULL;) {
+        const struct claim *claim = (const struct claim *)(void *)record;
+        if (put_claim_key(claims, claim, explain_claim(claim)) == NULL)
+            rc = -1;
+    }
+    rc |= put(object, "nodes", nodes);
+    rc |= put(object, "claims", claims);
+    return whole(object, rc | put(object, "reservations", json_array()));
+}

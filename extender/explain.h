@@ -1,0 +1,30 @@
+/*
+ * explain: verdicts as JSON values, for people and programs: the objects of the dry run and of
+ * /prefilter (docs/contracts.md). Not on the hot path.
+ *
+ * Ownership: every function returns a new value, or NULL when there is no memory.
+ * Threads: the caller holds the cluster still.
+ */
+#ifndef EXTENDER_EXPLAIN_H
+#define EXTENDER_EXPLAIN_H
+
+#include <jansson.h>
+
+#include "policy/policy.h"
+
+/* {"code", "reasons", "claims", "deferFSMount"}: what filter decides before it looks at nodes. */
+json_t *explain_prefilter(const struct cluster *cluster, const struct pod_object *pod,
+                          struct arena *arena);
+
+/*
+ * {"pod", "schedulable", "preFilter", "nodes", "claims", "preemption", "deferFSMount"}: the dry
+ * run. nodes: the names to judge, node_count of them.
+ */
+json_t *explain_pod(const struct cluster *cluster, const struct pod_object *pod,
+                    const struct slice *nodes, size_t node_count, struct arena *arena);
+
+/* {"nodes": {node: {claim: count}}, "claims": {claim: {"exclusive", "refs", "holders"}},
+ * "reservations": []}: /debug/cache. */
+json_t *explain_cache(const struct cluster *cluster);
+
+#endif

@@ -1,0 +1,236 @@
+#include "extender/metrics.h"
+
+#include <stdlib.h>
+
+#include "extender/process_metrics.h"
+#include "extender/version.h"
+
+/* Upper bounds in seconds: from a filter call of a few names to the scheduler's longest patience.
+ */
+static const double bounds[METRICS_BUCKETS] = {
+    0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
+    0.05,    0.1,    0.25,    0.5,    1,     2.5,    5,     10,
+};
+
+static const char *const verbs[VERB_COUNT] = {"filter", "prefilter", "preempt", "bind"};
+static const char *const results[RESULT_COUNT] = {"ok", "error", "invalid", "failed"};
+
+/* A pod whose last verdict was a rejection. */
+struct rejected_pod {
+    size_t policy; /* index */
+    UT_hash_handle hh;
+    char uid[]; /* the key */
+};
+
+enum { REJECTED_PODS_MAX = 100000 };
+
+void metrics_init(struct metrics *metrics)
+{
+    memset(metrics, 0, sizeof *metrics);
+    (void)pthread_mutex_init(&metrics->rejected_lock, NULL);
+}
+
+void metrics_dispose(struct metrics *metrics)
+{
+    struct rejected_pod *pod, *next;
+
+    HASH_ITER (hh, metrics->rejected, pod, next) {
+        HASH_DEL(metrics->rejected, pod);
+        free(pod);
+    }
+    (void)pthread_mutex_destroy(&metrics->rejected_lock);
+}
+
+const char *verb_text(enum verb verb)
+{
+    return verbs[verb];
+}
+
+void metrics_count_request(struct metrics *metrics, enum verb verb, enum result result,
+                           uint64_t duration_ns)
+{
+    struct histogram *histogram = &metrics->durations[verb];
+    unsigned bucket = 0;
+
+    while (bucket < METRICS_BUCKETS && (double)duration_ns > bounds[bucket] * 1e9)
+        bucket++;
+    atomic_fetch_add_explicit(&histogram->buckets[bucket], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&histogram->sum_ns, duration_ns, memory_order_relaxed);
+    atomic_fetch_add_explicit(&metrics->requests[verb][result], 1, memory_order_relaxed);
+}
+
+static size_t policy_index(const struct policy *policy)
+{
+    size_t index = 0;
+
+    while (policies[index] != policy)
+        index++;
+    return index;
+}
+
+void metrics_forget_pod(struct metrics *metrics, struct slice uid)
+{
+    struct rejected_pod *known = NULL;
+
+    (void)pthread_mutex_lock(&metrics->rejected_lock);
+    HASH_FIND(hh, metrics->rejected, uid.ptr, uid.len, known);
+    if (known != NULL)
+        HASH_DEL(metrics->rejected, known);
+    (void)pthread_mutex_unlock(&metrics->rejected_lock);
+    free(known);
+}
+
+static void remember_rejected(struct metrics *metrics, size_t policy, struct slice uid)
+{
+    struct rejected_pod *known = NULL;
+
+    (void)pthread_mutex_lock(&metrics->rejected_lock);
+    HASH_FIND(hh, metrics->rejected, uid.ptr, uid.len, known);
+    if (known == NULL && HASH_COUNT(metrics->rejected) < REJECTED_PODS_MAX)
+        known = calloc(1, sizeof *known + uid.len);
+    if (known != NULL && known->hh.tbl == NULL) {
+        memcpy(known->uid, uid.ptr, uid.len);
+        HASH_ADD_KEYPTR(hh, metrics->rejected, known->uid, uid.len, known);
+        if (known->hh.tbl == NULL) { /* no memory: the gauge is one short */
+            free(known);
+            known = NULL;
+        }
+    }
+    if (known != NULL)
+        known->policy = policy;
+    (void)pthread_mutex_unlock(&metrics->rejected_lock);
+}
+
+void metrics_count_verdict(struct metrics *metrics, const struct policy *policy,
+                           const struct verdict *verdict, const struct pod_object *pod)
+{
+    size_t index = policy_index(policy);
+
+    atomic_fetch_add_explicit(&metrics->verdicts[index][verdict->code], 1, memory_order_relaxed);
+    if (verdict->code == CODE_SKIP || pod->meta.uid.len == 0)
+        return;
+    if (code_is_rejection(verdict->code))
+        remember_rejected(metrics, index, pod->meta.uid);
+    else
+        metrics_forget_pod(metrics, pod->meta.uid);
+}
+
+/* ---- writing ---- */
+
+struct writer {
+    struct buf *out;
+    bool is_open_metrics;
+};
+
+/* name: without the _total that counters have; OpenMetrics names the family so. */
+static void put_family(const struct writer *writer, const char *name, const char *type,
+                       const char *help)
+{
+    const char *suffix = !writer->is_open_metrics && strcmp(type, "counter") == 0 ? "_total" : "";
+    buf_printf(writer->out, "# HELP %s%s %s\n# TYPE %s%s %s\n", name, suffix, help, name, suffix,
+               type);
+}
+
+static void put_durations(const struct writer *writer, struct metrics *metrics)
+{
+    static const char name[] = "claimguard_extender_request_duration_seconds";
+
+    put_family(writer, name, "histogram",
+               "Time to answer an extender call, once its body is there.");
+    for (int verb = 0; verb < VERB_COUNT; verb++) {
+        uint64_t total = 0;
+        for (int i = 0; i < METRICS_BUCKETS; i++) {
+            total += atomic_load(&metrics->durations[verb].buckets[i]);
+            buf_printf(writer->out, "%s_bucket{verb=\"%s\",le=\"%g%s\"} %llu\n", name, verbs[verb],
+                       bounds[i], bounds[i] == 1 || bounds[i] == 5 || bounds[i] == 10 ? ".0" : "",
+                       (unsigned long long)total);
+        }
+        total += atomic_load(&metrics->durations[verb].buckets[METRICS_BUCKETS]);
+        buf_printf(writer->out,
+                   "%s_bucket{verb=\"%s\",le=\"+Inf\"} %llu\n%s_sum{verb=\"%s\"} %.9g\n"
+                   "%s_count{verb=\"%s\"} %llu\n",
+                   name, verbs[verb], (unsigned long long)total, name, verbs[verb],
+                   (double)atomic_load(&metrics->durations[verb].sum_ns) / 1e9, name, verbs[verb],
+                   (unsigned long long)total);
+    }
+}
+
+static void put_counters(const struct writer *writer, struct metrics *metrics)
+{
+    put_family(writer, "claimguard_extender_requests", "counter",
+               "Extender calls by verb and result.");
+    for (int verb = 0; verb < VERB_COUNT; verb++)
+        for (int result = 0; result < RESULT_COUNT; result++)
+            buf_printf(writer->out,
+                       "claimguard_extender_requests_total{verb=\"%s\",result=\"%s\"} %llu\n",
+                       verbs[verb], results[result],
+                       (unsigned long long)atomic_load(&metrics->requests[verb][result]));
+    put_family(writer, "claimguard_filter_verdicts", "counter",
+               "Verdicts of filter calls by policy and code.");
+    for (size_t i = 0; policies[i] != NULL; i++)
+        for (int code = 0; code < CODE_COUNT; code++)
+            buf_printf(writer->out,
+                       "claimguard_filter_verdicts_total{policy=\"%s\",code=\"%s\"} %llu\n",
+                       policies[i]->name, code_text((enum code)code),
+                       (unsigned long long)atomic_load(&metrics->verdicts[i][code]));
+    put_family(writer, "claimguard_bind_conflicts", "counter",
+               "Bind calls refused because another pod has a claim of the pod.");
+    buf_printf(writer->out, "claimguard_bind_conflicts_total %llu\n",
+               (unsigned long long)atomic_load(&metrics->bind_conflicts));
+}
+
+static void put_rejected(const struct writer *writer, struct metrics *metrics)
+{
+    size_t counts[METRICS_POLICIES_MAX] = {0};
+
+    (void)pthread_mutex_lock(&metrics->rejected_lock);
+    for (const struct rejected_pod *pod = metrics->rejected; pod != NULL; pod = pod->hh.next)
+        counts[pod->policy]++;
+    (void)pthread_mutex_unlock(&metrics->rejected_lock);
+    put_family(writer, "claimguard_unschedulable_pods", "gauge",
+               "Pods whose last filter verdict was a rejection and that are not bound.");
+    for (size_t i = 0; policies[i] != NULL; i++)
+        buf_printf(writer->out, "claimguard_unschedulable_pods{policy=\"%s\"} %zu\n",
+                   policies[i]->name, counts[i]);
+}
+
+static void put_cache(const struct writer *writer, struct metrics *metrics,
+                      const struct cluster *cluster)
+{
+    put_family(writer, "claimguard_exclusive_claim_violations", "gauge",
+               "Claims with ReadWriteOncePod that two or more pods hold.");
+    buf_printf(writer->out, "claimguard_exclusive_claim_violations %zu\n", cluster->violations);
+    put_family(writer, "claimguard_cache_objects", "gauge", "Objects in the cache by resource.");
+    for (int kind = 0; kind < KIND_COUNT; kind++)
+        buf_printf(writer->out, "claimguard_cache_objects{resource=\"%s\"} %zu\n",
+                   kind_resource((enum kind)kind), cluster->counts[kind]);
+    put_family(writer, "claimguard_cache_synced", "gauge",
+               "Whether all objects of the resource have been read once.");
+    for (int kind = 0; kind < KIND_COUNT; kind++)
+        buf_printf(writer->out, "claimguard_cache_synced{resource=\"%s\"} 1\n",
+                   kind_resource((enum kind)kind));
+    put_family(writer, "claimguard_cache_last_event_timestamp_seconds", "gauge",
+               "When the cache last learned something of the resource, in Unix time; 0: never.");
+    for (int kind = 0; kind < KIND_COUNT; kind++)
+        buf_printf(writer->out,
+                   "claimguard_cache_last_event_timestamp_seconds{resource=\"%s\"} %.3f\n",
+                   kind_resource((enum kind)kind),
+                   (double)atomic_load(&metrics->last_event_ms[kind]) / 1e3);
+}
+
+void metrics_write(struct metrics *metrics, const struct cluster *cluster, bool is_open_metrics,
+                   struct buf *out)
+{
+    struct writer writer = {out, is_open_metrics};
+
+    put_family(&writer, "claimguard_build_info", "gauge", "1, with the version as labels.");
+    buf_printf(out, "claimguard_build_info{version=\"%s\",revision=\"%s\"} 1\n", CLAIMGUARD_VERSION,
+               CLAIMGUARD_REVISION);
+    put_durations(&writer, metrics);
+    put_counters(&writer, metrics);
+    put_rejected(&writer, metrics);
+    put_cache(&writer, metrics, cluster);
+    process_metrics_write(out, is_open_metrics);
+    if (is_open_metrics)
+        buf_put(out, SLICE("# EOF\n"));
+}

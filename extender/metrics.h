@@ -1,0 +1,68 @@
+/*
+ * metrics: what Prometheus scrapes, with the names of docs/metrics.md. Counting is lock-free but
+ * for the set of pods that are rejected now, which only rejected pods and pods with exclusive
+ * claims touch.
+ *
+ * Threads: any, at any time.
+ */
+#ifndef EXTENDER_METRICS_H
+#define EXTENDER_METRICS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "config/base/buf.h"
+#include "policy/policy.h"
+
+enum verb { VERB_FILTER, VERB_PREFILTER, VERB_PREEMPT, VERB_BIND, VERB_COUNT };
+
+enum result {
+    RESULT_OK,      /* answered */
+    RESULT_ERROR,   /* answered 200 with Error set */
+    RESULT_INVALID, /* refused: 4xx */
+    RESULT_FAILED,  /* failed here: 5xx */
+    RESULT_COUNT,
+};
+
+enum { METRICS_BUCKETS = 17, METRICS_POLICIES_MAX = 4 };
+
+struct histogram {
+    atomic_uint_fast64_t buckets[METRICS_BUCKETS + 1]; /* not cumulated; the last one is +Inf */
+    atomic_uint_fast64_t sum_ns;
+};
+
+struct rejected_pod;
+
+struct metrics {
+    struct histogram durations[VERB_COUNT];
+    atomic_uint_fast64_t requests[VERB_COUNT][RESULT_COUNT];
+    atomic_uint_fast64_t verdicts[METRICS_POLICIES_MAX][CODE_COUNT];
+    atomic_uint_fast64_t bind_conflicts;
+    atomic_int_fast64_t last_event_ms[KIND_COUNT]; /* since 1970; 0: none yet */
+    pthread_mutex_t rejected_lock;                 /* guards rejected */
+    struct rejected_pod *rejected;                 /* uthash, by UID; bounded */
+};
+
+void metrics_init(struct metrics *metrics);
+void metrics_dispose(struct metrics *metrics);
+
+/* "filter", ... */
+const char *verb_text(enum verb verb);
+
+void metrics_count_request(struct metrics *metrics, enum verb verb, enum result result,
+                           uint64_t duration_ns);
+
+/* A filter verdict on the pod; keeps unschedulable_pods. */
+void metrics_count_verdict(struct metrics *metrics, const struct policy *policy,
+                           const struct verdict *verdict, const struct pod_object *pod);
+
+/* The pod is bound or gone: it is not unschedulable any more. */
+void metrics_forget_pod(struct metrics *metrics, struct slice uid);
+
+/* All metrics in the Prometheus text format, or in OpenMetrics. The caller holds the cluster still.
+ */
+void metrics_write(struct metrics *metrics, const struct cluster *cluster, bool is_open_metrics,
+                   struct buf *out);
+
+#endif

@@ -1,0 +1,132 @@
+#include "extender/pages.h"
+
+#include <unistd.h>
+
+#include "extender/explain.h"
+#include "extender/verbs.h"
+#include "extender/version.h"
+
+static const char json_content[] = "application/json";
+static const char text_type[] = "text/plain; charset=utf-8";
+
+typedef unsigned page(struct state *state, const struct page_request *request, struct buf *out,
+                      const char **content_type);
+
+static unsigned show_live(struct state *state, const struct page_request *request, struct buf *out,
+                          const char **content_type)
+{
+    (void)state;
+    (void)request;
+    (void)content_type;
+    buf_put(out, SLICE("ok\n"));
+    return 200;
+}
+
+/* Everything is read before the server listens, so what can be missing is only the future. */
+static unsigned show_ready(struct state *state, const struct page_request *request, struct buf *out,
+                           const char **content_type)
+{
+    bool is_draining = atomic_load(&state->is_draining);
+
+    (void)content_type;
+    for (int kind = 0; request->is_verbose && kind < KIND_COUNT; kind++)
+        buf_printf(out, "[+] %s synced\n", kind_resource((enum kind)kind));
+    if (request->is_verbose)
+        buf_printf(out, "[%c] not shutting down\n", is_draining ? '-' : '+');
+    buf_put(out, is_draining ? SLICE("shutting down\n") : SLICE("ok\n"));
+    return is_draining ? 503 : 200;
+}
+
+static unsigned show_metrics(struct state *state, const struct page_request *request,
+                             struct buf *out, const char **content_type)
+{
+    *content_type = request->wants_open_metrics
+                        ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+                        : "text/plain; version=0.0.4; charset=utf-8";
+    (void)pthread_rwlock_rdlock(&state->lock);
+    metrics_write(&state->metrics, &state->cluster, request->wants_open_metrics, out);
+    (void)pthread_rwlock_unlock(&state->lock);
+    return 200;
+}
+
+static unsigned show_status(struct state *state, const struct page_request *request,
+                            struct buf *out, const char **content_type)
+{
+    int64_t uptime = (now_ms() - state->started_ms) / 1000;
+
+    (void)request;
+    (void)content_type;
+    buf_printf(out, "claimguard %s (%s)\n\n", CLAIMGUARD_VERSION, CLAIMGUARD_REVISION);
+    buf_printf(out, "%-24s %d\n%-24s %lldh%02lldm%02llds\n", "process", (int)getpid(), "uptime",
+               (long long)(uptime / 3600), (long long)(uptime / 60 % 60), (long long)(uptime % 60));
+    (void)pthread_rwlock_rdlock(&state->lock);
+    buf_printf(out, "%-24s %s\n", "source", "snapshot");
+    buf_printf(out, "%-24s %d\n", "reservations", 0);
+    buf_printf(out, "%-24s %zu\n\n%-24s %10s  %s\n", "violations", state->cluster.violations,
+               "RESOURCE", "OBJECTS", "SYNCED");
+    for (int kind = 0; kind < KIND_COUNT; kind++)
+        buf_printf(out, "%-24s %10zu  %s\n", kind_resource((enum kind)kind),
+                   state->cluster.counts[kind], "yes");
+    (void)pthread_rwlock_unlock(&state->lock);
+    return 200;
+}
+
+static int put_json(const char *chunk, size_t size, void *out)
+{
+    buf_put(out, (struct slice){chunk, size});
+    return 0;
+}
+
+static unsigned show_cache(struct state *state, const struct page_request *request, struct buf *out,
+                           const char **content_type)
+{
+    (void)request;
+    *content_type = json_content;
+    (void)pthread_rwlock_rdlock(&state->lock);
+    bool is_on = state->config->server.debug_endpoints;
+    json_t *explained = is_on ? explain_cache(&state->cluster) : NULL;
+    (void)pthread_rwlock_unlock(&state->lock);
+    if (!is_on) {
+        verb_write_failure(out, "/debug/cache is off: set server.debugEndpoints to true");
+        return 404;
+    }
+    int rc = explained == NULL ? -1 : json_dump_callback(explained, put_json, out, JSON_INDENT(2));
+    json_decref(explained);
+    if (rc == 0) {
+        buf_put(out, SLICE("\n"));
+        return 200;
+    }
+    buf_reset(out, SCRATCH_KEEP_BYTES);
+    verb_write_failure(out, "out of memory");
+    return 500;
+}
+
+static const struct {
+    const char *path;
+    page *show;
+} pages[] = {
+    {"/livez", show_live},      {"/healthz", show_live},   {"/readyz", show_ready},
+    {"/metrics", show_metrics}, {"/statusz", show_status}, {"/debug/cache", show_cache},
+};
+
+static page *find_page(struct slice path)
+{
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
+        if (slice_equal(path, slice_of(pages[i].path)))
+            return pages[i].show;
+    return NULL;
+}
+
+bool page_exists(struct slice path)
+{
+    return find_page(path) != NULL;
+}
+
+unsigned page_answer(struct state *state, const struct page_request *request, struct buf *out,
+                     const char **content_type)
+{
+    page *show = find_page(request->path);
+
+    *content_type = text_type;
+    return show == NULL ? 404 : show(state, request, out, content_type);
+}

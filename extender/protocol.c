@@ -1,0 +1,365 @@
+#include "extender/protocol.h"
+
+#include "cache/json_text.h"
+#include "cache/pull_fields.h"
+
+#define FIELD(key_, type_, struct_, member_) \
+    { \
+        .key = (key_), .type = (type_), .offset = offsetof(struct struct_, member_) \
+    }
+#define READ(key_, struct_, member_, read_) \
+    { \
+        .key = (key_), .type = PULL_READ, .offset = offsetof(struct struct_, member_), \
+        .read = (read_) \
+    }
+
+static const char too_big[] = "too big for the memory of one request";
+
+/* A body is one object with a table of fields. */
+static int read_body(const struct pull_field *fields, size_t count, struct slice body,
+                     struct arena *arena, void *out, struct error *err)
+{
+    struct pull json;
+
+    pull_init(&json, body);
+    if (pull_null(&json))
+        (void)pull_problem(&json, "expected an object");
+    (void)pull_fields(&json, PULL_CASE_FOLD, fields, count, arena, out);
+    if (!pull_finish(&json))
+        return pull_fail(&json, "body", (struct place){1, 1}, err);
+    return 0;
+}
+
+static bool read_pod(struct pull *json, struct arena *arena, void *field)
+{
+    return pod_read(json, arena, field);
+}
+
+static int require_pod(const struct pod_object *pod, struct error *err)
+{
+    if (pod->meta.name.len == 0)
+        return error_set(err, ERROR_INVALID, "body: Pod is missing");
+    return 0;
+}
+
+/* ---- filter ---- */
+
+static bool read_node_names(struct pull *json, struct arena *arena, void *field)
+{
+    struct filter_request *request =
+        (struct filter_request *)(void *)((char *)field -
+                                          offsetof(struct filter_request, node_names));
+    (void)arena;
+    return pull_null(json) || pull_string_array(json, &request->node_names, &request->node_count);
+}
+
+int protocol_read_filter(struct filter_request *out, struct slice body, struct arena *arena,
+                         struct error *err)
+{
+    static const struct pull_field fields[] = {
+        READ("Pod", filter_request, pod, read_pod),
+        FIELD("Nodes", PULL_RAW, filter_request, nodes),
+        READ("NodeNames", filter_request, node_names, read_node_names),
+    };
+
+    *out = (struct filter_request){0};
+    if (read_body(fields, PULL_FIELD_COUNT(fields), body, arena, out, err) < 0 ||
+        require_pod(&out->pod, err) < 0)
+        return err->code;
+    if (out->nodes.ptr != NULL && *out->nodes.ptr != '{')
+        return error_set(err, ERROR_INVALID, "body: Nodes: expected an object");
+    if ((out->nodes.ptr == NULL) == (out->node_names.ptr == NULL))
+        return error_set(err, ERROR_INVALID, "body: %s",
+                         out->nodes.ptr == NULL ? "NodeNames and Nodes are both missing"
+                                                : "NodeNames and Nodes are both there: send one");
+    return 0;
+}
+
+int protocol_read_pod(struct pod_object *out, struct slice body, struct arena *arena,
+                      struct error *err)
+{
+    static const struct pull_field fields[] = {{.key = "Pod", .type = PULL_READ, .read = read_pod}};
+
+    *out = (struct pod_object){0};
+    if (read_body(fields, PULL_FIELD_COUNT(fields), body, arena, out, err) < 0)
+        return err->code;
+    return require_pod(out, err);
+}
+
+void protocol_write_passed(struct buf *out, const struct filter_request *request)
+{
+    const struct slice null = SLICE("null");
+
+    (void)buf_reserve(out, request->node_names.len + request->nodes.len + 128);
+    buf_put(out, SLICE("{\"Nodes\":"));
+    buf_put(out, request->nodes.ptr == NULL ? null : request->nodes);
+    buf_put(out, SLICE(",\"NodeNames\":"));
+    buf_put(out, request->node_names.ptr == NULL ? null : request->node_names);
+    buf_put(out, SLICE(",\"FailedNodes\":{},\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}"));
+}
+
+/* {"node-1":REASON,"node-2":REASON}, the names copied as they came. The array was checked when it
+ * was read. */
+static void put_failed_names(struct buf *out, const struct filter_request *request,
+                             struct slice reason)
+{
+    const char *p = request->node_names.ptr + 1;
+    const char *end = request->node_names.ptr + request->node_names.len;
+    bool has_escape;
+
+    if (!buf_reserve(out, request->node_names.len + request->node_count * (reason.len + 2) + 2))
+        return;
+    char *to = out->bytes + out->len;
+    *to++ = '{';
+    for (size_t i = 0; i < request->node_count; i++) {
+        while (*p != '"')
+            p++; /* the comma and white space between */
+        const char *begin = p;
+        p = json_text_string(p, end, &has_escape).at;
+        to = (char *)memcpy(to, begin, (size_t)(p - begin)) + (p - begin);
+        *to++ = ':';
+        to = (char *)memcpy(to, reason.ptr, reason.len) + reason.len;
+        *to++ = ',';
+    }
+    to[request->node_count == 0 ? 0 : -1] = '}';
+    out->len = (size_t)(to - out->bytes) + (request->node_count == 0);
+}
+
+struct named {
+    struct slice name;
+};
+
+struct node_list {
+    void *items; /* struct named */
+    size_t count;
+};
+
+static bool read_items(struct pull *json, struct arena *arena, void *field)
+{
+    static const struct pull_field meta[] = {FIELD("name", PULL_STRING, named, name)};
+    static const struct pull_field fields[] = {
+        {.key = "metadata", .type = PULL_OBJECT, PULL_MEMBERS(meta)},
+    };
+    struct node_list *list = field;
+
+    return pull_field_array(json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields),
+                            sizeof(struct named), arena, &list->items, &list->count);
+}
+
+/* The same for whole Node objects, whose names have to be found first. */
+static int put_failed_nodes(struct buf *out, const struct filter_request *request,
+                            struct slice reason, struct arena *arena, struct error *err)
+{
+    static const struct pull_field fields[] = {
+        {.key = "items", .type = PULL_READ, .read = read_items}};
+    struct node_list list = {0};
+
+    if (read_body(fields, PULL_FIELD_COUNT(fields), request->nodes, arena, &list, err) < 0)
+        return err->code;
+    const struct named *nodes = list.items;
+    buf_put(out, SLICE("{"));
+    for (size_t i = 0; i < list.count; i++) {
+        if (i != 0)
+            buf_put(out, SLICE(","));
+        buf_json(out, nodes[i].name);
+        buf_put(out, SLICE(":"));
+        buf_put(out, reason);
+    }
+    buf_put(out, SLICE("}"));
+    return 0;
+}
+
+struct slice protocol_join_reasons(const struct verdict *verdict, struct arena *arena)
+{
+    struct slice joined = {"", 0};
+
+    if (verdict->reason_count == 1)
+        return verdict->reasons[0];
+    for (size_t i = 0; i < verdict->reason_count && joined.ptr != NULL; i++)
+        joined = arena_printf(arena, "%.*s%s%.*s", SLICE_ARG(joined), i == 0 ? "" : "; ",
+                              SLICE_ARG(verdict->reasons[i]));
+    return joined.ptr == NULL ? SLICE(too_big) : joined;
+}
+
+int protocol_write_rejected(struct buf *out, const struct filter_request *request,
+                            const struct verdict *verdict, struct arena *arena, struct error *err)
+{
+    bool is_names = request->node_names.ptr != NULL;
+    bool is_final = verdict->code == CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
+    struct buf reason;
+    int rc = 0;
+
+    buf_init(&reason, ERROR_MESSAGE_BYTES * 64);
+    buf_json(&reason, protocol_join_reasons(verdict, arena));
+    buf_put(out, is_names ? SLICE("{\"Nodes\":null,\"NodeNames\":[],")
+                          : SLICE("{\"Nodes\":{\"metadata\":{},\"items\":[]},\"NodeNames\":null,"));
+    buf_put(out, is_final ? SLICE("\"FailedNodes\":{},\"FailedAndUnresolvableNodes\":")
+                          : SLICE("\"FailedAndUnresolvableNodes\":{},\"FailedNodes\":"));
+    if (reason.failed)
+        rc = error_no_memory(err);
+    else if (is_names)
+        put_failed_names(out, request, buf_slice(&reason));
+    else
+        rc = put_failed_nodes(out, request, buf_slice(&reason), arena, err);
+    buf_put(out, SLICE(",\"Error\":\"\"}"));
+    buf_dispose(&reason);
+    return rc;
+}
+
+/* ---- preempt ---- */
+
+struct victim {
+    struct slice uid; /* alone, so that an array of victims is one of UIDs */
+};
+
+struct victims {
+    struct slice *uids;
+    size_t count;
+    int64_t budget_violations;
+};
+
+/* Pods by their UID: {"UID": ...} in meta victims, else whole objects. */
+static bool read_victim_pods(struct pull *json, struct arena *arena, void *field)
+{
+    static const struct pull_field meta[] = {FIELD("uid", PULL_STRING, victim, uid)};
+    static const struct pull_field fields[] = {
+        FIELD("UID", PULL_STRING, victim, uid),
+        {.key = "metadata", .type = PULL_OBJECT, PULL_MEMBERS(meta)},
+    };
+    struct victims *victims = field;
+    void *items = NULL;
+
+    if (!pull_field_array(json, PULL_CASE_FOLD, fields, PULL_FIELD_COUNT(fields),
+                          sizeof(struct victim), arena, &items, &victims->count))
+        return false;
+    victims->uids = items;
+    for (size_t i = 0; i < victims->count; i++)
+        if (victims->uids[i].len == 0)
+            return pull_problem(json, "a victim without UID");
+    return true;
+}
+
+static bool add_candidate(struct preempt_request *request, struct slice node,
+                          const struct victims *victims, struct arena *arena)
+{
+    struct preempt_candidate *grown =
+        arena_grow(arena, request->candidates, request->candidate_count, sizeof *grown);
+    struct slice name = arena_printf(arena, "%.*s", SLICE_ARG(node));
+
+    if (grown == NULL || name.ptr == NULL)
+        return false;
+    request->candidates = grown;
+    grown[request->candidate_count++] = (struct preempt_candidate){
+        .preemption = {.node = name, .offered = victims->uids, .offered_count = victims->count},
+        .budget_violations = victims->budget_violations,
+    };
+    return true;
+}
+
+/* {"node-1": {"Pods": [...], "NumPDBViolations": 0}, ...} */
+static bool read_candidates(struct pull *json, struct arena *arena, void *field)
+{
+    static const struct pull_field fields[] = {
+        READ("Pods", victims, uids, read_victim_pods),
+        FIELD("NumPDBViolations", PULL_INTEGER, victims, budget_violations),
+    };
+    struct slice node;
+
+    if (!pull_object(json))
+        return json->problem == NULL;
+    while (pull_key(json, &node)) {
+        struct victims victims = {0};
+        char kept[PULL_KEY_MAX];
+        if (node.ptr == json->key) /* the reader's own memory, which the next key overwrites */
+            node.ptr = memcpy(kept, node.ptr, node.len);
+        if (pull_fields(json, PULL_CASE_FOLD, fields, PULL_FIELD_COUNT(fields), arena, &victims) &&
+            !add_candidate(field, node, &victims, arena))
+            return pull_problem(json, too_big);
+    }
+    return json->problem == NULL;
+}
+
+int protocol_read_preempt(struct preempt_request *out, struct slice body, struct arena *arena,
+                          struct error *err)
+{
+    /* both maps fill the same list; the scheduler sends one, and null for the other */
+    static const struct pull_field fields[] = {
+        READ("Pod", preempt_request, pod, read_pod),
+        {.key = "NodeNameToVictims", .type = PULL_READ, .read = read_candidates},
+        {.key = "NodeNameToMetaVictims", .type = PULL_READ, .read = read_candidates},
+    };
+
+    *out = (struct preempt_request){0};
+    if (read_body(fields, PULL_FIELD_COUNT(fields), body, arena, out, err) < 0)
+        return err->code;
+    return require_pod(&out->pod, err);
+}
+
+static void put_meta_pod(struct buf *out, struct slice uid, bool is_first)
+{
+    buf_put(out, is_first ? SLICE("{\"UID\":") : SLICE(",{\"UID\":"));
+    buf_json(out, uid);
+    buf_put(out, SLICE("}"));
+}
+
+void protocol_write_preempt(struct buf *out, const struct preempt_request *request)
+{
+    bool is_first = true;
+
+    buf_put(out, SLICE("{\"NodeNameToMetaVictims\":{"));
+    for (size_t i = 0; i < request->candidate_count; i++) {
+        const struct preemption *candidate = &request->candidates[i].preemption;
+        char uid[UID_TEXT_BYTES];
+        if (!candidate->keeps_node || candidate->offered_count + candidate->added_count == 0)
+            continue;
+        buf_put(out, is_first ? SLICE("") : SLICE(","));
+        is_first = false;
+        buf_json(out, candidate->node);
+        buf_put(out, SLICE(":{\"Pods\":["));
+        for (size_t j = 0; j < candidate->offered_count; j++)
+            put_meta_pod(out, candidate->offered[j], j == 0);
+        for (size_t j = 0; j < candidate->added_count; j++)
+            put_meta_pod(out, uid_text(&candidate->added[j]->uid, uid),
+                         candidate->offered_count + j == 0);
+        buf_printf(out, "],\"NumPDBViolations\":%lld}",
+                   (long long)request->candidates[i].budget_violations);
+    }
+    buf_put(out, SLICE("}}"));
+}
+
+/* ---- bind ---- */
+
+int protocol_read_bind(struct bind_request *out, struct slice body, struct arena *arena,
+                       struct error *err)
+{
+    static const struct pull_field fields[] = {
+        FIELD("PodName", PULL_STRING, bind_request, pod_name),
+        FIELD("PodNamespace", PULL_STRING, bind_request, pod_namespace),
+        FIELD("PodUID", PULL_STRING, bind_request, pod_uid),
+        FIELD("Node", PULL_STRING, bind_request, node),
+    };
+    const struct {
+        const char *key;
+        const struct slice *value;
+    } required[] = {
+        {"PodName", &out->pod_name},
+        {"PodNamespace", &out->pod_namespace},
+        {"PodUID", &out->pod_uid},
+        {"Node", &out->node},
+    };
+
+    *out = (struct bind_request){0};
+    if (read_body(fields, PULL_FIELD_COUNT(fields), body, arena, out, err) < 0)
+        return err->code;
+    for (size_t i = 0; i < sizeof required / sizeof *required; i++)
+        if (required[i].value->len == 0)
+            return error_set(err, ERROR_INVALID, "body: %s is missing", required[i].key);
+    return 0;
+}
+
+void protocol_write_error(struct buf *out, struct slice message)
+{
+    buf_put(out, SLICE("{\"Error\":"));
+    buf_json(out, message);
+    buf_put(out, SLICE("}"));
+}

@@ -1,0 +1,73 @@
+/*
+ * protocol: the bodies of the scheduler extender protocol (k8s.io/kube-scheduler/extender/v1), read
+ * and written without a tree. Of a filter call, only the pod is decoded: the node list, which is
+ * most of the body, is checked, measured, and copied as it came.
+ *
+ * Keys are matched without regard to case, as Go does, and written exactly. A key that appears
+ * twice is refused. What is read borrows from the body and from the arena.
+ *
+ * Errors of all readers: ERROR_INVALID "body:LINE:COL: path: what is wrong".
+ */
+#ifndef EXTENDER_PROTOCOL_H
+#define EXTENDER_PROTOCOL_H
+
+#include "config/base/buf.h"
+#include "policy/policy.h"
+
+/* ExtenderArgs */
+struct filter_request {
+    struct pod_object pod;
+    struct slice node_names; /* the array's extent; {NULL, 0} when the call has Nodes instead */
+    struct slice nodes;      /* the NodeList's extent; {NULL, 0} when it has NodeNames */
+    size_t node_count;       /* of node_names */
+};
+
+int protocol_read_filter(struct filter_request *out, struct slice body, struct arena *arena,
+                         struct error *err);
+
+/* The Pod of a filter call alone, whatever nodes come with it. */
+int protocol_read_pod(struct pod_object *out, struct slice body, struct arena *arena,
+                      struct error *err);
+
+/* ExtenderFilterResult: every node passes. */
+void protocol_write_passed(struct buf *out, const struct filter_request *request);
+
+/* ExtenderFilterResult: the verdict, a rejection, stands on every node. */
+int protocol_write_rejected(struct buf *out, const struct filter_request *request,
+                            const struct verdict *verdict, struct arena *arena, struct error *err);
+
+/* ExtenderPreemptionArgs, in either of its forms: each candidate's offered victims by UID. */
+struct preempt_candidate {
+    struct preemption preemption;
+    int64_t budget_violations; /* NumPDBViolations */
+};
+
+struct preempt_request {
+    struct pod_object pod;
+    struct preempt_candidate *candidates;
+    size_t candidate_count;
+};
+
+int protocol_read_preempt(struct preempt_request *out, struct slice body, struct arena *arena,
+                          struct error *err);
+
+/* ExtenderPreemptionResult: the candidates that keep their node. One without any victim is left
+ * out: it would be an error for the whole attempt. */
+void protocol_write_preempt(struct buf *out, const struct preempt_request *request);
+
+/* ExtenderBindingArgs */
+struct bind_request {
+    struct slice pod_namespace, pod_name, pod_uid, node;
+};
+
+int protocol_read_bind(struct bind_request *out, struct slice body, struct arena *arena,
+                       struct error *err);
+
+/* ExtenderBindingResult; also how a filter or preempt call is told that no decision can be made.
+ * An empty message is success. */
+void protocol_write_error(struct buf *out, struct slice message);
+
+/* The reasons of a verdict as one message: "a; b". */
+struct slice protocol_join_reasons(const struct verdict *verdict, struct arena *arena);
+
+#endif

@@ -1,0 +1,179 @@
+/*
+ * claimguard serve: starts the servers, then waits for signals and looks at the configuration file.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "config/base/log.h"
+#include "extender/commands.h"
+#include "extender/load.h"
+#include "extender/server.h"
+
+enum { WATCH_SECONDS = 1 };
+
+/* What changes when a file is replaced, edited, or a ConfigMap's symbolic link swapped. */
+struct file_mark {
+    dev_t device;
+    ino_t inode;
+    off_t size;
+    struct timespec modified;
+};
+
+static struct file_mark mark_file(const char *path)
+{
+    struct stat status;
+
+    if (path == NULL || stat(path, &status) != 0)
+        return (struct file_mark){0};
+    return (struct file_mark){status.st_dev, status.st_ino, status.st_size, status.st_mtim};
+}
+
+static bool is_same_mark(const struct file_mark *a, const struct file_mark *b)
+{
+    return a->device == b->device && a->inode == b->inode && a->size == b->size &&
+           a->modified.tv_sec == b->modified.tv_sec && a->modified.tv_nsec == b->modified.tv_nsec;
+}
+
+/* Puts the file in force if it is good; else says what is wrong and changes nothing. */
+static void reload(struct state *state, const char *path)
+{
+    struct config *config;
+    struct error err = {0};
+
+    if (path == NULL)
+        return;
+    if (config_load(&config, path, &err) < 0) {
+        log_error("the configuration is not reloaded: the one in force stays",
+                  LOG_STR("error", err.message));
+        return;
+    }
+    if (!slice_equal(config->server.listen, state->config->server.listen) ||
+        !slice_equal(config->server.metrics_listen, state->config->server.metrics_listen))
+        log_warn("a new server.listen or server.metricsListen takes effect at a restart",
+                 LOG_STR("file", path));
+    state_reload(state, config);
+    log_info("configuration reloaded", LOG_STR("file", path));
+}
+
+/* Until SIGTERM or SIGINT. */
+static void wait_for_end(struct state *state, const char *path, const sigset_t *signals)
+{
+    struct file_mark known = mark_file(path);
+
+    for (;;) {
+        int signal = sigtimedwait(signals, NULL, &(struct timespec){.tv_sec = WATCH_SECONDS});
+        if (signal == SIGTERM || signal == SIGINT) {
+            log_info("shutting down", LOG_STR("signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"));
+            return;
+        }
+        struct file_mark seen = mark_file(path);
+        if (signal == SIGHUP || !is_same_mark(&seen, &known))
+            reload(state, path);
+        known = seen;
+    }
+}
+
+static int check_supported(const struct arguments *arguments, const struct config *config,
+                           struct error *err)
+{
+    if (arguments->kubeconfig != NULL)
+        return error_set(err, ERROR_INVALID,
+                         "serve: this version does not follow a live cluster: use --snapshot");
+    if (arguments->snapshot == NULL)
+        return error_set(err, ERROR_INVALID,
+                         "serve: --snapshot is missing (see claimguard serve --help)");
+    if (config->server.cert_file.len != 0) /* never plain text where TLS was asked for */
+        return error_set(err, ERROR_INVALID,
+                         "%s: server.tls: this version does not serve TLS: remove the key",
+                         arguments->config);
+    return 0;
+}
+
+static int configure_log(const struct arguments *arguments, struct error *err)
+{
+    enum log_level level = LOG_INFO;
+    enum log_format format = LOG_TEXT;
+
+    if (arguments->log_level != NULL && !log_level_parse(&level, arguments->log_level))
+        return error_set(err, ERROR_INVALID, "--log-level %s: expected debug, info, warn or error",
+                         arguments->log_level);
+    if (arguments->log_format != NULL && !log_format_parse(&format, arguments->log_format))
+        return error_set(err, ERROR_INVALID, "--log-format %s: expected text or json",
+                         arguments->log_format);
+    log_configure(level, format);
+    return 0;
+}
+
+static int load(struct state *state, const char *path, struct error *err)
+{
+    struct source_report report;
+    char objects[24], skipped[24];
+
+    if (load_snapshot(&state->cluster, path, &report, err) < 0)
+        return err->code;
+    for (int kind = 0; kind < KIND_COUNT; kind++)
+        if (state->cluster.counts[kind] != 0)
+            atomic_store(&state->metrics.last_event_ms[kind], now_ms());
+    (void)snprintf(objects, sizeof objects, "%zu", report.objects);
+    (void)snprintf(skipped, sizeof skipped, "%zu", report.skipped);
+    log_info("snapshot loaded", LOG_STR("file", path), LOG_STR("objects", objects),
+             LOG_STR("skipped", skipped));
+    return 0;
+}
+
+static int serve(struct state *state, const struct arguments *arguments, const sigset_t *signals,
+                 struct error *err)
+{
+    const struct config *config = state->config;
+    struct slice listen =
+        arguments->listen != NULL ? slice_of(arguments->listen) : config->server.listen;
+    struct slice metrics_listen = arguments->metrics_listen != NULL
+                                      ? slice_of(arguments->metrics_listen)
+                                      : config->server.metrics_listen;
+    struct server *verbs = NULL, *pages = NULL;
+
+    int rc = load(state, arguments->snapshot, err);
+    if (rc == 0)
+        rc = server_start(&verbs, state, listen, SERVER_VERBS, err);
+    if (rc == 0)
+        rc = server_start(&pages, state, metrics_listen, SERVER_PAGES, err);
+    if (rc == 0) {
+        log_info("listening", LOG_STR("address", server_address(verbs)),
+                 LOG_STR("metrics", server_address(pages)));
+        wait_for_end(state, arguments->config, signals);
+        atomic_store(&state->is_draining, true);
+    }
+    server_stop(verbs);
+    server_stop(pages);
+    return rc;
+}
+
+int command_serve(const struct arguments *arguments)
+{
+    struct config *config = NULL;
+    struct state state;
+    struct error err = {0};
+    sigset_t signals;
+
+    (void)sigemptyset(&signals);
+    (void)sigaddset(&signals, SIGTERM);
+    (void)sigaddset(&signals, SIGINT);
+    (void)sigaddset(&signals, SIGHUP);
+    /* before any thread is there, so that all of them have it blocked and this one takes it */
+    (void)pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    if (configure_log(arguments, &err) < 0 || config_load(&config, arguments->config, &err) < 0)
+        return command_fail(&err);
+    if (check_supported(arguments, config, &err) < 0 || state_init(&state, config, &err) < 0) {
+        config_free(config);
+        return command_fail(&err);
+    }
+    int rc = serve(&state, arguments, &signals, &err);
+    state_dispose(&state);
+    if (rc < 0)
+        return command_fail(&err);
+    log_info("stopped", LOG_NONE);
+    return EXIT_DONE;
+}

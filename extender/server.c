@@ -1,0 +1,355 @@
+#include "extender/server.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "config/base/log.h"
+#include "extender/http_guard.h"
+#include "extender/pages.h"
+#include "extender/verbs.h"
+
+struct server {
+    struct state *state;
+    enum server_role role;
+    struct MHD_Daemon *daemon;
+    atomic_int in_flight; /* requests between their headers and the end of their answer */
+    char address[NI_MAXHOST + 16];
+};
+
+/* A connection and the request on it; requests on one connection follow one another. */
+struct connection {
+    struct scratch scratch;
+    size_t body_max;
+    bool is_too_big;
+    struct timespec deadline;
+};
+
+static const char json_type[] = "application/json";
+
+static struct timespec monotonic_now(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return now;
+}
+
+static bool is_over(const struct timespec *deadline)
+{
+    struct timespec now = monotonic_now();
+    return now.tv_sec > deadline->tv_sec ||
+           (now.tv_sec == deadline->tv_sec && now.tv_nsec > deadline->tv_nsec);
+}
+
+/* ---- answers ---- */
+
+/* Sends scratch.answer, which stays as it is until the request is completed. */
+static enum MHD_Result send_answer(const struct server *server, struct MHD_Connection *mhd,
+                                   struct connection *connection, unsigned status,
+                                   const char *content_type, const char *allow, bool closes)
+{
+    struct buf *answer = &connection->scratch.answer;
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(answer->len, answer->bytes, MHD_RESPMEM_PERSISTENT);
+
+    if (response == NULL)
+        return MHD_NO;
+    enum MHD_Result ok = MHD_add_response_header(response, "Content-Type", content_type);
+    if (allow != NULL && ok == MHD_YES)
+        ok = MHD_add_response_header(response, "Allow", allow);
+    if ((closes || atomic_load(&server->state->is_draining)) && ok == MHD_YES)
+        ok = MHD_add_response_header(response, "Connection", "close");
+    if (ok == MHD_YES)
+        ok = MHD_queue_response(mhd, status, response);
+    MHD_destroy_response(response);
+    return ok;
+}
+
+/* {"error": ...}, and the connection is closed: what follows on it could be anything. */
+static enum MHD_Result refuse(const struct server *server, struct MHD_Connection *mhd,
+                              struct connection *connection, unsigned status, const char *message,
+                              const char *allow)
+{
+    buf_reset(&connection->scratch.answer, SCRATCH_KEEP_BYTES);
+    verb_write_failure(&connection->scratch.answer, message);
+    return send_answer(server, mhd, connection, status, json_type, allow, true);
+}
+
+/* ---- routes ---- */
+
+static bool find_verb(const struct server *server, const char *path, enum verb *verb)
+{
+    if (server->role != SERVER_VERBS || path[0] != '/')
+        return false;
+    for (int i = 0; i < VERB_COUNT; i++) {
+        if (strcmp(path + 1, verb_text((enum verb)i)) == 0) {
+            *verb = (enum verb)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_read(const char *method)
+{
+    return strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
+}
+
+static enum MHD_Result answer_page(const struct server *server, struct MHD_Connection *mhd,
+                                   struct connection *connection, const char *path)
+{
+    const char *accept = MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, "Accept");
+    const char *content_type;
+    /* "?verbose" has a key and no value, which a plain look-up does not tell from its absence */
+    struct page_request request = {
+        .path = slice_of(path),
+        .is_verbose = MHD_lookup_connection_value_n(mhd, MHD_GET_ARGUMENT_KIND, "verbose", 7, NULL,
+                                                    NULL) == MHD_YES,
+        .wants_open_metrics =
+            accept != NULL && strstr(accept, "application/openmetrics-text") != NULL,
+    };
+    unsigned status =
+        page_answer(server->state, &request, &connection->scratch.answer, &content_type);
+
+    return send_answer(server, mhd, connection, status, content_type, NULL, false);
+}
+
+/* ---- a request ---- */
+
+/* At the headers: what is refused is refused before its body is read. */
+static enum MHD_Result begin_request(struct server *server, struct MHD_Connection *mhd,
+                                     struct connection *connection, const char *path,
+                                     const char *method)
+{
+    const char *problem = NULL;
+    char message[160];
+    enum verb verb;
+
+    (void)pthread_rwlock_rdlock(&server->state->lock);
+    connection->body_max = (size_t)server->state->config->server.max_request_bytes;
+    (void)pthread_rwlock_unlock(&server->state->lock);
+    scratch_reset(&connection->scratch);
+    connection->scratch.body.max_bytes = connection->body_max;
+    connection->is_too_big = false;
+    connection->deadline = monotonic_now();
+    connection->deadline.tv_sec += REQUEST_SECONDS_MAX;
+
+    size_t body_bytes = 0;
+    bool has_body = strcmp(method, MHD_HTTP_METHOD_POST) == 0;
+    unsigned status = http_guard(mhd, has_body, connection->body_max, &body_bytes, &problem);
+    if (status != 0)
+        return refuse(server, mhd, connection, status, problem, NULL);
+    if (find_verb(server, path, &verb)) {
+        if (!has_body)
+            return refuse(server, mhd, connection, 405, "this path takes POST only", "POST");
+        if (!buf_reserve(&connection->scratch.body, body_bytes))
+            return refuse(server, mhd, connection, 503, "out of memory", NULL);
+        return MHD_YES; /* the body comes next */
+    }
+    if (!page_exists(slice_of(path))) {
+        (void)snprintf(message, sizeof message, "no such path: %.100s", path);
+        return refuse(server, mhd, connection, 404, message, NULL);
+    }
+    if (!is_read(method))
+        return refuse(server, mhd, connection, 405, "this path takes GET only", "GET, HEAD");
+    return answer_page(server, mhd, connection, path);
+}
+
+static enum MHD_Result take_body(struct connection *connection, const char *data, size_t *size)
+{
+    if (is_over(&connection->deadline))
+        return MHD_NO; /* too slow: closed */
+    if (connection->scratch.body.failed)
+        connection->is_too_big = true; /* read to the end, so that the answer is heard */
+    else
+        buf_put(&connection->scratch.body, (struct slice){data, *size});
+    *size = 0;
+    return MHD_YES;
+}
+
+static enum MHD_Result end_request(const struct server *server, struct MHD_Connection *mhd,
+                                   struct connection *connection, const char *path)
+{
+    enum verb verb;
+
+    if (connection->scratch.body.failed)
+        return refuse(server, mhd, connection, 413, "the body is over server.maxRequestBytes",
+                      NULL);
+    if (!find_verb(server, path, &verb))
+        return MHD_NO; /* begin_request has answered all else */
+    unsigned status = verb_answer(server->state, verb, &connection->scratch);
+    return send_answer(server, mhd, connection, status, json_type, NULL, false);
+}
+
+static struct connection *connection_of(struct MHD_Connection *mhd)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info == NULL ? NULL : info->socket_context;
+}
+
+static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, const char *path,
+                                  const char *method, const char *version, const char *data,
+                                  size_t *size, void **request)
+{
+    struct server *server = context;
+    struct connection *connection = connection_of(mhd);
+
+    (void)version;
+    if (connection == NULL)
+        return MHD_NO; /* no memory when it was accepted */
+    if (*request == NULL) {
+        *request = connection;
+        atomic_fetch_add(&server->in_flight, 1);
+        return begin_request(server, mhd, connection, path, method);
+    }
+    if (*size != 0)
+        return take_body(connection, data, size);
+    return end_request(server, mhd, connection, path);
+}
+
+static void on_completed(void *context, struct MHD_Connection *mhd, void **request,
+                         enum MHD_RequestTerminationCode code)
+{
+    struct server *server = context;
+
+    (void)mhd;
+    (void)code;
+    if (*request != NULL)
+        atomic_fetch_sub(&server->in_flight, 1);
+}
+
+static void on_connection(void *context, struct MHD_Connection *mhd, void **socket_context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    struct connection *connection = *socket_context;
+
+    (void)context;
+    (void)mhd;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        connection = calloc(1, sizeof *connection);
+        if (connection != NULL)
+            scratch_init(&connection->scratch, 0);
+        *socket_context = connection;
+    } else if (connection != NULL) {
+        scratch_dispose(&connection->scratch);
+        free(connection);
+    }
+}
+
+/* ---- starting and stopping ---- */
+
+static void on_log(void *context, const char *format, va_list args)
+{
+    char message[256];
+
+    (void)context;
+    int length = vsnprintf(message, sizeof message, format, args);
+    while (length > 0 && (size_t)length < sizeof message && message[length - 1] == '\n')
+        message[--length] = '\0';
+    log_debug("http", LOG_STR("message", message));
+}
+
+static int resolve(struct addrinfo **out, struct slice address, struct error *err)
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC,
+                             .ai_socktype = SOCK_STREAM,
+                             .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE};
+    char host_text[64], port_text[8];
+    struct slice host;
+    uint16_t port;
+
+    if (!config_split_address(address, &host, &port) || host.len >= sizeof host_text)
+        return error_set(err, ERROR_INVALID, "%.*s: expected ADDRESS:PORT, such as 127.0.0.1:8888",
+                         SLICE_ARG(address));
+    (void)snprintf(host_text, sizeof host_text, "%.*s", SLICE_ARG(host));
+    (void)snprintf(port_text, sizeof port_text, "%u", port);
+    int rc = getaddrinfo(host.len == 0 ? NULL : host_text, port_text, &hints, out);
+    if (rc != 0)
+        return error_set(err, ERROR_INVALID, "%.*s: %s (an IP address is needed)",
+                         SLICE_ARG(address), gai_strerror(rc));
+    return 0;
+}
+
+static void note_address(struct server *server, const struct addrinfo *address)
+{
+    const union MHD_DaemonInfo *info =
+        MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_BIND_PORT);
+    char host[NI_MAXHOST] = "";
+
+    (void)getnameinfo(address->ai_addr, address->ai_addrlen, host, sizeof host, NULL, 0,
+                      NI_NUMERICHOST);
+    (void)snprintf(server->address, sizeof server->address,
+                   address->ai_family == AF_INET6 ? "[%s]:%u" : "%s:%u", host,
+                   info == NULL ? 0U : (unsigned)info->port);
+}
+
+int server_start(struct server **out, struct state *state, struct slice address,
+                 enum server_role role, struct error *err)
+{
+    struct server *server = calloc(1, sizeof *server);
+    struct addrinfo *resolved = NULL;
+
+    *out = NULL;
+    if (server == NULL)
+        return error_no_memory(err);
+    if (resolve(&resolved, address, err) < 0) {
+        free(server);
+        return err->code;
+    }
+    server->state = state;
+    server->role = role;
+    unsigned flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD |
+                     MHD_USE_POLL | MHD_USE_ITC | MHD_USE_ERROR_LOG |
+                     (resolved->ai_family == AF_INET6 ? (unsigned)MHD_USE_IPv6 : 0U);
+    unsigned limit = role == SERVER_VERBS ? VERB_CONNECTIONS_MAX : PAGE_CONNECTIONS_MAX;
+    errno = 0;
+    server->daemon = MHD_start_daemon(
+        flags, 0, NULL, NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
+        MHD_OPTION_SOCK_ADDR, resolved->ai_addr, MHD_OPTION_CONNECTION_LIMIT, limit,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS_MAX,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BUFFER_BYTES,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
+    if (server->daemon != NULL)
+        note_address(server, resolved);
+    freeaddrinfo(resolved);
+    if (server->daemon == NULL) {
+        free(server);
+        return error_system(err, errno == 0 ? EADDRINUSE : errno, "listen on %.*s",
+                            SLICE_ARG(address));
+    }
+    *out = server;
+    return 0;
+}
+
+const char *server_address(const struct server *server)
+{
+    return server->address;
+}
+
+void server_stop(struct server *server)
+{
+    const struct timespec pause = {.tv_nsec = 5 * 1000 * 1000};
+    struct timespec deadline = monotonic_now();
+    int quiet = 0;
+
+    if (server == NULL)
+        return;
+    MHD_socket socket = MHD_quiesce_daemon(server->daemon);
+    deadline.tv_sec += DRAIN_SECONDS_MAX;
+    /* Quiet for a moment, not once: a connection may have been accepted whose request is on its
+     * way. */
+    while (quiet < 20 && !is_over(&deadline)) {
+        quiet = atomic_load(&server->in_flight) == 0 ? quiet + 1 : 0;
+        (void)nanosleep(&pause, NULL);
+    }
+    MHD_stop_daemon(server->daemon);
+    if (socket != MHD_INVALID_SOCKET)
+        (void)close(socket);
+    free(server);
+}

@@ -1,0 +1,32 @@
+/*
+ * state: what the server's threads share: the cluster and the configuration under one lock, and the
+ * metrics. Verdicts read under the lock for microseconds; a bind or an event writes.
+ */
+#ifndef EXTENDER_STATE_H
+#define EXTENDER_STATE_H
+
+#include <pthread.h>
+
+#include "config/config.h"
+#include "extender/metrics.h"
+
+struct state {
+    pthread_rwlock_t lock; /* guards cluster and config */
+    struct cluster cluster;
+    struct config *config;  /* owned; replaced as a whole by state_reload */
+    struct metrics metrics; /* has its own rules */
+    int64_t started_ms;     /* since 1970 */
+    atomic_bool is_draining;
+};
+
+/* Ownership: takes the config. */
+int state_init(struct state *state, struct config *config, struct error *err);
+void state_dispose(struct state *state);
+
+/* Puts another configuration in force. Ownership: takes it; frees the old one. */
+void state_reload(struct state *state, struct config *config);
+
+/* Milliseconds since 1970. */
+int64_t now_ms(void);
+
+#endif

@@ -1,0 +1,204 @@
+#include "extender/verbs.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "config/base/log.h"
+#include "extender/explain.h"
+#include "extender/protocol.h"
+
+void scratch_init(struct scratch *scratch, size_t max_body_bytes)
+{
+    buf_init(&scratch->body, max_body_bytes);
+    buf_init(&scratch->answer, ANSWER_BYTES_MAX);
+    arena_init(&scratch->arena, REQUEST_ARENA_BYTES_MAX);
+}
+
+void scratch_dispose(struct scratch *scratch)
+{
+    buf_dispose(&scratch->body);
+    buf_dispose(&scratch->answer);
+    arena_dispose(&scratch->arena);
+}
+
+void scratch_reset(struct scratch *scratch)
+{
+    buf_reset(&scratch->body, SCRATCH_KEEP_BYTES);
+    buf_reset(&scratch->answer, SCRATCH_KEEP_BYTES);
+    arena_reset(&scratch->arena);
+}
+
+void verb_write_failure(struct buf *answer, const char *message)
+{
+    buf_put(answer, SLICE("{\"error\":"));
+    buf_json(answer, slice_of(message));
+    buf_put(answer, SLICE("}"));
+}
+
+/* Each verb answers 0 and writes the answer, or fails with err: ERROR_INVALID is the caller's
+ * fault. */
+typedef int answer_function(struct state *state, struct scratch *scratch, enum result *result,
+                            struct error *err);
+
+static int answer_filter(struct state *state, struct scratch *scratch, enum result *result,
+                         struct error *err)
+{
+    struct filter_request request;
+    struct verdict verdict;
+    const struct policy *judge;
+
+    if (protocol_read_filter(&request, buf_slice(&scratch->body), &scratch->arena, err) < 0)
+        return err->code;
+    (void)pthread_rwlock_rdlock(&state->lock);
+    policy_prefilter(&state->cluster, &request.pod, &scratch->arena, &verdict, &judge);
+    (void)pthread_rwlock_unlock(&state->lock); /* the reasons lie in the arena */
+    metrics_count_verdict(&state->metrics, judge, &verdict, &request.pod);
+    if (verdict.code == CODE_ERROR) {
+        *result = RESULT_ERROR;
+        protocol_write_error(&scratch->answer, protocol_join_reasons(&verdict, &scratch->arena));
+        return 0;
+    }
+    if (code_is_rejection(verdict.code))
+        return protocol_write_rejected(&scratch->answer, &request, &verdict, &scratch->arena, err);
+    protocol_write_passed(&scratch->answer, &request);
+    return 0;
+}
+
+static int put_json(const char *chunk, size_t size, void *answer)
+{
+    buf_put(answer, (struct slice){chunk, size});
+    return 0;
+}
+
+static int answer_prefilter(struct state *state, struct scratch *scratch, enum result *result,
+                            struct error *err)
+{
+    struct pod_object pod;
+
+    (void)result;
+    /* nodes are not looked at: they may be missing */
+    if (protocol_read_pod(&pod, buf_slice(&scratch->body), &scratch->arena, err) < 0)
+        return err->code;
+    (void)pthread_rwlock_rdlock(&state->lock);
+    json_t *explained = explain_prefilter(&state->cluster, &pod, &scratch->arena);
+    (void)pthread_rwlock_unlock(&state->lock);
+    if (explained == NULL)
+        return error_no_memory(err);
+    int rc = json_dump_callback(explained, put_json, &scratch->answer, JSON_COMPACT);
+    json_decref(explained);
+    return rc == 0 ? 0 : error_no_memory(err);
+}
+
+static int answer_preempt(struct state *state, struct scratch *scratch, enum result *result,
+                          struct error *err)
+{
+    struct preempt_request request;
+    struct verdict verdict;
+    const struct policy *judge;
+
+    (void)result;
+    if (protocol_read_preempt(&request, buf_slice(&scratch->body), &scratch->arena, err) < 0)
+        return err->code;
+    (void)pthread_rwlock_rdlock(&state->lock);
+    policy_prefilter(&state->cluster, &request.pod, &scratch->arena, &verdict, &judge);
+    for (size_t i = 0; i < request.candidate_count; i++)
+        judge->preempt(&state->cluster, &request.pod, &verdict, &scratch->arena,
+                       &request.candidates[i].preemption);
+    protocol_write_preempt(&scratch->answer, &request); /* names pods: still under the lock */
+    (void)pthread_rwlock_unlock(&state->lock);
+    return 0;
+}
+
+/* Why the pod cannot be bound to the node; 0 when it can, or is (*is_done). Under the write lock.
+ */
+static int check_bind(struct state *state, const struct bind_request *request, struct pod *pod,
+                      struct arena *arena, bool *is_done, struct error *err)
+{
+    struct pod_object object;
+    struct verdict verdict;
+    const struct policy *judge;
+
+    *is_done = false;
+    if (pod == NULL)
+        return error_set(err, ERROR_NOT_FOUND, "pods \"%.*s\" not found",
+                         SLICE_ARG(request->pod_name));
+    if (!uid_is(&pod->uid, request->pod_uid))
+        return error_set(err, ERROR_INVALID, "pod %.*s/%.*s has another UID than %.*s",
+                         SLICE_ARG(request->pod_namespace), SLICE_ARG(request->pod_name),
+                         SLICE_ARG(request->pod_uid));
+    /* the scheduler asks again when an answer was lost (kubernetes#96579): that is a success */
+    *is_done = pod->node != NULL && slice_equal(pod_node(pod), request->node);
+    if (*is_done)
+        return 0;
+    if (pod->node != NULL)
+        return error_set(err, ERROR_INVALID, "pod %.*s is already assigned to node \"%.*s\"",
+                         SLICE_ARG(request->pod_name), SLICE_ARG(pod_node(pod)));
+    if (pod->is_terminating || pod->is_terminal)
+        return error_set(err, ERROR_INVALID, "pod %.*s is %s", SLICE_ARG(request->pod_name),
+                         pod->is_terminating ? "being deleted" : "finished");
+    if (!cluster_describe_pod(pod, arena, &object))
+        return error_no_memory(err);
+    policy_prefilter(&state->cluster, &object, arena, &verdict, &judge);
+    if (!code_is_rejection(verdict.code))
+        return 0;
+    atomic_fetch_add(&state->metrics.bind_conflicts, 1);
+    return error_set(err, ERROR_INVALID, "%.*s", SLICE_ARG(protocol_join_reasons(&verdict, arena)));
+}
+
+static int answer_bind(struct state *state, struct scratch *scratch, enum result *result,
+                       struct error *err)
+{
+    struct bind_request request;
+    struct error refusal = {0};
+    bool is_done;
+
+    if (protocol_read_bind(&request, buf_slice(&scratch->body), &scratch->arena, err) < 0)
+        return err->code;
+    (void)pthread_rwlock_wrlock(&state->lock);
+    struct pod *pod = cluster_find_pod(&state->cluster, request.pod_namespace, request.pod_name);
+    int rc = check_bind(state, &request, pod, &scratch->arena, &is_done, &refusal);
+    if (rc == 0 && !is_done)
+        rc = cluster_assign(&state->cluster, pod, request.node, &refusal);
+    (void)pthread_rwlock_unlock(&state->lock);
+    if (rc == 0) {
+        metrics_forget_pod(&state->metrics, request.pod_uid);
+    } else {
+        *result = RESULT_ERROR;
+        log_warn("bind refused", LOG_SLICE("namespace", request.pod_namespace),
+                 LOG_SLICE("pod", request.pod_name), LOG_SLICE("node", request.node),
+                 LOG_STR("reason", refusal.message));
+    }
+    protocol_write_error(&scratch->answer, slice_of(refusal.message));
+    return 0;
+}
+
+static uint64_t monotonic_ns(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+unsigned verb_answer(struct state *state, enum verb verb, struct scratch *scratch)
+{
+    static answer_function *const functions[VERB_COUNT] = {answer_filter, answer_prefilter,
+                                                           answer_preempt, answer_bind};
+    enum result result = RESULT_OK;
+    struct error err = {0};
+    unsigned status = 200;
+    uint64_t started = monotonic_ns();
+
+    int rc = functions[verb](state, scratch, &result, &err);
+    if (rc == 0 && scratch->answer.failed)
+        rc = error_no_memory(&err);
+    if (rc < 0) {
+        bool is_theirs = rc == ERROR_INVALID;
+        result = is_theirs ? RESULT_INVALID : RESULT_FAILED;
+        status = is_theirs ? 400 : 500;
+        buf_reset(&scratch->answer, SCRATCH_KEEP_BYTES);
+        verb_write_failure(&scratch->answer, err.message);
+    }
+    metrics_count_request(&state->metrics, verb, result, monotonic_ns() - started);
+    return status;
+}

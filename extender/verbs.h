@@ -1,0 +1,38 @@
+/*
+ * verbs: the extender's calls, without HTTP: a body in, an answer out. The server is a shell around
+ * this; tests, the fuzzer and the benchmark call it directly.
+ *
+ * Bad input never changes the state. A decision that cannot be made is an answer with Error set.
+ */
+#ifndef EXTENDER_VERBS_H
+#define EXTENDER_VERBS_H
+
+#include "extender/state.h"
+
+enum {
+    ANSWER_BYTES_MAX = 1 << 30,
+    REQUEST_ARENA_BYTES_MAX = 16 * 1024 * 1024,
+    SCRATCH_KEEP_BYTES = 1024 * 1024, /* a connection keeps its memory up to this size */
+};
+
+/* What one call needs, kept by its connection from call to call. */
+struct scratch {
+    struct buf body;
+    struct buf answer;
+    struct arena arena;
+};
+
+void scratch_init(struct scratch *scratch, size_t max_body_bytes);
+void scratch_dispose(struct scratch *scratch);
+
+/* Makes ready for the next call. */
+void scratch_reset(struct scratch *scratch);
+
+/* Answers scratch->body in scratch->answer. Returns the HTTP status: 200, 400 or 500; the answer to
+ * the others is {"error": "..."}. */
+unsigned verb_answer(struct state *state, enum verb verb, struct scratch *scratch);
+
+/* {"error": "..."} */
+void verb_write_failure(struct buf *answer, const char *message);
+
+#endif

@@ -1,0 +1,32 @@
+#include "policy/policy.h"
+
+#include "policy/read_write_once_pod.h"
+
+const struct policy *const policies[] = {&read_write_once_pod, NULL};
+
+const char *code_text(enum code code)
+{
+    static const char *const texts[CODE_COUNT] = {
+        "Success", "Skip", "Unschedulable", "UnschedulableAndUnresolvable", "Error",
+    };
+    return texts[code];
+}
+
+void policy_prefilter(const struct cluster *cluster, const struct pod_object *pod,
+                      struct arena *arena, struct verdict *out, const struct policy **judge)
+{
+    struct verdict best = {.code = CODE_SKIP};
+
+    *judge = policies[0];
+    for (const struct policy *const *policy = policies; *policy != NULL; policy++) {
+        struct verdict verdict = {0};
+        (*policy)->prefilter(cluster, pod, arena, &verdict);
+        if (verdict.code == CODE_SKIP)
+            continue;
+        best = verdict;
+        *judge = *policy;
+        if (code_is_rejection(verdict.code))
+            break;
+    }
+    *out = best;
+}

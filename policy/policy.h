@@ -1,0 +1,77 @@
+/*
+ * policy: what is allowed. A policy is pure: a view of the cluster and a pod in, a verdict with
+ * reasons out. No I/O, no lock, no clock, no JSON (a test holds the library against a list of the
+ * symbols that it may use). The dry run and the server call the very same functions.
+ *
+ * The verbs are the scheduler framework's. A policy whose verdict can differ from node to node will
+ * add a `filter`; the one that is here judges the pod, and that verdict stands on every node.
+ *
+ * Ownership: results lie in the caller's arena and point into the cluster: they are valid until the
+ * arena is reset or the cluster changes, whichever is first.
+ */
+#ifndef POLICY_POLICY_H
+#define POLICY_POLICY_H
+
+#include "cache/cluster.h"
+
+/* The codes of k8s.io/kube-scheduler/framework that claimguard answers with. */
+enum code {
+    CODE_SUCCESS,
+    CODE_SKIP,                           /* the policy has nothing to say about this pod */
+    CODE_UNSCHEDULABLE,                  /* removing pods can help */
+    CODE_UNSCHEDULABLE_AND_UNRESOLVABLE, /* removing pods cannot help */
+    CODE_ERROR,                          /* no decision could be made */
+    CODE_COUNT,
+};
+
+/* "Success", "Skip", ... */
+const char *code_text(enum code code);
+
+static inline bool code_is_rejection(enum code code)
+{
+    return code != CODE_SUCCESS && code != CODE_SKIP;
+}
+
+struct verdict {
+    enum code code;
+    struct slice *reasons; /* none when the pod may pass */
+    size_t reason_count;
+    const struct pod **victims; /* whose removal lets the pod pass; none when nothing would */
+    size_t victim_count;
+};
+
+/* One candidate node of a preemption: what would be evicted there, and what is missing. */
+struct preemption {
+    struct slice node;
+    const struct slice *offered; /* UIDs of the victims that the scheduler offers */
+    size_t offered_count;
+    bool keeps_node;          /* out: the pod can get its claims by evictions on this node */
+    const struct pod **added; /* out: victims to add to those offered */
+    size_t added_count;
+};
+
+struct policy {
+    const char *name; /* of the metrics' label `policy` */
+
+    /* The verdict on the pod, before any node is looked at. */
+    void (*prefilter)(const struct cluster *cluster, const struct pod_object *pod,
+                      struct arena *arena, struct verdict *out);
+
+    /* Whether the pod passes on the candidate node once its victims are gone. `verdict` is what
+     * prefilter said. */
+    void (*preempt)(const struct cluster *cluster, const struct pod_object *pod,
+                    const struct verdict *verdict, struct arena *arena,
+                    struct preemption *candidate);
+};
+
+/* The policies in the order in which they are asked; NULL ends the list. */
+extern const struct policy *const policies[];
+
+/*
+ * The verdict of all policies: the first rejection, else Success when any has something to say,
+ * else Skip. *judge is the policy that decided.
+ */
+void policy_prefilter(const struct cluster *cluster, const struct pod_object *pod,
+                      struct arena *arena, struct verdict *out, const struct policy **judge);
+
+#endif

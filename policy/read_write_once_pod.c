@@ -1,0 +1,271 @@
+#include "policy/read_write_once_pod.h"
+
+/* A claim of the pod and one pod that holds it. */
+struct conflict {
+    const struct claim *claim;
+    const struct pod *holder;
+    enum hold hold;
+};
+
+struct conflicts {
+    struct conflict *items;
+    size_t count;
+};
+
+enum { REASONS_MAX = 8 }; /* a pod with more conflicts than that is told how many more */
+
+enum hold hold_against(const struct pod *holder, const struct pod_object *pod)
+{
+    if (holder->is_terminal || uid_is(&holder->uid, pod->meta.uid))
+        return HOLD_NONE;
+    if (holder->node != NULL)
+        return holder->is_terminating ? HOLD_TERMINATING : HOLD_BOUND;
+    if (holder->nominated_node != NULL && holder->priority >= pod->priority)
+        return HOLD_NOMINATED;
+    return HOLD_NONE;
+}
+
+static void out_of_memory(struct verdict *out)
+{
+    static struct slice reason = {"the pod is too big to be judged", 31};
+
+    *out = (struct verdict){.code = CODE_ERROR, .reasons = &reason, .reason_count = 1};
+}
+
+/* Adds a reason to a verdict; false when memory ran out, with the verdict set to Error. */
+static bool add_reason(struct verdict *out, struct arena *arena, struct slice reason)
+{
+    struct slice *grown = arena_grow(arena, out->reasons, out->reason_count, sizeof *grown);
+
+    if (grown == NULL || reason.ptr == NULL) {
+        out_of_memory(out);
+        return false;
+    }
+    grown[out->reason_count++] = reason;
+    out->reasons = grown;
+    return true;
+}
+
+typedef struct slice complaint(const struct cluster *cluster, const struct pod_object *pod,
+                               const struct claim_reference *reference, struct arena *arena);
+
+/* Row "names a claim that does not exist". */
+static struct slice missing(const struct cluster *cluster, const struct pod_object *pod,
+                            const struct claim_reference *reference, struct arena *arena)
+{
+    if (cluster_find_claim(cluster, pod->meta.namespace, reference->name) != NULL)
+        return (struct slice){NULL, 0};
+    return arena_printf(arena, "persistentvolumeclaim \"%.*s\" not found",
+                        SLICE_ARG(reference->name));
+}
+
+/* Row "names a claim that is being deleted, or an ephemeral claim that another pod owns". */
+static struct slice unusable(const struct cluster *cluster, const struct pod_object *pod,
+                             const struct claim_reference *reference, struct arena *arena)
+{
+    const struct claim *claim = cluster_find_claim(cluster, pod->meta.namespace, reference->name);
+
+    if (claim == NULL)
+        return (struct slice){NULL, 0};
+    if (claim->is_deleting)
+        return arena_printf(arena, "persistentvolumeclaim \"%.*s\" is being deleted",
+                            SLICE_ARG(reference->name));
+    if (reference->is_ephemeral &&
+        !(pod->meta.uid.len != 0 && slice_equal(name_slice(claim->owner_uid), pod->meta.uid)))
+        return arena_printf(arena,
+                            "persistentvolumeclaim \"%.*s\" was not created for pod %.*s/%.*s "
+                            "(the pod does not own it)",
+                            SLICE_ARG(reference->name), SLICE_ARG(pod->meta.namespace),
+                            SLICE_ARG(pod->meta.name));
+    return (struct slice){NULL, 0};
+}
+
+/* Applies a row about single claims to all of the pod's claims. True: it applies, out is set. */
+static bool complain(const struct cluster *cluster, const struct pod_object *pod, complaint *row,
+                     struct arena *arena, struct verdict *out)
+{
+    for (size_t i = 0; i < pod->claim_count && out->reason_count < REASONS_MAX; i++) {
+        struct slice reason = row(cluster, pod, &pod->claims[i], arena);
+        if (reason.len == 0)
+            continue;
+        out->code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
+        if (!add_reason(out, arena, reason))
+            return true;
+    }
+    return out->reason_count != 0;
+}
+
+/* Every (exclusive claim, holder) pair that is in the pod's way. False: no memory. */
+static bool find_conflicts(const struct cluster *cluster, const struct pod_object *pod,
+                           struct arena *arena, struct conflicts *out, bool *has_exclusive)
+{
+    for (size_t i = 0; i < pod->claim_count; i++) {
+        const struct claim *claim =
+            cluster_find_claim(cluster, pod->meta.namespace, pod->claims[i].name);
+        if (claim == NULL || !claim->is_exclusive)
+            continue;
+        *has_exclusive = true;
+        for (const struct use *use = claim->uses; use != NULL; use = use->next) {
+            enum hold hold = hold_against(use_pod(use), pod);
+            if (hold == HOLD_NONE)
+                continue;
+            struct conflict *grown = arena_grow(arena, out->items, out->count, sizeof *grown);
+            if (grown == NULL)
+                return false;
+            grown[out->count++] = (struct conflict){claim, use_pod(use), hold};
+            out->items = grown;
+        }
+    }
+    return true;
+}
+
+/* By claim in the pod's order, then by the holder's name: reasons must read the same at any time.
+ */
+static void sort_conflicts(struct conflicts *conflicts)
+{
+    for (size_t i = 1; i < conflicts->count; i++) {
+        struct conflict moving = conflicts->items[i];
+        size_t j = i;
+        for (; j > 0 && conflicts->items[j - 1].claim == moving.claim &&
+               slice_compare(pod_name(conflicts->items[j - 1].holder), pod_name(moving.holder)) > 0;
+             j--)
+            conflicts->items[j] = conflicts->items[j - 1];
+        conflicts->items[j] = moving;
+    }
+}
+
+static struct slice describe(const struct conflict *conflict, struct arena *arena)
+{
+    const struct pod *holder = conflict->holder;
+    struct slice namespace = name_slice(holder->namespace);
+    struct slice node =
+        conflict->hold == HOLD_NOMINATED ? name_slice(holder->nominated_node) : pod_node(holder);
+    const char *how = conflict->hold == HOLD_NOMINATED     ? ", nominated to"
+                      : conflict->hold == HOLD_TERMINATING ? ", terminating on"
+                                                           : " on";
+    return arena_printf(arena, "claim %.*s/%.*s is in use by pod %.*s/%.*s%s %.*s",
+                        SLICE_ARG(namespace), SLICE_ARG(claim_name(conflict->claim)),
+                        SLICE_ARG(namespace), SLICE_ARG(pod_name(holder)), how, SLICE_ARG(node));
+}
+
+static void put_reasons(const struct conflicts *conflicts, struct arena *arena, struct verdict *out)
+{
+    for (size_t i = 0; i < conflicts->count && i < REASONS_MAX; i++)
+        if (!add_reason(out, arena, describe(&conflicts->items[i], arena)))
+            return;
+    if (conflicts->count > REASONS_MAX)
+        (void)add_reason(out, arena,
+                         arena_printf(arena, "and %zu more", conflicts->count - REASONS_MAX));
+}
+
+static bool is_victim(const struct verdict *verdict, const struct pod *pod)
+{
+    for (size_t i = 0; i < verdict->victim_count; i++)
+        if (verdict->victims[i] == pod)
+            return true;
+    return false;
+}
+
+static bool put_victims(const struct conflicts *conflicts, struct arena *arena, struct verdict *out)
+{
+    for (size_t i = 0; i < conflicts->count; i++) {
+        const struct pod *holder = conflicts->items[i].holder;
+        if (conflicts->items[i].hold == HOLD_TERMINATING || is_victim(out, holder))
+            continue;
+        const struct pod **grown =
+            arena_grow(arena, (void *)out->victims, out->victim_count, sizeof *grown);
+        if (grown == NULL)
+            return false;
+        grown[out->victim_count++] = holder;
+        out->victims = grown;
+    }
+    return true;
+}
+
+/* The rows about holders, of which there is at least one. */
+static void judge_conflicts(const struct pod_object *pod, struct conflicts *conflicts,
+                            struct arena *arena, struct verdict *out)
+{
+    bool may_preempt = !slice_equal(pod->preemption_policy, SLICE("Never"));
+
+    for (size_t i = 0; i < conflicts->count; i++)
+        may_preempt = may_preempt && conflicts->items[i].holder->priority < pod->priority;
+    out->code = may_preempt ? CODE_UNSCHEDULABLE : CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
+    if (may_preempt && !put_victims(conflicts, arena, out)) {
+        out_of_memory(out);
+        return;
+    }
+    put_reasons(conflicts, arena, out);
+}
+
+static void prefilter(const struct cluster *cluster, const struct pod_object *pod,
+                      struct arena *arena, struct verdict *out)
+{
+    struct conflicts conflicts = {0};
+    bool has_exclusive = false;
+
+    *out = (struct verdict){.code = CODE_SKIP};
+    if (pod->claim_count == 0 || complain(cluster, pod, missing, arena, out) ||
+        complain(cluster, pod, unusable, arena, out))
+        return;
+    if (!find_conflicts(cluster, pod, arena, &conflicts, &has_exclusive)) {
+        out_of_memory(out);
+        return;
+    }
+    if (conflicts.count == 0) {
+        out->code = has_exclusive ? CODE_SUCCESS : CODE_SKIP;
+        return;
+    }
+    sort_conflicts(&conflicts);
+    judge_conflicts(pod, &conflicts, arena, out);
+}
+
+static bool is_offered(const struct preemption *candidate, const struct pod *pod)
+{
+    for (size_t i = 0; i < candidate->offered_count; i++)
+        if (uid_is(&pod->uid, candidate->offered[i]))
+            return true;
+    return false;
+}
+
+/* A holder counts as gone when it is offered, added here, or already terminating on the candidate:
+ * the scheduler waits for that one anyway. One on another node cannot be a victim (the scheduler
+ * refuses the whole answer), so the candidate is dropped. */
+static void preempt(const struct cluster *cluster, const struct pod_object *pod,
+                    const struct verdict *verdict, struct arena *arena,
+                    struct preemption *candidate)
+{
+    struct conflicts conflicts = {0};
+    bool has_exclusive = false;
+
+    candidate->keeps_node = verdict->code != CODE_UNSCHEDULABLE_AND_UNRESOLVABLE &&
+                            verdict->code != CODE_ERROR &&
+                            find_conflicts(cluster, pod, arena, &conflicts, &has_exclusive);
+    for (size_t i = 0; i < conflicts.count && candidate->keeps_node; i++) {
+        const struct pod *holder = conflicts.items[i].holder;
+        bool is_here = slice_equal(pod_node(holder), candidate->node);
+        if (is_offered(candidate, holder))
+            continue;
+        candidate->keeps_node = is_here && holder->priority < pod->priority;
+        if (!candidate->keeps_node || conflicts.items[i].hold == HOLD_TERMINATING)
+            continue;
+        bool is_added = false;
+        for (size_t j = 0; j < candidate->added_count; j++)
+            is_added = is_added || candidate->added[j] == holder;
+        if (is_added)
+            continue;
+        const struct pod **grown =
+            arena_grow(arena, (void *)candidate->added, candidate->added_count, sizeof *grown);
+        candidate->keeps_node = grown != NULL;
+        if (grown == NULL)
+            continue;
+        grown[candidate->added_count++] = holder;
+        candidate->added = grown;
+    }
+}
+
+const struct policy read_write_once_pod = {
+    .name = "ReadWriteOncePod",
+    .prefilter = prefilter,
+    .preempt = preempt,
+};

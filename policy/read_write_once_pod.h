@@ -1,0 +1,37 @@
+/*
+ * read_write_once_pod: a claim with access mode ReadWriteOncePod belongs to one pod in the whole
+ * cluster (KEP-2485). The rows of the decision table (docs/policies.md), first that applies:
+ *
+ *   no claim-backed volume                         Skip
+ *   a claim that does not exist                    UnschedulableAndUnresolvable
+ *   a claim being deleted, or an ephemeral one
+ *     that the pod does not own                    UnschedulableAndUnresolvable
+ *   no exclusive claim                             Skip
+ *   every exclusive claim is free                  Success
+ *   a holder that may not be preempted             UnschedulableAndUnresolvable
+ *   only terminating holders                       Unschedulable, no victims
+ *   only holders of lower priority                 Unschedulable, the others are the victims
+ *
+ * Follows kube-scheduler's VolumeRestrictions plugin, but counts holders where that keeps a set,
+ * and names claim and holder.
+ */
+#ifndef POLICY_READ_WRITE_ONCE_POD_H
+#define POLICY_READ_WRITE_ONCE_POD_H
+
+#include "policy/policy.h"
+
+extern const struct policy read_write_once_pod;
+
+/* How a pod holds a claim. */
+enum hold { HOLD_NONE, HOLD_BOUND, HOLD_TERMINATING, HOLD_NOMINATED };
+
+/*
+ * Whether and how `holder`, which names a claim, holds it against `pod`:
+ *   assigned and not finished          Bound, or Terminating: until it is gone
+ *   nominated, of equal or higher
+ *     priority                         Nominated, as the scheduler counts nominated pods
+ *   itself (by UID)                    never
+ */
+enum hold hold_against(const struct pod *holder, const struct pod_object *pod);
+
+#endif
