@@ -1,0 +1,117 @@
+/*
+ * Many clients on a real server in this process while it is reloaded and then stopped: for TSan.
+ * Exits with 1 when an accepted request was not answered.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "config/base/log.h"
+#include "extender/server.h"
+#include "support/http.h"
+#include "support/load.h"
+
+enum { CLIENTS = 8, REQUESTS = 150 };
+
+static struct state state;
+static struct server *server;
+static uint16_t port;
+static atomic_int answered, wrong, bound;
+
+static const char filter[] = "POST /filter HTTP/1.1\r\nHost: h\r\nContent-Length: 52\r\n\r\n"
+                             "{\"Pod\":{\"metadata\":{\"name\":\"a\"}},\"NodeNames\":[\"n\"]}";
+
+static void *call_always(void *argument)
+{
+    int fd = http_connect(port);
+
+    (void)argument;
+    for (int i = 0; i < REQUESTS; i++) {
+        struct response response;
+        if (http_send(fd, filter, sizeof filter - 1) != 0)
+            break;
+        http_receive(fd, &response);
+        atomic_fetch_add(response.status == 200 ? &answered : &wrong, 1);
+        response_free(&response);
+    }
+    (void)close(fd);
+    return NULL;
+}
+
+/* All clients bind a pod of their own to one exclusive claim: one may succeed. */
+static void *bind_once(void *argument)
+{
+    char body[256];
+    struct response response;
+
+    (void)snprintf(body, sizeof body,
+                   "{\"PodName\":\"p%d\",\"PodNamespace\":\"default\",\"PodUID\":\"uid-%d\","
+                   "\"Node\":\"n1\"}",
+                   *(const int *)argument, *(const int *)argument);
+    http_call(port, "POST", "/bind", body, &response);
+    atomic_fetch_add(&bound, strcmp(response.body, "{\"Error\":\"\"}") == 0);
+    response_free(&response);
+    return NULL;
+}
+
+static void run(void *(*function)(void *), bool reloads)
+{
+    pthread_t threads[CLIENTS];
+    int numbers[CLIENTS];
+
+    for (int i = 0; i < CLIENTS; i++) {
+        numbers[i] = i;
+        if (pthread_create(&threads[i], NULL, function, &numbers[i]) != 0)
+            abort();
+    }
+    for (int i = 0; i < 20 && reloads; i++) {
+        struct config *config;
+        struct error err = {0};
+        if (config_load(&config, NULL, &err) == 0)
+            state_reload(&state, config);
+        (void)usleep(2000);
+    }
+    for (int i = 0; i < CLIENTS; i++)
+        (void)pthread_join(threads[i], NULL);
+}
+
+static void load_pods(void)
+{
+    load_text(&state.cluster,
+              "{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolumeClaim\",\"metadata\":"
+              "{\"name\":\"data\"},\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"]}}");
+    for (int i = 0; i < CLIENTS; i++) {
+        char text[256];
+        (void)snprintf(
+            text, sizeof text,
+            "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"p%d\",\"uid\":"
+            "\"uid-%d\"},\"spec\":{\"volumes\":[{\"persistentVolumeClaim\":{\"claimName\":"
+            "\"data\"}}]}}",
+            i, i);
+        load_text(&state.cluster, text);
+    }
+}
+
+int main(void)
+{
+    struct config *config;
+    struct error err = {0};
+
+    log_configure(LOG_ERROR, LOG_TEXT);
+    if (config_load(&config, NULL, &err) < 0 || state_init(&state, config, &err) < 0)
+        return 1;
+    load_pods();
+    if (server_start(&server, &state, SLICE("127.0.0.1:0"), SERVER_VERBS, &err) < 0)
+        return 1;
+    port = (uint16_t)strtoul(strchr(server_address(server), ':') + 1, NULL, 10);
+    run(bind_once, false);
+    run(call_always, true);
+    server_stop(server);
+    state_dispose(&state);
+    (void)printf("%d answered, %d wrong, %d of %d binds won\n", atomic_load(&answered),
+                 atomic_load(&wrong), atomic_load(&bound), CLIENTS);
+    return atomic_load(&wrong) == 0 && atomic_load(&answered) == CLIENTS * REQUESTS &&
+                   atomic_load(&bound) == 1
+               ? 0
+               : 1;
+}

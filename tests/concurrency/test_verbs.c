@@ -1,0 +1,123 @@
+/*
+ * Threads that ask every verb while others change the cluster and reload the configuration: for
+ * TSan. A plain program, since Criterion does not run under TSan. Exits with 1 when an answer is
+ * wrong.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "config/base/log.h"
+#include "extender/pages.h"
+#include "extender/verbs.h"
+
+enum { READERS = 4, ROUNDS = 1500 };
+
+static struct state state;
+static atomic_int failures;
+
+static void fail(const char *what, const struct scratch *scratch)
+{
+    (void)fprintf(stderr, "%s: %.*s\n", what, SLICE_ARG(buf_slice(&scratch->answer)));
+    atomic_fetch_add(&failures, 1);
+}
+
+static void ask(struct scratch *scratch, enum verb verb, const char *body)
+{
+    scratch_reset(scratch);
+    buf_put(&scratch->body, slice_of(body));
+    if (verb_answer(&state, verb, scratch) != 200)
+        fail(verb_text(verb), scratch);
+}
+
+#define POD(uid) \
+    "\"Pod\":{\"metadata\":{\"name\":\"asks\",\"uid\":\"" uid "\"},\"spec\":{\"priority\":100," \
+    "\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}}"
+
+static void *read_always(void *argument)
+{
+    struct scratch scratch;
+    const char *content_type;
+    struct page_request metrics = {.path = SLICE("/metrics")};
+
+    (void)argument;
+    scratch_init(&scratch, 1 << 20);
+    for (int i = 0; i < ROUNDS; i++) {
+        ask(&scratch, VERB_FILTER, "{" POD("u1") ",\"NodeNames\":[\"n1\",\"n2\"]}");
+        ask(&scratch, VERB_PREFILTER, "{" POD("u2") "}");
+        ask(&scratch, VERB_PREEMPT,
+            "{" POD("u3") ",\"NodeNameToMetaVictims\":{\"n1\":{\"Pods\":[{\"UID\":\"uid-0\"}]}}}");
+        ask(&scratch, VERB_BIND,
+            "{\"PodName\":\"waits\",\"PodNamespace\":\"default\",\"PodUID\":"
+            "\"uid-w\",\"Node\":\"n1\"}");
+        scratch_reset(&scratch);
+        if (i % 50 == 0 && page_answer(&state, &metrics, &scratch.answer, &content_type) != 200)
+            fail("/metrics", &scratch);
+    }
+    scratch_dispose(&scratch);
+    return NULL;
+}
+
+static void change(const char *text, bool is_deletion, enum kind kind)
+{
+    struct error err = {0};
+    struct arena arena;
+    struct object object;
+    struct pull json;
+
+    arena_init(&arena, 1 << 20);
+    pull_init(&json, slice_of(text));
+    if (!object_read(&json, kind, &arena, &object))
+        abort();
+    (void)pthread_rwlock_wrlock(&state.lock);
+    if (is_deletion)
+        cluster_delete(&state.cluster, &object);
+    else if (cluster_apply(&state.cluster, &object, &err) < 0)
+        abort();
+    (void)pthread_rwlock_unlock(&state.lock);
+    arena_dispose(&arena);
+}
+
+static void *write_always(void *argument)
+{
+    static const char claim[] = "{\"metadata\":{\"name\":\"data\"},\"spec\":{\"accessModes\":["
+                                "\"ReadWriteOncePod\"]}}";
+    static const char waits[] =
+        "{\"metadata\":{\"name\":\"waits\",\"uid\":\"uid-w\"},\"spec\":{"
+        "\"volumes\":[{\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}}";
+    static const char holder[] = "{\"metadata\":{\"name\":\"p0\",\"uid\":\"uid-0\"},\"spec\":{"
+                                 "\"nodeName\":\"n1\",\"volumes\":[{\"persistentVolumeClaim\":{"
+                                 "\"claimName\":\"data\"}}]}}";
+    (void)argument;
+    for (int i = 0; i < ROUNDS; i++) {
+        struct config *config;
+        struct error err = {0};
+        change(claim, i % 3 == 2, KIND_CLAIM);
+        change(holder, i % 2 == 1, KIND_POD);
+        change(waits, i % 5 == 4, KIND_POD);
+        if (i % 10 == 0 && config_load(&config, NULL, &err) == 0)
+            state_reload(&state, config);
+    }
+    return NULL;
+}
+
+int main(void)
+{
+    struct config *config;
+    struct error err = {0};
+    pthread_t readers[READERS], writer;
+
+    if (config_load(&config, NULL, &err) < 0 || state_init(&state, config, &err) < 0)
+        return 1;
+    log_configure(LOG_ERROR, LOG_TEXT); /* refused binds are expected */
+    for (int i = 0; i < READERS; i++)
+        if (pthread_create(&readers[i], NULL, read_always, NULL) != 0)
+            return 1;
+    if (pthread_create(&writer, NULL, write_always, NULL) != 0)
+        return 1;
+    for (int i = 0; i < READERS; i++)
+        (void)pthread_join(readers[i], NULL);
+    (void)pthread_join(writer, NULL);
+    state_dispose(&state);
+    (void)printf("%d calls, %d wrong\n", READERS * ROUNDS * 4, atomic_load(&failures));
+    return atomic_load(&failures) == 0 ? 0 : 1;
+}

@@ -1,0 +1,194 @@
+/* The command line: exit statuses, messages, output forms. The real program. */
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/process.h"
+
+#define EXAMPLE      SOURCE_DIR "/docs/example/snapshot.yaml"
+#define EXAMPLE_JSON TESTS_DIR "/fixtures/example.json"
+
+struct run {
+    int status;
+    char *out, *err;
+};
+
+static struct run run_with(const char *input, const char *const *arguments)
+{
+    struct run run;
+
+    run.status = process_run(arguments, input, &run.out, &run.err);
+    return run;
+}
+
+static void run_free(struct run *run)
+{
+    free(run->out);
+    free(run->err);
+}
+
+#define RUN(...) run_with(NULL, (const char *const[]){__VA_ARGS__, NULL})
+
+static const struct {
+    const char *arguments[8];
+    int status;
+    const char *err; /* how stderr begins */
+} usage_rows[] = {
+    {{NULL}, 2, "claimguard protects"},
+    {{"frobnicate"}, 2, "claimguard: unknown command frobnicate"},
+    {{"dry-run"}, 2, "claimguard: dry-run: --snapshot is missing"},
+    {{"dry-run", "--snapshot", EXAMPLE}, 2, "claimguard: dry-run: give --pod or --all-pending"},
+    {{"dry-run", "--snapshot", EXAMPLE, "--all-pending", "-o", "xml"},
+     2,
+     "claimguard: dry-run: --output: expected table, wide, json or yaml"},
+    {{"dry-run", "--snapshto", EXAMPLE}, 2, "claimguard: dry-run: unknown option --snapshto"},
+    {{"dry-run", "--snapshot"}, 2, "claimguard: dry-run: no value for --snapshot"},
+    {{"dry-run", "--snapshot", EXAMPLE, "--pod", "default/none"},
+     2,
+     "claimguard: --pod default/none: neither a pod of the snapshot (NS/NAME) nor a file"},
+    {{"dry-run", "--snapshot", "/nonexistent", "--all-pending"},
+     2,
+     "claimguard: /nonexistent: No such file or directory"},
+    {{"dry-run", "--snapshot", EXAMPLE, "--pod", "default/db-1", "--node", "nope"},
+     2,
+     "claimguard: --node nope: no such node"},
+    {{"dry-run", "--snapshot", EXAMPLE, "--all-pending", "--config", "/nonexistent"},
+     2,
+     "claimguard: /nonexistent: No such file"},
+    {{"serve"}, 2, "claimguard: serve: --snapshot is missing"},
+    {{"serve", "--kubeconfig", "x"}, 2, "claimguard: serve: this version does not follow"},
+    {{"serve", "--snapshot", EXAMPLE, "--listen", "localhost:1"}, 2, NULL},
+    {{"serve", "--snapshot", EXAMPLE, "--log-level", "loud"}, 2, "claimguard: --log-level loud"},
+    {{"check-config"}, 2, "claimguard: check-config: missing argument FILE"},
+    {{"check-config", EXAMPLE}, 2, "claimguard: " EXAMPLE ":"},
+    {{"version", "now"}, 2, "claimguard: version: unexpected argument now"},
+};
+
+Test(cli, bad_usage_and_input_exit_with_2_and_one_line)
+{
+    for (size_t i = 0; i < sizeof usage_rows / sizeof *usage_rows; i++) {
+        struct run run = run_with(NULL, usage_rows[i].arguments);
+        cr_expect_eq(run.status, usage_rows[i].status, "row %zu: %d %s", i, run.status, run.err);
+        if (usage_rows[i].err != NULL)
+            cr_expect_eq(strncmp(run.err, usage_rows[i].err, strlen(usage_rows[i].err)), 0,
+                         "row %zu: %s", i, run.err);
+        cr_expect_str_eq(run.out, "");
+        run_free(&run);
+    }
+}
+
+Test(cli, exit_status_says_whether_the_pod_is_schedulable)
+{
+    struct run yes = RUN("dry-run", "--snapshot", EXAMPLE, "--pod", "default/web-1", "-o", "json");
+    struct run no = RUN("dry-run", "--snapshot", EXAMPLE, "--pod", "default/db-1", "-o", "json");
+    struct run all = RUN("dry-run", "--snapshot", EXAMPLE, "--all-pending", "-o", "json");
+
+    cr_expect_eq(yes.status, 0);
+    cr_expect_eq(no.status, 1);
+    cr_expect_eq(all.status, 1);
+    json_t *list = json_loads(all.out, 0, NULL);
+    cr_expect_eq(json_array_size(list), 5);
+    json_decref(list);
+    run_free(&yes);
+    run_free(&no);
+    run_free(&all);
+}
+
+Test(cli, yaml_and_json_snapshots_of_one_cluster_give_identical_output)
+{
+    static const char *const formats[] = {"json", "yaml", "wide", "table"};
+
+    for (size_t i = 0; i < 4; i++) {
+        struct run yaml = RUN("dry-run", "-s", EXAMPLE, "-a", "-o", formats[i]);
+        struct run json = RUN("dry-run", "-s", EXAMPLE_JSON, "-a", "-o", formats[i]);
+        cr_expect_str_eq(yaml.out, json.out, "%s", formats[i]);
+        cr_expect_gt(strlen(json.out), 100);
+        run_free(&yaml);
+        run_free(&json);
+    }
+}
+
+Test(cli, standard_input_is_a_snapshot_or_a_pod)
+{
+    struct run file = RUN("dry-run", "-s", EXAMPLE, "-a", "-o", "json");
+    struct run input =
+        run_with(EXAMPLE, (const char *const[]){"dry-run", "-s", "-", "-a", "-o", "json", NULL});
+    struct run pod = run_with(
+        TESTS_DIR "/cases/every_holder_has_lower_priority/pod.json",
+        (const char *const[]){"dry-run", "-s",
+                              TESTS_DIR "/cases/every_holder_has_lower_priority/cluster.yaml", "-p",
+                              "-", "-o", "json", NULL});
+
+    cr_expect_str_eq(input.out, file.out);
+    cr_expect_eq(pod.status, 1);
+    cr_expect_not_null(strstr(pod.out, "\"helps\": true"));
+    run_free(&file);
+    run_free(&input);
+    run_free(&pod);
+}
+
+Test(cli, node_restricts_the_nodes)
+{
+    struct run run =
+        RUN("dry-run", "-s", EXAMPLE, "-p", "default/web-1", "-n", "node-2", "-o", "json");
+    json_t *result = json_loads(run.out, 0, NULL);
+    const json_t *nodes = json_object_get(result, "nodes");
+
+    cr_expect_eq(json_array_size(nodes), 1);
+    cr_expect_str_eq(json_string_value(json_object_get(json_array_get(nodes, 0), "name")),
+                     "node-2");
+    json_decref(result);
+    run_free(&run);
+}
+
+Test(cli, table_is_aligned_and_says_what_was_judged)
+{
+    struct run run = RUN("dry-run", "-s", EXAMPLE, "-a");
+    const char *heading = strstr(run.out, "VERDICT");
+    const char *row = strstr(run.out, "\ndefault    db-1 ");
+
+    cr_assert(heading != NULL && row != NULL);
+    cr_expect_eq(strncmp(row + 1 + (heading - run.out), "UnschedulableAndUnresolvable", 28), 0);
+    cr_expect_not_null(strstr(run.out, "5 pods: 2 schedulable, 3 not."));
+    cr_expect_not_null(strstr(run.out, "not by the scheduler's own"));
+    run_free(&run);
+}
+
+Test(cli, check_config_prints_what_it_accepts)
+{
+    struct run run = RUN("check-config", TESTS_DIR "/fixtures/debug-config.yaml");
+
+    cr_expect_eq(run.status, 0);
+    cr_expect_not_null(strstr(run.out, "  maxRequestBytes: 1Mi\n"));
+    cr_expect_not_null(strstr(run.out, "  reservationTTL: 30s\n"));
+    run_free(&run);
+}
+
+Test(cli, help_names_every_option)
+{
+    static const char *const commands[] = {"serve", "dry-run", "check-config", "version"};
+    struct run help = RUN("--help");
+
+    for (size_t i = 0; i < 4; i++) {
+        struct run run = RUN(commands[i], "--help");
+        cr_expect_eq(run.status, 0);
+        cr_expect_not_null(strstr(run.out, "--help"));
+        cr_expect_not_null(strstr(help.out, commands[i]));
+        run_free(&run);
+    }
+    run_free(&help);
+}
+
+/* A snapshot of real answers: claims with managedFields, all volume kinds, classes. */
+Test(cli, real_api_server_answers_are_a_snapshot)
+{
+    struct run run = RUN("dry-run", "-s", TESTS_DIR "/fixtures/apiserver", "-a", "-o", "json");
+
+    cr_expect(run.status == 0 || run.status == 1, "%s", run.err);
+    json_t *list = json_loads(run.out, 0, NULL);
+    cr_expect_gt(json_array_size(list), 0);
+    json_decref(list);
+    run_free(&run);
+}

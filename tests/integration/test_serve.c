@@ -1,0 +1,208 @@
+/* The server's life: probes, metrics, reload, shutdown. The real program. */
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/http.h"
+#include "support/process.h"
+
+static struct daemon server;
+static char config_path[] = "/tmp/claimguard-XXXXXX";
+
+#define HEAD "apiVersion: claimguard.io/v1alpha1\nkind: ClaimguardConfiguration\n"
+
+static void write_config(const char *text)
+{
+    char next[64];
+
+    (void)snprintf(next, sizeof next, "%s.next", config_path);
+    FILE *file = fopen(next, "we");
+    cr_assert(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
+    cr_assert_eq(rename(next, config_path), 0); /* as a ConfigMap or an editor does */
+}
+
+static void setup(void)
+{
+    int fd = mkstemp(config_path);
+
+    cr_assert_geq(fd, 0);
+    (void)close(fd);
+    write_config(HEAD);
+    cr_assert(daemon_start(&server, (const char *const[]){"--snapshot",
+                                                          SOURCE_DIR "/docs/example/snapshot.yaml",
+                                                          "--config", config_path, NULL}));
+}
+
+static void teardown(void)
+{
+    cr_expect_eq(daemon_stop(&server), 0);
+    (void)unlink(config_path);
+}
+
+TestSuite(serve, .init = setup, .fini = teardown);
+
+static struct response get(uint16_t port, const char *path)
+{
+    struct response response;
+
+    http_call(port, "GET", path, NULL, &response);
+    return response;
+}
+
+static int status_of(uint16_t port, const char *path)
+{
+    struct response response = get(port, path);
+
+    response_free(&response);
+    return response.status;
+}
+
+Test(serve, probes_answer_on_both_ports)
+{
+    static const char *const paths[] = {"/livez", "/readyz", "/healthz", "/statusz", "/metrics"};
+
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        cr_expect_eq(status_of(server.port, paths[i]), 200, "%s", paths[i]);
+        cr_expect_eq(status_of(server.metrics_port, paths[i]), 200, "%s", paths[i]);
+    }
+    cr_expect_eq(status_of(server.metrics_port, "/filter"), 404, "verbs are on the other port");
+    struct response verbose = get(server.port, "/readyz?verbose");
+    cr_expect_not_null(strstr(verbose.body, "[+] pods synced\n"), "%s", verbose.body);
+    response_free(&verbose);
+}
+
+static void call_every_verb(void)
+{
+    static const char *const verbs[] = {"/filter", "/prefilter", "/preempt", "/bind"};
+    char *body = read_file(SOURCE_DIR "/docs/example/filter-request.json");
+
+    for (size_t i = 0; i < 4; i++) {
+        struct response response;
+        http_call(server.port, "POST", verbs[i], body, &response);
+        response_free(&response);
+    }
+    free(body);
+}
+
+/* A real Prometheus parser reads /metrics. */
+Test(serve, metrics_pass_promtool)
+{
+    char path[] = "/tmp/claimguard-XXXXXX", command[128];
+
+    call_every_verb();
+    struct response metrics = get(server.metrics_port, "/metrics");
+    int fd = mkstemp(path);
+    cr_assert_eq(write(fd, metrics.body, metrics.body_len), (ssize_t)metrics.body_len);
+    (void)close(fd);
+    (void)snprintf(command, sizeof command, "promtool check metrics < %s", path);
+    int status = system(command); /* NOLINT(cert-env33-c): a fixed command */
+    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "promtool: %d", status);
+    (void)unlink(path);
+    response_free(&metrics);
+}
+
+/* What promtool does not look at: buckets are cumulative and end in _count. */
+Test(serve, histograms_are_cumulative_and_requests_are_counted)
+{
+    call_every_verb();
+    struct response metrics = get(server.metrics_port, "/metrics");
+    unsigned long last = 0, count = 0;
+    static const char bucket[] =
+        "claimguard_extender_request_duration_seconds_bucket{verb=\"filter\"";
+
+    for (const char *line = metrics.body; (line = strstr(line, bucket)) != NULL; line++) {
+        unsigned long value = strtoul(strstr(line, "} ") + 2, NULL, 10);
+        cr_expect_geq(value, last);
+        last = value;
+    }
+    const char *total = strstr(
+        metrics.body, "claimguard_extender_request_duration_seconds_count{verb=\"filter\"} ");
+    cr_assert_not_null(total);
+    count = strtoul(strstr(total, "} ") + 2, NULL, 10);
+    cr_expect_eq(count, 1);
+    cr_expect_eq(last, count);
+    static const char *const lines[] = {
+        "\nclaimguard_extender_requests_total{verb=\"filter\",result=\"ok\"} 1\n",
+        "\nclaimguard_extender_requests_total{verb=\"bind\",result=\"invalid\"} 1\n",
+        "\nclaimguard_filter_verdicts_total{policy=\"ReadWriteOncePod\","
+        "code=\"UnschedulableAndUnresolvable\"} 1\n",
+        "\nclaimguard_unschedulable_pods{policy=\"ReadWriteOncePod\"} 1\n",
+        "\nclaimguard_cache_objects{resource=\"pods\"} 7\n",
+        "\nclaimguard_exclusive_claim_violations 0\n",
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        cr_expect_not_null(strstr(metrics.body, lines[i]), "missing: %s", lines[i]);
+    response_free(&metrics);
+}
+
+Test(serve, openmetrics_when_asked_for)
+{
+    static const char request[] = "GET /metrics HTTP/1.1\r\nHost: h\r\nAccept: "
+                                  "application/openmetrics-text;version=1.0.0\r\n\r\n";
+    struct response response;
+
+    http_raw(server.metrics_port, request, sizeof request - 1, &response);
+    cr_expect_not_null(strstr(response.head, "application/openmetrics-text"));
+    cr_assert_gt(response.body_len, 6);
+    cr_expect_str_eq(response.body + response.body_len - 6, "# EOF\n");
+    cr_expect_not_null(strstr(response.body, "# TYPE claimguard_extender_requests counter\n"));
+    cr_expect_not_null(strstr(response.body, "\nclaimguard_extender_requests_total{"));
+    response_free(&response);
+}
+
+Test(serve, a_changed_file_is_reloaded_and_a_bad_one_ignored)
+{
+    cr_expect_eq(status_of(server.port, "/debug/cache"), 404);
+    write_config(HEAD "server: {debugEndpoints: true}\n");
+    cr_expect(daemon_wait_for(&server, "configuration reloaded"));
+    cr_expect_eq(status_of(server.port, "/debug/cache"), 200);
+    write_config(HEAD "server: {debugEndpoint: false}\n");
+    cr_expect(daemon_wait_for(&server, "unknown key"));
+    cr_expect_eq(status_of(server.port, "/debug/cache"), 200);
+}
+
+Test(serve, sighup_reloads)
+{
+    cr_assert_eq(kill(server.pid, SIGHUP), 0);
+    cr_expect(daemon_wait_for(&server, "configuration reloaded"));
+}
+
+Test(serve, what_was_accepted_is_answered_on_shutdown)
+{
+    static const char head[] = "POST /filter HTTP/1.1\r\nHost: h\r\nContent-Length: 52\r\n\r\n";
+    static const char body[] = "{\"Pod\":{\"metadata\":{\"name\":\"a\"}},\"NodeNames\":[\"n\"]}";
+    struct response response;
+    int fd = http_connect(server.port);
+
+    cr_assert_eq(http_send(fd, head, sizeof head - 1), 0);
+    (void)usleep(100 * 1000); /* the headers are there, the body is not */
+    cr_assert_eq(kill(server.pid, SIGTERM), 0);
+    cr_expect(daemon_wait_for(&server, "shutting down"));
+    (void)usleep(300 * 1000);
+    cr_assert_eq(http_send(fd, body, sizeof body - 1), 0);
+    http_receive(fd, &response);
+    cr_expect_eq(response.status, 200);
+    cr_expect_not_null(strcasestr(response.head, "Connection: close"));
+    response_free(&response);
+    (void)close(fd);
+}
+
+Test(serve, many_requests_on_one_connection)
+{
+    static const char request[] = "POST /filter HTTP/1.1\r\nHost: h\r\nContent-Length: 52\r\n\r\n"
+                                  "{\"Pod\":{\"metadata\":{\"name\":\"a\"}},\"NodeNames\":[\"n\"]}";
+    int fd = http_connect(server.port);
+
+    for (int i = 0; i < 200; i++) {
+        struct response response;
+        cr_assert_eq(http_send(fd, request, sizeof request - 1), 0);
+        http_receive(fd, &response);
+        cr_assert_eq(response.status, 200);
+        response_free(&response);
+    }
+    (void)close(fd);
+}

@@ -1,0 +1,99 @@
+#include "http.h"
+
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+enum { HEAD_BYTES_MAX = 16384, ANSWER_SECONDS_MAX = 20 };
+
+int http_connect(uint16_t port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
+    struct timeval patience = {.tv_sec = ANSWER_SECONDS_MAX};
+    int on = 1;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof address) != 0) {
+        perror("connect");
+        abort();
+    }
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    return fd;
+}
+
+int http_send(int socket, const void *bytes, size_t len)
+{
+    for (size_t sent = 0; sent < len;) {
+        ssize_t count = send(socket, (const char *)bytes + sent, len - sent, MSG_NOSIGNAL);
+        if (count <= 0)
+            return -1;
+        sent += (size_t)count;
+    }
+    return 0;
+}
+
+void http_receive(int socket, struct response *out)
+{
+    size_t head_len = 0;
+
+    *out = (struct response){.head = calloc(1, HEAD_BYTES_MAX), .body = calloc(1, 1)};
+    if (out->head == NULL || out->body == NULL)
+        abort();
+    while (head_len + 1 < HEAD_BYTES_MAX && strstr(out->head, "\r\n\r\n") == NULL) {
+        if (recv(socket, out->head + head_len, 1, 0) != 1)
+            return;
+        head_len++;
+    }
+    const char *length = strcasestr(out->head, "\r\nContent-Length:");
+    size_t total = length == NULL ? 0 : strtoull(length + 17, NULL, 10);
+    free(out->body);
+    out->body = calloc(1, total + 1);
+    if (out->body == NULL)
+        abort();
+    while (out->body_len < total) {
+        ssize_t count = recv(socket, out->body + out->body_len, total - out->body_len, 0);
+        if (count <= 0)
+            return;
+        out->body_len += (size_t)count;
+    }
+    out->status = (int)strtol(out->head + strlen("HTTP/1.1 "), NULL, 10);
+}
+
+void http_raw(uint16_t port, const void *bytes, size_t len, struct response *out)
+{
+    int fd = http_connect(port);
+
+    (void)http_send(fd, bytes, len); /* an early refusal closes: what matters is the answer */
+    http_receive(fd, out);
+    (void)close(fd);
+}
+
+void http_call(uint16_t port, const char *method, const char *path, const char *body,
+               struct response *out)
+{
+    size_t body_len = body == NULL ? 0 : strlen(body);
+    char *request = NULL;
+    int head =
+        body == NULL
+            ? asprintf(&request, "%s %s HTTP/1.1\r\nHost: test\r\n\r\n", method, path)
+            : asprintf(&request, "%s %s HTTP/1.1\r\nHost: test\r\nContent-Length: %zu\r\n\r\n%s",
+                       method, path, body_len, body);
+
+    if (head < 0)
+        abort();
+    http_raw(port, request, (size_t)head, out);
+    free(request);
+}
+
+void response_free(struct response *response)
+{
+    free(response->head);
+    free(response->body);
+}

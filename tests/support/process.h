@@ -1,0 +1,36 @@
+/*
+ * process: runs the real claimguard, as a command or as a server on free ports.
+ * Needs CLAIMGUARD_BINARY in the environment (ctest sets it).
+ */
+#ifndef TESTS_SUPPORT_PROCESS_H
+#define TESTS_SUPPORT_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { PROCESS_ARGUMENTS_MAX = 16 };
+
+/* Runs it with the arguments (up to NULL) and standard input from a file (NULL: none). Returns the
+ * exit status, or -1. Ownership: *out and *err are the caller's to free. */
+int process_run(const char *const *arguments, const char *input, char **out, char **err);
+
+struct daemon {
+    pid_t pid;
+    int log; /* its stderr */
+    uint16_t port, metrics_port;
+};
+
+/* Starts `serve` on free ports with further arguments (up to NULL); false when it did not start. */
+bool daemon_start(struct daemon *daemon, const char *const *arguments);
+
+/* SIGTERM; returns the exit status, or -1. */
+int daemon_stop(struct daemon *daemon);
+
+/* Waits until the log has a line with this text; false after five seconds. */
+bool daemon_wait_for(struct daemon *daemon, const char *text);
+
+/* The file's text, NUL-terminated; aborts when there is none. Ownership: the caller's to free. */
+char *read_file(const char *path);
+
+#endif

@@ -1,0 +1,233 @@
+/*
+ * Random sequences of events against a naive model: after each, every count and every holder is
+ * counted anew from what the model has. Seeded; a failure names its seed.
+ */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cache/cluster.h"
+
+enum { SEEDS = 60, STEPS = 400, PODS = 12, CLAIMS = 5, NODES = 4, POD_CLAIMS = 3 };
+
+struct model_pod {
+    bool exists;
+    int uid, node, phase; /* node -1: none; phase 0 Running, 1 Succeeded */
+    int claims[POD_CLAIMS], claim_count;
+    unsigned version;
+};
+
+struct model_claim {
+    bool exists, is_exclusive;
+    int uid;
+    unsigned version;
+};
+
+struct world {
+    struct cluster cluster;
+    struct model_pod pods[PODS];
+    struct model_claim claims[CLAIMS];
+    bool nodes[NODES];
+    unsigned version; /* the last one handed out, as etcd would */
+    int uid;
+    uint64_t random;
+};
+
+static unsigned roll(struct world *world, unsigned sides)
+{
+    world->random = world->random * UINT64_C(6364136223846793005) + 1442695040888963407;
+    return (unsigned)(world->random >> 33) % sides;
+}
+
+struct texts {
+    char name[16], uid[16], version[16], node[16], claims[POD_CLAIMS][16];
+    struct claim_reference references[POD_CLAIMS];
+};
+
+static struct meta put_meta(struct texts *t, char kind, int index, int uid, unsigned version)
+{
+    (void)snprintf(t->name, sizeof t->name, "%c%d", kind, index);
+    (void)snprintf(t->uid, sizeof t->uid, "uid-%d", uid);
+    (void)snprintf(t->version, sizeof t->version, "%u", version);
+    return (struct meta){.namespace = kind == 'n' ? (struct slice){NULL, 0} : SLICE("default"),
+                         .name = slice_of(t->name),
+                         .uid = slice_of(t->uid),
+                         .resource_version = slice_of(t->version)};
+}
+
+static void apply(struct world *world, const struct object *object)
+{
+    struct error err = {0};
+    cr_assert_eq(cluster_apply(&world->cluster, object, &err), 0);
+}
+
+static void send_pod(struct world *world, int index, const struct model_pod *pod)
+{
+    struct texts t;
+    struct object object = {.kind = KIND_POD};
+
+    object.pod.meta = put_meta(&t, 'p', index, pod->uid, pod->version);
+    if (pod->node >= 0) {
+        (void)snprintf(t.node, sizeof t.node, "n%d", pod->node);
+        object.pod.node = slice_of(t.node);
+    }
+    object.pod.phase = pod->phase == 0 ? SLICE("Running") : SLICE("Succeeded");
+    for (int i = 0; i < pod->claim_count; i++) {
+        (void)snprintf(t.claims[i], sizeof t.claims[i], "c%d", pod->claims[i]);
+        t.references[i] = (struct claim_reference){slice_of(t.claims[i]), false};
+    }
+    object.pod.claims = t.references;
+    object.pod.claim_count = (size_t)pod->claim_count;
+    apply(world, &object);
+}
+
+static void change_pod(struct world *world)
+{
+    int index = (int)roll(world, PODS);
+    struct model_pod *pod = &world->pods[index];
+
+    if (!pod->exists) {
+        *pod = (struct model_pod){.exists = true, .uid = ++world->uid, .node = -1};
+        for (int c = 0; c < CLAIMS && pod->claim_count < POD_CLAIMS; c++)
+            if (roll(world, 2) == 0)
+                pod->claims[pod->claim_count++] = c;
+    }
+    struct model_pod older = *pod;
+    pod->version = ++world->version;
+    if (pod->node < 0 && roll(world, 2) == 0)
+        pod->node = (int)roll(world, NODES);
+    if (pod->node >= 0 && roll(world, 4) == 0)
+        pod->phase = 1;
+    send_pod(world, index, pod);
+    if (older.version != 0 && roll(world, 3) == 0) /* what was before comes once more, and late */
+        send_pod(world, index, &older);
+}
+
+static void delete_pod(struct world *world)
+{
+    int index = (int)roll(world, PODS);
+    struct texts t;
+    struct object object = {.kind = KIND_POD};
+
+    object.meta = put_meta(&t, 'p', index, world->pods[index].uid, ++world->version);
+    cluster_delete(&world->cluster, &object);
+    world->pods[index].exists = false;
+}
+
+static void change_claim(struct world *world)
+{
+    int index = (int)roll(world, CLAIMS);
+    struct model_claim *claim = &world->claims[index];
+    struct texts t;
+    struct object object = {.kind = KIND_CLAIM};
+
+    if (!claim->exists || roll(world, 8) == 0) /* recreated: its deletion was not seen */
+        *claim = (struct model_claim){.exists = true, .uid = ++world->uid};
+    claim->is_exclusive = roll(world, 2) == 0;
+    claim->version = ++world->version;
+    object.claim.meta = put_meta(&t, 'c', index, claim->uid, claim->version);
+    object.claim.is_exclusive = claim->is_exclusive;
+    apply(world, &object);
+}
+
+static void delete_claim(struct world *world)
+{
+    int index = (int)roll(world, CLAIMS);
+    struct texts t;
+    struct object object = {.kind = KIND_CLAIM};
+
+    object.meta = put_meta(&t, 'c', index, world->claims[index].uid, ++world->version);
+    cluster_delete(&world->cluster, &object);
+    world->claims[index].exists = false;
+}
+
+static void change_node(struct world *world)
+{
+    int index = (int)roll(world, NODES);
+    struct texts t;
+    struct object object = {.kind = KIND_NODE};
+
+    object.meta = put_meta(&t, 'n', index, 0, ++world->version);
+    world->nodes[index] = !world->nodes[index];
+    if (world->nodes[index])
+        apply(world, &object);
+    else
+        cluster_delete(&world->cluster, &object);
+}
+
+static unsigned count(const struct world *world, int claim, int node)
+{
+    unsigned total = 0;
+
+    for (int p = 0; p < PODS; p++) {
+        const struct model_pod *pod = &world->pods[p];
+        if (!pod->exists || pod->node < 0 || pod->phase != 0 || (node >= 0 && pod->node != node))
+            continue;
+        for (int i = 0; i < pod->claim_count; i++)
+            total += pod->claims[i] == claim;
+    }
+    return total;
+}
+
+static unsigned count_uses(const struct claim *claim)
+{
+    unsigned total = 0;
+
+    for (const struct use *use = claim->uses; use != NULL; use = use->next) {
+        cr_assert_eq(use->claim, claim);
+        cr_assert(pod_holds(use_pod(use)));
+        total++;
+    }
+    return total;
+}
+
+static void check(const struct world *world, unsigned seed, unsigned step)
+{
+    size_t violations = 0, pods = 0, claims = 0;
+
+    for (int c = 0; c < CLAIMS; c++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "c%d", c);
+        const struct claim *claim =
+            cluster_find_claim(&world->cluster, SLICE("default"), slice_of(name));
+        cr_assert_eq(claim != NULL, world->claims[c].exists, "seed %u step %u", seed, step);
+        if (claim == NULL)
+            continue;
+        claims++;
+        violations += claim->is_exclusive && count(world, c, -1) > 1;
+        cr_assert_eq(claim->refs, count(world, c, -1), "seed %u step %u", seed, step);
+        cr_assert_eq(count_uses(claim), claim->refs, "seed %u step %u", seed, step);
+        for (int n = 0; n < NODES; n++) {
+            (void)snprintf(name, sizeof name, "n%d", n);
+            const struct node *node = cluster_find_node(&world->cluster, slice_of(name));
+            cr_assert_eq(node != NULL, world->nodes[n]);
+            if (node != NULL)
+                cr_assert_eq(refcounts_get(&node->refs, claim), count(world, c, n),
+                             "seed %u step %u", seed, step);
+        }
+    }
+    for (int p = 0; p < PODS; p++)
+        pods += world->pods[p].exists;
+    cr_assert_eq(world->cluster.violations, violations, "seed %u step %u", seed, step);
+    cr_assert_eq(world->cluster.counts[KIND_POD], pods, "seed %u step %u", seed, step);
+    cr_assert_eq(world->cluster.counts[KIND_CLAIM], claims, "seed %u step %u", seed, step);
+}
+
+Test(cluster_random, counts_are_exact_after_any_sequence_of_events)
+{
+    static void (*const events[])(struct world *) = {change_pod,   change_pod,   change_pod,
+                                                     change_pod,   delete_pod,   change_claim,
+                                                     change_claim, delete_claim, change_node};
+    for (unsigned seed = 1; seed <= SEEDS; seed++) {
+        struct world *world = calloc(1, sizeof *world);
+        cr_assert_not_null(world);
+        world->random = seed;
+        cluster_init(&world->cluster);
+        for (unsigned step = 0; step < STEPS; step++) {
+            events[roll(world, sizeof events / sizeof *events)](world);
+            check(world, seed, step);
+        }
+        cluster_dispose(&world->cluster);
+        free(world);
+    }
+}

@@ -1,0 +1,139 @@
+/* Objects as a real kube-apiserver answered them (tests/fixtures/apiserver). */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cache/objects.h"
+#include "support/load.h"
+#include "support/process.h"
+
+static struct cluster cluster;
+
+static void setup(void)
+{
+    cluster_init(&cluster);
+}
+
+static void teardown(void)
+{
+    cluster_dispose(&cluster);
+}
+
+TestSuite(objects, .init = setup, .fini = teardown);
+
+static struct object decode(const char *file, enum kind kind, struct arena *arena, char **text)
+{
+    struct object object;
+    struct pull json;
+    char path[512];
+
+    (void)snprintf(path, sizeof path, TESTS_DIR "/fixtures/apiserver/%s", file);
+    *text = read_file(path);
+    arena_init(arena, 1 << 20);
+    pull_init(&json, slice_of(*text));
+    cr_assert(object_read(&json, kind, arena, &object), "%s", json.problem);
+    return object;
+}
+
+Test(objects, a_pod_with_all_volume_kinds)
+{
+    struct arena arena;
+    char *text;
+    struct object object = decode("get-pod-all-volume-kinds.json", KIND_POD, &arena, &text);
+    const struct pod_object *pod = &object.pod;
+
+    cr_expect(slice_equal(pod->meta.name, SLICE("mixed")));
+    cr_expect(slice_equal(pod->meta.uid, SLICE("5f4a9f07-db44-4d6e-8882-f29146a10876")));
+    cr_assert_eq(pod->claim_count, 2);
+    cr_expect(slice_equal(pod->claims[0].name, SLICE("data-db-0")));
+    cr_expect_not(pod->claims[0].is_ephemeral);
+    cr_expect(slice_equal(pod->claims[1].name, SLICE("mixed-scratch")));
+    cr_expect(pod->claims[1].is_ephemeral);
+    arena_dispose(&arena);
+    free(text);
+}
+
+Test(objects, a_claim_and_a_volume)
+{
+    struct arena arena;
+    char *text;
+    struct object object = decode("get-pvc-rwop.json", KIND_CLAIM, &arena, &text);
+
+    cr_expect(object.claim.is_exclusive);
+    cr_expect(slice_equal(object.claim.volume, SLICE("pv-data-db-0")));
+    cr_expect(slice_equal(object.claim.storage_class, SLICE("fast-storage")));
+    cr_expect(slice_equal(object.claim.phase, SLICE("Bound")));
+    arena_dispose(&arena);
+    free(text);
+    object = decode("get-pv-csi.json", KIND_VOLUME, &arena, &text);
+    cr_expect(slice_equal(object.resource.attributes[VOLUME_DRIVER], SLICE("plugin1.example.com")));
+    cr_expect(slice_equal(object.resource.attributes[VOLUME_FS_TYPE], SLICE("ext4")));
+    cr_expect(slice_equal(object.resource.attributes[VOLUME_CLAIM_NAME], SLICE("data-db-0")));
+    arena_dispose(&arena);
+    free(text);
+}
+
+Test(objects, every_recorded_list_is_read)
+{
+    load_file(&cluster, TESTS_DIR "/fixtures/apiserver");
+    static const struct {
+        enum kind kind;
+        size_t count;
+    } rows[] = {
+        {KIND_CSI_NODE, 2},      {KIND_CSI_DRIVER, 2},
+        {KIND_RUNTIME_CLASS, 1}, {KIND_VOLUME_ATTRIBUTES_CLASS, 2},
+        {KIND_VOLUME, 1},        {KIND_POD_DISRUPTION_BUDGET, 1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        cr_expect_geq(cluster.counts[rows[i].kind], rows[i].count, "%s",
+                      kind_resource(rows[i].kind));
+    cr_expect_neq(cluster.counts[KIND_POD], 0);
+    cr_expect_neq(cluster.counts[KIND_CLAIM], 0);
+    cr_expect_neq(cluster.counts[KIND_NODE], 0);
+    cr_expect_neq(cluster.counts[KIND_STORAGE_CLASS], 0);
+}
+
+Test(objects, a_kind_of_another_group_is_another_kind)
+{
+    cr_expect_eq(kind_of(SLICE("v1"), SLICE("Node")), KIND_NODE);
+    cr_expect_eq(kind_of(SLICE("longhorn.io/v1beta2"), SLICE("Node")), KIND_OTHER);
+    cr_expect_eq(kind_of(SLICE("storage.k8s.io/v1beta1"), SLICE("VolumeAttributesClass")),
+                 KIND_VOLUME_ATTRIBUTES_CLASS);
+    cr_expect_eq(kind_of(SLICE("v1"), SLICE("ConfigMap")), KIND_OTHER);
+}
+
+Test(objects, the_claim_of_an_ephemeral_volume_does_not_depend_on_the_order_of_keys)
+{
+    load_text(&cluster,
+              "{\"spec\":{\"nodeName\":\"n\",\"volumes\":[{\"ephemeral\":{},\"name\":\"v\"}]},"
+              "\"metadata\":{\"name\":\"p\"},\"kind\":\"Pod\",\"apiVersion\":\"v1\"}\n"
+              "{\"kind\":\"PersistentVolumeClaim\",\"apiVersion\":\"v1\",\"metadata\":"
+              "{\"name\":\"p-v\"}}");
+    const struct claim *claim = cluster_find_claim(&cluster, SLICE("default"), SLICE("p-v"));
+    cr_assert_not_null(claim);
+    cr_expect_eq(claim->refs, 1);
+}
+
+Test(objects, wrong_types_are_named_with_their_path)
+{
+    static const struct {
+        const char *text, *message;
+    } rows[] = {
+        {"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":1}}",
+         "metadata.name: expected a string"},
+        {"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\"},\"spec\":{"
+         "\"volumes\":"
+         "[{\"name\":\"v\"},{\"persistentVolumeClaim\":{\"claimName\":[]}}]}}",
+         "spec.volumes[1].persistentVolumeClaim.claimName: expected a string"},
+        {"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\"},"
+         "\"spec\":{\"priority\":3000000000}}",
+         "spec.priority does not fit 32 bits"},
+        {"{\"kind\":\"Pod\",\"apiVersion\":\"v1\"}", "a Pod without metadata.name"},
+        {"{\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\"}}", "an object without kind"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct error err = {0};
+        cr_expect_eq(try_load_text(&cluster, rows[i].text, &err), ERROR_INVALID);
+        cr_expect_not_null(strstr(err.message, rows[i].message), "got %s", err.message);
+    }
+}

@@ -1,0 +1,86 @@
+#include <criterion/criterion.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "config/base/arena.h"
+#include "config/base/buf.h"
+#include "config/base/error.h"
+
+Test(buf, refuses_to_grow_over_its_maximum)
+{
+    struct buf buf;
+
+    buf_init(&buf, 10);
+    buf_put(&buf, SLICE("12345"));
+    cr_expect(!buf.failed);
+    buf_put(&buf, SLICE("678901"));
+    cr_expect(buf.failed);
+    cr_expect_eq(buf.len, 5);
+    buf_put(&buf, SLICE("6")); /* would fit, but the text would have a hole */
+    cr_expect_eq(buf.len, 5);
+    buf_reset(&buf, 0);
+    cr_expect(!buf.failed);
+    buf_dispose(&buf);
+}
+
+Test(buf, escapes_json)
+{
+    struct buf buf;
+
+    buf_init(&buf, 1000);
+    buf_json(&buf, SLICE("a\"b\\c\nd\te\x01 \xc3\xa9"));
+    cr_expect(slice_equal(buf_slice(&buf), SLICE("\"a\\\"b\\\\c\\nd\\te\\u0001 \xc3\xa9\"")));
+    buf_dispose(&buf);
+}
+
+Test(arena, hands_out_no_more_than_its_cap)
+{
+    struct arena arena;
+
+    arena_init(&arena, 100000);
+    cr_expect_not_null(arena_alloc(&arena, 50000));
+    cr_expect_null(arena_alloc(&arena, 60000));
+    cr_expect_null(arena_alloc(&arena, SIZE_MAX));
+    arena_reset(&arena);
+    cr_expect_not_null(arena_alloc(&arena, 60000));
+    arena_dispose(&arena);
+}
+
+Test(arena, grows_arrays_at_powers_of_two)
+{
+    struct arena arena;
+    int *numbers = NULL;
+
+    arena_init(&arena, 1 << 20);
+    for (int i = 0; i < 1000; i++) {
+        numbers = arena_grow(&arena, numbers, (size_t)i, sizeof *numbers);
+        cr_assert_not_null(numbers);
+        numbers[i] = i;
+    }
+    for (int i = 0; i < 1000; i++)
+        cr_assert_eq(numbers[i], i);
+    cr_expect_null(arena_grow(&arena, numbers, SIZE_MAX / 2 + 1, sizeof *numbers));
+    arena_dispose(&arena);
+}
+
+Test(error, wraps_with_context_and_cuts_what_is_too_long)
+{
+    struct error err = {0};
+    char long_text[2 * ERROR_MESSAGE_BYTES];
+
+    cr_expect_eq(error_set(&err, ERROR_INVALID, "port: %s", "not a number"), ERROR_INVALID);
+    cr_expect_eq(error_wrap(&err, "config.yaml:%d:%d", 12, 7), ERROR_INVALID);
+    cr_expect_str_eq(err.message, "config.yaml:12:7: port: not a number");
+    memset(long_text, 'x', sizeof long_text - 1);
+    long_text[sizeof long_text - 1] = '\0';
+    error_wrap(&err, "%s", long_text);
+    cr_expect_eq(strlen(err.message), ERROR_MESSAGE_BYTES - 1);
+}
+
+Test(slice, folds_the_case_of_ascii_letters_only)
+{
+    cr_expect(slice_equal_fold(SLICE("NodeNames"), SLICE("nodenames")));
+    cr_expect(!slice_equal_fold(SLICE("a@"), SLICE("a`")));
+    cr_expect(!slice_equal_fold(SLICE("a["), SLICE("a{")));
+    cr_expect(!slice_equal_fold(SLICE("ab"), SLICE("abc")));
+}

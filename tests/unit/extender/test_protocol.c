@@ -1,0 +1,200 @@
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <stdio.h>
+
+#include "extender/protocol.h"
+
+static struct arena arena;
+
+static void setup(void)
+{
+    arena_init(&arena, 1 << 20);
+}
+
+static void teardown(void)
+{
+    arena_dispose(&arena);
+}
+
+TestSuite(protocol, .init = setup, .fini = teardown);
+
+#define POD "\"Pod\":{\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\",\"uid\":\"u\"}}"
+
+static const struct {
+    const char *name, *body, *message; /* message: NULL when the body is fine */
+} filter_bodies[] = {
+    {"names", "{" POD ",\"Nodes\":null,\"NodeNames\":[\"n1\",\"n2\"]}", NULL},
+    {"nodes", "{" POD ",\"Nodes\":{\"items\":[]},\"NodeNames\":null}", NULL},
+    {"lower case keys", "{\"pod\":{\"metadata\":{\"name\":\"a\"}},\"nodenames\":[]}", NULL},
+    {"nodes first", "{\"NodeNames\":[\"n1\"]," POD "}", NULL},
+    {"an unknown key", "{" POD ",\"More\":[{}],\"NodeNames\":[]}", NULL},
+    {"Pod missing", "{\"NodeNames\":[]}", "body: Pod is missing"},
+    {"Pod null", "{\"Pod\":null,\"NodeNames\":[]}", "Pod: expected an object"},
+    {"Pod twice", "{" POD "," POD ",\"NodeNames\":[]}", "Pod: this key appears twice"},
+    {"Pod twice in another case", "{" POD ",\"pod\":{},\"NodeNames\":[]}",
+     "Pod: this key appears twice"},
+    {"no nodes", "{" POD "}", "body: NodeNames and Nodes are both missing"},
+    {"both forms", "{" POD ",\"NodeNames\":[],\"Nodes\":{}}",
+     "body: NodeNames and Nodes are both there: send one"},
+    {"names that are no strings", "{" POD ",\"NodeNames\":[1]}", "NodeNames: expected a string"},
+    {"nodes that are no object", "{" POD ",\"Nodes\":[]}", "body: Nodes: expected an object"},
+    {"an array", "[]", "body:1:1: expected an object"},
+    {"null", "null", "expected an object"},
+    {"nothing", "", "body:1:1: unexpected end of the text"},
+    {"more behind it", "{" POD ",\"NodeNames\":[]}}", "expected the end of the text"},
+    {"volumes of a wrong type",
+     "{\"Pod\":{\"metadata\":{\"name\":\"a\"},\"spec\":{\"volumes\":{}}},\"NodeNames\":[]}",
+     "Pod.spec.volumes: expected an array"},
+};
+
+Test(protocol, filter_bodies_are_read_or_refused_with_the_reason)
+{
+    for (size_t i = 0; i < sizeof filter_bodies / sizeof *filter_bodies; i++) {
+        struct filter_request request;
+        struct error err = {0};
+        int rc = protocol_read_filter(&request, slice_of(filter_bodies[i].body), &arena, &err);
+        if (filter_bodies[i].message == NULL) {
+            cr_expect_eq(rc, 0, "%s: %s", filter_bodies[i].name, err.message);
+            continue;
+        }
+        cr_expect_eq(rc, ERROR_INVALID, "%s", filter_bodies[i].name);
+        cr_expect_not_null(strstr(err.message, filter_bodies[i].message), "%s: got %s",
+                           filter_bodies[i].name, err.message);
+    }
+}
+
+static json_t *answer(const struct buf *out)
+{
+    json_t *value = json_loadb(out->bytes, out->len, JSON_REJECT_DUPLICATES, NULL);
+    cr_assert_not_null(value, "%.*s", (int)out->len, out->bytes);
+    return value;
+}
+
+static const char *text_at(const json_t *value, const char *key, const char *inner)
+{
+    return json_string_value(json_object_get(json_object_get(value, key), inner));
+}
+
+static void write_rejected(struct buf *out, const char *body, enum code code)
+{
+    static struct slice reason = {"claim a/b is \"in use\"", 21};
+    struct verdict verdict = {.code = code, .reasons = &reason, .reason_count = 1};
+    struct filter_request request;
+    struct error err = {0};
+
+    buf_init(out, 1 << 20);
+    cr_assert_eq(protocol_read_filter(&request, slice_of(body), &arena, &err), 0);
+    cr_assert_eq(protocol_write_rejected(out, &request, &verdict, &arena, &err), 0);
+}
+
+Test(protocol, a_rejection_names_every_node_in_the_form_that_was_asked)
+{
+    struct buf out;
+
+    write_rejected(&out, "{" POD ",\"NodeNames\":[ \"n1\", \"n\\u0032\" ]}", CODE_UNSCHEDULABLE);
+    json_t *value = answer(&out);
+    cr_expect_str_eq(text_at(value, "FailedNodes", "n1"), "claim a/b is \"in use\"");
+    cr_expect_str_eq(text_at(value, "FailedNodes", "n2"), "claim a/b is \"in use\"");
+    cr_expect_eq(json_array_size(json_object_get(value, "NodeNames")), 0);
+    cr_expect(json_is_null(json_object_get(value, "Nodes")));
+    json_decref(value);
+    buf_dispose(&out);
+
+    write_rejected(&out,
+                   "{" POD ",\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"n1\"}},"
+                   "{\"metadata\":{\"name\":\"n2\"}}]}}",
+                   CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
+    value = answer(&out);
+    cr_expect_str_eq(text_at(value, "FailedAndUnresolvableNodes", "n2"), "claim a/b is \"in use\"");
+    cr_expect(json_is_null(json_object_get(value, "NodeNames")));
+    cr_expect_eq(json_object_size(json_object_get(value, "FailedNodes")), 0);
+    json_decref(value);
+    buf_dispose(&out);
+
+    write_rejected(&out, "{" POD ",\"NodeNames\":[]}", CODE_UNSCHEDULABLE);
+    value = answer(&out);
+    cr_expect_eq(json_object_size(json_object_get(value, "FailedNodes")), 0);
+    json_decref(value);
+    buf_dispose(&out);
+}
+
+Test(protocol, the_nodes_that_pass_are_copied_as_they_came)
+{
+    struct filter_request request;
+    struct error err = {0};
+    struct buf out;
+
+    buf_init(&out, 1 << 20);
+    cr_assert_eq(protocol_read_filter(&request, SLICE("{" POD ",\"NodeNames\":[\"n1\" , \"n2\"]}"),
+                                      &arena, &err),
+                 0);
+    protocol_write_passed(&out, &request);
+    cr_expect(slice_equal(
+        buf_slice(&out), SLICE("{\"Nodes\":null,\"NodeNames\":[\"n1\" , \"n2\"],\"FailedNodes\":{},"
+                               "\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}")));
+    buf_dispose(&out);
+}
+
+Test(protocol, preempt_takes_both_forms_of_victims)
+{
+    static const char *const bodies[] = {
+        "{" POD ",\"NodeNameToVictims\":null,\"NodeNameToMetaVictims\":{\"n\\u0031\":{\"Pods\":"
+        "[{\"UID\":\"v1\"},{\"UID\":\"v2\"}],\"NumPDBViolations\":3}}}",
+        "{" POD
+        ",\"NodeNameToVictims\":{\"n1\":{\"Pods\":[{\"metadata\":{\"uid\":\"v1\"},\"spec\":{}},"
+        "{\"metadata\":{\"uid\":\"v2\"}}],\"NumPDBViolations\":3}},\"NodeNameToMetaVictims\":null}",
+    };
+    for (size_t i = 0; i < 2; i++) {
+        struct preempt_request request;
+        struct error err = {0};
+        struct buf out;
+        cr_assert_eq(protocol_read_preempt(&request, slice_of(bodies[i]), &arena, &err), 0, "%s",
+                     err.message);
+        cr_assert_eq(request.candidate_count, 1);
+        request.candidates[0].preemption.keeps_node = true;
+        buf_init(&out, 4096);
+        protocol_write_preempt(&out, &request);
+        cr_expect(slice_equal(
+            buf_slice(&out), SLICE("{\"NodeNameToMetaVictims\":{\"n1\":{\"Pods\":[{\"UID\":\"v1\"},"
+                                   "{\"UID\":\"v2\"}],\"NumPDBViolations\":3}}}")));
+        buf_dispose(&out);
+    }
+}
+
+Test(protocol, a_candidate_without_victims_is_left_out)
+{
+    struct preempt_request request;
+    struct error err = {0};
+    struct buf out;
+
+    cr_assert_eq(
+        protocol_read_preempt(&request,
+                              SLICE("{" POD ",\"NodeNameToMetaVictims\":{\"n1\":{\"Pods\":null}}}"),
+                              &arena, &err),
+        0);
+    request.candidates[0].preemption.keeps_node = true;
+    buf_init(&out, 4096);
+    protocol_write_preempt(&out, &request);
+    cr_expect(slice_equal(buf_slice(&out), SLICE("{\"NodeNameToMetaVictims\":{}}")));
+    buf_dispose(&out);
+}
+
+Test(protocol, bind_needs_all_of_its_keys)
+{
+    static const char *const keys[] = {"PodName", "PodNamespace", "PodUID", "Node"};
+
+    for (size_t missing = 0; missing < 4; missing++) {
+        struct bind_request request;
+        struct error err = {0};
+        struct buf body;
+        buf_init(&body, 4096);
+        buf_put(&body, SLICE("{\"x\":1"));
+        for (size_t i = 0; i < 4; i++)
+            if (i != missing)
+                buf_printf(&body, ",\"%s\":\"v\"", keys[i]);
+        buf_put(&body, SLICE("}"));
+        cr_expect_eq(protocol_read_bind(&request, buf_slice(&body), &arena, &err), ERROR_INVALID);
+        cr_expect_not_null(strstr(err.message, keys[missing]), "%s", err.message);
+        buf_dispose(&body);
+    }
+}

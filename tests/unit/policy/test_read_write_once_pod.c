@@ -1,0 +1,142 @@
+/* Every row of the ReadWriteOncePod table, through the policy: tests/cases/cases.h lists them. */
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cases/cases.h"
+#include "policy/policy.h"
+#include "policy/read_write_once_pod.h"
+#include "support/load.h"
+
+struct judged {
+    struct cluster cluster;
+    json_t *want;
+};
+
+static void expect_texts(const json_t *want, const struct slice *texts, size_t count)
+{
+    cr_assert_eq(json_array_size(want), count);
+    for (size_t i = 0; i < count; i++)
+        cr_expect(slice_equal(slice_of(json_string_value(json_array_get(want, i))), texts[i]),
+                  "reason: %.*s", SLICE_ARG(texts[i]));
+}
+
+static void judge(void *context, const struct pod_object *pod)
+{
+    struct judged *judged = context;
+    const json_t *prefilter = json_object_get(judged->want, "preFilter");
+    const json_t *victims = json_object_get(json_object_get(judged->want, "preemption"), "victims");
+    const struct policy *judge;
+    struct verdict verdict;
+    struct arena arena;
+
+    arena_init(&arena, 1 << 20);
+    policy_prefilter(&judged->cluster, pod, &arena, &verdict, &judge);
+    cr_expect_str_eq(code_text(verdict.code),
+                     json_string_value(json_object_get(prefilter, "code")));
+    expect_texts(json_object_get(prefilter, "reasons"), verdict.reasons, verdict.reason_count);
+    cr_assert_eq(verdict.victim_count, json_array_size(victims));
+    for (size_t i = 0; i < verdict.victim_count; i++)
+        cr_expect(uid_is(&verdict.victims[i]->uid, slice_of(json_string_value(json_object_get(
+                                                       json_array_get(victims, i), "uid")))));
+    arena_dispose(&arena);
+}
+
+static void check(const char *name)
+{
+    struct judged judged;
+    char path[512];
+
+    (void)snprintf(path, sizeof path, TESTS_DIR "/cases/%s/want.json", name);
+    judged.want = json_load_file(path, 0, NULL);
+    cr_assert_not_null(judged.want);
+    cluster_init(&judged.cluster);
+    (void)snprintf(path, sizeof path, TESTS_DIR "/cases/%s/cluster.yaml", name);
+    load_file(&judged.cluster, path);
+    (void)snprintf(path, sizeof path, TESTS_DIR "/cases/%s/pod.json", name);
+    with_pod(path, judge, &judged);
+    cluster_dispose(&judged.cluster);
+    json_decref(judged.want);
+}
+
+#define CASE(name) \
+    Test(read_write_once_pod, name) \
+    { \
+        check(#name); \
+    }
+ALL_CASES(CASE)
+
+/* ---- the preempt verb's rows, per candidate node ---- */
+
+/* db-0 on node-2 and other-0 on node-1 hold the claims; the preemptor has priority 100. */
+static const char cluster_text[] =
+    "{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":["
+    "{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"name\":\"data\"},"
+    "\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"]}},"
+    "{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"name\":\"high\"},"
+    "\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"]}},"
+    "{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"name\":\"twice\"},"
+    "\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"]}},"
+    "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"db-0\",\"uid\":\"u-db-0\"},"
+    "\"spec\":{\"nodeName\":\"node-2\",\"priority\":10,\"volumes\":[{\"name\":\"v\","
+    "\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}},"
+    "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"hi-0\",\"uid\":\"u-hi-0\"},"
+    "\"spec\":{\"nodeName\":\"node-2\",\"priority\":1000,\"volumes\":[{\"name\":\"v\","
+    "\"persistentVolumeClaim\":{\"claimName\":\"high\"}}]}},"
+    "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"t-0\",\"uid\":\"u-t-0\"},"
+    "\"spec\":{\"nodeName\":\"node-2\",\"priority\":10,\"volumes\":[{\"name\":\"v\","
+    "\"persistentVolumeClaim\":{\"claimName\":\"twice\"}}]}},"
+    "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"t-1\",\"uid\":\"u-t-1\"},"
+    "\"spec\":{\"nodeName\":\"node-2\",\"priority\":10,\"volumes\":[{\"name\":\"v\","
+    "\"persistentVolumeClaim\":{\"claimName\":\"twice\"}}]}}"
+    "]}";
+
+struct candidate_row {
+    const char *claim, *node, *offered; /* offered: one UID or NULL */
+    bool keeps_node;
+    size_t added;
+};
+
+static void check_candidate(const struct candidate_row *row)
+{
+    struct cluster cluster;
+    struct arena arena;
+    struct verdict verdict;
+    const struct policy *judge_policy;
+    struct claim_reference claim = {slice_of(row->claim), false};
+    struct pod_object pod = {
+        .meta = {.namespace = SLICE("default"), .name = SLICE("me"), .uid = SLICE("u-me")},
+        .priority = 100,
+        .claims = &claim,
+        .claim_count = 1,
+    };
+    struct slice offered = slice_of(row->offered);
+    struct preemption candidate = {
+        .node = slice_of(row->node),
+        .offered = &offered,
+        .offered_count = row->offered != NULL,
+    };
+
+    cluster_init(&cluster);
+    load_text(&cluster, cluster_text);
+    arena_init(&arena, 1 << 20);
+    policy_prefilter(&cluster, &pod, &arena, &verdict, &judge_policy);
+    judge_policy->preempt(&cluster, &pod, &verdict, &arena, &candidate);
+    cr_expect_eq(candidate.keeps_node, row->keeps_node);
+    if (candidate.keeps_node)
+        cr_expect_eq(candidate.added_count, row->added);
+    arena_dispose(&arena);
+    cluster_dispose(&cluster);
+}
+
+#define CANDIDATE(name, ...) \
+    Test(preempt, name) \
+    { \
+        check_candidate(&(struct candidate_row){__VA_ARGS__}); \
+    }
+CANDIDATE(the_offered_victim_frees_the_claim, "data", "node-2", "u-db-0", true, 0)
+CANDIDATE(a_holder_on_the_node_of_lower_priority_is_added, "data", "node-2", NULL, true, 1)
+CANDIDATE(a_holder_elsewhere_drops_the_node, "data", "node-1", NULL, false, 0)
+CANDIDATE(a_holder_that_is_not_lower_drops_the_node, "high", "node-2", NULL, false, 0)
+CANDIDATE(counts_decide_not_a_set, "twice", "node-2", "u-t-0", true, 1)
