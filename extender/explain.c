@@ -1,5 +1,6 @@
 #include "extender/explain.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "policy/read_write_once_pod.h"
@@ -174,37 +175,30 @@ json_t *explain_pod(const struct cluster *cluster, const struct pod_object *pod,
 
 /* ---- /debug/cache ---- */
 
-/* "namespace/name" */
-static json_t *put_claim_key(json_t *object, const struct claim *claim, json_t *value)
+/* Adds "namespace/name": value. Steals value, which may be NULL. */
+static int put_claim(json_t *object, const struct claim *claim, json_t *value)
 {
+    char key[2 * 256];
     struct slice namespace = name_slice(claim->namespace);
-    size_t length = namespace.len + 1 + claim->name_len;
-    char *key = malloc(length + 1);
+    int length =
+        snprintf(key, sizeof key, "%.*s/%.*s", SLICE_ARG(namespace), SLICE_ARG(claim_name(claim)));
 
-    if (key == NULL) {
-        json_decref(value);
-        return NULL;
-    }
-    memcpy(key, namespace.ptr, namespace.len);
-    key[namespace.len] = '/';
-    memcpy(key + namespace.len + 1, claim->name, claim->name_len);
-    key[length] = '\0';
-    int rc = put(object, key, value);
-    free(key);
-    return rc == 0 ? object : NULL;
+    /* no real name is cut: a namespace has at most 63 bytes, a claim's name 253 */
+    size_t kept = length < 0 ? 0 : (size_t)length < sizeof key ? (size_t)length : sizeof key - 1;
+    return object == NULL ? -1 : json_object_setn_new(object, key, kept, value);
 }
 
 static json_t *explain_refs(const struct node *node)
 {
     json_t *object = json_object();
+    int rc = 0;
 
     for (uint32_t i = 0; i < node->refs.capacity; i++) {
         const struct refcount *ref = &node->refs.slots[i];
-        if (ref->claim != NULL &&
-            put_claim_key(object, ref->claim, json_integer(ref->count)) == NULL)
-            return whole(object, -1);
+        if (ref->claim != NULL)
+            rc |= put_claim(object, ref->claim, json_integer(ref->count));
     }
-    return object;
+    return whole(object, rc);
 }
 
 static json_t *explain_claim(const struct claim *claim)
@@ -223,22 +217,13 @@ json_t *explain_cache(const struct cluster *cluster)
     uint32_t cursor = 0;
     int rc = 0;
 
-    for (const struct node *node = cluster->nodes; node != NULL; node = node->hh.next) {
-        struct slice name = name_slice(node->name);
-        json_t *refs = explain_refs(node);
-        char *key = strndup(name.ptr, name.len);
-        if (key == NULL) {
-            json_decref(refs);
-            rc = -1;
-            continue;
-        }
-        rc |= put(nodes, key, refs);
-        free(key);
-    }
+    for (const struct node *node = cluster->nodes; node != NULL; node = node->hh.next)
+        rc |= nodes == NULL ? -1
+                            : json_object_setn_new(nodes, node->name->bytes, node->name->len,
+                                                   explain_refs(node));
     for (struct table_record *record; (record = table_next(&cluster->claims, &cursor)) != NULL;) {
         const struct claim *claim = (const struct claim *)(void *)record;
-        if (put_claim_key(claims, claim, explain_claim(claim)) == NULL)
-            rc = -1;
+        rc |= put_claim(claims, claim, explain_claim(claim));
     }
     rc |= put(object, "nodes", nodes);
     rc |= put(object, "claims", claims);

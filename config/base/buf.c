@@ -25,12 +25,12 @@ void buf_reset(struct buf *buf, size_t keep_bytes)
 
 bool buf_reserve(struct buf *buf, size_t more)
 {
-    if (more <= buf->capacity - buf->len)
-        return !buf->failed;
-    if (buf->failed || more > buf->max_bytes - buf->len) {
+    if (buf->failed || buf->len > buf->max_bytes || more > buf->max_bytes - buf->len) {
         buf->failed = true;
         return false;
     }
+    if (more <= buf->capacity - buf->len)
+        return true;
     size_t wanted = buf->len + more;
     size_t capacity = buf->capacity < 256 ? 256 : buf->capacity;
     while (capacity < wanted)

@@ -18,7 +18,7 @@ static struct server *server;
 static uint16_t port;
 static atomic_int answered, wrong, bound;
 
-static const char filter[] = "POST /filter HTTP/1.1\r\nHost: h\r\nContent-Length: 52\r\n\r\n"
+static const char filter[] = "POST /filter HTTP/1.1\r\nHost: h\r\nContent-Length: 51\r\n\r\n"
                              "{\"Pod\":{\"metadata\":{\"name\":\"a\"}},\"NodeNames\":[\"n\"]}";
 
 static void *call_always(void *argument)

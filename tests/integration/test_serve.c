@@ -173,7 +173,7 @@ Test(serve, sighup_reloads)
 
 Test(serve, what_was_accepted_is_answered_on_shutdown)
 {
-    static const char head[] = "POST /filter HTTP/1.1\r\nHost: h\r\nContent-Length: 52\r\n\r\n";
+    static const char head[] = "POST /filter HTTP/1.1\r\nHost: h\r\nContent-Length: 51\r\n\r\n";
     static const char body[] = "{\"Pod\":{\"metadata\":{\"name\":\"a\"}},\"NodeNames\":[\"n\"]}";
     struct response response;
     int fd = http_connect(server.port);
@@ -193,7 +193,7 @@ Test(serve, what_was_accepted_is_answered_on_shutdown)
 
 Test(serve, many_requests_on_one_connection)
 {
-    static const char request[] = "POST /filter HTTP/1.1\r\nHost: h\r\nContent-Length: 52\r\n\r\n"
+    static const char request[] = "POST /filter HTTP/1.1\r\nHost: h\r\nContent-Length: 51\r\n\r\n"
                                   "{\"Pod\":{\"metadata\":{\"name\":\"a\"}},\"NodeNames\":[\"n\"]}";
     int fd = http_connect(server.port);
 
