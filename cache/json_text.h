@@ -40,8 +40,16 @@ struct json_scan json_text_scalar(const char *p, const char *end);
 /* Any value, of at most `room` levels of arrays and objects. */
 struct json_scan json_text_value(const char *p, const char *end, unsigned room);
 
-/* An array of strings, from its '['; counts them. */
-struct json_scan json_text_strings(const char *p, const char *end, size_t *count);
+/* Where json_text_strings copies each string to, quotes included, with the same tail behind each.
+ * The caller has made room for all of it. */
+struct json_join {
+    char *to; /* moves on */
+    struct slice tail;
+};
+
+/* An array of strings, from its '['; counts them, and copies them when join is not NULL. */
+struct json_scan json_text_strings(const char *p, const char *end, size_t *count,
+                                   struct json_join *join);
 
 /* Decodes the inside of a string that json_text_string accepted into out, which has room for
  * raw.len bytes; returns the length of the result. */

@@ -224,7 +224,7 @@ bool pull_string_array(struct pull *json, struct slice *extent, size_t *count)
     if (next_byte(json) != '[')
         return pull_problem(json, "expected an array");
     const char *begin = json->at;
-    if (!advance(json, json_text_strings(json->at, json->end, count)))
+    if (!advance(json, json_text_strings(json->at, json->end, count, NULL)))
         return false;
     *extent = (struct slice){begin, (size_t)(json->at - begin)};
     json->is_first = false;

@@ -20,8 +20,9 @@ struct loading {
     } levels[YAML_DEPTH_MAX];
 };
 
-static int fail_at(struct error *err, const char *path, size_t line, size_t column,
-                   const char *format, va_list args)
+__attribute__((format(printf, 5, 0))) static int fail_at(struct error *err, const char *path,
+                                                         size_t line, size_t column,
+                                                         const char *format, va_list args)
 {
     char text[ERROR_MESSAGE_BYTES];
 

@@ -98,31 +98,24 @@ void protocol_write_passed(struct buf *out, const struct filter_request *request
     buf_put(out, SLICE(",\"FailedNodes\":{},\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}"));
 }
 
-/* {"node-1":REASON,"node-2":REASON}, the names copied as they came. The array was checked when it
- * was read. */
+/* {"node-1":REASON,"node-2":REASON}, the names copied as they came. `tail` is what follows each
+ * name: a colon, the reason, a comma. */
 static void put_failed_names(struct buf *out, const struct filter_request *request,
-                             struct slice reason)
+                             struct slice tail)
 {
-    const char *p = request->node_names.ptr + 1;
-    const char *end = request->node_names.ptr + request->node_names.len;
-    bool has_escape;
+    const struct slice *names = &request->node_names;
+    size_t count;
 
-    if (!buf_reserve(out, request->node_names.len + request->node_count * (reason.len + 2) + 2))
+    if (!buf_reserve(out, names->len + request->node_count * tail.len + 2))
         return;
-    char *to = out->bytes + out->len;
-    *to++ = '{';
-    for (size_t i = 0; i < request->node_count; i++) {
-        while (*p != '"')
-            p++; /* the comma and white space between */
-        const char *begin = p;
-        p = json_text_string(p, end, &has_escape).at;
-        to = (char *)memcpy(to, begin, (size_t)(p - begin)) + (p - begin);
-        *to++ = ':';
-        to = (char *)memcpy(to, reason.ptr, reason.len) + reason.len;
-        *to++ = ',';
-    }
-    to[request->node_count == 0 ? 0 : -1] = '}';
-    out->len = (size_t)(to - out->bytes) + (request->node_count == 0);
+    struct json_join join = {out->bytes + out->len, tail};
+    *join.to++ = '{';
+    /* the array was checked when it was read: this finds the same names again */
+    (void)json_text_strings(names->ptr, names->ptr + names->len, &count, &join);
+    if (count != 0)
+        join.to--; /* the last comma */
+    *join.to++ = '}';
+    out->len = (size_t)(join.to - out->bytes);
 }
 
 struct named {
@@ -148,7 +141,7 @@ static bool read_items(struct pull *json, struct arena *arena, void *field)
 
 /* The same for whole Node objects, whose names have to be found first. */
 static int put_failed_nodes(struct buf *out, const struct filter_request *request,
-                            struct slice reason, struct arena *arena, struct error *err)
+                            struct slice tail, struct arena *arena, struct error *err)
 {
     static const struct pull_field fields[] = {
         {.key = "items", .type = PULL_READ, .read = read_items}};
@@ -159,12 +152,11 @@ static int put_failed_nodes(struct buf *out, const struct filter_request *reques
     const struct named *nodes = list.items;
     buf_put(out, SLICE("{"));
     for (size_t i = 0; i < list.count; i++) {
-        if (i != 0)
-            buf_put(out, SLICE(","));
         buf_json(out, nodes[i].name);
-        buf_put(out, SLICE(":"));
-        buf_put(out, reason);
+        buf_put(out, tail);
     }
+    if (list.count != 0 && !out->failed)
+        out->len--; /* the last comma */
     buf_put(out, SLICE("}"));
     return 0;
 }
@@ -186,23 +178,25 @@ int protocol_write_rejected(struct buf *out, const struct filter_request *reques
 {
     bool is_names = request->node_names.ptr != NULL;
     bool is_final = verdict->code == CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
-    struct buf reason;
+    struct buf tail; /* behind each name */
     int rc = 0;
 
-    buf_init(&reason, ERROR_MESSAGE_BYTES * 64);
-    buf_json(&reason, protocol_join_reasons(verdict, arena));
+    buf_init(&tail, ERROR_MESSAGE_BYTES * 64);
+    buf_put(&tail, SLICE(":"));
+    buf_json(&tail, protocol_join_reasons(verdict, arena));
+    buf_put(&tail, SLICE(","));
     buf_put(out, is_names ? SLICE("{\"Nodes\":null,\"NodeNames\":[],")
                           : SLICE("{\"Nodes\":{\"metadata\":{},\"items\":[]},\"NodeNames\":null,"));
     buf_put(out, is_final ? SLICE("\"FailedNodes\":{},\"FailedAndUnresolvableNodes\":")
                           : SLICE("\"FailedAndUnresolvableNodes\":{},\"FailedNodes\":"));
-    if (reason.failed)
+    if (tail.failed)
         rc = error_no_memory(err);
     else if (is_names)
-        put_failed_names(out, request, buf_slice(&reason));
+        put_failed_names(out, request, buf_slice(&tail));
     else
-        rc = put_failed_nodes(out, request, buf_slice(&reason), arena, err);
+        rc = put_failed_nodes(out, request, buf_slice(&tail), arena, err);
     buf_put(out, SLICE(",\"Error\":\"\"}"));
-    buf_dispose(&reason);
+    buf_dispose(&tail);
     return rc;
 }
 

@@ -243,7 +243,8 @@ static void on_connection(void *context, struct MHD_Connection *mhd, void **sock
 
 /* ---- starting and stopping ---- */
 
-static void on_log(void *context, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static void on_log(void *context, const char *format,
+                                                         va_list args)
 {
     char message[256];
 

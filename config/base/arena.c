@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { BLOCK_BYTES = 16 * 1024, ALIGNMENT = 16 };
+enum { BLOCK_BYTES = 16 * 1024, KEPT_BYTES_MAX = 256 * 1024, ALIGNMENT = 16 };
 
 struct arena_block {
     struct arena_block *next;
@@ -36,10 +36,12 @@ void arena_reset(struct arena *arena)
 
     for (struct arena_block *block = arena->blocks, *next; block != NULL; block = next) {
         next = block->next;
-        if (kept == NULL && block->size == BLOCK_BYTES)
-            kept = block;
-        else
+        if (block->size > KEPT_BYTES_MAX || (kept != NULL && kept->size >= block->size)) {
             free(block);
+            continue;
+        }
+        free(kept);
+        kept = block;
     }
     if (kept != NULL) {
         kept->next = NULL;

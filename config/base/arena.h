@@ -21,7 +21,7 @@ struct arena {
 void arena_init(struct arena *arena, size_t max_bytes);
 void arena_dispose(struct arena *arena);
 
-/* Takes everything back; keeps one block of ordinary size for the next use. */
+/* Takes everything back; keeps the largest block that is not huge for the next use. */
 void arena_reset(struct arena *arena);
 
 /* size bytes, zeroed, aligned for any type; NULL when memory or the cap is used up. */

@@ -1,0 +1,81 @@
+/*
+ * generate: writes a made snapshot to standard output.
+ *
+ *     generate [--nodes N] [--pods N] [--claims N] [--exclusive SHARE] [--pending SHARE] [--seed N]
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "model.h"
+
+typedef void put_object(const struct model *model, unsigned i, struct buf *out);
+
+static bool put_all(const struct model *model, put_object *put, unsigned count,
+                    const char **separator)
+{
+    struct buf out;
+    bool ok = true;
+
+    buf_init(&out, 1 << 20);
+    for (unsigned i = 0; i < count && ok; i++) {
+        buf_reset(&out, 1 << 20);
+        buf_printf(&out, "%s", *separator);
+        put(model, i, &out);
+        *separator = ",\n";
+        ok = !out.failed && fwrite(out.bytes, 1, out.len, stdout) == out.len;
+    }
+    buf_dispose(&out);
+    return ok;
+}
+
+static unsigned number(const char *text)
+{
+    char *end;
+    unsigned long value = strtoul(text, &end, 10);
+
+    if (*text == '\0' || *end != '\0' || value > 100000000) {
+        (void)fprintf(stderr, "generate: %s: expected a number\n", text);
+        exit(2);
+    }
+    return (unsigned)value;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"nodes", required_argument, NULL, 'n'},
+        {"pods", required_argument, NULL, 'p'},
+        {"claims", required_argument, NULL, 'c'},
+        {"exclusive", required_argument, NULL, 'e'},
+        {"pending", required_argument, NULL, 'w'},
+        {"seed", required_argument, NULL, 's'},
+        {NULL, 0, NULL, 0},
+    };
+    struct model model = {.nodes = 5000,
+                          .pods = 150000,
+                          .claims = 150000,
+                          .exclusive_share = 0.5,
+                          .pending_share = 0.1,
+                          .seed = 1};
+    const char *separator = "";
+    int chosen;
+
+    while ((chosen = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        switch (chosen) {
+        case 'n': model.nodes = number(optarg); break;
+        case 'p': model.pods = number(optarg); break;
+        case 'c': model.claims = number(optarg); break;
+        case 'e': model.exclusive_share = strtod(optarg, NULL); break;
+        case 'w': model.pending_share = strtod(optarg, NULL); break;
+        case 's': model.seed = number(optarg); break;
+        default: return 2;
+        }
+    }
+    (void)fputs("{\"apiVersion\":\"v1\",\"items\":[\n", stdout);
+    bool ok = put_all(&model, model_put_node, model.nodes, &separator) &&
+              put_all(&model, model_put_claim, model.claims, &separator) &&
+              put_all(&model, model_put_pod, model.pods, &separator);
+    (void)fputs("\n],\"kind\":\"List\",\"metadata\":{\"resourceVersion\":\"\"}}\n", stdout);
+    return ok && fflush(stdout) == 0 ? 0 : 1;
+}

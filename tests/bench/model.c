@@ -1,0 +1,169 @@
+#include "model.h"
+
+/* splitmix64: a number for each (seed, stream, index), in any order */
+static uint64_t mix(uint64_t seed, uint64_t stream, uint64_t index)
+{
+    uint64_t z = seed + (stream << 40) + index * UINT64_C(0x9E3779B97F4A7C15);
+
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return z ^ (z >> 31);
+}
+
+static double share(uint64_t number)
+{
+    return (double)(number >> 11) / 9007199254740992.0;
+}
+
+bool model_claim_is_exclusive(const struct model *model, unsigned i)
+{
+    return share(mix(model->seed, 1, i)) < model->exclusive_share;
+}
+
+bool model_pod_is_assigned(const struct model *model, unsigned i)
+{
+    return share(mix(model->seed, 2, i)) >= model->pending_share;
+}
+
+static void put_uid(const struct model *model, uint64_t stream, unsigned i, struct buf *out)
+{
+    uint64_t a = mix(model->seed, stream, i), b = mix(model->seed, stream + 1, i);
+
+    buf_printf(out, "%08x-%04x-4%03x-8%03x-%012llx", (unsigned)(a >> 32),
+               (unsigned)(a >> 16 & 0xffff), (unsigned)(a & 0xfff), (unsigned)(b >> 48 & 0xfff),
+               (unsigned long long)(b & UINT64_C(0xffffffffffff)));
+}
+
+static unsigned namespaces(const struct model *model)
+{
+    return 1 + model->pods / 500;
+}
+
+/* Pod i and claim i are in the namespace of claim i % claims, so that they can meet. */
+static unsigned namespace_of(const struct model *model, unsigned claim)
+{
+    return claim % namespaces(model);
+}
+
+static void put_meta(const struct model *model, const char *name, uint64_t stream, unsigned i,
+                     struct buf *out)
+{
+    buf_printf(out, "\"metadata\":{\"name\":\"%s-%u\",", name, i);
+    buf_put(out, SLICE("\"uid\":\""));
+    put_uid(model, stream, i, out);
+    buf_printf(out, "\",\"resourceVersion\":\"%u\",\"creationTimestamp\":\"2026-11-20T19:37:44Z\"",
+               1000 + i);
+}
+
+static const char managed_fields[] =
+    ",\"managedFields\":[{\"manager\":\"kube-controller-manager\",\"operation\":\"Update\","
+    "\"apiVersion\":\"v1\",\"time\":\"2026-11-20T19:46:13Z\",\"fieldsType\":\"FieldsV1\","
+    "\"fieldsV1\":"
+    "{\"f:metadata\":{\"f:generateName\":{},\"f:labels\":{\".\":{},\"f:app\":{},\"f:pod-template-"
+    "hash\""
+    ":{}},\"f:ownerReferences\":{\".\":{},\"k:{\\\"uid\\\":\\\"52cb4c2f\\\"}\":{}}},\"f:spec\":{"
+    "\"f:containers\":{\"k:{\\\"name\\\":\\\"app\\\"}\":{\".\":{},\"f:env\":{\".\":{},\"k:{"
+    "\\\"name\\\""
+    ":\\\"POD_NAME\\\"}\":{\".\":{},\"f:name\":{},\"f:valueFrom\":{\".\":{},\"f:fieldRef\":{}}}},"
+    "\"f:image\":{},\"f:imagePullPolicy\":{},\"f:name\":{},\"f:resources\":{\".\":{},\"f:"
+    "requests\":{"
+    "\".\":{},\"f:cpu\":{},\"f:memory\":{}}},\"f:terminationMessagePath\":{},"
+    "\"f:terminationMessagePolicy\":{},\"f:volumeMounts\":{\".\":{},\"k:{\\\"mountPath\\\":\\\"/"
+    "data\\\""
+    "}\":{\".\":{},\"f:mountPath\":{},\"f:name\":{}}}}},\"f:dnsPolicy\":{},\"f:"
+    "enableServiceLinks\":{},"
+    "\"f:restartPolicy\":{},\"f:schedulerName\":{},\"f:securityContext\":{},"
+    "\"f:terminationGracePeriodSeconds\":{},\"f:volumes\":{\".\":{},\"k:{\\\"name\\\":\\\"data\\\"}"
+    "\":{"
+    "\".\":{},\"f:name\":{},\"f:persistentVolumeClaim\":{\".\":{},\"f:claimName\":{}}}}}}}]";
+
+static const char containers[] =
+    "\"containers\":[{\"name\":\"app\",\"image\":\"registry.example/team/app:1.2.3\",\"env\":[{"
+    "\"name\":\"POD_NAME\",\"valueFrom\":{\"fieldRef\":{\"apiVersion\":\"v1\",\"fieldPath\":"
+    "\"metadata.name\"}}}],\"resources\":{\"requests\":{\"cpu\":\"100m\",\"memory\":\"128Mi\"}},"
+    "\"volumeMounts\":[{\"name\":\"data\",\"mountPath\":\"/data\"}],\"terminationMessagePath\":"
+    "\"/dev/termination-log\",\"terminationMessagePolicy\":\"File\",\"imagePullPolicy\":"
+    "\"IfNotPresent\"}],\"restartPolicy\":\"Always\",\"terminationGracePeriodSeconds\":30,"
+    "\"dnsPolicy\""
+    ":\"ClusterFirst\",\"securityContext\":{},\"schedulerName\":\"default-scheduler\","
+    "\"tolerations\":["
+    "{\"key\":\"node.kubernetes.io/not-ready\",\"operator\":\"Exists\",\"effect\":\"NoExecute\","
+    "\"tolerationSeconds\":300},{\"key\":\"node.kubernetes.io/"
+    "unreachable\",\"operator\":\"Exists\","
+    "\"effect\":\"NoExecute\",\"tolerationSeconds\":300}],\"enableServiceLinks\":true";
+
+void model_put_node(const struct model *model, unsigned i, struct buf *out)
+{
+    buf_put(out, SLICE("{\"apiVersion\":\"v1\",\"kind\":\"Node\","));
+    put_meta(model, "ip-10-20-node", 10, i, out);
+    buf_put(
+        out,
+        SLICE(",\"labels\":{\"kubernetes.io/os\":\"linux\"}},\"spec\":{},\"status\":{\"capacity\":"
+              "{\"cpu\":\"8\",\"memory\":\"32Gi\",\"pods\":\"110\"}}}"));
+}
+
+void model_put_claim(const struct model *model, unsigned i, struct buf *out)
+{
+    buf_put(out, SLICE("{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolumeClaim\","));
+    put_meta(model, "data-web-frontend", 20, i, out);
+    buf_printf(out,
+               ",\"namespace\":\"team-%03u\"},\"spec\":{\"accessModes\":[\"%s\"],\"resources\":{"
+               "\"requests\":{\"storage\":\"10Gi\"}},\"storageClassName\":\"fast-storage\","
+               "\"volumeMode\":\"Filesystem\",\"volumeName\":\"pvc-",
+               namespace_of(model, i),
+               model_claim_is_exclusive(model, i) ? "ReadWriteOncePod" : "ReadWriteOnce");
+    put_uid(model, 20, i, out);
+    buf_put(out, SLICE("\"},\"status\":{\"phase\":\"Bound\",\"accessModes\":[\"ReadWriteOnce\"],"
+                       "\"capacity\":{\"storage\":\"10Gi\"}}}"));
+}
+
+static void put_volumes(long claim, struct buf *out)
+{
+    buf_put(out, SLICE("\"volumes\":[{\"name\":\"config\",\"configMap\":{\"name\":\"web\","
+                       "\"defaultMode\":420}}"));
+    if (claim >= 0)
+        buf_printf(out,
+                   ",{\"name\":\"data\",\"persistentVolumeClaim\":{\"claimName\":"
+                   "\"data-web-frontend-%ld\"}}",
+                   claim);
+    buf_put(out, SLICE("],"));
+}
+
+void model_put_pod(const struct model *model, unsigned i, struct buf *out)
+{
+    long claim = model->claims == 0 ? -1 : (long)(i % model->claims);
+
+    buf_put(out, SLICE("{\"apiVersion\":\"v1\",\"kind\":\"Pod\","));
+    put_meta(model, "web-frontend-7d9f8b6c5d", 30, i, out);
+    buf_printf(out, ",\"namespace\":\"team-%03u\",\"labels\":{\"app\":\"web-%u\"}",
+               namespace_of(model, claim < 0 ? i : (unsigned)claim), i / 20);
+    buf_put(out, SLICE(managed_fields));
+    buf_put(out, SLICE("},\"spec\":{"));
+    put_volumes(claim, out);
+    buf_put(out, SLICE(containers));
+    if (model_pod_is_assigned(model, i))
+        buf_printf(out, ",\"nodeName\":\"ip-10-20-node-%u\"",
+                   (unsigned)(mix(model->seed, 3, i) % (model->nodes == 0 ? 1 : model->nodes)));
+    buf_printf(out,
+               ",\"priority\":%u,\"preemptionPolicy\":\"PreemptLowerPriority\"},\"status\":{"
+               "\"phase\":\"%s\",\"qosClass\":\"Burstable\"}}",
+               (unsigned)(mix(model->seed, 4, i) % 3) * 100,
+               model_pod_is_assigned(model, i) ? "Running" : "Pending");
+}
+
+void model_put_filter(const struct model *model, long claim, unsigned names, struct buf *out)
+{
+    buf_put(out, SLICE("{\"Pod\":{"));
+    put_meta(model, "web-frontend-new", 40, (unsigned)(claim + 1), out);
+    buf_printf(out, ",\"namespace\":\"team-%03u\"",
+               claim < 0 ? 0 : namespace_of(model, (unsigned)claim));
+    buf_put(out, SLICE(managed_fields));
+    buf_put(out, SLICE("},\"spec\":{"));
+    put_volumes(claim, out);
+    buf_put(out, SLICE(containers));
+    buf_put(out, SLICE(",\"priority\":50},\"status\":{\"phase\":\"Pending\"}},\"Nodes\":null,"
+                       "\"NodeNames\":["));
+    for (unsigned i = 0; i < names; i++)
+        buf_printf(out, "%s\"ip-10-20-node-%u\"", i == 0 ? "" : ",", i);
+    buf_put(out, SLICE("]}\n"));
+}

@@ -1,0 +1,33 @@
+/*
+ * model: a made cluster of any size, seeded: the same seed gives the same objects. Objects look
+ * like a real API server's (managedFields, tolerations, generated names), which is what costs time
+ * to read.
+ */
+#ifndef TESTS_BENCH_MODEL_H
+#define TESTS_BENCH_MODEL_H
+
+#include <stdint.h>
+
+#include "config/base/buf.h"
+
+struct model {
+    unsigned nodes, pods, claims;
+    double exclusive_share; /* of the claims */
+    double pending_share;   /* of the pods: not assigned */
+    uint64_t seed;
+};
+
+/* Appends one object as JSON. Pod i names claim i % claims. */
+void model_put_node(const struct model *model, unsigned i, struct buf *out);
+void model_put_claim(const struct model *model, unsigned i, struct buf *out);
+void model_put_pod(const struct model *model, unsigned i, struct buf *out);
+
+/* Appends a filter request for a pod that does not exist yet, with so many node names.
+ * claim < 0: without claims; else it names that claim. */
+void model_put_filter(const struct model *model, long claim, unsigned names, struct buf *out);
+
+/* Whether claim i is exclusive, and whether pod i is assigned to a node. */
+bool model_claim_is_exclusive(const struct model *model, unsigned i);
+bool model_pod_is_assigned(const struct model *model, unsigned i);
+
+#endif

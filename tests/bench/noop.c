@@ -1,0 +1,91 @@
+/*
+ * noop: the least that an extender with libmicrohttpd can do: reads the body, answers as many bytes
+ * as the path says (/12345). Same threading and buffers as claimguard. Prints its port.
+ */
+#include <microhttpd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ANSWER_BYTES_MAX = 64 * 1024 * 1024, BODY_BYTES_MAX = 64 * 1024 * 1024 };
+
+static char answer[ANSWER_BYTES_MAX];
+
+struct connection {
+    char *body;
+    size_t len, capacity;
+};
+
+static void on_connection(void *context, struct MHD_Connection *mhd, void **socket_context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    struct connection *connection = *socket_context;
+
+    (void)context;
+    (void)mhd;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        *socket_context = calloc(1, sizeof *connection);
+    } else if (connection != NULL) {
+        free(connection->body);
+        free(connection);
+    }
+}
+
+static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, const char *path,
+                                  const char *method, const char *version, const char *data,
+                                  size_t *size, void **request)
+{
+    struct connection *connection =
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+
+    (void)context;
+    (void)method;
+    (void)version;
+    if (*request == NULL) {
+        const char *length = MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, "Content-Length");
+        size_t wanted = length == NULL ? 0 : strtoull(length, NULL, 10);
+        if (wanted > BODY_BYTES_MAX)
+            return MHD_NO;
+        if (wanted > connection->capacity) {
+            connection->body = realloc(connection->body, wanted);
+            connection->capacity = wanted;
+        }
+        connection->len = 0;
+        *request = connection;
+        return connection->body == NULL && wanted != 0 ? MHD_NO : MHD_YES;
+    }
+    if (*size != 0) {
+        if (*size > connection->capacity - connection->len)
+            return MHD_NO;
+        memcpy(connection->body + connection->len, data, *size);
+        connection->len += *size;
+        *size = 0;
+        return MHD_YES;
+    }
+    size_t bytes = strtoull(path + 1, NULL, 10);
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        bytes < ANSWER_BYTES_MAX ? bytes : ANSWER_BYTES_MAX, answer, MHD_RESPMEM_PERSISTENT);
+    (void)MHD_add_response_header(response, "Content-Type", "application/json");
+    enum MHD_Result queued = MHD_queue_response(mhd, 200, response);
+    MHD_destroy_response(response);
+    return queued;
+}
+
+int main(void)
+{
+    memset(answer, ' ', sizeof answer);
+    struct MHD_Daemon *daemon = MHD_start_daemon(
+        MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL, 0, NULL,
+        NULL, on_request, NULL, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(64 * 1024),
+        MHD_OPTION_CONNECTION_TIMEOUT, 120U, MHD_OPTION_NOTIFY_CONNECTION, on_connection, NULL,
+        MHD_OPTION_END);
+    if (daemon == NULL)
+        return 1;
+    (void)printf("listening address=127.0.0.1:%u\n",
+                 (unsigned)MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT)->port);
+    (void)fflush(stdout);
+    (void)pause();
+    MHD_stop_daemon(daemon);
+    return 0;
+}

@@ -1,0 +1,72 @@
+/*
+ * The object decoder and the cluster: each line is an event, its first byte the kind and whether it
+ * is a deletion, the rest the object. After all of them the counts are counted anew.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cache/cluster.h"
+#include "fuzz.h"
+
+static void check_counts(const struct cluster *cluster)
+{
+    uint32_t cursor = 0;
+    uint64_t by_claims = 0, by_nodes = 0;
+
+    for (struct table_record *record; (record = table_next(&cluster->claims, &cursor)) != NULL;) {
+        const struct claim *claim = (const struct claim *)(void *)record;
+        uint32_t holders = 0;
+        for (const struct use *use = claim->uses; use != NULL; use = use->next)
+            holders += pod_holds(use_pod(use));
+        if (holders != claim->refs)
+            abort();
+        by_claims += claim->refs;
+    }
+    for (const struct node *node = cluster->nodes; node != NULL; node = node->hh.next)
+        for (uint32_t i = 0; i < node->refs.capacity; i++)
+            by_nodes += node->refs.slots[i].claim == NULL ? 0 : node->refs.slots[i].count;
+    if (by_claims != by_nodes)
+        abort();
+}
+
+static void apply(struct cluster *cluster, struct slice line, struct arena *arena)
+{
+    struct object object;
+    struct pull json;
+    struct error err = {0};
+
+    if (line.len == 0)
+        return;
+    unsigned choice = (unsigned char)line.ptr[0];
+    pull_init(&json, (struct slice){line.ptr + 1, line.len - 1});
+    if (!object_read(&json, (enum kind)(choice % KIND_COUNT), arena, &object)) {
+        (void)pull_fail(&json, "line", (struct place){1, 1}, &err);
+        return;
+    }
+    if (choice >= 128)
+        cluster_delete(cluster, &object);
+    else
+        (void)cluster_apply(cluster, &object, &err);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct cluster cluster;
+    struct arena arena;
+    struct slice rest = {(const char *)data, size};
+
+    cluster_init(&cluster);
+    arena_init(&arena, 4 << 20);
+    while (rest.len != 0) {
+        const char *end = memchr(rest.ptr, '\n', rest.len);
+        size_t length = end == NULL ? rest.len : (size_t)(end - rest.ptr);
+        apply(&cluster, (struct slice){rest.ptr, length}, &arena);
+        length += end != NULL;
+        rest = (struct slice){rest.ptr + length, rest.len - length};
+        arena_reset(&arena);
+    }
+    check_counts(&cluster);
+    cluster_dispose(&cluster);
+    arena_dispose(&arena);
+    return 0;
+}

@@ -1,0 +1,63 @@
+/*
+ * The extender protocol: the first byte is the verb, the rest the body. What is answered with 200
+ * was JSON for jansson too, and every answer is JSON.
+ */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "config/base/log.h"
+#include "extender/verbs.h"
+#include "fuzz.h"
+
+static const char *const objects[][2] = {
+    {"c", "{\"metadata\":{\"name\":\"data\"},\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"]}}"},
+    {"c", "{\"metadata\":{\"name\":\"free\"},\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"]}}"},
+    {"p", "{\"metadata\":{\"name\":\"h\",\"uid\":\"u\"},\"spec\":{\"nodeName\":\"n\",\"volumes\":[{"
+          "\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}}"},
+    {"p", "{\"metadata\":{\"name\":\"w\",\"uid\":\"v\"},\"spec\":{\"volumes\":[{"
+          "\"persistentVolumeClaim\":{\"claimName\":\"free\"}}]}}"},
+};
+
+static void fill(struct state *state)
+{
+    struct config *config;
+    struct error err = {0};
+    struct arena arena;
+
+    if (config_load(&config, NULL, &err) < 0 || state_init(state, config, &err) < 0)
+        abort();
+    arena_init(&arena, 1 << 20);
+    for (size_t i = 0; i < sizeof objects / sizeof *objects; i++) {
+        struct object object;
+        struct pull json;
+        pull_init(&json, slice_of(objects[i][1]));
+        if (!object_read(&json, *objects[i][0] == 'c' ? KIND_CLAIM : KIND_POD, &arena, &object) ||
+            cluster_apply(&state->cluster, &object, &err) < 0)
+            abort();
+    }
+    arena_dispose(&arena);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct state state;
+    struct scratch scratch;
+
+    if (size == 0)
+        return 0;
+    log_configure(LOG_ERROR, LOG_TEXT);
+    fill(&state);
+    scratch_init(&scratch, 1 << 20);
+    buf_put(&scratch.body, (struct slice){(const char *)data + 1, size - 1});
+    unsigned status = verb_answer(&state, (enum verb)(data[0] % VERB_COUNT), &scratch);
+    json_t *answer = json_loadb(scratch.answer.bytes, scratch.answer.len, 0, NULL);
+    json_t *body = json_loadb((const char *)data + 1, size - 1, 0, NULL);
+    if (answer == NULL || (status == 200 && body == NULL) || (status != 200 && status != 400))
+        abort();
+    json_decref(answer);
+    json_decref(body);
+    scratch_dispose(&scratch);
+    state_dispose(&state);
+    return 0;
+}
