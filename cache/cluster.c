@@ -31,10 +31,11 @@ void cluster_init(struct cluster *cluster)
 
 static void nodes_dispose(struct cluster *cluster)
 {
-    struct node *node, *next;
+    struct node *first = cluster->nodes;
 
-    HASH_ITER (hh, cluster->nodes, node, next) {
-        HASH_DEL(cluster->nodes, node);
+    HASH_CLEAR(hh, cluster->nodes); /* the nodes stay linked to one another */
+    for (struct node *node = first, *next; node != NULL; node = next) {
+        next = node->hh.next;
         refcounts_dispose(&node->refs);
         free(node);
     }
@@ -42,10 +43,11 @@ static void nodes_dispose(struct cluster *cluster)
 
 static void resources_dispose(struct resource **table)
 {
-    struct resource *resource, *next;
+    struct resource *first = *table;
 
-    HASH_ITER (hh, *table, resource, next) {
-        HASH_DEL(*table, resource);
+    HASH_CLEAR(hh, *table);
+    for (struct resource *resource = first, *next; resource != NULL; resource = next) {
+        next = resource->hh.next;
         free(resource);
     }
 }
@@ -170,6 +172,9 @@ static struct resource *find_resource(const struct cluster *cluster, enum kind k
                                       const struct resource_key *key)
 {
     struct resource *found = NULL;
+
+    /* NOLINTNEXTLINE(clang-analyzer-core.*): uthash's hash of 16 bytes, which it takes for garbage
+     */
     HASH_FIND(hh, cluster->resources[kind], key, sizeof *key, found);
     return found;
 }

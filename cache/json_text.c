@@ -371,7 +371,7 @@ static inline void classify(const char *p, uint64_t *quotes, uint64_t *specials)
     const __m128i last_control = _mm_set1_epi8(0x1f);
 
     *quotes = *specials = 0;
-    for (int i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 4; i++) {
         __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(p + 16 * i));
         __m128i special = _mm_or_si128(_mm_cmpeq_epi8(bytes, backslash),
                                        _mm_cmpeq_epi8(_mm_min_epu8(bytes, last_control), bytes));

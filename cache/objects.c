@@ -8,14 +8,19 @@
     }
 #define OBJECT(key_, fields_) \
     { \
-        .key = (key_), .type = PULL_OBJECT, PULL_MEMBERS(fields_) \
+        .key = (key_), .type = PULL_OBJECT, .members = (fields_), \
+        .count = sizeof(fields_) / sizeof *(fields_) \
     }
 #define READ(key_, struct_, member_, read_) \
     { \
         .key = (key_), .type = PULL_READ, .offset = offsetof(struct struct_, member_), \
         .read = (read_) \
     }
-#define ATTRIBUTE(key_, index_) FIELD(key_, PULL_STRING, resource_object, attributes[index_])
+#define ATTRIBUTE(key_, index_) \
+    { \
+        .key = (key_), .type = PULL_STRING, \
+        .offset = offsetof(struct resource_object, attributes[index_]) \
+    }
 
 struct owner_reference {
     struct slice kind, uid;
@@ -320,7 +325,8 @@ static const struct kind_info {
 } kinds[KIND_COUNT] = {
 #define KIND(kind_, group_, resource_, namespaced_, fields_) \
     { \
-        (kind_), (group_), (resource_), (namespaced_), (fields_), PULL_FIELD_COUNT(fields_) \
+        (kind_), (group_), (resource_), (namespaced_), (fields_), \
+            sizeof(fields_) / sizeof *(fields_) \
     }
     [KIND_POD] = KIND("Pod", "", "pods", true, pod_fields),
     [KIND_NODE] = KIND("Node", "", "nodes", false, node_fields),

@@ -5,6 +5,7 @@
  * It accepts exactly what jansson's json_loadb(..., JSON_DECODE_ANY, ...) accepts, within
  * PULL_DEPTH_MAX levels: valid UTF-8, no \u0000, no lone surrogate, integers that fit 64 bits,
  * reals that fit a double. The fuzz target tests/fuzz/fuzz_pull.c holds the two against each other.
+ * One exception: jansson overlooks a NUL byte behind a number; here it is refused.
  *
  * The first problem sticks: every later call answers false, so a caller may check once at the end.
  *

@@ -14,6 +14,7 @@ static void prefix_path(struct pull *json, const char *key)
         json->path[0] = '\0';
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables, which are constants, are nested */
 static bool read_value(struct pull *json, enum pull_case match, const struct pull_field *field,
                        struct arena *arena, void *out)
 {

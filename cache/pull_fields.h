@@ -37,7 +37,7 @@ struct pull_field {
 };
 
 #define PULL_FIELD_COUNT(fields) (sizeof(fields) / sizeof *(fields))
-#define PULL_MEMBERS(fields)     .members = (fields), .count = PULL_FIELD_COUNT(fields)
+#define PULL_MEMBERS(fields)     .members = (fields), .count = sizeof(fields) / sizeof *(fields)
 
 enum { PULL_FIELDS_MAX = 32 }; /* in one table */
 

@@ -276,6 +276,7 @@ static int check_entry(const struct reader *reader, const struct yaml_node *node
 
 static int apply_presets(const struct reader *reader, const struct option *options, void *out);
 
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables above */
 static int read_entries(const struct reader *reader, const struct option *option,
                         const struct yaml_node *node, struct defer_entry **out)
 {

@@ -7,6 +7,8 @@
 #include "config/config.h"
 #include "extender/version.h"
 
+enum { CONFIG_TEXT_BYTES_MAX = 4 << 20 };
+
 enum flag_type { FLAG_TEXT, FLAG_SWITCH, FLAG_NODES };
 
 struct flag {
@@ -19,23 +21,17 @@ struct flag {
 };
 
 #define AT(member) offsetof(struct arguments, member)
-#define HELP_FLAG \
-    { \
-        "help", 'h', FLAG_SWITCH, AT(help), NULL, "show this help" \
-    }
+#define HELP_FLAG  "help", 'h', FLAG_SWITCH, offsetof(struct arguments, help), NULL, "show this help"
 #define CONFIG_FLAG \
-    { \
-        "config", 'c', FLAG_TEXT, AT(config), "FILE", "configuration; without it, the defaults" \
-    }
+    "config", 'c', FLAG_TEXT, offsetof(struct arguments, config), "FILE", \
+        "configuration; without it, the defaults"
 #define SNAPSHOT_FLAG \
-    { \
-        "snapshot", 's', FLAG_TEXT, AT(snapshot), "FILE", \
-            "cluster snapshot: JSON or YAML, a directory, or - for standard input" \
-    }
+    "snapshot", 's', FLAG_TEXT, offsetof(struct arguments, snapshot), "FILE", \
+        "cluster snapshot: JSON or YAML, a directory, or - for standard input"
 
 static const struct flag serve_flags[] = {
-    CONFIG_FLAG,
-    SNAPSHOT_FLAG,
+    {CONFIG_FLAG},
+    {SNAPSHOT_FLAG},
     {"kubeconfig", '\0', FLAG_TEXT, AT(kubeconfig), "FILE",
      "follow a live cluster (not in this version: use --snapshot)"},
     {"listen", 'l', FLAG_TEXT, AT(listen), "ADDR:PORT",
@@ -44,22 +40,22 @@ static const struct flag serve_flags[] = {
      "for probes and Prometheus, instead of server.metricsListen"},
     {"log-level", '\0', FLAG_TEXT, AT(log_level), "LEVEL", "debug, info (default), warn or error"},
     {"log-format", '\0', FLAG_TEXT, AT(log_format), "FORMAT", "text (default) or json"},
-    HELP_FLAG,
+    {HELP_FLAG},
     {NULL, 0, 0, 0, NULL, NULL},
 };
 static const struct flag dry_run_flags[] = {
-    SNAPSHOT_FLAG,
+    {SNAPSHOT_FLAG},
     {"pod", 'p', FLAG_TEXT, AT(pod), "NS/NAME|FILE",
      "the pod to judge: one of the snapshot, or a manifest (- for standard input)"},
     {"all-pending", 'a', FLAG_SWITCH, AT(all_pending), NULL,
      "judge every pod of the snapshot that is not assigned to a node"},
     {"node", 'n', FLAG_NODES, 0, "NAME", "judge for this node only; may be repeated"},
     {"output", 'o', FLAG_TEXT, AT(output), "FORMAT", "table (default), wide, json or yaml"},
-    CONFIG_FLAG,
-    HELP_FLAG,
+    {CONFIG_FLAG},
+    {HELP_FLAG},
     {NULL, 0, 0, 0, NULL, NULL},
 };
-static const struct flag plain_flags[] = {HELP_FLAG, {NULL, 0, 0, 0, NULL, NULL}};
+static const struct flag plain_flags[] = {{HELP_FLAG}, {NULL, 0, 0, 0, NULL, NULL}};
 
 static int command_version(const struct arguments *arguments)
 {
@@ -246,7 +242,7 @@ int command_check_config(const struct arguments *arguments)
 
     if (config_load(&config, arguments->operand, &err) < 0)
         return command_fail(&err);
-    buf_init(&out, 4 * 1024 * 1024);
+    buf_init(&out, CONFIG_TEXT_BYTES_MAX);
     config_print(config, &out);
     (void)fwrite(out.bytes, 1, out.len, stdout);
     buf_dispose(&out);

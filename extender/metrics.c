@@ -32,10 +32,11 @@ void metrics_init(struct metrics *metrics)
 
 void metrics_dispose(struct metrics *metrics)
 {
-    struct rejected_pod *pod, *next;
+    struct rejected_pod *first = metrics->rejected;
 
-    HASH_ITER (hh, metrics->rejected, pod, next) {
-        HASH_DEL(metrics->rejected, pod);
+    HASH_CLEAR(hh, metrics->rejected); /* the pods stay linked to one another */
+    for (struct rejected_pod *pod = first, *next; pod != NULL; pod = next) {
+        next = pod->hh.next;
         free(pod);
     }
     (void)pthread_mutex_destroy(&metrics->rejected_lock);

@@ -13,6 +13,8 @@
         .read = (read_) \
     }
 
+enum { REASON_BYTES_MAX = 32 * 1024 };
+
 static const char too_big[] = "too big for the memory of one request";
 
 /* A body is one object with a table of fields. */
@@ -181,7 +183,7 @@ int protocol_write_rejected(struct buf *out, const struct filter_request *reques
     struct buf tail; /* behind each name */
     int rc = 0;
 
-    buf_init(&tail, ERROR_MESSAGE_BYTES * 64);
+    buf_init(&tail, REASON_BYTES_MAX);
     buf_put(&tail, SLICE(":"));
     buf_json(&tail, protocol_join_reasons(verdict, arena));
     buf_put(&tail, SLICE(","));

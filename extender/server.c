@@ -13,6 +13,8 @@
 #include "extender/pages.h"
 #include "extender/verbs.h"
 
+enum { QUIET_STEP_NS = 5000000, QUIET_STEPS = 20 }; /* a moment without requests: 100 ms */
+
 struct server {
     struct state *state;
     enum server_role role;
@@ -270,7 +272,7 @@ static int resolve(struct addrinfo **out, struct slice address, struct error *er
     (void)snprintf(host_text, sizeof host_text, "%.*s", SLICE_ARG(host));
     (void)snprintf(port_text, sizeof port_text, "%u", port);
     int rc = getaddrinfo(host.len == 0 ? NULL : host_text, port_text, &hints, out);
-    if (rc != 0)
+    if (rc != 0 || *out == NULL)
         return error_set(err, ERROR_INVALID, "%.*s: %s (an IP address is needed)",
                          SLICE_ARG(address), gai_strerror(rc));
     return 0;
@@ -335,7 +337,7 @@ const char *server_address(const struct server *server)
 
 void server_stop(struct server *server)
 {
-    const struct timespec pause = {.tv_nsec = 5 * 1000 * 1000};
+    const struct timespec pause = {.tv_nsec = QUIET_STEP_NS};
     struct timespec deadline = monotonic_now();
     int quiet = 0;
 
@@ -345,7 +347,7 @@ void server_stop(struct server *server)
     deadline.tv_sec += DRAIN_SECONDS_MAX;
     /* Quiet for a moment, not once: a connection may have been accepted whose request is on its
      * way. */
-    while (quiet < 20 && !is_over(&deadline)) {
+    while (quiet < QUIET_STEPS && !is_over(&deadline)) {
         quiet = atomic_load(&server->in_flight) == 0 ? quiet + 1 : 0;
         (void)nanosleep(&pause, NULL);
     }

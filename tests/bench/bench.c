@@ -319,12 +319,12 @@ static void bench_round_trips(const char *where)
     generate(&model, snapshot, sizeof snapshot);
     pin(client_core);
     struct child claimguard = start_claimguard(snapshot), noop = start_noop();
-    (void)printf(
-        "\n## Filter round trip, %s\n\nKeep-alive client in C; the no-op server reads the same body "
-        "and writes as many bytes.\nMedians of %d calls, by turns.\n\n"
-        "| call | body / answer | claimguard | no-op | ratio | p99 |\n"
-        "|---|---|---|---|---|---|\n",
-        where, ROUNDS);
+    (void)printf("\n## Filter round trip, %s\n\nKeep-alive client in C; the no-op server reads the "
+                 "same body "
+                 "and writes as many bytes.\nMedians of %d calls, by turns.\n\n"
+                 "| call | body / answer | claimguard | no-op | ratio | p99 |\n"
+                 "|---|---|---|---|---|---|\n",
+                 where, ROUNDS);
     buf_init(&body, 64 << 20);
     for (size_t s = 0; s < 2; s++) {
         for (size_t k = 0; k < 3; k++) {
