@@ -71,6 +71,7 @@ struct pod {
     struct name *namespace;
     struct node *node; /* NULL: not assigned */
     struct name *nominated_node;
+    struct name *labels; /* of a pod with claims, which may become a victim; else NULL */
     struct uid uid;
     uint64_t version;
     struct use uses[]; /* use_count, then name_len bytes of the name */
@@ -120,6 +121,11 @@ const struct claim *cluster_find_claim(const struct cluster *cluster, struct sli
 struct pod *cluster_find_pod(const struct cluster *cluster, struct slice namespace,
                              struct slice name);
 const struct node *cluster_find_node(const struct cluster *cluster, struct slice name);
+
+/* How many of the pods break a PodDisruptionBudget if they are evicted in this order, as
+ * kube-scheduler counts them: a budget that allows n evictions is broken from the n+1st on. */
+size_t cluster_count_budget_violations(const struct cluster *cluster, const struct pod *const *pods,
+                                       size_t count);
 
 /* The pod as a decoded object that borrows from it. Ownership: out->claims lies in the arena; false
  * when that is full. */

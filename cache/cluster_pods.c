@@ -1,6 +1,7 @@
 #include <stdlib.h>
 
 #include "cache/cluster_internal.h"
+#include "cache/selector.h"
 
 static bool pod_matches(const struct table_record *record, const void *key)
 {
@@ -103,6 +104,7 @@ static void pod_free(struct cluster *cluster, struct pod *pod)
     leave_node(cluster, pod);
     names_release(&cluster->names, pod->namespace);
     names_release(&cluster->names, pod->nominated_node);
+    names_release(&cluster->names, pod->labels);
     uid_release(&cluster->names, pod->uid);
     free(pod);
 }
@@ -148,6 +150,8 @@ static struct pod *pod_new(struct cluster *cluster, const struct pod_object *obj
     memcpy(&pod->uses[pod->use_count], object->meta.name.ptr, object->meta.name.len);
     pod->namespace = names_take(&cluster->names, object->meta.namespace, &failed);
     pod->nominated_node = names_take(&cluster->names, object->nominated_node, &failed);
+    if (pod->use_count != 0)
+        pod->labels = names_take(&cluster->names, object->labels, &failed);
     pod->uid = uid_take(&cluster->names, object->meta.uid, &failed);
     if (!failed && connect_pod(cluster, pod, object)) {
         pod->record.hash = object_key_hash((struct object_key){pod->namespace, object->meta.name});
@@ -228,6 +232,36 @@ void pods_dispose(struct cluster *cluster)
     for (struct table_record *record; (record = table_next(&cluster->pods, &cursor)) != NULL;)
         free(record); /* the names go all at once */
     table_dispose(&cluster->pods);
+}
+
+/* Whether evicting pods[i], after those before it, breaks the budget. */
+static bool breaks_budget(const struct resource *budget, const struct pod *const *pods, size_t i)
+{
+    int64_t matching = 0; /* pods up to and with this one that count against the budget */
+    struct slice selector = name_slice(budget->attributes[BUDGET_SELECTOR]);
+
+    if (budget->key.namespace != pods[i]->namespace ||
+        !selector_matches(selector, name_slice(pods[i]->labels)))
+        return false;
+    for (size_t j = 0; j <= i; j++)
+        matching += pods[j]->namespace == budget->key.namespace &&
+                    selector_matches(selector, name_slice(pods[j]->labels));
+    return matching > budget->disruptions_allowed;
+}
+
+size_t cluster_count_budget_violations(const struct cluster *cluster, const struct pod *const *pods,
+                                       size_t count)
+{
+    size_t violations = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        bool is_violated = false;
+        for (const struct resource *budget = cluster->resources[KIND_POD_DISRUPTION_BUDGET];
+             budget != NULL && !is_violated; budget = budget->hh.next)
+            is_violated = breaks_budget(budget, pods, i);
+        violations += is_violated;
+    }
+    return violations;
 }
 
 bool cluster_describe_pod(const struct pod *pod, struct arena *arena, struct pod_object *out)

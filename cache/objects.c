@@ -1,6 +1,7 @@
 #include "cache/objects.h"
 
 #include "cache/pull_fields.h"
+#include "cache/selector.h"
 
 #define FIELD(key_, type_, struct_, member_) \
     { \
@@ -113,8 +114,17 @@ static const struct pull_field pod_status_fields[] = {
     FIELD("nominatedNodeName", PULL_STRING, pod_reading, pod.nominated_node),
 };
 
+static const struct pull_field pod_meta_fields[] = {
+    FIELD("namespace", PULL_STRING, pod_reading, pod.meta.namespace),
+    FIELD("name", PULL_STRING, pod_reading, pod.meta.name),
+    FIELD("uid", PULL_STRING, pod_reading, pod.meta.uid),
+    FIELD("resourceVersion", PULL_STRING, pod_reading, pod.meta.resource_version),
+    FIELD("deletionTimestamp", PULL_STRING, pod_reading, pod.meta.deletion_timestamp),
+    READ("labels", pod_reading, pod.labels, labels_read),
+};
+
 static const struct pull_field pod_fields[] = {
-    OBJECT("metadata", meta_fields),
+    OBJECT("metadata", pod_meta_fields),
     OBJECT("spec", pod_spec_fields),
     OBJECT("status", pod_status_fields),
 };
@@ -304,7 +314,7 @@ static const struct pull_field runtime_class_fields[] = {
     ATTRIBUTE("handler", RUNTIME_CLASS_HANDLER),
 };
 static const struct pull_field budget_spec_fields[] = {
-    FIELD("selector", PULL_RAW, resource_object, attributes[BUDGET_SELECTOR]),
+    READ("selector", resource_object, attributes[BUDGET_SELECTOR], selector_read),
 };
 static const struct pull_field budget_status_fields[] = {
     FIELD("disruptionsAllowed", PULL_INTEGER, resource_object, disruptions_allowed),

@@ -49,6 +49,7 @@ struct pod_object {
     struct slice nominated_node; /* status.nominatedNodeName */
     struct slice phase;
     struct slice preemption_policy;
+    struct slice labels;            /* as selector.h keeps them */
     int64_t priority;               /* fits 32 bits */
     struct claim_reference *claims; /* each claim once, in the order of the pod's volumes */
     size_t claim_count;
@@ -79,7 +80,7 @@ enum csi_driver_attribute { CSI_DRIVER_LIFECYCLE_MODES /* joined by ',' */ };
 enum csi_node_attribute { CSI_NODE_DRIVERS /* joined by ',' */ };
 enum volume_attributes_class_attribute { VOLUME_ATTRIBUTES_CLASS_DRIVER };
 enum runtime_class_attribute { RUNTIME_CLASS_HANDLER };
-enum budget_attribute { BUDGET_SELECTOR /* the label selector, as JSON */ };
+enum budget_attribute { BUDGET_SELECTOR /* as selector.h keeps it */ };
 
 struct resource_object {
     struct meta meta;

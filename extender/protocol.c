@@ -318,7 +318,8 @@ void protocol_write_preempt(struct buf *out, const struct preempt_request *reque
             put_meta_pod(out, uid_text(&candidate->added[j]->uid, uid),
                          candidate->offered_count + j == 0);
         buf_printf(out, "],\"NumPDBViolations\":%lld}",
-                   (long long)request->candidates[i].budget_violations);
+                   (long long)request->candidates[i].budget_violations +
+                       (long long)candidate->added_violations);
     }
     buf_put(out, SLICE("}}"));
 }

@@ -48,6 +48,7 @@ struct preemption {
     bool keeps_node;          /* out: the pod can get its claims by evictions on this node */
     const struct pod **added; /* out: victims to add to those offered */
     size_t added_count;
+    size_t added_violations; /* out: how many of those break a PodDisruptionBudget */
 };
 
 struct policy {

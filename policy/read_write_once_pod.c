@@ -14,9 +14,20 @@ struct conflicts {
 
 enum { REASONS_MAX = 8 }; /* a pod with more conflicts than that is told how many more */
 
+/* By UID. Where nobody has one (a hand-written snapshot), by the name: it is unique there, and both
+ * are in the namespace of their claim. */
+static bool is_itself(const struct pod *holder, const struct pod_object *pod)
+{
+    char uid[UID_TEXT_BYTES];
+
+    if (pod->meta.uid.len != 0)
+        return uid_is(&holder->uid, pod->meta.uid);
+    return uid_text(&holder->uid, uid).len == 0 && slice_equal(pod_name(holder), pod->meta.name);
+}
+
 enum hold hold_against(const struct pod *holder, const struct pod_object *pod)
 {
-    if (holder->is_terminal || uid_is(&holder->uid, pod->meta.uid))
+    if (holder->is_terminal || is_itself(holder, pod))
         return HOLD_NONE;
     if (holder->node != NULL)
         return holder->is_terminating ? HOLD_TERMINATING : HOLD_BOUND;
@@ -262,6 +273,8 @@ static void preempt(const struct cluster *cluster, const struct pod_object *pod,
         grown[candidate->added_count++] = holder;
         candidate->added = grown;
     }
+    candidate->added_violations =
+        cluster_count_budget_violations(cluster, candidate->added, candidate->added_count);
 }
 
 const struct policy read_write_once_pod = {

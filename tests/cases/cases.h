@@ -32,6 +32,7 @@
     CASE(holder_is_nominated_with_higher_priority) \
     CASE(holder_is_nominated_with_lower_priority) \
     CASE(holder_is_the_pod_itself) \
+    CASE(holder_is_the_pod_itself_and_nobody_has_a_uid) \
     CASE(holder_has_the_same_name_and_another_uid) \
     CASE(holder_is_in_another_namespace) \
     CASE(two_pods_hold_one_claim) \

@@ -21,6 +21,11 @@ static void check_counts(const struct cluster *cluster)
         if (holders != claim->refs)
             abort();
         by_claims += claim->refs;
+        for (const struct use *use = claim->uses; use != NULL; use = use->next) {
+            const struct pod *pod = use_pod(use);
+            if (cluster_count_budget_violations(cluster, &pod, 1) > 1)
+                abort();
+        }
     }
     for (const struct node *node = cluster->nodes; node != NULL; node = node->hh.next)
         for (uint32_t i = 0; i < node->refs.capacity; i++)

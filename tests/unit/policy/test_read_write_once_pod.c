@@ -84,18 +84,23 @@ static const char cluster_text[] =
     "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"hi-0\",\"uid\":\"u-hi-0\"},"
     "\"spec\":{\"nodeName\":\"node-2\",\"priority\":1000,\"volumes\":[{\"name\":\"v\","
     "\"persistentVolumeClaim\":{\"claimName\":\"high\"}}]}},"
-    "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"t-0\",\"uid\":\"u-t-0\"},"
+    "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"t-0\",\"labels\":{\"app\":"
+    "\"t\"},\"uid\":\"u-t-0\"},"
     "\"spec\":{\"nodeName\":\"node-2\",\"priority\":10,\"volumes\":[{\"name\":\"v\","
     "\"persistentVolumeClaim\":{\"claimName\":\"twice\"}}]}},"
-    "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"t-1\",\"uid\":\"u-t-1\"},"
+    "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"t-1\",\"labels\":{\"app\":"
+    "\"t\"},\"uid\":\"u-t-1\"},"
     "\"spec\":{\"nodeName\":\"node-2\",\"priority\":10,\"volumes\":[{\"name\":\"v\","
     "\"persistentVolumeClaim\":{\"claimName\":\"twice\"}}]}}"
+    ",{\"apiVersion\":\"policy/v1\",\"kind\":\"PodDisruptionBudget\",\"metadata\":{\"name\":\"t\"},"
+    "\"spec\":{\"selector\":{\"matchLabels\":{\"app\":\"t\"}}},\"status\":{\"disruptionsAllowed\":"
+    "1}}"
     "]}";
 
 struct candidate_row {
     const char *claim, *node, *offered; /* offered: one UID or NULL */
     bool keeps_node;
-    size_t added;
+    size_t added, violations;
 };
 
 static void check_candidate(const struct candidate_row *row)
@@ -126,6 +131,8 @@ static void check_candidate(const struct candidate_row *row)
     cr_expect_eq(candidate.keeps_node, row->keeps_node);
     if (candidate.keeps_node)
         cr_expect_eq(candidate.added_count, row->added);
+    if (candidate.keeps_node)
+        cr_expect_eq(candidate.added_violations, row->violations);
     arena_dispose(&arena);
     cluster_dispose(&cluster);
 }
@@ -135,8 +142,9 @@ static void check_candidate(const struct candidate_row *row)
     { \
         check_candidate(&(struct candidate_row){__VA_ARGS__}); \
     }
-CANDIDATE(the_offered_victim_frees_the_claim, "data", "node-2", "u-db-0", true, 0)
-CANDIDATE(a_holder_on_the_node_of_lower_priority_is_added, "data", "node-2", NULL, true, 1)
-CANDIDATE(a_holder_elsewhere_drops_the_node, "data", "node-1", NULL, false, 0)
-CANDIDATE(a_holder_that_is_not_lower_drops_the_node, "high", "node-2", NULL, false, 0)
-CANDIDATE(counts_decide_not_a_set, "twice", "node-2", "u-t-0", true, 1)
+CANDIDATE(the_offered_victim_frees_the_claim, "data", "node-2", "u-db-0", true, 0, 0)
+CANDIDATE(a_holder_on_the_node_of_lower_priority_is_added, "data", "node-2", NULL, true, 1, 0)
+CANDIDATE(a_holder_elsewhere_drops_the_node, "data", "node-1", NULL, false, 0, 0)
+CANDIDATE(a_holder_that_is_not_lower_drops_the_node, "high", "node-2", NULL, false, 0, 0)
+CANDIDATE(counts_decide_not_a_set, "twice", "node-2", "u-t-0", true, 1, 0)
+CANDIDATE(added_victims_that_break_a_budget_are_counted, "twice", "node-2", NULL, true, 2, 1)
