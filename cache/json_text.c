@@ -124,7 +124,6 @@ static struct json_scan utf8_sequence(const char *p, const char *end)
     return good(p + length);
 }
 
-/* inlined where it matters: the loop over node names */
 static inline struct json_scan scan_string(const char *p, const char *end, bool *has_escape)
 {
     p++;
@@ -348,106 +347,6 @@ struct json_scan json_text_value(const char *p, const char *end, unsigned room)
             return scan;
     } while (levels.depth != 0);
     return scan;
-}
-
-/* Takes note of a string of the array. */
-static inline void take_string(const char *begin, const char *end, size_t *count,
-                               struct json_join *join)
-{
-    ++*count;
-    if (join == NULL)
-        return;
-    size_t length = (size_t)(end - begin);
-    memcpy(join->to, begin, length);
-    memcpy(join->to + length, join->tail.ptr, join->tail.len);
-    join->to += length + join->tail.len;
-}
-
-#ifdef __SSE2__
-/* Of 64 bytes at p: a bit for each quote, and one for each byte that needs a look. */
-static inline void classify(const char *p, uint64_t *quotes, uint64_t *specials)
-{
-    const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\');
-    const __m128i last_control = _mm_set1_epi8(0x1f);
-
-    *quotes = *specials = 0;
-    for (size_t i = 0; i < 4; i++) {
-        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(p + 16 * i));
-        __m128i special = _mm_or_si128(_mm_cmpeq_epi8(bytes, backslash),
-                                       _mm_cmpeq_epi8(_mm_min_epu8(bytes, last_control), bytes));
-        uint64_t found = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, quote));
-        uint64_t odd = (unsigned)_mm_movemask_epi8(_mm_or_si128(special, bytes));
-        *quotes |= found << (16 * i);
-        *specials |= odd << (16 * i);
-    }
-}
-
-/*
- * Passes over plain strings that follow one another with nothing but a comma between, as every
- * machine writes them, from the opening quote at p: 64 bytes at a time, and no look at what is
- * inside. Returns the opening quote of the first string that it could not pass over.
- */
-static const char *skip_plain_strings(const char *p, const char *end, size_t *count,
-                                      struct json_join *join)
-{
-    const char *open = p;  /* of the string that we are inside of */
-    uint64_t consumed = 1; /* quotes of the block that were dealt with: the one at p */
-
-    for (; end - p >= 64 + 3; p += 64) {
-        uint64_t quotes, specials;
-        classify(p, &quotes, &specials);
-        uint64_t before_special = specials == 0 ? ~UINT64_C(0) : (specials & -specials) - 1;
-        uint64_t closing = quotes & before_special & ~consumed;
-        consumed = 0;
-        while (closing != 0) {
-            unsigned i = (unsigned)__builtin_ctzll(closing);
-            if (p[i + 1] != ',' || p[i + 2] != '"')
-                return open;
-            take_string(open, p + i + 1, count, join);
-            open = p + i + 2;
-            if (i + 2 >= 64) { /* it opens in the next block */
-                consumed = UINT64_C(1) << (i + 2 - 64);
-                break;
-            }
-            closing &= ~(UINT64_C(5) << i);
-        }
-        if (specials != 0)
-            return open;
-    }
-    return open;
-}
-#endif
-
-struct json_scan json_text_strings(const char *p, const char *end, size_t *count,
-                                   struct json_join *join)
-{
-    bool has_escape = false;
-
-    *count = 0;
-    p = json_text_space(p + 1, end);
-    if (p < end && *p == ']')
-        return good(p + 1);
-    for (;;) {
-        if (p == end)
-            return bad(p, json_text_ended);
-        if (*p != '"')
-            return bad(p, "expected a string");
-#ifdef __SSE2__
-        p = skip_plain_strings(p, end, count, join);
-#endif
-        struct json_scan scan = scan_string(p, end, &has_escape);
-        if (scan.problem != NULL)
-            return scan;
-        take_string(p, scan.at, count, join);
-        p = json_text_space(scan.at, end);
-        if (p == end)
-            return bad(p, json_text_ended);
-        if (*p == ']')
-            return good(p + 1);
-        if (*p != ',')
-            return bad(p, "expected ',' or ']'");
-        p = json_text_space(p + 1, end);
-    }
 }
 
 static size_t put_utf8(char *out, uint32_t code)
