@@ -292,3 +292,47 @@ Test(pull, finds_the_extent_of_an_array_of_strings)
         cr_expect_not(pull_string_array(&json, &extent, &count), "%s", bad[i]);
     }
 }
+
+static bool is_string_array(const json_t *value)
+{
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach (value, i, item)
+        if (!json_is_string(item))
+            return false;
+    return json_is_array(value);
+}
+
+/* Long enough for the blocks of 64 bytes in which node names are passed over: every byte of it in
+ * turn becomes something that matters. */
+Test(pull, judges_every_change_of_an_array_of_names_as_jansson_does)
+{
+    static const char others[] = {'"', ',', ' ', '\\', '[', ']', 'x', '1', '\n', '\x01', '\xff'};
+    char text[400] = "[";
+    size_t length;
+
+    for (int i = 0; i < 18; i++)
+        (void)snprintf(text + strlen(text), sizeof text - strlen(text), "%s\"ip-10-20-%d\"",
+                       i == 0 ? "" : ",", i * i * i);
+    (void)snprintf(text + strlen(text), sizeof text - strlen(text), "]");
+    length = strlen(text);
+    cr_assert_gt(length, 200);
+    for (size_t at = 0; at < length; at++) {
+        for (size_t i = 0; i < sizeof others; i++) {
+            struct pull json;
+            struct slice extent;
+            size_t count = 0;
+            char original = text[at];
+            text[at] = others[i];
+            json_t *value = json_loadb(text, length, JSON_DECODE_ANY, NULL);
+            pull_init(&json, (struct slice){text, length});
+            bool is_ours = pull_string_array(&json, &extent, &count) && pull_finish(&json);
+            cr_assert_eq(is_ours, value != NULL && is_string_array(value), "%s", text);
+            if (is_ours)
+                cr_assert_eq(count, json_array_size(value), "%s", text);
+            json_decref(value);
+            text[at] = original;
+        }
+    }
+}
