@@ -169,27 +169,27 @@ static void put_reasons(const struct conflicts *conflicts, struct arena *arena, 
                          arena_printf(arena, "and %zu more", conflicts->count - REASONS_MAX));
 }
 
-static bool is_victim(const struct verdict *verdict, const struct pod *pod)
+/* Adds the pod to a set of pods. False: no memory. */
+static bool add_pod(const struct pod ***pods, size_t *count, const struct pod *pod,
+                    struct arena *arena)
 {
-    for (size_t i = 0; i < verdict->victim_count; i++)
-        if (verdict->victims[i] == pod)
+    for (size_t i = 0; i < *count; i++)
+        if ((*pods)[i] == pod)
             return true;
-    return false;
+    const struct pod **grown = arena_grow(arena, (void *)*pods, *count, sizeof *grown);
+    if (grown == NULL)
+        return false;
+    grown[(*count)++] = pod;
+    *pods = grown;
+    return true;
 }
 
 static bool put_victims(const struct conflicts *conflicts, struct arena *arena, struct verdict *out)
 {
-    for (size_t i = 0; i < conflicts->count; i++) {
-        const struct pod *holder = conflicts->items[i].holder;
-        if (conflicts->items[i].hold == HOLD_TERMINATING || is_victim(out, holder))
-            continue;
-        const struct pod **grown =
-            arena_grow(arena, (void *)out->victims, out->victim_count, sizeof *grown);
-        if (grown == NULL)
+    for (size_t i = 0; i < conflicts->count; i++)
+        if (conflicts->items[i].hold != HOLD_TERMINATING &&
+            !add_pod(&out->victims, &out->victim_count, conflicts->items[i].holder, arena))
             return false;
-        grown[out->victim_count++] = holder;
-        out->victims = grown;
-    }
     return true;
 }
 
@@ -239,9 +239,24 @@ static bool is_offered(const struct preemption *candidate, const struct pod *pod
     return false;
 }
 
-/* A holder counts as gone when it is offered, added here, or already terminating on the candidate:
- * the scheduler waits for that one anyway. One on another node cannot be a victim (the scheduler
- * refuses the whole answer), so the candidate is dropped. */
+/*
+ * Whether the holder is out of the way once the candidate's victims are gone: it is offered, or can
+ * be added to them, or is terminating on that node, so that the scheduler waits for it anyway. One
+ * on another node cannot be a victim: the scheduler refuses the whole answer.
+ */
+static bool resolve(const struct conflict *conflict, const struct pod_object *pod,
+                    struct preemption *candidate, struct arena *arena)
+{
+    const struct pod *holder = conflict->holder;
+
+    if (is_offered(candidate, holder))
+        return true;
+    if (!slice_equal(pod_node(holder), candidate->node) || holder->priority >= pod->priority)
+        return false;
+    return conflict->hold == HOLD_TERMINATING ||
+           add_pod(&candidate->added, &candidate->added_count, holder, arena);
+}
+
 static void preempt(const struct cluster *cluster, const struct pod_object *pod,
                     const struct verdict *verdict, struct arena *arena,
                     struct preemption *candidate)
@@ -252,27 +267,8 @@ static void preempt(const struct cluster *cluster, const struct pod_object *pod,
     candidate->keeps_node = verdict->code != CODE_UNSCHEDULABLE_AND_UNRESOLVABLE &&
                             verdict->code != CODE_ERROR &&
                             find_conflicts(cluster, pod, arena, &conflicts, &has_exclusive);
-    for (size_t i = 0; i < conflicts.count && candidate->keeps_node; i++) {
-        const struct pod *holder = conflicts.items[i].holder;
-        bool is_here = slice_equal(pod_node(holder), candidate->node);
-        if (is_offered(candidate, holder))
-            continue;
-        candidate->keeps_node = is_here && holder->priority < pod->priority;
-        if (!candidate->keeps_node || conflicts.items[i].hold == HOLD_TERMINATING)
-            continue;
-        bool is_added = false;
-        for (size_t j = 0; j < candidate->added_count; j++)
-            is_added = is_added || candidate->added[j] == holder;
-        if (is_added)
-            continue;
-        const struct pod **grown =
-            arena_grow(arena, (void *)candidate->added, candidate->added_count, sizeof *grown);
-        candidate->keeps_node = grown != NULL;
-        if (grown == NULL)
-            continue;
-        grown[candidate->added_count++] = holder;
-        candidate->added = grown;
-    }
+    for (size_t i = 0; i < conflicts.count && candidate->keeps_node; i++)
+        candidate->keeps_node = resolve(&conflicts.items[i], pod, candidate, arena);
     candidate->added_violations =
         cluster_count_budget_violations(cluster, candidate->added, candidate->added_count);
 }

@@ -92,6 +92,12 @@ static const char cluster_text[] =
     "\"t\"},\"uid\":\"u-t-1\"},"
     "\"spec\":{\"nodeName\":\"node-2\",\"priority\":10,\"volumes\":[{\"name\":\"v\","
     "\"persistentVolumeClaim\":{\"claimName\":\"twice\"}}]}}"
+    ",{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"name\":\"left\"},"
+    "\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"]}}"
+    ",{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"l-0\",\"uid\":\"u-l-0\","
+    "\"deletionTimestamp\":\"2026-11-20T19:37:44Z\"},\"spec\":{\"nodeName\":\"node-2\","
+    "\"priority\":10,"
+    "\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":\"left\"}}]}}"
     ",{\"apiVersion\":\"policy/v1\",\"kind\":\"PodDisruptionBudget\",\"metadata\":{\"name\":\"t\"},"
     "\"spec\":{\"selector\":{\"matchLabels\":{\"app\":\"t\"}}},\"status\":{\"disruptionsAllowed\":"
     "1}}"
@@ -148,3 +154,7 @@ CANDIDATE(a_holder_elsewhere_drops_the_node, "data", "node-1", NULL, false, 0, 0
 CANDIDATE(a_holder_that_is_not_lower_drops_the_node, "high", "node-2", NULL, false, 0, 0)
 CANDIDATE(counts_decide_not_a_set, "twice", "node-2", "u-t-0", true, 1, 0)
 CANDIDATE(added_victims_that_break_a_budget_are_counted, "twice", "node-2", NULL, true, 2, 1)
+CANDIDATE(a_terminating_holder_on_the_node_needs_no_eviction, "left", "node-2", "u-db-0", true, 0,
+          0)
+CANDIDATE(a_terminating_holder_elsewhere_drops_the_node, "left", "node-1", "u-db-0", false, 0, 0)
+CANDIDATE(a_missing_claim_drops_the_node, "gone", "node-2", "u-db-0", false, 0, 0)
