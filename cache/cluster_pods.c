@@ -171,9 +171,9 @@ static void pod_remove(struct cluster *cluster, struct pod *pod)
 
 int pod_apply(struct cluster *cluster, const struct pod_object *object, struct error *err)
 {
-    if (object->claim_count > UINT16_MAX || object->meta.name.len > UINT16_MAX)
-        return error_set(err, ERROR_TOO_BIG, "a pod with over %d claims or bytes of name",
-                         UINT16_MAX);
+    if (object->claim_count > POD_CLAIMS_MAX || object->meta.name.len > UINT16_MAX)
+        return error_set(err, ERROR_TOO_BIG, "a pod with over %d claims, or %d bytes of name",
+                         POD_CLAIMS_MAX, UINT16_MAX);
     struct pod *known = cluster_find_pod(cluster, object->meta.namespace, object->meta.name);
     if (known != NULL && is_stale(version_of(object->meta.resource_version), known->version))
         return 0;

@@ -156,6 +156,8 @@ static bool collect_claims(const struct pod_reading *reading, struct arena *aren
             if (reference.name.ptr == NULL)
                 return false;
         }
+        if (pod->claim_count == POD_CLAIMS_MAX)
+            return false;
         if (!has_claim(pod, reference.name))
             pod->claims[pod->claim_count++] = reference;
     }
@@ -229,12 +231,9 @@ static const struct pull_field claim_fields[] = {
 /* Adds ",word" to a list in *field. */
 static bool join(struct pull *json, struct arena *arena, struct slice *field, struct slice word)
 {
-    struct slice joined = arena_printf(arena, "%.*s%s%.*s", SLICE_ARG(*field),
-                                       field->len == 0 ? "" : ",", SLICE_ARG(word));
-    if (joined.ptr == NULL)
-        return pull_problem(json, "too big for the memory of one request");
-    *field = joined;
-    return true;
+    return ((field->len == 0 || arena_append(arena, field, SLICE(","))) &&
+            arena_append(arena, field, word)) ||
+           pull_problem(json, "too big for the memory of one request");
 }
 
 static bool read_words(struct pull *json, struct arena *arena, void *field)

@@ -37,6 +37,10 @@ struct meta {
     struct slice owner_uid;          /* of the Pod that controls it; empty: no Pod does */
 };
 
+/* A pod with more claims is refused: no node attaches as many, and looking for the same claim twice
+ * costs the square. */
+enum { POD_CLAIMS_MAX = 4096 };
+
 /* A claim that a pod names in a volume. */
 struct claim_reference {
     struct slice name; /* in the pod's namespace */

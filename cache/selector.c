@@ -5,13 +5,8 @@
 static bool append(struct pull *json, struct arena *arena, struct slice *text, const char *before,
                    struct slice more)
 {
-    struct slice joined =
-        arena_printf(arena, "%.*s%s%.*s", SLICE_ARG(*text), before, SLICE_ARG(more));
-
-    if (joined.ptr == NULL)
-        return pull_problem(json, "too big for the memory of one request");
-    *text = joined;
-    return true;
+    return (arena_append(arena, text, slice_of(before)) && arena_append(arena, text, more)) ||
+           pull_problem(json, "too big for the memory of one request");
 }
 
 /* ---- reading ---- */
@@ -107,8 +102,8 @@ bool selector_read(struct pull *json, struct arena *arena, void *field)
 
     if (pull_null(json))
         return true;
-    *(struct slice *)field = SLICE("*");
-    return pull_fields(json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), arena, field);
+    return append(json, arena, field, "*", (struct slice){NULL, 0}) &&
+           pull_fields(json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), arena, field);
 }
 
 /* ---- matching ---- */

@@ -58,8 +58,12 @@ static int answer_filter(struct state *state, struct scratch *scratch, enum resu
         protocol_write_error(&scratch->answer, protocol_join_reasons(&verdict, &scratch->arena));
         return 0;
     }
-    if (code_is_rejection(verdict.code))
+    if (code_is_rejection(verdict.code)) {
+        log_debug("pod rejected", LOG_SLICE("namespace", request.pod.meta.namespace),
+                  LOG_SLICE("pod", request.pod.meta.name), LOG_STR("code", code_text(verdict.code)),
+                  LOG_SLICE("reason", protocol_join_reasons(&verdict, &scratch->arena)));
         return protocol_write_rejected(&scratch->answer, &request, &verdict, &scratch->arena, err);
+    }
     protocol_write_passed(&scratch->answer, &request);
     return 0;
 }
@@ -191,7 +195,8 @@ unsigned verb_answer(struct state *state, enum verb verb, struct scratch *scratc
 
     int rc = functions[verb](state, scratch, &result, &err);
     if (rc == 0 && scratch->answer.failed)
-        rc = error_no_memory(&err);
+        rc = error_set(&err, ERROR_TOO_BIG, "out of memory, or the answer is over %d MiB",
+                       ANSWER_BYTES_MAX >> 20);
     if (rc < 0) {
         bool is_theirs = rc == ERROR_INVALID;
         result = is_theirs ? RESULT_INVALID : RESULT_FAILED;

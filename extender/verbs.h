@@ -10,7 +10,7 @@
 #include "extender/state.h"
 
 enum {
-    ANSWER_BYTES_MAX = 1 << 30,
+    ANSWER_BYTES_MAX = 256 << 20, /* a rejection on 65,000 nodes has some 25 MiB */
     REQUEST_ARENA_BYTES_MAX = 16 * 1024 * 1024,
     SCRATCH_KEEP_BYTES = 1024 * 1024, /* a connection keeps its memory up to this size */
 };

@@ -97,6 +97,36 @@ struct slice arena_printf(struct arena *arena, const char *format, ...)
     return text == NULL ? (struct slice){NULL, 0} : (struct slice){text, (size_t)length};
 }
 
+/* How many bytes a text of that length was given: a power of two. */
+static size_t text_capacity(size_t length)
+{
+    size_t capacity = 64;
+
+    while (capacity < length)
+        capacity *= 2;
+    return length == 0 ? 0 : capacity;
+}
+
+bool arena_append(struct arena *arena, struct slice *text, struct slice more)
+{
+    size_t length = text->len + more.len;
+    char *bytes = (char *)(uintptr_t)text->ptr;
+
+    if (length > arena->max_bytes)
+        return false;
+    if (length > text_capacity(text->len)) {
+        bytes = arena_alloc(arena, text_capacity(length));
+        if (bytes == NULL)
+            return false;
+        if (text->len != 0)
+            memcpy(bytes, text->ptr, text->len);
+    }
+    if (more.len != 0)
+        memcpy(bytes + text->len, more.ptr, more.len);
+    *text = (struct slice){bytes, length};
+    return true;
+}
+
 void *arena_grow(struct arena *arena, void *array, size_t count, size_t size)
 {
     if (count != 0 && (count & (count - 1)) != 0)

@@ -30,6 +30,10 @@ void *arena_alloc(struct arena *arena, size_t size);
 /* A formatted string; {NULL, 0} when memory or the cap is used up. */
 struct slice arena_printf(struct arena *arena, const char *format, ...) PRINTF_LIKE(2, 3);
 
+/* Appends to a text that is empty or was made by this function alone. It grows by doubling, so that
+ * many appends cost as much as one. False when memory or the cap is used up. */
+bool arena_append(struct arena *arena, struct slice *text, struct slice more);
+
 /*
  * Room for one more element in an array of count elements of `size` bytes: returns the array, moved
  * when it had to grow (at every power of two), or NULL.

@@ -129,14 +129,22 @@ static void put_volumes(long claim, struct buf *out)
     buf_put(out, SLICE("],"));
 }
 
+/* As a Deployment of twenty replicas has them. */
+static void put_namespace_and_labels(unsigned namespace, unsigned app, struct buf *out)
+{
+    buf_printf(out,
+               ",\"namespace\":\"team-%03u\",\"labels\":{\"app.kubernetes.io/name\":\"web-%u\","
+               "\"app.kubernetes.io/part-of\":\"shop\",\"pod-template-hash\":\"7d9f8b6c5d\"}",
+               namespace, app);
+}
+
 void model_put_pod(const struct model *model, unsigned i, struct buf *out)
 {
     long claim = model->claims == 0 ? -1 : (long)(i % model->claims);
 
     buf_put(out, SLICE("{\"apiVersion\":\"v1\",\"kind\":\"Pod\","));
     put_meta(model, "web-frontend-7d9f8b6c5d", 30, i, out);
-    buf_printf(out, ",\"namespace\":\"team-%03u\",\"labels\":{\"app\":\"web-%u\"}",
-               namespace_of(model, claim < 0 ? i : (unsigned)claim), i / 20);
+    put_namespace_and_labels(namespace_of(model, claim < 0 ? i : (unsigned)claim), i / 20, out);
     buf_put(out, SLICE(managed_fields));
     buf_put(out, SLICE("},\"spec\":{"));
     put_volumes(claim, out);
@@ -155,8 +163,7 @@ void model_put_filter(const struct model *model, long claim, unsigned names, str
 {
     buf_put(out, SLICE("{\"Pod\":{"));
     put_meta(model, "web-frontend-new", 40, (unsigned)(claim + 1), out);
-    buf_printf(out, ",\"namespace\":\"team-%03u\"",
-               claim < 0 ? 0 : namespace_of(model, (unsigned)claim));
+    put_namespace_and_labels(claim < 0 ? 0 : namespace_of(model, (unsigned)claim), 1, out);
     buf_put(out, SLICE(managed_fields));
     buf_put(out, SLICE("},\"spec\":{"));
     put_volumes(claim, out);

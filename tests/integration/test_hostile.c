@@ -230,6 +230,25 @@ Test(hostile, ten_thousand_brackets_are_refused)
     response_free(&response);
 }
 
+Test(hostile, a_pod_with_too_many_claims_is_refused)
+{
+    struct buf body;
+    struct response response;
+
+    buf_init(&body, 1 << 20);
+    buf_put(
+        &body,
+        SLICE("{\"NodeNames\":[],\"Pod\":{\"metadata\":{\"name\":\"a\"},\"spec\":{\"volumes\":["));
+    for (int i = 0; i < 5000; i++)
+        buf_printf(&body, "%s{\"persistentVolumeClaim\":{\"claimName\":\"%d\"}}", i == 0 ? "" : ",",
+                   i);
+    buf_put(&body, SLICE("]}}}\0"));
+    http_call(server.port, "POST", "/filter", body.bytes, &response);
+    cr_expect_eq(response.status, 400, "%d", response.status);
+    response_free(&response);
+    buf_dispose(&body);
+}
+
 Test(hostile, a_chunked_body_over_the_limit_is_refused)
 {
     struct buf request;

@@ -63,6 +63,22 @@ Test(arena, grows_arrays_at_powers_of_two)
     arena_dispose(&arena);
 }
 
+Test(arena, appends_in_place_and_by_doubling)
+{
+    struct arena arena;
+    struct slice text = {NULL, 0};
+    char want[3001] = "";
+
+    arena_init(&arena, 1 << 16);
+    for (int i = 0; i < 300; i++) {
+        cr_assert(arena_append(&arena, &text, SLICE("0123456789")));
+        memcpy(want + 10 * i, "0123456789", 11);
+    }
+    cr_expect(slice_equal(text, slice_of(want)));
+    cr_expect_lt(arena.used_bytes, 10000);
+    arena_dispose(&arena);
+}
+
 Test(error, wraps_with_context_and_cuts_what_is_too_long)
 {
     struct error err = {0};
