@@ -88,16 +88,29 @@ int protocol_read_pod(struct pod_object *out, struct slice body, struct arena *a
     return require_pod(out, err);
 }
 
-void protocol_write_passed(struct buf *out, const struct filter_request *request)
-{
-    const struct slice null = SLICE("null");
+/* ExtenderFilterResult around the node list of a call that passes. */
+static const char passed_names[] = "{\"Nodes\":null,\"NodeNames\":";
+static const char passed_nodes[] = "{\"NodeNames\":null,\"Nodes\":";
+static const char passed_tail[] =
+    ",\"FailedNodes\":{},\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}";
 
-    (void)buf_reserve(out, request->node_names.len + request->nodes.len + 128);
-    buf_put(out, SLICE("{\"Nodes\":"));
-    buf_put(out, request->nodes.ptr == NULL ? null : request->nodes);
-    buf_put(out, SLICE(",\"NodeNames\":"));
-    buf_put(out, request->node_names.ptr == NULL ? null : request->node_names);
-    buf_put(out, SLICE(",\"FailedNodes\":{},\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}"));
+struct slice protocol_pass(struct buf *body, const struct filter_request *request, struct buf *out)
+{
+    bool is_names = request->node_names.ptr != NULL;
+    struct slice list = is_names ? request->node_names : request->nodes;
+    struct slice head = is_names ? SLICE(passed_names) : SLICE(passed_nodes);
+    struct slice tail = SLICE(passed_tail);
+    size_t begin = (size_t)(list.ptr - body->bytes), end = begin + list.len;
+
+    if (begin >= head.len && body->capacity - end >= tail.len) {
+        memcpy(body->bytes + begin - head.len, head.ptr, head.len);
+        memcpy(body->bytes + end, tail.ptr, tail.len);
+        return (struct slice){body->bytes + begin - head.len, head.len + list.len + tail.len};
+    }
+    buf_put(out, head);
+    buf_put(out, list);
+    buf_put(out, tail);
+    return buf_slice(out);
 }
 
 /* {"node-1":REASON,"node-2":REASON}, the names copied as they came. `tail` is what follows each

@@ -29,8 +29,12 @@ int protocol_read_filter(struct filter_request *out, struct slice body, struct a
 int protocol_read_pod(struct pod_object *out, struct slice body, struct arena *arena,
                       struct error *err);
 
-/* ExtenderFilterResult: every node passes. */
-void protocol_write_passed(struct buf *out, const struct filter_request *request);
+/*
+ * ExtenderFilterResult: every node passes. The answer is made in the body's own memory, around the
+ * node list, which is most of both and need not be copied then: the body, and what borrows from it,
+ * is gone. Where there is no room around the list, it is made in out. Returns the answer's extent.
+ */
+struct slice protocol_pass(struct buf *body, const struct filter_request *request, struct buf *out);
 
 /* ExtenderFilterResult: the verdict, a rejection, stands on every node. */
 int protocol_write_rejected(struct buf *out, const struct filter_request *request,

@@ -49,14 +49,13 @@ static bool is_over(const struct timespec *deadline)
 
 /* ---- answers ---- */
 
-/* Sends scratch.answer, which stays as it is until the request is completed. */
+/* Sends the answer, which stays as it is until the request is completed. */
 static enum MHD_Result send_answer(const struct server *server, struct MHD_Connection *mhd,
-                                   struct connection *connection, unsigned status,
-                                   const char *content_type, const char *allow, bool closes)
+                                   struct slice answer, unsigned status, const char *content_type,
+                                   const char *allow, bool closes)
 {
-    struct buf *answer = &connection->scratch.answer;
-    struct MHD_Response *response =
-        MHD_create_response_from_buffer(answer->len, answer->bytes, MHD_RESPMEM_PERSISTENT);
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        answer.len, (void *)(uintptr_t)answer.ptr, MHD_RESPMEM_PERSISTENT);
 
     if (response == NULL)
         return MHD_NO;
@@ -78,7 +77,8 @@ static enum MHD_Result refuse(const struct server *server, struct MHD_Connection
 {
     buf_reset(&connection->scratch.answer, SCRATCH_KEEP_BYTES);
     verb_write_failure(&connection->scratch.answer, message);
-    return send_answer(server, mhd, connection, status, json_type, allow, true);
+    return send_answer(server, mhd, buf_slice(&connection->scratch.answer), status, json_type,
+                       allow, true);
 }
 
 /* ---- routes ---- */
@@ -117,7 +117,8 @@ static enum MHD_Result answer_page(const struct server *server, struct MHD_Conne
     unsigned status =
         page_answer(server->state, &request, &connection->scratch.answer, &content_type);
 
-    return send_answer(server, mhd, connection, status, content_type, NULL, false);
+    return send_answer(server, mhd, buf_slice(&connection->scratch.answer), status, content_type,
+                       NULL, false);
 }
 
 /* ---- a request ---- */
@@ -184,7 +185,7 @@ static enum MHD_Result end_request(const struct server *server, struct MHD_Conne
     if (!find_verb(server, path, &verb))
         return MHD_NO; /* begin_request has answered all else */
     unsigned status = verb_answer(server->state, verb, &connection->scratch);
-    return send_answer(server, mhd, connection, status, json_type, NULL, false);
+    return send_answer(server, mhd, connection->scratch.result, status, json_type, NULL, false);
 }
 
 static struct connection *connection_of(struct MHD_Connection *mhd)

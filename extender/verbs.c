@@ -64,7 +64,7 @@ static int answer_filter(struct state *state, struct scratch *scratch, enum resu
                   LOG_SLICE("reason", protocol_join_reasons(&verdict, &scratch->arena)));
         return protocol_write_rejected(&scratch->answer, &request, &verdict, &scratch->arena, err);
     }
-    protocol_write_passed(&scratch->answer, &request);
+    scratch->result = protocol_pass(&scratch->body, &request, &scratch->answer);
     return 0;
 }
 
@@ -193,6 +193,7 @@ unsigned verb_answer(struct state *state, enum verb verb, struct scratch *scratc
     unsigned status = 200;
     uint64_t started = monotonic_ns();
 
+    scratch->result = (struct slice){NULL, 0};
     int rc = functions[verb](state, scratch, &result, &err);
     if (rc == 0 && scratch->answer.failed)
         rc = error_set(&err, ERROR_TOO_BIG, "out of memory, or the answer is over %d MiB",
@@ -204,6 +205,8 @@ unsigned verb_answer(struct state *state, enum verb verb, struct scratch *scratc
         buf_reset(&scratch->answer, SCRATCH_KEEP_BYTES);
         verb_write_failure(&scratch->answer, err.message);
     }
+    if (scratch->result.ptr == NULL)
+        scratch->result = buf_slice(&scratch->answer);
     metrics_count_request(&state->metrics, verb, result, monotonic_ns() - started);
     return status;
 }

@@ -17,8 +17,9 @@ enum {
 
 /* What one call needs, kept by its connection from call to call. */
 struct scratch {
-    struct buf body;
-    struct buf answer;
+    struct buf body;     /* gone once it is answered */
+    struct buf answer;   /* where most answers are made */
+    struct slice result; /* the answer: in `answer`, or in `body` */
     struct arena arena;
 };
 
@@ -28,7 +29,7 @@ void scratch_dispose(struct scratch *scratch);
 /* Makes ready for the next call. */
 void scratch_reset(struct scratch *scratch);
 
-/* Answers scratch->body in scratch->answer. Returns the HTTP status: 200, 400 or 500; the answer to
+/* Answers scratch->body in scratch->result. Returns the HTTP status: 200, 400 or 500; the answer to
  * the others is {"error": "..."}. */
 unsigned verb_answer(struct state *state, enum verb verb, struct scratch *scratch);
 

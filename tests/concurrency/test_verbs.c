@@ -17,7 +17,7 @@ static atomic_int failures;
 
 static void fail(const char *what, const struct scratch *scratch)
 {
-    (void)fprintf(stderr, "%s: %.*s\n", what, SLICE_ARG(buf_slice(&scratch->answer)));
+    (void)fprintf(stderr, "%s: %.*s\n", what, SLICE_ARG(scratch->result));
     atomic_fetch_add(&failures, 1);
 }
 

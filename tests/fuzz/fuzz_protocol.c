@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     scratch_init(&scratch, 1 << 20);
     buf_put(&scratch.body, (struct slice){(const char *)data + 1, size - 1});
     unsigned status = verb_answer(&state, (enum verb)(data[0] % VERB_COUNT), &scratch);
-    json_t *answer = json_loadb(scratch.answer.bytes, scratch.answer.len, 0, NULL);
+    json_t *answer = json_loadb(scratch.result.ptr, scratch.result.len, 0, NULL);
     json_t *body = json_loadb((const char *)data + 1, size - 1, 0, NULL);
     if (answer == NULL || (status == 200 && body == NULL) || (status != 200 && status != 400))
         abort();
