@@ -331,3 +331,19 @@ Test(hostile, a_body_that_never_comes_holds_up_nobody)
     for (int i = 0; i < 16; i++)
         (void)close(stuck[i]);
 }
+
+/* The scheduler's port can be used up; the probes' cannot, by the same means. */
+Test(hostile, more_connections_than_allowed_leave_the_probes_alone)
+{
+    struct response response;
+    int sockets[300];
+
+    for (int i = 0; i < 300; i++)
+        sockets[i] = http_connect(server.port);
+    http_call(server.metrics_port, "GET", "/livez", NULL, &response);
+    cr_expect_eq(response.status, 200);
+    response_free(&response);
+    for (int i = 0; i < 300; i++)
+        (void)close(sockets[i]);
+    (void)usleep(200 * 1000); /* until the server has seen that they are gone */
+}
