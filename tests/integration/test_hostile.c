@@ -345,5 +345,11 @@ Test(hostile, more_connections_than_allowed_leave_the_probes_alone)
     response_free(&response);
     for (int i = 0; i < 300; i++)
         (void)close(sockets[i]);
-    (void)usleep(200 * 1000); /* until the server has seen that they are gone */
+    for (int i = 0; i < 100; i++) { /* until the server has seen that they are gone */
+        http_call(server.port, "GET", "/livez", NULL, &response);
+        response_free(&response);
+        if (response.status == 200)
+            break;
+        (void)usleep(100 * 1000);
+    }
 }
