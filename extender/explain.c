@@ -11,9 +11,17 @@ static json_t *text(struct slice s)
 }
 
 /* Adds value, which may be NULL, to the object: -1 when anything is missing. Steals value. */
+static int put_at(json_t *object, struct slice key, json_t *value)
+{
+    if (object != NULL)
+        return json_object_setn_new(object, key.ptr, key.len, value);
+    json_decref(value);
+    return -1;
+}
+
 static int put(json_t *object, const char *key, json_t *value)
 {
-    return object == NULL ? -1 : json_object_set_new(object, key, value);
+    return put_at(object, slice_of(key), value);
 }
 
 /* Answers the value when rc says that it is whole, else frees it. */
@@ -185,7 +193,7 @@ static int put_claim(json_t *object, const struct claim *claim, json_t *value)
 
     /* no real name is cut: a namespace has at most 63 bytes, a claim's name 253 */
     size_t kept = length < 0 ? 0 : (size_t)length < sizeof key ? (size_t)length : sizeof key - 1;
-    return object == NULL ? -1 : json_object_setn_new(object, key, kept, value);
+    return put_at(object, (struct slice){key, kept}, value);
 }
 
 static json_t *explain_refs(const struct node *node)
@@ -218,9 +226,7 @@ json_t *explain_cache(const struct cluster *cluster)
     int rc = 0;
 
     for (const struct node *node = cluster->nodes; node != NULL; node = node->hh.next)
-        rc |= nodes == NULL ? -1
-                            : json_object_setn_new(nodes, node->name->bytes, node->name->len,
-                                                   explain_refs(node));
+        rc |= put_at(nodes, name_slice(node->name), explain_refs(node));
     for (struct table_record *record; (record = table_next(&cluster->claims, &cursor)) != NULL;) {
         const struct claim *claim = (const struct claim *)(void *)record;
         rc |= put_claim(claims, claim, explain_claim(claim));
@@ -228,4 +234,20 @@ json_t *explain_cache(const struct cluster *cluster)
     rc |= put(object, "nodes", nodes);
     rc |= put(object, "claims", claims);
     return whole(object, rc | put(object, "reservations", json_array()));
+}
+
+/* ---- writing ---- */
+
+static int put_chunk(const char *chunk, size_t size, void *out)
+{
+    buf_put(out, (struct slice){chunk, size});
+    return 0;
+}
+
+int explain_write(json_t *value, size_t flags, struct buf *out, struct error *err)
+{
+    int rc = value == NULL ? -1 : json_dump_callback(value, put_chunk, out, flags);
+
+    json_decref(value);
+    return rc == 0 ? 0 : error_no_memory(err);
 }

@@ -10,6 +10,7 @@
 
 #include <jansson.h>
 
+#include "config/base/buf.h"
 #include "policy/policy.h"
 
 /* {"code", "reasons", "claims", "deferFSMount"}: what filter decides before it looks at nodes. */
@@ -26,5 +27,9 @@ json_t *explain_pod(const struct cluster *cluster, const struct pod_object *pod,
 /* {"nodes": {node: {claim: count}}, "claims": {claim: {"exclusive", "refs", "holders"}},
  * "reservations": []}: /debug/cache. */
 json_t *explain_cache(const struct cluster *cluster);
+
+/* Writes the value with jansson's flags, and frees it. NULL, for a value that could not be made, is
+ * an error: ERROR_NO_MEMORY. */
+int explain_write(json_t *value, size_t flags, struct buf *out, struct error *err);
 
 #endif

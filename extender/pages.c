@@ -71,15 +71,11 @@ static unsigned show_status(struct state *state, const struct page_request *requ
     return 200;
 }
 
-static int put_json(const char *chunk, size_t size, void *out)
-{
-    buf_put(out, (struct slice){chunk, size});
-    return 0;
-}
-
 static unsigned show_cache(struct state *state, const struct page_request *request, struct buf *out,
                            const char **content_type)
 {
+    struct error err = {0};
+
     (void)request;
     *content_type = json_content;
     (void)pthread_rwlock_rdlock(&state->lock);
@@ -90,14 +86,12 @@ static unsigned show_cache(struct state *state, const struct page_request *reque
         verb_write_failure(out, "/debug/cache is off: set server.debugEndpoints to true");
         return 404;
     }
-    int rc = explained == NULL ? -1 : json_dump_callback(explained, put_json, out, JSON_INDENT(2));
-    json_decref(explained);
-    if (rc == 0) {
+    if (explain_write(explained, JSON_INDENT(2), out, &err) == 0) {
         buf_put(out, SLICE("\n"));
         return 200;
     }
     buf_reset(out, SCRATCH_KEEP_BYTES);
-    verb_write_failure(out, "out of memory");
+    verb_write_failure(out, err.message);
     return 500;
 }
 

@@ -26,9 +26,7 @@ struct server {
 /* A connection and the request on it; requests on one connection follow one another. */
 struct connection {
     struct scratch scratch;
-    size_t body_max;
-    bool is_too_big;
-    struct timespec deadline;
+    struct timespec deadline; /* of the request's body */
 };
 
 static const char json_type[] = "application/json";
@@ -133,17 +131,16 @@ static enum MHD_Result begin_request(struct server *server, struct MHD_Connectio
     enum verb verb;
 
     (void)pthread_rwlock_rdlock(&server->state->lock);
-    connection->body_max = (size_t)server->state->config->server.max_request_bytes;
+    size_t body_max = (size_t)server->state->config->server.max_request_bytes;
     (void)pthread_rwlock_unlock(&server->state->lock);
     scratch_reset(&connection->scratch);
-    connection->scratch.body.max_bytes = connection->body_max;
-    connection->is_too_big = false;
+    connection->scratch.body.max_bytes = body_max;
     connection->deadline = monotonic_now();
     connection->deadline.tv_sec += REQUEST_SECONDS_MAX;
 
     size_t body_bytes = 0;
     bool has_body = strcmp(method, MHD_HTTP_METHOD_POST) == 0;
-    unsigned status = http_guard(mhd, has_body, connection->body_max, &body_bytes, &problem);
+    unsigned status = http_guard(mhd, has_body, body_max, &body_bytes, &problem);
     if (status != 0)
         return refuse(server, mhd, connection, status, problem, NULL);
     if (find_verb(server, path, &verb)) {
@@ -162,14 +159,12 @@ static enum MHD_Result begin_request(struct server *server, struct MHD_Connectio
     return answer_page(server, mhd, connection, path);
 }
 
+/* What is over the limit is read all the same, so that the sender hears the answer. */
 static enum MHD_Result take_body(struct connection *connection, const char *data, size_t *size)
 {
     if (is_over(&connection->deadline))
         return MHD_NO; /* too slow: closed */
-    if (connection->scratch.body.failed)
-        connection->is_too_big = true; /* read to the end, so that the answer is heard */
-    else
-        buf_put(&connection->scratch.body, (struct slice){data, *size});
+    buf_put(&connection->scratch.body, (struct slice){data, *size});
     *size = 0;
     return MHD_YES;
 }

@@ -68,12 +68,6 @@ static int answer_filter(struct state *state, struct scratch *scratch, enum resu
     return 0;
 }
 
-static int put_json(const char *chunk, size_t size, void *answer)
-{
-    buf_put(answer, (struct slice){chunk, size});
-    return 0;
-}
-
 static int answer_prefilter(struct state *state, struct scratch *scratch, enum result *result,
                             struct error *err)
 {
@@ -86,11 +80,7 @@ static int answer_prefilter(struct state *state, struct scratch *scratch, enum r
     (void)pthread_rwlock_rdlock(&state->lock);
     json_t *explained = explain_prefilter(&state->cluster, &pod, &scratch->arena);
     (void)pthread_rwlock_unlock(&state->lock);
-    if (explained == NULL)
-        return error_no_memory(err);
-    int rc = json_dump_callback(explained, put_json, &scratch->answer, JSON_COMPACT);
-    json_decref(explained);
-    return rc == 0 ? 0 : error_no_memory(err);
+    return explain_write(explained, JSON_COMPACT, &scratch->answer, err);
 }
 
 static int answer_preempt(struct state *state, struct scratch *scratch, enum result *result,
