@@ -2,6 +2,7 @@
  * claimguard dry-run: what the server would answer, for pods of a snapshot or a manifest.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "config/config.h"
@@ -188,6 +189,19 @@ static int check_config(const char *path, struct error *err)
     return rc;
 }
 
+/* What the answers cannot say. On stderr: standard output is data. */
+static void show_notes(const struct dry_run *run, const struct source_report *report,
+                       const char *path)
+{
+    const char *warning = load_warning(&run->cluster);
+
+    if (report->skipped != 0)
+        (void)fprintf(stderr, "claimguard: %s: skipped %zu objects of other kinds\n", path,
+                      report->skipped);
+    if (warning != NULL)
+        (void)fprintf(stderr, "claimguard: %s: %s\n", path, warning);
+}
+
 static int run_all(struct dry_run *run, const struct arguments *arguments,
                    enum output_format format, struct error *err)
 {
@@ -196,6 +210,7 @@ static int run_all(struct dry_run *run, const struct arguments *arguments,
     if (load_snapshot(&run->cluster, arguments->snapshot, &report, err) < 0 ||
         choose_nodes(run, arguments, err) < 0)
         return err->code;
+    show_notes(run, &report, arguments->snapshot);
     run->render = render_new(format, arguments->all_pending);
     if (run->render == NULL)
         return error_no_memory(err);

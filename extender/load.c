@@ -58,3 +58,11 @@ int load_snapshot(struct cluster *cluster, const char *path, struct source_repor
         (void)fprintf(stderr, "\r\033[K");
     return rc;
 }
+
+const char *load_warning(const struct cluster *cluster)
+{
+    /* pods name claims, and there is not one: more likely left out than missing */
+    if (cluster->counts[KIND_CLAIM] == 0 && cluster->claims.count != 0)
+        return "the snapshot has no PersistentVolumeClaims: add pvc to kubectl get";
+    return NULL;
+}

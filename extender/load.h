@@ -11,4 +11,7 @@
 int load_snapshot(struct cluster *cluster, const char *path, struct source_report *report,
                   struct error *err);
 
+/* What a person who made the snapshot should know about it (a static string), or NULL. */
+const char *load_warning(const struct cluster *cluster);
+
 #endif

@@ -121,6 +121,8 @@ static int load(struct state *state, const char *path, struct error *err)
     (void)snprintf(skipped, sizeof skipped, "%zu", report.skipped);
     log_info("snapshot loaded", LOG_STR("file", path), LOG_STR("objects", objects),
              LOG_STR("skipped", skipped));
+    if (load_warning(&state->cluster) != NULL)
+        log_warn(load_warning(&state->cluster), LOG_STR("file", path));
     return 0;
 }
 

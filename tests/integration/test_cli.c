@@ -156,6 +156,23 @@ Test(cli, table_is_aligned_and_says_what_was_judged)
     run_free(&run);
 }
 
+Test(cli, what_a_snapshot_lacks_is_said_on_stderr)
+{
+    struct run run =
+        run_with(TESTS_DIR "/cases/names_a_claim_that_does_not_exist/pod.json",
+                 (const char *const[]){"dry-run", "-s", "-", "-a", "-o", "json", NULL});
+
+    cr_expect_eq(run.status, 1);
+    cr_expect_str_eq(run.err,
+                     "claimguard: -: the snapshot has no PersistentVolumeClaims: add pvc to "
+                     "kubectl get\n");
+    run_free(&run);
+    run = RUN("dry-run", "-s", TESTS_DIR "/fixtures/apiserver/list-priorityclasses.json", "-a");
+    cr_expect_eq(run.status, 0);
+    cr_expect_not_null(strstr(run.err, "objects of other kinds"), "%s", run.err);
+    run_free(&run);
+}
+
 Test(cli, check_config_prints_what_it_accepts)
 {
     struct run run = RUN("check-config", TESTS_DIR "/fixtures/debug-config.yaml");

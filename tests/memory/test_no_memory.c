@@ -1,0 +1,178 @@
+/*
+ * Every allocation fails once: loading objects, answering each verb and showing the cache, with the
+ * first allocation failing, then the second, and so on until none does. Nothing may crash or leak,
+ * a failure has to be reported, and the counts have to stay exact. malloc and its kin are wrapped
+ * by the linker; jansson is told to use the wrapped ones.
+ */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "config/base/log.h"
+#include "extender/explain.h"
+#include "extender/pages.h"
+#include "extender/verbs.h"
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *memory, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *memory, size_t size);
+
+static long countdown = -1; /* allocations until one fails; negative: none does */
+static bool has_failed;
+
+static bool fails_now(void)
+{
+    if (countdown < 0 || countdown-- != 0)
+        return false;
+    has_failed = true;
+    return true;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return fails_now() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return fails_now() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *memory, size_t size)
+{
+    return fails_now() ? NULL : __real_realloc(memory, size);
+}
+
+static struct state state;
+
+static void check(bool holds, const char *what)
+{
+    if (!holds) {
+        (void)fprintf(stderr, "without memory: %s\n", what);
+        abort();
+    }
+}
+
+static bool apply(enum kind kind, const char *text)
+{
+    struct arena arena;
+    struct object object;
+    struct pull json;
+    struct error err = {0};
+
+    arena_init(&arena, 1 << 20);
+    pull_init(&json, slice_of(text));
+    bool ok = object_read(&json, kind, &arena, &object) &&
+              cluster_apply(&state.cluster, &object, &err) == 0;
+    arena_dispose(&arena);
+    return ok;
+}
+
+static const struct {
+    enum kind kind;
+    const char *text;
+} objects[] = {
+    {KIND_NODE, "{\"metadata\":{\"name\":\"n\"}}"},
+    {KIND_CLAIM,
+     "{\"metadata\":{\"name\":\"data\",\"uid\":\"not-a-uuid\"},\"spec\":{\"accessModes\":["
+     "\"ReadWriteOncePod\"],\"storageClassName\":\"s\",\"volumeName\":\"v\"}}"},
+    {KIND_POD,
+     "{\"metadata\":{\"name\":\"h\",\"uid\":\"u\",\"labels\":{\"a\":\"b\"}},\"spec\":{\"nodeName\""
+     ":\"n\",\"volumes\":[{\"persistentVolumeClaim\":{\"claimName\":\"data\"}},{\"name\":\"x\","
+     "\"ephemeral\":{}}]}}"},
+    {KIND_POD, "{\"metadata\":{\"name\":\"w\",\"uid\":\"v\"},\"spec\":{\"volumes\":[{"
+               "\"persistentVolumeClaim\":{\"claimName\":\"free\"}}]}}"},
+    {KIND_CLAIM,
+     "{\"metadata\":{\"name\":\"free\"},\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"]}}"},
+    {KIND_POD_DISRUPTION_BUDGET,
+     "{\"metadata\":{\"name\":\"b\"},\"spec\":{\"selector\":{\"matchLabels\":{"
+     "\"a\":\"b\"}}}}"},
+    {KIND_STORAGE_CLASS, "{\"metadata\":{\"name\":\"s\"},\"provisioner\":\"p\"}"},
+};
+
+/* Each object in turn: it is there, or an error was reported and all is as before. */
+static void load(void)
+{
+    for (size_t i = 0; i < sizeof objects / sizeof *objects; i++) {
+        size_t before = state.cluster.counts[objects[i].kind];
+        bool ok = apply(objects[i].kind, objects[i].text);
+        check(ok || has_failed, "an object was refused for no reason");
+        check(state.cluster.counts[objects[i].kind] == before + ok, "a count is wrong");
+    }
+    const struct claim *claim = cluster_find_claim(&state.cluster, SLICE("default"), SLICE("data"));
+    const struct pod *holder = cluster_find_pod(&state.cluster, SLICE("default"), SLICE("h"));
+    check(claim == NULL || claim->refs == (holder != NULL), "the references are wrong");
+}
+
+static void ask(enum verb verb, const char *body)
+{
+    struct scratch scratch;
+
+    scratch_init(&scratch, 1 << 20);
+    buf_put(&scratch.body, slice_of(body));
+    if (!scratch.body.failed) {
+        unsigned status = verb_answer(&state, verb, &scratch);
+        check(status == 200 || has_failed, "a call was refused for no reason");
+    }
+    scratch_dispose(&scratch);
+}
+
+#define POD \
+    "\"Pod\":{\"metadata\":{\"name\":\"asks\",\"uid\":\"a\"},\"spec\":{\"priority\":9," \
+    "\"volumes\":[{" \
+    "\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}}"
+
+static void ask_all(void)
+{
+    struct page_request page = {.path = SLICE("/metrics")};
+    const char *content_type;
+    struct error err = {0};
+    struct buf out;
+
+    ask(VERB_FILTER, "{" POD ",\"NodeNames\":[\"n\",\"m\"]}");
+    ask(VERB_FILTER, "{" POD ",\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"n\"}}]}}");
+    ask(VERB_PREFILTER, "{" POD "}");
+    ask(VERB_PREEMPT, "{" POD ",\"NodeNameToMetaVictims\":{\"n\":{\"Pods\":[]}}}");
+    ask(VERB_BIND,
+        "{\"PodName\":\"w\",\"PodNamespace\":\"default\",\"PodUID\":\"v\",\"Node\":\"new\"}");
+    buf_init(&out, 1 << 20);
+    (void)page_answer(&state, &page, &out, &content_type);
+    buf_reset(&out, 0);
+    (void)explain_write(explain_cache(&state.cluster), JSON_COMPACT, &out, &err);
+    buf_dispose(&out);
+}
+
+/* One round; true when an allocation failed in it. */
+static bool round_with(long failing, bool fails_while_loading)
+{
+    struct config *config;
+    struct error err = {0};
+
+    check(config_load(&config, NULL, &err) == 0 && state_init(&state, config, &err) == 0, "set up");
+    has_failed = false;
+    countdown = fails_while_loading ? failing : -1;
+    load();
+    if (!fails_while_loading)
+        countdown = failing;
+    ask_all();
+    countdown = -1;
+    state_dispose(&state);
+    return has_failed;
+}
+
+int main(void)
+{
+    long loading = 0, asking = 0;
+
+    json_set_alloc_funcs(__wrap_malloc, free);
+    log_configure(LOG_ERROR, LOG_TEXT);
+    while (round_with(loading, true))
+        loading++;
+    while (round_with(asking, false))
+        asking++;
+    (void)printf("%ld and %ld allocations failed, one at a time\n", loading, asking);
+    return loading > 20 && asking > 20 ? 0 : 1;
+}
