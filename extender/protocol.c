@@ -48,9 +48,8 @@ static int require_pod(const struct pod_object *pod, struct error *err)
 
 static bool read_node_names(struct pull *json, struct arena *arena, void *field)
 {
-    struct filter_request *request =
-        (struct filter_request *)(void *)((char *)field -
-                                          offsetof(struct filter_request, node_names));
+    struct filter_request *request = field;
+
     (void)arena;
     return pull_null(json) || pull_string_array(json, &request->node_names, &request->node_count);
 }
@@ -61,7 +60,7 @@ int protocol_read_filter(struct filter_request *out, struct slice body, struct a
     static const struct pull_field fields[] = {
         READ("Pod", filter_request, pod, read_pod),
         FIELD("Nodes", PULL_RAW, filter_request, nodes),
-        READ("NodeNames", filter_request, node_names, read_node_names),
+        {.key = "NodeNames", .type = PULL_READ, .read = read_node_names},
     };
 
     *out = (struct filter_request){0};
