@@ -6,7 +6,12 @@
 #include <string.h>
 #include <yaml.h>
 
-enum { COLUMNS_MAX = 8 };
+#include "config/base/buf.h"
+
+enum {
+    COLUMNS_MAX = 8,
+    RESULT_BYTES_MAX = 1 << 30,
+};
 
 struct row {
     char *cells[COLUMNS_MAX];
@@ -21,6 +26,7 @@ struct render {
     struct row *rows;   /* of a table; the first is the heading */
     size_t row_count;
     yaml_emitter_t emitter;
+    struct buf text; /* of one result as JSON */
 };
 
 static const char *const headings[] = {
@@ -305,6 +311,23 @@ static void table_finish(struct render *render)
                  render->count - render->schedulable);
 }
 
+/* ---- JSON ---- */
+
+static int put_chunk(const char *chunk, size_t size, void *text)
+{
+    buf_put(text, (struct slice){chunk, size});
+    return 0;
+}
+
+/* Through memory: jansson gives its text in pieces of a few bytes. */
+static void put_json(struct render *render, const json_t *result)
+{
+    buf_reset(&render->text, SIZE_MAX);
+    int rc = json_dump_callback(result, put_chunk, &render->text, JSON_INDENT(2));
+    render->ok = render->ok && rc == 0 && !render->text.failed &&
+                 fwrite(render->text.bytes, 1, render->text.len, stdout) == render->text.len;
+}
+
 /* ---- all formats ---- */
 
 struct render *render_new(enum output_format format, bool is_list)
@@ -316,6 +339,7 @@ struct render *render_new(enum output_format format, bool is_list)
     render->format = format;
     render->is_list = is_list;
     render->ok = true;
+    buf_init(&render->text, RESULT_BYTES_MAX);
     if (format == OUTPUT_YAML)
         yaml_begin(render);
     else if (format == OUTPUT_JSON && is_list)
@@ -330,7 +354,7 @@ bool render_put(struct render *render, const json_t *result)
     if (render->format == OUTPUT_JSON) {
         if (render->is_list)
             (void)fputs(render->count == 0 ? "\n" : ",\n", stdout);
-        render->ok = json_dumpf(result, stdout, JSON_INDENT(2)) == 0 && render->ok;
+        put_json(render, result);
     } else if (render->format == OUTPUT_YAML) {
         emit_value(render, result);
     } else {
@@ -360,6 +384,7 @@ void render_discard(struct render *render)
         for (size_t c = 0; c < COLUMNS_MAX; c++)
             free(render->rows[r].cells[c]);
     free(render->rows);
+    buf_dispose(&render->text);
     if (render->format == OUTPUT_YAML)
         yaml_emitter_delete(&render->emitter);
     free(render);

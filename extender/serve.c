@@ -166,6 +166,7 @@ int command_serve(const struct arguments *arguments)
     (void)sigaddset(&signals, SIGHUP);
     /* before any thread is there, so that all of them have it blocked and this one takes it */
     (void)pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    (void)signal(SIGPIPE, SIG_IGN); /* a peer that hangs up is an error of one write */
     if (configure_log(arguments, &err) < 0 || config_load(&config, arguments->config, &err) < 0)
         return command_fail(&err);
     if (check_supported(arguments, config, &err) < 0 || state_init(&state, config, &err) < 0) {
