@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "config/base/utf8.h"
+
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
@@ -104,24 +106,13 @@ static struct json_scan escape(const char *p, const char *end)
     return good(p + 2);
 }
 
-/* One UTF-8 sequence of two to four bytes: no overlong form, no surrogate, not above U+10FFFF. */
 static struct json_scan utf8_sequence(const char *p, const char *end)
 {
-    const unsigned char *s = (const unsigned char *)p;
-    ptrdiff_t length = s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : s[0] < 0xF5 ? 4 : 0;
+    int length = utf8_length(p, (size_t)(end - p));
 
-    if (length == 0)
-        return bad(p, "invalid UTF-8");
-    for (ptrdiff_t i = 1; i < length; i++) {
-        if (end - p <= i)
-            return bad(p, json_text_ended);
-        if ((s[i] & 0xC0) != 0x80)
-            return bad(p, "invalid UTF-8");
-    }
-    if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F) ||
-        (s[0] == 0xF0 && s[1] < 0x90) || (s[0] == 0xF4 && s[1] > 0x8F))
-        return bad(p, "invalid UTF-8");
-    return good(p + length);
+    if (length > 0)
+        return good(p + length);
+    return bad(p, length == UTF8_CUT_OFF ? json_text_ended : "invalid UTF-8");
 }
 
 static inline struct json_scan scan_string(const char *p, const char *end, bool *has_escape)

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "config/base/utf8.h"
+
 void buf_init(struct buf *buf, size_t max_bytes)
 {
     *buf = (struct buf){.max_bytes = max_bytes};
@@ -76,8 +78,19 @@ static void put_escaped(struct buf *buf, unsigned char c)
     case '\n': buf_put(buf, SLICE("\\n")); break;
     case '\r': buf_put(buf, SLICE("\\r")); break;
     case '\t': buf_put(buf, SLICE("\\t")); break;
-    default: buf_printf(buf, "\\u%04x", c); break;
+    default: buf_printf(buf, "\\u%04x", c < 0x20 ? c : 0xFFFDU); break; /* no UTF-8: replaced */
     }
+}
+
+/* How many bytes at s need no escape; 0 when the first one does. */
+static size_t plain_length(struct slice s)
+{
+    unsigned char c = (unsigned char)s.ptr[0];
+
+    if (c < 0x20 || c == '"' || c == '\\')
+        return 0;
+    int length = utf8_length(s.ptr, s.len);
+    return length > 0 ? (size_t)length : 0;
 }
 
 void buf_json(struct buf *buf, struct slice s)
@@ -85,13 +98,15 @@ void buf_json(struct buf *buf, struct slice s)
     size_t plain = 0; /* start of the run that needs no escape */
 
     buf_put(buf, SLICE("\""));
-    for (size_t i = 0; i < s.len; i++) {
-        unsigned char c = (unsigned char)s.ptr[i];
-        if (c >= 0x20 && c != '"' && c != '\\')
+    for (size_t i = 0; i < s.len;) {
+        size_t length = plain_length((struct slice){s.ptr + i, s.len - i});
+        if (length != 0) {
+            i += length;
             continue;
+        }
         buf_put(buf, (struct slice){s.ptr + plain, i - plain});
-        put_escaped(buf, c);
-        plain = i + 1;
+        put_escaped(buf, (unsigned char)s.ptr[i]);
+        plain = ++i;
     }
     if (plain < s.len)
         buf_put(buf, (struct slice){s.ptr + plain, s.len - plain});

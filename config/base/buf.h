@@ -35,8 +35,8 @@ bool buf_reserve(struct buf *buf, size_t more);
 void buf_put(struct buf *buf, struct slice s);
 void buf_printf(struct buf *buf, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* s as a JSON string, quoted and escaped. s is UTF-8, as everything the JSON reader lets through.
- */
+/* s as a JSON string, quoted and escaped. What is not UTF-8 (a message that was cut, a path)
+ * becomes U+FFFD, so that the result is JSON whatever s is. */
 void buf_json(struct buf *buf, struct slice s);
 
 static inline struct slice buf_slice(const struct buf *buf)

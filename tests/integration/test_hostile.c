@@ -93,6 +93,8 @@ static const struct row http_rows[] = {
      "POST /filter/x HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n", 404, "no such path"},
     {"a path in another case", "POST /Filter HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n", 404,
      "no such path"},
+    {"a path that is not UTF-8", "GET /%ff HTTP/1.1\r\nHost: h\r\n\r\n", 404,
+     "no such path: /\\ufffd"},
     {"GET of a verb", "GET /filter HTTP/1.1\r\nHost: h\r\n\r\n", 405, "POST only"},
     {"DELETE of a verb", "DELETE /bind HTTP/1.1\r\nHost: h\r\n\r\n", 405, "POST only"},
     {"POST of a page", "POST /metrics HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n", 405,

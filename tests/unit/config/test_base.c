@@ -33,6 +33,19 @@ Test(buf, escapes_json)
     buf_dispose(&buf);
 }
 
+Test(buf, replaces_what_is_not_utf8)
+{
+    struct buf buf;
+
+    buf_init(&buf, 1000);
+    buf_json(&buf, SLICE("a\xff z\xc3\xa9\xed\xa0\x80 cut\xe2\x82"));
+    cr_expect(
+        slice_equal(buf_slice(&buf), SLICE("\"a\\ufffd z\xc3\xa9\\ufffd\\ufffd\\ufffd cut\\ufffd"
+                                           "\\ufffd\"")),
+        "%.*s", (int)buf.len, buf.bytes);
+    buf_dispose(&buf);
+}
+
 Test(arena, hands_out_no_more_than_its_cap)
 {
     struct arena arena;
