@@ -1,5 +1,6 @@
 #include "cache/pull_fields.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 /* Puts "key." before the path of a problem, as the reader unwinds from it. */
@@ -51,9 +52,10 @@ static const struct pull_field *find_field(const struct pull_field *fields, size
 bool pull_fields(struct pull *json, enum pull_case match, const struct pull_field *fields,
                  size_t count, struct arena *arena, void *out)
 {
-    uint32_t seen = 0;
+    uint32_t seen = 0; /* a bit for each field */
     struct slice key;
 
+    assert(count <= PULL_FIELDS_MAX);
     if (!pull_object(json))
         return json->problem == NULL;
     while (pull_key(json, &key)) {

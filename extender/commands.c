@@ -150,8 +150,8 @@ static bool take_flag(const struct flag *flag, const char *value, struct argumen
     return false;
 }
 
-/* The table as getopt wants it; returns the number of flags. */
-static int getopt_tables(const struct command *command, struct option *longs, char *shorts)
+/* The table as getopt wants it. */
+static void getopt_tables(const struct command *command, struct option *longs, char *shorts)
 {
     int count = 0;
 
@@ -167,7 +167,6 @@ static int getopt_tables(const struct command *command, struct option *longs, ch
             *shorts++ = ':';
     }
     *shorts = '\0';
-    return count;
 }
 
 static const struct flag *flag_of(const struct command *command, int chosen)
@@ -188,7 +187,7 @@ static int run_command(const struct command *command, int argc, char **argv)
     char shorts[40];
     int chosen;
 
-    (void)getopt_tables(command, longs, shorts);
+    getopt_tables(command, longs, shorts);
     opterr = 0;
     /* the command line is parsed once, by one thread */
     while ((chosen = getopt_long(argc, argv, shorts, longs, NULL)) !=

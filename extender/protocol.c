@@ -187,17 +187,17 @@ struct slice protocol_join_reasons(const struct verdict *verdict, struct arena *
     return joined.ptr == NULL ? SLICE(too_big) : joined;
 }
 
-int protocol_write_rejected(struct buf *out, const struct filter_request *request,
-                            const struct verdict *verdict, struct arena *arena, struct error *err)
+int protocol_write_rejected(struct buf *out, const struct filter_request *request, enum code code,
+                            struct slice reason, struct arena *arena, struct error *err)
 {
     bool is_names = request->node_names.ptr != NULL;
-    bool is_final = verdict->code == CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
+    bool is_final = code == CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
     struct buf tail; /* behind each name */
     int rc = 0;
 
     buf_init(&tail, REASON_BYTES_MAX);
     buf_put(&tail, SLICE(":"));
-    buf_json(&tail, protocol_join_reasons(verdict, arena));
+    buf_json(&tail, reason);
     buf_put(&tail, SLICE(","));
     buf_put(out, is_names ? SLICE("{\"Nodes\":null,\"NodeNames\":[],")
                           : SLICE("{\"Nodes\":{\"metadata\":{},\"items\":[]},\"NodeNames\":null,"));

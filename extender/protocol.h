@@ -36,9 +36,9 @@ int protocol_read_pod(struct pod_object *out, struct slice body, struct arena *a
  */
 struct slice protocol_pass(struct buf *body, const struct filter_request *request, struct buf *out);
 
-/* ExtenderFilterResult: the verdict, a rejection, stands on every node. */
-int protocol_write_rejected(struct buf *out, const struct filter_request *request,
-                            const struct verdict *verdict, struct arena *arena, struct error *err);
+/* ExtenderFilterResult: a rejection, which stands on every node with the same reason. */
+int protocol_write_rejected(struct buf *out, const struct filter_request *request, enum code code,
+                            struct slice reason, struct arena *arena, struct error *err);
 
 /* ExtenderPreemptionArgs, in either of its forms: each candidate's offered victims by UID. */
 struct preempt_candidate {

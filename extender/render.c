@@ -7,6 +7,7 @@
 #include <yaml.h>
 
 #include "config/base/buf.h"
+#include "extender/explain.h"
 
 enum {
     COLUMNS_MAX = 8,
@@ -313,17 +314,14 @@ static void table_finish(struct render *render)
 
 /* ---- JSON ---- */
 
-static int put_chunk(const char *chunk, size_t size, void *text)
-{
-    buf_put(text, (struct slice){chunk, size});
-    return 0;
-}
-
 /* Through memory: jansson gives its text in pieces of a few bytes. */
 static void put_json(struct render *render, const json_t *result)
 {
+    struct error err;
+    json_t *borrowed = json_incref((json_t *)(uintptr_t)result);
+
     buf_reset(&render->text, SIZE_MAX);
-    int rc = json_dump_callback(result, put_chunk, &render->text, JSON_INDENT(2));
+    int rc = explain_write(borrowed, JSON_INDENT(2), &render->text, &err);
     render->ok = render->ok && rc == 0 && !render->text.failed &&
                  fwrite(render->text.bytes, 1, render->text.len, stdout) == render->text.len;
 }

@@ -26,24 +26,13 @@ struct server {
 /* A connection and the request on it; requests on one connection follow one another. */
 struct connection {
     struct scratch scratch;
-    struct timespec deadline; /* of the request's body */
+    enum verb verb;       /* of the request, once its headers were let through */
+    uint64_t deadline_ns; /* of its body */
 };
 
+#define NS_PER_SECOND UINT64_C(1000000000)
+
 static const char json_type[] = "application/json";
-
-static struct timespec monotonic_now(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return now;
-}
-
-static bool is_over(const struct timespec *deadline)
-{
-    struct timespec now = monotonic_now();
-    return now.tv_sec > deadline->tv_sec ||
-           (now.tv_sec == deadline->tv_sec && now.tv_nsec > deadline->tv_nsec);
-}
 
 /* ---- answers ---- */
 
@@ -128,22 +117,20 @@ static enum MHD_Result begin_request(struct server *server, struct MHD_Connectio
 {
     const char *problem = NULL;
     char message[160];
-    enum verb verb;
 
     (void)pthread_rwlock_rdlock(&server->state->lock);
     size_t body_max = (size_t)server->state->config->server.max_request_bytes;
     (void)pthread_rwlock_unlock(&server->state->lock);
     scratch_reset(&connection->scratch);
     connection->scratch.body.max_bytes = body_max;
-    connection->deadline = monotonic_now();
-    connection->deadline.tv_sec += REQUEST_SECONDS_MAX;
+    connection->deadline_ns = monotonic_ns() + REQUEST_SECONDS_MAX * NS_PER_SECOND;
 
     size_t body_bytes = 0;
     bool has_body = strcmp(method, MHD_HTTP_METHOD_POST) == 0;
     unsigned status = http_guard(mhd, has_body, body_max, &body_bytes, &problem);
     if (status != 0)
         return refuse(server, mhd, connection, status, problem, NULL);
-    if (find_verb(server, path, &verb)) {
+    if (find_verb(server, path, &connection->verb)) {
         if (!has_body)
             return refuse(server, mhd, connection, 405, "this path takes POST only", "POST");
         if (!buf_reserve(&connection->scratch.body, body_bytes))
@@ -162,7 +149,7 @@ static enum MHD_Result begin_request(struct server *server, struct MHD_Connectio
 /* What is over the limit is read all the same, so that the sender hears the answer. */
 static enum MHD_Result take_body(struct connection *connection, const char *data, size_t *size)
 {
-    if (is_over(&connection->deadline))
+    if (monotonic_ns() > connection->deadline_ns)
         return MHD_NO; /* too slow: closed */
     buf_put(&connection->scratch.body, (struct slice){data, *size});
     *size = 0;
@@ -170,16 +157,12 @@ static enum MHD_Result take_body(struct connection *connection, const char *data
 }
 
 static enum MHD_Result end_request(const struct server *server, struct MHD_Connection *mhd,
-                                   struct connection *connection, const char *path)
+                                   struct connection *connection)
 {
-    enum verb verb;
-
     if (connection->scratch.body.failed)
         return refuse(server, mhd, connection, 413, "the body is over server.maxRequestBytes",
                       NULL);
-    if (!find_verb(server, path, &verb))
-        return MHD_NO; /* begin_request has answered all else */
-    unsigned status = verb_answer(server->state, verb, &connection->scratch);
+    unsigned status = verb_answer(server->state, connection->verb, &connection->scratch);
     return send_answer(server, mhd, connection->scratch.result, status, json_type, NULL, false);
 }
 
@@ -207,7 +190,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, con
     }
     if (*size != 0)
         return take_body(connection, data, size);
-    return end_request(server, mhd, connection, path);
+    return end_request(server, mhd, connection); /* all but verbs was answered before */
 }
 
 static void on_completed(void *context, struct MHD_Connection *mhd, void **request,
@@ -334,16 +317,15 @@ const char *server_address(const struct server *server)
 void server_stop(struct server *server)
 {
     const struct timespec pause = {.tv_nsec = QUIET_STEP_NS};
-    struct timespec deadline = monotonic_now();
+    uint64_t deadline_ns = monotonic_ns() + DRAIN_SECONDS_MAX * NS_PER_SECOND;
     int quiet = 0;
 
     if (server == NULL)
         return;
     MHD_socket socket = MHD_quiesce_daemon(server->daemon);
-    deadline.tv_sec += DRAIN_SECONDS_MAX;
     /* Quiet for a moment, not once: a connection may have been accepted whose request is on its
      * way. */
-    while (quiet < QUIET_STEPS && !is_over(&deadline)) {
+    while (quiet < QUIET_STEPS && monotonic_ns() <= deadline_ns) {
         quiet = atomic_load(&server->in_flight) == 0 ? quiet + 1 : 0;
         (void)nanosleep(&pause, NULL);
     }

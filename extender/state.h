@@ -29,4 +29,7 @@ void state_reload(struct state *state, struct config *config);
 /* Milliseconds since 1970. */
 int64_t now_ms(void);
 
+/* Nanoseconds of a clock that only runs forward, for durations and deadlines. */
+uint64_t monotonic_ns(void);
+
 #endif

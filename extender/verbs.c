@@ -1,7 +1,6 @@
 #include "extender/verbs.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #include "config/base/log.h"
 #include "extender/explain.h"
@@ -53,16 +52,18 @@ static int answer_filter(struct state *state, struct scratch *scratch, enum resu
     policy_prefilter(&state->cluster, &request.pod, &scratch->arena, &verdict, &judge);
     (void)pthread_rwlock_unlock(&state->lock); /* the reasons lie in the arena */
     metrics_count_verdict(&state->metrics, judge, &verdict, &request.pod);
+    struct slice reason = protocol_join_reasons(&verdict, &scratch->arena);
     if (verdict.code == CODE_ERROR) {
         *result = RESULT_ERROR;
-        protocol_write_error(&scratch->answer, protocol_join_reasons(&verdict, &scratch->arena));
+        protocol_write_error(&scratch->answer, reason);
         return 0;
     }
     if (code_is_rejection(verdict.code)) {
         log_debug("pod rejected", LOG_SLICE("namespace", request.pod.meta.namespace),
                   LOG_SLICE("pod", request.pod.meta.name), LOG_STR("code", code_text(verdict.code)),
-                  LOG_SLICE("reason", protocol_join_reasons(&verdict, &scratch->arena)));
-        return protocol_write_rejected(&scratch->answer, &request, &verdict, &scratch->arena, err);
+                  LOG_SLICE("reason", reason));
+        return protocol_write_rejected(&scratch->answer, &request, verdict.code, reason,
+                                       &scratch->arena, err);
     }
     scratch->result = protocol_pass(&scratch->body, &request, &scratch->answer);
     return 0;
@@ -164,14 +165,6 @@ static int answer_bind(struct state *state, struct scratch *scratch, enum result
     }
     protocol_write_error(&scratch->answer, slice_of(refusal.message));
     return 0;
-}
-
-static uint64_t monotonic_ns(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
 unsigned verb_answer(struct state *state, enum verb verb, struct scratch *scratch)

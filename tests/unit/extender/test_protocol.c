@@ -78,14 +78,13 @@ static const char *text_at(const json_t *value, const char *key, const char *inn
 
 static void write_rejected(struct buf *out, const char *body, enum code code)
 {
-    static struct slice reason = {"claim a/b is \"in use\"", 21};
-    struct verdict verdict = {.code = code, .reasons = &reason, .reason_count = 1};
+    const struct slice reason = SLICE("claim a/b is \"in use\"");
     struct filter_request request;
     struct error err = {0};
 
     buf_init(out, 1 << 20);
     cr_assert_eq(protocol_read_filter(&request, slice_of(body), &arena, &err), 0);
-    cr_assert_eq(protocol_write_rejected(out, &request, &verdict, &arena, &err), 0);
+    cr_assert_eq(protocol_write_rejected(out, &request, code, reason, &arena, &err), 0);
 }
 
 Test(protocol, a_rejection_names_every_node_in_the_form_that_was_asked)
