@@ -57,47 +57,63 @@ static bool add_reason(struct verdict *out, struct arena *arena, struct slice re
     return true;
 }
 
-typedef struct slice complaint(const struct cluster *cluster, const struct pod_object *pod,
-                               const struct claim_reference *reference, struct arena *arena);
+/* The pod's claims as the cluster has them, in the pod's order; NULL for one that does not exist.
+ */
+static const struct claim **find_claims(const struct cluster *cluster, const struct pod_object *pod,
+                                        struct arena *arena)
+{
+    const struct claim **claims = arena_alloc(arena, pod->claim_count * sizeof *claims);
+
+    for (size_t i = 0; claims != NULL && i < pod->claim_count; i++)
+        claims[i] = cluster_find_claim(cluster, pod->meta.namespace, pod->claims[i].name);
+    return claims;
+}
+
+/* Whether a row applies to one of the pod's claims, and the reason ({NULL, 0} without memory). */
+typedef bool complaint(const struct pod_object *pod, const struct claim_reference *reference,
+                       const struct claim *claim, struct arena *arena, struct slice *reason);
 
 /* Row "names a claim that does not exist". */
-static struct slice missing(const struct cluster *cluster, const struct pod_object *pod,
-                            const struct claim_reference *reference, struct arena *arena)
+static bool missing(const struct pod_object *pod, const struct claim_reference *reference,
+                    const struct claim *claim, struct arena *arena, struct slice *reason)
 {
-    if (cluster_find_claim(cluster, pod->meta.namespace, reference->name) != NULL)
-        return (struct slice){NULL, 0};
-    return arena_printf(arena, "persistentvolumeclaim \"%.*s\" not found",
-                        SLICE_ARG(reference->name));
+    (void)pod;
+    if (claim != NULL)
+        return false;
+    *reason =
+        arena_printf(arena, "persistentvolumeclaim \"%.*s\" not found", SLICE_ARG(reference->name));
+    return true;
 }
 
 /* Row "names a claim that is being deleted, or an ephemeral claim that another pod owns". */
-static struct slice unusable(const struct cluster *cluster, const struct pod_object *pod,
-                             const struct claim_reference *reference, struct arena *arena)
+static bool unusable(const struct pod_object *pod, const struct claim_reference *reference,
+                     const struct claim *claim, struct arena *arena, struct slice *reason)
 {
-    const struct claim *claim = cluster_find_claim(cluster, pod->meta.namespace, reference->name);
+    bool is_owner =
+        pod->meta.uid.len != 0 && slice_equal(name_slice(claim->owner_uid), pod->meta.uid);
 
-    if (claim == NULL)
-        return (struct slice){NULL, 0};
     if (claim->is_deleting)
-        return arena_printf(arena, "persistentvolumeclaim \"%.*s\" is being deleted",
-                            SLICE_ARG(reference->name));
-    if (reference->is_ephemeral &&
-        !(pod->meta.uid.len != 0 && slice_equal(name_slice(claim->owner_uid), pod->meta.uid)))
-        return arena_printf(arena,
-                            "persistentvolumeclaim \"%.*s\" was not created for pod %.*s/%.*s "
-                            "(the pod does not own it)",
-                            SLICE_ARG(reference->name), SLICE_ARG(pod->meta.namespace),
-                            SLICE_ARG(pod->meta.name));
-    return (struct slice){NULL, 0};
+        *reason = arena_printf(arena, "persistentvolumeclaim \"%.*s\" is being deleted",
+                               SLICE_ARG(reference->name));
+    else if (reference->is_ephemeral && !is_owner)
+        *reason = arena_printf(arena,
+                               "persistentvolumeclaim \"%.*s\" was not created for pod %.*s/%.*s "
+                               "(the pod does not own it)",
+                               SLICE_ARG(reference->name), SLICE_ARG(pod->meta.namespace),
+                               SLICE_ARG(pod->meta.name));
+    else
+        return false;
+    return true;
 }
 
-/* Applies a row about single claims to all of the pod's claims. True: it applies, out is set. */
-static bool complain(const struct cluster *cluster, const struct pod_object *pod, complaint *row,
-                     struct arena *arena, struct verdict *out)
+/* Applies a row about single claims to all of the pod's claims. True: it applies, out is set; to
+ * Error when there is no memory for the reason, and never to "it does not apply". */
+static bool complain(const struct pod_object *pod, const struct claim *const *claims,
+                     complaint *row, struct arena *arena, struct verdict *out)
 {
     for (size_t i = 0; i < pod->claim_count && out->reason_count < REASONS_MAX; i++) {
-        struct slice reason = row(cluster, pod, &pod->claims[i], arena);
-        if (reason.len == 0)
+        struct slice reason;
+        if (!row(pod, &pod->claims[i], claims[i], arena, &reason))
             continue;
         out->code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
         if (!add_reason(out, arena, reason))
@@ -107,23 +123,21 @@ static bool complain(const struct cluster *cluster, const struct pod_object *pod
 }
 
 /* Every (exclusive claim, holder) pair that is in the pod's way. False: no memory. */
-static bool find_conflicts(const struct cluster *cluster, const struct pod_object *pod,
+static bool find_conflicts(const struct pod_object *pod, const struct claim *const *claims,
                            struct arena *arena, struct conflicts *out, bool *has_exclusive)
 {
     for (size_t i = 0; i < pod->claim_count; i++) {
-        const struct claim *claim =
-            cluster_find_claim(cluster, pod->meta.namespace, pod->claims[i].name);
-        if (claim == NULL || !claim->is_exclusive)
+        if (claims[i] == NULL || !claims[i]->is_exclusive)
             continue;
         *has_exclusive = true;
-        for (const struct use *use = claim->uses; use != NULL; use = use->next) {
+        for (const struct use *use = claims[i]->uses; use != NULL; use = use->next) {
             enum hold hold = hold_against(use_pod(use), pod);
             if (hold == HOLD_NONE)
                 continue;
             struct conflict *grown = arena_grow(arena, out->items, out->count, sizeof *grown);
             if (grown == NULL)
                 return false;
-            grown[out->count++] = (struct conflict){claim, use_pod(use), hold};
+            grown[out->count++] = (struct conflict){claims[i], use_pod(use), hold};
             out->items = grown;
         }
     }
@@ -216,10 +230,16 @@ static void prefilter(const struct cluster *cluster, const struct pod_object *po
     bool has_exclusive = false;
 
     *out = (struct verdict){.code = CODE_SKIP};
-    if (pod->claim_count == 0 || complain(cluster, pod, missing, arena, out) ||
-        complain(cluster, pod, unusable, arena, out))
+    if (pod->claim_count == 0)
         return;
-    if (!find_conflicts(cluster, pod, arena, &conflicts, &has_exclusive)) {
+    const struct claim **claims = find_claims(cluster, pod, arena);
+    if (claims == NULL) {
+        out_of_memory(out);
+        return;
+    }
+    if (complain(pod, claims, missing, arena, out) || complain(pod, claims, unusable, arena, out))
+        return;
+    if (!find_conflicts(pod, claims, arena, &conflicts, &has_exclusive)) {
         out_of_memory(out);
         return;
     }
@@ -264,9 +284,11 @@ static void preempt(const struct cluster *cluster, const struct pod_object *pod,
     struct conflicts conflicts = {0};
     bool has_exclusive = false;
 
+    const struct claim **claims = find_claims(cluster, pod, arena);
+
     candidate->keeps_node = verdict->code != CODE_UNSCHEDULABLE_AND_UNRESOLVABLE &&
-                            verdict->code != CODE_ERROR &&
-                            find_conflicts(cluster, pod, arena, &conflicts, &has_exclusive);
+                            verdict->code != CODE_ERROR && claims != NULL &&
+                            find_conflicts(pod, claims, arena, &conflicts, &has_exclusive);
     for (size_t i = 0; i < conflicts.count && candidate->keeps_node; i++)
         candidate->keeps_node = resolve(&conflicts.items[i], pod, candidate, arena);
     candidate->added_violations =

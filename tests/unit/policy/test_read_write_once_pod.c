@@ -158,3 +158,34 @@ CANDIDATE(a_terminating_holder_on_the_node_needs_no_eviction, "left", "node-2", 
           0)
 CANDIDATE(a_terminating_holder_elsewhere_drops_the_node, "left", "node-1", "u-db-0", false, 0, 0)
 CANDIDATE(a_missing_claim_drops_the_node, "gone", "node-2", "u-db-0", false, 0, 0)
+
+/* Without memory for a reason, a row must not seem not to apply: the next rows would let the pod
+ * pass. */
+Test(read_write_once_pod, a_rejection_without_memory_is_an_error_and_never_a_pass)
+{
+    static const char *const names[] = {"gone", "data", "high"};
+
+    for (size_t n = 0; n < 3; n++) {
+        for (size_t bytes = 0; bytes < 1024; bytes += 16) {
+            struct cluster cluster;
+            struct arena arena;
+            struct verdict verdict;
+            const struct policy *judge_policy;
+            struct claim_reference claim = {slice_of(names[n]), false};
+            struct pod_object pod = {
+                .meta = {.namespace = SLICE("default"), .name = SLICE("me"), .uid = SLICE("u-me")},
+                .priority = 100,
+                .claims = &claim,
+                .claim_count = 1,
+            };
+            cluster_init(&cluster);
+            load_text(&cluster, cluster_text);
+            arena_init(&arena, bytes);
+            policy_prefilter(&cluster, &pod, &arena, &verdict, &judge_policy);
+            cr_expect(code_is_rejection(verdict.code), "%s with %zu bytes: %s", names[n], bytes,
+                      code_text(verdict.code));
+            arena_dispose(&arena);
+            cluster_dispose(&cluster);
+        }
+    }
+}
