@@ -4,24 +4,11 @@
 
 #include "cache/cluster_internal.h"
 
-uint64_t version_of(struct slice resource_version)
+bool is_stale(const struct cluster *cluster, enum kind kind, const struct meta *told,
+              uint64_t known)
 {
-    uint64_t version = 0;
-
-    if (resource_version.len > 19) /* would not fit; no etcd revision is that long */
-        return 0;
-    for (size_t i = 0; i < resource_version.len; i++) {
-        unsigned digit = (unsigned)(unsigned char)resource_version.ptr[i] - '0';
-        if (digit > 9)
-            return 0;
-        version = version * 10 + digit;
-    }
-    return version;
-}
-
-bool is_stale(uint64_t told, uint64_t known)
-{
-    return told != 0 && known != 0 && told < known;
+    uint64_t version = version_of(told->resource_version);
+    return version != 0 && known != 0 && version < known && !cluster->overrides[kind];
 }
 
 void cluster_init(struct cluster *cluster)
@@ -59,6 +46,7 @@ void cluster_dispose(struct cluster *cluster)
     nodes_dispose(cluster);
     for (int kind = 0; kind < KIND_COUNT; kind++)
         resources_dispose(&cluster->resources[kind]);
+    gone_dispose(cluster);
     names_dispose(&cluster->names);
     cluster_init(cluster);
 }
@@ -119,23 +107,26 @@ static int node_apply(struct cluster *cluster, const struct meta *meta, struct e
     if (node == NULL)
         return error_no_memory(err);
     cluster->counts[KIND_NODE] += !node->exists;
-    node->exists = true;
-    if (!is_stale(version_of(meta->resource_version), node->version))
+    node->exists = node->is_listed = true;
+    if (!is_stale(cluster, KIND_NODE, meta, node->version))
         node->version = version_of(meta->resource_version);
     return 0;
+}
+
+void node_vanish(struct cluster *cluster, struct node *node)
+{
+    cluster->counts[KIND_NODE]--;
+    node->exists = false;
+    node->version = 0;
+    node_settle(cluster, node);
 }
 
 static void node_delete(struct cluster *cluster, const struct meta *meta)
 {
     struct node *node = find_node(cluster, names_find(&cluster->names, meta->name));
 
-    if (node == NULL || !node->exists ||
-        is_stale(version_of(meta->resource_version), node->version))
-        return;
-    cluster->counts[KIND_NODE]--;
-    node->exists = false;
-    node->version = 0;
-    node_settle(cluster, node);
+    if (node != NULL && node->exists && !is_stale(cluster, KIND_NODE, meta, node->version))
+        node_vanish(cluster, node);
 }
 
 /* ---- the kinds that are few ---- */
@@ -162,6 +153,7 @@ static struct resource *resource_new(struct names *names, const struct resource_
         resource->attributes[i] = names_take(names, object->attributes[i], &failed);
     resource->disruptions_allowed = object->disruptions_allowed;
     resource->version = version_of(object->meta.resource_version);
+    resource->is_listed = true;
     if (!failed)
         return resource;
     resource_free(names, resource);
@@ -179,7 +171,7 @@ static struct resource *find_resource(const struct cluster *cluster, enum kind k
     return found;
 }
 
-static void resource_remove(struct cluster *cluster, enum kind kind, struct resource *resource)
+void resource_remove(struct cluster *cluster, enum kind kind, struct resource *resource)
 {
     HASH_DEL(cluster->resources[kind], resource);
     cluster->counts[kind]--;
@@ -193,7 +185,8 @@ static int resource_apply(struct cluster *cluster, const struct object *object, 
     if (resource == NULL)
         return error_no_memory(err);
     struct resource *known = find_resource(cluster, object->kind, &resource->key);
-    if (known != NULL && is_stale(resource->version, known->version)) {
+    if (known != NULL && is_stale(cluster, object->kind, &object->meta, known->version)) {
+        known->is_listed = true;
         resource_free(&cluster->names, resource);
         return 0;
     }
@@ -214,7 +207,7 @@ static void resource_delete(struct cluster *cluster, const struct object *object
                                names_find(&cluster->names, object->meta.name)};
     struct resource *known = find_resource(cluster, object->kind, &key);
 
-    if (known != NULL && !is_stale(version_of(object->meta.resource_version), known->version))
+    if (known != NULL && !is_stale(cluster, object->kind, &object->meta, known->version))
         resource_remove(cluster, object->kind, known);
 }
 
@@ -222,6 +215,8 @@ static void resource_delete(struct cluster *cluster, const struct object *object
 
 int cluster_apply(struct cluster *cluster, const struct object *object, struct error *err)
 {
+    if (is_gone(cluster, &object->meta))
+        return 0;
     switch (object->kind) {
     case KIND_POD: return pod_apply(cluster, &object->pod, err);
     case KIND_CLAIM: return claim_apply(cluster, &object->claim, err);
@@ -232,6 +227,7 @@ int cluster_apply(struct cluster *cluster, const struct object *object, struct e
 
 void cluster_delete(struct cluster *cluster, const struct object *object)
 {
+    gone_forget(cluster, object->meta.uid); /* the watch has caught up */
     switch (object->kind) {
     case KIND_POD: pod_delete(cluster, &object->meta); break;
     case KIND_CLAIM: claim_delete(cluster, &object->meta); break;

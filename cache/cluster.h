@@ -25,6 +25,7 @@ struct node {
     uint64_t version;
     uint32_t pods; /* assigned to it, finished ones too */
     bool exists;   /* a Node object was seen */
+    bool is_listed; /* by the list that is being read */
     UT_hash_handle hh;
 };
 
@@ -47,6 +48,7 @@ struct claim {
     bool is_exclusive : 1; /* ReadWriteOncePod */
     bool is_deleting : 1;
     bool is_volume_provisioned : 1; /* its volume is pvc-<uid>, as provisioners name them */
+    bool is_listed : 1;
     struct name *namespace;
     struct name *storage_class;
     struct name *volume_attributes_class;
@@ -68,6 +70,7 @@ struct pod {
     bool is_terminal : 1;    /* Succeeded or Failed */
     bool is_terminating : 1; /* has a deletionTimestamp */
     bool never_preempts : 1; /* preemptionPolicy Never */
+    bool is_listed : 1;
     struct name *namespace;
     struct node *node; /* NULL: not assigned */
     struct name *nominated_node;
@@ -85,8 +88,27 @@ struct resource {
     struct name *attributes[RESOURCE_ATTRIBUTES];
     int64_t disruptions_allowed;
     uint64_t version;
+    bool is_listed;
     UT_hash_handle hh;
 };
+
+/* How many claims there are of one kind: KEP-3751 asks for these counts. */
+struct claim_tally {
+    struct claim_tally_key {
+        struct name *namespace, *storage_class, *volume_attributes_class;
+        uint64_t phase; /* enum claim_phase; wide, so that the key has no padding */
+    } key;
+    size_t count;
+    UT_hash_handle hh;
+};
+
+/* An object that the API server said is gone, while the watch may still speak of it. */
+struct gone_object {
+    char uid[UID_TEXT_BYTES];
+    UT_hash_handle hh;
+};
+
+enum { GONE_OBJECTS_MAX = 1024 };
 
 struct cluster {
     struct names names;
@@ -96,6 +118,9 @@ struct cluster {
     struct resource *resources[KIND_COUNT]; /* uthash; the other kinds */
     size_t counts[KIND_COUNT];              /* objects that exist, by kind */
     size_t violations;                      /* exclusive claims that two or more pods hold */
+    struct claim_tally *tallies;            /* uthash */
+    struct gone_object *gone;               /* uthash, oldest first */
+    bool overrides[KIND_COUNT];             /* the list that is being read counts, whatever is known */
 };
 
 void cluster_init(struct cluster *cluster);
@@ -111,6 +136,27 @@ int cluster_apply(struct cluster *cluster, const struct object *object, struct e
 /* The object is gone. Only its meta is looked at; a late deletion of an earlier object of the same
  * name is ignored. */
 void cluster_delete(struct cluster *cluster, const struct object *object);
+
+/*
+ * A list of all objects of the kind is read between these two: each of its objects is applied, and
+ * what it did not name is gone at its end, unless it is newer than the list's version. Until then
+ * all that was known stays. Begin may come again before the end: the list starts anew. overrides:
+ * the list is of another history (a restored backup): it counts even where something newer is
+ * known.
+ */
+void cluster_list_begin(struct cluster *cluster, enum kind kind, bool overrides);
+void cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version);
+
+/*
+ * What a GET said of a pod or a claim, beside the watch, which has come as far as version watched.
+ * What is no newer than that is ignored: the watch has told it, and maybe that it is gone again.
+ */
+int cluster_learn(struct cluster *cluster, const struct object *object, uint64_t watched,
+                  struct error *err);
+
+/* A GET found that the pod or claim of that UID is gone: so it is, whatever the watch still says. */
+void cluster_learn_gone(struct cluster *cluster, enum kind kind, struct slice namespace,
+                        struct slice name, struct slice uid);
 
 /* Assigns the pod to the node, which may be one that is only named. */
 int cluster_assign(struct cluster *cluster, struct pod *pod, struct slice node, struct error *err);
@@ -136,6 +182,12 @@ bool cluster_describe_pod(const struct pod *pod, struct arena *arena, struct pod
 static inline bool pod_holds(const struct pod *pod)
 {
     return pod->node != NULL && !pod->is_terminal;
+}
+
+/* Whether it is exclusive, and two or more pods hold it. */
+static inline bool claim_is_violated(const struct claim *claim)
+{
+    return claim->exists && claim->is_exclusive && claim->refs > 1;
 }
 
 static inline const struct pod *use_pod(const struct use *use)

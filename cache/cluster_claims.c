@@ -15,7 +15,7 @@ static struct claim *find(const struct cluster *cluster, struct object_key key)
                                               &key);
 }
 
-static struct claim *find_by_name(const struct cluster *cluster, struct slice namespace,
+struct claim *claim_find(const struct cluster *cluster, struct slice namespace,
                                   struct slice name)
 {
     struct name *space = names_find(&cluster->names, namespace);
@@ -25,7 +25,7 @@ static struct claim *find_by_name(const struct cluster *cluster, struct slice na
 const struct claim *cluster_find_claim(const struct cluster *cluster, struct slice namespace,
                                        struct slice name)
 {
-    const struct claim *claim = find_by_name(cluster, namespace, name);
+    const struct claim *claim = claim_find(cluster, namespace, name);
     return claim != NULL && claim->exists ? claim : NULL;
 }
 
@@ -53,16 +53,11 @@ struct claim *claim_obtain(struct cluster *cluster, struct name *namespace, stru
     return claim;
 }
 
-static bool is_violated(const struct claim *claim)
-{
-    return claim->exists && claim->is_exclusive && claim->refs > 1;
-}
-
 void claim_add_refs(struct cluster *cluster, struct claim *claim, int change)
 {
-    cluster->violations -= is_violated(claim);
+    cluster->violations -= claim_is_violated(claim);
     claim->refs = (uint32_t)((int64_t)claim->refs + change);
-    cluster->violations += is_violated(claim);
+    cluster->violations += claim_is_violated(claim);
 }
 
 /* What a PersistentVolumeClaim object says, ready to be put on the record. */
@@ -120,16 +115,63 @@ static enum claim_phase phase_of(struct slice phase)
     return slice_equal(phase, SLICE("Lost")) ? CLAIM_LOST : CLAIM_PHASE_UNKNOWN;
 }
 
+/* ---- counts ---- */
+
+static struct claim_tally_key tally_key(const struct claim *claim)
+{
+    return (struct claim_tally_key){claim->namespace, claim->storage_class,
+                                    claim->volume_attributes_class, claim->phase};
+}
+
+/* The tally for the claim as it will be, with room made for it; NULL without memory. */
+static struct claim_tally *tally_obtain(struct cluster *cluster, const struct claim_tally_key *key)
+{
+    struct claim_tally *tally = NULL;
+
+    /* NOLINTNEXTLINE(clang-analyzer-core.*): uthash's hash of the key, which it takes for garbage */
+    HASH_FIND(hh, cluster->tallies, key, sizeof *key, tally);
+    if (tally != NULL)
+        return tally;
+    tally = calloc(1, sizeof *tally);
+    if (tally == NULL)
+        return NULL;
+    tally->key = *key;
+    HASH_ADD(hh, cluster->tallies, key, sizeof tally->key, tally);
+    if (tally->hh.tbl != NULL)
+        return tally;
+    free(tally);
+    return NULL;
+}
+
+/* The claim is as it was counted: one less of these. The names are the claim's: a tally without
+ * claims goes before they do. */
+static void tally_leave(struct cluster *cluster, const struct claim *claim)
+{
+    struct claim_tally_key key = tally_key(claim);
+    struct claim_tally *tally = NULL;
+
+    /* NOLINTNEXTLINE(clang-analyzer-core.*): as above */
+    HASH_FIND(hh, cluster->tallies, &key, sizeof key, tally);
+    if (tally == NULL || --tally->count != 0)
+        return;
+    HASH_DEL(cluster->tallies, tally);
+    free(tally);
+}
+
 /* Replaces all that the object says on the record; the pods that name the claim stay linked. */
 static void put_facts(struct cluster *cluster, struct claim *claim,
-                      const struct claim_object *object, const struct claim_facts *facts)
+                      const struct claim_object *object, const struct claim_facts *facts,
+                      struct claim_tally *tally)
 {
     struct claim_facts old = facts_of(claim);
 
+    tally->count++; /* before the other goes: they may be the same */
+    if (claim->exists)
+        tally_leave(cluster, claim);
     release_facts(&cluster->names, &old);
-    cluster->violations -= is_violated(claim);
+    cluster->violations -= claim_is_violated(claim);
     cluster->counts[KIND_CLAIM] += !claim->exists;
-    claim->exists = true;
+    claim->exists = claim->is_listed = true;
     claim->is_exclusive = object->is_exclusive;
     claim->is_deleting = object->meta.deletion_timestamp.len != 0;
     claim->is_volume_provisioned = is_provisioned_name(object);
@@ -140,7 +182,7 @@ static void put_facts(struct cluster *cluster, struct claim *claim,
     claim->volume = facts->volume;
     claim->owner_uid = facts->owner_uid;
     claim->uid = facts->uid;
-    cluster->violations += is_violated(claim);
+    cluster->violations += claim_is_violated(claim);
 }
 
 int claim_apply(struct cluster *cluster, const struct claim_object *object, struct error *err)
@@ -155,13 +197,23 @@ int claim_apply(struct cluster *cluster, const struct claim_object *object, stru
     names_release(&cluster->names, namespace); /* the record has its own reference */
     if (claim == NULL)
         return error_no_memory(err);
-    if (claim->exists && is_stale(version_of(object->meta.resource_version), claim->version))
+    if (claim->exists && is_stale(cluster, KIND_CLAIM, &object->meta, claim->version)) {
+        claim->is_listed = true;
         return 0;
+    }
     if (!take_facts(&cluster->names, object, &facts)) {
         claim_settle(cluster, claim);
         return error_no_memory(err);
     }
-    put_facts(cluster, claim, object, &facts);
+    struct claim_tally_key key = {claim->namespace, facts.storage_class,
+                                  facts.volume_attributes_class, phase_of(object->phase)};
+    struct claim_tally *tally = tally_obtain(cluster, &key);
+    if (tally == NULL) {
+        release_facts(&cluster->names, &facts);
+        claim_settle(cluster, claim);
+        return error_no_memory(err);
+    }
+    put_facts(cluster, claim, object, &facts, tally);
     return 0;
 }
 
@@ -174,18 +226,13 @@ void claim_settle(struct cluster *cluster, struct claim *claim)
     free(claim);
 }
 
-void claim_delete(struct cluster *cluster, const struct meta *meta)
+void claim_vanish(struct cluster *cluster, struct claim *claim)
 {
-    struct claim *claim = find_by_name(cluster, meta->namespace, meta->name);
-
-    if (claim == NULL || !claim->exists)
-        return;
-    if (!uid_is(&claim->uid, meta->uid) &&
-        is_stale(version_of(meta->resource_version), claim->version))
-        return; /* the deletion of an earlier claim of this name */
     struct claim_facts facts = facts_of(claim);
+
+    tally_leave(cluster, claim);
     release_facts(&cluster->names, &facts);
-    cluster->violations -= is_violated(claim);
+    cluster->violations -= claim_is_violated(claim);
     cluster->counts[KIND_CLAIM]--;
     claim->exists = claim->is_exclusive = claim->is_deleting = claim->is_volume_provisioned = false;
     claim->storage_class = claim->volume_attributes_class = claim->volume = claim->owner_uid = NULL;
@@ -195,6 +242,16 @@ void claim_delete(struct cluster *cluster, const struct meta *meta)
     claim_settle(cluster, claim);
 }
 
+void claim_delete(struct cluster *cluster, const struct meta *meta)
+{
+    struct claim *claim = claim_find(cluster, meta->namespace, meta->name);
+
+    if (claim == NULL || !claim->exists)
+        return;
+    if (uid_is(&claim->uid, meta->uid) || !is_stale(cluster, KIND_CLAIM, meta, claim->version))
+        claim_vanish(cluster, claim); /* else it is the deletion of an earlier one of this name */
+}
+
 void claims_dispose(struct cluster *cluster)
 {
     uint32_t cursor = 0;
@@ -202,4 +259,10 @@ void claims_dispose(struct cluster *cluster)
     for (struct table_record *record; (record = table_next(&cluster->claims, &cursor)) != NULL;)
         free(record); /* the names go all at once */
     table_dispose(&cluster->claims);
+    struct claim_tally *first = cluster->tallies;
+    HASH_CLEAR(hh, cluster->tallies); /* the tallies stay linked to one another */
+    for (struct claim_tally *tally = first, *next; tally != NULL; tally = next) {
+        next = tally->hh.next;
+        free(tally);
+    }
 }

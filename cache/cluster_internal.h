@@ -4,14 +4,13 @@
 
 #include "cache/cluster.h"
 
-/* resourceVersion as a number: the API server compares them so (KEP-5504). 0: unknown. */
-uint64_t version_of(struct slice resource_version);
-
-/* Whether what is told of version `told` is older than what is known. */
-bool is_stale(uint64_t told, uint64_t known);
+/* Whether what is told of an object is older than what is known of it. */
+bool is_stale(const struct cluster *cluster, enum kind kind, const struct meta *told,
+              uint64_t known);
 
 /* The record for that name, made (with exists false) when there is none; NULL without memory. */
 struct node *node_obtain(struct cluster *cluster, struct slice name);
+struct claim *claim_find(const struct cluster *cluster, struct slice namespace, struct slice name);
 struct claim *claim_obtain(struct cluster *cluster, struct name *namespace, struct slice name);
 
 /* Frees the record when nothing names it any more and it does not exist. */
@@ -23,11 +22,21 @@ void claim_add_refs(struct cluster *cluster, struct claim *claim, int change);
 
 int claim_apply(struct cluster *cluster, const struct claim_object *object, struct error *err);
 void claim_delete(struct cluster *cluster, const struct meta *meta);
+void claim_vanish(struct cluster *cluster, struct claim *claim);
 void claims_dispose(struct cluster *cluster);
 
 int pod_apply(struct cluster *cluster, const struct pod_object *object, struct error *err);
 void pod_delete(struct cluster *cluster, const struct meta *meta);
+void pod_remove(struct cluster *cluster, struct pod *pod);
 void pods_dispose(struct cluster *cluster);
+
+void node_vanish(struct cluster *cluster, struct node *node);
+void resource_remove(struct cluster *cluster, enum kind kind, struct resource *resource);
+
+/* Whether the object is one that cluster_learn_gone was told of. */
+bool is_gone(const struct cluster *cluster, const struct meta *meta);
+void gone_dispose(struct cluster *cluster);
+void gone_forget(struct cluster *cluster, struct slice uid);
 
 /* A key of pods and claims. */
 struct object_key {

@@ -145,6 +145,7 @@ static struct pod *pod_new(struct cluster *cluster, const struct pod_object *obj
     pod->name_len = (uint16_t)object->meta.name.len;
     pod->is_terminal = phase_is_terminal(object->phase);
     pod->is_terminating = object->meta.deletion_timestamp.len != 0;
+    pod->is_listed = true;
     pod->never_preempts = slice_equal(object->preemption_policy, SLICE("Never"));
     pod->version = version_of(object->meta.resource_version);
     memcpy(&pod->uses[pod->use_count], object->meta.name.ptr, object->meta.name.len);
@@ -161,7 +162,7 @@ static struct pod *pod_new(struct cluster *cluster, const struct pod_object *obj
     return NULL;
 }
 
-static void pod_remove(struct cluster *cluster, struct pod *pod)
+void pod_remove(struct cluster *cluster, struct pod *pod)
 {
     stop_holding(cluster, pod);
     table_remove(&cluster->pods, &pod->record);
@@ -175,8 +176,10 @@ int pod_apply(struct cluster *cluster, const struct pod_object *object, struct e
         return error_set(err, ERROR_TOO_BIG, "a pod with over %d claims, or %d bytes of name",
                          POD_CLAIMS_MAX, UINT16_MAX);
     struct pod *known = cluster_find_pod(cluster, object->meta.namespace, object->meta.name);
-    if (known != NULL && is_stale(version_of(object->meta.resource_version), known->version))
+    if (known != NULL && is_stale(cluster, KIND_POD, &object->meta, known->version)) {
+        known->is_listed = true;
         return 0;
+    }
     struct pod *pod = pod_new(cluster, object);
     if (pod == NULL)
         return error_no_memory(err);
@@ -201,7 +204,7 @@ void pod_delete(struct cluster *cluster, const struct meta *meta)
 
     if (pod == NULL)
         return;
-    if (!uid_is(&pod->uid, meta->uid) && is_stale(version_of(meta->resource_version), pod->version))
+    if (!uid_is(&pod->uid, meta->uid) && is_stale(cluster, KIND_POD, meta, pod->version))
         return; /* the deletion of an earlier pod of this name */
     pod_remove(cluster, pod);
 }

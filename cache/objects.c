@@ -17,6 +17,11 @@
         .key = (key_), .type = PULL_READ, .offset = offsetof(struct struct_, member_), \
         .read = (read_) \
     }
+#define READ_MEMBERS(key_, struct_, member_, read_, fields_) \
+    { \
+        .key = (key_), .type = PULL_READ, .offset = offsetof(struct struct_, member_), \
+        .read = (read_), .members = (fields_), .count = sizeof(fields_) / sizeof *(fields_) \
+    }
 #define ATTRIBUTE(key_, index_) \
     { \
         .key = (key_), .type = PULL_STRING, \
@@ -28,18 +33,19 @@ struct owner_reference {
     bool is_controller;
 };
 
+static const struct pull_field owner_fields[] = {
+    FIELD("kind", PULL_STRING, owner_reference, kind),
+    FIELD("uid", PULL_STRING, owner_reference, uid),
+    FIELD("controller", PULL_BOOLEAN, owner_reference, is_controller),
+};
+
 /* The UID of the Pod among the owners that is the controller: metav1.IsControlledBy asks for it. */
 static bool read_owners(struct pull *json, struct arena *arena, void *field)
 {
-    static const struct pull_field fields[] = {
-        FIELD("kind", PULL_STRING, owner_reference, kind),
-        FIELD("uid", PULL_STRING, owner_reference, uid),
-        FIELD("controller", PULL_BOOLEAN, owner_reference, is_controller),
-    };
     void *items = NULL;
     size_t count = 0;
 
-    if (!pull_field_array(json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields),
+    if (!pull_field_array(json, PULL_CASE_EXACT, owner_fields, PULL_FIELD_COUNT(owner_fields),
                           sizeof(struct owner_reference), arena, &items, &count))
         return false;
     const struct owner_reference *owners = items;
@@ -55,7 +61,7 @@ static const struct pull_field meta_fields[] = {
     FIELD("uid", PULL_STRING, meta, uid),
     FIELD("resourceVersion", PULL_STRING, meta, resource_version),
     FIELD("deletionTimestamp", PULL_STRING, meta, deletion_timestamp),
-    READ("ownerReferences", meta, owner_uid, read_owners),
+    READ_MEMBERS("ownerReferences", meta, owner_uid, read_owners, owner_fields),
 };
 
 /* ---- Pod ---- */
@@ -75,35 +81,39 @@ struct pod_reading {
     size_t volume_count;
 };
 
+static const struct pull_field claim_source_fields[] = {
+    FIELD("claimName", PULL_STRING, pod_volume, claim_name)};
+
 static bool read_claim_source(struct pull *json, struct arena *arena, void *field)
 {
-    static const struct pull_field fields[] = {
-        FIELD("claimName", PULL_STRING, pod_volume, claim_name)};
     struct pod_volume *volume = field;
 
     if (pull_null(json))
         return true;
     volume->has_claim = true;
-    return pull_fields(json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), arena, volume);
+    return pull_fields(json, PULL_CASE_EXACT, claim_source_fields,
+                       PULL_FIELD_COUNT(claim_source_fields), arena, volume);
 }
+
+static const struct pull_field pod_volume_fields[] = {
+    FIELD("name", PULL_STRING, pod_volume, name),
+    READ_MEMBERS("persistentVolumeClaim", pod_volume, name, read_claim_source, claim_source_fields),
+    FIELD("ephemeral", PULL_PRESENCE, pod_volume, is_ephemeral),
+};
 
 static bool read_volumes(struct pull *json, struct arena *arena, void *field)
 {
-    static const struct pull_field fields[] = {
-        FIELD("name", PULL_STRING, pod_volume, name),
-        READ("persistentVolumeClaim", pod_volume, name, read_claim_source),
-        FIELD("ephemeral", PULL_PRESENCE, pod_volume, is_ephemeral),
-    };
     struct pod_reading *reading = (struct pod_reading *)field;
     void *items = NULL;
-    bool ok = pull_field_array(json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields),
-                               sizeof(struct pod_volume), arena, &items, &reading->volume_count);
+    bool ok = pull_field_array(json, PULL_CASE_EXACT, pod_volume_fields,
+                               PULL_FIELD_COUNT(pod_volume_fields), sizeof(struct pod_volume),
+                               arena, &items, &reading->volume_count);
     reading->volumes = items;
     return ok;
 }
 
 static const struct pull_field pod_spec_fields[] = {
-    READ("volumes", pod_reading, pod, read_volumes),
+    READ_MEMBERS("volumes", pod_reading, pod, read_volumes, pod_volume_fields),
     FIELD("nodeName", PULL_STRING, pod_reading, pod.node),
     FIELD("priority", PULL_INTEGER, pod_reading, pod.priority),
     FIELD("preemptionPolicy", PULL_STRING, pod_reading, pod.preemption_policy),
@@ -248,15 +258,17 @@ static bool read_words(struct pull *json, struct arena *arena, void *field)
     return json->problem == NULL;
 }
 
+static const struct pull_field driver_name_fields[] = {{.key = "name", .type = PULL_STRING}};
+
 static bool read_driver_names(struct pull *json, struct arena *arena, void *field)
 {
-    static const struct pull_field fields[] = {{.key = "name", .type = PULL_STRING}};
     struct slice *names = NULL;
     void *items = NULL;
     size_t count = 0;
 
-    if (!pull_field_array(json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), sizeof *names,
-                          arena, &items, &count))
+    if (!pull_field_array(json, PULL_CASE_EXACT, driver_name_fields,
+                          PULL_FIELD_COUNT(driver_name_fields), sizeof *names, arena, &items,
+                          &count))
         return false;
     names = items;
     for (size_t i = 0; i < count; i++)
@@ -298,7 +310,8 @@ static const struct pull_field csi_driver_fields[] = {
     OBJECT("spec", csi_driver_spec_fields),
 };
 static const struct pull_field csi_node_spec_fields[] = {
-    READ("drivers", resource_object, attributes[CSI_NODE_DRIVERS], read_driver_names),
+    READ_MEMBERS("drivers", resource_object, attributes[CSI_NODE_DRIVERS], read_driver_names,
+                 driver_name_fields),
 };
 static const struct pull_field csi_node_fields[] = {
     OBJECT("metadata", meta_fields),
@@ -327,14 +340,14 @@ static const struct pull_field budget_fields[] = {
 /* ---- all of them ---- */
 
 static const struct kind_info {
-    const char *kind, *group, *resource;
+    const char *kind, *group, *api_path, *resource;
     bool is_namespaced;
     const struct pull_field *fields;
     size_t count;
 } kinds[KIND_COUNT] = {
 #define KIND(kind_, group_, resource_, namespaced_, fields_) \
     { \
-        (kind_), (group_), (resource_), (namespaced_), (fields_), \
+        (kind_), (group_), (group_)[0] == '\0' ? "/api/v1" : "/apis/" group_ "/v1", (resource_), (namespaced_), (fields_), \
             sizeof(fields_) / sizeof *(fields_) \
     }
     [KIND_POD] = KIND("Pod", "", "pods", true, pod_fields),
@@ -378,6 +391,41 @@ const char *kind_resource(enum kind kind)
     return kind < KIND_COUNT ? kinds[kind].resource : "other";
 }
 
+const char *kind_text(enum kind kind)
+{
+    return kinds[kind].kind;
+}
+
+const char *kind_api_path(enum kind kind)
+{
+    return kinds[kind].api_path;
+}
+
+const char *kind_api_version(enum kind kind)
+{
+    return strchr(kinds[kind].api_path + 1, '/') + 1; /* behind "/api/" or "/apis/" */
+}
+
+bool kind_is_namespaced(enum kind kind)
+{
+    return kinds[kind].is_namespaced;
+}
+
+uint64_t version_of(struct slice resource_version)
+{
+    uint64_t version = 0;
+
+    if (resource_version.len > 19) /* would not fit; no etcd revision is that long */
+        return 0;
+    for (size_t i = 0; i < resource_version.len; i++) {
+        unsigned digit = (unsigned)(unsigned char)resource_version.ptr[i] - '0';
+        if (digit > 9)
+            return 0;
+        version = version * 10 + digit;
+    }
+    return version;
+}
+
 bool object_read(struct pull *json, enum kind kind, struct arena *arena, struct object *out)
 {
     *out = (struct object){.kind = kind};
@@ -391,4 +439,25 @@ bool object_read(struct pull *json, enum kind kind, struct arena *arena, struct 
     if (kinds[kind].is_namespaced)
         default_namespace(&out->meta);
     return true;
+}
+
+int object_project(struct slice text, enum kind kind, struct buf *out, struct error *err)
+{
+    struct buf fields;
+    struct pull json;
+
+    buf_init(&fields, out->max_bytes);
+    pull_init(&json, text);
+    bool is_good = pull_project(&json, kinds[kind].fields, kinds[kind].count, &fields) && pull_finish(&json);
+    if (is_good) {
+        buf_printf(out, "{\"apiVersion\":\"%s\",\"kind\":\"%s\"%s", kind_api_version(kind),
+                   kind_text(kind), fields.len > 2 ? "," : "");
+        if (fields.len != 0)
+            buf_put(out, (struct slice){fields.bytes + 1, fields.len - 1}); /* behind its brace */
+    }
+    bool has_failed = fields.failed || out->failed;
+    buf_dispose(&fields);
+    if (!is_good)
+        return pull_fail(&json, kind_resource(kind), (struct place){1, 1}, err);
+    return has_failed ? error_no_memory(err) : 0;
 }

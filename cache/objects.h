@@ -11,6 +11,7 @@
 #define CACHE_OBJECTS_H
 
 #include "cache/pull.h"
+#include "config/base/buf.h"
 
 /* The kinds that claimguard keeps, in the order in which people read about them. */
 enum kind {
@@ -102,11 +103,30 @@ struct object {
     };
 };
 
+/* Names an object. */
+struct object_reference {
+    enum kind kind;
+    struct slice namespace, name;
+    struct slice uid; /* empty: none is known */
+};
+
 /* The kind of {apiVersion, kind}; KIND_OTHER for any that is not kept. Versions do not matter. */
 enum kind kind_of(struct slice api_version, struct slice kind);
 
 /* "pods", "persistentvolumeclaims", ...: the resource's name, as in the API and in metrics. */
 const char *kind_resource(enum kind kind);
+
+/* "Pod" and "v1", ...: kind and apiVersion, as the API server has them now. */
+const char *kind_text(enum kind kind);
+const char *kind_api_version(enum kind kind);
+
+/* "/api/v1", "/apis/storage.k8s.io/v1", ...: where the API server has the resource. */
+const char *kind_api_path(enum kind kind);
+
+bool kind_is_namespaced(enum kind kind);
+
+/* resourceVersion as a number: the API server compares them so (KEP-5504). 0: unknown. */
+uint64_t version_of(struct slice resource_version);
 
 /*
  * The next value of json, an object of this kind. A namespace that is missing from a namespaced
@@ -117,6 +137,12 @@ bool object_read(struct pull *json, enum kind kind, struct arena *arena, struct 
 
 /* The same for a pod, for the extender protocol, where `Pod` carries no kind. */
 bool pod_read(struct pull *json, struct arena *arena, struct pod_object *out);
+
+/*
+ * An object's JSON with apiVersion, kind and only the fields that object_read looks at: what a
+ * snapshot keeps. Errors: ERROR_INVALID, ERROR_NO_MEMORY.
+ */
+int object_project(struct slice text, enum kind kind, struct buf *out, struct error *err);
 
 /* Whether a phase is one that a pod does not leave: Succeeded or Failed. */
 bool phase_is_terminal(struct slice phase);

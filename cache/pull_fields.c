@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "cache/json_text.h"
+
 /* Puts "key." before the path of a problem, as the reader unwinds from it. */
 static void prefix_path(struct pull *json, const char *key)
 {
@@ -97,5 +99,73 @@ bool pull_field_array(struct pull *json, enum pull_case match, const struct pull
         }
         ++*item_count;
     }
+    return json->problem == NULL;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables, which are constants, are nested */
+static bool project_array(struct pull *json, const struct pull_field *field, struct buf *out)
+{
+    bool is_first = true;
+
+    buf_put(out, SLICE("["));
+    if (!pull_array(json))
+        return json->problem == NULL;
+    while (pull_item(json)) {
+        buf_put(out, is_first ? SLICE("") : SLICE(","));
+        is_first = false;
+        if (!pull_project(json, field->members, field->count, out))
+            return false;
+    }
+    buf_put(out, SLICE("]"));
+    return json->problem == NULL;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables, which are constants, are nested */
+static bool project_value(struct pull *json, const struct pull_field *field, struct buf *out)
+{
+    struct slice raw = {NULL, 0};
+
+    if (pull_null(json)) {
+        buf_put(out, SLICE("null"));
+        return true;
+    }
+    if (field->type == PULL_PRESENCE) {
+        buf_put(out, SLICE("{}"));
+        return pull_skip(json);
+    }
+    if (field->members == NULL) {
+        if (!pull_raw(json, &raw))
+            return false;
+        buf_put(out, raw);
+        return true;
+    }
+    return *json_text_space(json->at, json->end) == '['
+               ? project_array(json, field, out)
+               : pull_project(json, field->members, field->count, out);
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables, which are constants, are nested */
+bool pull_project(struct pull *json, const struct pull_field *fields, size_t count, struct buf *out)
+{
+    bool is_first = true;
+    struct slice key;
+
+    if (!pull_object(json))
+        return pull_problem(json, "expected an object");
+    buf_put(out, SLICE("{"));
+    while (pull_key(json, &key)) {
+        const struct pull_field *field = find_field(fields, count, PULL_CASE_EXACT, key);
+        if (field == NULL) {
+            (void)pull_skip(json);
+            continue;
+        }
+        buf_put(out, is_first ? SLICE("") : SLICE(","));
+        is_first = false;
+        buf_json(out, key);
+        buf_put(out, SLICE(":"));
+        if (!project_value(json, field, out))
+            return false;
+    }
+    buf_put(out, SLICE("}"));
     return json->problem == NULL;
 }

@@ -16,6 +16,7 @@
 #define CACHE_PULL_FIELDS_H
 
 #include "cache/pull.h"
+#include "config/base/buf.h"
 
 enum pull_field_type {
     PULL_STRING,   /* struct slice */
@@ -24,7 +25,8 @@ enum pull_field_type {
     PULL_PRESENCE, /* bool: true when the value is not null */
     PULL_RAW,      /* struct slice: the value's extent; {NULL, 0} for null */
     PULL_OBJECT,   /* `members`, into the same struct */
-    PULL_READ,     /* `read`, called at the value, with the address at `offset` */
+    PULL_READ,     /* `read`, called at the value, with the address at `offset`; its `members`, if
+                      it has any, say what of the value (an object, or an array of them) counts */
 };
 
 struct pull_field {
@@ -56,5 +58,12 @@ bool pull_fields(struct pull *json, enum pull_case match, const struct pull_fiel
 bool pull_field_array(struct pull *json, enum pull_case match, const struct pull_field *fields,
                       size_t count, size_t size, struct arena *arena, void **items,
                       size_t *item_count);
+
+/*
+ * The next value, which is an object: put into out as JSON, but only what the table names; of
+ * PULL_PRESENCE, that it is there. So what is kept and what is captured cannot differ.
+ */
+bool pull_project(struct pull *json, const struct pull_field *fields, size_t count,
+                  struct buf *out);
 
 #endif

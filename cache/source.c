@@ -11,32 +11,6 @@
 
 enum { OBJECT_ARENA_BYTES_MAX = 32 * 1024 * 1024 };
 
-void type_put(char field[64], struct slice value)
-{
-    if (value.len >= 64)
-        value = SLICE("?");
-    if (value.len != 0)
-        memcpy(field, value.ptr, value.len);
-    field[value.len] = '\0';
-}
-
-bool type_is_list(const struct type *type)
-{
-    return slice_ends_with(slice_of(type->kind), SLICE("List"));
-}
-
-struct type type_of_item(const struct type *item, const struct type *list)
-{
-    struct type type = *item;
-    struct slice list_kind = slice_of(list->kind);
-
-    if (type.kind[0] == '\0' && type_is_list(list))
-        type_put(type.kind, (struct slice){list_kind.ptr, list_kind.len - 4});
-    if (type.api_version[0] == '\0')
-        type_put(type.api_version, slice_of(list->api_version));
-    return type;
-}
-
 int reading_take(struct reading *reading, const struct type *type, struct slice text,
                  struct place place, bool is_source_text, struct error *err)
 {

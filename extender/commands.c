@@ -29,11 +29,18 @@ struct flag {
     "snapshot", 's', FLAG_TEXT, offsetof(struct arguments, snapshot), "FILE", \
         "cluster snapshot: JSON or YAML, a directory, or - for standard input"
 
+#define KUBECONFIG_FLAG \
+    "kubeconfig", 'k', FLAG_TEXT, offsetof(struct arguments, kubeconfig), "FILE", \
+        "the cluster; without it, $KUBECONFIG or the pod's service account"
+#define CONTEXT_FLAG \
+    "context", '\0', FLAG_TEXT, offsetof(struct arguments, context), "NAME", \
+        "of the kubeconfig, instead of its current context"
+
 static const struct flag serve_flags[] = {
     {CONFIG_FLAG},
     {SNAPSHOT_FLAG},
-    {"kubeconfig", '\0', FLAG_TEXT, AT(kubeconfig), "FILE",
-     "follow a live cluster (not in this version: use --snapshot)"},
+    {KUBECONFIG_FLAG},
+    {CONTEXT_FLAG},
     {"listen", 'l', FLAG_TEXT, AT(listen), "ADDR:PORT",
      "for the scheduler, instead of server.listen; port 0 takes a free one"},
     {"metrics-listen", 'm', FLAG_TEXT, AT(metrics_listen), "ADDR:PORT",
@@ -55,6 +62,13 @@ static const struct flag dry_run_flags[] = {
     {HELP_FLAG},
     {NULL, 0, 0, 0, NULL, NULL},
 };
+static const struct flag snapshot_flags[] = {
+    {KUBECONFIG_FLAG},
+    {CONTEXT_FLAG},
+    {"output", 'o', FLAG_TEXT, AT(output), "FILE", "where to write; - (default): standard output"},
+    {HELP_FLAG},
+    {NULL, 0, 0, 0, NULL, NULL},
+};
 static const struct flag plain_flags[] = {{HELP_FLAG}, {NULL, 0, 0, 0, NULL, NULL}};
 
 static int command_version(const struct arguments *arguments)
@@ -72,13 +86,19 @@ struct command {
 };
 
 static const struct command commands[] = {
-    {"serve", "--snapshot FILE [--config FILE] [--listen ADDR:PORT] [--metrics-listen ADDR:PORT]",
+    {"serve", "[--kubeconfig FILE | --snapshot FILE] [--config FILE] [--listen ADDR:PORT] ...",
      "answer a kube-scheduler's extender calls",
      "Answers POST /filter, /prefilter, /preempt and /bind, and GET /livez, /readyz, /metrics,\n"
-     "/statusz and /debug/cache, from the snapshot; a bind changes the state in memory. SIGHUP "
-     "and\n"
-     "a changed file reload the configuration; SIGTERM answers what was accepted and exits.\n",
+     "/statusz and /debug/cache: from a live cluster, which it follows by list and watch, or from\n"
+     "a snapshot, where a bind changes the state in memory. SIGHUP and a changed file reload the\n"
+     "configuration; SIGTERM answers what was accepted and exits.\n",
      serve_flags, NULL, command_serve},
+    {"snapshot", "[--kubeconfig FILE] [--context NAME] [-o FILE]",
+     "capture a live cluster into a file for dry-run",
+     "Lists what claimguard decides by, and writes only the fields that matter: no environment,\n"
+     "no annotations, no secrets. $KUBECONFIG, the pod's service account or ~/.kube/config say\n"
+     "where, if --kubeconfig does not.\n",
+     snapshot_flags, NULL, command_snapshot},
     {"dry-run", "--snapshot FILE (--pod NS/NAME|FILE | --all-pending) [--node NAME]... [-o FORMAT]",
      "judge pods against a cluster snapshot",
      "Says whether claimguard would let the pod pass, who holds the claim that is in its way, and\n"

@@ -16,7 +16,7 @@ enum { ARGUMENT_NODES_MAX = 1024 };
 
 /* What was given on the command line; NULL or false what was not. */
 struct arguments {
-    const char *config, *kubeconfig, *snapshot;
+    const char *config, *kubeconfig, *context, *snapshot;
     const char *listen, *metrics_listen;
     const char *log_level, *log_format;
     const char *pod, *output;
@@ -35,6 +35,7 @@ int command_fail(const struct error *err);
 
 /* Each command; in a file of its own. */
 int command_serve(const struct arguments *arguments);
+int command_snapshot(const struct arguments *arguments);
 int command_dry_run(const struct arguments *arguments);
 int command_check_config(const struct arguments *arguments);
 

@@ -13,6 +13,7 @@ static const double bounds[METRICS_BUCKETS] = {
 };
 
 static const char *const verbs[VERB_COUNT] = {"filter", "prefilter", "preempt", "bind"};
+static const char *const confirmation_texts[CONFIRMATION_COUNT] = {"stands", "overruled", "unknown"};
 static const char *const results[RESULT_COUNT] = {"ok", "error", "invalid", "failed"};
 
 /* A pod whose last verdict was a rejection. */
@@ -178,6 +179,12 @@ static void put_counters(const struct writer *writer, struct metrics *metrics)
                "Bind calls refused because another pod has a claim of the pod.");
     buf_printf(writer->out, "claimguard_bind_conflicts_total %llu\n",
                (unsigned long long)atomic_load(&metrics->bind_conflicts));
+    put_family(writer, "claimguard_confirmations", "counter",
+               "Rejections by what came of asking the API server before.");
+    for (int result = 0; result < CONFIRMATION_COUNT; result++)
+        buf_printf(writer->out, "claimguard_confirmations_total{result=\"%s\"} %llu\n",
+                   confirmation_texts[result],
+                   (unsigned long long)atomic_load(&metrics->confirmations[result]));
 }
 
 static void put_rejected(const struct writer *writer, struct metrics *metrics)
@@ -195,8 +202,7 @@ static void put_rejected(const struct writer *writer, struct metrics *metrics)
                    policies[i]->name, counts[i]);
 }
 
-static void put_cache(const struct writer *writer, struct metrics *metrics,
-                      const struct cluster *cluster)
+static void put_cache(const struct writer *writer, const struct cluster *cluster)
 {
     put_family(writer, "claimguard_exclusive_claim_violations", "gauge",
                "Claims with ReadWriteOncePod that two or more pods hold.");
@@ -205,22 +211,95 @@ static void put_cache(const struct writer *writer, struct metrics *metrics,
     for (int kind = 0; kind < KIND_COUNT; kind++)
         buf_printf(writer->out, "claimguard_cache_objects{resource=\"%s\"} %zu\n",
                    kind_resource((enum kind)kind), cluster->counts[kind]);
-    put_family(writer, "claimguard_cache_synced", "gauge",
-               "Whether all objects of the resource have been read once.");
-    for (int kind = 0; kind < KIND_COUNT; kind++)
-        buf_printf(writer->out, "claimguard_cache_synced{resource=\"%s\"} 1\n",
-                   kind_resource((enum kind)kind));
-    put_family(writer, "claimguard_cache_last_event_timestamp_seconds", "gauge",
-               "When the cache last learned something of the resource, in Unix time; 0: never.");
-    for (int kind = 0; kind < KIND_COUNT; kind++)
-        buf_printf(writer->out,
-                   "claimguard_cache_last_event_timestamp_seconds{resource=\"%s\"} %.3f\n",
-                   kind_resource((enum kind)kind),
-                   (double)atomic_load(&metrics->last_event_ms[kind]) / 1e3);
 }
 
-void metrics_write(struct metrics *metrics, const struct cluster *cluster, bool is_open_metrics,
-                   struct buf *out)
+/* A gauge or counter with one sample a resource. */
+static void put_resources(const struct writer *writer, const char *name, const char *type,
+                          const char *help, const struct resource_status *status,
+                          double (*value)(const struct resource_status *status))
+{
+    put_family(writer, name, type, help);
+    for (int kind = 0; kind < KIND_COUNT; kind++)
+        buf_printf(writer->out, "%s%s{resource=\"%s\"} %.*f\n", name,
+                   strcmp(type, "counter") == 0 ? "_total" : "", kind_resource((enum kind)kind),
+                   strcmp(type, "counter") == 0 ? 0 : 3, value(&status[kind]));
+}
+
+static double synced(const struct resource_status *status)
+{
+    return atomic_load(&status->is_synced) ? 1 : 0;
+}
+
+static double last_event_seconds(const struct resource_status *status)
+{
+    return (double)atomic_load(&status->last_event_ms) / 1e3;
+}
+
+static double list_seconds(const struct resource_status *status)
+{
+    return (double)atomic_load(&status->list_ns) / 1e9;
+}
+
+static double skipped(const struct resource_status *status)
+{
+    return (double)atomic_load(&status->skipped);
+}
+
+static void put_status(const struct writer *writer, const struct resource_status *status)
+{
+    put_resources(writer, "claimguard_cache_synced", "gauge",
+                  "Whether all objects of the resource have been read once.", status, synced);
+    put_resources(writer, "claimguard_cache_last_event_timestamp_seconds", "gauge",
+                  "When the cache last learned something of the resource, in Unix time; 0: never.",
+                  status, last_event_seconds);
+    put_resources(writer, "claimguard_list_duration_seconds", "gauge",
+                  "How long the last list of the whole resource took; 0: there was none.", status,
+                  list_seconds);
+    put_resources(writer, "claimguard_cache_skipped_objects", "counter",
+                  "Objects that were passed over because they could not be decoded.", status,
+                  skipped);
+    put_family(writer, "claimguard_watch_restarts", "counter",
+               "Lists and watches that were started again, by what ended them; timeout is normal.");
+    for (int kind = 0; kind < KIND_COUNT; kind++)
+        for (int reason = 0; reason < RESTART_COUNT; reason++)
+            buf_printf(writer->out,
+                       "claimguard_watch_restarts_total{resource=\"%s\",reason=\"%s\"} %llu\n",
+                       kind_resource((enum kind)kind), restart_text((enum restart)reason),
+                       (unsigned long long)atomic_load(&status[kind].restarts[reason]));
+}
+
+/* A label's value, escaped. */
+static void put_label(const struct writer *writer, const char *key, struct slice value)
+{
+    buf_printf(writer->out, "%s=\"", key);
+    for (size_t i = 0; i < value.len; i++) {
+        if (value.ptr[i] == '\n')
+            buf_put(writer->out, SLICE("\\n"));
+        else if (value.ptr[i] == '"' || value.ptr[i] == '\\')
+            buf_printf(writer->out, "\\%c", value.ptr[i]);
+        else
+            buf_put(writer->out, (struct slice){value.ptr + i, 1});
+    }
+    buf_put(writer->out, SLICE("\""));
+}
+
+static void put_claims(const struct writer *writer, const struct cluster *cluster)
+{
+    static const char *const phases[] = {"", "Pending", "Bound", "Lost"};
+
+    put_family(writer, "claimguard_persistentvolumeclaims", "gauge",
+               "Claims by namespace, classes and phase.");
+    for (const struct claim_tally *tally = cluster->tallies; tally != NULL; tally = tally->hh.next) {
+        buf_put(writer->out, SLICE("claimguard_persistentvolumeclaims{"));
+        put_label(writer, "namespace", name_slice(tally->key.namespace));
+        put_label(writer, ",storage_class", name_slice(tally->key.storage_class));
+        put_label(writer, ",volume_attributes_class", name_slice(tally->key.volume_attributes_class));
+        buf_printf(writer->out, ",phase=\"%s\"} %zu\n", phases[tally->key.phase], tally->count);
+    }
+}
+
+void metrics_write(struct metrics *metrics, const struct cluster *cluster,
+                   const struct resource_status *status, bool is_open_metrics, struct buf *out)
 {
     struct writer writer = {out, is_open_metrics};
 
@@ -230,7 +309,9 @@ void metrics_write(struct metrics *metrics, const struct cluster *cluster, bool 
     put_durations(&writer, metrics);
     put_counters(&writer, metrics);
     put_rejected(&writer, metrics);
-    put_cache(&writer, metrics, cluster);
+    put_cache(&writer, cluster);
+    put_claims(&writer, cluster);
+    put_status(&writer, status);
     process_metrics_write(out, is_open_metrics);
     if (is_open_metrics)
         buf_put(out, SLICE("# EOF\n"));

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "config/base/buf.h"
+#include "cache/reflector.h"
 #include "policy/policy.h"
 
 enum verb { VERB_FILTER, VERB_PREFILTER, VERB_PREEMPT, VERB_BIND, VERB_COUNT };
@@ -23,6 +24,14 @@ enum result {
     RESULT_INVALID, /* refused: 4xx */
     RESULT_FAILED,  /* failed here: 5xx */
     RESULT_COUNT,
+};
+
+/* What came of asking the API server before a rejection. */
+enum confirmation {
+    CONFIRMATION_STANDS,   /* the pod is rejected */
+    CONFIRMATION_OVERRULED, /* it would have been rejected for something that is no more */
+    CONFIRMATION_UNKNOWN,  /* the API server could not be asked: the cache's word stands */
+    CONFIRMATION_COUNT,
 };
 
 enum { METRICS_BUCKETS = 17, METRICS_POLICIES_MAX = 4 };
@@ -39,7 +48,7 @@ struct metrics {
     atomic_uint_fast64_t requests[VERB_COUNT][RESULT_COUNT];
     atomic_uint_fast64_t verdicts[METRICS_POLICIES_MAX][CODE_COUNT];
     atomic_uint_fast64_t bind_conflicts;
-    atomic_int_fast64_t last_event_ms[KIND_COUNT]; /* since 1970; 0: none yet */
+    atomic_uint_fast64_t confirmations[CONFIRMATION_COUNT];
     pthread_mutex_t rejected_lock;                 /* guards rejected */
     struct rejected_pod *rejected;                 /* uthash, by UID; bounded */
 };
@@ -62,7 +71,7 @@ void metrics_forget_pod(struct metrics *metrics, struct slice uid);
 
 /* All metrics in the Prometheus text format, or in OpenMetrics. The caller holds the cluster still.
  */
-void metrics_write(struct metrics *metrics, const struct cluster *cluster, bool is_open_metrics,
-                   struct buf *out);
+void metrics_write(struct metrics *metrics, const struct cluster *cluster,
+                   const struct resource_status *status, bool is_open_metrics, struct buf *out);
 
 #endif

@@ -1,5 +1,6 @@
 #include "extender/pages.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
 #include "extender/explain.h"
@@ -22,19 +23,28 @@ static unsigned show_live(struct state *state, const struct page_request *reques
     return 200;
 }
 
-/* Everything is read before the server listens, so what can be missing is only the future. */
 static unsigned show_ready(struct state *state, const struct page_request *request, struct buf *out,
                            const char **content_type)
 {
     bool is_draining = atomic_load(&state->is_draining);
+    enum kind missing = state_unsynced(state);
 
     (void)content_type;
-    for (int kind = 0; request->is_verbose && kind < KIND_COUNT; kind++)
-        buf_printf(out, "[+] %s synced\n", kind_resource((enum kind)kind));
+    for (int kind = 0; kind < KIND_COUNT; kind++) {
+        const struct resource_status *status = &state->status[kind];
+        bool is_synced = atomic_load(&status->is_synced);
+        if (request->is_verbose || !is_synced)
+            buf_printf(out, "[%c] %s %s\n", is_synced ? '+' : '-', kind_resource((enum kind)kind),
+                       !is_synced                        ? "not synced"
+                       : atomic_load(&status->is_absent) ? "not served by this API server"
+                                                         : "synced");
+    }
     if (request->is_verbose)
         buf_printf(out, "[%c] not shutting down\n", is_draining ? '-' : '+');
-    buf_put(out, is_draining ? SLICE("shutting down\n") : SLICE("ok\n"));
-    return is_draining ? 503 : 200;
+    buf_put(out, is_draining             ? SLICE("shutting down\n")
+                 : missing != KIND_COUNT ? SLICE("not ready\n")
+                                         : SLICE("ok\n"));
+    return is_draining || missing != KIND_COUNT ? 503 : 200;
 }
 
 static unsigned show_metrics(struct state *state, const struct page_request *request,
@@ -44,9 +54,30 @@ static unsigned show_metrics(struct state *state, const struct page_request *req
                         ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
                         : "text/plain; version=0.0.4; charset=utf-8";
     (void)pthread_rwlock_rdlock(&state->lock);
-    metrics_write(&state->metrics, &state->cluster, request->wants_open_metrics, out);
+    metrics_write(&state->metrics, &state->cluster, state->status, request->wants_open_metrics, out);
     (void)pthread_rwlock_unlock(&state->lock);
     return 200;
+}
+
+/* One resource's line. Ordinary ends of watches are no restarts that a person wants to know of. */
+static void put_status(struct buf *out, struct state *state, enum kind kind)
+{
+    const struct resource_status *status = &state->status[kind];
+    int64_t last_ms = atomic_load(&status->last_event_ms);
+    unsigned long long restarts = 0;
+    char age[24] = "never";
+
+    for (int reason = 0; reason < RESTART_COUNT; reason++)
+        if (reason != RESTART_TIMEOUT)
+            restarts += atomic_load(&status->restarts[reason]);
+    if (last_ms != 0)
+        (void)snprintf(age, sizeof age, "%llds ago", (long long)((now_ms() - last_ms) / 1000));
+    buf_printf(out, "%-24s %10zu  %-10s  %10s  %8llu\n", kind_resource(kind),
+               state->cluster.counts[kind],
+               atomic_load(&status->is_absent)   ? "not served"
+               : atomic_load(&status->is_synced) ? "yes"
+                                                 : "no",
+               age, restarts);
 }
 
 static unsigned show_status(struct state *state, const struct page_request *request,
@@ -60,13 +91,13 @@ static unsigned show_status(struct state *state, const struct page_request *requ
     buf_printf(out, "%-24s %d\n%-24s %lldh%02lldm%02llds\n", "process", (int)getpid(), "uptime",
                (long long)(uptime / 3600), (long long)(uptime / 60 % 60), (long long)(uptime % 60));
     (void)pthread_rwlock_rdlock(&state->lock);
-    buf_printf(out, "%-24s %s\n", "source", "snapshot");
+    buf_printf(out, "%-24s %s\n", "source", state->source);
     buf_printf(out, "%-24s %d\n", "reservations", 0);
-    buf_printf(out, "%-24s %zu\n\n%-24s %10s  %s\n", "violations", state->cluster.violations,
-               "RESOURCE", "OBJECTS", "SYNCED");
+    buf_printf(out, "%-24s %zu\n\n", "violations", state->cluster.violations);
+    buf_printf(out, "%-24s %10s  %-10s  %10s  %8s\n", "RESOURCE", "OBJECTS", "SYNCED", "LAST EVENT",
+               "RESTARTS");
     for (int kind = 0; kind < KIND_COUNT; kind++)
-        buf_printf(out, "%-24s %10zu  %s\n", kind_resource((enum kind)kind),
-                   state->cluster.counts[kind], "yes");
+        put_status(out, state, (enum kind)kind);
     (void)pthread_rwlock_unlock(&state->lock);
     return 200;
 }
@@ -86,7 +117,7 @@ static unsigned show_cache(struct state *state, const struct page_request *reque
         verb_write_failure(out, "/debug/cache is off: set server.debugEndpoints to true");
         return 404;
     }
-    if (explain_write(explained, JSON_INDENT(2), out, &err) == 0) {
+    if (explain_write(explained, JSON_INDENT(2) | JSON_SORT_KEYS, out, &err) == 0) {
         buf_put(out, SLICE("\n"));
         return 200;
     }

@@ -8,11 +8,13 @@
 #include <time.h>
 
 #include "config/base/log.h"
+#include "cache/api.h"
 #include "extender/commands.h"
+#include "extender/live.h"
 #include "extender/load.h"
 #include "extender/server.h"
 
-enum { WATCH_SECONDS = 1 };
+enum { LOOK_SECONDS = 1 };
 
 /* What changes when a file is replaced, edited, or a ConfigMap's symbolic link swapped. */
 struct file_mark {
@@ -64,7 +66,7 @@ static void wait_for_end(struct state *state, const char *path, const sigset_t *
     struct file_mark known = mark_file(path);
 
     for (;;) {
-        int signal = sigtimedwait(signals, NULL, &(struct timespec){.tv_sec = WATCH_SECONDS});
+        int signal = sigtimedwait(signals, NULL, &(struct timespec){.tv_sec = LOOK_SECONDS});
         if (signal == SIGTERM || signal == SIGINT) {
             log_info("shutting down", LOG_STR("signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"));
             return;
@@ -79,12 +81,9 @@ static void wait_for_end(struct state *state, const char *path, const sigset_t *
 static int check_supported(const struct arguments *arguments, const struct config *config,
                            struct error *err)
 {
-    if (arguments->kubeconfig != NULL)
+    if (arguments->kubeconfig != NULL && arguments->snapshot != NULL)
         return error_set(err, ERROR_INVALID,
-                         "serve: this version does not follow a live cluster: use --snapshot");
-    if (arguments->snapshot == NULL)
-        return error_set(err, ERROR_INVALID,
-                         "serve: --snapshot is missing (see claimguard serve --help)");
+                         "serve: --kubeconfig and --snapshot: give one of the two");
     if (config->server.cert_file.len != 0) /* never plain text where TLS was asked for */
         return error_set(err, ERROR_INVALID,
                          "%s: server.tls: this version does not serve TLS: remove the key",
@@ -114,9 +113,12 @@ static int load(struct state *state, const char *path, struct error *err)
 
     if (load_snapshot(&state->cluster, path, &report, err) < 0)
         return err->code;
-    for (int kind = 0; kind < KIND_COUNT; kind++)
+    for (int kind = 0; kind < KIND_COUNT; kind++) {
+        atomic_store(&state->status[kind].is_synced, true);
         if (state->cluster.counts[kind] != 0)
-            atomic_store(&state->metrics.last_event_ms[kind], now_ms());
+            atomic_store(&state->status[kind].last_event_ms, now_ms());
+    }
+    (void)snprintf(state->source, sizeof state->source, "snapshot %s", path);
     (void)snprintf(objects, sizeof objects, "%zu", report.objects);
     (void)snprintf(skipped, sizeof skipped, "%zu", report.skipped);
     log_info("snapshot loaded", LOG_STR("file", path), LOG_STR("objects", objects),
@@ -126,8 +128,9 @@ static int load(struct state *state, const char *path, struct error *err)
     return 0;
 }
 
-static int serve(struct state *state, const struct arguments *arguments, const sigset_t *signals,
-                 struct error *err)
+/* Starts the servers and waits for the end. */
+static int listen_until_end(struct state *state, const struct arguments *arguments,
+                            const sigset_t *signals, struct error *err)
 {
     const struct config *config = state->config;
     struct slice listen =
@@ -137,9 +140,7 @@ static int serve(struct state *state, const struct arguments *arguments, const s
                                       : config->server.metrics_listen;
     struct server *verbs = NULL, *pages = NULL;
 
-    int rc = load(state, arguments->snapshot, err);
-    if (rc == 0)
-        rc = server_start(&verbs, state, listen, SERVER_VERBS, err);
+    int rc = server_start(&verbs, state, listen, SERVER_VERBS, err);
     if (rc == 0)
         rc = server_start(&pages, state, metrics_listen, SERVER_PAGES, err);
     if (rc == 0) {
@@ -150,6 +151,37 @@ static int serve(struct state *state, const struct arguments *arguments, const s
     }
     server_stop(verbs);
     server_stop(pages);
+    return rc;
+}
+
+static int serve_snapshot(struct state *state, const struct arguments *arguments,
+                          const sigset_t *signals, struct error *err)
+{
+    if (load(state, arguments->snapshot, err) < 0)
+        return err->code;
+    return listen_until_end(state, arguments, signals, err);
+}
+
+static int serve_live(struct state *state, const struct arguments *arguments,
+                      const sigset_t *signals, struct error *err)
+{
+    struct kubeconfig *kubeconfig = NULL;
+    struct live *live = NULL;
+
+    int rc = kubeconfig_load(&kubeconfig, arguments->kubeconfig, arguments->context, false, err);
+    if (rc < 0)
+        return error_wrap(err, "serve");
+    rc = api_global_init(err);
+    if (rc == 0)
+        rc = live_start(&live, state, kubeconfig, err);
+    if (rc == 0) {
+        log_info("following", LOG_STR("server", kubeconfig->server),
+                 LOG_STR("credentials", kubeconfig->origin));
+        rc = listen_until_end(state, arguments, signals, err);
+    }
+    live_stop(live);
+    api_global_cleanup();
+    kubeconfig_free(kubeconfig);
     return rc;
 }
 
@@ -173,7 +205,8 @@ int command_serve(const struct arguments *arguments)
         config_free(config);
         return command_fail(&err);
     }
-    int rc = serve(&state, arguments, &signals, &err);
+    int rc = arguments->snapshot != NULL ? serve_snapshot(&state, arguments, &signals, &err)
+                                         : serve_live(&state, arguments, &signals, &err);
     state_dispose(&state);
     if (rc < 0)
         return command_fail(&err);

@@ -46,6 +46,15 @@ void state_dispose(struct state *state)
     (void)pthread_rwlock_destroy(&state->lock);
 }
 
+enum kind state_unsynced(const struct state *state)
+{
+    int kind = 0;
+
+    while (kind < KIND_COUNT && atomic_load(&state->status[kind].is_synced))
+        kind++;
+    return (enum kind)kind;
+}
+
 void state_reload(struct state *state, struct config *config)
 {
     (void)pthread_rwlock_wrlock(&state->lock);

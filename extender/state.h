@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 
+#include "cache/follow.h"
 #include "config/config.h"
 #include "extender/metrics.h"
 
@@ -15,6 +16,9 @@ struct state {
     struct cluster cluster;
     struct config *config;  /* owned; replaced as a whole by state_reload */
     struct metrics metrics; /* has its own rules */
+    struct resource_status status[KIND_COUNT];
+    struct follow *follow; /* NULL: the cluster is a snapshot */
+    char source[256];      /* of the cluster, for people; set before there are threads */
     int64_t started_ms;     /* since 1970 */
     atomic_bool is_draining;
 };
@@ -22,6 +26,9 @@ struct state {
 /* Ownership: takes the config. */
 int state_init(struct state *state, struct config *config, struct error *err);
 void state_dispose(struct state *state);
+
+/* The first kind that is not synced yet; KIND_COUNT: all are. */
+enum kind state_unsynced(const struct state *state);
 
 /* Puts another configuration in force. Ownership: takes it; frees the old one. */
 void state_reload(struct state *state, struct config *config);

@@ -4,6 +4,7 @@
 
 #include "config/base/log.h"
 #include "extender/explain.h"
+#include "extender/judge.h"
 #include "extender/protocol.h"
 
 void scratch_init(struct scratch *scratch, size_t max_body_bytes)
@@ -48,9 +49,7 @@ static int answer_filter(struct state *state, struct scratch *scratch, enum resu
 
     if (protocol_read_filter(&request, buf_slice(&scratch->body), &scratch->arena, err) < 0)
         return err->code;
-    (void)pthread_rwlock_rdlock(&state->lock);
-    policy_prefilter(&state->cluster, &request.pod, &scratch->arena, &verdict, &judge);
-    (void)pthread_rwlock_unlock(&state->lock); /* the reasons lie in the arena */
+    judge_pod(state, &request.pod, &scratch->arena, &verdict, &judge);
     metrics_count_verdict(&state->metrics, judge, &verdict, &request.pod);
     struct slice reason = protocol_join_reasons(&verdict, &scratch->arena);
     if (verdict.code == CODE_ERROR) {
@@ -73,11 +72,14 @@ static int answer_prefilter(struct state *state, struct scratch *scratch, enum r
                             struct error *err)
 {
     struct pod_object pod;
+    struct verdict verdict;
+    const struct policy *judge;
 
     (void)result;
     /* nodes are not looked at: they may be missing */
     if (protocol_read_pod(&pod, buf_slice(&scratch->body), &scratch->arena, err) < 0)
         return err->code;
+    judge_pod(state, &pod, &scratch->arena, &verdict, &judge); /* so that the cache is not stale */
     (void)pthread_rwlock_rdlock(&state->lock);
     json_t *explained = explain_prefilter(&state->cluster, &pod, &scratch->arena);
     (void)pthread_rwlock_unlock(&state->lock);
@@ -149,6 +151,13 @@ static int answer_bind(struct state *state, struct scratch *scratch, enum result
 
     if (protocol_read_bind(&request, buf_slice(&scratch->body), &scratch->arena, err) < 0)
         return err->code;
+    if (state->follow != NULL) {
+        *result = RESULT_ERROR;
+        protocol_write_error(&scratch->answer,
+                             SLICE("this version of claimguard binds no pods in a live cluster: "
+                                   "remove bindVerb from the scheduler's configuration"));
+        return 0;
+    }
     (void)pthread_rwlock_wrlock(&state->lock);
     struct pod *pod = cluster_find_pod(&state->cluster, request.pod_namespace, request.pod_name);
     int rc = check_bind(state, &request, pod, &scratch->arena, &is_done, &refusal);
@@ -167,6 +176,31 @@ static int answer_bind(struct state *state, struct scratch *scratch, enum result
     return 0;
 }
 
+/* What a call is told before all is known: an error that makes the scheduler try again. Returns the
+ * HTTP status: the answer to preempt has no place for an error. */
+static unsigned answer_unsynced(enum verb verb, enum kind missing, struct scratch *scratch)
+{
+    struct slice message = arena_printf(&scratch->arena, "the cache is not synced yet: %s",
+                                        kind_resource(missing));
+
+    if (message.ptr == NULL)
+        message = SLICE("the cache is not synced yet");
+    if (verb == VERB_PREEMPT) {
+        buf_put(&scratch->answer, SLICE("{\"error\":"));
+        buf_json(&scratch->answer, message);
+        buf_put(&scratch->answer, SLICE("}"));
+        return 503;
+    }
+    if (verb != VERB_PREFILTER) {
+        protocol_write_error(&scratch->answer, message);
+        return 200;
+    }
+    buf_put(&scratch->answer, SLICE("{\"code\":\"Error\",\"reasons\":["));
+    buf_json(&scratch->answer, message);
+    buf_put(&scratch->answer, SLICE("],\"claims\":[],\"deferFSMount\":[]}"));
+    return 200;
+}
+
 unsigned verb_answer(struct state *state, enum verb verb, struct scratch *scratch)
 {
     static answer_function *const functions[VERB_COUNT] = {answer_filter, answer_prefilter,
@@ -176,8 +210,16 @@ unsigned verb_answer(struct state *state, enum verb verb, struct scratch *scratc
     unsigned status = 200;
     uint64_t started = monotonic_ns();
 
+    enum kind missing = state_unsynced(state);
+    int rc = 0;
+
     scratch->result = (struct slice){NULL, 0};
-    int rc = functions[verb](state, scratch, &result, &err);
+    if (missing == KIND_COUNT) {
+        rc = functions[verb](state, scratch, &result, &err);
+    } else {
+        result = RESULT_ERROR;
+        status = answer_unsynced(verb, missing, scratch);
+    }
     if (rc == 0 && scratch->answer.failed)
         rc = error_set(&err, ERROR_TOO_BIG, "out of memory, or the answer is over %d MiB",
                        ANSWER_BYTES_MAX >> 20);

@@ -6,8 +6,8 @@
  * The verbs are the scheduler framework's. A policy whose verdict can differ from node to node will
  * add a `filter`; the one that is here judges the pod, and that verdict stands on every node.
  *
- * Ownership: results lie in the caller's arena and point into the cluster: they are valid until the
- * arena is reset or the cluster changes, whichever is first.
+ * Ownership: results lie in the caller's arena; victims and candidates point into the cluster, too,
+ * and are valid until the arena is reset or the cluster changes, whichever is first.
  */
 #ifndef POLICY_POLICY_H
 #define POLICY_POLICY_H
@@ -32,10 +32,14 @@ static inline bool code_is_rejection(enum code code)
     return code != CODE_SUCCESS && code != CODE_SKIP;
 }
 
+enum { GROUNDS_MAX = 16 };
+
 struct verdict {
     enum code code;
     struct slice *reasons; /* none when the pod may pass */
     size_t reason_count;
+    struct object_reference *grounds; /* what a rejection rests on: claims, and holders */
+    size_t ground_count;
     const struct pod **victims; /* whose removal lets the pod pass; none when nothing would */
     size_t victim_count;
 };

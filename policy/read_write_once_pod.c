@@ -57,6 +57,33 @@ static bool add_reason(struct verdict *out, struct arena *arena, struct slice re
     return true;
 }
 
+/* Adds an object to what a rejection rests on, as far as there is room: whoever asks about the first
+ * GROUNDS_MAX of them knows enough. Copied: the verdict outlives the lock on the cluster. False: no
+ * memory, with the verdict set to Error. */
+static bool add_ground(struct verdict *out, struct arena *arena, enum kind kind,
+                       struct slice namespace, struct slice name, const struct uid *uid)
+{
+    char text[UID_TEXT_BYTES];
+    struct slice uid_slice = uid == NULL ? SLICE("") : uid_text(uid, text);
+
+    if (out->ground_count == GROUNDS_MAX)
+        return true;
+    struct object_reference *grown =
+        arena_grow(arena, out->grounds, out->ground_count, sizeof *grown);
+    struct object_reference ground = {
+        kind, arena_printf(arena, "%.*s", SLICE_ARG(namespace)),
+        arena_printf(arena, "%.*s", SLICE_ARG(name)),
+        arena_printf(arena, "%.*s", SLICE_ARG(uid_slice))};
+    if (grown == NULL || ground.namespace.ptr == NULL || ground.name.ptr == NULL ||
+        ground.uid.ptr == NULL) {
+        out_of_memory(out);
+        return false;
+    }
+    grown[out->ground_count++] = ground;
+    out->grounds = grown;
+    return true;
+}
+
 /* The pod's claims as the cluster has them, in the pod's order; NULL for one that does not exist.
  */
 static const struct claim **find_claims(const struct cluster *cluster, const struct pod_object *pod,
@@ -116,7 +143,9 @@ static bool complain(const struct pod_object *pod, const struct claim *const *cl
         if (!row(pod, &pod->claims[i], claims[i], arena, &reason))
             continue;
         out->code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
-        if (!add_reason(out, arena, reason))
+        if (!add_reason(out, arena, reason) ||
+            !add_ground(out, arena, KIND_CLAIM, pod->meta.namespace, pod->claims[i].name,
+                        claims[i] == NULL ? NULL : &claims[i]->uid))
             return true;
     }
     return out->reason_count != 0;
@@ -219,6 +248,12 @@ static void judge_conflicts(const struct pod_object *pod, struct conflicts *conf
     if (may_preempt && !put_victims(conflicts, arena, out)) {
         out_of_memory(out);
         return;
+    }
+    for (size_t i = 0; i < conflicts->count; i++) {
+        const struct pod *holder = conflicts->items[i].holder;
+        if (!add_ground(out, arena, KIND_POD, name_slice(holder->namespace), pod_name(holder),
+                        &holder->uid))
+            return;
     }
     put_reasons(conflicts, arena, out);
 }

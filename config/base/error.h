@@ -20,6 +20,8 @@ enum {
     ERROR_TOO_BIG = -3,   /* over a limit of ours */
     ERROR_NO_MEMORY = -4, /* an allocation failed */
     ERROR_SYSTEM = -5,    /* the operating system refused; the message has strerror's text */
+    ERROR_TIMEOUT = -6,   /* no answer in time */
+    ERROR_UNAVAILABLE = -7, /* the other side cannot be asked, or refuses */
 };
 
 #define ERROR_MESSAGE_BYTES 512

@@ -1,0 +1,63 @@
+/*
+ * follow: keeps a cluster as the API server has it: one thread that lists and watches every kind
+ * (reflector), and asks about single objects in between.
+ *
+ *     follow_start(&follow, kubeconfig, &target, err);     the cluster fills; status says how far
+ *     follow_confirm(follow, references, count, 1000, err) what the API server says of them now
+ *     follow_stop(follow)
+ *
+ * The cluster is written under target.lock, in pieces that take microseconds.
+ *
+ * Threads: follow_confirm and follow_post may be called by any; confirm not with the lock held.
+ */
+#ifndef CACHE_FOLLOW_H
+#define CACHE_FOLLOW_H
+
+#include <pthread.h>
+
+#include "cache/cluster.h"
+#include "cache/reflector.h"
+#include "config/kubeconfig.h"
+
+enum {
+    CONFIRM_MAX = 16,           /* objects in one call; the others are not asked about */
+    FETCHES_MAX = 1024,          /* objects being asked about at a time, over all callers */
+    FETCH_BYTES_MAX = 16 << 20,  /* of one object */
+    POSTS_MAX = 64,              /* not yet answered; more are dropped */
+    UNREACHABLE_MS = 3000,       /* after a time-out, nobody waits for an answer this long */
+};
+
+struct follow_target {
+    struct cluster *cluster;
+    pthread_rwlock_t *lock;         /* guards *cluster */
+    struct resource_status *status; /* KIND_COUNT of them */
+
+    /* Called on follow's thread, with the lock held for writing. */
+    void *context;
+    /* The object has been applied. was_holding: of a pod: that one took up its claims before. */
+    void (*changed)(void *context, enum change change, const struct object *object,
+                    bool was_holding);
+    /* All kinds are synced for the first time. */
+    void (*synced)(void *context);
+};
+
+struct follow;
+
+/* Ownership: follow_stop. The kubeconfig and all that the target points to have to stay. */
+int follow_start(struct follow **out, const struct kubeconfig *kubeconfig,
+                 const struct follow_target *target, struct error *err);
+void follow_stop(struct follow *follow);
+
+/*
+ * Asks the API server what the pods and claims are now (a GET is a quorum read), and folds the
+ * answers into the cluster. Many callers that ask the same cost one request; but a request that was
+ * on its way before the caller came does not count: what it read may be older than the caller.
+ * Errors: ERROR_TIMEOUT, ERROR_UNAVAILABLE, ERROR_NO_MEMORY: not all is known.
+ */
+int follow_confirm(struct follow *follow, const struct object_reference *references, size_t count,
+                   int64_t timeout_ms, struct error *err);
+
+/* POSTs a body (JSON), and does not wait for the answer; a failure is logged. */
+void follow_post(struct follow *follow, const char *path, struct slice body);
+
+#endif

@@ -1,0 +1,79 @@
+#include "extender/judge.h"
+
+#include "config/base/log.h"
+
+static void judge_cached(struct state *state, const struct pod_object *pod, struct arena *arena,
+                         struct verdict *out, const struct policy **judge)
+{
+    (void)pthread_rwlock_rdlock(&state->lock);
+    policy_prefilter(&state->cluster, pod, arena, out, judge);
+    (void)pthread_rwlock_unlock(&state->lock); /* reasons and grounds lie in the arena */
+}
+
+/* What was asked about for one pod. */
+struct asked {
+    struct object_reference references[(CONFIRM_ROUNDS_MAX + 1) * GROUNDS_MAX];
+    size_t count;
+};
+
+static bool was_asked(const struct asked *asked, const struct object_reference *reference)
+{
+    for (size_t i = 0; i < asked->count; i++)
+        if (asked->references[i].kind == reference->kind &&
+            slice_equal(asked->references[i].name, reference->name) &&
+            slice_equal(asked->references[i].namespace, reference->namespace) &&
+            slice_equal(asked->references[i].uid, reference->uid))
+            return true;
+    return false;
+}
+
+/* Adds what the verdict rests on and was not asked about yet; returns how many. */
+static size_t add_grounds(struct asked *asked, const struct verdict *verdict)
+{
+    size_t before = asked->count;
+
+    for (size_t i = 0; i < verdict->ground_count; i++)
+        if (!was_asked(asked, &verdict->grounds[i]))
+            asked->references[asked->count++] = verdict->grounds[i];
+    return asked->count - before;
+}
+
+static enum confirmation confirm(struct state *state, const struct pod_object *pod,
+                                 struct arena *arena, struct verdict *out,
+                                 const struct policy **judge)
+{
+    uint64_t started_ns = monotonic_ns();
+    struct asked asked = {.count = 0};
+    struct error err = {0};
+
+    for (int round = 0; round < CONFIRM_ROUNDS_MAX; round++) {
+        size_t added = add_grounds(&asked, out);
+        int64_t left_ms = CONFIRM_MS - (int64_t)((monotonic_ns() - started_ns) / 1000000);
+        if (added == 0)
+            return CONFIRMATION_STANDS;
+        if (left_ms <= 0 ||
+            follow_confirm(state->follow, &asked.references[asked.count - added], added, left_ms,
+                           &err) < 0)
+            return CONFIRMATION_UNKNOWN;
+        judge_cached(state, pod, arena, out, judge);
+        if (!code_is_rejection(out->code))
+            return CONFIRMATION_OVERRULED;
+    }
+    return add_grounds(&asked, out) == 0 ? CONFIRMATION_STANDS : CONFIRMATION_UNKNOWN;
+}
+
+void judge_pod(struct state *state, const struct pod_object *pod, struct arena *arena,
+               struct verdict *out, const struct policy **judge)
+{
+    judge_cached(state, pod, arena, out, judge);
+    if (state->follow == NULL || !code_is_rejection(out->code) || out->ground_count == 0)
+        return;
+    enum confirmation result = confirm(state, pod, arena, out, judge);
+    atomic_fetch_add(&state->metrics.confirmations[result], 1);
+    if (result == CONFIRMATION_OVERRULED)
+        log_debug("a rejection was overruled by the API server",
+                  LOG_SLICE("namespace", pod->meta.namespace), LOG_SLICE("pod", pod->meta.name));
+    else if (result == CONFIRMATION_UNKNOWN)
+        log_warn("a rejection could not be confirmed: the cache's word stands",
+                 LOG_SLICE("namespace", pod->meta.namespace), LOG_SLICE("pod", pod->meta.name));
+}

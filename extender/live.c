@@ -1,0 +1,259 @@
+#include "extender/live.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "config/base/log.h"
+
+enum { EVENT_BYTES_MAX = 64 * 1024, PATH_BYTES_MAX = 1024 };
+
+/* A violation that was told. */
+struct reported {
+    struct reported_key {
+        struct uid pod, claim;
+    } key;
+    UT_hash_handle hh;
+};
+
+/* All of it is used on follow's thread alone, with the state's lock held. */
+struct live {
+    struct state *state;
+    bool is_synced;
+    struct reported *reported; /* uthash */
+    double tokens;             /* events that may be posted now */
+    uint64_t refilled_ns;
+    unsigned events; /* posted so far: part of their names */
+    char host[65];
+};
+
+/* ---- events ---- */
+
+static bool take_token(struct live *live)
+{
+    uint64_t now = monotonic_ns();
+
+    live->tokens += (double)(now - live->refilled_ns) / 60e9 * EVENTS_PER_MINUTE;
+    live->refilled_ns = now;
+    if (live->tokens > EVENTS_BURST)
+        live->tokens = EVENTS_BURST;
+    if (live->tokens < 1)
+        return false;
+    live->tokens -= 1;
+    return true;
+}
+
+static void put_text(struct buf *out, const char *key, struct slice value)
+{
+    buf_printf(out, "\"%s\":", key);
+    buf_json(out, value);
+}
+
+/* An Event (core/v1) about the pod. */
+static void write_event(struct buf *out, struct live *live, const struct pod *pod,
+                        struct slice message)
+{
+    char uid[UID_TEXT_BYTES], when[32], name[64];
+    time_t now = (time_t)(now_ms() / 1000);
+    struct tm tm;
+
+    (void)strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
+    (void)snprintf(name, sizeof name, "claimguard.%llx.%x", (unsigned long long)now_ms(),
+                   live->events++);
+    buf_put(out, SLICE("{\"apiVersion\":\"v1\",\"kind\":\"Event\",\"type\":\"Warning\",\"count\":1,"
+                       "\"metadata\":{"));
+    put_text(out, "name", slice_of(name));
+    buf_put(out, SLICE(","));
+    put_text(out, "namespace", name_slice(pod->namespace));
+    buf_put(out, SLICE("},\"involvedObject\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\","));
+    put_text(out, "namespace", name_slice(pod->namespace));
+    buf_put(out, SLICE(","));
+    put_text(out, "name", pod_name(pod));
+    buf_put(out, SLICE(","));
+    put_text(out, "uid", uid_text(&pod->uid, uid));
+    buf_put(out, SLICE("},\"reason\":\"ExclusiveClaimViolated\","));
+    put_text(out, "message", message);
+    buf_printf(out, ",\"firstTimestamp\":\"%s\",\"lastTimestamp\":\"%s\",", when, when);
+    buf_put(out, SLICE("\"source\":{\"component\":\"claimguard\"},"
+                       "\"reportingComponent\":\"claimguard\","));
+    put_text(out, "reportingInstance", slice_of(live->host));
+    buf_put(out, SLICE("}"));
+}
+
+static void post_event(struct live *live, const struct pod *pod, struct slice message)
+{
+    struct buf body, path;
+
+    buf_init(&body, EVENT_BYTES_MAX);
+    buf_init(&path, PATH_BYTES_MAX);
+    write_event(&body, live, pod, message);
+    buf_printf(&path, "/api/v1/namespaces/%.*s/events", SLICE_ARG(name_slice(pod->namespace)));
+    buf_put(&path, (struct slice){"", 1});
+    if (!body.failed && !path.failed)
+        follow_post(live->state->follow, path.bytes, buf_slice(&body));
+    buf_dispose(&body);
+    buf_dispose(&path);
+}
+
+/* ---- violations ---- */
+
+/* Whether it is news that the pod violates the claim; remembers it. */
+static bool is_news(struct live *live, const struct pod *pod, const struct claim *claim)
+{
+    struct reported_key key = {pod->uid, claim->uid};
+    struct reported *known = NULL;
+
+    HASH_FIND(hh, live->reported, &key, sizeof key, known);
+    if (known != NULL)
+        return false;
+    if (HASH_COUNT(live->reported) >= REPORTED_MAX) {
+        known = live->reported; /* the oldest */
+        HASH_DEL(live->reported, known);
+        free(known);
+    }
+    known = calloc(1, sizeof *known);
+    if (known == NULL)
+        return true;
+    known->key = key;
+    HASH_ADD(hh, live->reported, key, sizeof known->key, known);
+    if (known->hh.tbl == NULL)
+        free(known);
+    return true;
+}
+
+/* Another pod that holds the claim; NULL: none does. */
+static const struct pod *other_holder(const struct claim *claim, const struct pod *pod)
+{
+    for (const struct use *use = claim->uses; use != NULL; use = use->next)
+        if (use_pod(use) != pod && pod_holds(use_pod(use)))
+            return use_pod(use);
+    return NULL;
+}
+
+/* The pod came second to an exclusive claim: it set spec.nodeName, or a scheduler without
+ * claimguard bound it. It can be told, not undone. */
+static void report(struct live *live, const struct pod *pod, const struct claim *claim)
+{
+    const struct pod *first = other_holder(claim, pod);
+    struct slice namespace = name_slice(pod->namespace);
+    struct arena arena;
+
+    if (first == NULL || !is_news(live, pod, claim))
+        return;
+    arena_init(&arena, EVENT_BYTES_MAX);
+    struct slice message = arena_printf(
+        &arena,
+        "claim %.*s/%.*s is ReadWriteOncePod, and in use by pod %.*s/%.*s on %.*s, too", SLICE_ARG(namespace),
+        SLICE_ARG(claim_name(claim)), SLICE_ARG(namespace), SLICE_ARG(pod_name(first)),
+        SLICE_ARG(pod_node(first)));
+    log_warn("two pods hold an exclusive claim", LOG_SLICE("namespace", namespace),
+             LOG_SLICE("claim", claim_name(claim)), LOG_SLICE("pod", pod_name(pod)),
+             LOG_SLICE("node", pod_node(pod)), LOG_SLICE("with", pod_name(first)));
+    if (message.ptr != NULL && take_token(live))
+        post_event(live, pod, message);
+    arena_dispose(&arena);
+}
+
+/* Of pods that were there before we looked: the one that changed last passes for the second. */
+static void report_claim(struct live *live, const struct claim *claim)
+{
+    const struct pod *latest = NULL;
+
+    for (const struct use *use = claim->uses; use != NULL; use = use->next) {
+        const struct pod *pod = use_pod(use);
+        if (pod_holds(pod) && (latest == NULL || pod->version > latest->version))
+            latest = pod;
+    }
+    if (latest != NULL)
+        report(live, latest, claim);
+}
+
+/* ---- what follow tells ---- */
+
+static void changed(void *context, enum change change, const struct object *object,
+                    bool was_holding)
+{
+    struct live *live = context;
+    struct cluster *cluster = &live->state->cluster;
+    struct slice namespace = object->meta.namespace, name = object->meta.name;
+
+    if (object->kind == KIND_POD && (change == CHANGE_DELETE || object->pod.node.len != 0))
+        metrics_forget_pod(&live->state->metrics, object->meta.uid);
+    if (!live->is_synced || change == CHANGE_DELETE || cluster->violations == 0)
+        return;
+    if (object->kind == KIND_CLAIM) {
+        const struct claim *claim = cluster_find_claim(cluster, namespace, name);
+        if (claim != NULL && claim_is_violated(claim))
+            report_claim(live, claim);
+        return;
+    }
+    const struct pod *pod =
+        object->kind == KIND_POD ? cluster_find_pod(cluster, namespace, name) : NULL;
+    if (pod == NULL || was_holding || !pod_holds(pod))
+        return;
+    for (unsigned i = 0; i < pod->use_count; i++)
+        if (claim_is_violated(pod->uses[i].claim))
+            report(live, pod, pod->uses[i].claim);
+}
+
+static void synced(void *context)
+{
+    struct live *live = context;
+    const struct cluster *cluster = &live->state->cluster;
+    uint32_t cursor = 0;
+
+    live->is_synced = true;
+    log_info("the cache is synced", LOG_NONE);
+    for (struct table_record *record; (record = table_next(&cluster->claims, &cursor)) != NULL;) {
+        const struct claim *claim = (const struct claim *)(void *)record;
+        if (claim_is_violated(claim))
+            report_claim(live, claim);
+    }
+}
+
+int live_start(struct live **out, struct state *state, const struct kubeconfig *kubeconfig,
+               struct error *err)
+{
+    struct live *live = calloc(1, sizeof *live);
+    struct follow_target target = {.cluster = &state->cluster,
+                                   .lock = &state->lock,
+                                   .status = state->status,
+                                   .context = live,
+                                   .changed = changed,
+                                   .synced = synced};
+
+    if (live == NULL)
+        return error_no_memory(err);
+    live->state = state;
+    live->tokens = EVENTS_BURST;
+    live->refilled_ns = monotonic_ns();
+    (void)gethostname(live->host, sizeof live->host - 1);
+    (void)snprintf(state->source, sizeof state->source, "%s (by %s)", kubeconfig->server,
+                   kubeconfig->origin);
+    /* follow's thread takes the lock before it tells anything: state->follow is set by then */
+    (void)pthread_rwlock_wrlock(&state->lock);
+    int rc = follow_start(&state->follow, kubeconfig, &target, err);
+    (void)pthread_rwlock_unlock(&state->lock);
+    if (rc < 0) {
+        free(live);
+        return rc;
+    }
+    *out = live;
+    return 0;
+}
+
+void live_stop(struct live *live)
+{
+    if (live == NULL)
+        return;
+    follow_stop(live->state->follow);
+    live->state->follow = NULL;
+    struct reported *first = live->reported;
+    HASH_CLEAR(hh, live->reported); /* they stay linked to one another */
+    for (struct reported *reported = first, *next; reported != NULL; reported = next) {
+        next = reported->hh.next;
+        free(reported);
+    }
+    free(live);
+}

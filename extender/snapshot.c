@@ -1,0 +1,240 @@
+/*
+ * claimguard snapshot: lists every kind of a live cluster, page by page, and writes what decisions
+ * need of each object as it streams. A list that has to start anew starts its part of the file
+ * anew.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cache/api.h"
+#include "cache/reflector.h"
+#include "extender/commands.h"
+#include "extender/state.h"
+
+enum { OBJECT_TEXT_BYTES_MAX = 32 << 20, PATH_BYTES_MAX = 16 * 1024, FAILURES_MAX = 5, PROGRESS_MS = 100 };
+
+struct capture {
+    FILE *file;
+    const char *path; /* of the file, for messages */
+    struct api *api;
+    struct reflector reflector;
+    struct resource_status status;
+    struct api_call *call;
+    struct api_result result; /* of the last request */
+    struct buf text;
+    off_t start; /* of this kind's objects in the file */
+    size_t objects, kind_objects;
+    uint64_t shown_ns;
+    struct error error; /* of writing */
+};
+
+static void show_progress(struct capture *capture)
+{
+    uint64_t now = monotonic_ns();
+
+    if (!isatty(STDERR_FILENO) || now < capture->shown_ns + PROGRESS_MS * UINT64_C(1000000))
+        return;
+    capture->shown_ns = now;
+    (void)fprintf(stderr, "\rcapturing %s: %zu (%zu objects in all)\033[K",
+                  kind_resource(capture->reflector.kind), capture->kind_objects,
+                  capture->objects + capture->kind_objects);
+}
+
+static void begin_list(void *context, enum kind kind, bool overrides)
+{
+    struct capture *capture = context;
+
+    (void)kind;
+    (void)overrides;
+    (void)fseeko(capture->file, capture->start, SEEK_SET);
+    capture->kind_objects = 0;
+}
+
+static void end_list(void *context, enum kind kind, uint64_t version)
+{
+    struct capture *capture = context;
+
+    (void)kind;
+    (void)version;
+    capture->objects += capture->kind_objects;
+    capture->kind_objects = 0;
+    capture->start = ftello(capture->file);
+}
+
+static int take(void *context, enum change change, const struct object *object, struct slice text,
+                struct error *err)
+{
+    struct capture *capture = context;
+
+    (void)change;
+    buf_reset(&capture->text, OBJECT_TEXT_BYTES_MAX);
+    buf_put(&capture->text, capture->objects + capture->kind_objects == 0 ? SLICE("\n") : SLICE(",\n"));
+    if (object_project(text, object->kind, &capture->text, err) < 0)
+        return err->code;
+    if (fwrite(capture->text.bytes, 1, capture->text.len, capture->file) != capture->text.len)
+        return error_system(&capture->error, errno, "%s", capture->path);
+    capture->kind_objects++;
+    show_progress(capture);
+    return 0;
+}
+
+static bool on_bytes(void *context, unsigned status, struct slice bytes)
+{
+    struct capture *capture = context;
+    return reflector_take(&capture->reflector, status, bytes, monotonic_ns());
+}
+
+static void on_end(void *context, const struct api_result *result)
+{
+    struct capture *capture = context;
+
+    capture->call = NULL;
+    capture->result = *result;
+}
+
+/* One request of the list, to its end. */
+static int ask(struct capture *capture, struct error *err)
+{
+    struct reflector *reflector = &capture->reflector;
+    struct reflector_ending ending = {0};
+    struct buf path;
+
+    buf_init(&path, PATH_BYTES_MAX);
+    reflector_request(reflector, monotonic_ns(), &path);
+    buf_put(&path, (struct slice){"", 1});
+    int rc = path.failed ? error_no_memory(err)
+                         : api_start(capture->api,
+                                     &(struct api_request){.path = path.bytes,
+                                                           .on_bytes = on_bytes,
+                                                           .on_end = on_end,
+                                                           .context = capture},
+                                     &capture->call, err);
+    buf_dispose(&path);
+    if (rc < 0)
+        return rc;
+    while (capture->call != NULL && monotonic_ns() < reflector->deadline_ns)
+        api_poll(capture->api, PROGRESS_MS);
+    if (capture->call != NULL) {
+        api_cancel(capture->api, capture->call);
+        capture->call = NULL;
+        ending = (struct reflector_ending){.status = 200, .is_silent = true};
+    } else {
+        ending = (struct reflector_ending){capture->result.status, capture->result.is_cut, false,
+                                           capture->result.retry_after_ms, capture->result.error};
+    }
+    reflector_end(reflector, &ending, monotonic_ns());
+    return 0;
+}
+
+static void wait_until(uint64_t due_ns)
+{
+    while (monotonic_ns() < due_ns)
+        (void)usleep(10000);
+}
+
+static int capture_kind(struct capture *capture, enum kind kind, struct error *err)
+{
+    struct reflector_sink sink = {capture, begin_list, end_list, take};
+    struct reflector *reflector = &capture->reflector;
+    int rc = 0;
+
+    capture->status = (struct resource_status){0};
+    reflector_init(reflector, kind, &sink, &capture->status, 1);
+    reflector->phase = PHASE_PAGES;
+    reflector->can_stream = false;
+    reflector->is_list_only = true;
+    for (bool is_done = false; rc == 0 && !is_done; is_done = reflector->is_done) {
+        wait_until(reflector->due_ns);
+        rc = ask(capture, err);
+        unsigned status = capture->result.status;
+        if (capture->error.code != 0)
+            rc = error_set(err, capture->error.code, "%s", capture->error.message);
+        else if (rc == 0 && (status == 401 || status == 403 || reflector->failures > FAILURES_MAX))
+            rc = error_set(err, ERROR_UNAVAILABLE, "snapshot: %s: status %u from the API server%s%s",
+                           kind_resource(kind), status,
+                           capture->result.error[0] == '\0' ? "" : ": ", capture->result.error);
+    }
+    reflector_dispose(reflector);
+    return rc;
+}
+
+static int capture_all(struct capture *capture, struct error *err)
+{
+    int rc = 0;
+
+    (void)fputs("{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[", capture->file);
+    capture->start = ftello(capture->file);
+    for (int kind = 0; kind < KIND_COUNT && rc == 0; kind++)
+        rc = capture_kind(capture, (enum kind)kind, err);
+    if (isatty(STDERR_FILENO))
+        (void)fputs("\r\033[K", stderr);
+    if (rc < 0)
+        return rc;
+    (void)fseeko(capture->file, capture->start, SEEK_SET);
+    (void)fputs("\n]}\n", capture->file);
+    if (fflush(capture->file) != 0 ||
+        ftruncate(fileno(capture->file), ftello(capture->file)) != 0 || ferror(capture->file) != 0)
+        return error_system(err, errno, "%s", capture->path);
+    return 0;
+}
+
+/* Standard output cannot be written anew: it gets the finished file. */
+static int copy_to_stdout(FILE *file, struct error *err)
+{
+    char piece[65536];
+
+    rewind(file);
+    for (size_t count; (count = fread(piece, 1, sizeof piece, file)) != 0;)
+        if (fwrite(piece, 1, count, stdout) != count)
+            return error_system(err, errno, "standard output");
+    return fflush(stdout) == 0 ? 0 : error_system(err, errno, "standard output");
+}
+
+static int write_snapshot(const struct kubeconfig *kubeconfig, const char *path, struct error *err)
+{
+    bool to_stdout = path == NULL || strcmp(path, "-") == 0;
+    struct capture capture = {.path = to_stdout ? "standard output" : path};
+    char *temporary = NULL;
+
+    if (!to_stdout && asprintf(&temporary, "%s.partial", path) < 0)
+        return error_no_memory(err);
+    capture.file = to_stdout ? tmpfile() : fopen(temporary, "w+e");
+    int rc = capture.file == NULL ? error_system(err, errno, "%s", to_stdout ? "/tmp" : temporary)
+                                  : api_new(&capture.api, kubeconfig, err);
+    buf_init(&capture.text, OBJECT_TEXT_BYTES_MAX);
+    if (rc == 0)
+        rc = capture_all(&capture, err);
+    if (rc == 0 && to_stdout)
+        rc = copy_to_stdout(capture.file, err);
+    if (capture.file != NULL && fclose(capture.file) != 0 && rc == 0)
+        rc = error_system(err, errno, "%s", capture.path);
+    if (rc == 0 && !to_stdout && rename(temporary, path) != 0)
+        rc = error_system(err, errno, "%s", path);
+    if (rc < 0 && temporary != NULL)
+        (void)unlink(temporary);
+    if (rc == 0)
+        (void)fprintf(stderr, "claimguard: captured %zu objects into %s\n", capture.objects,
+                      capture.path);
+    buf_dispose(&capture.text);
+    api_free(capture.api);
+    free(temporary);
+    return rc;
+}
+
+int command_snapshot(const struct arguments *arguments)
+{
+    struct kubeconfig *kubeconfig = NULL;
+    struct error err = {0};
+
+    if (kubeconfig_load(&kubeconfig, arguments->kubeconfig, arguments->context, true, &err) < 0 ||
+        api_global_init(&err) < 0) {
+        kubeconfig_free(kubeconfig);
+        return command_fail(&err);
+    }
+    int rc = write_snapshot(kubeconfig, arguments->output, &err);
+    api_global_cleanup();
+    kubeconfig_free(kubeconfig);
+    return rc < 0 ? command_fail(&err) : EXIT_DONE;
+}

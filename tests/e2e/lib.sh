@@ -1,0 +1,147 @@
+# shellcheck shell=bash
+# What scenarios are written with. To be sourced.
+
+k() { "$tools/kubectl" --kubeconfig "$plane/admin.kubeconfig" "$@"; }
+
+fail() {
+    echo "$*" >&2
+    return 1
+}
+
+# await SECONDS WHAT COMMAND...: until the command succeeds.
+await() {
+    local seconds=$1 what=$2 deadline
+    shift 2
+    deadline=$(($(date +%s%N) + seconds * 1000000000))
+    until "$@" >/dev/null 2>&1; do
+        [ "$(date +%s%N)" -lt "$deadline" ] || fail "after $seconds s, not yet: $what" || return 1
+        sleep 0.1
+    done
+}
+
+# claim_yaml NAME [MODE]: a claim that is bound to a volume of its own.
+claim_yaml() {
+    local name=$1 mode=${2:-ReadWriteOncePod}
+    cat <<END
+---
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: $namespace-$name}
+spec:
+  accessModes: [$mode]
+  capacity: {storage: 1Gi}
+  persistentVolumeReclaimPolicy: Retain
+  storageClassName: fast-storage
+  csi: {driver: plugin1.example.com, volumeHandle: $namespace-$name}
+  claimRef: {apiVersion: v1, kind: PersistentVolumeClaim, namespace: $namespace, name: $name}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: $name, namespace: $namespace}
+spec:
+  accessModes: [$mode]
+  storageClassName: fast-storage
+  volumeName: $namespace-$name
+  resources: {requests: {storage: 1Gi}}
+END
+}
+
+claim() { claim_yaml "$@" | k apply -f - >/dev/null; }
+
+# pod_yaml NAME CLAIMS [FIELD: VALUE]...: more fields of the spec, each an argument.
+pod_yaml() {
+    local name=$1 claims=$2 field claim
+    shift 2
+    cat <<END
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: $name, namespace: $namespace}
+spec:
+  schedulerName: $scheduler
+  terminationGracePeriodSeconds: 0
+  automountServiceAccountToken: false
+  containers: [{name: c, image: registry.example/app}]
+END
+    for field in "$@"; do echo "  $field"; done
+    [ -z "$claims" ] || echo "  volumes:"
+    for claim in $claims; do
+        echo "  - {name: $claim, persistentVolumeClaim: {claimName: $claim}}"
+    done
+}
+
+pod() { pod_yaml "$@" | k apply -f - >/dev/null; }
+
+node_of() { k -n "$namespace" get pod "$1" -o 'jsonpath={.spec.nodeName}'; }
+is_scheduled() { [ -n "$(node_of "$1")" ]; }
+is_gone() { [ -z "$(k -n "$namespace" get pod "$1" --ignore-not-found -o name)" ]; }
+scheduled() { await 20 "pod $1 is scheduled" is_scheduled "$1"; }
+
+# The message of the pod's latest condition PodScheduled=False.
+why_not() {
+    k -n "$namespace" get pod "$1" -o 'jsonpath={.status.conditions[?(@.type=="PodScheduled")].message}'
+}
+says() { why_not "$1" | grep -qF -- "$2"; }
+
+# rejected POD TEXT: it is unschedulable, and says why; and stays so.
+rejected() {
+    await 20 "pod $1 is rejected with: $2" says "$1" "$2"
+    sleep 0.3
+    if is_scheduled "$1"; then fail "pod $1 is scheduled all the same"; fi
+}
+
+# in_use_by POD HOLDER: rejected for a conflict. kube-scheduler's own plugin comes first, where it is on, and names nobody.
+in_use_by() {
+    if [ "$scheduler" = default-scheduler ]; then
+        rejected "$1" "PersistentVolumeClaim with ReadWriteOncePod access mode"
+    else
+        rejected "$1" "claim $namespace/data is in use by pod $namespace/$2 on $(node_of "$2")"
+    fi
+}
+
+# has_event REASON TEXT: an Event of the namespace says so.
+has_event() {
+    k -n "$namespace" get events -o json |
+        jq -e --arg reason "$1" --arg text "$2" \
+            'any(.items[]; .reason == $reason and (.message // .note // "" | contains($text)))' >/dev/null
+}
+
+delete_pod() { k -n "$namespace" delete pod "$1" --grace-period=0 --force --wait=false >/dev/null 2>&1; }
+
+# ---- claimguard ----
+
+claimguard_kubeconfig() { # SERVER TOKEN-FILE
+    cat <<END
+apiVersion: v1
+kind: Config
+current-context: claimguard
+clusters:
+- {name: e2e, cluster: {server: "$1", certificate-authority: "$plane/certs/apiserver.crt"}}
+users:
+- {name: claimguard, user: {tokenFile: "$2"}}
+contexts:
+- {name: claimguard, context: {cluster: e2e, user: claimguard}}
+END
+}
+
+# new_token SECRET: a token of claimguard's service account, good for as long as the Secret is there.
+new_token() {
+    k -n claimguard create secret generic "$1" >/dev/null
+    k -n claimguard create token claimguard --bound-object-kind Secret --bound-object-name "$1"
+}
+
+# claimguard_start NAME [ARGS]...: serve, with NAME.log and NAME.pid; sets no variables: see url_of.
+claimguard_start() {
+    local name=$1
+    shift
+    plane_run "$plane" "$name" "$claimguard" serve --kubeconfig "$plane/claimguard.kubeconfig" \
+        --config "$e2e/claimguard.yaml" --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0 --log-level debug "$@"
+    await 20 "$name listens" grep -q listening "$plane/$name.log"
+}
+
+# url_of NAME address|metrics
+url_of() { echo "http://$(sed -n "s/.*listening.* $2=\([^ ]*\).*/\1/p; s/.* $2=\([^ ]*\).*/\1/p" "$plane/$1.log" | head -1)"; }
+
+is_ready() { curl -sf "$(url_of "$1" metrics)/readyz" >/dev/null; }
+metric() { curl -s "$(url_of "${2:-claimguard}" metrics)/metrics" | grep -F -- "$1" | awk '{ sum += $NF } END { print sum + 0 }'; }
+cache_of() { curl -s "$(url_of "$1" metrics)/debug/cache"; }

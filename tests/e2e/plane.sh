@@ -1,0 +1,123 @@
+# shellcheck shell=bash
+# A real control plane on loopback: etcd, kube-apiserver, kube-controller-manager, kube-scheduler. To be sourced.
+#
+#   plane_build TOOLS              builds the binaries of go.mod's tool lines into that folder
+#   plane_start DIR PORT [FLAGS]   etcd and the API server on ports from PORT on; their files and logs in DIR
+#   plane_stop DIR                 all that was started in DIR
+#
+# Users (static tokens): admin (system:masters) and the two components. kubeconfig files lie in DIR.
+
+version=v1.37.1 # of go.mod: what the binaries say of themselves
+
+plane_build() {
+    local tools=$1 sum
+    mkdir -p "$tools"
+    sum=$(cat "$e2e/go.mod" "$e2e/go.sum" | sha256sum)
+    [ "$(cat "$tools/.built" 2>/dev/null)" != "$sum" ] || return 0
+    echo "== building the control plane (some minutes, once)" >&2
+    (cd "$e2e" && CGO_ENABLED=0 GOFLAGS=-mod=readonly GOTOOLCHAIN=local go build -trimpath -buildvcs=false -ldflags \
+        "-s -w -X k8s.io/component-base/version.gitVersion=$version -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37" \
+        -o "$tools/" tool)
+    printf %s "$sum" >"$tools/.built"
+}
+
+# plane_kubeconfig DIR USER SERVER: DIR/USER.kubeconfig, with the user's static token.
+plane_kubeconfig() {
+    cat >"$1/$2.kubeconfig" <<END
+apiVersion: v1
+kind: Config
+current-context: $2
+clusters:
+- {name: e2e, cluster: {server: "$3", certificate-authority: "$1/certs/apiserver.crt"}}
+users:
+- {name: $2, user: {token: $2-token}}
+contexts:
+- {name: $2, context: {cluster: e2e, user: $2}}
+END
+}
+
+# plane_run DIR NAME COMMAND...: in the background, with a log and a pid file.
+plane_run() {
+    local dir=$1 name=$2
+    shift 2
+    "$@" >>"$dir/$name.log" 2>&1 &
+    echo $! >"$dir/$name.pid"
+    disown # the shell need not say that it was killed
+}
+
+# plane_kill DIR NAME [SIGNAL]: ends it and waits until it has ended.
+plane_kill() {
+    local pid
+    pid=$(cat "$1/$2.pid" 2>/dev/null) || return 0
+    rm -f "$1/$2.pid"
+    kill "-${3:-TERM}" "$pid" 2>/dev/null || return 0
+    while kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
+}
+
+plane_stop() {
+    local file
+    for file in "$1"/*.pid; do
+        [ -e "$file" ] || continue
+        file=${file##*/}
+        plane_kill "$1" "${file%.pid}" KILL
+    done
+}
+
+plane_api_start() {
+    local dir=$1 port
+    port=$(cat "$dir/port")
+    shift
+    plane_run "$dir" apiserver "$tools/kube-apiserver" \
+        --etcd-servers "http://127.0.0.1:$port" --bind-address 127.0.0.1 --secure-port $((port + 2)) \
+        --cert-dir "$dir/certs" --token-auth-file "$dir/tokens.csv" --authorization-mode RBAC \
+        --service-account-issuer https://kubernetes.default.svc --service-account-key-file "$dir/sa.key" \
+        --service-account-signing-key-file "$dir/sa.key" --service-cluster-ip-range 10.0.0.0/24 \
+        --audit-policy-file "$e2e/audit-policy.yaml" --audit-log-path "$dir/audit.log" \
+        --max-requests-inflight 2000 --max-mutating-requests-inflight 1000 \
+        --disable-admission-plugins ServiceAccount,TaintNodesByCondition "$@"
+    for _ in $(seq 600); do
+        if curl -sk --max-time 2 "https://127.0.0.1:$((port + 2))/readyz" | grep -qx ok; then return 0; fi
+        kill -0 "$(cat "$dir/apiserver.pid")" 2>/dev/null || break
+        sleep 0.1
+    done
+    tail -20 "$dir/apiserver.log" >&2
+    echo "the API server did not start" >&2
+    return 1
+}
+
+plane_start() {
+    local dir=$1 port=$2
+    shift 2
+    mkdir -p "$dir"
+    echo "$port" >"$dir/port"
+    [ -e "$dir/sa.key" ] || openssl genrsa -out "$dir/sa.key" 2048 2>/dev/null
+    cat >"$dir/tokens.csv" <<END
+admin-token,admin,admin,"system:masters"
+scheduler-token,system:kube-scheduler,scheduler
+controllers-token,system:kube-controller-manager,controllers,"system:masters"
+END
+    local user
+    for user in admin scheduler controllers; do
+        plane_kubeconfig "$dir" "$user" "https://127.0.0.1:$((port + 2))"
+    done
+    # the data is thrown away afterwards: no need to wait for the disk
+    plane_run "$dir" etcd "$tools/server" --data-dir "$dir/etcd" --unsafe-no-fsync --log-level error \
+        --listen-client-urls "http://127.0.0.1:$port" --advertise-client-urls "http://127.0.0.1:$port" \
+        --listen-peer-urls "http://127.0.0.1:$((port + 1))" --initial-cluster "default=http://127.0.0.1:$((port + 1))" \
+        --initial-advertise-peer-urls "http://127.0.0.1:$((port + 1))" --quota-backend-bytes 6000000000
+    plane_api_start "$dir" "$@"
+}
+
+# The controllers that the scenarios need. No kubelet is there: node health is nobody's business.
+plane_controllers_start() {
+    plane_run "$1" controllers "$tools/kube-controller-manager" --kubeconfig "$1/controllers.kubeconfig" \
+        --leader-elect=false --secure-port=0 --kube-api-qps 500 --kube-api-burst 1000 \
+        --controllers namespace-controller,garbage-collector-controller,persistentvolume-binder-controller,ephemeral-volume-controller,persistentvolumeclaim-protection-controller,disruption-controller
+}
+
+# plane_scheduler_start DIR NAME CONFIG EXTENDER-URL: with a file of manifests/, pointed at this plane.
+plane_scheduler_start() {
+    sed -e "s#^  kubeconfig: .*#  kubeconfig: $1/scheduler.kubeconfig\n  qps: 500\n  burst: 1000#" \
+        -e "s#urlPrefix: .*#urlPrefix: $4#" "$3" >"$1/$2.yaml"
+    plane_run "$1" "$2" "$tools/kube-scheduler" --config "$1/$2.yaml" --secure-port=0 --leader-elect=false
+}
