@@ -549,7 +549,7 @@ static void log_ending(const struct reflector *reflector, enum restart reason,
     (void)snprintf(status, sizeof status, "%u", ending->status);
     log_info("list or watch starts again", LOG_STR("resource", kind_resource(reflector->kind)),
              LOG_STR("reason", restart_text(reason)), LOG_STR("status", status),
-             LOG_STR("error", ending->error == NULL ? "" : ending->error));
+             LOG_STR("error", ending->error == NULL || reflector->failure >= 0 ? "" : ending->error));
 }
 
 void reflector_end(struct reflector *reflector, const struct reflector_ending *ending,

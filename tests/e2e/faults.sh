@@ -75,48 +75,63 @@ faults_truth() { # KUBECONFIG
     plane_kill "$plane" fresh
 }
 
-faults_is_equal() { cache_of faulted | cmp -s - "$work/truth.json"; }
+faults_is_equal() { cache_of "faulted-$1" | cmp -s - "$work/truth.json"; }
 
-# faults_run SEED
-faults_run() {
-    local seed=$1 port side=newer proxy
+# A claimguard behind a fault proxy of its own, which takes orders from $work/orders-SEED.
+faults_lane_start() { # SEED PORT
+    local seed=$1 port=$2 upstream
+    upstream=$(($(cat "$work/newer/port") + 3))
+    mkfifo "$work/orders-$seed"
+    plane_run "$plane" "fault-proxy-$seed" "$fault_proxy" "$port" "$upstream" "$seed" <>"$work/orders-$seed"
+    echo "faults $((10 + seed % 50))" >"$work/orders-$seed"
+    faults_kubeconfig x "$port" >"$work/faulted-$seed.kubeconfig"
+    faults_serve "faulted-$seed" "$work/faulted-$seed.kubeconfig"
+}
+
+# faults_group FIRST-SEED LAST-SEED: these runs at the same time, with the same changes and faults of their own.
+faults_group() {
+    local first=$1 last=$2 side=newer seed port changes
     port=$(cat "$work/newer/port")
-    mkfifo "$work/orders.$seed"
-    "$fault_proxy" $((port + 5)) $((port + 3)) "$seed" <"$work/orders.$seed" &
-    proxy=$!
-    exec 9>"$work/orders.$seed"
-    rm "$work/orders.$seed"
-    faults_kubeconfig x $((port + 5)) >"$work/faulted.kubeconfig"
-    echo "faults $((10 + seed % 50))" >&9
-    faults_serve faulted "$work/faulted.kubeconfig"
-    faults_changes "$seed" | "$flood" "$work/newer/admin.kubeconfig" 1 >/dev/null
-    if [ $((seed % 3)) = 0 ]; then
-        echo cut >&9
-    elif [ $((seed % 3)) = 1 ]; then
+    for seed in $(seq "$first" "$last"); do faults_lane_start "$seed" $((port + 20 + seed % 50)); done
+    faults_changes "$first" | "$flood" "$work/newer/admin.kubeconfig" 1 >/dev/null
+    case $((first / 4 % 3)) in
+    0) for seed in $(seq "$first" "$last"); do echo cut >"$work/orders-$seed"; done ;;
+    1)
         side=older
-        await 20 "it has read the newer one" is_ready faulted
-        echo "upstream $((port + 13))" >&9
-        faults_changes $((seed + 1000)) | "$flood" "$work/older/admin.kubeconfig" 1 >/dev/null
-    fi
-    faults_changes $((seed + 2000)) | "$flood" "$work/$side/admin.kubeconfig" 1 >/dev/null
-    echo "faults 0" >&9
+        for seed in $(seq "$first" "$last"); do
+            await 30 "seed $seed: it has read the newer one" is_ready "faulted-$seed"
+            echo "upstream $((port + 13))" >"$work/orders-$seed"
+        done
+        ;;
+    esac
+    for changes in 1000 2000; do
+        faults_changes $((first + changes)) | "$flood" "$work/$side/admin.kubeconfig" 1 >/dev/null
+    done
+    for seed in $(seq "$first" "$last"); do echo "faults 0" >"$work/orders-$seed"; done
     faults_truth "$work/$side/direct.kubeconfig"
-    await 40 "seed $seed: the cache equals a fresh list" faults_is_equal || {
-        cache_of faulted | diff - "$work/truth.json" | head -20 || true
-        tail -5 "$plane/faulted.log"
+    for seed in $(seq "$first" "$last"); do faults_lane_end "$seed" || return 1; done
+}
+
+faults_lane_end() { # SEED
+    local seed=$1
+    await 40 "seed $seed: the cache equals a fresh list" faults_is_equal "$seed" || {
+        cache_of "faulted-$seed" | diff - "$work/truth.json" | head -20 || true
+        tail -5 "$plane/faulted-$seed.log"
         return 1
     }
-    is_ready faulted
-    plane_kill "$plane" faulted
-    exec 9>&-
-    wait "$proxy"
-    if grep -hE 'ERROR: (Address|Leak|Thread)Sanitizer|runtime error' "$plane"/f*.log; then return 1; fi
+    is_ready "faulted-$seed" || fail "seed $seed: it is not ready" || return 1
+    plane_kill "$plane" "faulted-$seed"
+    plane_kill "$plane" "fault-proxy-$seed"
+    if grep -hE 'ERROR: (Address|Leak|Thread)Sanitizer|runtime error' "$plane/faulted-$seed.log"; then return 1; fi
+    restarts=$((restarts + $(grep -c 'starts again' "$plane/faulted-$seed.log" || true)))
 }
 
 # faults_runs COUNT FIRST-SEED
 faults_runs() {
-    local seed
-    for seed in $(seq "$2" $(($2 + $1 - 1))); do
-        faults_run "$seed" || fail "seed $seed failed" || return 1
+    local first last restarts=0
+    for first in $(seq "$2" 4 $(($2 + $1 - 1))); do
+        last=$((first + 3 < $2 + $1 ? first + 3 : $2 + $1 - 1))
+        faults_group "$first" "$last" || fail "a run among seeds $first to $last failed" || return 1
     done
+    echo "lists and watches were started again $restarts times"
 }

@@ -40,7 +40,7 @@ END
 plane_run() {
     local dir=$1 name=$2
     shift 2
-    "$@" >>"$dir/$name.log" 2>&1 &
+    "$@" <&0 >>"$dir/$name.log" 2>&1 &
     echo $! >"$dir/$name.pid"
     disown # the shell need not say that it was killed
 }

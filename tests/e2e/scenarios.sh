@@ -132,19 +132,20 @@ the_api_server_is_killed_and_restarted() {
     claim data
     pod db-0 data
     scheduled db-0
+    k -n "$namespace" get pod db-0 -o json |
+        jq '{Pod: (.metadata.name = "db-1" | .metadata.uid = "1" | del(.spec.nodeName))}' >"$plane/request.json"
     plane_kill "$plane" apiserver KILL
     sleep 2
     # verdicts go on from the cache, whose age is told
     is_ready claimguard
     [ "$(metric 'cache_last_event_timestamp_seconds{resource="pods"}' | cut -d. -f1)" -le "$(date +%s)" ]
-    pod_yaml db-1 data | "$tools/kubectl" create --dry-run=client --validate=false -o json -f - 2>/dev/null |
-        jq '{Pod: (. + {metadata: (.metadata + {uid: "a"})})}' |
-        curl -s --data @- "$(url_of claimguard address)/prefilter" | jq -e '.code == "UnschedulableAndUnresolvable"' >/dev/null
+    curl -s --data @"$plane/request.json" "$(url_of claimguard address)/prefilter" |
+        jq -e '.code == "UnschedulableAndUnresolvable"' >/dev/null
     plane_api_start "$plane"
     pod db-1 data
     in_use_by db-1 db-0
     delete_pod db-0
-    await 10 "db-1 is scheduled" is_scheduled db-1
+    await 30 "db-1 is scheduled" is_scheduled db-1 # once the scheduler itself is back
 }
 
 a_compaction_makes_the_watches_expire_and_nothing_is_lost() {
@@ -188,7 +189,7 @@ a_rotated_token_is_used_and_a_revoked_one_recovered_from() {
     new_token "token-last" >"$plane/token.new"
     mv "$plane/token.new" "$plane/token"
     delete_pod db-0
-    await 20 "db-1 is scheduled" is_scheduled db-1
+    await 60 "db-1 is scheduled" is_scheduled db-1 # the scheduler waits longer with every restart
     await 20 "the watches are back" is_current
 }
 # Whether the cache has what the API server has: the claims of this namespace, with their holders.
@@ -216,7 +217,7 @@ a_captured_snapshot_gives_the_verdicts_of_the_live_server() {
     scheduled db-0
     pod same data 'priorityClassName: low' 'schedulingGates: [{name: e2e.example.com/wait}]'
     pod higher data 'priorityClassName: high' 'schedulingGates: [{name: e2e.example.com/wait}]'
-    pod never data 'priorityClassName: high' 'preemptionPolicy: Never' 'schedulingGates: [{name: e2e.example.com/wait}]'
+    pod never data 'priorityClassName: never' 'schedulingGates: [{name: e2e.example.com/wait}]'
     pod fine free 'schedulingGates: [{name: e2e.example.com/wait}]'
     pod with shared 'schedulingGates: [{name: e2e.example.com/wait}]'
     pod lost missing 'schedulingGates: [{name: e2e.example.com/wait}]'
@@ -244,5 +245,135 @@ claimguard_was_refused_nothing() {
     # audit lines are buffered for a moment
     sleep 1
     if grep '"code":403' "$plane/audit.log"; then fail "the API server refused claimguard something"; fi
+    wc -l <"$plane/audit.log"
     grep -q '"code":200' "$plane/audit.log"
+}
+
+# ---- each right is needed ----
+
+# The audit log's lines since the line given that tell of a refusal.
+refusals_since() { tail -n "+$1" "$plane/audit.log" | grep -c '"code":403'; }
+
+is_ready_or_refused() { is_ready least || [ "$(refusals_since "$1")" -gt 0 ]; }
+
+# What claimguard does in a day, in a second: a snapshot, a sync, two confirmations, and a violation to tell.
+work_out() { # FIRST-AUDIT-LINE
+    local pod
+    "$claimguard" snapshot --kubeconfig "$plane/claimguard.kubeconfig" >/dev/null 2>&1 || true
+    rm -f "$plane/least.log"
+    claimguard_start least
+    await 20 "it is ready or refused" is_ready_or_refused "$1"
+    for pod in waits lost; do
+        curl -s --data @"$plane/$pod.json" "$(url_of least address)/prefilter" >/dev/null
+    done
+    sleep 0.3
+    plane_kill "$plane" least
+}
+
+every_right_of_the_cluster_role_is_needed() {
+    local role count line without
+    claim data
+    pod first data 'nodeName: node-1'
+    pod second data 'nodeName: node-2'
+    pod waits data 'schedulingGates: [{name: e2e.example.com/wait}]'
+    pod lost missing 'schedulingGates: [{name: e2e.example.com/wait}]'
+    for pod in waits lost; do k -n "$namespace" get pod $pod -o json | jq '{Pod: .}' >"$plane/$pod.json"; done
+    # one rule for each (group, resource, verb)
+    role=$(k get clusterrole claimguard -o json | jq -c '[.rules[] | . as $rule | .resources[] as $resource | .verbs[] as $verb |
+        {apiGroups: $rule.apiGroups, resources: [$resource], verbs: [$verb]}]')
+    count=$(jq length <<<"$role")
+    line=$(($(wc -l <"$plane/audit.log") + 1))
+    work_out "$line"
+    [ "$(refusals_since "$line")" = 0 ] || fail "with all rights, it was refused something"
+    for i in $(seq 0 $((count - 1))); do
+        without=$(jq -c "{rules: (del(.[$i]))}" <<<"$role")
+        k patch clusterrole claimguard --type merge -p "$without" >/dev/null
+        sleep 0.2
+        line=$(($(wc -l <"$plane/audit.log") + 1))
+        work_out "$line"
+        if [ "$(refusals_since "$line")" = 0 ]; then
+            fail "nothing was missed without $(jq -c ".[$i]" <<<"$role")"
+        fi
+    done
+    echo "$count rights"
+    k apply -k "$root/manifests" >/dev/null
+    delete_pod first
+    delete_pod second
+    sleep 1
+    : >"$plane/audit.log" # what was refused here was meant to be
+}
+
+# ---- no stale rejection ----
+
+# With everything that claimguard watches two seconds late: only asking the API server can be in time.
+start_delayed() {
+    local port
+    port=$(cat "$plane/port")
+    plane_run "$plane" proxy "$tools/kubectl" --kubeconfig "$plane/claimguard.kubeconfig" proxy --port $((port + 3))
+    mkfifo "$plane/orders"
+    plane_run "$plane" fault-proxy "$fault_proxy" $((port + 5)) $((port + 3)) 1 <>"$plane/orders"
+    echo "delay 2000" >"$plane/orders"
+    await 10 "kubectl proxy listens" curl -s "http://127.0.0.1:$((port + 5))/readyz"
+    faults_kubeconfig x $((port + 5)) >"$plane/delayed.kubeconfig"
+    plane_run "$plane" delayed "$claimguard" serve --kubeconfig "$plane/delayed.kubeconfig" --config "$e2e/claimguard.yaml" \
+        --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0
+    await 20 "it listens" grep -q listening "$plane/delayed.log"
+    await 20 "it is ready" is_ready delayed
+    plane_kill "$plane" default-scheduler
+    plane_kill "$plane" second-scheduler
+    plane_scheduler_start "$plane" second-scheduler "$plane/second.yaml" "$(url_of delayed address)"
+}
+
+# How long COMMAND's effect takes until the pod is scheduled, in ms.
+ms_until_scheduled() { # POD COMMAND...
+    local pod=$1 started
+    shift
+    k -n "$namespace" get pod "$pod" --watch -o 'jsonpath={.spec.nodeName}{"\n"}' >"$plane/seen" &
+    local watcher=$!
+    sleep 0.4
+    started=$(date +%s%N)
+    "$@" >/dev/null
+    for _ in $(seq 3000); do
+        if grep -q node "$plane/seen"; then break; fi
+        sleep 0.01
+    done
+    echo $((($(date +%s%N) - started) / 1000000))
+    kill $watcher
+    wait $watcher 2>/dev/null || true
+}
+
+no_rejection_is_stale() {
+    local trials=${CLAIMGUARD_E2E_TRIALS:-15} i ms late=0
+    start_delayed
+    for i in $(seq "$trials"); do
+        claim "data-$i"
+        pod "a-$i" "data-$i"
+        scheduled "a-$i"
+        await 10 "the late watch tells it" knows_holder "data-$i" # there are no reservations yet
+        pod "b-$i" "data-$i"
+        pod "early-$i" "later-$i"
+        rejected "b-$i" "is in use by pod"
+        rejected "early-$i" "not found"
+        ms=$(ms_until_scheduled "b-$i" k_delete "pods/a-$i")
+        [ "$ms" -le 1000 ] || { late=$((late + 1)) && echo "after the holder's deletion: $ms ms"; }
+        echo "$ms" >>"$plane/deletion-ms"
+        claim_yaml "later-$i" | awk '/^---/ { n++ } n == 1' | k apply -f - >/dev/null
+        # a claim that is bound from its first moment: what is measured is claimguard, not the volume controller
+        ms=$(ms_until_scheduled "early-$i" claim "later-$i")
+        [ "$ms" -le 1000 ] || { late=$((late + 1)) && echo "after the claim's creation: $ms ms"; }
+        echo "$ms" >>"$plane/creation-ms"
+    done
+    for i in deletion creation; do
+        sort -n "$plane/$i-ms" | awk -v what="$i" '{ ms[NR] = $1 } END { printf "%s to binding, %d times: median %d ms, most %d ms\n", what, NR, ms[int((NR + 1) / 2)], ms[NR] }'
+    done
+    [ "$(metric 'confirmations_total{result="overruled"}' delayed)" -gt 0 ]
+    [ "$late" = 0 ]
+}
+knows_holder() { cache_of delayed | jq -e --arg key "$namespace/$1" '.claims[$key].refs == 1' >/dev/null; }
+k_delete() { curl -sk -X DELETE -H "Authorization: Bearer admin-token" "https://127.0.0.1:$(($(cat "$plane/port") + 2))/api/v1/namespaces/$namespace/$1"; }
+
+stop_delayed() {
+    plane_kill "$plane" delayed
+    plane_kill "$plane" fault-proxy
+    plane_kill "$plane" proxy
 }
