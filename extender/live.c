@@ -231,6 +231,8 @@ int live_start(struct live **out, struct state *state, const struct kubeconfig *
     (void)gethostname(live->host, sizeof live->host - 1);
     (void)snprintf(state->source, sizeof state->source, "%s (by %s)", kubeconfig->server,
                    kubeconfig->origin);
+    for (int kind = 0; kind < KIND_COUNT; kind++)
+        atomic_store(&state->status[kind].is_synced, false);
     /* follow's thread takes the lock before it tells anything: state->follow is set by then */
     (void)pthread_rwlock_wrlock(&state->lock);
     int rc = follow_start(&state->follow, kubeconfig, &target, err);

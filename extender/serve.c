@@ -113,11 +113,9 @@ static int load(struct state *state, const char *path, struct error *err)
 
     if (load_snapshot(&state->cluster, path, &report, err) < 0)
         return err->code;
-    for (int kind = 0; kind < KIND_COUNT; kind++) {
-        atomic_store(&state->status[kind].is_synced, true);
+    for (int kind = 0; kind < KIND_COUNT; kind++)
         if (state->cluster.counts[kind] != 0)
             atomic_store(&state->status[kind].last_event_ms, now_ms());
-    }
     (void)snprintf(state->source, sizeof state->source, "snapshot %s", path);
     (void)snprintf(objects, sizeof objects, "%zu", report.objects);
     (void)snprintf(skipped, sizeof skipped, "%zu", report.skipped);
@@ -170,7 +168,7 @@ static int serve_live(struct state *state, const struct arguments *arguments,
 
     int rc = kubeconfig_load(&kubeconfig, arguments->kubeconfig, arguments->context, false, err);
     if (rc < 0)
-        return error_wrap(err, "serve");
+        return rc;
     rc = api_global_init(err);
     if (rc == 0)
         rc = live_start(&live, state, kubeconfig, err);

@@ -98,7 +98,7 @@ Test(kubeconfig, errors_name_the_place_and_the_field)
     refused(CONTEXT "clusters:\n- {name: c, cluster: {server: one}}\n" USER,
             "clusters[c].server: expected https://HOST:PORT");
     refused(CONTEXT "clusters:\n- {name: c, cluster: {server: 'https://x', certificate-authority-data: '@'}}\n" USER,
-            "8:76: clusters[c].certificate-authority-data: is not base64");
+            "8:72: clusters[c].certificate-authority-data: is not base64");
     refused(CONTEXT "clusters:\n- {name: c, cluster: {server: 'https://x', insecure-skip-tls-verify: maybe}}\n" USER,
             "insecure-skip-tls-verify: expected true or false");
     refused(CONTEXT "clusters:\n- {name: c, cluster: {server: 'https://x', insecure-skip-tls-verify: true, "

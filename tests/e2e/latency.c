@@ -1,0 +1,133 @@
+/*
+ * latency: how long after the API server has answered a change claimguard's verdict reflects it.
+ *
+ *     latency KUBECONFIG NAMESPACE EXTENDER-PORT TIMES
+ *
+ * Each time, a pod that holds the claim `data` is created on node-1, and from the API server's answer on, /prefilter is asked
+ * about another pod, as fast as it answers, until that is rejected. This is the way of the watch: a pod that passes is not
+ * confirmed. Prints the median and the 99th percentile.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cache/api.h"
+#include "support/http.h"
+
+static unsigned last_status;
+
+static void on_end(void *context, const struct api_result *result)
+{
+    last_status = result->status;
+    *(bool *)context = true;
+}
+
+static void call(struct api *api, const char *method, const char *path, const char *body)
+{
+    struct api_call *unused;
+    struct error err = {0};
+    bool is_done = false;
+    struct api_request request = {.method = method,
+                                  .path = path,
+                                  .body = slice_of(body),
+                                  .content_type = body == NULL ? NULL : "application/json",
+                                  .timeout_ms = 10000,
+                                  .on_end = on_end,
+                                  .context = &is_done};
+
+    if (api_start(api, &request, &unused, &err) < 0) {
+        (void)fprintf(stderr, "latency: %s\n", err.message);
+        exit(1);
+    }
+    while (!is_done)
+        api_poll(api, 100);
+    if (last_status / 100 != 2) {
+        (void)fprintf(stderr, "latency: %s %s: %u\n", method, path, last_status);
+        exit(1);
+    }
+}
+
+static double now_ms(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+static bool is_rejected(int socket, const char *request, size_t len)
+{
+    struct response response;
+
+    if (http_send(socket, request, len) != 0)
+        exit(1);
+    http_receive(socket, &response);
+    bool is_rejected = strstr(response.body, "\"UnschedulableAndUnresolvable\"") != NULL;
+    response_free(&response);
+    return is_rejected;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+int main(int argc, char **argv)
+{
+    struct kubeconfig *kubeconfig;
+    struct api *api;
+    struct error err = {0};
+    char *pods, *pod, *body, *asked, *request;
+    long times = argc == 5 ? strtol(argv[4], NULL, 10) : 0;
+    double *taken = calloc((size_t)times + 1, sizeof *taken);
+
+    if (times <= 0 || taken == NULL || api_global_init(&err) < 0 ||
+        kubeconfig_load(&kubeconfig, argv[1], NULL, false, &err) < 0 ||
+        api_new(&api, kubeconfig, &err) < 0) {
+        (void)fprintf(stderr, "latency: %s\n", err.message);
+        return 2;
+    }
+    int socket = http_connect((uint16_t)strtoul(argv[3], NULL, 10));
+    int ok = asprintf(&pods, "/api/v1/namespaces/%s/pods", argv[2]) > 0 &&
+             asprintf(&pod, "%s/holder?gracePeriodSeconds=0", pods) > 0 &&
+             asprintf(&body,
+                      "{\"metadata\":{\"name\":\"holder\"},\"spec\":{\"nodeName\":\"node-1\","
+                      "\"containers\":[{\"name\":\"c\",\"image\":\"i\"}],\"volumes\":[{\"name\":\"v\","
+                      "\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}}") > 0 &&
+             asprintf(&asked,
+                      "{\"Pod\":{\"metadata\":{\"name\":\"other\",\"namespace\":\"%s\",\"uid\":\"1\"},\"spec\":"
+                      "{\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}}}",
+                      argv[2]) > 0;
+    int len = !ok ? -1
+                  : asprintf(&request, "POST /prefilter HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n%s",
+                             strlen(asked), asked);
+    if (len < 0)
+        return 1;
+    for (long i = 0; i < times; i++) {
+        call(api, "POST", pods, body);
+        double started = now_ms();
+        while (!is_rejected(socket, request, (size_t)len))
+            (void)0;
+        taken[i] = now_ms() - started;
+        call(api, "DELETE", pod, NULL);
+        while (is_rejected(socket, request, (size_t)len))
+            (void)usleep(1000);
+        (void)usleep(20000); /* the watch has told the deletion, too */
+    }
+    qsort(taken, (size_t)times, sizeof *taken, compare);
+    (void)printf("from the API server's answer to the verdict, %ld times: median %.2f ms, p99 %.2f ms\n", times,
+                 taken[times / 2], taken[times * 99 / 100]);
+    (void)close(socket);
+    api_free(api);
+    api_global_cleanup();
+    kubeconfig_free(kubeconfig);
+    free(taken);
+    free(pods);
+    free(pod);
+    free(body);
+    free(asked);
+    free(request);
+    return 0;
+}

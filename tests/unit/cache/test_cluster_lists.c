@@ -1,0 +1,224 @@
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "cache/cluster.h"
+
+#define UID(n_) "6d1a0d3e-3f0b-4a39-8a5c-00000000000" #n_
+
+static struct cluster cluster;
+
+static void setup(void)
+{
+    cluster_init(&cluster);
+}
+
+static void teardown(void)
+{
+    cluster_dispose(&cluster);
+}
+
+TestSuite(cluster_lists, .init = setup, .fini = teardown);
+
+static struct claim_reference data_claim = {{"data", 4}, false};
+
+static struct object object_of(enum kind kind, const char *name, const char *uid,
+                               const char *version)
+{
+    struct object object = {.kind = kind};
+
+    object.meta = (struct meta){.namespace = SLICE("default"),
+                                .name = slice_of(name),
+                                .uid = slice_of(uid),
+                                .resource_version = slice_of(version)};
+    if (kind == KIND_POD) {
+        object.pod.node = SLICE("node-1");
+        object.pod.claims = &data_claim;
+        object.pod.claim_count = 1;
+    }
+    if (kind == KIND_CLAIM)
+        object.claim.is_exclusive = true;
+    return object;
+}
+
+static void apply(enum kind kind, const char *name, const char *uid, const char *version)
+{
+    struct object object = object_of(kind, name, uid, version);
+    struct error err = {0};
+    cr_assert_eq(cluster_apply(&cluster, &object, &err), 0, "%s", err.message);
+}
+
+static void learn(enum kind kind, const char *name, const char *uid, const char *version,
+                  uint64_t watched)
+{
+    struct object object = object_of(kind, name, uid, version);
+    struct error err = {0};
+    cr_assert_eq(cluster_learn(&cluster, &object, watched, &err), 0, "%s", err.message);
+}
+
+static bool has_pod(const char *name)
+{
+    return cluster_find_pod(&cluster, SLICE("default"), slice_of(name)) != NULL;
+}
+
+static uint32_t holders(void)
+{
+    const struct claim *claim = cluster_find_claim(&cluster, SLICE("default"), SLICE("data"));
+    return claim == NULL ? 0 : claim->refs;
+}
+
+Test(cluster_lists, what_a_list_does_not_name_is_gone_at_its_end_and_not_before)
+{
+    apply(KIND_CLAIM, "data", UID(1), "1");
+    apply(KIND_POD, "old", UID(2), "2");
+    apply(KIND_POD, "kept", UID(3), "3");
+    cluster_list_begin(&cluster, KIND_POD, false);
+    cr_expect_eq(holders(), 2, "a held claim never looks free");
+    apply(KIND_POD, "kept", UID(3), "3");
+    apply(KIND_POD, "new", UID(4), "9");
+    cr_expect(has_pod("old"));
+    cluster_list_end(&cluster, KIND_POD, 10);
+    cr_expect(!has_pod("old") && has_pod("kept") && has_pod("new"));
+    cr_expect_eq(holders(), 2);
+    cr_expect_eq(cluster.counts[KIND_POD], 2);
+}
+
+Test(cluster_lists, every_kind_is_swept_by_itself)
+{
+    for (int kind = 0; kind < KIND_COUNT; kind++)
+        for (char name[] = "a"; *name <= 'z'; ++*name)
+            apply((enum kind)kind, name, "", "5");
+    for (int kind = 0; kind < KIND_COUNT; kind++) {
+        cluster_list_begin(&cluster, (enum kind)kind, false);
+        apply((enum kind)kind, "m", "", "5");
+        cluster_list_end(&cluster, (enum kind)kind, 10);
+        cr_expect_eq(cluster.counts[kind], 1, "%s", kind_resource((enum kind)kind));
+        for (int other = kind + 1; other < KIND_COUNT; other++)
+            cr_expect_eq(cluster.counts[other], 26, "%s", kind_resource((enum kind)other));
+    }
+}
+
+Test(cluster_lists, a_list_that_starts_anew_forgets_what_the_first_try_named)
+{
+    apply(KIND_POD, "a", UID(1), "1");
+    cluster_list_begin(&cluster, KIND_POD, false);
+    apply(KIND_POD, "a", UID(1), "1");
+    cluster_list_begin(&cluster, KIND_POD, false);
+    apply(KIND_POD, "b", UID(2), "12");
+    cluster_list_end(&cluster, KIND_POD, 20);
+    cr_expect(!has_pod("a") && has_pod("b"));
+}
+
+Test(cluster_lists, a_list_of_another_history_counts_whatever_is_known)
+{
+    apply(KIND_POD, "a", UID(1), "100");
+    apply(KIND_POD, "b", UID(2), "101");
+    cluster_list_begin(&cluster, KIND_POD, true);
+    apply(KIND_POD, "a", UID(1), "7");
+    cluster_list_end(&cluster, KIND_POD, 10);
+    cr_expect_eq(cluster_find_pod(&cluster, SLICE("default"), SLICE("a"))->version, 7);
+    cr_expect(!has_pod("b"), "though it is newer than the list");
+    apply(KIND_POD, "a", UID(1), "6");
+    cr_expect_eq(cluster_find_pod(&cluster, SLICE("default"), SLICE("a"))->version, 7,
+                 "after the list, what is older is old again");
+}
+
+Test(cluster_lists, what_a_get_said_is_ignored_when_the_watch_was_there_already)
+{
+    apply(KIND_CLAIM, "data", UID(1), "1");
+    learn(KIND_POD, "ghost", UID(2), "5", 9); /* the watch has deleted it between 5 and 9 */
+    cr_expect(!has_pod("ghost"));
+    learn(KIND_POD, "news", UID(3), "10", 9);
+    cr_expect(has_pod("news"));
+}
+
+Test(cluster_lists, what_a_get_said_outlives_a_list_that_is_older)
+{
+    cluster_list_begin(&cluster, KIND_POD, false);
+    learn(KIND_POD, "newer", UID(1), "15", 0);
+    learn(KIND_POD, "gone-since", UID(2), "8", 0);
+    cluster_list_end(&cluster, KIND_POD, 10);
+    cr_expect(has_pod("newer"), "the watch from 10 on tells of it");
+    cr_expect(!has_pod("gone-since"), "it was deleted between 8 and 10");
+}
+
+Test(cluster_lists, what_a_list_named_is_not_lost_by_a_get_of_the_same)
+{
+    cluster_list_begin(&cluster, KIND_POD, false);
+    apply(KIND_POD, "a", UID(1), "8");
+    learn(KIND_POD, "a", UID(1), "8", 0);
+    learn(KIND_POD, "a", UID(1), "7", 0);
+    cluster_list_end(&cluster, KIND_POD, 10);
+    cr_expect(has_pod("a"));
+}
+
+Test(cluster_lists, what_a_get_found_gone_stays_gone_while_the_watch_is_late)
+{
+    struct object object = object_of(KIND_POD, "a", UID(1), "5");
+
+    apply(KIND_CLAIM, "data", UID(9), "1");
+    apply(KIND_POD, "a", UID(1), "5");
+    cluster_learn_gone(&cluster, KIND_POD, SLICE("default"), SLICE("a"), SLICE(UID(2)));
+    cr_expect(has_pod("a"), "another one was asked about");
+    cluster_learn_gone(&cluster, KIND_POD, SLICE("default"), SLICE("a"), SLICE(UID(1)));
+    cr_expect(!has_pod("a") && holders() == 0);
+    apply(KIND_POD, "a", UID(1), "6");
+    cr_expect(!has_pod("a"), "the watch tells how it was before");
+    apply(KIND_POD, "a", UID(3), "8");
+    cr_expect(has_pod("a"), "a new pod of that name");
+    object.meta.resource_version = SLICE("7");
+    cluster_delete(&cluster, &object);
+    cr_expect(has_pod("a"), "the deletion of the first one");
+    cr_expect(cluster.gone == NULL, "the watch has caught up");
+}
+
+Test(cluster_lists, another_history_may_bring_back_what_was_gone)
+{
+    apply(KIND_POD, "a", UID(1), "5");
+    cluster_learn_gone(&cluster, KIND_POD, SLICE("default"), SLICE("a"), SLICE(UID(1)));
+    cluster_list_begin(&cluster, KIND_POD, true);
+    apply(KIND_POD, "a", UID(1), "3");
+    cluster_list_end(&cluster, KIND_POD, 4);
+    cr_expect(has_pod("a"));
+}
+
+Test(cluster_lists, no_more_is_remembered_of_the_gone_than_fits)
+{
+    for (unsigned i = 0; i < GONE_OBJECTS_MAX + 10; i++) {
+        char uid[48];
+        (void)snprintf(uid, sizeof uid, "6d1a0d3e-3f0b-4a39-8a5c-%012x", i);
+        apply(KIND_POD, "a", uid, "5");
+        cluster_learn_gone(&cluster, KIND_POD, SLICE("default"), SLICE("a"), slice_of(uid));
+    }
+    cr_expect_eq(HASH_COUNT(cluster.gone), GONE_OBJECTS_MAX);
+}
+
+static size_t tally(const char *storage_class, const char *attributes_class, uint64_t phase)
+{
+    for (const struct claim_tally *t = cluster.tallies; t != NULL; t = t->hh.next)
+        if (slice_equal(name_slice(t->key.storage_class), slice_of(storage_class)) &&
+            slice_equal(name_slice(t->key.volume_attributes_class), slice_of(attributes_class)) &&
+            t->key.phase == phase)
+            return t->count;
+    return 0;
+}
+
+Test(cluster_lists, claims_are_counted_by_classes_and_phase)
+{
+    struct object object = object_of(KIND_CLAIM, "a", UID(1), "1");
+    struct error err = {0};
+
+    object.claim.storage_class = SLICE("fast");
+    object.claim.phase = SLICE("Pending");
+    cr_assert_eq(cluster_apply(&cluster, &object, &err), 0);
+    object.meta.name = SLICE("b");
+    cr_assert_eq(cluster_apply(&cluster, &object, &err), 0);
+    cr_expect_eq(tally("fast", "", CLAIM_PENDING), 2);
+    object.claim.phase = SLICE("Bound");
+    object.claim.volume_attributes_class = SLICE("gold");
+    cr_assert_eq(cluster_apply(&cluster, &object, &err), 0);
+    cr_expect_eq(tally("fast", "", CLAIM_PENDING), 1);
+    cr_expect_eq(tally("fast", "gold", CLAIM_BOUND), 1);
+    cluster_delete(&cluster, &object);
+    cr_expect_eq(tally("fast", "gold", CLAIM_BOUND), 0);
+    cr_expect_eq(HASH_COUNT(cluster.tallies), 1, "a count of nothing is none");
+}

@@ -1,0 +1,546 @@
+#include <criterion/criterion.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cache/reflector.h"
+#include "config/base/log.h"
+#include "support/process.h"
+
+#define S        UINT64_C(1000000000)
+#define MAX_TEXT 8192
+
+/* A reflector whose sink writes down what it is handed, one word a call. */
+struct bench {
+    struct reflector reflector;
+    struct resource_status status;
+    char seen[MAX_TEXT];
+    uint64_t now;
+    int failing; /* what take answers */
+};
+
+PRINTF_LIKE(2, 3) static void note(struct bench *bench, const char *format, ...)
+{
+    size_t used = strlen(bench->seen);
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(bench->seen + used, sizeof bench->seen - used, format, args);
+    va_end(args);
+}
+
+static void begin(void *context, enum kind kind, bool overrides)
+{
+    (void)kind;
+    note(context, "%sbegin ", overrides ? "!" : "");
+}
+
+static void end(void *context, enum kind kind, uint64_t version)
+{
+    (void)kind;
+    note(context, "end@%llu ", (unsigned long long)version);
+}
+
+static int take(void *context, enum change change, const struct object *object, struct slice text,
+                struct error *err)
+{
+    struct bench *bench = context;
+    char name[128];
+
+    (void)text;
+    if (bench->failing != 0)
+        return error_set(err, bench->failing, "no");
+    (void)snprintf(name, sizeof name, "%s%.*s", change == CHANGE_DELETE ? "-" : "+",
+                   SLICE_ARG(object->meta.name));
+    note(bench, "%s@%llu ", name,
+         (unsigned long long)version_of(object->meta.resource_version));
+    return 0;
+}
+
+static struct bench *bench_new(enum kind kind)
+{
+    struct bench *bench = calloc(1, sizeof *bench);
+    struct reflector_sink sink = {bench, begin, end, take};
+
+    log_configure(LOG_ERROR, LOG_TEXT);
+    reflector_init(&bench->reflector, kind, &sink, &bench->status, 1);
+    bench->now = 1000 * S;
+    return bench;
+}
+
+static void bench_free(struct bench *bench)
+{
+    reflector_dispose(&bench->reflector);
+    free(bench);
+}
+
+/* The request that comes next has these words in it. */
+static void asks(struct bench *bench, const char *words)
+{
+    struct buf path;
+    char copy[256], *rest = NULL;
+
+    buf_init(&path, 65536);
+    if (bench->now < bench->reflector.due_ns)
+        bench->now = bench->reflector.due_ns;
+    reflector_request(&bench->reflector, bench->now, &path);
+    buf_put(&path, (struct slice){"", 1});
+    (void)snprintf(copy, sizeof copy, "%s", words);
+    for (char *word = strtok_r(copy, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
+        cr_expect(*word == '!' ? strstr(path.bytes, word + 1) == NULL
+                               : strstr(path.bytes, word) != NULL,
+                  "%s is not as it should be in %s", word, path.bytes);
+    buf_dispose(&path);
+}
+
+/* The answer arrives in pieces of `size` bytes. Whether all of it was wanted. */
+static bool gets_in(struct bench *bench, unsigned status, const char *text, size_t size)
+{
+    size_t len = strlen(text);
+
+    for (size_t at = 0; at < len; at += size) {
+        struct slice piece = {text + at, len - at < size ? len - at : size};
+        if (!reflector_take(&bench->reflector, status, piece, bench->now))
+            return false;
+    }
+    return true;
+}
+
+static bool gets(struct bench *bench, unsigned status, const char *text)
+{
+    return gets_in(bench, status, text, 1 << 20);
+}
+
+static void ends_with(struct bench *bench, struct reflector_ending ending)
+{
+    reflector_end(&bench->reflector, &ending, bench->now);
+}
+
+static void ends(struct bench *bench, unsigned status)
+{
+    ends_with(bench, (struct reflector_ending){.status = status});
+}
+
+static void is_cut(struct bench *bench)
+{
+    ends_with(bench, (struct reflector_ending){.status = 200, .is_cut = true, .error = "cut"});
+}
+
+static void saw(struct bench *bench, const char *seen)
+{
+    cr_expect_str_eq(bench->seen, seen);
+    bench->seen[0] = '\0';
+}
+
+static void restarted(const struct bench *bench, enum restart reason)
+{
+    for (int i = 0; i < RESTART_COUNT; i++)
+        cr_expect(atomic_load(&bench->status.restarts[i]) == (i == (int)reason), "%s",
+                  restart_text((enum restart)i));
+}
+
+static double wait_seconds(const struct bench *bench)
+{
+    return bench->reflector.due_ns <= bench->now
+               ? 0
+               : (double)(bench->reflector.due_ns - bench->now) / 1e9;
+}
+
+#define POD(type_, name_, version_) \
+    "{\"type\":\"" type_ "\",\"object\":{\"kind\":\"Pod\",\"metadata\":{\"name\":\"" name_ \
+    "\",\"namespace\":\"d\",\"resourceVersion\":\"" version_ "\"}}}\n"
+#define BOOKMARK(version_) \
+    "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"Pod\",\"metadata\":{\"resourceVersion\":\"" version_ "\"}}}\n"
+#define INITIAL_END(version_) \
+    "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"Pod\",\"metadata\":{\"resourceVersion\":\"" version_ \
+    "\",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}}\n"
+#define ERROR_EVENT(code_, reason_, message_) \
+    "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"" message_ \
+    "\",\"reason\":\"" reason_ "\",\"code\":" code_ "}}\n"
+#define PAGE(version_, continue_, items_) \
+    "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"" version_ \
+    "\",\"continue\":\"" continue_ "\"},\"items\":[" items_ "]}\n"
+#define ITEM(name_, version_) \
+    "{\"metadata\":{\"name\":\"" name_ "\",\"namespace\":\"d\",\"resourceVersion\":\"" version_ "\"}}"
+
+static struct bench *watching(void)
+{
+    struct bench *bench = bench_new(KIND_POD);
+
+    asks(bench, "sendInitialEvents=true");
+    cr_assert(gets(bench, 200, POD("ADDED", "a", "5") INITIAL_END("10")));
+    saw(bench, "begin +a@5 end@10 ");
+    return bench;
+}
+
+static struct bench *paging(void)
+{
+    struct bench *bench = bench_new(KIND_POD);
+
+    bench->reflector.can_stream = false;
+    bench->reflector.phase = PHASE_PAGES;
+    return bench;
+}
+
+Test(reflector, streams_a_list_and_watches_on_in_the_same_answer_however_it_is_cut_up)
+{
+    static const char answer[] = POD("ADDED", "b", "7") POD("ADDED", "a", "5") INITIAL_END("10")
+        POD("MODIFIED", "a", "11") BOOKMARK("15") POD("DELETED", "b", "16");
+
+    for (size_t size = 1; size < sizeof answer; size++) {
+        struct bench *bench = bench_new(KIND_POD);
+        asks(bench, "/api/v1/pods? watch=1 sendInitialEvents=true resourceVersionMatch=NotOlderThan "
+                    "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed "
+                    "!&resourceVersion=");
+        cr_expect(gets_in(bench, 200, answer, size));
+        saw(bench, "begin +b@7 +a@5 end@10 +a@11 -b@16 ");
+        cr_expect(atomic_load(&bench->status.is_synced));
+        cr_expect_str_eq(bench->reflector.version, "16");
+        bench_free(bench);
+    }
+}
+
+Test(reflector, watches_from_the_last_version_after_a_probe)
+{
+    struct bench *bench = watching();
+
+    cr_expect(gets(bench, 200, BOOKMARK("12")));
+    bench->now += 45 * S;
+    ends(bench, 200);
+    restarted(bench, RESTART_TIMEOUT);
+    cr_expect(wait_seconds(bench) == 0);
+    asks(bench, "limit=1 resourceVersionMatch=NotOlderThan resourceVersion=12 !watch");
+    cr_expect(gets(bench, 200, PAGE("12", "", ITEM("x", "1"))));
+    ends(bench, 200);
+    asks(bench, "watch=1 resourceVersion=12 allowWatchBookmarks=true timeoutSeconds= !sendInitialEvents");
+    saw(bench, "");
+    bench_free(bench);
+}
+
+Test(reflector, reads_pages_and_asks_for_one_again_wherever_it_was_cut)
+{
+    static const char second[] = PAGE("10", "", ITEM("c", "3") "," ITEM("d", "4"));
+
+    for (size_t cut = 0; cut < sizeof second - 2; cut++) {
+        struct bench *bench = paging();
+        asks(bench, "limit=500 !continue");
+        cr_expect(gets(bench, 200, PAGE("10", "t/1", ITEM("a", "1") "," ITEM("b", "2"))));
+        ends(bench, 200);
+        saw(bench, "begin +a@1 +b@2 ");
+        asks(bench, "limit=500 continue=t%2F1");
+        cr_expect(reflector_take(&bench->reflector, 200, (struct slice){second, cut}, bench->now));
+        is_cut(bench);
+        restarted(bench, RESTART_CONNECTION);
+        cr_expect(!atomic_load(&bench->status.is_synced), "cut at %zu", cut);
+        bench->seen[0] = '\0';
+        asks(bench, "limit=500 continue=t%2F1");
+        cr_expect(gets_in(bench, 200, second, 7));
+        ends(bench, 200);
+        saw(bench, "+c@3 +d@4 end@10 ");
+        asks(bench, "watch=1 resourceVersion=10");
+        bench_free(bench);
+    }
+}
+
+Test(reflector, an_empty_list_begins_and_ends)
+{
+    struct bench *bench = paging();
+
+    asks(bench, "limit=500");
+    cr_expect(gets(bench, 200, "{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"9\"},\"items\":null}"));
+    ends(bench, 200);
+    saw(bench, "begin end@9 ");
+    bench_free(bench);
+}
+
+Test(reflector, takes_pages_where_the_server_cannot_stream_lists)
+{
+    static const unsigned statuses[] = {400, 405, 422};
+
+    for (size_t i = 0; i < 4; i++) {
+        struct bench *bench = bench_new(KIND_POD);
+        asks(bench, "sendInitialEvents=true");
+        if (i < 3)
+            ends(bench, statuses[i]);
+        else if (!gets(bench, 200, ERROR_EVENT("422", "Invalid", "etcd is too old")))
+            is_cut(bench);
+        restarted(bench, RESTART_FALLBACK);
+        cr_expect(wait_seconds(bench) == 0);
+        asks(bench, "limit=500 !watch");
+        bench_free(bench);
+    }
+}
+
+Test(reflector, lists_again_when_the_version_is_too_old)
+{
+    struct bench *bench = watching();
+
+    cr_expect(!gets(bench, 200, ERROR_EVENT("410", "Expired", "too old resource version: 10 (99)")));
+    is_cut(bench);
+    restarted(bench, RESTART_EXPIRED);
+    cr_expect(wait_seconds(bench) == 0);
+    asks(bench, "sendInitialEvents=true");
+    ends(bench, 410);
+    asks(bench, "sendInitialEvents=true");
+    cr_expect(atomic_load(&bench->status.is_synced), "what was read stays good");
+    bench_free(bench);
+
+    bench = paging();
+    asks(bench, "limit=500");
+    cr_expect(gets(bench, 200, PAGE("10", "t1", ITEM("a", "1"))));
+    ends(bench, 200);
+    asks(bench, "continue=t1");
+    ends(bench, 410);
+    restarted(bench, RESTART_EXPIRED);
+    asks(bench, "limit=500 !continue");
+    cr_expect(gets(bench, 200, PAGE("20", "", ITEM("a", "1"))));
+    saw(bench, "begin +a@1 begin +a@1 end@20 ");
+    bench_free(bench);
+}
+
+Test(reflector, a_continue_token_that_nobody_understands_starts_the_list_anew)
+{
+    struct bench *bench = paging();
+
+    asks(bench, "limit=500");
+    cr_expect(gets(bench, 200, PAGE("10", "t1", ITEM("a", "1"))));
+    ends(bench, 200);
+    asks(bench, "continue=t1");
+    ends(bench, 400);
+    restarted(bench, RESTART_EXPIRED);
+    asks(bench, "limit=500 !continue");
+    bench_free(bench);
+}
+
+Test(reflector, lists_that_expire_again_and_again_are_waited_for)
+{
+    struct bench *bench = bench_new(KIND_POD);
+    double waited = 0;
+
+    for (int i = 0; i < 10; i++) {
+        asks(bench, "sendInitialEvents=true");
+        ends(bench, 410);
+        waited += wait_seconds(bench);
+    }
+    cr_expect(waited > 5);
+    bench_free(bench);
+}
+
+Test(reflector, an_older_history_is_listed_in_pages_and_overrides)
+{
+    for (int how = 0; how < 4; how++) {
+        struct bench *bench = watching();
+        if (how == 0) {
+            cr_expect(!gets(bench, 200, BOOKMARK("9")));
+            is_cut(bench);
+        } else if (how == 1) {
+            cr_expect(!gets(bench, 200, POD("MODIFIED", "a", "9")));
+            is_cut(bench);
+            bench->seen[0] = '\0';
+        } else {
+            bench->now += 45 * S;
+            ends(bench, 200);
+            atomic_store(&bench->status.restarts[RESTART_TIMEOUT], 0);
+            asks(bench, "resourceVersionMatch=NotOlderThan resourceVersion=10");
+            if (how == 2) {
+                cr_expect(gets(bench, 504, "{\"message\":\"Timeout: Too large resource version: 10, current: 9\",\"code\":504}"));
+                ends(bench, 504);
+            } else {
+                ends(bench, 200);
+                asks(bench, "watch=1");
+                cr_expect(!gets(bench, 200, ERROR_EVENT("504", "Timeout", "Too large resource version")));
+                is_cut(bench);
+            }
+        }
+        restarted(bench, RESTART_OLDER_HISTORY);
+        asks(bench, "limit=500 !watch");
+        cr_expect(gets(bench, 200, PAGE("8", "", ITEM("z", "3"))));
+        ends(bench, 200);
+        saw(bench, "!begin +z@3 end@8 ");
+        asks(bench, "watch=1 resourceVersion=8");
+        cr_expect(gets(bench, 200, POD("ADDED", "y", "9")));
+        saw(bench, "+y@9 ");
+        bench_free(bench);
+    }
+}
+
+Test(reflector, a_probe_that_fails_otherwise_is_made_again)
+{
+    struct bench *bench = watching();
+
+    bench->now += 45 * S;
+    ends(bench, 200);
+    asks(bench, "limit=1");
+    ends(bench, 500);
+    cr_expect(wait_seconds(bench) > 0);
+    asks(bench, "limit=1 resourceVersion=10");
+    cr_expect(gets(bench, 504, "{\"message\":\"Timeout: request did not complete\",\"code\":504}"));
+    ends(bench, 504);
+    asks(bench, "limit=1 resourceVersion=10");
+    bench_free(bench);
+}
+
+Test(reflector, waits_as_long_as_the_server_asks)
+{
+    struct bench *bench = watching();
+
+    ends_with(bench, (struct reflector_ending){.status = 429, .retry_after_ms = 7000});
+    restarted(bench, RESTART_THROTTLED);
+    cr_expect(wait_seconds(bench) == 7);
+    asks(bench, "limit=1");
+    ends_with(bench, (struct reflector_ending){.status = 429, .retry_after_ms = 7000000});
+    cr_expect(wait_seconds(bench) == 60, "but not for ever: %g", wait_seconds(bench));
+    bench_free(bench);
+}
+
+Test(reflector, waits_longer_and_longer_but_not_too_long_and_not_after_a_success)
+{
+    struct bench *bench = bench_new(KIND_POD);
+    double last = 0;
+
+    for (int i = 0; i < 12; i++) {
+        asks(bench, "sendInitialEvents");
+        ends_with(bench, (struct reflector_ending){.error = "connection refused"});
+        last = wait_seconds(bench);
+        cr_expect(last > 0 && last <= 10);
+    }
+    cr_expect(last >= 5, "it is %g s", last);
+    asks(bench, "sendInitialEvents");
+    cr_expect(gets(bench, 200, INITIAL_END("10")));
+    is_cut(bench);
+    cr_expect(wait_seconds(bench) <= 0.2);
+    bench_free(bench);
+}
+
+Test(reflector, counts_each_refusal_by_its_reason)
+{
+    static const struct {
+        unsigned status;
+        enum restart reason;
+    } rows[] = {{401, RESTART_UNAUTHORIZED}, {403, RESTART_FORBIDDEN}, {404, RESTART_SERVER_ERROR},
+                {429, RESTART_THROTTLED},    {500, RESTART_SERVER_ERROR}, {503, RESTART_SERVER_ERROR},
+                {302, RESTART_SERVER_ERROR}, {0, RESTART_CONNECTION}};
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct bench *bench = watching();
+        ends(bench, rows[i].status);
+        restarted(bench, rows[i].reason);
+        cr_expect(wait_seconds(bench) > 0);
+        asks(bench, "limit=1 resourceVersion=10");
+        bench_free(bench);
+    }
+}
+
+Test(reflector, a_resource_that_is_not_served_is_left_out_and_asked_for_later)
+{
+    struct bench *bench = bench_new(KIND_VOLUME_ATTRIBUTES_CLASS);
+
+    asks(bench, "/apis/storage.k8s.io/v1/volumeattributesclasses? !fieldSelector");
+    ends(bench, 404);
+    cr_expect(atomic_load(&bench->status.is_synced) && atomic_load(&bench->status.is_absent));
+    cr_expect(wait_seconds(bench) == 600);
+    asks(bench, "sendInitialEvents");
+    cr_expect(gets(bench, 200, INITIAL_END("10")));
+    cr_expect(!atomic_load(&bench->status.is_absent));
+    bench_free(bench);
+
+    bench = bench_new(KIND_POD);
+    asks(bench, "/api/v1/pods");
+    ends(bench, 404);
+    cr_expect(!atomic_load(&bench->status.is_synced), "a cluster without pods is none");
+    bench_free(bench);
+}
+
+Test(reflector, a_watch_that_was_silent_is_found_within_a_minute)
+{
+    struct bench *bench = watching();
+
+    cr_expect(bench->reflector.deadline_ns - bench->now <= 60 * S, "in the list's own answer");
+    ends_with(bench, (struct reflector_ending){.status = 200, .is_silent = true});
+    restarted(bench, RESTART_TIMEOUT);
+    asks(bench, "limit=1");
+    ends(bench, 200);
+    asks(bench, "watch=1");
+    cr_expect(bench->reflector.deadline_ns - bench->now <= 60 * S);
+    cr_expect(bench->reflector.deadline_ns - bench->now >= 30 * S);
+    ends_with(bench, (struct reflector_ending){.status = 200, .is_silent = true});
+    cr_expect(atomic_load(&bench->status.restarts[RESTART_SILENT]) == 1);
+    bench_free(bench);
+}
+
+Test(reflector, a_list_may_take_long_but_not_be_silent)
+{
+    struct bench *bench = bench_new(KIND_POD);
+
+    asks(bench, "sendInitialEvents timeoutSeconds=3600");
+    for (int i = 0; i < 100; i++) {
+        cr_expect(bench->now < bench->reflector.deadline_ns);
+        bench->now += 19 * S;
+        cr_expect(gets(bench, 200, POD("ADDED", "a", "1")));
+    }
+    cr_expect(bench->reflector.deadline_ns == bench->now + 20 * S);
+    bench_free(bench);
+}
+
+Test(reflector, what_cannot_be_read_ends_the_watch_and_what_cannot_be_decoded_is_passed_over)
+{
+    static const char *const broken[] = {
+        "{\"type\":\"ADDED\"}\n", "{\"type\":\"ADDED\",\"object\":{\"meta\n", "nonsense\n",
+        "{\"type\":\"PUSHED\",\"object\":{}}\n", "{\"type\":\"BOOKMARK\",\"object\":{}}\n",
+        "{\"type\":\"ERROR\",\"object\":[]}\n"};
+
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+        struct bench *bench = watching();
+        cr_expect(!gets(bench, 200, broken[i]), "%s", broken[i]);
+        is_cut(bench);
+        restarted(bench, RESTART_MALFORMED);
+        asks(bench, "limit=1 resourceVersion=10");
+        bench_free(bench);
+    }
+    struct bench *bench = watching();
+    cr_expect(gets(bench, 200, "\n{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":7}}}\n" POD("ADDED", "b", "12")));
+    cr_expect(atomic_load(&bench->status.skipped) == 1);
+    saw(bench, "+b@12 ");
+    bench->failing = ERROR_NO_MEMORY;
+    cr_expect(!gets(bench, 200, POD("ADDED", "c", "13")));
+    is_cut(bench);
+    asks(bench, "sendInitialEvents=true"); /* what is known is not all any more */
+    bench_free(bench);
+}
+
+Test(reflector, reads_what_a_real_api_server_sent)
+{
+    struct bench *bench = bench_new(KIND_CLAIM);
+    char *text = read_file(TESTS_DIR "/fixtures/apiserver/watchlist-pvcs.jsonl");
+
+    asks(bench, "/api/v1/persistentvolumeclaims?");
+    cr_expect(gets_in(bench, 200, text, 11));
+    saw(bench, "begin +data-db-0@226 end@250 ");
+    free(text);
+    bench_free(bench);
+
+    bench = watching();
+    text = read_file(TESTS_DIR "/fixtures/apiserver/watch-pods.jsonl");
+    cr_expect(gets_in(bench, 200, text, 1000));
+    cr_expect_str_eq(bench->reflector.version, "284");
+    free(text);
+    text = read_file(TESTS_DIR "/fixtures/apiserver/error-watch-old-rv.json");
+    cr_expect(!gets(bench, 200, text));
+    free(text);
+    bench_free(bench);
+
+    bench = paging();
+    text = read_file(TESTS_DIR "/fixtures/apiserver/list-pods-page1.json");
+    asks(bench, "limit=500");
+    cr_expect(gets_in(bench, 200, text, 4096));
+    ends(bench, 200);
+    asks(bench, "continue=eyJ2Ijoi");
+    free(text);
+    text = read_file(TESTS_DIR "/fixtures/apiserver/list-pods-page2.json");
+    cr_expect(gets_in(bench, 200, text, 4096));
+    ends(bench, 200);
+    asks(bench, "continue=eyJ2Ijoi"); /* there was a third one */
+    cr_expect(strstr(bench->seen, "+page-0@") != NULL || strstr(bench->seen, "+page-2@") != NULL);
+    free(text);
+    bench_free(bench);
+}
