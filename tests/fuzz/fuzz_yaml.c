@@ -1,4 +1,4 @@
-/* The YAML readers: snapshots (streamed, made JSON) and the configuration. */
+/* The YAML readers: snapshots (streamed, made JSON), the configuration and kubeconfig files. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -6,6 +6,7 @@
 
 #include "cache/source.h"
 #include "config/config.h"
+#include "config/kubeconfig.h"
 #include "fuzz.h"
 
 static int drop(void *context, const struct object *object, struct error *err)
@@ -35,6 +36,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         buf_dispose(&printed);
         config_free(config);
     }
+    struct kubeconfig *kubeconfig;
+    if (kubeconfig_load(&kubeconfig, path, NULL, false, &err) == 0)
+        kubeconfig_free(kubeconfig);
     (void)close(fd);
     return 0;
 }

@@ -511,7 +511,7 @@ Test(reflector, what_cannot_be_read_ends_the_watch_and_what_cannot_be_decoded_is
 Test(reflector, reads_what_a_real_api_server_sent)
 {
     struct bench *bench = bench_new(KIND_CLAIM);
-    char *text = read_file(TESTS_DIR "/fixtures/apiserver/watchlist-pvcs.jsonl");
+    char *text = read_file(TESTS_DIR "/fixtures/watch/watchlist-pvcs.jsonl");
 
     asks(bench, "/api/v1/persistentvolumeclaims?");
     cr_expect(gets_in(bench, 200, text, 11));
@@ -524,7 +524,7 @@ Test(reflector, reads_what_a_real_api_server_sent)
     cr_expect(gets_in(bench, 200, text, 1000));
     cr_expect_str_eq(bench->reflector.version, "284");
     free(text);
-    text = read_file(TESTS_DIR "/fixtures/apiserver/error-watch-old-rv.json");
+    text = read_file(TESTS_DIR "/fixtures/watch/error-watch-old-rv.json");
     cr_expect(!gets(bench, 200, text));
     free(text);
     bench_free(bench);
