@@ -204,12 +204,12 @@ static bool add_headers(struct api_call *call, const struct api *api, struct are
             ? NULL
             : arena_printf(arena, "Authorization: Bearer %.*s", SLICE_ARG(credentials->token)).ptr;
     const char *type = call->request.content_type;
-    const char *content =
-        type == NULL ? NULL : arena_printf(arena, "Content-Type: %s", type).ptr;
+    const char *content = type == NULL ? NULL : arena_printf(arena, "Content-Type: %s", type).ptr;
     const char *named = arena_printf(arena, "Host: %.*s", SLICE_ARG(host)).ptr;
 
     return add_header(call, "Accept: application/json") && add_header(call, "Expect:") &&
-           (credentials->token.len == 0 || (authorization != NULL && add_header(call, authorization))) &&
+           (credentials->token.len == 0 ||
+            (authorization != NULL && add_header(call, authorization))) &&
            (type == NULL || (content != NULL && add_header(call, content))) &&
            (api->kubeconfig->server_name == NULL || (named != NULL && add_header(call, named)));
 }
@@ -221,13 +221,13 @@ static CURLcode set_url(struct api_call *call, const struct api *api, struct are
     const struct kubeconfig *kubeconfig = api->kubeconfig;
     struct slice host = host_of(kubeconfig->server);
     const char *rest = host.ptr + host.len;
-    const char *url =
-        kubeconfig->server_name == NULL
-            ? arena_printf(arena, "%s%s", kubeconfig->server, call->request.path).ptr
-            : arena_printf(arena, "https://%s%s%s", kubeconfig->server_name, rest,
-                           call->request.path)
-                  .ptr;
-    CURLcode rc = url == NULL ? CURLE_OUT_OF_MEMORY : curl_easy_setopt(call->easy, CURLOPT_URL, url);
+    const char *url = kubeconfig->server_name == NULL
+                          ? arena_printf(arena, "%s%s", kubeconfig->server, call->request.path).ptr
+                          : arena_printf(arena, "https://%s%s%s", kubeconfig->server_name, rest,
+                                         call->request.path)
+                                .ptr;
+    CURLcode rc =
+        url == NULL ? CURLE_OUT_OF_MEMORY : curl_easy_setopt(call->easy, CURLOPT_URL, url);
 
     if (rc == CURLE_OK && kubeconfig->server_name != NULL) {
         bool has_port = memchr(host.ptr, ':', host.len) != NULL && host.ptr[host.len - 1] != ']';

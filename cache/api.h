@@ -29,9 +29,9 @@ struct api_call;
 
 /* How a call ended. */
 struct api_result {
-    unsigned status;        /* HTTP; 0: there was no answer */
-    bool is_cut;            /* the answer is not whole */
-    int64_t retry_after_ms; /* as the server asks; 0: it does not */
+    unsigned status;             /* HTTP; 0: there was no answer */
+    bool is_cut;                 /* the answer is not whole */
+    int64_t retry_after_ms;      /* as the server asks; 0: it does not */
     char error[API_ERROR_BYTES]; /* why there is no (whole) answer */
 };
 

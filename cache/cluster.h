@@ -23,8 +23,8 @@ struct node {
     struct name *name;
     struct refcounts refs; /* by the pods assigned to it that are not finished */
     uint64_t version;
-    uint32_t pods; /* assigned to it, finished ones too */
-    bool exists;   /* a Node object was seen */
+    uint32_t pods;  /* assigned to it, finished ones too */
+    bool exists;    /* a Node object was seen */
     bool is_listed; /* by the list that is being read */
     UT_hash_handle hh;
 };
@@ -120,7 +120,7 @@ struct cluster {
     size_t violations;                      /* exclusive claims that two or more pods hold */
     struct claim_tally *tallies;            /* uthash */
     struct gone_object *gone;               /* uthash, oldest first */
-    bool overrides[KIND_COUNT];             /* the list that is being read counts, whatever is known */
+    bool overrides[KIND_COUNT]; /* the list that is being read counts, whatever is known */
 };
 
 void cluster_init(struct cluster *cluster);
@@ -154,7 +154,8 @@ void cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version)
 int cluster_learn(struct cluster *cluster, const struct object *object, uint64_t watched,
                   struct error *err);
 
-/* A GET found that the pod or claim of that UID is gone: so it is, whatever the watch still says. */
+/* A GET found that the pod or claim of that UID is gone: so it is, whatever the watch still says.
+ */
 void cluster_learn_gone(struct cluster *cluster, enum kind kind, struct slice namespace,
                         struct slice name, struct slice uid);
 

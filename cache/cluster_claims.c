@@ -15,8 +15,7 @@ static struct claim *find(const struct cluster *cluster, struct object_key key)
                                               &key);
 }
 
-struct claim *claim_find(const struct cluster *cluster, struct slice namespace,
-                                  struct slice name)
+struct claim *claim_find(const struct cluster *cluster, struct slice namespace, struct slice name)
 {
     struct name *space = names_find(&cluster->names, namespace);
     return space == NULL ? NULL : find(cluster, (struct object_key){space, name});
@@ -128,7 +127,8 @@ static struct claim_tally *tally_obtain(struct cluster *cluster, const struct cl
 {
     struct claim_tally *tally = NULL;
 
-    /* NOLINTNEXTLINE(clang-analyzer-core.*): uthash's hash of the key, which it takes for garbage */
+    /* NOLINTNEXTLINE(clang-analyzer-core.*): uthash's hash of the key, which it takes for garbage
+     */
     HASH_FIND(hh, cluster->tallies, key, sizeof *key, tally);
     if (tally != NULL)
         return tally;

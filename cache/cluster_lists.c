@@ -173,9 +173,11 @@ int cluster_learn(struct cluster *cluster, const struct object *object, uint64_t
                                                : claim != NULL && claim->is_listed;
     if (cluster_apply(cluster, object, err) < 0)
         return err->code;
-    if (object->kind == KIND_POD && (pod = cluster_find_pod(cluster, meta->namespace, meta->name)) != NULL)
+    if (object->kind == KIND_POD &&
+        (pod = cluster_find_pod(cluster, meta->namespace, meta->name)) != NULL)
         pod->is_listed = was_listed;
-    if (object->kind == KIND_CLAIM && (claim = claim_find(cluster, meta->namespace, meta->name)) != NULL)
+    if (object->kind == KIND_CLAIM &&
+        (claim = claim_find(cluster, meta->namespace, meta->name)) != NULL)
         claim->is_listed = was_listed;
     return 0;
 }

@@ -84,7 +84,9 @@ struct exec_credential {
 };
 
 #define FIELD(key_, member_) \
-    {.key = (key_), .type = PULL_STRING, .offset = offsetof(struct exec_credential, member_)}
+    { \
+        .key = (key_), .type = PULL_STRING, .offset = offsetof(struct exec_credential, member_) \
+    }
 
 static int read_credential(struct credentials *credentials, struct slice text, struct error *err)
 {
@@ -113,7 +115,8 @@ static int read_credential(struct credentials *credentials, struct slice text, s
         !slice_equal(found.api_version, SLICE("client.authentication.k8s.io/v1")))
         return error_set(err, ERROR_INVALID,
                          "%s: printed no client.authentication.k8s.io/v1 ExecCredential", command);
-    if ((found.token.len == 0 && found.cert.len == 0) || (found.cert.len == 0) != (found.key.len == 0))
+    if ((found.token.len == 0 && found.cert.len == 0) ||
+        (found.cert.len == 0) != (found.key.len == 0))
         return error_set(err, ERROR_INVALID,
                          "%s: status has neither a token nor a certificate with its key", command);
     credentials->expires_ms = found.expires.len == 0 ? 0 : time_parse(found.expires);
@@ -233,7 +236,7 @@ static int run_plugin(struct credentials *credentials, struct buf *out, struct e
     char **environment = write_info(kubeconfig, &info)
                              ? make_environment(kubeconfig, info.bytes, &credentials->arena)
                              : NULL;
-    int rc = environment == NULL          ? error_no_memory(err)
+    int rc = environment == NULL           ? error_no_memory(err)
              : pipe2(ends, O_CLOEXEC) != 0 ? error_system(err, errno, "pipe")
                                            : 0;
     if (rc == 0) {
@@ -277,7 +280,8 @@ int credentials_refresh(struct credentials *credentials, int64_t now_ms, struct 
         return read_token(credentials, err);
     if (kubeconfig->exec.argv == NULL)
         return 0;
-    bool is_good = credentials->has_plugin_answer &&
-                   (credentials->expires_ms == 0 || now_ms + EXEC_EARLY_MS < credentials->expires_ms);
+    bool is_good =
+        credentials->has_plugin_answer &&
+        (credentials->expires_ms == 0 || now_ms + EXEC_EARLY_MS < credentials->expires_ms);
     return is_good ? 0 : ask_plugin(credentials, err);
 }

@@ -19,10 +19,10 @@ enum { EXEC_SECONDS_MAX = 30, EXEC_EARLY_MS = 60 * 1000, TOKEN_BYTES_MAX = 64 * 
 
 struct credentials {
     const struct kubeconfig *kubeconfig;
-    struct arena arena;  /* of what the plugin gave, and of the token */
-    struct slice token;  /* empty: none */
+    struct arena arena; /* of what the plugin gave, and of the token */
+    struct slice token; /* empty: none */
     struct pem cert, key;
-    int64_t expires_ms;  /* of what the plugin gave, since 1970; 0: when it is refused */
+    int64_t expires_ms; /* of what the plugin gave, since 1970; 0: when it is refused */
     bool has_plugin_answer;
 };
 

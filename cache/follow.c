@@ -8,7 +8,12 @@
 #include "cache/api.h"
 #include "config/base/log.h"
 
-enum { PATH_BYTES_MAX = 16 * 1024, FETCH_TIMEOUT_MS = 5000, POST_TIMEOUT_MS = 10000, POLL_MS_MAX = 1000 };
+enum {
+    PATH_BYTES_MAX = 16 * 1024,
+    FETCH_TIMEOUT_MS = 5000,
+    POST_TIMEOUT_MS = 10000,
+    POLL_MS_MAX = 1000
+};
 
 /* A kind's reflector, and the call that is on its way for it. */
 struct following {
@@ -63,6 +68,14 @@ static uint64_t clock_ns(void)
 
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+static int64_t since_1970_ms(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 /* ---- what the reflectors hand on; called with the lock held for writing ---- */
@@ -135,6 +148,9 @@ static bool on_bytes(void *context, unsigned status, struct slice bytes)
     (void)pthread_rwlock_wrlock(follow->target.lock);
     bool goes_on = reflector_take(&following->reflector, status, bytes, clock_ns());
     (void)pthread_rwlock_unlock(follow->target.lock);
+    if (status == 200)
+        atomic_store(&follow->target.status[following->reflector.kind].last_event_ms,
+                     since_1970_ms());
     note_synced(follow);
     return goes_on;
 }
@@ -344,7 +360,8 @@ static struct slice copy_slice(char **at, struct slice text)
     return copy;
 }
 
-/* A fetch that is still to be sent for the object; NULL: too many, or no memory. Under the mutex. */
+/* A fetch that is still to be sent for the object; NULL: too many, or no memory. Under the mutex.
+ */
 static struct fetch *fetch_obtain(struct follow *follow, const struct object_reference *reference)
 {
     for (struct fetch *fetch = follow->fetches; fetch != NULL; fetch = fetch->next)
@@ -357,9 +374,9 @@ static struct fetch *fetch_obtain(struct follow *follow, const struct object_ref
         return NULL;
     char *at = fetch->text;
     fetch->follow = follow;
-    fetch->reference =
-        (struct object_reference){reference->kind, copy_slice(&at, reference->namespace),
-                                  copy_slice(&at, reference->name), copy_slice(&at, reference->uid)};
+    fetch->reference = (struct object_reference){
+        reference->kind, copy_slice(&at, reference->namespace), copy_slice(&at, reference->name),
+        copy_slice(&at, reference->uid)};
     buf_init(&fetch->body, FETCH_BYTES_MAX);
     fetch->next = follow->fetches;
     follow->fetches = fetch;

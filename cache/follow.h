@@ -21,10 +21,10 @@
 
 enum {
     CONFIRM_MAX = 16,           /* objects in one call; the others are not asked about */
-    FETCHES_MAX = 1024,          /* objects being asked about at a time, over all callers */
-    FETCH_BYTES_MAX = 16 << 20,  /* of one object */
-    POSTS_MAX = 64,              /* not yet answered; more are dropped */
-    UNREACHABLE_MS = 3000,       /* after a time-out, nobody waits for an answer this long */
+    FETCHES_MAX = 1024,         /* objects being asked about at a time, over all callers */
+    FETCH_BYTES_MAX = 16 << 20, /* of one object */
+    POSTS_MAX = 64,             /* not yet answered; more are dropped */
+    UNREACHABLE_MS = 3000,      /* after a time-out, nobody waits for an answer this long */
 };
 
 struct follow_target {

@@ -47,7 +47,9 @@ static bool copy_text(char *out, size_t size, struct slice text)
 static bool read_list_meta(struct pull *json, struct arena *arena, struct document *document)
 {
     static const struct pull_field fields[] = {
-        {.key = "resourceVersion", .type = PULL_STRING, .offset = offsetof(struct list_meta_object, version)},
+        {.key = "resourceVersion",
+         .type = PULL_STRING,
+         .offset = offsetof(struct list_meta_object, version)},
         {.key = "continue",
          .type = PULL_STRING,
          .offset = offsetof(struct list_meta_object, continue_token)},

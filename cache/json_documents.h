@@ -9,8 +9,8 @@
  *
  *     struct pull json;
  *     if (document_step(&document, &json, window, arena)) {
- *         if (document.has_value) take(type_of_item(&document.item, &document.type), document.extent);
- *         consume(json.at - json.start);
+ *         if (document.has_value) take(type_of_item(&document.item, &document.type),
+ * document.extent); consume(json.at - json.start);
  *     }
  */
 #ifndef CACHE_JSON_DOCUMENTS_H
@@ -41,12 +41,12 @@ struct list_meta {
 };
 
 struct document {
-    struct type type;    /* as far as it was seen */
-    struct type item;    /* of the item or the object that was just read */
-    unsigned depth;      /* 0: before the document; 1: in the object; 2: among a list's items */
-    bool is_first;       /* nothing was read yet at this depth */
-    bool has_value;      /* the step found an item or an object */
-    struct slice extent; /* of it, in the window */
+    struct type type;       /* as far as it was seen */
+    struct type item;       /* of the item or the object that was just read */
+    unsigned depth;         /* 0: before the document; 1: in the object; 2: among a list's items */
+    bool is_first;          /* nothing was read yet at this depth */
+    bool has_value;         /* the step found an item or an object */
+    struct slice extent;    /* of it, in the window */
     struct list_meta *meta; /* where to put what the list says of itself; NULL: nowhere */
 };
 

@@ -347,8 +347,8 @@ static const struct kind_info {
 } kinds[KIND_COUNT] = {
 #define KIND(kind_, group_, resource_, namespaced_, fields_) \
     { \
-        (kind_), (group_), (group_)[0] == '\0' ? "/api/v1" : "/apis/" group_ "/v1", (resource_), (namespaced_), (fields_), \
-            sizeof(fields_) / sizeof *(fields_) \
+        (kind_), (group_), (group_)[0] == '\0' ? "/api/v1" : "/apis/" group_ "/v1", (resource_), \
+            (namespaced_), (fields_), sizeof(fields_) / sizeof *(fields_) \
     }
     [KIND_POD] = KIND("Pod", "", "pods", true, pod_fields),
     [KIND_NODE] = KIND("Node", "", "nodes", false, node_fields),
@@ -448,7 +448,8 @@ int object_project(struct slice text, enum kind kind, struct buf *out, struct er
 
     buf_init(&fields, out->max_bytes);
     pull_init(&json, text);
-    bool is_good = pull_project(&json, kinds[kind].fields, kinds[kind].count, &fields) && pull_finish(&json);
+    bool is_good =
+        pull_project(&json, kinds[kind].fields, kinds[kind].count, &fields) && pull_finish(&json);
     if (is_good) {
         buf_printf(out, "{\"apiVersion\":\"%s\",\"kind\":\"%s\"%s", kind_api_version(kind),
                    kind_text(kind), fields.len > 2 ? "," : "");

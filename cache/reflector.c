@@ -1,13 +1,17 @@
 #include "cache/reflector.h"
 
 #include <stdio.h>
-#include <time.h>
 
 #include "cache/json_text.h"
 #include "cache/pull_fields.h"
 #include "config/base/log.h"
 
-enum { PROBE_BYTES = 4096, REFLECTOR_ARENA_BYTES_MAX = 32 << 20, WINDOW_KEEP_BYTES = 256 * 1024 };
+enum {
+    PROBE_BYTES = 4096,
+    LOGGED_FAILURES = 10,
+    REFLECTOR_ARENA_BYTES_MAX = 32 << 20,
+    WINDOW_KEEP_BYTES = 256 * 1024
+};
 
 #define MS UINT64_C(1000000) /* nanoseconds */
 
@@ -46,14 +50,6 @@ static uint32_t next_random(struct reflector *reflector)
     reflector->random ^= reflector->random >> 17;
     reflector->random ^= reflector->random << 5;
     return reflector->random;
-}
-
-static int64_t since_1970_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 /* ---- requests ---- */
@@ -110,8 +106,8 @@ void reflector_request(struct reflector *reflector, uint64_t now_ns, struct buf 
     }
     if (reflector->phase == PHASE_WATCH) {
         reflector->deadline_ns = now_ns + (seconds * UINT64_C(1000) + SILENT_MS) * MS;
-        buf_printf(path, "watch=1&allowWatchBookmarks=true&timeoutSeconds=%u&resourceVersion=",
-                   seconds);
+        buf_printf(path,
+                   "watch=1&allowWatchBookmarks=true&timeoutSeconds=%u&resourceVersion=", seconds);
         put_escaped(path, slice_of(reflector->version));
         return;
     }
@@ -221,7 +217,9 @@ struct event_details {
 };
 
 #define DETAIL(key_, type_, member_) \
-    {.key = (key_), .type = (type_), .offset = offsetof(struct event_details, member_)}
+    { \
+        .key = (key_), .type = (type_), .offset = offsetof(struct event_details, member_) \
+    }
 
 static bool read_details(struct slice text, struct arena *arena, struct event_details *out)
 {
@@ -289,8 +287,8 @@ static bool take_error(struct reflector *reflector, struct slice text)
     if (is_too_large(&details))
         return give_up(reflector, RESTART_OLDER_HISTORY, true);
     bool is_expired = details.code == 410 || slice_equal(details.reason, SLICE("Expired"));
-    return give_up(reflector,
-                   is_expired ? RESTART_EXPIRED : reason_of((unsigned)details.code), is_expired);
+    return give_up(reflector, is_expired ? RESTART_EXPIRED : reason_of((unsigned)details.code),
+                   is_expired);
 }
 
 static bool take_bookmark(struct reflector *reflector, struct slice text, uint64_t now_ns)
@@ -362,9 +360,8 @@ static bool take_lines(struct reflector *reflector, uint64_t now_ns)
 
     while (goes_on) {
         size_t from = taken > reflector->scanned ? taken : reflector->scanned;
-        const char *end = from == window->len
-                              ? NULL
-                              : memchr(window->bytes + from, '\n', window->len - from);
+        const char *end =
+            from == window->len ? NULL : memchr(window->bytes + from, '\n', window->len - from);
         if (end == NULL)
             break;
         struct slice line = {window->bytes + taken, (size_t)(end - window->bytes) - taken};
@@ -438,7 +435,6 @@ bool reflector_take(struct reflector *reflector, unsigned status, struct slice b
     buf_put(&reflector->window, bytes);
     if (reflector->window.failed)
         return give_up(reflector, RESTART_MALFORMED, false);
-    atomic_store(&reflector->status->last_event_ms, since_1970_ms());
     bool was_streaming = reflector->phase == PHASE_STREAM;
     bool goes_on = reflector->phase == PHASE_PAGES ? take_page(reflector, now_ns)
                                                    : take_lines(reflector, now_ns);
@@ -482,9 +478,8 @@ static void start_list(struct reflector *reflector, enum restart reason)
 /* Kinds that an API server may lack; one without the others is none. */
 static bool may_be_absent(const struct reflector *reflector)
 {
-    return reflector->kind >= KIND_STORAGE_CLASS &&
-           (!atomic_load(&reflector->status->is_synced) ||
-            atomic_load(&reflector->status->is_absent));
+    return reflector->kind >= KIND_STORAGE_CLASS && (!atomic_load(&reflector->status->is_synced) ||
+                                                     atomic_load(&reflector->status->is_absent));
 }
 
 static void be_absent(struct reflector *reflector, uint64_t now_ns)
@@ -533,8 +528,8 @@ static int judge_ending(struct reflector *reflector, const struct reflector_endi
         return RESTART_FALLBACK;
     }
     /* a continue token that is expired, or that nobody understands: the list starts anew */
-    bool is_bad_continue = reflector->phase == PHASE_PAGES && ending->status == 400 &&
-                           reflector->page[0] != '\0';
+    bool is_bad_continue =
+        reflector->phase == PHASE_PAGES && ending->status == 400 && reflector->page[0] != '\0';
     reflector->restarts_list = ending->status == 410 || is_bad_continue;
     return (int)(is_bad_continue ? RESTART_EXPIRED : reason_of(ending->status));
 }
@@ -544,12 +539,13 @@ static void log_ending(const struct reflector *reflector, enum restart reason,
 {
     char status[16];
 
-    if (reason == RESTART_TIMEOUT)
-        return;
+    if (reason == RESTART_TIMEOUT || reflector->failures % LOGGED_FAILURES != 0)
+        return; /* while an API server is away, not every attempt is news */
     (void)snprintf(status, sizeof status, "%u", ending->status);
-    log_info("list or watch starts again", LOG_STR("resource", kind_resource(reflector->kind)),
-             LOG_STR("reason", restart_text(reason)), LOG_STR("status", status),
-             LOG_STR("error", ending->error == NULL || reflector->failure >= 0 ? "" : ending->error));
+    log_info(
+        "list or watch starts again", LOG_STR("resource", kind_resource(reflector->kind)),
+        LOG_STR("reason", restart_text(reason)), LOG_STR("status", status),
+        LOG_STR("error", ending->error == NULL || reflector->failure >= 0 ? "" : ending->error));
 }
 
 void reflector_end(struct reflector *reflector, const struct reflector_ending *ending,

@@ -31,15 +31,15 @@
 #include "config/base/buf.h"
 
 enum {
-    WATCH_SECONDS = 45,          /* some of it is cut off at random, so that not all end at once */
-    SILENT_MS = 8000,            /* that a watch may outlive what it was asked for */
-    LIST_SILENT_MS = 20000,      /* between two pieces of a list */
+    WATCH_SECONDS = 45,           /* some of it is cut off at random, so that not all end at once */
+    SILENT_MS = 8000,             /* that a watch may outlive what it was asked for */
+    LIST_SILENT_MS = 20000,       /* between two pieces of a list */
     STREAMED_LIST_SECONDS = 3600, /* that the server may take for a streamed list */
     PAGE_OBJECTS = 500,
     RETRY_MS_MIN = 200,
     RETRY_MS_MAX = 10000,
-    RETRY_AFTER_MS_MAX = 60000,   /* longer than this is not waited, whatever the server says */
-    ABSENT_RETRY_MS = 600000,     /* until a resource that is not served is asked for again */
+    RETRY_AFTER_MS_MAX = 60000,  /* longer than this is not waited, whatever the server says */
+    ABSENT_RETRY_MS = 600000,    /* until a resource that is not served is asked for again */
     OBJECT_BYTES_MAX = 32 << 20, /* the API server takes none over a few MiB */
     PAGES_FAILED_MAX = 3,        /* expired lists in a row before it is waited between them */
 };
@@ -64,8 +64,8 @@ const char *restart_text(enum restart restart);
 
 /* What anyone may know of a resource. */
 struct resource_status {
-    atomic_bool is_synced; /* all of it was read once, or it is not served */
-    atomic_bool is_absent; /* this API server does not serve it */
+    atomic_bool is_synced;             /* all of it was read once, or it is not served */
+    atomic_bool is_absent;             /* this API server does not serve it */
     atomic_int_fast64_t last_event_ms; /* since 1970; 0: never */
     atomic_int_fast64_t list_ns;       /* what the last whole list took; 0: there was none */
     atomic_uint_fast64_t restarts[RESTART_COUNT];
@@ -93,17 +93,17 @@ struct reflector {
     enum reflector_phase phase;
     struct reflector_sink sink;
     struct resource_status *status;
-    bool is_list_only;  /* stops when the list is whole: for a snapshot */
-    bool is_done;       /* it has stopped */
-    bool can_stream;    /* lists; as far as we know */
-    bool overrides;     /* the next list is of another history */
-    bool has_begun;     /* the sink was told that this list begins */
-    bool is_established;  /* this answer brought something good */
-    bool is_renewal;      /* deadline_ns is when a watch is renewed, not when it is too silent */
-    char version[32];   /* the last that was seen, as the server wrote it */
-    uint64_t number;    /* the same as a number; 0: it is none */
-    int failure;        /* enum restart: why this answer was given up; -1: it was not */
-    bool restarts_list; /* ... and the list has to start anew */
+    bool is_list_only;   /* stops when the list is whole: for a snapshot */
+    bool is_done;        /* it has stopped */
+    bool can_stream;     /* lists; as far as we know */
+    bool overrides;      /* the next list is of another history */
+    bool has_begun;      /* the sink was told that this list begins */
+    bool is_established; /* this answer brought something good */
+    bool is_renewal;     /* deadline_ns is when a watch is renewed, not when it is too silent */
+    char version[32];    /* the last that was seen, as the server wrote it */
+    uint64_t number;     /* the same as a number; 0: it is none */
+    int failure;         /* enum restart: why this answer was given up; -1: it was not */
+    bool restarts_list;  /* ... and the list has to start anew */
     int64_t retry_after_ms;
     unsigned failures;    /* in a row */
     unsigned expirations; /* lists in a row that came to nothing */
@@ -113,11 +113,11 @@ struct reflector {
     uint64_t started_ns;  /* the present request */
     uint64_t list_started_ns;
     bool is_page_whole;
-    struct buf window;    /* bytes that are not yet read */
-    size_t scanned;       /* of it, known to hold no end of line */
+    struct buf window; /* bytes that are not yet read */
+    size_t scanned;    /* of it, known to hold no end of line */
     struct document document;
-    struct list_meta meta;    /* of the page that is being read */
-    char page[4096];          /* the continue token of that page; empty: it is the first */
+    struct list_meta meta; /* of the page that is being read */
+    char page[4096];       /* the continue token of that page; empty: it is the first */
     struct arena arena;
 };
 

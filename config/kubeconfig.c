@@ -36,10 +36,9 @@ static const struct yaml_node *find_key(const struct yaml_node *mapping, const c
 
 static bool is_null(const struct yaml_node *node)
 {
-    return node == NULL ||
-           (node->type == YAML_SCALAR && !node->is_quoted &&
-            (node->text.len == 0 || slice_equal(node->text, SLICE("null")) ||
-             slice_equal(node->text, SLICE("~"))));
+    return node == NULL || (node->type == YAML_SCALAR && !node->is_quoted &&
+                            (node->text.len == 0 || slice_equal(node->text, SLICE("null")) ||
+                             slice_equal(node->text, SLICE("~"))));
 }
 
 /* "FILE:LINE:COL: clusters[prod].server: problem" */
@@ -227,14 +226,14 @@ static int read_exec(const struct entry *entry, struct kubeconfig *out, struct e
     if (read_strings(entry, find_key(exec, "args"), "exec.args", command, &out->arena,
                      &out->exec.argv, convert_argument, err) < 0)
         return err->code;
-    return read_strings(entry, find_key(exec, "env"), "exec.env", NULL, &out->arena,
-                        &out->exec.env, convert_variable, err);
+    return read_strings(entry, find_key(exec, "env"), "exec.env", NULL, &out->arena, &out->exec.env,
+                        convert_variable, err);
 }
 
 static int read_user(const struct entry *entry, struct kubeconfig *out, struct error *err)
 {
-    static const char *const unknown[] = {"as", "as-uid", "as-groups", "as-user-extra", "username",
-                                          "password"};
+    static const char *const unknown[] = {"as",       "as-uid",  "as-groups", "as-user-extra",
+                                          "username", "password"};
 
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
         if (refuse(entry, unknown[i], "is not supported", err) < 0)

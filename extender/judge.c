@@ -51,9 +51,8 @@ static enum confirmation confirm(struct state *state, const struct pod_object *p
         int64_t left_ms = CONFIRM_MS - (int64_t)((monotonic_ns() - started_ns) / 1000000);
         if (added == 0)
             return CONFIRMATION_STANDS;
-        if (left_ms <= 0 ||
-            follow_confirm(state->follow, &asked.references[asked.count - added], added, left_ms,
-                           &err) < 0)
+        if (left_ms <= 0 || follow_confirm(state->follow, &asked.references[asked.count - added],
+                                           added, left_ms, &err) < 0)
             return CONFIRMATION_UNKNOWN;
         judge_cached(state, pod, arena, out, judge);
         if (!code_is_rejection(out->code))

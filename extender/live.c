@@ -143,10 +143,9 @@ static void report(struct live *live, const struct pod *pod, const struct claim 
         return;
     arena_init(&arena, EVENT_BYTES_MAX);
     struct slice message = arena_printf(
-        &arena,
-        "claim %.*s/%.*s is ReadWriteOncePod, and in use by pod %.*s/%.*s on %.*s, too", SLICE_ARG(namespace),
-        SLICE_ARG(claim_name(claim)), SLICE_ARG(namespace), SLICE_ARG(pod_name(first)),
-        SLICE_ARG(pod_node(first)));
+        &arena, "claim %.*s/%.*s is ReadWriteOncePod, and in use by pod %.*s/%.*s on %.*s, too",
+        SLICE_ARG(namespace), SLICE_ARG(claim_name(claim)), SLICE_ARG(namespace),
+        SLICE_ARG(pod_name(first)), SLICE_ARG(pod_node(first)));
     log_warn("two pods hold an exclusive claim", LOG_SLICE("namespace", namespace),
              LOG_SLICE("claim", claim_name(claim)), LOG_SLICE("pod", pod_name(pod)),
              LOG_SLICE("node", pod_node(pod)), LOG_SLICE("with", pod_name(first)));

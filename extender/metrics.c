@@ -13,7 +13,8 @@ static const double bounds[METRICS_BUCKETS] = {
 };
 
 static const char *const verbs[VERB_COUNT] = {"filter", "prefilter", "preempt", "bind"};
-static const char *const confirmation_texts[CONFIRMATION_COUNT] = {"stands", "overruled", "unknown"};
+static const char *const confirmation_texts[CONFIRMATION_COUNT] = {"stands", "overruled",
+                                                                   "unknown"};
 static const char *const results[RESULT_COUNT] = {"ok", "error", "invalid", "failed"};
 
 /* A pod whose last verdict was a rejection. */
@@ -289,11 +290,13 @@ static void put_claims(const struct writer *writer, const struct cluster *cluste
 
     put_family(writer, "claimguard_persistentvolumeclaims", "gauge",
                "Claims by namespace, classes and phase.");
-    for (const struct claim_tally *tally = cluster->tallies; tally != NULL; tally = tally->hh.next) {
+    for (const struct claim_tally *tally = cluster->tallies; tally != NULL;
+         tally = tally->hh.next) {
         buf_put(writer->out, SLICE("claimguard_persistentvolumeclaims{"));
         put_label(writer, "namespace", name_slice(tally->key.namespace));
         put_label(writer, ",storage_class", name_slice(tally->key.storage_class));
-        put_label(writer, ",volume_attributes_class", name_slice(tally->key.volume_attributes_class));
+        put_label(writer, ",volume_attributes_class",
+                  name_slice(tally->key.volume_attributes_class));
         buf_printf(writer->out, ",phase=\"%s\"} %zu\n", phases[tally->key.phase], tally->count);
     }
 }

@@ -12,8 +12,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "config/base/buf.h"
 #include "cache/reflector.h"
+#include "config/base/buf.h"
 #include "policy/policy.h"
 
 enum verb { VERB_FILTER, VERB_PREFILTER, VERB_PREEMPT, VERB_BIND, VERB_COUNT };
@@ -28,9 +28,9 @@ enum result {
 
 /* What came of asking the API server before a rejection. */
 enum confirmation {
-    CONFIRMATION_STANDS,   /* the pod is rejected */
+    CONFIRMATION_STANDS,    /* the pod is rejected */
     CONFIRMATION_OVERRULED, /* it would have been rejected for something that is no more */
-    CONFIRMATION_UNKNOWN,  /* the API server could not be asked: the cache's word stands */
+    CONFIRMATION_UNKNOWN,   /* the API server could not be asked: the cache's word stands */
     CONFIRMATION_COUNT,
 };
 
@@ -49,8 +49,8 @@ struct metrics {
     atomic_uint_fast64_t verdicts[METRICS_POLICIES_MAX][CODE_COUNT];
     atomic_uint_fast64_t bind_conflicts;
     atomic_uint_fast64_t confirmations[CONFIRMATION_COUNT];
-    pthread_mutex_t rejected_lock;                 /* guards rejected */
-    struct rejected_pod *rejected;                 /* uthash, by UID; bounded */
+    pthread_mutex_t rejected_lock; /* guards rejected */
+    struct rejected_pod *rejected; /* uthash, by UID; bounded */
 };
 
 void metrics_init(struct metrics *metrics);

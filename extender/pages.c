@@ -54,7 +54,8 @@ static unsigned show_metrics(struct state *state, const struct page_request *req
                         ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
                         : "text/plain; version=0.0.4; charset=utf-8";
     (void)pthread_rwlock_rdlock(&state->lock);
-    metrics_write(&state->metrics, &state->cluster, state->status, request->wants_open_metrics, out);
+    metrics_write(&state->metrics, &state->cluster, state->status, request->wants_open_metrics,
+                  out);
     (void)pthread_rwlock_unlock(&state->lock);
     return 200;
 }

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "config/base/log.h"
 #include "cache/api.h"
+#include "config/base/log.h"
 #include "extender/commands.h"
 #include "extender/live.h"
 #include "extender/load.h"

@@ -13,7 +13,12 @@
 #include "extender/commands.h"
 #include "extender/state.h"
 
-enum { OBJECT_TEXT_BYTES_MAX = 32 << 20, PATH_BYTES_MAX = 16 * 1024, FAILURES_MAX = 5, PROGRESS_MS = 100 };
+enum {
+    OBJECT_TEXT_BYTES_MAX = 32 << 20,
+    PATH_BYTES_MAX = 16 * 1024,
+    FAILURES_MAX = 5,
+    PROGRESS_MS = 100
+};
 
 struct capture {
     FILE *file;
@@ -70,7 +75,8 @@ static int take(void *context, enum change change, const struct object *object, 
 
     (void)change;
     buf_reset(&capture->text, OBJECT_TEXT_BYTES_MAX);
-    buf_put(&capture->text, capture->objects + capture->kind_objects == 0 ? SLICE("\n") : SLICE(",\n"));
+    buf_put(&capture->text,
+            capture->objects + capture->kind_objects == 0 ? SLICE("\n") : SLICE(",\n"));
     if (object_project(text, object->kind, &capture->text, err) < 0)
         return err->code;
     if (fwrite(capture->text.bytes, 1, capture->text.len, capture->file) != capture->text.len)
@@ -152,9 +158,10 @@ static int capture_kind(struct capture *capture, enum kind kind, struct error *e
         if (capture->error.code != 0)
             rc = error_set(err, capture->error.code, "%s", capture->error.message);
         else if (rc == 0 && (status == 401 || status == 403 || reflector->failures > FAILURES_MAX))
-            rc = error_set(err, ERROR_UNAVAILABLE, "snapshot: %s: status %u from the API server%s%s",
-                           kind_resource(kind), status,
-                           capture->result.error[0] == '\0' ? "" : ": ", capture->result.error);
+            rc =
+                error_set(err, ERROR_UNAVAILABLE, "snapshot: %s: status %u from the API server%s%s",
+                          kind_resource(kind), status, capture->result.error[0] == '\0' ? "" : ": ",
+                          capture->result.error);
     }
     reflector_dispose(reflector);
     return rc;

@@ -19,7 +19,7 @@ struct state {
     struct resource_status status[KIND_COUNT];
     struct follow *follow; /* NULL: the cluster is a snapshot */
     char source[256];      /* of the cluster, for people; set before there are threads */
-    int64_t started_ms;     /* since 1970 */
+    int64_t started_ms;    /* since 1970 */
     atomic_bool is_draining;
 };
 

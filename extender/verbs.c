@@ -180,8 +180,8 @@ static int answer_bind(struct state *state, struct scratch *scratch, enum result
  * HTTP status: the answer to preempt has no place for an error. */
 static unsigned answer_unsynced(enum verb verb, enum kind missing, struct scratch *scratch)
 {
-    struct slice message = arena_printf(&scratch->arena, "the cache is not synced yet: %s",
-                                        kind_resource(missing));
+    struct slice message =
+        arena_printf(&scratch->arena, "the cache is not synced yet: %s", kind_resource(missing));
 
     if (message.ptr == NULL)
         message = SLICE("the cache is not synced yet");

@@ -57,9 +57,9 @@ static bool add_reason(struct verdict *out, struct arena *arena, struct slice re
     return true;
 }
 
-/* Adds an object to what a rejection rests on, as far as there is room: whoever asks about the first
- * GROUNDS_MAX of them knows enough. Copied: the verdict outlives the lock on the cluster. False: no
- * memory, with the verdict set to Error. */
+/* Adds an object to what a rejection rests on, as far as there is room: whoever asks about the
+ * first GROUNDS_MAX of them knows enough. Copied: the verdict outlives the lock on the cluster.
+ * False: no memory, with the verdict set to Error. */
 static bool add_ground(struct verdict *out, struct arena *arena, enum kind kind,
                        struct slice namespace, struct slice name, const struct uid *uid)
 {
@@ -70,10 +70,9 @@ static bool add_ground(struct verdict *out, struct arena *arena, enum kind kind,
         return true;
     struct object_reference *grown =
         arena_grow(arena, out->grounds, out->ground_count, sizeof *grown);
-    struct object_reference ground = {
-        kind, arena_printf(arena, "%.*s", SLICE_ARG(namespace)),
-        arena_printf(arena, "%.*s", SLICE_ARG(name)),
-        arena_printf(arena, "%.*s", SLICE_ARG(uid_slice))};
+    struct object_reference ground = {kind, arena_printf(arena, "%.*s", SLICE_ARG(namespace)),
+                                      arena_printf(arena, "%.*s", SLICE_ARG(name)),
+                                      arena_printf(arena, "%.*s", SLICE_ARG(uid_slice))};
     if (grown == NULL || ground.namespace.ptr == NULL || ground.name.ptr == NULL ||
         ground.uid.ptr == NULL) {
         out_of_memory(out);

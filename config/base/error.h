@@ -15,12 +15,12 @@
 #include "config/base/slice.h"
 
 enum {
-    ERROR_INVALID = -1,   /* the input is wrong */
-    ERROR_NOT_FOUND = -2, /* what was named does not exist */
-    ERROR_TOO_BIG = -3,   /* over a limit of ours */
-    ERROR_NO_MEMORY = -4, /* an allocation failed */
-    ERROR_SYSTEM = -5,    /* the operating system refused; the message has strerror's text */
-    ERROR_TIMEOUT = -6,   /* no answer in time */
+    ERROR_INVALID = -1,     /* the input is wrong */
+    ERROR_NOT_FOUND = -2,   /* what was named does not exist */
+    ERROR_TOO_BIG = -3,     /* over a limit of ours */
+    ERROR_NO_MEMORY = -4,   /* an allocation failed */
+    ERROR_SYSTEM = -5,      /* the operating system refused; the message has strerror's text */
+    ERROR_TIMEOUT = -6,     /* no answer in time */
     ERROR_UNAVAILABLE = -7, /* the other side cannot be asked, or refuses */
 };
 

@@ -1,6 +1,7 @@
 /*
- * fault-proxy: stands between claimguard and an API server (plain HTTP, such as `kubectl proxy` offers) and does what networks and
- * servers do: cuts streams at any byte, delays, answers 410, 429 and 500, falls silent, and swaps in another server.
+ * fault-proxy: stands between claimguard and an API server (plain HTTP, such as `kubectl proxy`
+ * offers) and does what networks and servers do: cuts streams at any byte, delays, answers 410, 429
+ * and 500, falls silent, and swaps in another server.
  *
  *     fault-proxy LISTEN-PORT UPSTREAM-PORT SEED
  *
@@ -11,7 +12,8 @@
  *     stall            connections that are open now fall silent, without closing
  *     cut              connections that are open now are closed
  *
- * Which request meets which fault follows from the seed and the order of requests. A thread a connection.
+ * Which request meets which fault follows from the seed and the order of requests. A thread a
+ * connection.
  */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -112,13 +114,15 @@ static bool answer(struct connection *connection, unsigned fault)
     char body[256], head[512];
     unsigned i = fault % (sizeof answers / sizeof *answers);
 
-    int body_len = snprintf(body, sizeof body,
-                            "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\","
-                            "\"message\":\"injected\",\"reason\":\"%s\",\"code\":%d}",
-                            answers[i].reason, answers[i].code);
-    int head_len = snprintf(head, sizeof head,
-                            "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n",
-                            answers[i].code, answers[i].text, answers[i].headers, body_len);
+    int body_len = snprintf(
+        body, sizeof body,
+        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\","
+        "\"message\":\"injected\",\"reason\":\"%s\",\"code\":%d}",
+        answers[i].reason, answers[i].code);
+    int head_len =
+        snprintf(head, sizeof head,
+                 "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n",
+                 answers[i].code, answers[i].text, answers[i].headers, body_len);
     return send_all(connection->client, head, (size_t)head_len) &&
            send_all(connection->client, body, (size_t)body_len);
 }
@@ -215,7 +219,8 @@ static void relay(struct connection *connection)
         bool is_stalled = connection->stalls != atomic_load(&proxy.stalls);
         struct pollfd ready[2] = {
             {.fd = is_stalled ? -1 : connection->client, .events = POLLIN},
-            {.fd = is_stalled || connection->has_ended ? -1 : connection->server, .events = POLLIN}};
+            {.fd = is_stalled || connection->has_ended ? -1 : connection->server,
+             .events = POLLIN}};
         (void)poll(ready, 2, wait_ms(connection));
         if (is_stalled)
             continue;
@@ -272,7 +277,8 @@ static void obey(const char *line)
 {
     int number = 0;
 
-    if (sscanf(line, "faults %d", &number) == 1) { /* NOLINT(cert-err34-c): our own tests write it */
+    if (sscanf(line, "faults %d", &number) ==
+        1) { /* NOLINT(cert-err34-c): our own tests write it */
         atomic_store(&proxy.percent, number);
     } else if (sscanf(line, "delay %d", &number) == 1) { /* NOLINT(cert-err34-c) */
         atomic_store(&proxy.delay_ms, number);
@@ -306,8 +312,7 @@ int main(int argc, char **argv)
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     (void)setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (bind(listener, (const struct sockaddr *)&address, sizeof address) != 0 ||
-        listen(listener, 64) != 0 ||
-        pthread_create(&thread, NULL, accept_all, &listener) != 0) {
+        listen(listener, 64) != 0 || pthread_create(&thread, NULL, accept_all, &listener) != 0) {
         perror("fault-proxy");
         return 1;
     }

@@ -3,9 +3,10 @@
  *
  *     flood KUBECONFIG CONCURRENCY [STATUS] < LINES
  *
- * A line is a method, a path and a JSON body, which may be missing: "POST /api/v1/nodes {...}". Requests of one line come
- * after one another only with CONCURRENCY 1. Prints how many requests ended with which status and how long all of it
- * took; exit status 1 when STATUS (such as 2, for all 2xx) is given and a request ended with another one.
+ * A line is a method, a path and a JSON body, which may be missing: "POST /api/v1/nodes {...}".
+ * Requests of one line come after one another only with CONCURRENCY 1. Prints how many requests
+ * ended with which status and how long all of it took; exit status 1 when STATUS (such as 2, for
+ * all 2xx) is given and a request ended with another one.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,9 +3,10 @@
  *
  *     latency KUBECONFIG NAMESPACE EXTENDER-PORT TIMES
  *
- * Each time, a pod that holds the claim `data` is created on node-1, and from the API server's answer on, /prefilter is asked
- * about another pod, as fast as it answers, until that is rejected. This is the way of the watch: a pod that passes is not
- * confirmed. Prints the median and the 99th percentile.
+ * Each time, a pod that holds the claim `data` is created on node-1, and from the API server's
+ * answer on, /prefilter is asked about another pod, as fast as it answers, until that is rejected.
+ * This is the way of the watch: a pod that passes is not confirmed. Prints the median and the 99th
+ * percentile.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,18 +91,22 @@ int main(int argc, char **argv)
         return 2;
     }
     int socket = http_connect((uint16_t)strtoul(argv[3], NULL, 10));
-    int ok = asprintf(&pods, "/api/v1/namespaces/%s/pods", argv[2]) > 0 &&
-             asprintf(&pod, "%s/holder?gracePeriodSeconds=0", pods) > 0 &&
-             asprintf(&body,
-                      "{\"metadata\":{\"name\":\"holder\"},\"spec\":{\"nodeName\":\"node-1\","
-                      "\"containers\":[{\"name\":\"c\",\"image\":\"i\"}],\"volumes\":[{\"name\":\"v\","
-                      "\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}}") > 0 &&
-             asprintf(&asked,
-                      "{\"Pod\":{\"metadata\":{\"name\":\"other\",\"namespace\":\"%s\",\"uid\":\"1\"},\"spec\":"
-                      "{\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}}}",
-                      argv[2]) > 0;
+    int ok =
+        asprintf(&pods, "/api/v1/namespaces/%s/pods", argv[2]) > 0 &&
+        asprintf(&pod, "%s/holder?gracePeriodSeconds=0", pods) > 0 &&
+        asprintf(&body,
+                 "{\"metadata\":{\"name\":\"holder\"},\"spec\":{\"nodeName\":\"node-1\","
+                 "\"containers\":[{\"name\":\"c\",\"image\":\"i\"}],\"volumes\":[{\"name\":\"v\","
+                 "\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}}") > 0 &&
+        asprintf(
+            &asked,
+            "{\"Pod\":{\"metadata\":{\"name\":\"other\",\"namespace\":\"%s\",\"uid\":\"1\"},"
+            "\"spec\":"
+            "{\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}}}",
+            argv[2]) > 0;
     int len = !ok ? -1
-                  : asprintf(&request, "POST /prefilter HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n%s",
+                  : asprintf(&request,
+                             "POST /prefilter HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n%s",
                              strlen(asked), asked);
     if (len < 0)
         return 1;
@@ -117,8 +122,9 @@ int main(int argc, char **argv)
         (void)usleep(20000); /* the watch has told the deletion, too */
     }
     qsort(taken, (size_t)times, sizeof *taken, compare);
-    (void)printf("from the API server's answer to the verdict, %ld times: median %.2f ms, p99 %.2f ms\n", times,
-                 taken[times / 2], taken[times * 99 / 100]);
+    (void)printf(
+        "from the API server's answer to the verdict, %ld times: median %.2f ms, p99 %.2f ms\n",
+        times, taken[times / 2], taken[times * 99 / 100]);
     (void)close(socket);
     api_free(api);
     api_global_cleanup();

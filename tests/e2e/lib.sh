@@ -1,6 +1,9 @@
 # shellcheck shell=bash
 # What scenarios are written with. To be sourced.
 
+# Of the scenario that runs.
+namespace=default scheduler=default-scheduler
+
 k() { "$tools/kubectl" --kubeconfig "$plane/admin.kubeconfig" "$@"; }
 
 fail() {
@@ -75,7 +78,8 @@ pod() { pod_yaml "$@" | k apply -f - >/dev/null; }
 node_of() { k -n "$namespace" get pod "$1" -o 'jsonpath={.spec.nodeName}'; }
 is_scheduled() { [ -n "$(node_of "$1")" ]; }
 is_gone() { [ -z "$(k -n "$namespace" get pod "$1" --ignore-not-found -o name)" ]; }
-scheduled() { await 20 "pod $1 is scheduled" is_scheduled "$1"; }
+# Long, since controllers and schedulers may still be on their way back after an API server was killed.
+scheduled() { await 60 "pod $1 is scheduled" is_scheduled "$1"; }
 
 # The message of the pod's latest condition PodScheduled=False.
 why_not() {

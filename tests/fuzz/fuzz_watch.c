@@ -71,8 +71,9 @@ static void run(struct outcome *outcome, unsigned how, size_t piece, struct slic
         buf_reset(&path, 1 << 20);
         reflector_request(&reflector, 1, &path);
         for (size_t at = 0; at < len && goes_on; at += piece)
-            goes_on = reflector_take(&reflector, 200,
-                                     (struct slice){rest.ptr + at, len - at < piece ? len - at : piece}, 2);
+            goes_on = reflector_take(
+                &reflector, 200, (struct slice){rest.ptr + at, len - at < piece ? len - at : piece},
+                2);
         reflector_end(&reflector, &(struct reflector_ending){.status = 200, .is_cut = !goes_on}, 3);
         mix(outcome, (uint64_t)reflector.phase << 8 | (uint64_t)reflector.is_established);
         len += zero != NULL;

@@ -52,8 +52,7 @@ static int take(void *context, enum change change, const struct object *object, 
         return error_set(err, bench->failing, "no");
     (void)snprintf(name, sizeof name, "%s%.*s", change == CHANGE_DELETE ? "-" : "+",
                    SLICE_ARG(object->meta.name));
-    note(bench, "%s@%llu ", name,
-         (unsigned long long)version_of(object->meta.resource_version));
+    note(bench, "%s@%llu ", name, (unsigned long long)version_of(object->meta.resource_version));
     return 0;
 }
 
@@ -150,18 +149,20 @@ static double wait_seconds(const struct bench *bench)
     "{\"type\":\"" type_ "\",\"object\":{\"kind\":\"Pod\",\"metadata\":{\"name\":\"" name_ \
     "\",\"namespace\":\"d\",\"resourceVersion\":\"" version_ "\"}}}\n"
 #define BOOKMARK(version_) \
-    "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"Pod\",\"metadata\":{\"resourceVersion\":\"" version_ "\"}}}\n"
+    "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"Pod\",\"metadata\":{\"resourceVersion\":" \
+    "\"" version_ "\"}}}\n"
 #define INITIAL_END(version_) \
-    "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"Pod\",\"metadata\":{\"resourceVersion\":\"" version_ \
-    "\",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}}\n"
+    "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"Pod\",\"metadata\":{\"resourceVersion\":" \
+    "\"" version_ "\",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}}\n"
 #define ERROR_EVENT(code_, reason_, message_) \
-    "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"" message_ \
-    "\",\"reason\":\"" reason_ "\",\"code\":" code_ "}}\n"
+    "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":" \
+    "\"" message_ "\",\"reason\":\"" reason_ "\",\"code\":" code_ "}}\n"
 #define PAGE(version_, continue_, items_) \
     "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"" version_ \
     "\",\"continue\":\"" continue_ "\"},\"items\":[" items_ "]}\n"
 #define ITEM(name_, version_) \
-    "{\"metadata\":{\"name\":\"" name_ "\",\"namespace\":\"d\",\"resourceVersion\":\"" version_ "\"}}"
+    "{\"metadata\":{\"name\":\"" name_ "\",\"namespace\":\"d\",\"resourceVersion\":\"" version_ \
+    "\"}}"
 
 static struct bench *watching(void)
 {
@@ -189,9 +190,10 @@ Test(reflector, streams_a_list_and_watches_on_in_the_same_answer_however_it_is_c
 
     for (size_t size = 1; size < sizeof answer; size++) {
         struct bench *bench = bench_new(KIND_POD);
-        asks(bench, "/api/v1/pods? watch=1 sendInitialEvents=true resourceVersionMatch=NotOlderThan "
-                    "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed "
-                    "!&resourceVersion=");
+        asks(bench,
+             "/api/v1/pods? watch=1 sendInitialEvents=true resourceVersionMatch=NotOlderThan "
+             "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed "
+             "!&resourceVersion=");
         cr_expect(gets_in(bench, 200, answer, size));
         saw(bench, "begin +b@7 +a@5 end@10 +a@11 -b@16 ");
         cr_expect(atomic_load(&bench->status.is_synced));
@@ -212,7 +214,8 @@ Test(reflector, watches_from_the_last_version_after_a_probe)
     asks(bench, "limit=1 resourceVersionMatch=NotOlderThan resourceVersion=12 !watch");
     cr_expect(gets(bench, 200, PAGE("12", "", ITEM("x", "1"))));
     ends(bench, 200);
-    asks(bench, "watch=1 resourceVersion=12 allowWatchBookmarks=true timeoutSeconds= !sendInitialEvents");
+    asks(bench,
+         "watch=1 resourceVersion=12 allowWatchBookmarks=true timeoutSeconds= !sendInitialEvents");
     saw(bench, "");
     bench_free(bench);
 }
@@ -247,7 +250,9 @@ Test(reflector, an_empty_list_begins_and_ends)
     struct bench *bench = paging();
 
     asks(bench, "limit=500");
-    cr_expect(gets(bench, 200, "{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"9\"},\"items\":null}"));
+    cr_expect(
+        gets(bench, 200,
+             "{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"9\"},\"items\":null}"));
     ends(bench, 200);
     saw(bench, "begin end@9 ");
     bench_free(bench);
@@ -275,7 +280,8 @@ Test(reflector, lists_again_when_the_version_is_too_old)
 {
     struct bench *bench = watching();
 
-    cr_expect(!gets(bench, 200, ERROR_EVENT("410", "Expired", "too old resource version: 10 (99)")));
+    cr_expect(
+        !gets(bench, 200, ERROR_EVENT("410", "Expired", "too old resource version: 10 (99)")));
     is_cut(bench);
     restarted(bench, RESTART_EXPIRED);
     cr_expect(wait_seconds(bench) == 0);
@@ -343,12 +349,15 @@ Test(reflector, an_older_history_is_listed_in_pages_and_overrides)
             atomic_store(&bench->status.restarts[RESTART_TIMEOUT], 0);
             asks(bench, "resourceVersionMatch=NotOlderThan resourceVersion=10");
             if (how == 2) {
-                cr_expect(gets(bench, 504, "{\"message\":\"Timeout: Too large resource version: 10, current: 9\",\"code\":504}"));
+                cr_expect(gets(bench, 504,
+                               "{\"message\":\"Timeout: Too large resource version: 10, current: "
+                               "9\",\"code\":504}"));
                 ends(bench, 504);
             } else {
                 ends(bench, 200);
                 asks(bench, "watch=1");
-                cr_expect(!gets(bench, 200, ERROR_EVENT("504", "Timeout", "Too large resource version")));
+                cr_expect(
+                    !gets(bench, 200, ERROR_EVENT("504", "Timeout", "Too large resource version")));
                 is_cut(bench);
             }
         }
@@ -417,8 +426,9 @@ Test(reflector, counts_each_refusal_by_its_reason)
     static const struct {
         unsigned status;
         enum restart reason;
-    } rows[] = {{401, RESTART_UNAUTHORIZED}, {403, RESTART_FORBIDDEN}, {404, RESTART_SERVER_ERROR},
-                {429, RESTART_THROTTLED},    {500, RESTART_SERVER_ERROR}, {503, RESTART_SERVER_ERROR},
+    } rows[] = {{401, RESTART_UNAUTHORIZED}, {403, RESTART_FORBIDDEN},
+                {404, RESTART_SERVER_ERROR}, {429, RESTART_THROTTLED},
+                {500, RESTART_SERVER_ERROR}, {503, RESTART_SERVER_ERROR},
                 {302, RESTART_SERVER_ERROR}, {0, RESTART_CONNECTION}};
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -484,10 +494,12 @@ Test(reflector, a_list_may_take_long_but_not_be_silent)
 
 Test(reflector, what_cannot_be_read_ends_the_watch_and_what_cannot_be_decoded_is_passed_over)
 {
-    static const char *const broken[] = {
-        "{\"type\":\"ADDED\"}\n", "{\"type\":\"ADDED\",\"object\":{\"meta\n", "nonsense\n",
-        "{\"type\":\"PUSHED\",\"object\":{}}\n", "{\"type\":\"BOOKMARK\",\"object\":{}}\n",
-        "{\"type\":\"ERROR\",\"object\":[]}\n"};
+    static const char *const broken[] = {"{\"type\":\"ADDED\"}\n",
+                                         "{\"type\":\"ADDED\",\"object\":{\"meta\n",
+                                         "nonsense\n",
+                                         "{\"type\":\"PUSHED\",\"object\":{}}\n",
+                                         "{\"type\":\"BOOKMARK\",\"object\":{}}\n",
+                                         "{\"type\":\"ERROR\",\"object\":[]}\n"};
 
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         struct bench *bench = watching();
@@ -498,7 +510,9 @@ Test(reflector, what_cannot_be_read_ends_the_watch_and_what_cannot_be_decoded_is
         bench_free(bench);
     }
     struct bench *bench = watching();
-    cr_expect(gets(bench, 200, "\n{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":7}}}\n" POD("ADDED", "b", "12")));
+    cr_expect(gets(
+        bench, 200,
+        "\n{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":7}}}\n" POD("ADDED", "b", "12")));
     cr_expect(atomic_load(&bench->status.skipped) == 1);
     saw(bench, "+b@12 ");
     bench->failing = ERROR_NO_MEMORY;

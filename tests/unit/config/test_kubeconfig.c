@@ -8,7 +8,8 @@
 
 #define CONTEXT \
     "apiVersion: v1\nkind: Config\ncurrent-context: a\n" \
-    "contexts:\n- {name: a, context: {cluster: c, user: u}}\n- {name: b, context: {cluster: d, user: u}}\n"
+    "contexts:\n- {name: a, context: {cluster: c, user: u}}\n- {name: b, context: {cluster: d, " \
+    "user: u}}\n"
 #define CLUSTER "clusters:\n- {name: c, cluster: {server: 'https://one:6443/'}}\n"
 #define USER    "users:\n- {name: u, user: {token: secret}}\n"
 
@@ -58,11 +59,12 @@ Test(kubeconfig, reads_the_current_context)
 
 Test(kubeconfig, reads_every_field_of_a_cluster_and_a_user)
 {
-    struct kubeconfig *kubeconfig =
-        load(CONTEXT "clusters:\n- name: c\n  cluster:\n    server: https://one\n    tls-server-name: two\n"
-                     "    proxy-url: http://three:3128\n    certificate-authority-data: Q0E=\n"
-                     "users:\n- name: u\n  user:\n    tokenFile: tokens/t\n    client-certificate: /abs/cert\n"
-                     "    client-key-data: S0VZ\n");
+    struct kubeconfig *kubeconfig = load(
+        CONTEXT
+        "clusters:\n- name: c\n  cluster:\n    server: https://one\n    tls-server-name: two\n"
+        "    proxy-url: http://three:3128\n    certificate-authority-data: Q0E=\n"
+        "users:\n- name: u\n  user:\n    tokenFile: tokens/t\n    client-certificate: /abs/cert\n"
+        "    client-key-data: S0VZ\n");
 
     cr_expect_str_eq(kubeconfig->server_name, "two");
     cr_expect_str_eq(kubeconfig->proxy_url, "http://three:3128");
@@ -75,11 +77,12 @@ Test(kubeconfig, reads_every_field_of_a_cluster_and_a_user)
 
 Test(kubeconfig, reads_a_credential_plugin)
 {
-    struct kubeconfig *kubeconfig =
-        load(CONTEXT CLUSTER "users:\n- name: u\n  user:\n    exec:\n      apiVersion: client.authentication.k8s.io/v1\n"
-                             "      command: get-token\n      args: [--cluster, prod]\n"
-                             "      env: [{name: REGION, value: north}]\n      provideClusterInfo: true\n"
-                             "      interactiveMode: Never\n");
+    struct kubeconfig *kubeconfig = load(
+        CONTEXT CLUSTER
+        "users:\n- name: u\n  user:\n    exec:\n      apiVersion: client.authentication.k8s.io/v1\n"
+        "      command: get-token\n      args: [--cluster, prod]\n"
+        "      env: [{name: REGION, value: north}]\n      provideClusterInfo: true\n"
+        "      interactiveMode: Never\n");
 
     cr_assert(kubeconfig->exec.argv != NULL);
     cr_expect_str_eq(kubeconfig->exec.argv[0], "get-token");
@@ -97,23 +100,31 @@ Test(kubeconfig, errors_name_the_place_and_the_field)
     refused(CONTEXT USER, "1:1: clusters: there is no \"c\"");
     refused(CONTEXT "clusters:\n- {name: c, cluster: {server: one}}\n" USER,
             "clusters[c].server: expected https://HOST:PORT");
-    refused(CONTEXT "clusters:\n- {name: c, cluster: {server: 'https://x', certificate-authority-data: '@'}}\n" USER,
+    refused(CONTEXT "clusters:\n- {name: c, cluster: {server: 'https://x', "
+                    "certificate-authority-data: '@'}}\n" USER,
             "8:72: clusters[c].certificate-authority-data: is not base64");
-    refused(CONTEXT "clusters:\n- {name: c, cluster: {server: 'https://x', insecure-skip-tls-verify: maybe}}\n" USER,
+    refused(CONTEXT "clusters:\n- {name: c, cluster: {server: 'https://x', "
+                    "insecure-skip-tls-verify: maybe}}\n" USER,
             "insecure-skip-tls-verify: expected true or false");
-    refused(CONTEXT "clusters:\n- {name: c, cluster: {server: 'https://x', insecure-skip-tls-verify: true, "
-                    "certificate-authority: /ca}}\n" USER,
+    refused(CONTEXT
+            "clusters:\n- {name: c, cluster: {server: 'https://x', insecure-skip-tls-verify: true, "
+            "certificate-authority: /ca}}\n" USER,
             "insecure-skip-tls-verify: contradicts certificate-authority");
     refused(CONTEXT CLUSTER "users:\n- {name: u, user: {client-certificate: /c}}\n",
             "users[u].client-key: is missing");
-    refused(CONTEXT CLUSTER "users:\n- {name: u, user: {as: admin}}\n", "users[u].as: is not supported");
-    refused(CONTEXT CLUSTER "users:\n- {name: u, user: {password: x}}\n", "users[u].password: is not supported");
+    refused(CONTEXT CLUSTER "users:\n- {name: u, user: {as: admin}}\n",
+            "users[u].as: is not supported");
+    refused(CONTEXT CLUSTER "users:\n- {name: u, user: {password: x}}\n",
+            "users[u].password: is not supported");
     refused(CONTEXT CLUSTER "users:\n- {name: u, user: {auth-provider: {name: x}}}\n", "use exec");
-    refused(CONTEXT CLUSTER "users:\n- {name: u, user: {exec: {command: x, apiVersion: v1beta1}}}\n",
+    refused(CONTEXT CLUSTER
+            "users:\n- {name: u, user: {exec: {command: x, apiVersion: v1beta1}}}\n",
             "users[u].exec.apiVersion: expected client.authentication.k8s.io/v1");
-    refused(CONTEXT CLUSTER "users:\n- {name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1}}}\n",
+    refused(CONTEXT CLUSTER
+            "users:\n- {name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1}}}\n",
             "users[u].exec.command: is missing");
-    refused(CONTEXT CLUSTER "users:\n- {name: u, user: {token: [1]}}\n", "users[u].token: expected a string");
+    refused(CONTEXT CLUSTER "users:\n- {name: u, user: {token: [1]}}\n",
+            "users[u].token: expected a string");
     refused("- 1\n", "1:1: expected a kubeconfig");
     refused("a: [\n", "did not find expected");
 }
@@ -124,7 +135,8 @@ Test(kubeconfig, merges_the_files_of_the_environment)
     struct error err = {0};
     char other[80], list[200];
 
-    write_file("current-context: b\ncontexts: []\nclusters:\n- {name: d, cluster: {server: 'https://first'}}\n");
+    write_file("current-context: b\ncontexts: []\nclusters:\n- {name: d, cluster: {server: "
+               "'https://first'}}\n");
     (void)snprintf(other, sizeof other, "%s-2", path);
     FILE *file = fopen(other, "we");
     cr_assert(file != NULL && fputs(CONTEXT CLUSTER USER, file) >= 0 && fclose(file) == 0);
@@ -162,9 +174,10 @@ Test(base64, decodes_what_is_base64_and_nothing_else)
 {
     static const struct {
         const char *text, *bytes; /* NULL: refused */
-    } rows[] = {{"", ""},         {"QQ==", "A"},    {"QUI=", "AB"},   {"QUJD", "ABC"},
-                {"QU\nJD\n", "ABC"}, {"QUJ", NULL},   {"QQ=A", NULL},   {"=QQQ", NULL},
-                {"Q===", NULL},   {"QU-D", NULL},   {"====", NULL},   {"QUJDRA==", "ABCD"}};
+    } rows[] = {{"", ""},        {"QQ==", "A"},       {"QUI=", "AB"},
+                {"QUJD", "ABC"}, {"QU\nJD\n", "ABC"}, {"QUJ", NULL},
+                {"QQ=A", NULL},  {"=QQQ", NULL},      {"Q===", NULL},
+                {"QU-D", NULL},  {"====", NULL},      {"QUJDRA==", "ABCD"}};
     struct arena arena;
 
     arena_init(&arena, 4096);
