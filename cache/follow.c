@@ -49,7 +49,7 @@ struct follow {
     struct follow_target target;
     struct api *api;
     pthread_t thread;
-    struct following followings[KIND_COUNT];
+    struct following watched[KIND_COUNT];
     bool has_synced;
 
     pthread_mutex_t mutex;  /* guards what follows */
@@ -196,7 +196,7 @@ static uint64_t attend(struct follow *follow, uint64_t now_ns)
     uint64_t next = now_ns + POLL_MS_MAX * UINT64_C(1000000);
 
     for (int kind = 0; kind < KIND_COUNT; kind++) {
-        struct following *following = &follow->followings[kind];
+        struct following *following = &follow->watched[kind];
         const struct reflector *reflector = &following->reflector;
         if (following->call != NULL && now_ns >= reflector->deadline_ns) {
             api_cancel(follow->api, following->call);
@@ -266,7 +266,7 @@ static int fold_object(const struct fetch *fetch, struct error *err)
         (void)pthread_rwlock_wrlock(follow->target.lock);
         bool was_holding = is_holding(follow->target.cluster, &object);
         rc = cluster_learn(follow->target.cluster, &object,
-                           follow->followings[kind].reflector.number, err);
+                           follow->watched[kind].reflector.number, err);
         if (rc == 0)
             tell(follow, CHANGE_PUT, &object, was_holding);
         (void)pthread_rwlock_unlock(follow->target.lock);
@@ -552,14 +552,14 @@ static void *run(void *context)
     return NULL;
 }
 
-static void init_followings(struct follow *follow)
+static void init_watched(struct follow *follow)
 {
     uint32_t seed = 0;
 
     if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) < 0)
         seed = (uint32_t)clock_ns(); /* it only spreads retries */
     for (int kind = 0; kind < KIND_COUNT; kind++) {
-        struct following *following = &follow->followings[kind];
+        struct following *following = &follow->watched[kind];
         struct reflector_sink sink = {following, begin_list, end_list, take};
         following->follow = follow;
         reflector_init(&following->reflector, (enum kind)kind, &sink, &follow->target.status[kind],
@@ -571,7 +571,7 @@ static void follow_free(struct follow *follow)
 {
     api_free(follow->api);
     for (int kind = 0; kind < KIND_COUNT; kind++)
-        reflector_dispose(&follow->followings[kind].reflector);
+        reflector_dispose(&follow->watched[kind].reflector);
     while (follow->fetches != NULL)
         fetch_free(follow->fetches);
     while (follow->posts != NULL)
@@ -599,7 +599,7 @@ int follow_start(struct follow **out, const struct kubeconfig *kubeconfig,
     (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     (void)pthread_cond_init(&follow->changed, &attributes);
     (void)pthread_condattr_destroy(&attributes);
-    init_followings(follow);
+    init_watched(follow);
     int rc = pthread_create(&follow->thread, NULL, run, follow);
     if (rc != 0) {
         follow_free(follow);

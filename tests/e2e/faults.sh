@@ -5,6 +5,8 @@
 #
 # Two API servers without controllers, so that nothing changes by itself: `newer` is well ahead of `older`.
 
+lanes=8 # runs at a time: most of one is waiting
+
 faults_start() {
     local side port=$1
     for side in newer older; do
@@ -105,7 +107,7 @@ faults_group() {
     # shellcheck disable=SC2046
     faults_ask $(seq "$first" "$last") & # until they are gone
     faults_changes "$first" | "$flood" "$work/newer/admin.kubeconfig" 1 >/dev/null
-    case $((first / 4 % 3)) in
+    case $((first / lanes % 3)) in
     0) for seed in $(seq "$first" "$last"); do echo cut >"$work/orders-$seed"; done ;;
     1)
         side=older
@@ -143,8 +145,8 @@ faults_runs() {
     local first last restarts=0 asked=0
     jq -n '{NodeNames: ["node-1"], Pod: {metadata: {name: "asks", namespace: "faults", uid: "1"},
         spec: {volumes: [range(6) | {name: "v\(.)", persistentVolumeClaim: {claimName: "c-\(.)"}}]}}}' >"$work/request.json"
-    for first in $(seq "$2" 4 $(($2 + $1 - 1))); do
-        last=$((first + 3 < $2 + $1 ? first + 3 : $2 + $1 - 1))
+    for first in $(seq "$2" "$lanes" $(($2 + $1 - 1))); do
+        last=$((first + lanes <= $2 + $1 ? first + lanes - 1 : $2 + $1 - 1))
         faults_group "$first" "$last" || fail "a run among seeds $first to $last failed" || return 1
     done
     echo "lists and watches were started again $restarts times; the API server was asked before $asked rejections"

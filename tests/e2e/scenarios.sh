@@ -367,7 +367,7 @@ ms_until_scheduled() { # POD COMMAND...
 }
 
 no_rejection_is_stale() {
-    local trials=${CLAIMGUARD_E2E_TRIALS:-15} i ms late=0
+    local trials=${CLAIMGUARD_E2E_TRIALS:-10} i ms late=0
     start_delayed
     for i in $(seq "$trials"); do
         claim "data-$i"
