@@ -5,9 +5,9 @@
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "cache/credentials.h"
+#include "config/base/clock.h"
 
 enum {
     RECEIVE_BYTES = 64 * 1024,
@@ -274,20 +274,12 @@ static CURLcode set_options(struct api_call *call, const struct api *api, struct
 
 /* ---- calls ---- */
 
-static int64_t since_1970_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 int api_start(struct api *api, const struct api_request *request, struct api_call **out,
               struct error *err)
 {
     struct arena arena;
 
-    if (credentials_refresh(&api->credentials, since_1970_ms(), err) < 0)
+    if (credentials_refresh(&api->credentials, now_ms(), err) < 0)
         return err->code;
     struct api_call *call = calloc(1, sizeof *call);
     if (call == NULL)

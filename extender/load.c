@@ -1,23 +1,20 @@
 #include "extender/load.h"
 
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "config/base/clock.h"
 
 enum { PROGRESS_MS = 100 };
 
 struct progress {
-    struct timespec started;
+    uint64_t started_ns;
     long shown_ms; /* when the line was last drawn, since the start; 0: never */
 };
 
 static long elapsed_ms(const struct progress *progress)
 {
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (now.tv_sec - progress->started.tv_sec) * 1000 +
-           (now.tv_nsec - progress->started.tv_nsec) / 1000000;
+    return (long)((monotonic_ns() - progress->started_ns) / 1000000);
 }
 
 static void show_progress(void *context, const struct source_report *report)
@@ -45,14 +42,13 @@ static int keep(void *cluster, const struct object *object, struct error *err)
 int load_snapshot(struct cluster *cluster, const char *path, struct source_report *report,
                   struct error *err)
 {
-    struct progress progress = {0};
+    struct progress progress = {.started_ns = monotonic_ns()};
     struct source source = {.path = path,
                             .sink = keep,
                             .context = cluster,
                             .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
                             .progress_context = &progress};
 
-    (void)clock_gettime(CLOCK_MONOTONIC, &progress.started);
     int rc = source_read(&source, report, err);
     if (progress.shown_ms != 0)
         (void)fprintf(stderr, "\r\033[K");

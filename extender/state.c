@@ -1,23 +1,5 @@
 #include "extender/state.h"
 
-#include <time.h>
-
-int64_t now_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-uint64_t monotonic_ns(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 int state_init(struct state *state, struct config *config, struct error *err)
 {
     pthread_rwlockattr_t attributes;

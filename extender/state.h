@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "cache/follow.h"
+#include "config/base/clock.h"
 #include "config/config.h"
 #include "extender/metrics.h"
 
@@ -32,11 +33,5 @@ enum kind state_unsynced(const struct state *state);
 
 /* Puts another configuration in force. Ownership: takes it; frees the old one. */
 void state_reload(struct state *state, struct config *config);
-
-/* Milliseconds since 1970. */
-int64_t now_ms(void);
-
-/* Nanoseconds of a clock that only runs forward, for durations and deadlines. */
-uint64_t monotonic_ns(void);
 
 #endif

@@ -10,10 +10,9 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "cache/api.h"
-#include "config/base/buf.h"
+#include "config/base/clock.h"
 
 enum { LINE_BYTES_MAX = 4 << 20, STATUSES = 600 };
 
@@ -57,14 +56,6 @@ static struct api_request parse(char *line)
     };
 }
 
-static double seconds(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 int main(int argc, char **argv)
 {
     struct kubeconfig *kubeconfig;
@@ -72,7 +63,7 @@ int main(int argc, char **argv)
     struct error err = {0};
     size_t limit = argc > 2 ? strtoul(argv[2], NULL, 10) : 0, wrong = 0;
     char *line = malloc(LINE_BYTES_MAX);
-    double started = seconds();
+    uint64_t started_ns = monotonic_ns();
 
     if (limit == 0 || line == NULL || api_global_init(&err) < 0 ||
         kubeconfig_load(&kubeconfig, argv[1], NULL, false, &err) < 0 ||
@@ -103,7 +94,7 @@ int main(int argc, char **argv)
         if (argc > 3 && (unsigned)(argv[3][0] - '0') != status / 100)
             wrong += flood.by_status[status];
     }
-    (void)printf("in %.2f s\n", seconds() - started);
+    (void)printf("in %.2f s\n", (double)(monotonic_ns() - started_ns) / 1e9);
     api_free(api);
     api_global_cleanup();
     kubeconfig_free(kubeconfig);

@@ -1,0 +1,359 @@
+/*
+ * What follow asks of the API server beside its lists and watches: single objects, and posts.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cache/follow_internal.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
+
+enum { FETCH_TIMEOUT_MS = 5000, POST_TIMEOUT_MS = 10000 };
+
+enum fetch_state { FETCH_QUEUED, FETCH_SENT, FETCH_DONE };
+
+/* One object that is asked about. */
+struct fetch {
+    struct fetch *next;
+    struct follow *follow;
+    struct object_reference reference; /* its strings lie behind the struct */
+    enum fetch_state state;
+    unsigned waiters; /* callers that will look at the result; the last one frees a done fetch */
+    bool has_failed;
+    struct buf body;
+    char text[];
+};
+
+struct post {
+    struct post *next;
+    struct follow *follow;
+    bool is_sent;
+    char *path;
+    struct slice body;
+    char text[];
+};
+
+/* ---- single objects ---- */
+
+static void fetch_free(struct fetch *fetch)
+{
+    struct follow *follow = fetch->follow;
+    struct fetch **link = &follow->fetches;
+
+    while (*link != fetch)
+        link = &(*link)->next;
+    *link = fetch->next;
+    follow->fetch_count--;
+    buf_dispose(&fetch->body);
+    free(fetch);
+}
+
+/* The answer is there: folded in, and whoever waits is told. */
+static void fetch_finish(struct fetch *fetch, bool has_failed)
+{
+    struct follow *follow = fetch->follow;
+
+    (void)pthread_mutex_lock(&follow->mutex);
+    fetch->has_failed = has_failed;
+    fetch->state = FETCH_DONE;
+    if (fetch->waiters == 0)
+        fetch_free(fetch);
+    (void)pthread_cond_broadcast(&follow->changed);
+    (void)pthread_mutex_unlock(&follow->mutex);
+}
+
+static bool on_fetched_bytes(void *context, unsigned status, struct slice bytes)
+{
+    struct fetch *fetch = context;
+
+    if (status == 200)
+        buf_put(&fetch->body, bytes);
+    return !fetch->body.failed;
+}
+
+/* What the API server has under the name now. */
+static int fold_object(const struct fetch *fetch, struct error *err)
+{
+    const struct follow *follow = fetch->follow;
+    enum kind kind = fetch->reference.kind;
+    struct arena arena;
+    struct object object;
+    struct pull json;
+
+    arena_init(&arena, FETCH_BYTES_MAX);
+    pull_init(&json, buf_slice(&fetch->body));
+    int rc = object_read(&json, kind, &arena, &object) && pull_finish(&json)
+                 ? 0
+                 : pull_fail(&json, kind_resource(kind), (struct place){1, 1}, err);
+    if (rc == 0) {
+        (void)pthread_rwlock_wrlock(follow->target.lock);
+        bool was_holding = is_holding(follow->target.cluster, &object);
+        rc = cluster_learn(follow->target.cluster, &object, follow->watched[kind].reflector.number,
+                           err);
+        if (rc == 0)
+            tell(follow, CHANGE_PUT, &object, was_holding);
+        (void)pthread_rwlock_unlock(follow->target.lock);
+    }
+    arena_dispose(&arena);
+    return rc;
+}
+
+static void fold_absence(const struct fetch *fetch)
+{
+    const struct follow *follow = fetch->follow;
+    const struct object_reference *gone = &fetch->reference;
+
+    (void)pthread_rwlock_wrlock(follow->target.lock);
+    cluster_learn_gone(follow->target.cluster, gone->kind, gone->namespace, gone->name, gone->uid);
+    (void)pthread_rwlock_unlock(follow->target.lock);
+}
+
+static void on_fetched(void *context, const struct api_result *result)
+{
+    struct fetch *fetch = context;
+    struct error err = {0};
+    int rc = 0;
+
+    if (result->status == 404 && !result->is_cut)
+        fold_absence(fetch);
+    else if (result->status == 200 && !result->is_cut)
+        rc = fold_object(fetch, &err);
+    else
+        rc = error_set(&err, ERROR_UNAVAILABLE, "status %u %s", result->status, result->error);
+    if (rc < 0)
+        log_warn("the API server could not be asked about an object",
+                 LOG_STR("resource", kind_resource(fetch->reference.kind)),
+                 LOG_SLICE("namespace", fetch->reference.namespace),
+                 LOG_SLICE("name", fetch->reference.name), LOG_STR("error", err.message));
+    fetch_finish(fetch, rc < 0);
+}
+
+static void send_fetch(struct fetch *fetch)
+{
+    struct error err = {0};
+    struct api_call *call;
+    struct buf path;
+
+    buf_init(&path, PATH_BYTES_MAX);
+    object_path(&path, fetch->reference.kind, fetch->reference.namespace, fetch->reference.name);
+    buf_put(&path, (struct slice){"", 1});
+    int rc = path.failed ? ERROR_NO_MEMORY
+                         : api_start(fetch->follow->api,
+                                     &(struct api_request){.path = path.bytes,
+                                                           .timeout_ms = FETCH_TIMEOUT_MS,
+                                                           .on_bytes = on_fetched_bytes,
+                                                           .on_end = on_fetched,
+                                                           .context = fetch},
+                                     &call, &err);
+    buf_dispose(&path);
+    if (rc < 0)
+        fetch_finish(fetch, true);
+}
+
+/* Only this thread moves a fetch on from QUEUED, so that one found stays until it is sent. */
+void send_fetches(struct follow *follow)
+{
+    for (;;) {
+        (void)pthread_mutex_lock(&follow->mutex);
+        struct fetch *fetch = follow->fetches;
+        while (fetch != NULL && fetch->state != FETCH_QUEUED)
+            fetch = fetch->next;
+        if (fetch != NULL)
+            fetch->state = FETCH_SENT;
+        (void)pthread_mutex_unlock(&follow->mutex);
+        if (fetch == NULL)
+            return;
+        send_fetch(fetch);
+    }
+}
+
+static bool is_same(const struct object_reference *a, const struct object_reference *b)
+{
+    return a->kind == b->kind && slice_equal(a->namespace, b->namespace) &&
+           slice_equal(a->name, b->name) && slice_equal(a->uid, b->uid);
+}
+
+static struct slice copy_slice(char **at, struct slice text)
+{
+    struct slice copy = {*at, text.len};
+
+    if (text.len != 0)
+        memcpy(*at, text.ptr, text.len);
+    *at += text.len;
+    return copy;
+}
+
+/* A fetch that is still to be sent for the object; NULL: too many, or no memory. Under the mutex.
+ */
+static struct fetch *fetch_obtain(struct follow *follow, const struct object_reference *reference)
+{
+    for (struct fetch *fetch = follow->fetches; fetch != NULL; fetch = fetch->next)
+        if (fetch->state == FETCH_QUEUED && is_same(&fetch->reference, reference))
+            return fetch;
+    size_t text_bytes = reference->namespace.len + reference->name.len + reference->uid.len;
+    struct fetch *fetch =
+        follow->fetch_count < FETCHES_MAX ? calloc(1, sizeof *fetch + text_bytes) : NULL;
+    if (fetch == NULL)
+        return NULL;
+    char *at = fetch->text;
+    fetch->follow = follow;
+    fetch->reference = (struct object_reference){
+        reference->kind, copy_slice(&at, reference->namespace), copy_slice(&at, reference->name),
+        copy_slice(&at, reference->uid)};
+    buf_init(&fetch->body, FETCH_BYTES_MAX);
+    fetch->next = follow->fetches;
+    follow->fetches = fetch;
+    follow->fetch_count++;
+    return fetch;
+}
+
+/* Waits for the fetch. Under the mutex. */
+static int await(struct follow *follow, struct fetch *fetch, const struct timespec *deadline,
+                 struct error *err)
+{
+    int rc = 0;
+
+    while (fetch->state != FETCH_DONE && rc == 0)
+        rc = pthread_cond_timedwait(&follow->changed, &follow->mutex, deadline);
+    bool is_done = fetch->state == FETCH_DONE, has_failed = fetch->has_failed;
+    if (--fetch->waiters == 0 && is_done)
+        fetch_free(fetch);
+    if (!is_done) {
+        follow->unreachable_until_ns = monotonic_ns() + UNREACHABLE_MS * UINT64_C(1000000);
+        return error_set(err, ERROR_TIMEOUT, "the API server does not answer in time");
+    }
+    return has_failed ? error_set(err, ERROR_UNAVAILABLE, "the API server cannot be asked") : 0;
+}
+
+int follow_confirm(struct follow *follow, const struct object_reference *references, size_t count,
+                   int64_t timeout_ms, struct error *err)
+{
+    uint64_t deadline_ns = monotonic_ns() + (uint64_t)timeout_ms * UINT64_C(1000000);
+    struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / UINT64_C(1000000000)),
+                                .tv_nsec = (long)(deadline_ns % UINT64_C(1000000000))};
+    struct fetch *fetches[CONFIRM_MAX];
+    size_t asked = 0;
+    int rc = 0;
+
+    (void)pthread_mutex_lock(&follow->mutex);
+    if (monotonic_ns() < follow->unreachable_until_ns)
+        rc = error_set(err, ERROR_UNAVAILABLE, "the API server does not answer");
+    while (rc == 0 && asked < count && asked < CONFIRM_MAX) {
+        fetches[asked] = fetch_obtain(follow, &references[asked]);
+        if (fetches[asked] == NULL)
+            rc = error_no_memory(err);
+        else
+            fetches[asked++]->waiters++;
+    }
+    if (asked != 0)
+        api_wake(follow->api);
+    for (size_t i = 0; i < asked; i++) {
+        int one = await(follow, fetches[i], &deadline, err);
+        rc = one < 0 ? one : rc;
+    }
+    (void)pthread_mutex_unlock(&follow->mutex);
+    return rc;
+}
+
+/* ---- posts ---- */
+
+static void post_free(struct post *post)
+{
+    struct follow *follow = post->follow;
+    struct post **link = &follow->posts;
+
+    while (*link != post)
+        link = &(*link)->next;
+    *link = post->next;
+    follow->post_count--;
+    free(post);
+}
+
+static void post_finish(struct post *post)
+{
+    struct follow *follow = post->follow;
+
+    (void)pthread_mutex_lock(&follow->mutex);
+    post_free(post);
+    (void)pthread_mutex_unlock(&follow->mutex);
+}
+
+static void on_posted(void *context, const struct api_result *result)
+{
+    struct post *post = context;
+    char status[16];
+
+    (void)snprintf(status, sizeof status, "%u", result->status);
+    if (result->status / 100 != 2)
+        log_warn("the API server did not take what was posted", LOG_STR("path", post->path),
+                 LOG_STR("status", status), LOG_STR("error", result->error));
+    post_finish(post);
+}
+
+static void send_post(struct post *post)
+{
+    struct api_call *call;
+    struct error err = {0};
+    struct api_request request = {.method = "POST",
+                                  .path = post->path,
+                                  .body = post->body,
+                                  .content_type = "application/json",
+                                  .timeout_ms = POST_TIMEOUT_MS,
+                                  .on_end = on_posted,
+                                  .context = post};
+
+    if (api_start(post->follow->api, &request, &call, &err) == 0)
+        return;
+    log_warn("nothing can be posted to the API server", LOG_STR("error", err.message));
+    post_finish(post);
+}
+
+/* Only this thread sends and frees posts. */
+void send_posts(struct follow *follow)
+{
+    for (;;) {
+        (void)pthread_mutex_lock(&follow->mutex);
+        struct post *post = follow->posts;
+        while (post != NULL && post->is_sent)
+            post = post->next;
+        if (post != NULL)
+            post->is_sent = true;
+        (void)pthread_mutex_unlock(&follow->mutex);
+        if (post == NULL)
+            return;
+        send_post(post);
+    }
+}
+
+void follow_post(struct follow *follow, const char *path, struct slice body)
+{
+    size_t path_bytes = strlen(path) + 1;
+    struct post *post = calloc(1, sizeof *post + path_bytes + body.len);
+
+    if (post == NULL)
+        return;
+    post->follow = follow;
+    post->path = memcpy(post->text, path, path_bytes);
+    char *at = post->text + path_bytes;
+    post->body = copy_slice(&at, body);
+    (void)pthread_mutex_lock(&follow->mutex);
+    bool is_full = follow->post_count >= POSTS_MAX;
+    if (!is_full) {
+        post->next = follow->posts;
+        follow->posts = post;
+        follow->post_count++;
+    }
+    (void)pthread_mutex_unlock(&follow->mutex);
+    if (is_full)
+        free(post);
+    else
+        api_wake(follow->api);
+}
+
+void asks_dispose(struct follow *follow)
+{
+    while (follow->fetches != NULL)
+        fetch_free(follow->fetches);
+    while (follow->posts != NULL)
+        post_free(follow->posts);
+}
