@@ -43,8 +43,7 @@ bool read_details(struct slice text, struct arena *arena, struct event_details *
 
 bool is_too_large(const struct event_details *details)
 {
-    static const char text[] = "Too large resource version";
-    return memmem(details->message.ptr, details->message.len, text, sizeof text - 1) != NULL;
+    return slice_has(details->message, SLICE("Too large resource version"));
 }
 
 enum restart reason_of(unsigned status)

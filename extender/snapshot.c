@@ -10,19 +10,20 @@
 
 #include "cache/api.h"
 #include "cache/reflector.h"
+#include "config/base/log.h"
 #include "extender/commands.h"
 #include "extender/state.h"
 
 enum {
     OBJECT_TEXT_BYTES_MAX = 32 << 20,
     PATH_BYTES_MAX = 16 * 1024,
-    FAILURES_MAX = 5,
+    FAILURES_MAX = 3,
     PROGRESS_MS = 100
 };
 
 struct capture {
     FILE *file;
-    const char *path; /* of the file, for messages */
+    const char *path, *server; /* for messages */
     struct api *api;
     struct reflector reflector;
     struct resource_status status;
@@ -140,6 +141,22 @@ static void wait_until(uint64_t due_ns)
         (void)usleep(10000);
 }
 
+/* The API server refuses, or does not answer, again and again. */
+static int fail(const struct capture *capture, struct error *err)
+{
+    const char *resource = kind_resource(capture->reflector.kind);
+    const struct api_result *result = &capture->result;
+
+    if (result->status == 0)
+        return error_set(err, ERROR_UNAVAILABLE, "%s: no answer to the list of %s: %s",
+                         capture->server, resource, result->error);
+    return error_set(err, ERROR_UNAVAILABLE, "%s: the list of %s is answered with status %u%s",
+                     capture->server, resource, result->status,
+                     result->status == 401   ? ": these credentials are not accepted"
+                     : result->status == 403 ? ": these credentials may not list them"
+                                             : "");
+}
+
 static int capture_kind(struct capture *capture, enum kind kind, struct error *err)
 {
     struct reflector_sink sink = {capture, begin_list, end_list, take};
@@ -158,10 +175,7 @@ static int capture_kind(struct capture *capture, enum kind kind, struct error *e
         if (capture->error.code != 0)
             rc = error_set(err, capture->error.code, "%s", capture->error.message);
         else if (rc == 0 && (status == 401 || status == 403 || reflector->failures > FAILURES_MAX))
-            rc =
-                error_set(err, ERROR_UNAVAILABLE, "snapshot: %s: status %u from the API server%s%s",
-                          kind_resource(kind), status, capture->result.error[0] == '\0' ? "" : ": ",
-                          capture->result.error);
+            rc = fail(capture, err);
     }
     reflector_dispose(reflector);
     return rc;
@@ -202,7 +216,8 @@ static int copy_to_stdout(FILE *file, struct error *err)
 static int write_snapshot(const struct kubeconfig *kubeconfig, const char *path, struct error *err)
 {
     bool to_stdout = path == NULL || strcmp(path, "-") == 0;
-    struct capture capture = {.path = to_stdout ? "standard output" : path};
+    struct capture capture = {.path = to_stdout ? "standard output" : path,
+                              .server = kubeconfig->server};
     char *temporary = NULL;
 
     if (!to_stdout && asprintf(&temporary, "%s.partial", path) < 0)
@@ -235,6 +250,7 @@ int command_snapshot(const struct arguments *arguments)
     struct kubeconfig *kubeconfig = NULL;
     struct error err = {0};
 
+    log_configure(LOG_ERROR, LOG_TEXT); /* what matters in the end is said at the end */
     if (kubeconfig_load(&kubeconfig, arguments->kubeconfig, arguments->context, true, &err) < 0 ||
         api_global_init(&err) < 0) {
         kubeconfig_free(kubeconfig);

@@ -63,6 +63,12 @@ static inline int slice_compare(struct slice a, struct slice b)
     return (a.len > b.len) - (a.len < b.len);
 }
 
+/* Whether part, which is not empty, is anywhere in s. */
+static inline bool slice_has(struct slice s, struct slice part)
+{
+    return s.len >= part.len && memmem(s.ptr, s.len, part.ptr, part.len) != NULL;
+}
+
 static inline bool slice_ends_with(struct slice s, struct slice suffix)
 {
     return s.len >= suffix.len &&

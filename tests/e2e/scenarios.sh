@@ -22,8 +22,8 @@ many_callers_that_ask_the_same_cost_few_requests() {
     jq -n --arg namespace "$namespace" '{NodeNames: ["node-1"], Pod: {metadata: {name: "other", namespace: $namespace, uid: "1"},
         spec: {volumes: [{name: "v", persistentVolumeClaim: {claimName: "data"}}]}}}' >"$plane/request.json"
     line=$(($(wc -l <"$plane/audit.log") + 1))
-    for _ in $(seq 300); do printf 'url = "%s"\ndata = "@%s"\noutput = "%s"\nnext\n' "$url" "$plane/request.json" "$plane/answer"; done |
-        curl -s -Z --parallel-max 50 -K -
+    for _ in $(seq 300); do printf 'next\nurl = "%s"\ndata = "@%s"\noutput = "%s"\n' "$url" "$plane/request.json" "$plane/answer"; done |
+        sed 1d | curl -s -Z --parallel-max 50 -K - 2>/dev/null
     grep -q "is in use by pod $namespace/db-0" "$plane/answer"
     echo "300 rejections cost $(gets_since "$line") requests"
     [ "$(gets_since "$line")" -gt 0 ] && [ "$(gets_since "$line")" -lt 150 ]
@@ -255,6 +255,43 @@ a_captured_snapshot_gives_the_verdicts_of_the_live_server() {
         [ "$(jq -S '{code: .preFilter.code, reasons: .preFilter.reasons, claims}' "$plane/dry.json")" = "$live" ] ||
             fail "$pod: live $live, dry run $(cat "$plane/dry.json")"
     done
+}
+
+# kubeconfig_with CLUSTER USER: flow mappings of the two.
+kubeconfig_with() {
+    cat <<END
+current-context: a
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:$(($(cat "$plane/port") + 2))", $1}}]
+users: [{name: u, user: {$2}}]
+contexts: [{name: a, context: {cluster: c, user: u}}]
+END
+}
+captures() { "$claimguard" snapshot --kubeconfig "$plane/try.kubeconfig" -o "$plane/try.json" 2>"$plane/try.err" && jq -e .items "$plane/try.json" >/dev/null; }
+refuses() { if captures; then fail "that should not have worked"; else grep -qF -- "$1" "$plane/try.err" || fail "$(cat "$plane/try.err")"; fi; }
+
+every_kind_of_kubeconfig_connects_and_a_wrong_one_says_why() {
+    local authority='certificate-authority: certs/apiserver.crt' data plugin
+    data="certificate-authority-data: $(base64 -w0 "$plane/certs/apiserver.crt")"
+    plugin='exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plugin, interactiveMode: Never}'
+    cat >"$plane/plugin" <<END
+#!/bin/sh
+echo '{"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1", "status": {"token": "$(cat "$plane/token")"}}'
+END
+    chmod +x "$plane/plugin"
+    kubeconfig_with "$authority" "token: $(cat "$plane/token")" >"$plane/try.kubeconfig"
+    captures
+    kubeconfig_with "$data, tls-server-name: kubernetes" "$plugin" >"$plane/try.kubeconfig"
+    captures
+    kubeconfig_with "insecure-skip-tls-verify: true, proxy-url: ''" "tokenFile: token" >"$plane/try.kubeconfig"
+    captures
+    kubeconfig_with "$data, tls-server-name: example.org" "$plugin" >"$plane/try.kubeconfig"
+    refuses "'example.org'"
+    kubeconfig_with "" "tokenFile: token" >"$plane/try.kubeconfig"
+    refuses "certificate"
+    kubeconfig_with "$data" "token: nonsense" >"$plane/try.kubeconfig"
+    refuses "these credentials are not accepted"
+    kubeconfig_with "$data, proxy-url: 'http://127.0.0.1:9'" "tokenFile: token" >"$plane/try.kubeconfig"
+    refuses "127.0.0.1 port 9"
 }
 
 the_manifests_render_and_the_api_server_takes_them() {
