@@ -229,9 +229,12 @@ void reflector_end(struct reflector *reflector, const struct reflector_ending *e
         be_absent(reflector, now_ns);
         return;
     }
+    bool has_lasted = now_ns - reflector->started_ns > UINT64_C(1000) * MS;
     int reason = judge_ending(reflector, ending);
     if (reflector->is_established)
         reflector->failures = 0;
+    if (reflector->is_established && has_lasted && reflector->phase == PHASE_WATCH)
+        reflector->relists = 0;
     if (reason < 0) { /* a page is read: the next one, or the watch; a probe is passed: the watch */
         if (reflector->phase == PHASE_PROBE)
             reflector->phase = PHASE_WATCH;
@@ -245,14 +248,12 @@ void reflector_end(struct reflector *reflector, const struct reflector_ending *e
     else if (reflector->phase == PHASE_WATCH)
         reflector->phase = PHASE_PROBE;
     /* else the same page again, by its continue token, or the same probe */
-    if (reason == RESTART_EXPIRED && reflector->phase != PHASE_WATCH)
-        reflector->expirations++;
+    bool is_relist = reason == RESTART_EXPIRED || reason == RESTART_OLDER_HISTORY;
+    reflector->relists += is_relist;
     int64_t retry_after_ms = reflector->retry_after_ms > ending->retry_after_ms
                                  ? reflector->retry_after_ms
                                  : ending->retry_after_ms;
-    bool is_at_once =
-        (reason == RESTART_TIMEOUT && now_ns - reflector->started_ns > UINT64_C(1000) * MS) ||
-        reason == RESTART_FALLBACK || reason == RESTART_OLDER_HISTORY ||
-        (reason == RESTART_EXPIRED && reflector->expirations < PAGES_FAILED_MAX);
+    bool is_at_once = (reason == RESTART_TIMEOUT && has_lasted) || reason == RESTART_FALLBACK ||
+                      (is_relist && reflector->relists < RELISTS_AT_ONCE_MAX);
     reflector->due_ns = is_at_once ? now_ns : now_ns + backoff_ns(reflector, retry_after_ms);
 }

@@ -41,7 +41,7 @@ enum {
     RETRY_AFTER_MS_MAX = 60000,  /* longer than this is not waited, whatever the server says */
     ABSENT_RETRY_MS = 600000,    /* until a resource that is not served is asked for again */
     OBJECT_BYTES_MAX = 32 << 20, /* the API server takes none over a few MiB */
-    PAGES_FAILED_MAX = 3,        /* expired lists in a row before it is waited between them */
+    RELISTS_AT_ONCE_MAX = 3,     /* then it is waited before a list starts anew */
 };
 
 /* Why a list or watch was started again: the label of watch_restarts_total. */
@@ -105,8 +105,8 @@ struct reflector {
     int failure;         /* enum restart: why this answer was given up; -1: it was not */
     bool restarts_list;  /* ... and the list has to start anew */
     int64_t retry_after_ms;
-    unsigned failures;    /* in a row */
-    unsigned expirations; /* lists in a row that came to nothing */
+    unsigned failures; /* in a row */
+    unsigned relists;  /* lists that had to start anew, since a watch last worked */
     uint32_t random;
     uint64_t due_ns;      /* when the next request is to be made */
     uint64_t deadline_ns; /* when the present one is given up; 0: there is none */

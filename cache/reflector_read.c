@@ -103,7 +103,6 @@ static void end_list(struct reflector *reflector, struct slice version, uint64_t
     reflector->sink.end(reflector->sink.context, reflector->kind, reflector->number);
     reflector->phase = PHASE_WATCH;
     reflector->overrides = reflector->has_begun = false;
-    reflector->expirations = 0;
     reflector->page[0] = '\0';
     atomic_store(&reflector->status->list_ns, (int64_t)(now_ns - reflector->list_started_ns));
     atomic_store(&reflector->status->is_absent, false);

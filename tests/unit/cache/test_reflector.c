@@ -330,6 +330,22 @@ Test(reflector, lists_that_expire_again_and_again_are_waited_for)
     }
     cr_expect(waited > 5);
     bench_free(bench);
+
+    bench = watching(); /* the list is fine each time, and what follows it is not */
+    waited = 0;
+    for (int i = 0; i < 10; i++) {
+        cr_expect(!gets(bench, 200, ERROR_EVENT("410", "Expired", "too old")));
+        is_cut(bench);
+        waited += wait_seconds(bench);
+        asks(bench, "sendInitialEvents=true");
+        cr_expect(gets(bench, 200, INITIAL_END("10")));
+    }
+    cr_expect(waited > 1);
+    bench->now += 2 * S;
+    cr_expect(!gets(bench, 200, ERROR_EVENT("410", "Expired", "too old")));
+    is_cut(bench);
+    cr_expect(wait_seconds(bench) == 0, "a watch that has worked is listed anew at once");
+    bench_free(bench);
 }
 
 Test(reflector, an_older_history_is_listed_in_pages_and_overrides)
