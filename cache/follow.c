@@ -79,8 +79,7 @@ static bool on_bytes(void *context, unsigned status, struct slice bytes)
     bool goes_on = reflector_take(&following->reflector, status, bytes, monotonic_ns());
     (void)pthread_rwlock_unlock(follow->target.lock);
     if (status == 200)
-        atomic_store(&follow->target.status[following->reflector.kind].last_event_ms,
-                     now_ms());
+        atomic_store(&follow->target.status[following->reflector.kind].last_event_ms, now_ms());
     note_synced(follow);
     return goes_on;
 }
