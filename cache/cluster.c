@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "cache/assumed.h"
 #include "cache/cluster_internal.h"
 
 bool is_stale(const struct cluster *cluster, enum kind kind, const struct meta *told,
@@ -41,6 +42,7 @@ static void resources_dispose(struct resource **table)
 
 void cluster_dispose(struct cluster *cluster)
 {
+    assumed_dispose(cluster);
     pods_dispose(cluster);
     claims_dispose(cluster);
     nodes_dispose(cluster);

@@ -52,9 +52,10 @@ struct claim {
     struct name *namespace;
     struct name *storage_class;
     struct name *volume_attributes_class;
-    struct name *volume;    /* spec.volumeName; NULL: none, or is_volume_provisioned */
-    struct name *owner_uid; /* of the Pod that controls it; NULL: none does */
-    struct use *uses;       /* by the pods that hold it or are nominated to a node */
+    struct name *volume;             /* spec.volumeName; NULL: none, or is_volume_provisioned */
+    struct name *owner_uid;          /* of the Pod that controls it; NULL: none does */
+    struct use *uses;                /* by the pods that hold it or are nominated to a node */
+    struct reservation *reservation; /* NULL: none; see assumed.h */
     struct uid uid;
     uint64_t version;
     char name[]; /* name_len bytes */
@@ -119,6 +120,7 @@ struct cluster {
     size_t counts[KIND_COUNT];              /* objects that exist, by kind */
     size_t violations;                      /* exclusive claims that two or more pods hold */
     struct claim_tally *tallies;            /* uthash */
+    struct reservation *reservations;       /* uthash; see assumed.h */
     struct gone_object *gone;               /* uthash, oldest first */
     bool overrides[KIND_COUNT]; /* the list that is being read counts, whatever is known */
 };
@@ -159,7 +161,7 @@ int cluster_learn(struct cluster *cluster, const struct object *object, uint64_t
 void cluster_learn_gone(struct cluster *cluster, enum kind kind, struct slice namespace,
                         struct slice name, struct slice uid);
 
-/* Assigns the pod to the node, which may be one that is only named. */
+/* Assigns the pod to the node, which may be one that is only named; ends its reservation. */
 int cluster_assign(struct cluster *cluster, struct pod *pod, struct slice node, struct error *err);
 
 /* What exists under that name, or NULL. */

@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "cache/assumed.h"
 #include "cache/cluster_internal.h"
 #include "cache/selector.h"
 
@@ -162,12 +163,39 @@ static struct pod *pod_new(struct cluster *cluster, const struct pod_object *obj
     return NULL;
 }
 
-void pod_remove(struct cluster *cluster, struct pod *pod)
+/* The record goes; the pod may live on in another one. */
+static void drop_record(struct cluster *cluster, struct pod *pod)
 {
     stop_holding(cluster, pod);
     table_remove(&cluster->pods, &pod->record);
     cluster->counts[KIND_POD]--;
     pod_free(cluster, pod);
+}
+
+void pod_remove(struct cluster *cluster, struct pod *pod)
+{
+    assumed_release(cluster, &pod->uid);
+    drop_record(cluster, pod);
+}
+
+/* Whether what is told of the pod misses that it was bound: nobody takes a node back from a pod, so
+ * the watch is behind our own bind. */
+static bool misses_binding(const struct cluster *cluster, const struct pod *known,
+                           const struct pod_object *object)
+{
+    return known != NULL && known->node != NULL && object->node.len == 0 &&
+           uid_is(&known->uid, object->meta.uid) && !cluster->overrides[KIND_POD];
+}
+
+/* The pod's record takes the place of the one that was known. */
+static void replace_record(struct cluster *cluster, struct pod *known, const struct pod *pod)
+{
+    if (known != NULL && memcmp(&known->uid, &pod->uid, sizeof pod->uid) != 0)
+        assumed_release(cluster, &known->uid);
+    if (pod->node != NULL || pod->is_terminal) /* it holds by itself, or needs nothing */
+        assumed_release(cluster, &pod->uid);
+    if (known != NULL)
+        drop_record(cluster, known);
 }
 
 int pod_apply(struct cluster *cluster, const struct pod_object *object, struct error *err)
@@ -180,7 +208,10 @@ int pod_apply(struct cluster *cluster, const struct pod_object *object, struct e
         known->is_listed = true;
         return 0;
     }
-    struct pod *pod = pod_new(cluster, object);
+    struct pod_object corrected = *object;
+    if (misses_binding(cluster, known, object))
+        corrected.node = pod_node(known);
+    struct pod *pod = pod_new(cluster, &corrected);
     if (pod == NULL)
         return error_no_memory(err);
     if (!start_holding(cluster, pod)) {
@@ -193,8 +224,7 @@ int pod_apply(struct cluster *cluster, const struct pod_object *object, struct e
         return error_no_memory(err);
     }
     cluster->counts[KIND_POD]++;
-    if (known != NULL) /* only now: until here a failure leaves all as it was */
-        pod_remove(cluster, known);
+    replace_record(cluster, known, pod); /* only now: until here a failure leaves all as it was */
     return 0;
 }
 
@@ -221,8 +251,10 @@ int cluster_assign(struct cluster *cluster, struct pod *pod, struct slice name, 
     leave_node(cluster, pod);
     pod->node = node;
     link_uses(pod);
-    if (start_holding(cluster, pod))
+    if (start_holding(cluster, pod)) {
+        assumed_release(cluster, &pod->uid);
         return 0;
+    }
     unlink_uses(pod);
     leave_node(cluster, pod);
     return error_no_memory(err);

@@ -157,7 +157,7 @@ static void *run(void *context)
         uint64_t now_ns = monotonic_ns();
         uint64_t next_ns = attend(follow, now_ns);
         send_fetches(follow);
-        send_posts(follow);
+        send_requests(follow);
         uint64_t wait_ns = next_ns > now_ns ? next_ns - now_ns : 0;
         api_poll(follow->api, (int)((wait_ns + 999999) / 1000000));
     }

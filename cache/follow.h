@@ -8,7 +8,8 @@
  *
  * The cluster is written under target.lock, in pieces that take microseconds.
  *
- * Threads: follow_confirm and follow_post may be called by any; confirm not with the lock held.
+ * Threads: follow_confirm, follow_send and follow_call may be called by any; confirm and call not
+ * with the lock held.
  */
 #ifndef CACHE_FOLLOW_H
 #define CACHE_FOLLOW_H
@@ -23,7 +24,7 @@ enum {
     CONFIRM_MAX = 16,           /* objects in one call; the others are not asked about */
     FETCHES_MAX = 1024,         /* objects being asked about at a time, over all callers */
     FETCH_BYTES_MAX = 16 << 20, /* of one object */
-    POSTS_MAX = 64,             /* not yet answered; more are dropped */
+    REQUESTS_MAX = 256,         /* not yet answered; more are dropped */
     UNREACHABLE_MS = 3000,      /* after a time-out, nobody waits for an answer this long */
 };
 
@@ -57,7 +58,20 @@ void follow_stop(struct follow *follow);
 int follow_confirm(struct follow *follow, const struct object_reference *references, size_t count,
                    int64_t timeout_ms, struct error *err);
 
-/* POSTs a body (JSON), and does not wait for the answer; a failure is logged. */
-void follow_post(struct follow *follow, const char *path, struct slice body);
+/* Sends a request and does not wait for its answer; a failure is logged. method and content_type
+ * are static strings. */
+void follow_send(struct follow *follow, const char *method, const char *path,
+                 const char *content_type, struct slice body);
+
+struct follow_answer {
+    unsigned status; /* 0: none came, or not all of it: what became of the request is unknown */
+    struct slice message; /* of a metav1.Status; in the arena */
+};
+
+/* Sends a request and waits for its answer, timeout_ms at most. Calls do not wait for one another.
+ * Errors: ERROR_NO_MEMORY: it was not sent. */
+int follow_call(struct follow *follow, const char *method, const char *path,
+                const char *content_type, struct slice body, int64_t timeout_ms,
+                struct arena *arena, struct follow_answer *out, struct error *err);
 
 #endif

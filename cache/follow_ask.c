@@ -1,14 +1,16 @@
 /*
- * What follow asks of the API server beside its lists and watches: single objects, and posts.
+ * What follow asks of the API server beside its lists and watches: single objects, and whatever
+ * else is to be sent.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "cache/follow_internal.h"
+#include "cache/pull_fields.h"
 #include "config/base/clock.h"
 #include "config/base/log.h"
 
-enum { FETCH_TIMEOUT_MS = 5000, POST_TIMEOUT_MS = 10000 };
+enum { FETCH_TIMEOUT_MS = 5000, SEND_TIMEOUT_MS = 10000, ANSWER_BYTES_MAX = 4 << 20 };
 
 enum fetch_state { FETCH_QUEUED, FETCH_SENT, FETCH_DONE };
 
@@ -24,13 +26,18 @@ struct fetch {
     char text[];
 };
 
-struct post {
-    struct post *next;
+struct request {
+    struct request *next;
     struct follow *follow;
-    bool is_sent;
+    bool is_sent, is_done;
+    bool has_waiter; /* who frees it */
+    const char *method, *content_type;
     char *path;
     struct slice body;
-    char text[];
+    int64_t timeout_ms;
+    unsigned status;
+    struct buf answer;
+    char text[]; /* path and body */
 };
 
 /* ---- single objects ---- */
@@ -105,6 +112,9 @@ static void fold_absence(const struct fetch *fetch)
 
     (void)pthread_rwlock_wrlock(follow->target.lock);
     cluster_learn_gone(follow->target.cluster, gone->kind, gone->namespace, gone->name, gone->uid);
+    struct object object = {.kind = gone->kind};
+    object.meta = (struct meta){.namespace = gone->namespace, .name = gone->name, .uid = gone->uid};
+    tell(follow, CHANGE_DELETE, &object, false);
     (void)pthread_rwlock_unlock(follow->target.lock);
 }
 
@@ -255,105 +265,180 @@ int follow_confirm(struct follow *follow, const struct object_reference *referen
     return rc;
 }
 
-/* ---- posts ---- */
+/* ---- requests ---- */
 
-static void post_free(struct post *post)
+static void request_free(struct request *request)
 {
-    struct follow *follow = post->follow;
-    struct post **link = &follow->posts;
+    struct follow *follow = request->follow;
+    struct request **link = &follow->requests;
 
-    while (*link != post)
+    while (*link != request)
         link = &(*link)->next;
-    *link = post->next;
-    follow->post_count--;
-    free(post);
+    *link = request->next;
+    follow->request_count--;
+    buf_dispose(&request->answer);
+    free(request);
 }
 
-static void post_finish(struct post *post)
+/* The answer is there, or there is none; whoever waits is told. */
+static void request_finish(struct request *request, unsigned status)
 {
-    struct follow *follow = post->follow;
+    struct follow *follow = request->follow;
 
     (void)pthread_mutex_lock(&follow->mutex);
-    post_free(post);
+    request->status = status;
+    request->is_done = true;
+    if (!request->has_waiter)
+        request_free(request);
+    (void)pthread_cond_broadcast(&follow->changed);
     (void)pthread_mutex_unlock(&follow->mutex);
 }
 
-static void on_posted(void *context, const struct api_result *result)
+static bool on_answered_bytes(void *context, unsigned status, struct slice bytes)
 {
-    struct post *post = context;
+    struct request *request = context;
+
+    (void)status;
+    buf_put(&request->answer, bytes);
+    return !request->answer.failed;
+}
+
+static void on_answered(void *context, const struct api_result *result)
+{
+    struct request *request = context;
     char status[16];
 
     (void)snprintf(status, sizeof status, "%u", result->status);
-    if (result->status / 100 != 2)
-        log_warn("the API server did not take what was posted", LOG_STR("path", post->path),
-                 LOG_STR("status", status), LOG_STR("error", result->error));
-    post_finish(post);
+    if (result->status / 100 != 2 && !request->has_waiter)
+        log_warn("the API server did not take a request", LOG_STR("method", request->method),
+                 LOG_STR("path", request->path), LOG_STR("status", status),
+                 LOG_STR("error", result->error));
+    request_finish(request, result->is_cut ? 0 : result->status);
 }
 
-static void send_post(struct post *post)
+static void send_request(struct request *request)
 {
     struct api_call *call;
     struct error err = {0};
-    struct api_request request = {.method = "POST",
-                                  .path = post->path,
-                                  .body = post->body,
-                                  .content_type = "application/json",
-                                  .timeout_ms = POST_TIMEOUT_MS,
-                                  .on_end = on_posted,
-                                  .context = post};
+    struct api_request sent = {.method = request->method,
+                               .path = request->path,
+                               .body = request->body,
+                               .content_type = request->content_type,
+                               .timeout_ms = request->timeout_ms,
+                               .on_bytes = on_answered_bytes,
+                               .on_end = on_answered,
+                               .context = request};
 
-    if (api_start(post->follow->api, &request, &call, &err) == 0)
+    if (api_start(request->follow->api, &sent, &call, &err) == 0)
         return;
-    log_warn("nothing can be posted to the API server", LOG_STR("error", err.message));
-    post_finish(post);
+    log_warn("nothing can be sent to the API server", LOG_STR("error", err.message));
+    request_finish(request, 0);
 }
 
-/* Only this thread sends and frees posts. */
-void send_posts(struct follow *follow)
+/* Only this thread sends requests. */
+void send_requests(struct follow *follow)
 {
     for (;;) {
         (void)pthread_mutex_lock(&follow->mutex);
-        struct post *post = follow->posts;
-        while (post != NULL && post->is_sent)
-            post = post->next;
-        if (post != NULL)
-            post->is_sent = true;
+        struct request *request = follow->requests;
+        while (request != NULL && request->is_sent)
+            request = request->next;
+        if (request != NULL)
+            request->is_sent = true;
         (void)pthread_mutex_unlock(&follow->mutex);
-        if (post == NULL)
+        if (request == NULL)
             return;
-        send_post(post);
+        send_request(request);
     }
 }
 
-void follow_post(struct follow *follow, const char *path, struct slice body)
+static struct request *request_new(struct follow *follow, const char *method, const char *path,
+                                   const char *content_type, struct slice body, int64_t timeout_ms)
 {
     size_t path_bytes = strlen(path) + 1;
-    struct post *post = calloc(1, sizeof *post + path_bytes + body.len);
+    struct request *request = calloc(1, sizeof *request + path_bytes + body.len);
 
-    if (post == NULL)
+    if (request == NULL)
+        return NULL;
+    request->follow = follow;
+    request->method = method;
+    request->content_type = content_type;
+    request->timeout_ms = timeout_ms;
+    request->path = memcpy(request->text, path, path_bytes);
+    char *at = request->text + path_bytes;
+    request->body = copy_slice(&at, body);
+    buf_init(&request->answer, ANSWER_BYTES_MAX);
+    return request;
+}
+
+/* Hands it to follow's thread. Under the mutex. */
+static void enqueue(struct follow *follow, struct request *request)
+{
+    request->next = follow->requests;
+    follow->requests = request;
+    follow->request_count++;
+}
+
+void follow_send(struct follow *follow, const char *method, const char *path,
+                 const char *content_type, struct slice body)
+{
+    struct request *request =
+        request_new(follow, method, path, content_type, body, SEND_TIMEOUT_MS);
+
+    if (request == NULL)
         return;
-    post->follow = follow;
-    post->path = memcpy(post->text, path, path_bytes);
-    char *at = post->text + path_bytes;
-    post->body = copy_slice(&at, body);
     (void)pthread_mutex_lock(&follow->mutex);
-    bool is_full = follow->post_count >= POSTS_MAX;
-    if (!is_full) {
-        post->next = follow->posts;
-        follow->posts = post;
-        follow->post_count++;
-    }
+    bool is_full = follow->request_count >= REQUESTS_MAX;
+    if (!is_full)
+        enqueue(follow, request);
     (void)pthread_mutex_unlock(&follow->mutex);
     if (is_full)
-        free(post);
+        free(request);
     else
         api_wake(follow->api);
+}
+
+/* metav1.Status */
+static struct slice message_of(struct slice answer, struct arena *arena)
+{
+    static const struct pull_field fields[] = {{.key = "message", .type = PULL_STRING}};
+    struct slice message = {"", 0};
+    struct pull json;
+
+    pull_init(&json, answer);
+    if (!pull_fields(&json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), arena, &message))
+        return SLICE("");
+    return message;
+}
+
+int follow_call(struct follow *follow, const char *method, const char *path,
+                const char *content_type, struct slice body, int64_t timeout_ms,
+                struct arena *arena, struct follow_answer *out, struct error *err)
+{
+    struct request *request = request_new(follow, method, path, content_type, body, timeout_ms);
+
+    if (request == NULL)
+        return error_no_memory(err);
+    request->has_waiter = true;
+    (void)pthread_mutex_lock(&follow->mutex);
+    enqueue(follow, request);
+    api_wake(follow->api);
+    while (!request->is_done) /* the call has a time-out of its own */
+        (void)pthread_cond_wait(&follow->changed, &follow->mutex);
+    (void)pthread_mutex_unlock(&follow->mutex);
+    *out = (struct follow_answer){.status = request->status,
+                                  .message = message_of(buf_slice(&request->answer), arena)};
+    out->message = arena_printf(arena, "%.*s", SLICE_ARG(out->message));
+    (void)pthread_mutex_lock(&follow->mutex);
+    request_free(request);
+    (void)pthread_mutex_unlock(&follow->mutex);
+    return 0;
 }
 
 void asks_dispose(struct follow *follow)
 {
     while (follow->fetches != NULL)
         fetch_free(follow->fetches);
-    while (follow->posts != NULL)
-        post_free(follow->posts);
+    while (follow->requests != NULL)
+        request_free(follow->requests);
 }

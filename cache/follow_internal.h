@@ -8,7 +8,7 @@
 enum { PATH_BYTES_MAX = 16 * 1024 };
 
 struct fetch;
-struct post;
+struct request;
 
 /* A kind's reflector, and the call that is on its way for it. */
 struct following {
@@ -30,8 +30,8 @@ struct follow {
     struct fetch *fetches;
     size_t fetch_count;
     uint64_t unreachable_until_ns;
-    struct post *posts;
-    size_t post_count;
+    struct request *requests;
+    size_t request_count;
 };
 
 /* Whether the pod that the object speaks of takes up its claims, as far as is known. */
@@ -43,7 +43,7 @@ void tell(const struct follow *follow, enum change change, const struct object *
 
 /* Send what was asked for since the last time. On follow's thread. */
 void send_fetches(struct follow *follow);
-void send_posts(struct follow *follow);
+void send_requests(struct follow *follow);
 
 /* Frees what is left, when nothing runs any more. */
 void asks_dispose(struct follow *follow);

@@ -1,5 +1,7 @@
 #include "extender/explain.h"
 
+#include "cache/assumed.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -60,6 +62,20 @@ static int compare_holders(const void *a, const void *b)
     return slice_compare(pod_name(*x), pod_name(*y)); /* all in the claim's namespace */
 }
 
+/* A reservation as a holder: its pod is on no node yet. */
+static json_t *explain_reserved(const struct reservation *reservation)
+{
+    char uid[UID_TEXT_BYTES];
+    json_t *object = json_object();
+
+    return whole(object, put(object, "namespace", text(name_slice(reservation->namespace))) |
+                             put(object, "name", text(name_slice(reservation->name))) |
+                             put(object, "uid", text(uid_text(&reservation->uid, uid))) |
+                             put(object, "node", text(SLICE(""))) |
+                             put(object, "priority", json_integer(reservation->priority)) |
+                             put(object, "as", json_string("Reserved")));
+}
+
 /* The pods that hold the claim against `pod`, by name. */
 static json_t *holders(const struct claim *claim, const struct pod_object *pod)
 {
@@ -80,6 +96,9 @@ static json_t *holders(const struct claim *claim, const struct pod_object *pod)
     for (size_t i = 0; i < count && rc == 0; i++)
         rc = json_array_append_new(list, holder(pods[i], hold_against(pods[i], pod)));
     free((void *)pods);
+    const struct reservation *reservation = reserved_against(claim, pod);
+    if (reservation != NULL && rc == 0)
+        rc = json_array_append_new(list, explain_reserved(reservation));
     return whole(list, rc);
 }
 
@@ -222,6 +241,25 @@ static json_t *explain_claim(const struct claim *claim)
                              put(object, "holders", holders(claim, &nobody)));
 }
 
+/* Every reservation with its claims. */
+static json_t *explain_reservations(const struct cluster *cluster)
+{
+    json_t *list = json_array();
+    int rc = list == NULL ? -1 : 0;
+
+    for (const struct reservation *reservation = cluster->reservations;
+         reservation != NULL && rc == 0; reservation = reservation->hh.next) {
+        json_t *object = explain_reserved(reservation), *claims = json_array();
+        for (size_t i = 0; i < reservation->claim_count; i++)
+            if (reservation->claims[i] != NULL)
+                rc |= json_array_append_new(claims, text(claim_name(reservation->claims[i])));
+        rc |= put(object, "binding", json_boolean(reservation->is_binding));
+        rc |= put(object, "claims", claims);
+        rc |= json_array_append_new(list, whole(object, rc));
+    }
+    return whole(list, rc);
+}
+
 json_t *explain_cache(const struct cluster *cluster)
 {
     json_t *object = json_object(), *nodes = json_object(), *claims = json_object();
@@ -236,7 +274,7 @@ json_t *explain_cache(const struct cluster *cluster)
     }
     rc |= put(object, "nodes", nodes);
     rc |= put(object, "claims", claims);
-    return whole(object, rc | put(object, "reservations", json_array()));
+    return whole(object, rc | put(object, "reservations", explain_reservations(cluster)));
 }
 
 /* ---- writing ---- */

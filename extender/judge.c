@@ -64,6 +64,7 @@ static enum confirmation confirm(struct state *state, const struct pod_object *p
 void judge_pod(struct state *state, const struct pod_object *pod, struct arena *arena,
                struct verdict *out, const struct policy **judge)
 {
+    state_tick(state);
     judge_cached(state, pod, arena, out, judge);
     if (state->follow == NULL || !code_is_rejection(out->code) || out->ground_count == 0)
         return;
@@ -75,4 +76,29 @@ void judge_pod(struct state *state, const struct pod_object *pod, struct arena *
     else if (result == CONFIRMATION_UNKNOWN)
         log_warn("a rejection could not be confirmed: the cache's word stands",
                  LOG_SLICE("namespace", pod->meta.namespace), LOG_SLICE("pod", pod->meta.name));
+}
+
+/* Judges once more and reserves, so that nothing comes in between. */
+static void reserve(struct state *state, const struct pod_object *pod, struct arena *arena,
+                    struct verdict *out, const struct policy **judge)
+{
+    static struct slice reason = {"out of memory", 13};
+    struct error err = {0};
+
+    (void)pthread_rwlock_wrlock(&state->lock);
+    policy_prefilter(&state->cluster, pod, arena, out, judge);
+    if (out->code == CODE_SUCCESS &&
+        assumed_reserve(&state->cluster, pod, false, state_reservation_end(state), &err) < 0)
+        *out = (struct verdict){.code = CODE_ERROR, .reasons = &reason, .reason_count = 1};
+    (void)pthread_rwlock_unlock(&state->lock);
+}
+
+void judge_and_reserve(struct state *state, const struct pod_object *pod, struct arena *arena,
+                       struct verdict *out, const struct policy **judge)
+{
+    judge_pod(state, pod, arena, out, judge);
+    if (out->code == CODE_SUCCESS && pod->meta.uid.len != 0)
+        reserve(state, pod, arena, out, judge);
+    if (code_is_rejection(out->code))
+        nudge_wait(&state->nudge, &pod->meta, out->reserved_for);
 }

@@ -21,4 +21,9 @@ enum {
 void judge_pod(struct state *state, const struct pod_object *pod, struct arena *arena,
                struct verdict *out, const struct policy **judge);
 
+/* The same; a pod that passes has its exclusive claims reserved (cache/assumed.h), and one that is
+ * rejected for a reservation is remembered, to be nudged when that ends. */
+void judge_and_reserve(struct state *state, const struct pod_object *pod, struct arena *arena,
+                       struct verdict *out, const struct policy **judge);
+
 #endif

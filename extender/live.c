@@ -91,7 +91,7 @@ static void post_event(struct live *live, const struct pod *pod, struct slice me
     buf_printf(&path, "/api/v1/namespaces/%.*s/events", SLICE_ARG(name_slice(pod->namespace)));
     buf_put(&path, (struct slice){"", 1});
     if (!body.failed && !path.failed)
-        follow_post(live->state->follow, path.bytes, buf_slice(&body));
+        follow_send(live->state->follow, "POST", path.bytes, "application/json", buf_slice(&body));
     buf_dispose(&body);
     buf_dispose(&path);
 }
@@ -179,6 +179,8 @@ static void changed(void *context, enum change change, const struct object *obje
 
     if (object->kind == KIND_POD && (change == CHANGE_DELETE || object->pod.node.len != 0))
         metrics_forget_pod(&live->state->metrics, object->meta.uid);
+    if (object->kind == KIND_POD && change == CHANGE_DELETE)
+        nudge_ended(&live->state->nudge, object->meta.uid, live->state->follow);
     if (!live->is_synced || change == CHANGE_DELETE || cluster->violations == 0)
         return;
     if (object->kind == KIND_CLAIM) {

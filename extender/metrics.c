@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "cache/assumed.h"
 #include "extender/process_metrics.h"
 #include "extender/version.h"
 
@@ -208,6 +209,9 @@ static void put_cache(const struct writer *writer, const struct cluster *cluster
     put_family(writer, "claimguard_exclusive_claim_violations", "gauge",
                "Claims with ReadWriteOncePod that two or more pods hold.");
     buf_printf(writer->out, "claimguard_exclusive_claim_violations %zu\n", cluster->violations);
+    put_family(writer, "claimguard_reservations", "gauge",
+               "Pods that passed and are not yet bound, with exclusive claims reserved for them.");
+    buf_printf(writer->out, "claimguard_reservations %u\n", HASH_COUNT(cluster->reservations));
     put_family(writer, "claimguard_cache_objects", "gauge", "Objects in the cache by resource.");
     for (int kind = 0; kind < KIND_COUNT; kind++)
         buf_printf(writer->out, "claimguard_cache_objects{resource=\"%s\"} %zu\n",

@@ -93,7 +93,7 @@ static unsigned show_status(struct state *state, const struct page_request *requ
                (long long)(uptime / 3600), (long long)(uptime / 60 % 60), (long long)(uptime % 60));
     (void)pthread_rwlock_rdlock(&state->lock);
     buf_printf(out, "%-24s %s\n", "source", state->source);
-    buf_printf(out, "%-24s %d\n", "reservations", 0);
+    buf_printf(out, "%-24s %u\n", "reservations", HASH_COUNT(state->cluster.reservations));
     buf_printf(out, "%-24s %zu\n\n", "violations", state->cluster.violations);
     buf_printf(out, "%-24s %10s  %-10s  %10s  %8s\n", "RESOURCE", "OBJECTS", "SYNCED", "LAST EVENT",
                "RESTARTS");

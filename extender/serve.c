@@ -71,6 +71,7 @@ static void wait_for_end(struct state *state, const char *path, const sigset_t *
             log_info("shutting down", LOG_STR("signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"));
             return;
         }
+        state_tick(state);
         struct file_mark seen = mark_file(path);
         if (signal == SIGHUP || !is_same_mark(&seen, &known))
             reload(state, path);

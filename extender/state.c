@@ -15,6 +15,7 @@ int state_init(struct state *state, struct config *config, struct error *err)
         return error_system(err, rc, "lock");
     cluster_init(&state->cluster);
     metrics_init(&state->metrics);
+    nudge_init(&state->nudge);
     state->config = config;
     state->started_ms = now_ms();
     for (int kind = 0; kind < KIND_COUNT; kind++) /* until someone follows a cluster */
@@ -26,6 +27,7 @@ void state_dispose(struct state *state)
 {
     cluster_dispose(&state->cluster);
     metrics_dispose(&state->metrics);
+    nudge_dispose(&state->nudge);
     config_free(state->config);
     (void)pthread_rwlock_destroy(&state->lock);
 }
@@ -37,6 +39,36 @@ enum kind state_unsynced(const struct state *state)
     while (kind < KIND_COUNT && atomic_load(&state->status[kind].is_synced))
         kind++;
     return (enum kind)kind;
+}
+
+uint64_t state_reservation_end(const struct state *state)
+{
+    return monotonic_ns() +
+           (uint64_t)state->config->read_write_once_pod.reservation_ttl_ms * UINT64_C(1000000);
+}
+
+void state_expire(struct state *state)
+{
+    const struct reservation *expired;
+    char text[UID_TEXT_BYTES];
+
+    while ((expired = assumed_expired(&state->cluster, monotonic_ns())) != NULL) {
+        struct uid uid = expired->uid;
+        nudge_ended(&state->nudge, uid_text(&uid, text), state->follow);
+        assumed_release(&state->cluster, &uid);
+    }
+}
+
+void state_tick(struct state *state)
+{
+    (void)pthread_rwlock_rdlock(&state->lock);
+    bool has_expired = assumed_expired(&state->cluster, monotonic_ns()) != NULL;
+    (void)pthread_rwlock_unlock(&state->lock);
+    if (!has_expired)
+        return;
+    (void)pthread_rwlock_wrlock(&state->lock);
+    state_expire(state);
+    (void)pthread_rwlock_unlock(&state->lock);
 }
 
 void state_reload(struct state *state, struct config *config)

@@ -7,10 +7,12 @@
 
 #include <pthread.h>
 
+#include "cache/assumed.h"
 #include "cache/follow.h"
 #include "config/base/clock.h"
 #include "config/config.h"
 #include "extender/metrics.h"
+#include "extender/nudge.h"
 
 struct state {
     pthread_rwlock_t lock; /* guards cluster and config */
@@ -18,6 +20,7 @@ struct state {
     struct config *config;  /* owned; replaced as a whole by state_reload */
     struct metrics metrics; /* has its own rules */
     struct resource_status status[KIND_COUNT];
+    struct nudge nudge;    /* has its own lock */
     struct follow *follow; /* NULL: the cluster is a snapshot */
     char source[256];      /* of the cluster, for people; set before there are threads */
     int64_t started_ms;    /* since 1970 */
@@ -30,6 +33,16 @@ void state_dispose(struct state *state);
 
 /* The first kind that is not synced yet; KIND_COUNT: all are. */
 enum kind state_unsynced(const struct state *state);
+
+/* When a reservation that is made now ends. Under the lock. */
+uint64_t state_reservation_end(const struct state *state);
+
+/* Ends the reservations that have expired, and nudges who waits for them. Under the lock, for
+ * writing. */
+void state_expire(struct state *state);
+
+/* The same, taking the lock, and for writing only when there is one to end. */
+void state_tick(struct state *state);
 
 /* Puts another configuration in force. Ownership: takes it; frees the old one. */
 void state_reload(struct state *state, struct config *config);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "config/base/log.h"
+#include "extender/bind.h"
 #include "extender/explain.h"
 #include "extender/judge.h"
 #include "extender/protocol.h"
@@ -49,7 +50,7 @@ static int answer_filter(struct state *state, struct scratch *scratch, enum resu
 
     if (protocol_read_filter(&request, buf_slice(&scratch->body), &scratch->arena, err) < 0)
         return err->code;
-    judge_pod(state, &request.pod, &scratch->arena, &verdict, &judge);
+    judge_and_reserve(state, &request.pod, &scratch->arena, &verdict, &judge);
     metrics_count_verdict(&state->metrics, judge, &verdict, &request.pod);
     struct slice reason = protocol_join_reasons(&verdict, &scratch->arena);
     if (verdict.code == CODE_ERROR) {
@@ -106,65 +107,15 @@ static int answer_preempt(struct state *state, struct scratch *scratch, enum res
     return 0;
 }
 
-/* Why the pod cannot be bound to the node; 0 when it can, or is (*is_done). Under the write lock.
- */
-static int check_bind(struct state *state, const struct bind_request *request, struct pod *pod,
-                      struct arena *arena, bool *is_done, struct error *err)
-{
-    struct pod_object object;
-    struct verdict verdict;
-    const struct policy *judge;
-
-    *is_done = false;
-    if (pod == NULL)
-        return error_set(err, ERROR_NOT_FOUND, "pods \"%.*s\" not found",
-                         SLICE_ARG(request->pod_name));
-    if (!uid_is(&pod->uid, request->pod_uid))
-        return error_set(err, ERROR_INVALID, "pod %.*s/%.*s has another UID than %.*s",
-                         SLICE_ARG(request->pod_namespace), SLICE_ARG(request->pod_name),
-                         SLICE_ARG(request->pod_uid));
-    /* the scheduler asks again when an answer was lost (kubernetes#96579): that is a success */
-    *is_done = pod->node != NULL && slice_equal(pod_node(pod), request->node);
-    if (*is_done)
-        return 0;
-    if (pod->node != NULL)
-        return error_set(err, ERROR_INVALID, "pod %.*s is already assigned to node \"%.*s\"",
-                         SLICE_ARG(request->pod_name), SLICE_ARG(pod_node(pod)));
-    if (pod->is_terminating || pod->is_terminal)
-        return error_set(err, ERROR_INVALID, "pod %.*s is %s", SLICE_ARG(request->pod_name),
-                         pod->is_terminating ? "being deleted" : "finished");
-    if (!cluster_describe_pod(pod, arena, &object))
-        return error_no_memory(err);
-    policy_prefilter(&state->cluster, &object, arena, &verdict, &judge);
-    if (!code_is_rejection(verdict.code))
-        return 0;
-    atomic_fetch_add(&state->metrics.bind_conflicts, 1);
-    return error_set(err, ERROR_INVALID, "%.*s", SLICE_ARG(protocol_join_reasons(&verdict, arena)));
-}
-
 static int answer_bind(struct state *state, struct scratch *scratch, enum result *result,
                        struct error *err)
 {
     struct bind_request request;
     struct error refusal = {0};
-    bool is_done;
 
     if (protocol_read_bind(&request, buf_slice(&scratch->body), &scratch->arena, err) < 0)
         return err->code;
-    if (state->follow != NULL) {
-        *result = RESULT_ERROR;
-        protocol_write_error(&scratch->answer,
-                             SLICE("this version of claimguard binds no pods in a live cluster: "
-                                   "remove bindVerb from the scheduler's configuration"));
-        return 0;
-    }
-    (void)pthread_rwlock_wrlock(&state->lock);
-    struct pod *pod = cluster_find_pod(&state->cluster, request.pod_namespace, request.pod_name);
-    int rc = check_bind(state, &request, pod, &scratch->arena, &is_done, &refusal);
-    if (rc == 0 && !is_done)
-        rc = cluster_assign(&state->cluster, pod, request.node, &refusal);
-    (void)pthread_rwlock_unlock(&state->lock);
-    if (rc == 0) {
+    if (bind_pod(state, &request, &scratch->arena, &refusal) == 0) {
         metrics_forget_pod(&state->metrics, request.pod_uid);
     } else {
         *result = RESULT_ERROR;

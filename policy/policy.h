@@ -40,6 +40,7 @@ struct verdict {
     size_t reason_count;
     struct object_reference *grounds; /* what a rejection rests on: claims, and holders */
     size_t ground_count;
+    struct slice reserved_for;  /* UID of a pod for which a claim is reserved; empty: for none */
     const struct pod **victims; /* whose removal lets the pod pass; none when nothing would */
     size_t victim_count;
 };

@@ -1,9 +1,12 @@
 #include "policy/read_write_once_pod.h"
 
+#include "cache/assumed.h"
+
 /* A claim of the pod and one pod that holds it. */
 struct conflict {
     const struct claim *claim;
-    const struct pod *holder;
+    const struct pod *holder;              /* NULL: it is reserved */
+    const struct reservation *reservation; /* NULL: it is held */
     enum hold hold;
 };
 
@@ -150,6 +153,26 @@ static bool complain(const struct pod_object *pod, const struct claim *const *cl
     return out->reason_count != 0;
 }
 
+/* The pod for which the claim is reserved, unless it is one of those that hold it (nominated). */
+static bool add_reserved(const struct pod_object *pod, const struct claim *claim,
+                         struct arena *arena, struct conflicts *out)
+{
+    const struct reservation *reservation = reserved_against(claim, pod);
+
+    if (reservation == NULL)
+        return true;
+    for (size_t i = 0; i < out->count; i++)
+        if (out->items[i].claim == claim && out->items[i].holder != NULL &&
+            memcmp(&out->items[i].holder->uid, &reservation->uid, sizeof reservation->uid) == 0)
+            return true;
+    struct conflict *grown = arena_grow(arena, out->items, out->count, sizeof *grown);
+    if (grown == NULL)
+        return false;
+    grown[out->count++] = (struct conflict){claim, NULL, reservation, HOLD_RESERVED};
+    out->items = grown;
+    return true;
+}
+
 /* Every (exclusive claim, holder) pair that is in the pod's way. False: no memory. */
 static bool find_conflicts(const struct pod_object *pod, const struct claim *const *claims,
                            struct arena *arena, struct conflicts *out, bool *has_exclusive)
@@ -165,11 +188,24 @@ static bool find_conflicts(const struct pod_object *pod, const struct claim *con
             struct conflict *grown = arena_grow(arena, out->items, out->count, sizeof *grown);
             if (grown == NULL)
                 return false;
-            grown[out->count++] = (struct conflict){claims[i], use_pod(use), hold};
+            grown[out->count++] = (struct conflict){claims[i], use_pod(use), NULL, hold};
             out->items = grown;
         }
+        if (!add_reserved(pod, claims[i], arena, out))
+            return false;
     }
     return true;
+}
+
+static struct slice holder_name(const struct conflict *conflict)
+{
+    return conflict->holder == NULL ? name_slice(conflict->reservation->name)
+                                    : pod_name(conflict->holder);
+}
+
+static int64_t holder_priority(const struct conflict *conflict)
+{
+    return conflict->holder == NULL ? conflict->reservation->priority : conflict->holder->priority;
 }
 
 /* By claim in the pod's order, then by the holder's name: reasons must read the same at any time.
@@ -180,7 +216,7 @@ static void sort_conflicts(struct conflicts *conflicts)
         struct conflict moving = conflicts->items[i];
         size_t j = i;
         for (; j > 0 && conflicts->items[j - 1].claim == moving.claim &&
-               slice_compare(pod_name(conflicts->items[j - 1].holder), pod_name(moving.holder)) > 0;
+               slice_compare(holder_name(&conflicts->items[j - 1]), holder_name(&moving)) > 0;
              j--)
             conflicts->items[j] = conflicts->items[j - 1];
         conflicts->items[j] = moving;
@@ -190,7 +226,12 @@ static void sort_conflicts(struct conflicts *conflicts)
 static struct slice describe(const struct conflict *conflict, struct arena *arena)
 {
     const struct pod *holder = conflict->holder;
-    struct slice namespace = name_slice(holder->namespace);
+    struct slice namespace = name_slice(conflict->claim->namespace); /* the holder's, too */
+
+    if (holder == NULL)
+        return arena_printf(arena, "claim %.*s/%.*s is reserved for pod %.*s/%.*s",
+                            SLICE_ARG(namespace), SLICE_ARG(claim_name(conflict->claim)),
+                            SLICE_ARG(namespace), SLICE_ARG(holder_name(conflict)));
     struct slice node =
         conflict->hold == HOLD_NOMINATED ? name_slice(holder->nominated_node) : pod_node(holder);
     const char *how = conflict->hold == HOLD_NOMINATED     ? ", nominated to"
@@ -230,6 +271,7 @@ static bool put_victims(const struct conflicts *conflicts, struct arena *arena, 
 {
     for (size_t i = 0; i < conflicts->count; i++)
         if (conflicts->items[i].hold != HOLD_TERMINATING &&
+            conflicts->items[i].hold != HOLD_RESERVED &&
             !add_pod(&out->victims, &out->victim_count, conflicts->items[i].holder, arena))
             return false;
     return true;
@@ -240,19 +282,24 @@ static void judge_conflicts(const struct pod_object *pod, struct conflicts *conf
                             struct arena *arena, struct verdict *out)
 {
     bool may_preempt = !slice_equal(pod->preemption_policy, SLICE("Never"));
+    char text[UID_TEXT_BYTES];
 
     for (size_t i = 0; i < conflicts->count; i++)
-        may_preempt = may_preempt && conflicts->items[i].holder->priority < pod->priority;
+        may_preempt = may_preempt && holder_priority(&conflicts->items[i]) < pod->priority;
     out->code = may_preempt ? CODE_UNSCHEDULABLE : CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
     if (may_preempt && !put_victims(conflicts, arena, out)) {
         out_of_memory(out);
         return;
     }
     for (size_t i = 0; i < conflicts->count; i++) {
-        const struct pod *holder = conflicts->items[i].holder;
-        if (!add_ground(out, arena, KIND_POD, name_slice(holder->namespace), pod_name(holder),
-                        &holder->uid))
+        const struct conflict *conflict = &conflicts->items[i];
+        const struct uid *uid =
+            conflict->holder == NULL ? &conflict->reservation->uid : &conflict->holder->uid;
+        if (!add_ground(out, arena, KIND_POD, name_slice(conflict->claim->namespace),
+                        holder_name(conflict), uid))
             return;
+        if (conflict->holder == NULL && out->reserved_for.len == 0)
+            out->reserved_for = arena_printf(arena, "%.*s", SLICE_ARG(uid_text(uid, text)));
     }
     put_reasons(conflicts, arena, out);
 }
@@ -303,6 +350,8 @@ static bool resolve(const struct conflict *conflict, const struct pod_object *po
 {
     const struct pod *holder = conflict->holder;
 
+    if (holder == NULL) /* it is being bound: nothing on any node helps */
+        return false;
     if (is_offered(candidate, holder))
         return true;
     if (!slice_equal(pod_node(holder), candidate->node) || holder->priority >= pod->priority)

@@ -12,6 +12,9 @@
  *   only terminating holders                       Unschedulable, no victims
  *   only holders of lower priority                 Unschedulable, the others are the victims
  *
+ * A reservation (cache/assumed.h) of equal or higher priority holds, and so does any while its pod
+ * is being bound, though it is no victim; one of lower priority is taken over.
+ *
  * Follows kube-scheduler's VolumeRestrictions plugin, but counts holders where that keeps a set,
  * and names claim and holder.
  */
@@ -23,7 +26,7 @@
 extern const struct policy read_write_once_pod;
 
 /* How a pod holds a claim. */
-enum hold { HOLD_NONE, HOLD_BOUND, HOLD_TERMINATING, HOLD_NOMINATED };
+enum hold { HOLD_NONE, HOLD_BOUND, HOLD_TERMINATING, HOLD_NOMINATED, HOLD_RESERVED };
 
 /*
  * Whether and how `holder`, which names a claim, holds it against `pod`:

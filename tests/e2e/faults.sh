@@ -94,7 +94,7 @@ faults_lane_start() { # SEED PORT
 faults_ask() { # SEED...
     local seed
     for seed in "$@"; do
-        while curl -s --max-time 5 -o "$work/answer-$seed" --data @"$work/request.json" "$(url_of "faulted-$seed" address)/filter"; do :; done &
+        while curl -s --max-time 5 -o "$work/answer-$seed" --data @"$work/request.json" "$(url_of "faulted-$seed" address)/prefilter"; do :; done &
     done
     wait
 }

@@ -310,6 +310,52 @@ claimguard_was_refused_nothing() {
     grep -q '"code":200' "$plane/audit.log"
 }
 
+# ---- two schedulers ----
+
+# pairs_create COUNT: so many claims, each bound to a volume of its own.
+pairs_create() {
+    seq "$1" | awk -v ns="$namespace" '{
+        printf "POST /api/v1/persistentvolumes {\"metadata\":{\"name\":\"%s-c-%d\"},\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"],\"capacity\":{\"storage\":\"1Gi\"},\"storageClassName\":\"fast-storage\",\"csi\":{\"driver\":\"plugin1.example.com\",\"volumeHandle\":\"%s-%d\"},\"claimRef\":{\"kind\":\"PersistentVolumeClaim\",\"namespace\":\"%s\",\"name\":\"c-%d\"}}}\n", ns, $1, ns, $1, ns, $1
+        printf "POST /api/v1/namespaces/%s/persistentvolumeclaims {\"metadata\":{\"name\":\"c-%d\"},\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"],\"storageClassName\":\"fast-storage\",\"volumeName\":\"%s-c-%d\",\"resources\":{\"requests\":{\"storage\":\"1Gi\"}}}}\n", ns, $1, ns, $1
+    }' | "$flood" "$plane/admin.kubeconfig" 16 2 >/dev/null
+    await 120 "all claims are bound" pairs_are_bound "$1"
+}
+pairs_are_bound() { [ "$(k -n "$namespace" get pvc -o json | jq '[.items[] | select(.status.phase == "Bound")] | length')" = "$1" ]; }
+
+# pairs_race COUNT: two pods for each claim, at the same moment, for one scheduler each.
+pairs_race() {
+    seq "$1" | awk -v ns="$namespace" '{
+        for (i = 0; i < 2; i++)
+            printf "POST /api/v1/namespaces/%s/pods {\"metadata\":{\"name\":\"p-%d-%d\"},\"spec\":{\"schedulerName\":\"%s\",\"terminationGracePeriodSeconds\":0,\"containers\":[{\"name\":\"c\",\"image\":\"i\"}],\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":\"c-%d\"}}]}}\n", ns, $1, i, ($1 + i) % 2 ? "default-scheduler" : "claimguard-scheduler", $1
+    }' | "$flood" "$plane/admin.kubeconfig" 16 2 >/dev/null
+}
+
+# How many claims are held by N bound pods: "N:claims" words.
+pairs_outcome() {
+    k -n "$namespace" get pods -o json |
+        jq -r '[.items[] | select(.spec.nodeName) | .spec.volumes[0].persistentVolumeClaim.claimName] | group_by(.) | map(length)
+            | group_by(.) | map("\(.[0]):\(length)") | join(" ")'
+}
+pairs_are_settled() { [ "$(pairs_outcome)" = "1:$1" ]; }
+
+two_schedulers_race_and_no_claim_has_two_pods() {
+    local pairs=${CLAIMGUARD_E2E_PAIRS:-200}
+    pairs_create "$pairs"
+    pairs_race "$pairs"
+    await 120 "each claim has one pod" pairs_are_settled "$pairs" || fail "$(pairs_outcome)"
+    sleep 2
+    echo "claims by the number of their pods: $(pairs_outcome); refused binds: $(metric claimguard_bind_conflicts_total)"
+    [ "$(pairs_outcome)" = "1:$pairs" ]
+    [ "$(metric claimguard_exclusive_claim_violations)" = 0 ]
+    # the first ones gone, the second ones run
+    k -n "$namespace" get pods -o json | jq -r '.items[] | select(.spec.nodeName) |
+        "DELETE /api/v1/namespaces/\(.metadata.namespace)/pods/\(.metadata.name)?gracePeriodSeconds=0"' |
+        "$flood" "$plane/admin.kubeconfig" 16 2 >/dev/null
+    await 120 "each claim has one pod again" pairs_are_settled "$pairs" || fail "$(pairs_outcome)"
+    await 40 "no reservation is left over" no_reservations
+}
+no_reservations() { [ "$(metric claimguard_reservations)" = 0 ]; }
+
 # ---- each right is needed ----
 
 # The audit log's lines since the line given that tell of a refusal.
@@ -317,7 +363,7 @@ refusals_since() { tail -n "+$1" "$plane/audit.log" | grep -c '"code":403'; }
 
 is_ready_or_refused() { is_ready least || [ "$(refusals_since "$1")" -gt 0 ]; }
 
-# What claimguard does in a day, in a second: a snapshot, a sync, two confirmations, and a violation to tell.
+# What claimguard does in a day, in a second: a snapshot, a sync, two confirmations, a violation to tell, a bind, a nudge.
 work_out() { # FIRST-AUDIT-LINE
     local pod
     "$claimguard" snapshot --kubeconfig "$plane/claimguard.kubeconfig" >/dev/null 2>&1 || true
@@ -327,6 +373,11 @@ work_out() { # FIRST-AUDIT-LINE
     for pod in waits lost; do
         curl -s --data @"$plane/$pod.json" "$(url_of least address)/prefilter" >/dev/null
     done
+    # the first of two pods reserves their claim and is not bound, since it is gated: the second is nudged
+    for pod in gated behind; do
+        curl -s --data @"$plane/$pod.json" "$(url_of least address)/filter" >/dev/null
+    done
+    curl -s --data @"$plane/bind.json" "$(url_of least address)/bind" >/dev/null
     sleep 0.3
     plane_kill "$plane" least
 }
@@ -338,7 +389,14 @@ every_right_of_the_cluster_role_is_needed() {
     pod second data 'nodeName: node-2'
     pod waits data 'schedulingGates: [{name: e2e.example.com/wait}]'
     pod lost missing 'schedulingGates: [{name: e2e.example.com/wait}]'
-    for pod in waits lost; do k -n "$namespace" get pod $pod -o json | jq '{Pod: .}' >"$plane/$pod.json"; done
+    claim spare
+    pod gated spare 'schedulingGates: [{name: e2e.example.com/wait}]'
+    pod behind spare 'schedulingGates: [{name: e2e.example.com/wait}]'
+    for pod in waits lost gated behind; do
+        k -n "$namespace" get pod $pod -o json | jq '{Pod: ., NodeNames: ["node-1"]}' >"$plane/$pod.json"
+    done
+    jq '{PodName: .Pod.metadata.name, PodNamespace: .Pod.metadata.namespace, PodUID: .Pod.metadata.uid, Node: "node-1"}' \
+        "$plane/gated.json" >"$plane/bind.json"
     # one rule for each (group, resource, verb)
     role=$(k get clusterrole claimguard -o json | jq -c '[.rules[] | . as $rule | .resources[] as $resource | .verbs[] as $verb |
         {apiGroups: $rule.apiGroups, resources: [$resource], verbs: [$verb]}]')
@@ -410,7 +468,6 @@ no_rejection_is_stale() {
         claim "data-$i"
         pod "a-$i" "data-$i"
         scheduled "a-$i"
-        await 10 "the late watch tells it" knows_holder "data-$i" # there are no reservations yet
         pod "b-$i" "data-$i"
         pod "early-$i" "later-$i"
         rejected "b-$i" "is in use by pod"
@@ -430,7 +487,6 @@ no_rejection_is_stale() {
     [ "$(metric 'confirmations_total{result="overruled"}' delayed)" -gt 0 ]
     [ "$late" = 0 ]
 }
-knows_holder() { cache_of delayed | jq -e --arg key "$namespace/$1" '.claims[$key].refs == 1' >/dev/null; }
 k_delete() { curl -sk -X DELETE -H "Authorization: Bearer admin-token" "https://127.0.0.1:$(($(cat "$plane/port") + 2))/api/v1/namespaces/$namespace/$1"; }
 
 # The connections stay open and bring nothing any more: no packet is lost, so only time can tell.

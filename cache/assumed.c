@@ -1,0 +1,140 @@
+#include "cache/assumed.h"
+
+#include <stdlib.h>
+
+#include "cache/cluster_internal.h"
+
+static struct reservation *find(const struct cluster *cluster, const struct uid *uid)
+{
+    struct reservation *reservation = NULL;
+
+    HASH_FIND(hh, cluster->reservations, uid, sizeof *uid, reservation);
+    return reservation;
+}
+
+/* Frees one that is not in the table (any more). */
+static void reservation_free(struct cluster *cluster, struct reservation *reservation)
+{
+    for (size_t i = 0; i < reservation->claim_count; i++) {
+        struct claim *claim = reservation->claims[i];
+        if (claim == NULL)
+            continue;
+        if (claim->reservation == reservation)
+            claim->reservation = NULL;
+        claim->named--;
+        claim_settle(cluster, claim);
+    }
+    names_release(&cluster->names, reservation->namespace);
+    names_release(&cluster->names, reservation->name);
+    uid_release(&cluster->names, reservation->uid);
+    free(reservation);
+}
+
+static void end(struct cluster *cluster, struct reservation *reservation)
+{
+    HASH_DEL(cluster->reservations, reservation);
+    reservation_free(cluster, reservation);
+}
+
+/* The reservation loses the claim to another pod. */
+static void lose(struct reservation *reservation, const struct claim *claim)
+{
+    for (size_t i = 0; i < reservation->claim_count; i++)
+        if (reservation->claims[i] == claim) {
+            reservation->claims[i]->named--; /* the one that takes it has named it already */
+            reservation->claims[i] = NULL;
+        }
+}
+
+/* As the pod says, with no claim yet; NULL without memory. */
+static struct reservation *reservation_new(struct cluster *cluster, const struct pod_object *pod)
+{
+    struct reservation *reservation =
+        calloc(1, sizeof *reservation + pod->claim_count * sizeof *reservation->claims);
+    bool failed = false;
+
+    if (reservation == NULL)
+        return NULL;
+    reservation->namespace = names_take(&cluster->names, pod->meta.namespace, &failed);
+    reservation->name = names_take(&cluster->names, pod->meta.name, &failed);
+    reservation->uid = uid_take(&cluster->names, pod->meta.uid, &failed);
+    reservation->priority = (int32_t)pod->priority;
+    if (!failed)
+        return reservation;
+    reservation_free(cluster, reservation);
+    return NULL;
+}
+
+static void take_claims(struct cluster *cluster, struct reservation *reservation,
+                        const struct pod_object *pod)
+{
+    for (size_t i = 0; i < pod->claim_count; i++) {
+        struct claim *claim = claim_find(cluster, pod->meta.namespace, pod->claims[i].name);
+        if (claim == NULL || !claim->exists || !claim->is_exclusive)
+            continue;
+        reservation->claims[reservation->claim_count++] = claim;
+        claim->named++;
+        if (claim->reservation != NULL)
+            lose(claim->reservation, claim);
+        claim->reservation = reservation;
+    }
+}
+
+int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, bool is_binding,
+                    uint64_t expires_ns, struct error *err)
+{
+    struct reservation *reservation = reservation_new(cluster, pod);
+
+    if (reservation == NULL)
+        return error_no_memory(err);
+    struct reservation *former = find(cluster, &reservation->uid);
+    if (former != NULL)
+        end(cluster, former);
+    reservation->is_binding = is_binding;
+    reservation->expires_ns = expires_ns;
+    take_claims(cluster, reservation, pod);
+    if (reservation->claim_count == 0) {
+        reservation_free(cluster, reservation);
+        return 0;
+    }
+    HASH_ADD(hh, cluster->reservations, uid, sizeof reservation->uid, reservation);
+    if (reservation->hh.tbl != NULL)
+        return 0;
+    reservation_free(cluster, reservation);
+    return error_no_memory(err);
+}
+
+void assumed_release(struct cluster *cluster, const struct uid *uid)
+{
+    struct reservation *reservation = find(cluster, uid);
+
+    if (reservation != NULL)
+        end(cluster, reservation);
+}
+
+void assumed_set(struct cluster *cluster, const struct uid *uid, bool is_binding,
+                 uint64_t expires_ns)
+{
+    struct reservation *reservation = find(cluster, uid);
+
+    if (reservation == NULL)
+        return;
+    reservation->is_binding = is_binding;
+    reservation->expires_ns = expires_ns;
+    HASH_DEL(cluster->reservations, reservation); /* to the end: it expires last now */
+    HASH_ADD(hh, cluster->reservations, uid, sizeof reservation->uid, reservation);
+    if (reservation->hh.tbl == NULL) /* no memory: it ends */
+        reservation_free(cluster, reservation);
+}
+
+const struct reservation *assumed_expired(const struct cluster *cluster, uint64_t now_ns)
+{
+    const struct reservation *oldest = cluster->reservations;
+    return oldest != NULL && oldest->expires_ns <= now_ns ? oldest : NULL;
+}
+
+void assumed_dispose(struct cluster *cluster)
+{
+    while (cluster->reservations != NULL)
+        end(cluster, cluster->reservations);
+}

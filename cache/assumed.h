@@ -1,0 +1,67 @@
+/*
+ * assumed: reservations, between a filter answer and the bind that follows. A pod that may pass
+ * reserves its exclusive claims, all of them or none, so that no other pod passes for the same
+ * claim before the first one is bound. The record lies in the cluster; policies see it as a holder.
+ *
+ *   filter passes           reserved until expires_ns; asked again: later
+ *   a pod of higher
+ *     priority passes       it takes the claims over; the first pod's bind will be refused
+ *   bind begins             binding: nobody takes it over, and it does not expire before then
+ *   seen bound, or gone     ends: the pod itself holds the claims, or needs them no more
+ *
+ * The time is told by the caller: nanoseconds of a clock that only runs forward.
+ *
+ * Threads: as the cluster.
+ */
+#ifndef CACHE_ASSUMED_H
+#define CACHE_ASSUMED_H
+
+#include "cache/cluster.h"
+
+struct reservation {
+    struct uid uid; /* the pod's: the key */
+    struct name *namespace;
+    struct name *name;
+    int32_t priority;
+    bool is_binding;
+    uint64_t expires_ns;
+    UT_hash_handle hh; /* in the order in which they expire */
+    size_t claim_count;
+    struct claim *claims[]; /* exclusive ones; NULL: taken over by another pod */
+};
+
+/*
+ * Reserves the pod's exclusive claims, which the caller has found free, or held by reservations
+ * that may be taken over; what the pod had reserved before is replaced. A pod without exclusive
+ * claims reserves nothing. binding: from now on a bind is under way.
+ * Errors: ERROR_NO_MEMORY; the pod has no reservation then.
+ */
+int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, bool is_binding,
+                    uint64_t expires_ns, struct error *err);
+
+/* Ends the pod's reservation, if it has one. */
+void assumed_release(struct cluster *cluster, const struct uid *uid);
+
+/* A bind did not come about, or nobody knows whether it did: until expires_ns it may be taken over
+ * again (is_binding false) or not. */
+void assumed_set(struct cluster *cluster, const struct uid *uid, bool is_binding,
+                 uint64_t expires_ns);
+
+/* The first reservation that has expired by now_ns, or NULL: to be told, then released. */
+const struct reservation *assumed_expired(const struct cluster *cluster, uint64_t now_ns);
+
+/* Whether the claim is reserved for another pod than this one, which may not take it over. */
+static inline const struct reservation *reserved_against(const struct claim *claim,
+                                                         const struct pod_object *pod)
+{
+    const struct reservation *reservation = claim->reservation;
+
+    if (reservation == NULL || uid_is(&reservation->uid, pod->meta.uid))
+        return NULL;
+    return reservation->is_binding || reservation->priority >= pod->priority ? reservation : NULL;
+}
+
+/* Ends all of them. */
+void assumed_dispose(struct cluster *cluster);
+
+#endif

@@ -1,0 +1,213 @@
+#include "extender/bind.h"
+
+#include "config/base/log.h"
+#include "extender/judge.h"
+
+enum { BIND_PATH_BYTES_MAX = 4096, BINDING_BYTES_MAX = 16 * 1024 };
+
+/* Where a bind is: what is known of the pod, and of its claims. */
+struct binding {
+    struct state *state;
+    const struct bind_request *request;
+    struct arena *arena;
+    bool is_done;     /* the pod is bound to the node already */
+    bool is_conflict; /* its claims are not free */
+    struct uid uid;   /* of the pod's record */
+    struct verdict verdict;
+};
+
+/* Whether the record is that of the pod, which can be bound, or is. */
+static int check_pod(struct binding *binding, const struct pod *pod, struct error *err)
+{
+    const struct bind_request *request = binding->request;
+
+    if (pod == NULL)
+        return error_set(err, ERROR_NOT_FOUND, "pods \"%.*s\" not found",
+                         SLICE_ARG(request->pod_name));
+    if (!uid_is(&pod->uid, request->pod_uid))
+        return error_set(err, ERROR_INVALID, "pod %.*s/%.*s has another UID than %.*s",
+                         SLICE_ARG(request->pod_namespace), SLICE_ARG(request->pod_name),
+                         SLICE_ARG(request->pod_uid));
+    binding->is_done = pod->node != NULL && slice_equal(pod_node(pod), request->node);
+    if (binding->is_done)
+        return 0;
+    if (pod->node != NULL)
+        return error_set(err, ERROR_INVALID, "pod %.*s is already assigned to node \"%.*s\"",
+                         SLICE_ARG(request->pod_name), SLICE_ARG(pod_node(pod)));
+    if (pod->is_terminating || pod->is_terminal)
+        return error_set(err, ERROR_INVALID, "pod %.*s is %s", SLICE_ARG(request->pod_name),
+                         pod->is_terminating ? "being deleted" : "finished");
+    return 0;
+}
+
+/* Takes the pod's claims, all or none. Under the lock, for writing. */
+static int take_claims(struct binding *binding, struct error *err)
+{
+    struct state *state = binding->state;
+    const struct bind_request *request = binding->request;
+    struct pod *pod = cluster_find_pod(&state->cluster, request->pod_namespace, request->pod_name);
+    const struct policy *judge;
+    struct pod_object object;
+
+    binding->is_conflict = false;
+    binding->verdict = (struct verdict){.code = CODE_SKIP};
+    if (check_pod(binding, pod, err) < 0)
+        return err->code;
+    if (binding->is_done)
+        return 0;
+    if (!cluster_describe_pod(pod, binding->arena, &object))
+        return error_no_memory(err);
+    policy_prefilter(&state->cluster, &object, binding->arena, &binding->verdict, &judge);
+    binding->is_conflict = code_is_rejection(binding->verdict.code);
+    if (binding->is_conflict)
+        return error_set(err, ERROR_INVALID, "%.*s",
+                         SLICE_ARG(protocol_join_reasons(&binding->verdict, binding->arena)));
+    binding->uid = pod->uid;
+    if (state->follow == NULL)
+        return cluster_assign(&state->cluster, pod, request->node, err);
+    return assumed_reserve(&state->cluster, &object, true, state_reservation_end(state), err);
+}
+
+static int take_claims_locked(struct binding *binding, struct error *err)
+{
+    struct state *state = binding->state;
+
+    *err = (struct error){.code = 0};
+    (void)pthread_rwlock_wrlock(&state->lock);
+    state_expire(state);
+    int rc = take_claims(binding, err);
+    (void)pthread_rwlock_unlock(&state->lock);
+    return rc;
+}
+
+/* Asks the API server about the pod, and about what its rejection rests on. */
+static int refresh(const struct binding *binding, struct error *err)
+{
+    struct object_reference references[1 + GROUNDS_MAX] = {
+        {KIND_POD, binding->request->pod_namespace, binding->request->pod_name,
+         binding->request->pod_uid}};
+    size_t count = binding->verdict.ground_count < CONFIRM_MAX - 1 ? binding->verdict.ground_count
+                                                                   : CONFIRM_MAX - 1;
+
+    for (size_t i = 0; i < count; i++)
+        references[1 + i] = binding->verdict.grounds[i];
+    return follow_confirm(binding->state->follow, references, 1 + count, CONFIRM_MS, err);
+}
+
+/* The node of the pod, as far as is known now; empty: none. */
+static bool is_bound_as_asked(const struct binding *binding)
+{
+    const struct bind_request *request = binding->request;
+    struct state *state = binding->state;
+
+    (void)pthread_rwlock_rdlock(&state->lock);
+    const struct pod *pod =
+        cluster_find_pod(&state->cluster, request->pod_namespace, request->pod_name);
+    bool is_bound = pod != NULL && uid_is(&pod->uid, request->pod_uid) && pod->node != NULL &&
+                    slice_equal(pod_node(pod), request->node);
+    (void)pthread_rwlock_unlock(&state->lock);
+    return is_bound;
+}
+
+static int post_binding(const struct binding *binding, struct follow_answer *answer,
+                        struct error *err)
+{
+    const struct bind_request *request = binding->request;
+    struct buf path, body;
+
+    buf_init(&path, BIND_PATH_BYTES_MAX);
+    buf_init(&body, BINDING_BYTES_MAX);
+    object_path(&path, KIND_POD, request->pod_namespace, request->pod_name);
+    buf_put(&path, SLICE("/binding\0"));
+    buf_put(&body, SLICE("{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{\"name\":"));
+    buf_json(&body, request->pod_name);
+    buf_put(&body, SLICE(",\"namespace\":"));
+    buf_json(&body, request->pod_namespace);
+    buf_put(&body, SLICE(",\"uid\":"));
+    buf_json(&body, request->pod_uid);
+    buf_put(&body, SLICE("},\"target\":{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":"));
+    buf_json(&body, request->node);
+    buf_put(&body, SLICE("}}"));
+    int rc = path.failed || body.failed
+                 ? error_no_memory(err)
+                 : follow_call(binding->state->follow, "POST", path.bytes, "application/json",
+                               buf_slice(&body), BIND_MS - CONFIRM_MS, binding->arena, answer, err);
+    buf_dispose(&path);
+    buf_dispose(&body);
+    return rc;
+}
+
+/* The Binding is there: the pod holds its claims now, before the watch says so. */
+static void settle(const struct binding *binding)
+{
+    const struct bind_request *request = binding->request;
+    struct state *state = binding->state;
+    struct error err = {0};
+
+    (void)pthread_rwlock_wrlock(&state->lock);
+    struct pod *pod = cluster_find_pod(&state->cluster, request->pod_namespace, request->pod_name);
+    if (pod != NULL && uid_is(&pod->uid, request->pod_uid)) {
+        if (pod->node == NULL && cluster_assign(&state->cluster, pod, request->node, &err) < 0)
+            log_error("a bound pod cannot be kept: the watch will tell it",
+                      LOG_STR("error", err.message)); /* until then its reservation holds */
+    } else {
+        assumed_release(&state->cluster, &binding->uid); /* it is gone again */
+    }
+    (void)pthread_rwlock_unlock(&state->lock);
+}
+
+/* The Binding was refused: the claims are free, and whoever waits for them may try. */
+static void undo(const struct binding *binding)
+{
+    struct state *state = binding->state;
+
+    (void)pthread_rwlock_wrlock(&state->lock);
+    assumed_release(&state->cluster, &binding->uid);
+    (void)pthread_rwlock_unlock(&state->lock);
+    nudge_ended(&state->nudge, binding->request->pod_uid, state->follow);
+}
+
+static int bind_live(struct binding *binding, struct error *err)
+{
+    struct follow_answer answer = {0};
+    struct error unknown = {0};
+
+    if (post_binding(binding, &answer, err) < 0) {
+        undo(binding);
+        return err->code;
+    }
+    if (answer.status / 100 == 2) {
+        settle(binding);
+        return 0;
+    }
+    /* a Binding that exists may be our own, whose answer was lost */
+    bool is_unclear = answer.status == 0 || answer.status == 409 || answer.status >= 500;
+    bool is_known = is_unclear && refresh(binding, &unknown) == 0;
+    if (is_known && is_bound_as_asked(binding))
+        return 0;
+    if (answer.status == 0 || answer.status >= 500) /* it may still be applied: nothing is undone */
+        return error_set(
+            err, ERROR_UNAVAILABLE,
+            "the API server's answer to the Binding of pod %.*s is unknown (status %u)",
+            SLICE_ARG(binding->request->pod_name), answer.status);
+    undo(binding);
+    return error_set(err, ERROR_INVALID, "%.*s (status %u)", SLICE_ARG(answer.message),
+                     answer.status);
+}
+
+int bind_pod(struct state *state, const struct bind_request *request, struct arena *arena,
+             struct error *err)
+{
+    struct binding binding = {.state = state, .request = request, .arena = arena};
+    struct error unknown = {0};
+
+    int rc = take_claims_locked(&binding, err);
+    /* no stale refusal: the scheduler may know more than the cache */
+    if (rc < 0 && state->follow != NULL && refresh(&binding, &unknown) == 0)
+        rc = take_claims_locked(&binding, err);
+    if (rc < 0) {
+        atomic_fetch_add(&state->metrics.bind_conflicts, binding.is_conflict ? 1U : 0U);
+        return rc;
+    }
+    return binding.is_done || state->follow == NULL ? 0 : bind_live(&binding, err);
+}

@@ -1,0 +1,23 @@
+/*
+ * bind: takes all of the pod's exclusive claims, or none, and binds it: in a snapshot in memory,
+ * in a live cluster by a Binding with the pod's UID. From then on the pod holds its claims, whether
+ * the watch has told it or not.
+ *
+ * Idempotent (kubernetes#96579): a pod that is bound to that node already is a success, also when
+ * the answer to our own Binding was lost. A failure undoes what was taken; where nobody knows
+ * whether the Binding was applied, the claims stay taken until the watch tells, or for the
+ * reservation's time.
+ */
+#ifndef EXTENDER_BIND_H
+#define EXTENDER_BIND_H
+
+#include "extender/protocol.h"
+#include "extender/state.h"
+
+enum { BIND_MS = 4000 }; /* for all of it; the scheduler's default patience is 5 s */
+
+/* Errors: why the pod is not bound. Claims that are not free count as a bind conflict. */
+int bind_pod(struct state *state, const struct bind_request *request, struct arena *arena,
+             struct error *err);
+
+#endif

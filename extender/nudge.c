@@ -1,0 +1,122 @@
+#include "extender/nudge.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "config/base/clock.h"
+#include "config/base/log.h"
+
+enum { TEXT_BYTES_MAX = 4096 };
+
+struct waiting_pod {
+    char holder[NUDGE_UID_BYTES];
+    size_t uid_len, namespace_len, name_len;
+    UT_hash_handle hh;
+    char text[]; /* UID (the key), namespace, name */
+};
+
+void nudge_init(struct nudge *nudge)
+{
+    *nudge = (struct nudge){.tokens = NUDGES_PER_SECOND, .refilled_ns = monotonic_ns()};
+    (void)pthread_mutex_init(&nudge->lock, NULL);
+}
+
+static void forget(struct nudge *nudge, struct waiting_pod *pod)
+{
+    HASH_DEL(nudge->pods, pod);
+    free(pod);
+}
+
+void nudge_dispose(struct nudge *nudge)
+{
+    while (nudge->pods != NULL)
+        forget(nudge, nudge->pods);
+    (void)pthread_mutex_destroy(&nudge->lock);
+}
+
+static void add(struct nudge *nudge, const struct meta *meta, struct slice holder)
+{
+    struct waiting_pod *pod = NULL;
+    size_t bytes = meta->uid.len + meta->namespace.len + meta->name.len;
+
+    HASH_FIND(hh, nudge->pods, meta->uid.ptr, meta->uid.len, pod);
+    if (pod != NULL)
+        forget(nudge, pod);
+    if (HASH_COUNT(nudge->pods) >= NUDGE_PODS_MAX)
+        forget(nudge, nudge->pods); /* the oldest */
+    pod = calloc(1, sizeof *pod + bytes);
+    if (pod == NULL)
+        return; /* it waits for the scheduler's own flush */
+    memcpy(pod->holder, holder.ptr, holder.len);
+    pod->uid_len = meta->uid.len;
+    pod->namespace_len = meta->namespace.len;
+    pod->name_len = meta->name.len;
+    memcpy(pod->text, meta->uid.ptr, meta->uid.len);
+    memcpy(pod->text + meta->uid.len, meta->namespace.ptr, meta->namespace.len);
+    memcpy(pod->text + meta->uid.len + meta->namespace.len, meta->name.ptr, meta->name.len);
+    HASH_ADD_KEYPTR(hh, nudge->pods, pod->text, pod->uid_len, pod);
+    if (pod->hh.tbl == NULL)
+        free(pod);
+}
+
+void nudge_wait(struct nudge *nudge, const struct meta *pod, struct slice holder)
+{
+    if (pod->uid.len == 0 || holder.len == 0 || holder.len >= NUDGE_UID_BYTES)
+        return;
+    (void)pthread_mutex_lock(&nudge->lock);
+    add(nudge, pod, holder);
+    (void)pthread_mutex_unlock(&nudge->lock);
+}
+
+/* A patch of the pod with that UID, and of no other. */
+static void send_patch(struct follow *follow, const struct waiting_pod *pod)
+{
+    struct slice uid = {pod->text, pod->uid_len};
+    struct slice namespace = {pod->text + pod->uid_len, pod->namespace_len};
+    struct slice name = {namespace.ptr + namespace.len, pod->name_len};
+    struct buf path, body;
+
+    buf_init(&path, TEXT_BYTES_MAX);
+    buf_init(&body, TEXT_BYTES_MAX);
+    object_path(&path, KIND_POD, namespace, name);
+    buf_put(&path, (struct slice){"", 1});
+    buf_put(&body, SLICE("{\"metadata\":{\"uid\":"));
+    buf_json(&body, uid);
+    buf_printf(&body, ",\"annotations\":{\"claimguard.io/nudged\":\"%lld\"}}}",
+               (long long)now_ms());
+    if (!path.failed && !body.failed)
+        follow_send(follow, "PATCH", path.bytes, "application/merge-patch+json", buf_slice(&body));
+    log_debug("pod nudged: a reservation that it waited for has ended",
+              LOG_SLICE("namespace", namespace), LOG_SLICE("pod", name));
+    buf_dispose(&path);
+    buf_dispose(&body);
+}
+
+static bool take_token(struct nudge *nudge)
+{
+    uint64_t now = monotonic_ns();
+
+    nudge->tokens += (double)(now - nudge->refilled_ns) / 1e9 * NUDGES_PER_SECOND;
+    nudge->refilled_ns = now;
+    if (nudge->tokens > NUDGES_PER_SECOND)
+        nudge->tokens = NUDGES_PER_SECOND;
+    if (nudge->tokens < 1)
+        return false;
+    nudge->tokens -= 1;
+    return true;
+}
+
+void nudge_ended(struct nudge *nudge, struct slice holder, struct follow *follow)
+{
+    (void)pthread_mutex_lock(&nudge->lock);
+    for (struct waiting_pod *pod = nudge->pods, *next; pod != NULL; pod = next) {
+        next = pod->hh.next;
+        if (!slice_equal(slice_of(pod->holder), holder))
+            continue;
+        if (follow != NULL && take_token(nudge))
+            send_patch(follow, pod);
+        forget(nudge, pod);
+    }
+    (void)pthread_mutex_unlock(&nudge->lock);
+}

@@ -1,0 +1,139 @@
+/* Reservations over HTTP: filter, another filter, bind; what comes of each. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "support/http.h"
+#include "support/process.h"
+
+static struct daemon server;
+static char folder[] = "/tmp/reservations-XXXXXX";
+
+static const char snapshot[] =
+    "apiVersion: v1\nkind: List\nitems:\n"
+    "- {apiVersion: v1, kind: Node, metadata: {name: node-1}}\n"
+    "- {apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, namespace: d, uid: c}, "
+    "spec: {accessModes: [ReadWriteOncePod]}}\n"
+    "- {apiVersion: v1, kind: Pod, metadata: {name: a, namespace: d, uid: ua}, spec: {volumes: "
+    "[{name: v, "
+    "persistentVolumeClaim: {claimName: data}}]}}\n"
+    "- {apiVersion: v1, kind: Pod, metadata: {name: b, namespace: d, uid: ub}, spec: {volumes: "
+    "[{name: v, "
+    "persistentVolumeClaim: {claimName: data}}]}}\n"
+    "- {apiVersion: v1, kind: Pod, metadata: {name: h, namespace: d, uid: uh}, spec: {priority: "
+    "10, volumes: [{name: v, "
+    "persistentVolumeClaim: {claimName: data}}]}}\n";
+
+static void write_to(const char *name, const char *text, char *path, size_t size)
+{
+    (void)snprintf(path, size, "%s/%s", folder, name);
+    FILE *file = fopen(path, "we");
+    cr_assert(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+static void setup(void)
+{
+    char config[64], cluster[64];
+
+    cr_assert(mkdtemp(folder) != NULL);
+    write_to("config.yaml",
+             "apiVersion: claimguard.io/v1alpha1\nkind: ClaimguardConfiguration\n"
+             "server: {debugEndpoints: true}\nreadWriteOncePod: {reservationTTL: 2s}\n",
+             config, sizeof config);
+    write_to("cluster.yaml", snapshot, cluster, sizeof cluster);
+    cr_assert(daemon_start(&server,
+                           (const char *const[]){"--snapshot", cluster, "--config", config, NULL}));
+}
+
+static void teardown(void)
+{
+    char command[64];
+
+    cr_expect_eq(daemon_stop(&server), 0);
+    (void)snprintf(command, sizeof command, "rm -r %s", folder);
+    cr_expect_eq(system(command), 0);
+}
+
+TestSuite(reservations, .init = setup, .fini = teardown);
+
+/* Whether the answer to a call has the text. */
+static bool answers(const char *path, const char *body, const char *text)
+{
+    struct response response;
+
+    http_call(server.port, body == NULL ? "GET" : "POST", path, body, &response);
+    bool has_text = strstr(response.body, text) != NULL;
+    if (!has_text)
+        (void)fprintf(stderr, "%s: %s\n", path, response.body);
+    response_free(&response);
+    return has_text;
+}
+
+static bool filters(const char *pod, int priority, const char *text)
+{
+    char body[512];
+
+    (void)snprintf(
+        body, sizeof body,
+        "{\"NodeNames\":[\"node-1\"],\"Pod\":{\"metadata\":{\"name\":\"%s\",\"namespace\":\"d\","
+        "\"uid\":\"u%s\"},\"spec\":{\"priority\":%d,\"volumes\":[{\"name\":\"v\","
+        "\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}}}",
+        pod, pod, priority);
+    return answers("/filter", body, text);
+}
+
+static bool binds(const char *pod, const char *text)
+{
+    char body[256];
+
+    (void)snprintf(
+        body, sizeof body,
+        "{\"PodName\":\"%s\",\"PodNamespace\":\"d\",\"PodUID\":\"u%s\",\"Node\":\"node-1\"}", pod,
+        pod);
+    return answers("/bind", body, text);
+}
+
+#define PASSES   "\"NodeNames\":[\"node-1\"]"
+#define RESERVED "claim d/data is reserved for pod d/a"
+
+Test(reservations, between_filter_and_bind_the_claim_is_taken)
+{
+    cr_expect(filters("a", 0, PASSES));
+    cr_expect(answers("/debug/cache", NULL, "\"as\": \"Reserved\""));
+    cr_expect(filters("b", 0, RESERVED));
+    cr_expect(filters("a", 0, PASSES), "the pod itself is asked about again");
+    cr_expect(binds("b", RESERVED));
+    cr_expect(binds("a", "{\"Error\":\"\"}"));
+    cr_expect(binds("a", "{\"Error\":\"\"}"), "idempotent");
+    cr_expect(filters("b", 0, "claim d/data is in use by pod d/a on node-1"));
+    cr_expect(answers("/debug/cache", NULL, "\"reservations\": []"));
+}
+
+Test(reservations, one_that_comes_to_nothing_ends_by_itself)
+{
+    cr_expect(filters("a", 0, PASSES));
+    cr_expect(filters("b", 0, RESERVED));
+    (void)usleep(2100000);
+    cr_expect(filters("b", 0, PASSES));
+    cr_expect(binds("a", "claim d/data is reserved for pod d/b"), "its time is over");
+    cr_expect(binds("b", "{\"Error\":\"\"}"));
+}
+
+Test(reservations, a_higher_priority_takes_over)
+{
+    cr_expect(filters("a", 0, PASSES));
+    cr_expect(filters("h", 10, PASSES));
+    cr_expect(binds("a", "claim d/data is reserved for pod d/h"));
+    cr_expect(binds("h", "{\"Error\":\"\"}"));
+}
+
+Test(reservations, prefilter_reserves_nothing)
+{
+    cr_expect(answers("/prefilter",
+                      "{\"Pod\":{\"metadata\":{\"name\":\"a\",\"namespace\":\"d\",\"uid\":\"ua\"},"
+                      "\"spec\":{\"volumes\":"
+                      "[{\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}}}",
+                      "\"code\":\"Success\""));
+    cr_expect(filters("b", 0, PASSES));
+}

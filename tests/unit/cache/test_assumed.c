@@ -1,0 +1,239 @@
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "cache/assumed.h"
+#include "policy/policy.h"
+
+#define UID(n_) "6d1a0d3e-3f0b-4a39-8a5c-00000000000" #n_
+
+static struct cluster cluster;
+static struct arena arena;
+
+static void apply_claim(const char *name, bool is_exclusive)
+{
+    struct object object = {.kind = KIND_CLAIM};
+    struct error err = {0};
+
+    object.meta = (struct meta){.namespace = SLICE("default"), .name = slice_of(name)};
+    object.claim.is_exclusive = is_exclusive;
+    cr_assert_eq(cluster_apply(&cluster, &object, &err), 0);
+}
+
+static void setup(void)
+{
+    cluster_init(&cluster);
+    arena_init(&arena, 1 << 20);
+    apply_claim("data", true);
+    apply_claim("logs", true);
+    apply_claim("shared", false);
+}
+
+static void teardown(void)
+{
+    cluster_dispose(&cluster);
+    arena_dispose(&arena);
+}
+
+TestSuite(assumed, .init = setup, .fini = teardown);
+
+static struct claim_reference both[] = {{{"data", 4}, false}, {{"logs", 4}, false}};
+static struct claim_reference shared[] = {{{"shared", 6}, false}};
+
+/* A pending pod that names `data`, or both exclusive claims. */
+static struct pod_object pod_of(const char *name, const char *uid, int64_t priority, size_t claims)
+{
+    return (struct pod_object){.meta = {.namespace = SLICE("default"),
+                                        .name = slice_of(name),
+                                        .uid = slice_of(uid),
+                                        .resource_version = SLICE("5")},
+                               .priority = priority,
+                               .claims = both,
+                               .claim_count = claims};
+}
+
+static void reserve(const struct pod_object *pod, bool is_binding, uint64_t expires_ns)
+{
+    struct error err = {0};
+    cr_assert_eq(assumed_reserve(&cluster, pod, is_binding, expires_ns, &err), 0, "%s",
+                 err.message);
+}
+
+static struct verdict judge(const struct pod_object *pod)
+{
+    const struct policy *judge;
+    struct verdict verdict;
+
+    policy_prefilter(&cluster, pod, &arena, &verdict, &judge);
+    return verdict;
+}
+
+static unsigned count(void)
+{
+    return HASH_COUNT(cluster.reservations);
+}
+
+static void apply_pod(const struct pod_object *pod, const char *node, const char *version)
+{
+    struct object object = {.kind = KIND_POD, .pod = *pod};
+    struct error err = {0};
+
+    object.pod.node = slice_of(node);
+    object.meta.resource_version = slice_of(version);
+    cr_assert_eq(cluster_apply(&cluster, &object, &err), 0);
+}
+
+static void delete_pod(const struct pod_object *pod)
+{
+    struct object object = {.kind = KIND_POD, .pod = *pod};
+    object.meta.resource_version = SLICE("99");
+    cluster_delete(&cluster, &object);
+}
+
+Test(assumed, a_reservation_is_a_holder_for_pods_of_no_higher_priority)
+{
+    struct pod_object first = pod_of("first", UID(1), 10, 1),
+                      equal = pod_of("equal", UID(2), 10, 1), lower = pod_of("lower", UID(3), 5, 2),
+                      higher = pod_of("higher", UID(4), 11, 1);
+
+    reserve(&first, false, 100);
+    struct verdict verdict = judge(&equal);
+    cr_expect_eq(verdict.code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
+    cr_expect(slice_equal(verdict.reasons[0],
+                          SLICE("claim default/data is reserved for pod default/first")));
+    cr_expect(slice_equal(verdict.reserved_for, SLICE(UID(1))));
+    cr_expect(slice_equal(verdict.grounds[0].uid, SLICE(UID(1))), "it can be asked about");
+    cr_expect_eq(judge(&lower).code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
+    cr_expect_eq(judge(&higher).code, CODE_SUCCESS, "it may take the claim over");
+    cr_expect_eq(judge(&first).code, CODE_SUCCESS, "a pod is never in its own way");
+}
+
+Test(assumed, a_pod_of_higher_priority_takes_over_a_reservation_and_not_a_bind)
+{
+    struct pod_object first = pod_of("first", UID(1), 10, 2),
+                      higher = pod_of("higher", UID(2), 20, 1);
+
+    reserve(&first, true, 100);
+    struct verdict verdict = judge(&higher);
+    cr_expect_eq(verdict.code, CODE_UNSCHEDULABLE);
+    cr_expect_eq(verdict.victim_count, 0, "nothing can be evicted: it will be bound, or not");
+    assumed_set(&cluster, &cluster.reservations->uid, false, 100);
+    cr_expect_eq(judge(&higher).code, CODE_SUCCESS);
+    reserve(&higher, false, 100);
+    cr_expect_eq(judge(&first).code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE,
+                 "its bind will be refused");
+    struct pod_object third = pod_of("third", UID(3), 10, 2);
+    third.claims = &both[1];
+    third.claim_count = 1;
+    cr_expect_eq(judge(&third).code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE,
+                 "the claim that was not taken over is still reserved");
+}
+
+Test(assumed, all_exclusive_claims_are_reserved_or_none)
+{
+    struct pod_object first = pod_of("first", UID(1), 0, 2), other = pod_of("other", UID(2), 0, 1);
+
+    reserve(&first, false, 100);
+    cr_expect_eq(cluster.reservations->claim_count, 2);
+    other.claims = &both[1];
+    cr_expect_eq(judge(&other).code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
+    struct pod_object plain = pod_of("plain", UID(3), 0, 1);
+    plain.claims = shared;
+    reserve(&plain, false, 100);
+    cr_expect_eq(count(), 1, "a pod without exclusive claims reserves nothing");
+}
+
+Test(assumed, asked_again_it_ends_later)
+{
+    struct pod_object first = pod_of("first", UID(1), 0, 1),
+                      second = pod_of("second", UID(2), 0, 1);
+
+    second.claims = &both[1];
+    reserve(&first, false, 100);
+    reserve(&second, false, 110);
+    cr_expect(assumed_expired(&cluster, 99) == NULL);
+    reserve(&first, false, 120);
+    cr_expect_eq(count(), 2);
+    cr_expect(assumed_expired(&cluster, 100) == NULL);
+    const struct reservation *expired = assumed_expired(&cluster, 115);
+    cr_assert(expired != NULL);
+    cr_expect(slice_equal(name_slice(expired->name), SLICE("second")));
+    struct uid uid = expired->uid;
+    assumed_release(&cluster, &uid);
+    cr_expect(assumed_expired(&cluster, 115) == NULL);
+    expired = assumed_expired(&cluster, 120);
+    cr_assert(expired != NULL);
+    uid = expired->uid;
+    assumed_set(&cluster, &uid, true, 200);
+    cr_expect(assumed_expired(&cluster, 199) == NULL && assumed_expired(&cluster, 200) != NULL);
+}
+
+Test(assumed, it_ends_when_the_pod_is_bound_finished_or_gone)
+{
+    struct pod_object pod = pod_of("first", UID(1), 0, 1);
+
+    apply_pod(&pod, "", "5");
+    reserve(&pod, false, 100);
+    apply_pod(&pod, "", "6");
+    cr_expect_eq(count(), 1, "any other change does not matter");
+    apply_pod(&pod, "node-1", "7");
+    cr_expect_eq(count(), 0);
+    delete_pod(&pod);
+
+    apply_pod(&pod, "", "100");
+    reserve(&pod, false, 100);
+    delete_pod(&pod);
+    cr_expect_eq(count(), 0);
+
+    reserve(&pod, false, 100); /* the watch has not told the pod yet */
+    cluster_learn_gone(&cluster, KIND_POD, SLICE("default"), SLICE("first"), SLICE(UID(1)));
+    cr_expect_eq(count(), 0);
+
+    apply_pod(&pod, "", "200");
+    reserve(&pod, false, 100);
+    struct pod_object successor = pod_of("first", UID(2), 0, 1);
+    apply_pod(&successor, "", "201");
+    cr_expect_eq(count(), 0, "another pod has its name: it is gone");
+
+    reserve(&successor, false, 100);
+    successor.phase = SLICE("Succeeded");
+    apply_pod(&successor, "", "202");
+    cr_expect_eq(count(), 0);
+}
+
+Test(assumed, a_bound_pod_holds_its_claims_though_the_watch_is_behind)
+{
+    struct pod_object pod = pod_of("first", UID(1), 0, 1), other = pod_of("other", UID(2), 0, 1);
+    struct error err = {0};
+
+    apply_pod(&pod, "", "5");
+    reserve(&pod, true, 100);
+    cr_assert_eq(cluster_assign(&cluster,
+                                cluster_find_pod(&cluster, SLICE("default"), SLICE("first")),
+                                SLICE("node-1"), &err),
+                 0);
+    cr_expect_eq(count(), 0);
+    apply_pod(&pod, "", "6"); /* a change of its status, from before the binding */
+    cr_expect_eq(judge(&other).code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
+    cr_expect(slice_equal(judge(&other).reasons[0],
+                          SLICE("claim default/data is in use by pod default/first on node-1")));
+    apply_pod(&pod, "node-1", "7");
+    delete_pod(&pod);
+    cr_expect_eq(judge(&other).code, CODE_SUCCESS);
+}
+
+Test(assumed, a_claim_that_comes_and_goes_takes_nothing_with_it)
+{
+    struct pod_object pod = pod_of("first", UID(1), 0, 1), other = pod_of("other", UID(2), 0, 1);
+    struct object claim = {.kind = KIND_CLAIM};
+
+    reserve(&pod, false, 100);
+    claim.meta = (struct meta){.namespace = SLICE("default"), .name = SLICE("data")};
+    cluster_delete(&cluster, &claim);
+    cr_expect_eq(judge(&other).code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE, "it does not exist");
+    apply_claim("data", true);
+    cr_expect_eq(judge(&other).code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE, "it is still reserved");
+    assumed_release(&cluster, &cluster.reservations->uid);
+    cr_expect_eq(judge(&other).code, CODE_SUCCESS);
+    cluster_delete(&cluster, &claim);
+    cr_expect_eq(cluster.claims.count, 2, "no record is left over");
+}
