@@ -143,6 +143,18 @@ claimguard_start() {
     await 20 "$name listens" grep -q listening "$plane/$name.log"
 }
 
+# claimguard_restart NAME: killed, and started again where it listened.
+claimguard_restart() {
+    local name=$1 address metrics
+    address=$(url_of "$name" address)
+    metrics=$(url_of "$name" metrics)
+    plane_kill "$plane" "$name" KILL
+    mv "$plane/$name.log" "$plane/$name-$(date +%s%N).log"
+    plane_run "$plane" "$name" "$claimguard" serve --kubeconfig "$plane/claimguard.kubeconfig" --config "$e2e/claimguard.yaml" \
+        --listen "${address#http://}" --metrics-listen "${metrics#http://}" --log-level debug
+    await 20 "$name listens again" grep -q listening "$plane/$name.log"
+}
+
 # url_of NAME address|metrics
 url_of() { echo "http://$(sed -n "s/.*listening.* $2=\([^ ]*\).*/\1/p; s/.* $2=\([^ ]*\).*/\1/p" "$plane/$1.log" | head -1)"; }
 

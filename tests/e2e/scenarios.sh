@@ -354,6 +354,41 @@ two_schedulers_race_and_no_claim_has_two_pods() {
     await 120 "each claim has one pod again" pairs_are_settled "$pairs" || fail "$(pairs_outcome)"
     await 40 "no reservation is left over" no_reservations
 }
+
+two_schedulers_race_while_claimguard_is_killed_and_restarted() {
+    local pairs=${CLAIMGUARD_E2E_PAIRS:-200} race
+    pairs_create "$pairs"
+    pairs_race "$pairs" &
+    race=$!
+    for _ in 1 2 3; do
+        sleep 0.7
+        claimguard_restart claimguard
+    done
+    wait $race
+    await 180 "each claim has one pod" pairs_are_settled "$pairs" || fail "$(pairs_outcome)"
+    sleep 2
+    echo "claims by the number of their pods: $(pairs_outcome)"
+    [ "$(pairs_outcome)" = "1:$pairs" ]
+}
+
+# For comparison, when asked for (CLAIMGUARD_E2E_PLAIN): the same race without claimguard. Nothing is asserted.
+plain_schedulers_for_comparison() {
+    local pairs=${CLAIMGUARD_E2E_PAIRS:-200} file
+    plane_kill "$plane" default-scheduler
+    plane_kill "$plane" second-scheduler
+    for file in default second; do
+        sed '/^extenders:/,$d' "$root/manifests/scheduler/$file-scheduler.yaml" >"$plane/plain.yaml"
+        plane_scheduler_start "$plane" "$file-scheduler" "$plane/plain.yaml" none
+    done
+    pairs_create "$pairs"
+    sleep 3
+    pairs_race "$pairs"
+    sleep 20
+    echo "without claimguard, claims by the number of their pods: $(pairs_outcome)"
+    plane_kill "$plane" default-scheduler
+    plane_kill "$plane" second-scheduler
+    start_schedulers
+}
 no_reservations() { [ "$(metric claimguard_reservations)" = 0 ]; }
 
 # ---- each right is needed ----
