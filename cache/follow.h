@@ -64,8 +64,9 @@ void follow_send(struct follow *follow, const char *method, const char *path,
                  const char *content_type, struct slice body);
 
 struct follow_answer {
-    unsigned status; /* 0: none came, or not all of it: what became of the request is unknown */
-    struct slice message; /* of a metav1.Status; in the arena */
+    unsigned status;   /* 0: none came, or not all of it: what became of the request is unknown */
+    struct slice body; /* both in the arena */
+    struct slice message; /* of a metav1.Status */
 };
 
 /* Sends a request and waits for its answer, timeout_ms at most. Calls do not wait for one another.

@@ -411,6 +411,15 @@ static struct slice message_of(struct slice answer, struct arena *arena)
     return message;
 }
 
+static struct slice copy_body(const struct buf *answer, struct arena *arena)
+{
+    char *copy = arena_alloc(arena, answer->len + 1);
+
+    if (copy != NULL && answer->len != 0)
+        memcpy(copy, answer->bytes, answer->len);
+    return (struct slice){copy, copy == NULL ? 0 : answer->len};
+}
+
 int follow_call(struct follow *follow, const char *method, const char *path,
                 const char *content_type, struct slice body, int64_t timeout_ms,
                 struct arena *arena, struct follow_answer *out, struct error *err)
@@ -426,9 +435,12 @@ int follow_call(struct follow *follow, const char *method, const char *path,
     while (!request->is_done) /* the call has a time-out of its own */
         (void)pthread_cond_wait(&follow->changed, &follow->mutex);
     (void)pthread_mutex_unlock(&follow->mutex);
-    *out = (struct follow_answer){.status = request->status,
-                                  .message = message_of(buf_slice(&request->answer), arena)};
-    out->message = arena_printf(arena, "%.*s", SLICE_ARG(out->message));
+    *out = (struct follow_answer){.status = request->status};
+    out->body = copy_body(&request->answer, arena);
+    if (out->body.ptr == NULL)
+        out->status = 0; /* no memory: what it says is unknown */
+    else
+        out->message = message_of(out->body, arena);
     (void)pthread_mutex_lock(&follow->mutex);
     request_free(request);
     (void)pthread_mutex_unlock(&follow->mutex);

@@ -1,18 +1,22 @@
 #include "extender/bind.h"
 
+#include <stdlib.h>
+
 #include "config/base/log.h"
+#include "extender/claim_lock.h"
 #include "extender/judge.h"
 
-enum { BIND_PATH_BYTES_MAX = 4096, BINDING_BYTES_MAX = 16 * 1024 };
+enum { BIND_TRIES_MAX = 3, BIND_PATH_BYTES_MAX = 4096, BINDING_BYTES_MAX = 16 * 1024 };
 
 /* Where a bind is: what is known of the pod, and of its claims. */
 struct binding {
     struct state *state;
     const struct bind_request *request;
     struct arena *arena;
-    bool is_done;     /* the pod is bound to the node already */
-    bool is_conflict; /* its claims are not free */
-    struct uid uid;   /* of the pod's record */
+    bool is_done;             /* the pod is bound to the node already */
+    bool is_conflict;         /* its claims are not free */
+    struct uid uid;           /* of the pod's record */
+    struct claim_locks locks; /* of a live cluster with claimLock: Annotation */
     struct verdict verdict;
 };
 
@@ -37,6 +41,35 @@ static int check_pod(struct binding *binding, const struct pod *pod, struct erro
     if (pod->is_terminating || pod->is_terminal)
         return error_set(err, ERROR_INVALID, "pod %.*s is %s", SLICE_ARG(request->pod_name),
                          pod->is_terminating ? "being deleted" : "finished");
+    return 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
+}
+
+/* What is to be locked: the pod's exclusive claims, in an order that is the same for everyone. */
+static int list_locks(struct binding *binding, const struct pod *pod, struct error *err)
+{
+    struct claim_locks *locks = &binding->locks;
+
+    locks->claim_count = 0;
+    if (binding->state->config->read_write_once_pod.claim_lock != CLAIM_LOCK_ANNOTATION)
+        return 0;
+    for (unsigned i = 0; i < pod->use_count; i++) {
+        const struct claim *claim = pod->uses[i].claim;
+        if (!claim->exists || !claim->is_exclusive)
+            continue;
+        if (locks->claim_count == LOCKED_CLAIMS_MAX)
+            return error_set(err, ERROR_TOO_BIG, "pod %.*s has over %d exclusive claims",
+                             SLICE_ARG(pod_name(pod)), LOCKED_CLAIMS_MAX);
+        struct slice name = arena_printf(binding->arena, "%.*s", SLICE_ARG(claim_name(claim)));
+        if (name.ptr == NULL)
+            return error_no_memory(err);
+        locks->claims[locks->claim_count++] = name;
+    }
+    qsort(locks->claims, locks->claim_count, sizeof *locks->claims, compare_names);
     return 0;
 }
 
@@ -65,6 +98,8 @@ static int take_claims(struct binding *binding, struct error *err)
     binding->uid = pod->uid;
     if (state->follow == NULL)
         return cluster_assign(&state->cluster, pod, request->node, err);
+    if (list_locks(binding, pod, err) < 0)
+        return err->code;
     return assumed_reserve(&state->cluster, &object, true, state_reservation_end(state), err);
 }
 
@@ -125,6 +160,10 @@ static int post_binding(const struct binding *binding, struct follow_answer *ans
     buf_json(&body, request->pod_namespace);
     buf_put(&body, SLICE(",\"uid\":"));
     buf_json(&body, request->pod_uid);
+    if (binding->locks.pod_version.len != 0) {
+        buf_put(&body, SLICE(",\"resourceVersion\":"));
+        buf_json(&body, binding->locks.pod_version);
+    }
     buf_put(&body, SLICE("},\"target\":{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":"));
     buf_json(&body, request->node);
     buf_put(&body, SLICE("}}"));
@@ -157,14 +196,33 @@ static void settle(const struct binding *binding)
 }
 
 /* The Binding was refused: the claims are free, and whoever waits for them may try. */
-static void undo(const struct binding *binding)
+static void undo(struct binding *binding)
 {
     struct state *state = binding->state;
 
+    claim_locks_release(&binding->locks);
     (void)pthread_rwlock_wrlock(&state->lock);
     assumed_release(&state->cluster, &binding->uid);
     (void)pthread_rwlock_unlock(&state->lock);
     nudge_ended(&state->nudge, binding->request->pod_uid, state->follow);
+}
+
+/* Locks what is to be locked, and posts the Binding; anew when the pod has changed in between. */
+static int lock_and_post(struct binding *binding, struct follow_answer *answer, struct error *err)
+{
+    int rc = 0;
+
+    for (int i = 0; i < BIND_TRIES_MAX; i++) {
+        rc = claim_locks_take(&binding->locks, err);
+        if (rc == ERROR_INVALID)
+            atomic_fetch_add(&binding->state->metrics.bind_conflicts, 1);
+        if (rc < 0 || binding->locks.is_bound)
+            break;
+        rc = post_binding(binding, answer, err);
+        if (rc < 0 || answer->status != 409 || binding->locks.claim_count == 0)
+            break;
+    }
+    return rc;
 }
 
 static int bind_live(struct binding *binding, struct error *err)
@@ -172,11 +230,11 @@ static int bind_live(struct binding *binding, struct error *err)
     struct follow_answer answer = {0};
     struct error unknown = {0};
 
-    if (post_binding(binding, &answer, err) < 0) {
+    if (lock_and_post(binding, &answer, err) < 0) {
         undo(binding);
         return err->code;
     }
-    if (answer.status / 100 == 2) {
+    if (answer.status / 100 == 2 || binding->locks.is_bound) {
         settle(binding);
         return 0;
     }
@@ -199,6 +257,11 @@ int bind_pod(struct state *state, const struct bind_request *request, struct are
              struct error *err)
 {
     struct binding binding = {.state = state, .request = request, .arena = arena};
+    binding.locks = (struct claim_locks){.state = state,
+                                         .request = request,
+                                         .arena = arena,
+                                         .deadline_ns = monotonic_ns() +
+                                                        (BIND_MS - CONFIRM_MS) * UINT64_C(1000000)};
     struct error unknown = {0};
 
     int rc = take_claims_locked(&binding, err);

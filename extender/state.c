@@ -1,5 +1,7 @@
 #include "extender/state.h"
 
+#include "extender/claim_lock.h"
+
 int state_init(struct state *state, struct config *config, struct error *err)
 {
     pthread_rwlockattr_t attributes;
@@ -28,6 +30,7 @@ void state_dispose(struct state *state)
     cluster_dispose(&state->cluster);
     metrics_dispose(&state->metrics);
     nudge_dispose(&state->nudge);
+    seen_locks_dispose(&state->seen_locks);
     config_free(state->config);
     (void)pthread_rwlock_destroy(&state->lock);
 }

@@ -139,18 +139,18 @@ claimguard_start() {
     local name=$1
     shift
     plane_run "$plane" "$name" "$claimguard" serve --kubeconfig "$plane/claimguard.kubeconfig" \
-        --config "$e2e/claimguard.yaml" --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0 --log-level debug "$@"
+        --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0 --log-level debug --config "$e2e/claimguard.yaml" "$@"
     await 20 "$name listens" grep -q listening "$plane/$name.log"
 }
 
-# claimguard_restart NAME: killed, and started again where it listened.
+# claimguard_restart NAME [CONFIG]: killed, and started again where it listened.
 claimguard_restart() {
-    local name=$1 address metrics
+    local name=$1 config=${2:-claimguard.yaml} address metrics
     address=$(url_of "$name" address)
     metrics=$(url_of "$name" metrics)
     plane_kill "$plane" "$name" KILL
     mv "$plane/$name.log" "$plane/$name-$(date +%s%N).log"
-    plane_run "$plane" "$name" "$claimguard" serve --kubeconfig "$plane/claimguard.kubeconfig" --config "$e2e/claimguard.yaml" \
+    plane_run "$plane" "$name" "$claimguard" serve --kubeconfig "$plane/claimguard.kubeconfig" --config "$e2e/$config" \
         --listen "${address#http://}" --metrics-listen "${metrics#http://}" --log-level debug
     await 20 "$name listens again" grep -q listening "$plane/$name.log"
 }

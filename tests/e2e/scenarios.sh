@@ -339,7 +339,7 @@ pairs_outcome() {
 pairs_are_settled() { [ "$(pairs_outcome)" = "1:$1" ]; }
 
 two_schedulers_race_and_no_claim_has_two_pods() {
-    local pairs=${CLAIMGUARD_E2E_PAIRS:-200}
+    local pairs=${CLAIMGUARD_E2E_PAIRS:-100}
     pairs_create "$pairs"
     pairs_race "$pairs"
     await 120 "each claim has one pod" pairs_are_settled "$pairs" || fail "$(pairs_outcome)"
@@ -356,7 +356,7 @@ two_schedulers_race_and_no_claim_has_two_pods() {
 }
 
 two_schedulers_race_while_claimguard_is_killed_and_restarted() {
-    local pairs=${CLAIMGUARD_E2E_PAIRS:-200} race
+    local pairs=${CLAIMGUARD_E2E_PAIRS:-100} race
     pairs_create "$pairs"
     pairs_race "$pairs" &
     race=$!
@@ -371,9 +371,70 @@ two_schedulers_race_while_claimguard_is_killed_and_restarted() {
     [ "$(pairs_outcome)" = "1:$pairs" ]
 }
 
+# ---- two replicas, which know nothing of one another: claimLock: Annotation ----
+
+start_replicas() {
+    local name
+    for name in one two; do
+        plane_run "$plane" "$name" "$claimguard" serve --kubeconfig "$plane/claimguard.kubeconfig" \
+            --config "$e2e/annotation.yaml" --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0
+        await 20 "$name listens" grep -q listening "$plane/$name.log"
+        await 20 "$name is ready" is_ready "$name"
+    done
+    plane_kill "$plane" default-scheduler
+    plane_kill "$plane" second-scheduler
+    plane_scheduler_start "$plane" default-scheduler "$root/manifests/scheduler/default-scheduler.yaml" "$(url_of one address)"
+    plane_scheduler_start "$plane" second-scheduler "$root/manifests/scheduler/second-scheduler.yaml" "$(url_of two address)"
+}
+
+# Back to the one that the other scenarios use.
+one_claimguard_again() {
+    plane_kill "$plane" default-scheduler
+    plane_kill "$plane" second-scheduler
+    plane_kill "$plane" one
+    plane_kill "$plane" two
+    start_schedulers
+}
+
+two_schedulers_with_a_replica_each_race_and_the_annotation_decides() {
+    local pairs=${CLAIMGUARD_E2E_PAIRS:-100}
+    start_replicas
+    pairs_create "$pairs"
+    pairs_race "$pairs"
+    await 120 "each claim has one pod" pairs_are_settled "$pairs" || fail "$(pairs_outcome)"
+    sleep 2
+    echo "claims by the number of their pods: $(pairs_outcome); refused binds: $(metric bind_conflicts_total one) and $(metric bind_conflicts_total two)"
+    [ "$(pairs_outcome)" = "1:$pairs" ]
+    # every claim says who has it
+    [ "$(k -n "$namespace" get pvc -o json | jq '[.items[] | select(.metadata.annotations["claimguard.io/holder"])] | length')" = "$pairs" ]
+    # the first ones gone, their locks are taken over
+    k -n "$namespace" get pods -o json | jq -r '.items[] | select(.spec.nodeName) |
+        "DELETE /api/v1/namespaces/\(.metadata.namespace)/pods/\(.metadata.name)?gracePeriodSeconds=0"' |
+        "$flood" "$plane/admin.kubeconfig" 16 2 >/dev/null
+    await 120 "each claim has one pod again" pairs_are_settled "$pairs" || fail "$(pairs_outcome)"
+}
+
+two_replicas_are_killed_and_restarted_while_their_schedulers_race() {
+    local pairs=${CLAIMGUARD_E2E_PAIRS:-100} race
+    pairs_create "$pairs"
+    pairs_race "$pairs" &
+    race=$!
+    for _ in 1 2 3; do
+        sleep 0.5
+        claimguard_restart one annotation.yaml
+        sleep 0.5
+        claimguard_restart two annotation.yaml
+    done
+    wait $race
+    await 180 "each claim has one pod" pairs_are_settled "$pairs" || fail "$(pairs_outcome)"
+    sleep 2
+    echo "claims by the number of their pods: $(pairs_outcome)"
+    [ "$(pairs_outcome)" = "1:$pairs" ]
+}
+
 # For comparison, when asked for (CLAIMGUARD_E2E_PLAIN): the same race without claimguard. Nothing is asserted.
 plain_schedulers_for_comparison() {
-    local pairs=${CLAIMGUARD_E2E_PAIRS:-200} file
+    local pairs=${CLAIMGUARD_E2E_PAIRS:-100} file
     plane_kill "$plane" default-scheduler
     plane_kill "$plane" second-scheduler
     for file in default second; do
@@ -403,7 +464,7 @@ work_out() { # FIRST-AUDIT-LINE
     local pod
     "$claimguard" snapshot --kubeconfig "$plane/claimguard.kubeconfig" >/dev/null 2>&1 || true
     rm -f "$plane/least.log"
-    claimguard_start least
+    claimguard_start least --config "$e2e/annotation.yaml"
     await 20 "it is ready or refused" is_ready_or_refused "$1"
     for pod in waits lost; do
         curl -s --data @"$plane/$pod.json" "$(url_of least address)/prefilter" >/dev/null
@@ -497,7 +558,7 @@ ms_until_scheduled() { # POD COMMAND...
 }
 
 no_rejection_is_stale() {
-    local trials=${CLAIMGUARD_E2E_TRIALS:-10} i ms late=0
+    local trials=${CLAIMGUARD_E2E_TRIALS:-6} i ms late=0
     start_delayed
     for i in $(seq "$trials"); do
         claim "data-$i"
@@ -510,9 +571,8 @@ no_rejection_is_stale() {
         ms=$(ms_until_scheduled "b-$i" k_delete "pods/a-$i")
         [ "$ms" -le 1000 ] || { late=$((late + 1)) && echo "after the holder's deletion: $ms ms"; }
         echo "$ms" >>"$plane/deletion-ms"
-        claim_yaml "later-$i" | awk '/^---/ { n++ } n == 1' | k apply -f - >/dev/null
-        # a claim that is bound from its first moment: what is measured is claimguard, not the volume controller
-        ms=$(ms_until_scheduled "early-$i" claim "later-$i")
+        claim_yaml "later-$i" | awk '/^---/ { n++ } n == 1' | sed '/claimRef/d' | k apply -f - >/dev/null
+        ms=$(ms_until_scheduled "early-$i" create_bound_claim "later-$i")
         [ "$ms" -le 1000 ] || { late=$((late + 1)) && echo "after the claim's creation: $ms ms"; }
         echo "$ms" >>"$plane/creation-ms"
     done
@@ -521,6 +581,14 @@ no_rejection_is_stale() {
     done
     [ "$(metric 'confirmations_total{result="overruled"}' delayed)" -gt 0 ]
     [ "$late" = 0 ]
+}
+# A claim that a scheduler takes for bound from its first moment: what is measured is claimguard, not the volume controller.
+create_bound_claim() {
+    curl -sk -H "Authorization: Bearer admin-token" -H "Content-Type: application/json" \
+        "https://127.0.0.1:$(($(cat "$plane/port") + 2))/api/v1/namespaces/$namespace/persistentvolumeclaims" -d "{
+            \"metadata\": {\"name\": \"$1\", \"annotations\": {\"pv.kubernetes.io/bind-completed\": \"yes\"}},
+            \"spec\": {\"accessModes\": [\"ReadWriteOncePod\"], \"storageClassName\": \"fast-storage\",
+                \"volumeName\": \"$namespace-$1\", \"resources\": {\"requests\": {\"storage\": \"1Gi\"}}}}"
 }
 k_delete() { curl -sk -X DELETE -H "Authorization: Bearer admin-token" "https://127.0.0.1:$(($(cat "$plane/port") + 2))/api/v1/namespaces/$namespace/$1"; }
 

@@ -1,0 +1,298 @@
+#include "extender/claim_lock.h"
+
+#include <stdlib.h>
+
+#include "cache/pull_fields.h"
+#include "config/base/log.h"
+
+#define HOLDER "claimguard.io/holder"
+#define FENCED "claimguard.io/fenced"
+
+enum { LOCK_TEXT_BYTES_MAX = 16 * 1024 };
+
+/* The lock of another pod that is pending, and since when it was seen unchanged. */
+struct seen_lock {
+    uint64_t since_ns;
+    UT_hash_handle hh;
+    char key[]; /* claim's namespace/name/version */
+};
+
+/* What is looked at of a claim or a pod. */
+struct remote {
+    struct slice uid, version, holder, node, phase;
+    bool exists;
+};
+
+#define FIELD(key_, member_) \
+    { \
+        .key = (key_), .type = PULL_STRING, .offset = offsetof(struct remote, member_) \
+    }
+
+static bool read_remote(struct slice body, struct arena *arena, struct remote *out)
+{
+    static const struct pull_field annotations[] = {FIELD(HOLDER, holder)};
+    static const struct pull_field meta[] = {
+        FIELD("uid", uid),
+        FIELD("resourceVersion", version),
+        {.key = "annotations", .type = PULL_OBJECT, PULL_MEMBERS(annotations)},
+    };
+    static const struct pull_field spec[] = {FIELD("nodeName", node)};
+    static const struct pull_field status[] = {FIELD("phase", phase)};
+    static const struct pull_field fields[] = {
+        {.key = "metadata", .type = PULL_OBJECT, PULL_MEMBERS(meta)},
+        {.key = "spec", .type = PULL_OBJECT, PULL_MEMBERS(spec)},
+        {.key = "status", .type = PULL_OBJECT, PULL_MEMBERS(status)},
+    };
+    struct pull json;
+
+    *out = (struct remote){.exists = true};
+    pull_init(&json, body);
+    return pull_fields(&json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), arena, out) &&
+           out->version.len != 0;
+}
+
+/* One request about an object of the pod's namespace. Returns the HTTP status; 0: unknown. */
+static unsigned ask(struct claim_locks *locks, const char *method, enum kind kind,
+                    struct slice name, struct slice body, struct remote *out)
+{
+    struct follow_answer answer = {0};
+    struct error err = {0};
+    struct buf path;
+    uint64_t now_ns = monotonic_ns();
+
+    *out = (struct remote){.exists = false};
+    if (now_ns >= locks->deadline_ns)
+        return 0;
+    buf_init(&path, LOCK_TEXT_BYTES_MAX);
+    object_path(&path, kind, locks->request->pod_namespace, name);
+    buf_put(&path, (struct slice){"", 1});
+    int64_t left_ms = (int64_t)((locks->deadline_ns - now_ns) / 1000000) + 1;
+    int rc = path.failed ? ERROR_NO_MEMORY
+                         : follow_call(locks->state->follow, method, path.bytes,
+                                       body.len == 0 ? NULL : "application/merge-patch+json", body,
+                                       left_ms, locks->arena, &answer, &err);
+    buf_dispose(&path);
+    if (rc < 0)
+        return 0;
+    if (answer.status == 200 && !read_remote(answer.body, locks->arena, out))
+        return 0;
+    return answer.status;
+}
+
+static int contended(struct error *err, const struct claim_locks *locks)
+{
+    return error_set(err, ERROR_UNAVAILABLE,
+                     "the claims of pod %.*s could not be locked: the API server is contended, or "
+                     "does not answer in time",
+                     SLICE_ARG(locks->request->pod_name));
+}
+
+/* ---- locks of others ---- */
+
+static uint64_t seen_since(struct state *state, struct slice key)
+{
+    struct seen_lock *seen = NULL;
+    uint64_t now_ns = monotonic_ns();
+
+    (void)pthread_rwlock_wrlock(&state->lock);
+    HASH_FIND(hh, state->seen_locks, key.ptr, key.len, seen);
+    if (seen == NULL && HASH_COUNT(state->seen_locks) >= LOCKS_SEEN_MAX) {
+        struct seen_lock *oldest = state->seen_locks;
+        HASH_DEL(state->seen_locks, oldest);
+        free(oldest);
+    }
+    if (seen == NULL && (seen = calloc(1, sizeof *seen + key.len)) != NULL) {
+        seen->since_ns = now_ns;
+        memcpy(seen->key, key.ptr, key.len);
+        HASH_ADD_KEYPTR(hh, state->seen_locks, seen->key, key.len, seen);
+        if (seen->hh.tbl == NULL) {
+            free(seen);
+            seen = NULL;
+        }
+    }
+    uint64_t since_ns = seen == NULL ? now_ns : seen->since_ns;
+    (void)pthread_rwlock_unlock(&state->lock);
+    return since_ns;
+}
+
+void seen_locks_dispose(struct seen_lock **seen)
+{
+    while (*seen != NULL) {
+        struct seen_lock *first = *seen;
+        HASH_DEL(*seen, first);
+        free(first);
+    }
+}
+
+/* Whether the claim has been locked like this for long enough. */
+static bool is_patient_enough(struct claim_locks *locks, struct slice claim,
+                              const struct remote *found)
+{
+    struct slice key =
+        arena_printf(locks->arena, "%.*s/%.*s/%.*s", SLICE_ARG(locks->request->pod_namespace),
+                     SLICE_ARG(claim), SLICE_ARG(found->version));
+
+    return key.ptr != NULL &&
+           monotonic_ns() - seen_since(locks->state, key) >= LOCK_PATIENCE_MS * UINT64_C(1000000);
+}
+
+static int refuse(struct error *err, const struct claim_locks *locks, struct slice claim,
+                  struct slice holder, const char *how)
+{
+    struct slice namespace = locks->request->pod_namespace;
+
+    return error_set(err, ERROR_INVALID, "claim %.*s/%.*s is %s pod %.*s/%.*s",
+                     SLICE_ARG(namespace), SLICE_ARG(claim), how, SLICE_ARG(namespace),
+                     SLICE_ARG(holder));
+}
+
+/* Makes a Binding of the pending pod, that may be on its way, fail. 0: fenced, or gone. */
+static int fence(struct claim_locks *locks, struct slice claim, struct slice uid, struct slice name,
+                 struct error *err)
+{
+    struct remote pod;
+    struct slice body = arena_printf(
+        locks->arena,
+        "{\"metadata\":{\"uid\":\"%.*s\",\"annotations\":{\"" FENCED "\":\"%lld by %.*s\"}}}",
+        SLICE_ARG(uid), (long long)now_ms(), SLICE_ARG(locks->request->pod_uid));
+    unsigned status = body.ptr == NULL ? 0 : ask(locks, "PATCH", KIND_POD, name, body, &pod);
+
+    if (status == 404 || status == 409) /* gone, or another pod has its name */
+        return 0;
+    if (status != 200)
+        return contended(err, locks);
+    return pod.node.len != 0 ? refuse(err, locks, claim, name, "in use by") : 0;
+}
+
+/* Whether the text is of the characters of names and UIDs: whoever may write annotations may write
+ * anything into one, and this goes into a request of ours. */
+static bool is_plain(struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '-' && c != '.')
+            return false;
+    }
+    return text.len != 0;
+}
+
+/* Whether the lock that was found may be replaced: 0, or why not. */
+static int judge_lock(struct claim_locks *locks, struct slice claim, const struct remote *found,
+                      struct error *err)
+{
+    const char *slash =
+        found->holder.len == 0 ? NULL : memchr(found->holder.ptr, '/', found->holder.len);
+    struct remote pod;
+
+    struct slice uid = {found->holder.ptr, slash == NULL ? 0 : (size_t)(slash - found->holder.ptr)};
+    struct slice name = {slash == NULL ? NULL : slash + 1,
+                         slash == NULL ? 0 : found->holder.len - uid.len - 1};
+    if (!is_plain(uid) || !is_plain(name)) /* there is none, or none that we wrote */
+        return 0;
+    if (slice_equal(uid, locks->request->pod_uid))
+        return 0;
+    unsigned status = ask(locks, "GET", KIND_POD, name, SLICE(""), &pod);
+    if (status == 404)
+        return 0;
+    if (status != 200)
+        return contended(err, locks);
+    if (!slice_equal(pod.uid, uid) || phase_is_terminal(pod.phase))
+        return 0;
+    if (pod.node.len != 0)
+        return refuse(err, locks, claim, name, "in use by");
+    if (!is_patient_enough(locks, claim, found))
+        return refuse(err, locks, claim, name, "locked for");
+    return fence(locks, claim, uid, name, err);
+}
+
+/* ---- our own ---- */
+
+static struct slice lock_patch(struct claim_locks *locks, struct slice version, bool is_release)
+{
+    const struct bind_request *request = locks->request;
+
+    if (is_release)
+        return arena_printf(locks->arena,
+                            "{\"metadata\":{\"resourceVersion\":\"%.*s\",\"annotations\":{\"" HOLDER
+                            "\":null}}}",
+                            SLICE_ARG(version));
+    return arena_printf(locks->arena,
+                        "{\"metadata\":{\"resourceVersion\":\"%.*s\",\"annotations\":{\"" HOLDER
+                        "\":\"%.*s/%.*s\"}}}",
+                        SLICE_ARG(version), SLICE_ARG(request->pod_uid),
+                        SLICE_ARG(request->pod_name));
+}
+
+static int lock_claim(struct claim_locks *locks, struct slice claim, struct slice *version,
+                      struct error *err)
+{
+    for (int i = 0; i < LOCK_TRIES_MAX; i++) {
+        struct remote found, patched;
+        unsigned status = ask(locks, "GET", KIND_CLAIM, claim, SLICE(""), &found);
+        if (status == 404)
+            return error_set(err, ERROR_INVALID, "persistentvolumeclaim \"%.*s\" not found",
+                             SLICE_ARG(claim));
+        if (status != 200)
+            return contended(err, locks);
+        if (judge_lock(locks, claim, &found, err) < 0)
+            return err->code;
+        struct slice body = lock_patch(locks, found.version, false);
+        status = body.ptr == NULL ? 0 : ask(locks, "PATCH", KIND_CLAIM, claim, body, &patched);
+        *version = patched.version;
+        if (status == 200)
+            return 0;
+        if (status != 409)
+            return contended(err, locks);
+    }
+    return contended(err, locks);
+}
+
+static int read_own_version(struct claim_locks *locks, struct error *err)
+{
+    const struct bind_request *request = locks->request;
+    struct remote pod;
+    unsigned status = ask(locks, "GET", KIND_POD, request->pod_name, SLICE(""), &pod);
+
+    if (status == 404 || (status == 200 && !slice_equal(pod.uid, request->pod_uid)))
+        return error_set(err, ERROR_NOT_FOUND, "pods \"%.*s\" not found",
+                         SLICE_ARG(request->pod_name));
+    if (status != 200)
+        return contended(err, locks);
+    locks->is_bound = pod.node.len != 0 && slice_equal(pod.node, request->node);
+    if (pod.node.len != 0 && !locks->is_bound)
+        return error_set(err, ERROR_INVALID, "pod %.*s is already assigned to node \"%.*s\"",
+                         SLICE_ARG(request->pod_name), SLICE_ARG(pod.node));
+    locks->pod_version = pod.version;
+    return 0;
+}
+
+int claim_locks_take(struct claim_locks *locks, struct error *err)
+{
+    locks->locked_count = 0;
+    locks->is_bound = false;
+    if (locks->claim_count == 0)
+        return 0;
+    /* before the locks: whoever takes one over from us changes this version */
+    int rc = read_own_version(locks, err);
+    while (rc == 0 && !locks->is_bound && locks->locked_count < locks->claim_count) {
+        size_t i = locks->locked_count;
+        rc = lock_claim(locks, locks->claims[i], &locks->versions[i], err);
+        locks->locked_count += rc == 0;
+    }
+    if (rc < 0)
+        claim_locks_release(locks);
+    return rc;
+}
+
+void claim_locks_release(struct claim_locks *locks)
+{
+    struct remote ignored;
+
+    /* one that cannot be given back is found to be of a pod that was not bound */
+    for (size_t i = 0; i < locks->locked_count; i++) {
+        struct slice body = lock_patch(locks, locks->versions[i], true);
+        if (body.ptr != NULL)
+            (void)ask(locks, "PATCH", KIND_CLAIM, locks->claims[i], body, &ignored);
+    }
+    locks->locked_count = 0;
+}
