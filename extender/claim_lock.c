@@ -146,9 +146,10 @@ static int refuse(struct error *err, const struct claim_locks *locks, struct sli
                      SLICE_ARG(holder));
 }
 
-/* Makes a Binding of the pending pod, that may be on its way, fail. 0: fenced, or gone. */
-static int fence(struct claim_locks *locks, struct slice claim, struct slice uid, struct slice name,
-                 struct error *err)
+/* Changes the version of a pod, so that a Binding of it that may be on its way fails. *bound: it is
+ * bound already. ERROR_UNAVAILABLE: nobody knows. */
+static int fence_pod(struct claim_locks *locks, struct slice uid, struct slice name, bool *is_bound,
+                     struct error *err)
 {
     struct remote pod;
     struct slice body = arena_printf(
@@ -157,11 +158,24 @@ static int fence(struct claim_locks *locks, struct slice claim, struct slice uid
         SLICE_ARG(uid), (long long)now_ms(), SLICE_ARG(locks->request->pod_uid));
     unsigned status = body.ptr == NULL ? 0 : ask(locks, "PATCH", KIND_POD, name, body, &pod);
 
+    *is_bound = false;
     if (status == 404 || status == 409) /* gone, or another pod has its name */
         return 0;
     if (status != 200)
         return contended(err, locks);
-    return pod.node.len != 0 ? refuse(err, locks, claim, name, "in use by") : 0;
+    *is_bound = pod.node.len != 0;
+    return 0;
+}
+
+/* Fences the pending pod of a lock that is to be taken over. */
+static int fence_holder(struct claim_locks *locks, struct slice claim, struct slice uid,
+                        struct slice name, struct error *err)
+{
+    bool is_bound;
+
+    if (fence_pod(locks, uid, name, &is_bound, err) < 0)
+        return err->code;
+    return is_bound ? refuse(err, locks, claim, name, "in use by") : 0;
 }
 
 /* Whether the text is of the characters of names and UIDs: whoever may write annotations may write
@@ -202,7 +216,7 @@ static int judge_lock(struct claim_locks *locks, struct slice claim, const struc
         return refuse(err, locks, claim, name, "in use by");
     if (!is_patient_enough(locks, claim, found))
         return refuse(err, locks, claim, name, "locked for");
-    return fence(locks, claim, uid, name, err);
+    return fence_holder(locks, claim, uid, name, err);
 }
 
 /* ---- our own ---- */
@@ -286,10 +300,17 @@ int claim_locks_take(struct claim_locks *locks, struct error *err)
 
 void claim_locks_release(struct claim_locks *locks)
 {
+    struct error err = {0};
     struct remote ignored;
+    bool is_bound;
 
-    /* one that cannot be given back is found to be of a pod that was not bound */
-    for (size_t i = 0; i < locks->locked_count; i++) {
+    if (locks->locked_count == 0)
+        return;
+    /* an earlier Binding of this pod, whose answer was lost, may still be on its way: whoever gets
+     * the claim next would not know. tests/model found this. */
+    int rc = fence_pod(locks, locks->request->pod_uid, locks->request->pod_name, &is_bound, &err);
+    /* a lock that is not given back is found to be of a pod that was not bound */
+    for (size_t i = 0; rc == 0 && !is_bound && i < locks->locked_count; i++) {
         struct slice body = lock_patch(locks, locks->versions[i], true);
         if (body.ptr != NULL)
             (void)ask(locks, "PATCH", KIND_CLAIM, locks->claims[i], body, &ignored);

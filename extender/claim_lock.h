@@ -10,7 +10,8 @@
  * A lock of a pod that is pending may belong to a bind that is under way elsewhere, or was sent and
  * not yet applied. So that pod is fenced first: an annotation changes its resourceVersion, which
  * its Binding has as a precondition. Whichever of fence and Binding is applied first makes the
- * other fail, or show that it came second:
+ * other fail, or show that it came second. For the same reason a pod is fenced before its own lock
+ * is given back. tests/model/claim_lock.pml is this protocol, checked exhaustively:
  *
  *     the pod that binds                        the pod that takes over
  *     1 reads its own version                   a sees the lock of a pending pod, for a while
