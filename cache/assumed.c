@@ -88,9 +88,12 @@ int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, bool 
     if (reservation == NULL)
         return error_no_memory(err);
     struct reservation *former = find(cluster, &reservation->uid);
+    reservation->is_doubtful = former != NULL && former->is_doubtful;
+    if (reservation->is_doubtful && expires_ns < former->expires_ns)
+        expires_ns = former->expires_ns;
     if (former != NULL)
         end(cluster, former);
-    reservation->is_binding = is_binding;
+    reservation->is_binding = is_binding || reservation->is_doubtful;
     reservation->expires_ns = expires_ns;
     take_claims(cluster, reservation, pod);
     if (reservation->claim_count == 0) {
@@ -112,25 +115,40 @@ void assumed_release(struct cluster *cluster, const struct uid *uid)
         end(cluster, reservation);
 }
 
-void assumed_set(struct cluster *cluster, const struct uid *uid, bool is_binding,
-                 uint64_t expires_ns)
+void assumed_doubt(struct cluster *cluster, const struct uid *uid, uint64_t expires_ns)
 {
     struct reservation *reservation = find(cluster, uid);
 
     if (reservation == NULL)
         return;
-    reservation->is_binding = is_binding;
+    reservation->is_binding = reservation->is_doubtful = true;
     reservation->expires_ns = expires_ns;
-    HASH_DEL(cluster->reservations, reservation); /* to the end: it expires last now */
-    HASH_ADD(hh, cluster->reservations, uid, sizeof reservation->uid, reservation);
-    if (reservation->hh.tbl == NULL) /* no memory: it ends */
-        reservation_free(cluster, reservation);
 }
 
+bool assumed_undo(struct cluster *cluster, const struct uid *uid)
+{
+    struct reservation *reservation = find(cluster, uid);
+
+    if (reservation == NULL)
+        return true;
+    if (reservation->is_doubtful)
+        return false;
+    end(cluster, reservation);
+    return true;
+}
+
+/* Those that are not being bound stand in the order in which they expire; of the others there are
+ * never many. */
 const struct reservation *assumed_expired(const struct cluster *cluster, uint64_t now_ns)
 {
-    const struct reservation *oldest = cluster->reservations;
-    return oldest != NULL && oldest->expires_ns <= now_ns ? oldest : NULL;
+    for (const struct reservation *reservation = cluster->reservations; reservation != NULL;
+         reservation = reservation->hh.next) {
+        if (reservation->expires_ns <= now_ns)
+            return reservation;
+        if (!reservation->is_binding)
+            return NULL;
+    }
+    return NULL;
 }
 
 void assumed_dispose(struct cluster *cluster)

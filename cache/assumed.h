@@ -24,6 +24,7 @@ struct reservation {
     struct name *name;
     int32_t priority;
     bool is_binding;
+    bool is_doubtful; /* a Binding was sent, and nobody knows what became of it */
     uint64_t expires_ns;
     UT_hash_handle hh; /* in the order in which they expire */
     size_t claim_count;
@@ -42,12 +43,14 @@ int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, bool 
 /* Ends the pod's reservation, if it has one. */
 void assumed_release(struct cluster *cluster, const struct uid *uid);
 
-/* A bind did not come about, or nobody knows whether it did: until expires_ns it may be taken over
- * again (is_binding false) or not. */
-void assumed_set(struct cluster *cluster, const struct uid *uid, bool is_binding,
-                 uint64_t expires_ns);
+/* A Binding was sent, and its answer was lost: it may still be applied, so until expires_ns nobody
+ * else gets the claims, whatever a later bind of the pod comes to. */
+void assumed_doubt(struct cluster *cluster, const struct uid *uid, uint64_t expires_ns);
 
-/* The first reservation that has expired by now_ns, or NULL: to be told, then released. */
+/* A bind was refused: ends the reservation, unless an earlier one is in doubt. False: it is. */
+bool assumed_undo(struct cluster *cluster, const struct uid *uid);
+
+/* A reservation that has expired by now_ns, or NULL: to be told, then released. */
 const struct reservation *assumed_expired(const struct cluster *cluster, uint64_t now_ns);
 
 /* Whether the claim is reserved for another pod than this one, which may not take it over. */

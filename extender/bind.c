@@ -100,7 +100,7 @@ static int take_claims(struct binding *binding, struct error *err)
         return cluster_assign(&state->cluster, pod, request->node, err);
     if (list_locks(binding, pod, err) < 0)
         return err->code;
-    return assumed_reserve(&state->cluster, &object, true, state_reservation_end(state), err);
+    return assumed_reserve(&state->cluster, &object, true, state_reservation_end(state, true), err);
 }
 
 static int take_claims_locked(struct binding *binding, struct error *err)
@@ -202,9 +202,20 @@ static void undo(struct binding *binding)
 
     claim_locks_release(&binding->locks);
     (void)pthread_rwlock_wrlock(&state->lock);
-    assumed_release(&state->cluster, &binding->uid);
+    bool is_undone = assumed_undo(&state->cluster, &binding->uid);
     (void)pthread_rwlock_unlock(&state->lock);
-    nudge_ended(&state->nudge, binding->request->pod_uid, state->follow);
+    if (is_undone)
+        nudge_ended(&state->nudge, binding->request->pod_uid, state->follow);
+}
+
+/* The Binding may still be applied: nothing is undone. */
+static void doubt(const struct binding *binding)
+{
+    struct state *state = binding->state;
+
+    (void)pthread_rwlock_wrlock(&state->lock);
+    assumed_doubt(&state->cluster, &binding->uid, state_reservation_end(state, true));
+    (void)pthread_rwlock_unlock(&state->lock);
 }
 
 /* Locks what is to be locked, and posts the Binding; anew when the pod has changed in between. */
@@ -243,11 +254,13 @@ static int bind_live(struct binding *binding, struct error *err)
     bool is_known = is_unclear && refresh(binding, &unknown) == 0;
     if (is_known && is_bound_as_asked(binding))
         return 0;
-    if (answer.status == 0 || answer.status >= 500) /* it may still be applied: nothing is undone */
+    if (answer.status == 0 || answer.status >= 500) {
+        doubt(binding);
         return error_set(
             err, ERROR_UNAVAILABLE,
             "the API server's answer to the Binding of pod %.*s is unknown (status %u)",
             SLICE_ARG(binding->request->pod_name), answer.status);
+    }
     undo(binding);
     return error_set(err, ERROR_INVALID, "%.*s (status %u)", SLICE_ARG(answer.message),
                      answer.status);

@@ -88,7 +88,7 @@ static void reserve(struct state *state, const struct pod_object *pod, struct ar
     (void)pthread_rwlock_wrlock(&state->lock);
     policy_prefilter(&state->cluster, pod, arena, out, judge);
     if (out->code == CODE_SUCCESS &&
-        assumed_reserve(&state->cluster, pod, false, state_reservation_end(state), &err) < 0)
+        assumed_reserve(&state->cluster, pod, false, state_reservation_end(state, false), &err) < 0)
         *out = (struct verdict){.code = CODE_ERROR, .reasons = &reason, .reason_count = 1};
     (void)pthread_rwlock_unlock(&state->lock);
 }

@@ -22,27 +22,12 @@ struct live {
     struct state *state;
     bool is_synced;
     struct reported *reported; /* uthash */
-    double tokens;             /* events that may be posted now */
-    uint64_t refilled_ns;
+    struct rate events_rate;
     unsigned events; /* posted so far: part of their names */
     char host[65];
 };
 
 /* ---- events ---- */
-
-static bool take_token(struct live *live)
-{
-    uint64_t now = monotonic_ns();
-
-    live->tokens += (double)(now - live->refilled_ns) / 60e9 * EVENTS_PER_MINUTE;
-    live->refilled_ns = now;
-    if (live->tokens > EVENTS_BURST)
-        live->tokens = EVENTS_BURST;
-    if (live->tokens < 1)
-        return false;
-    live->tokens -= 1;
-    return true;
-}
 
 static void put_text(struct buf *out, const char *key, struct slice value)
 {
@@ -149,7 +134,7 @@ static void report(struct live *live, const struct pod *pod, const struct claim 
     log_warn("two pods hold an exclusive claim", LOG_SLICE("namespace", namespace),
              LOG_SLICE("claim", claim_name(claim)), LOG_SLICE("pod", pod_name(pod)),
              LOG_SLICE("node", pod_node(pod)), LOG_SLICE("with", pod_name(first)));
-    if (message.ptr != NULL && take_token(live))
+    if (message.ptr != NULL && rate_take(&live->events_rate, monotonic_ns()))
         post_event(live, pod, message);
     arena_dispose(&arena);
 }
@@ -227,8 +212,7 @@ int live_start(struct live **out, struct state *state, const struct kubeconfig *
     if (live == NULL)
         return error_no_memory(err);
     live->state = state;
-    live->tokens = EVENTS_BURST;
-    live->refilled_ns = monotonic_ns();
+    rate_init(&live->events_rate, EVENTS_PER_MINUTE / 60.0, EVENTS_BURST, monotonic_ns());
     (void)gethostname(live->host, sizeof live->host - 1);
     (void)snprintf(state->source, sizeof state->source, "%s (by %s)", kubeconfig->server,
                    kubeconfig->origin);

@@ -18,7 +18,8 @@ struct waiting_pod {
 
 void nudge_init(struct nudge *nudge)
 {
-    *nudge = (struct nudge){.tokens = NUDGES_PER_SECOND, .refilled_ns = monotonic_ns()};
+    *nudge = (struct nudge){.pods = NULL};
+    rate_init(&nudge->rate, NUDGES_PER_SECOND, NUDGES_PER_SECOND, monotonic_ns());
     (void)pthread_mutex_init(&nudge->lock, NULL);
 }
 
@@ -93,20 +94,6 @@ static void send_patch(struct follow *follow, const struct waiting_pod *pod)
     buf_dispose(&body);
 }
 
-static bool take_token(struct nudge *nudge)
-{
-    uint64_t now = monotonic_ns();
-
-    nudge->tokens += (double)(now - nudge->refilled_ns) / 1e9 * NUDGES_PER_SECOND;
-    nudge->refilled_ns = now;
-    if (nudge->tokens > NUDGES_PER_SECOND)
-        nudge->tokens = NUDGES_PER_SECOND;
-    if (nudge->tokens < 1)
-        return false;
-    nudge->tokens -= 1;
-    return true;
-}
-
 void nudge_ended(struct nudge *nudge, struct slice holder, struct follow *follow)
 {
     (void)pthread_mutex_lock(&nudge->lock);
@@ -114,7 +101,7 @@ void nudge_ended(struct nudge *nudge, struct slice holder, struct follow *follow
         next = pod->hh.next;
         if (!slice_equal(slice_of(pod->holder), holder))
             continue;
-        if (follow != NULL && take_token(nudge))
+        if (follow != NULL && rate_take(&nudge->rate, monotonic_ns()))
             send_patch(follow, pod);
         forget(nudge, pod);
     }

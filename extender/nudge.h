@@ -13,6 +13,7 @@
 #include <pthread.h>
 
 #include "cache/follow.h"
+#include "config/base/rate.h"
 
 enum { NUDGE_PODS_MAX = 10000, NUDGES_PER_SECOND = 50, NUDGE_UID_BYTES = 64 };
 
@@ -21,8 +22,7 @@ struct waiting_pod;
 struct nudge {
     pthread_mutex_t lock;     /* guards the rest */
     struct waiting_pod *pods; /* uthash, by UID */
-    double tokens;
-    uint64_t refilled_ns;
+    struct rate rate;
 };
 
 void nudge_init(struct nudge *nudge);

@@ -44,10 +44,13 @@ enum kind state_unsynced(const struct state *state)
     return (enum kind)kind;
 }
 
-uint64_t state_reservation_end(const struct state *state)
+uint64_t state_reservation_end(const struct state *state, bool is_binding)
 {
-    return monotonic_ns() +
-           (uint64_t)state->config->read_write_once_pod.reservation_ttl_ms * UINT64_C(1000000);
+    int64_t ms = state->config->read_write_once_pod.reservation_ttl_ms;
+
+    if (is_binding && ms < BINDING_DEAD_MS)
+        ms = BINDING_DEAD_MS;
+    return monotonic_ns() + (uint64_t)ms * UINT64_C(1000000);
 }
 
 void state_expire(struct state *state)

@@ -14,6 +14,8 @@
 #include "extender/metrics.h"
 #include "extender/nudge.h"
 
+enum { BINDING_DEAD_MS = 65000 }; /* the API server gives a request 60 s */
+
 struct seen_lock;
 
 struct state {
@@ -37,8 +39,9 @@ void state_dispose(struct state *state);
 /* The first kind that is not synced yet; KIND_COUNT: all are. */
 enum kind state_unsynced(const struct state *state);
 
-/* When a reservation that is made now ends. Under the lock. */
-uint64_t state_reservation_end(const struct state *state);
+/* When a reservation that is made now ends; of a pod that is being bound not before the API server
+ * has given its Binding up. Under the lock. */
+uint64_t state_reservation_end(const struct state *state, bool is_binding);
 
 /* Ends the reservations that have expired, and nudges who waits for them. Under the lock, for
  * writing. */

@@ -336,6 +336,13 @@ pairs_outcome() {
         jq -r '[.items[] | select(.spec.nodeName) | .spec.volumes[0].persistentVolumeClaim.claimName] | group_by(.) | map(length)
             | group_by(.) | map("\(.[0]):\(length)") | join(" ")'
 }
+# pairs_second_round COUNT: the pods that were first are deleted; the others get their claims.
+pairs_second_round() {
+    k -n "$namespace" get pods -o json | jq -r '.items[] | select(.spec.nodeName) |
+        "DELETE /api/v1/namespaces/\(.metadata.namespace)/pods/\(.metadata.name)?gracePeriodSeconds=0"' |
+        "$flood" "$plane/admin.kubeconfig" 16 2 >/dev/null
+    await 120 "each claim has one pod again" pairs_are_settled "$1" || fail "$(pairs_outcome)"
+}
 pairs_are_settled() { [ "$(pairs_outcome)" = "1:$1" ]; }
 
 two_schedulers_race_and_no_claim_has_two_pods() {
@@ -348,10 +355,7 @@ two_schedulers_race_and_no_claim_has_two_pods() {
     [ "$(pairs_outcome)" = "1:$pairs" ]
     [ "$(metric claimguard_exclusive_claim_violations)" = 0 ]
     # the first ones gone, the second ones run
-    k -n "$namespace" get pods -o json | jq -r '.items[] | select(.spec.nodeName) |
-        "DELETE /api/v1/namespaces/\(.metadata.namespace)/pods/\(.metadata.name)?gracePeriodSeconds=0"' |
-        "$flood" "$plane/admin.kubeconfig" 16 2 >/dev/null
-    await 120 "each claim has one pod again" pairs_are_settled "$pairs" || fail "$(pairs_outcome)"
+    pairs_second_round "$pairs"
     await 40 "no reservation is left over" no_reservations
 }
 
@@ -408,10 +412,7 @@ two_schedulers_with_a_replica_each_race_and_the_annotation_decides() {
     # every claim says who has it
     [ "$(k -n "$namespace" get pvc -o json | jq '[.items[] | select(.metadata.annotations["claimguard.io/holder"])] | length')" = "$pairs" ]
     # the first ones gone, their locks are taken over
-    k -n "$namespace" get pods -o json | jq -r '.items[] | select(.spec.nodeName) |
-        "DELETE /api/v1/namespaces/\(.metadata.namespace)/pods/\(.metadata.name)?gracePeriodSeconds=0"' |
-        "$flood" "$plane/admin.kubeconfig" 16 2 >/dev/null
-    await 120 "each claim has one pod again" pairs_are_settled "$pairs" || fail "$(pairs_outcome)"
+    pairs_second_round "$pairs"
 }
 
 two_replicas_are_killed_and_restarted_while_their_schedulers_race() {

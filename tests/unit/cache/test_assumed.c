@@ -116,7 +116,7 @@ Test(assumed, a_pod_of_higher_priority_takes_over_a_reservation_and_not_a_bind)
     struct verdict verdict = judge(&higher);
     cr_expect_eq(verdict.code, CODE_UNSCHEDULABLE);
     cr_expect_eq(verdict.victim_count, 0, "nothing can be evicted: it will be bound, or not");
-    assumed_set(&cluster, &cluster.reservations->uid, false, 100);
+    reserve(&first, false, 100);
     cr_expect_eq(judge(&higher).code, CODE_SUCCESS);
     reserve(&higher, false, 100);
     cr_expect_eq(judge(&first).code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE,
@@ -160,11 +160,40 @@ Test(assumed, asked_again_it_ends_later)
     struct uid uid = expired->uid;
     assumed_release(&cluster, &uid);
     cr_expect(assumed_expired(&cluster, 115) == NULL);
-    expired = assumed_expired(&cluster, 120);
+    cr_expect(assumed_expired(&cluster, 120) != NULL);
+}
+
+Test(assumed, one_that_is_being_bound_does_not_keep_others_from_expiring)
+{
+    struct pod_object first = pod_of("first", UID(1), 0, 1),
+                      second = pod_of("second", UID(2), 0, 1);
+
+    second.claims = &both[1];
+    reserve(&first, true, 200);
+    reserve(&second, false, 110);
+    cr_expect(assumed_expired(&cluster, 109) == NULL);
+    const struct reservation *expired = assumed_expired(&cluster, 110);
     cr_assert(expired != NULL);
-    uid = expired->uid;
-    assumed_set(&cluster, &uid, true, 200);
-    cr_expect(assumed_expired(&cluster, 199) == NULL && assumed_expired(&cluster, 200) != NULL);
+    cr_expect(slice_equal(name_slice(expired->name), SLICE("second")));
+}
+
+Test(assumed, a_binding_in_doubt_keeps_its_claims_whatever_comes_of_the_next_bind)
+{
+    struct pod_object pod = pod_of("first", UID(1), 0, 1), higher = pod_of("higher", UID(2), 10, 1);
+
+    reserve(&pod, true, 100);
+    struct uid uid = cluster.reservations->uid;
+    assumed_doubt(&cluster, &uid, 200);
+    reserve(&pod, false, 110); /* filter, once more */
+    cr_expect_eq(judge(&higher).code, CODE_UNSCHEDULABLE, "it is not taken over");
+    cr_expect(assumed_expired(&cluster, 199) == NULL, "nor does it end sooner");
+    reserve(&pod, true, 300);
+    cr_expect(!assumed_undo(&cluster, &uid), "the first Binding may still be applied");
+    cr_expect(assumed_expired(&cluster, 299) == NULL && assumed_expired(&cluster, 300) != NULL);
+    assumed_release(&cluster, &uid);
+    reserve(&pod, true, 400);
+    cr_expect(assumed_undo(&cluster, &uid));
+    cr_expect_eq(count(), 0);
 }
 
 Test(assumed, it_ends_when_the_pod_is_bound_finished_or_gone)
