@@ -302,10 +302,13 @@ the_manifests_render_and_the_api_server_takes_them() {
     "$claimguard" check-config "$plane/config.yaml" >/dev/null
 }
 
+# The authorizer's word; a 403 can also mean that a namespace is on its way out.
+forbidden='"authorization.k8s.io/decision":"forbid"'
+
 claimguard_was_refused_nothing() {
     # audit lines are buffered for a moment
     sleep 1
-    if grep '"code":403' "$plane/audit.log"; then fail "the API server refused claimguard something"; fi
+    if grep "$forbidden" "$plane/audit.log"; then fail "the API server refused claimguard something"; fi
     wc -l <"$plane/audit.log"
     grep -q '"code":200' "$plane/audit.log"
 }
@@ -456,7 +459,7 @@ no_reservations() { [ "$(metric claimguard_reservations)" = 0 ]; }
 # ---- each right is needed ----
 
 # The audit log's lines since the line given that tell of a refusal.
-refusals_since() { tail -n "+$1" "$plane/audit.log" | grep -c '"code":403'; }
+refusals_since() { tail -n "+$1" "$plane/audit.log" | grep -c "$forbidden"; }
 
 is_ready_or_refused() { is_ready least || [ "$(refusals_since "$1")" -gt 0 ]; }
 
