@@ -3,7 +3,8 @@
 # streams are cut, delayed and refused, and sometimes another, older API server takes the place of the first. When the
 # faults stop, its cache must become, byte for byte, what a fresh claimguard reads. To be sourced.
 #
-# Two API servers without controllers, so that nothing changes by itself: `newer` is well ahead of `older`.
+# Two API servers without controllers, so that nothing changes by itself: `newer` is well ahead of `older`, which cannot
+# stream lists.
 
 lanes=8 # runs at a time: most of one is waiting
 
@@ -11,12 +12,16 @@ faults_start() {
     local side port=$1
     for side in newer older; do
         plane=$work/$side
-        plane_start "$plane" "$port" --disable-admission-plugins \
-            ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection
+        local flags=(--disable-admission-plugins 'ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection')
+        [ "$side" = newer ] || flags+=(--feature-gates=WatchList=false)
+        plane_start "$plane" "$port" "${flags[@]}"
         plane_run "$plane" proxy "$tools/kubectl" --kubeconfig "$plane/admin.kubeconfig" proxy --port $((port + 3))
         k create namespace faults >/dev/null
         k apply -f "$e2e/fixtures.yaml" >/dev/null
-        [ "$side" = older ] || seq 3000 | sed 's#.*#PUT /api/v1/nodes/node-1/status {"metadata":{"name":"node-1","annotations":{"n":"&"}}}#' |
+        # more than one page of something, where lists come in pages
+        [ "$side" = newer ] || seq 700 | sed 's#.*#POST /api/v1/nodes {"metadata":{"name":"page-&"}}#' |
+            "$flood" "$plane/admin.kubeconfig" 8 2 >/dev/null
+        [ "$side" = older ] || seq 5000 | sed 's#.*#PUT /api/v1/nodes/node-1/status {"metadata":{"name":"node-1","annotations":{"n":"&"}}}#' |
             "$flood" "$plane/admin.kubeconfig" 8 2 >/dev/null
         faults_kubeconfig "$port" $((port + 3)) >"$plane/direct.kubeconfig"
         port=$((port + 10))
@@ -80,9 +85,9 @@ faults_truth() { # KUBECONFIG
 faults_is_equal() { cache_of "faulted-$1" | cmp -s - "$work/truth.json"; }
 
 # A claimguard behind a fault proxy of its own, which takes orders from $work/orders-SEED.
-faults_lane_start() { # SEED PORT
+faults_lane_start() { # SEED PORT SIDE
     local seed=$1 port=$2 upstream
-    upstream=$(($(cat "$work/newer/port") + 3))
+    upstream=$(($(cat "$work/$3/port") + 3))
     mkfifo "$work/orders-$seed"
     plane_run "$plane" "fault-proxy-$seed" "$fault_proxy" "$port" "$upstream" "$seed" <>"$work/orders-$seed"
     echo "faults $((10 + seed % 50))" >"$work/orders-$seed"
@@ -103,10 +108,11 @@ faults_ask() { # SEED...
 faults_group() {
     local first=$1 last=$2 side=newer seed port changes
     port=$(cat "$work/newer/port")
-    for seed in $(seq "$first" "$last"); do faults_lane_start "$seed" $((port + 20 + seed % 50)); done
+    [ $((first / lanes % 3)) != 2 ] || side=older # all the time: lists in pages, with faults
+    for seed in $(seq "$first" "$last"); do faults_lane_start "$seed" $((port + 20 + seed % 50)) "$side"; done
     # shellcheck disable=SC2046
     faults_ask $(seq "$first" "$last") & # until they are gone
-    faults_changes "$first" | "$flood" "$work/newer/admin.kubeconfig" 1 >/dev/null
+    faults_changes "$first" | "$flood" "$work/$side/admin.kubeconfig" 1 >/dev/null
     case $((first / lanes % 3)) in
     0) for seed in $(seq "$first" "$last"); do echo cut >"$work/orders-$seed"; done ;;
     1)

@@ -170,6 +170,23 @@ the_api_server_is_killed_and_restarted() {
     await 30 "db-1 is scheduled" is_scheduled db-1 # once the scheduler itself is back
 }
 
+an_older_api_server_is_followed_in_pages_and_without_what_it_lacks() {
+    claim data
+    pod db-0 data
+    scheduled db-0
+    plane_kill "$plane" apiserver
+    plane_api_start "$plane" --feature-gates=WatchList=false --runtime-config=storage.k8s.io/v1/volumeattributesclasses=false
+    claimguard_start older
+    await 20 "it is ready" is_ready older
+    curl -s "$(url_of older metrics)/readyz?verbose" | grep -qx '\[+\] volumeattributesclasses not served by this API server'
+    [ "$(metric 'reason="fallback"' older)" = 9 ]
+    [ "$(grep -c 'it is left out' "$plane/older.log")" = 1 ]
+    cache_of older | jq -e --arg key "$namespace/data" '.claims[$key].refs == 1' >/dev/null
+    plane_kill "$plane" older
+    plane_kill "$plane" apiserver
+    plane_api_start "$plane"
+}
+
 a_compaction_makes_the_watches_expire_and_nothing_is_lost() {
     local before port revision
     before=$(metric 'reason="expired"')
@@ -541,6 +558,9 @@ start_delayed() {
     plane_kill "$plane" default-scheduler
     plane_kill "$plane" second-scheduler
     plane_scheduler_start "$plane" second-scheduler "$plane/second.yaml" "$(url_of delayed address)"
+    # controllers wait longer and longer after each restart of an API server: new ones do not
+    plane_kill "$plane" controllers
+    plane_controllers_start "$plane"
 }
 
 # How long COMMAND's effect takes until the pod is scheduled, in ms.
