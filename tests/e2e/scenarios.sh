@@ -174,7 +174,7 @@ an_older_api_server_is_followed_in_pages_and_without_what_it_lacks() {
     claim data
     pod db-0 data
     scheduled db-0
-    plane_kill "$plane" apiserver
+    plane_kill "$plane" apiserver KILL
     plane_api_start "$plane" --feature-gates=WatchList=false --runtime-config=storage.k8s.io/v1/volumeattributesclasses=false
     claimguard_start older
     await 20 "it is ready" is_ready older
@@ -183,7 +183,7 @@ an_older_api_server_is_followed_in_pages_and_without_what_it_lacks() {
     [ "$(grep -c 'it is left out' "$plane/older.log")" = 1 ]
     cache_of older | jq -e --arg key "$namespace/data" '.claims[$key].refs == 1' >/dev/null
     plane_kill "$plane" older
-    plane_kill "$plane" apiserver
+    plane_kill "$plane" apiserver KILL
     plane_api_start "$plane"
 }
 
