@@ -177,12 +177,6 @@ void send_fetches(struct follow *follow)
     }
 }
 
-static bool is_same(const struct object_reference *a, const struct object_reference *b)
-{
-    return a->kind == b->kind && slice_equal(a->namespace, b->namespace) &&
-           slice_equal(a->name, b->name) && slice_equal(a->uid, b->uid);
-}
-
 static struct slice copy_slice(char **at, struct slice text)
 {
     struct slice copy = {*at, text.len};
@@ -198,7 +192,7 @@ static struct slice copy_slice(char **at, struct slice text)
 static struct fetch *fetch_obtain(struct follow *follow, const struct object_reference *reference)
 {
     for (struct fetch *fetch = follow->fetches; fetch != NULL; fetch = fetch->next)
-        if (fetch->state == FETCH_QUEUED && is_same(&fetch->reference, reference))
+        if (fetch->state == FETCH_QUEUED && object_reference_equal(&fetch->reference, reference))
             return fetch;
     size_t text_bytes = reference->namespace.len + reference->name.len + reference->uid.len;
     struct fetch *fetch =

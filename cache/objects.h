@@ -110,6 +110,13 @@ struct object_reference {
     struct slice uid; /* empty: none is known */
 };
 
+static inline bool object_reference_equal(const struct object_reference *a,
+                                          const struct object_reference *b)
+{
+    return a->kind == b->kind && slice_equal(a->namespace, b->namespace) &&
+           slice_equal(a->name, b->name) && slice_equal(a->uid, b->uid);
+}
+
 /* The kind of {apiVersion, kind}; KIND_OTHER for any that is not kept. Versions do not matter. */
 enum kind kind_of(struct slice api_version, struct slice kind);
 

@@ -19,10 +19,7 @@ struct asked {
 static bool was_asked(const struct asked *asked, const struct object_reference *reference)
 {
     for (size_t i = 0; i < asked->count; i++)
-        if (asked->references[i].kind == reference->kind &&
-            slice_equal(asked->references[i].name, reference->name) &&
-            slice_equal(asked->references[i].namespace, reference->namespace) &&
-            slice_equal(asked->references[i].uid, reference->uid))
+        if (object_reference_equal(&asked->references[i], reference))
             return true;
     return false;
 }

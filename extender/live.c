@@ -162,9 +162,11 @@ static void changed(void *context, enum change change, const struct object *obje
     struct cluster *cluster = &live->state->cluster;
     struct slice namespace = object->meta.namespace, name = object->meta.name;
 
-    if (object->kind == KIND_POD && (change == CHANGE_DELETE || object->pod.node.len != 0))
+    bool is_gone_pod = object->kind == KIND_POD && change == CHANGE_DELETE;
+
+    if (is_gone_pod || (object->kind == KIND_POD && object->pod.node.len != 0))
         metrics_forget_pod(&live->state->metrics, object->meta.uid);
-    if (object->kind == KIND_POD && change == CHANGE_DELETE)
+    if (is_gone_pod)
         nudge_ended(&live->state->nudge, object->meta.uid, live->state->follow);
     if (!live->is_synced || change == CHANGE_DELETE || cluster->violations == 0)
         return;

@@ -19,13 +19,13 @@ enum { BINDING_DEAD_MS = 65000 }; /* the API server gives a request 60 s */
 struct seen_lock;
 
 struct state {
-    pthread_rwlock_t lock; /* guards cluster and config */
+    pthread_rwlock_t lock; /* guards cluster, config and seen_locks */
     struct cluster cluster;
     struct config *config;  /* owned; replaced as a whole by state_reload */
     struct metrics metrics; /* has its own rules */
     struct resource_status status[KIND_COUNT];
     struct nudge nudge;           /* has its own lock */
-    struct seen_lock *seen_locks; /* see claim_lock.h; under the lock */
+    struct seen_lock *seen_locks; /* see claim_lock.h */
     struct follow *follow;        /* NULL: the cluster is a snapshot */
     char source[256];             /* of the cluster, for people; set before there are threads */
     int64_t started_ms;           /* since 1970 */

@@ -137,9 +137,7 @@ static unsigned answer_unsynced(enum verb verb, enum kind missing, struct scratc
     if (message.ptr == NULL)
         message = SLICE("the cache is not synced yet");
     if (verb == VERB_PREEMPT) {
-        buf_put(&scratch->answer, SLICE("{\"error\":"));
-        buf_json(&scratch->answer, message);
-        buf_put(&scratch->answer, SLICE("}"));
+        verb_write_failure(&scratch->answer, message.ptr);
         return 503;
     }
     if (verb != VERB_PREFILTER) {
@@ -160,7 +158,6 @@ unsigned verb_answer(struct state *state, enum verb verb, struct scratch *scratc
     struct error err = {0};
     unsigned status = 200;
     uint64_t started = monotonic_ns();
-
     enum kind missing = state_unsynced(state);
     int rc = 0;
 

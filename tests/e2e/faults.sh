@@ -67,16 +67,9 @@ faults_changes() {
         }'
 }
 
-faults_serve() { # NAME KUBECONFIG
-    rm -f "$plane/$1.log"
-    plane_run "$plane" "$1" "$claimguard" serve --kubeconfig "$2" --config "$e2e/claimguard.yaml" \
-        --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0
-    await 20 "$1 listens" grep -q listening "$plane/$1.log"
-}
-
 # What a claimguard that has just started reads, without faults in between.
 faults_truth() { # KUBECONFIG
-    faults_serve fresh "$1"
+    claimguard_start fresh --kubeconfig "$1"
     await 20 "the fresh one is ready" is_ready fresh
     cache_of fresh >"$work/truth.json"
     plane_kill "$plane" fresh
@@ -92,7 +85,7 @@ faults_lane_start() { # SEED PORT SIDE
     plane_run "$plane" "fault-proxy-$seed" "$fault_proxy" "$port" "$upstream" "$seed" <>"$work/orders-$seed"
     echo "faults $((10 + seed % 50))" >"$work/orders-$seed"
     faults_kubeconfig x "$port" >"$work/faulted-$seed.kubeconfig"
-    faults_serve "faulted-$seed" "$work/faulted-$seed.kubeconfig"
+    claimguard_start "faulted-$seed" --kubeconfig "$work/faulted-$seed.kubeconfig"
 }
 
 # A scheduler of a kind, which asks all the time: rejections, with their confirmation, while the cache is written.

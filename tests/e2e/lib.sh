@@ -78,8 +78,7 @@ pod() { pod_yaml "$@" | k apply -f - >/dev/null; }
 node_of() { k -n "$namespace" get pod "$1" -o 'jsonpath={.spec.nodeName}'; }
 is_scheduled() { [ -n "$(node_of "$1")" ]; }
 is_gone() { [ -z "$(k -n "$namespace" get pod "$1" --ignore-not-found -o name)" ]; }
-# Long, since controllers and schedulers may still be on their way back after an API server was killed.
-scheduled() { await 60 "pod $1 is scheduled" is_scheduled "$1"; }
+scheduled() { await 30 "pod $1 is scheduled" is_scheduled "$1"; }
 
 # The message of the pod's latest condition PodScheduled=False.
 why_not() {
@@ -134,25 +133,25 @@ new_token() {
     k -n claimguard create token claimguard --bound-object-kind Secret --bound-object-name "$1"
 }
 
-# claimguard_start NAME [ARGS]...: serve, with NAME.log and NAME.pid; sets no variables: see url_of.
+# claimguard_start NAME [FLAGS]...: serve, with NAME.log and NAME.pid; later flags take the place of these.
 claimguard_start() {
     local name=$1
     shift
+    rm -f "$plane/$name.log"
     plane_run "$plane" "$name" "$claimguard" serve --kubeconfig "$plane/claimguard.kubeconfig" \
         --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0 --log-level debug --config "$e2e/claimguard.yaml" "$@"
     await 20 "$name listens" grep -q listening "$plane/$name.log"
 }
 
-# claimguard_restart NAME [CONFIG]: killed, and started again where it listened.
+# claimguard_restart NAME [FLAGS]...: killed, and started again where it listened.
 claimguard_restart() {
-    local name=$1 config=${2:-claimguard.yaml} address metrics
+    local name=$1 address metrics
+    shift
     address=$(url_of "$name" address)
     metrics=$(url_of "$name" metrics)
     plane_kill "$plane" "$name" KILL
     mv "$plane/$name.log" "$plane/$name-$(date +%s%N).log"
-    plane_run "$plane" "$name" "$claimguard" serve --kubeconfig "$plane/claimguard.kubeconfig" --config "$e2e/$config" \
-        --listen "${address#http://}" --metrics-listen "${metrics#http://}" --log-level debug
-    await 20 "$name listens again" grep -q listening "$plane/$name.log"
+    claimguard_start "$name" --listen "${address#http://}" --metrics-listen "${metrics#http://}" "$@"
 }
 
 # url_of NAME address|metrics

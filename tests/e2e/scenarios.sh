@@ -163,19 +163,18 @@ the_api_server_is_killed_and_restarted() {
     [ "$(metric 'cache_last_event_timestamp_seconds{resource="pods"}' | cut -d. -f1)" -le "$(date +%s)" ]
     curl -s --data @"$plane/request.json" "$(url_of claimguard address)/prefilter" |
         jq -e '.code == "UnschedulableAndUnresolvable"' >/dev/null
-    plane_api_start "$plane"
+    api_restart
     pod db-1 data
     in_use_by db-1 db-0
     delete_pod db-0
-    await 30 "db-1 is scheduled" is_scheduled db-1 # once the scheduler itself is back
+    scheduled db-1
 }
 
 an_older_api_server_is_followed_in_pages_and_without_what_it_lacks() {
     claim data
     pod db-0 data
     scheduled db-0
-    plane_kill "$plane" apiserver KILL
-    plane_api_start "$plane" --feature-gates=WatchList=false --runtime-config=storage.k8s.io/v1/volumeattributesclasses=false
+    api_restart --feature-gates=WatchList=false --runtime-config=storage.k8s.io/v1/volumeattributesclasses=false
     claimguard_start older
     await 20 "it is ready" is_ready older
     curl -s "$(url_of older metrics)/readyz?verbose" | grep -qx '\[+\] volumeattributesclasses not served by this API server'
@@ -183,8 +182,7 @@ an_older_api_server_is_followed_in_pages_and_without_what_it_lacks() {
     [ "$(grep -c 'it is left out' "$plane/older.log")" = 1 ]
     cache_of older | jq -e --arg key "$namespace/data" '.claims[$key].refs == 1' >/dev/null
     plane_kill "$plane" older
-    plane_kill "$plane" apiserver KILL
-    plane_api_start "$plane"
+    api_restart
 }
 
 a_compaction_makes_the_watches_expire_and_nothing_is_lost() {
@@ -222,13 +220,12 @@ a_rotated_token_is_used_and_a_revoked_one_recovered_from() {
     # and now the one in use is revoked before there is another
     k -n claimguard delete secret "token-$namespace" >/dev/null
     sleep 10 # the API server remembers tokens for so long
-    plane_kill "$plane" apiserver KILL # ends the watches
-    plane_api_start "$plane"
+    api_restart # ends the watches
     await 20 "claimguard was refused" eval "[ \$(metric 'reason=\"unauthorized\"') -gt $before ]"
     new_token "token-last" >"$plane/token.new"
     mv "$plane/token.new" "$plane/token"
     delete_pod db-0
-    await 60 "db-1 is scheduled" is_scheduled db-1 # the scheduler waits longer with every restart
+    scheduled db-1
     await 20 "the watches are back" is_current
 }
 # Whether the cache has what the API server has: the claims of this namespace, with their holders.
@@ -356,6 +353,15 @@ pairs_outcome() {
         jq -r '[.items[] | select(.spec.nodeName) | .spec.volumes[0].persistentVolumeClaim.claimName] | group_by(.) | map(length)
             | group_by(.) | map("\(.[0]):\(length)") | join(" ")'
 }
+
+# pairs_end COUNT SECONDS: within so many, each claim has one pod; and keeps it.
+pairs_end() {
+    await "$2" "each claim has one pod" pairs_are_settled "$1" || fail "$(pairs_outcome)"
+    sleep 2
+    echo "claims by the number of their pods: $(pairs_outcome)"
+    [ "$(pairs_outcome)" = "1:$1" ]
+}
+
 # pairs_second_round COUNT: the pods that were first are deleted; the others get their claims.
 pairs_second_round() {
     k -n "$namespace" get pods -o json | jq -r '.items[] | select(.spec.nodeName) |
@@ -369,10 +375,8 @@ two_schedulers_race_and_no_claim_has_two_pods() {
     local pairs=${CLAIMGUARD_E2E_PAIRS:-100}
     pairs_create "$pairs"
     pairs_race "$pairs"
-    await 120 "each claim has one pod" pairs_are_settled "$pairs" || fail "$(pairs_outcome)"
-    sleep 2
-    echo "claims by the number of their pods: $(pairs_outcome); refused binds: $(metric claimguard_bind_conflicts_total)"
-    [ "$(pairs_outcome)" = "1:$pairs" ]
+    pairs_end "$pairs" 120
+    echo "refused binds: $(metric claimguard_bind_conflicts_total)"
     [ "$(metric claimguard_exclusive_claim_violations)" = 0 ]
     # the first ones gone, the second ones run
     pairs_second_round "$pairs"
@@ -389,10 +393,7 @@ two_schedulers_race_while_claimguard_is_killed_and_restarted() {
         claimguard_restart claimguard
     done
     wait $race
-    await 180 "each claim has one pod" pairs_are_settled "$pairs" || fail "$(pairs_outcome)"
-    sleep 2
-    echo "claims by the number of their pods: $(pairs_outcome)"
-    [ "$(pairs_outcome)" = "1:$pairs" ]
+    pairs_end "$pairs" 180
 }
 
 # ---- two replicas, which know nothing of one another: claimLock: Annotation ----
@@ -400,21 +401,17 @@ two_schedulers_race_while_claimguard_is_killed_and_restarted() {
 start_replicas() {
     local name
     for name in one two; do
-        plane_run "$plane" "$name" "$claimguard" serve --kubeconfig "$plane/claimguard.kubeconfig" \
-            --config "$e2e/annotation.yaml" --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0
-        await 20 "$name listens" grep -q listening "$plane/$name.log"
+        claimguard_start "$name" --config "$e2e/annotation.yaml"
         await 20 "$name is ready" is_ready "$name"
     done
-    plane_kill "$plane" default-scheduler
-    plane_kill "$plane" second-scheduler
+    stop_schedulers
     plane_scheduler_start "$plane" default-scheduler "$root/manifests/scheduler/default-scheduler.yaml" "$(url_of one address)"
     plane_scheduler_start "$plane" second-scheduler "$root/manifests/scheduler/second-scheduler.yaml" "$(url_of two address)"
 }
 
 # Back to the one that the other scenarios use.
 one_claimguard_again() {
-    plane_kill "$plane" default-scheduler
-    plane_kill "$plane" second-scheduler
+    stop_schedulers
     plane_kill "$plane" one
     plane_kill "$plane" two
     start_schedulers
@@ -425,10 +422,8 @@ two_schedulers_with_a_replica_each_race_and_the_annotation_decides() {
     start_replicas
     pairs_create "$pairs"
     pairs_race "$pairs"
-    await 120 "each claim has one pod" pairs_are_settled "$pairs" || fail "$(pairs_outcome)"
-    sleep 2
-    echo "claims by the number of their pods: $(pairs_outcome); refused binds: $(metric bind_conflicts_total one) and $(metric bind_conflicts_total two)"
-    [ "$(pairs_outcome)" = "1:$pairs" ]
+    pairs_end "$pairs" 120
+    echo "refused binds: $(metric bind_conflicts_total one) and $(metric bind_conflicts_total two)"
     # every claim says who has it
     [ "$(k -n "$namespace" get pvc -o json | jq '[.items[] | select(.metadata.annotations["claimguard.io/holder"])] | length')" = "$pairs" ]
     # the first ones gone, their locks are taken over
@@ -442,22 +437,18 @@ two_replicas_are_killed_and_restarted_while_their_schedulers_race() {
     race=$!
     for _ in 1 2 3; do
         sleep 0.5
-        claimguard_restart one annotation.yaml
+        claimguard_restart one --config "$e2e/annotation.yaml"
         sleep 0.5
-        claimguard_restart two annotation.yaml
+        claimguard_restart two --config "$e2e/annotation.yaml"
     done
     wait $race
-    await 180 "each claim has one pod" pairs_are_settled "$pairs" || fail "$(pairs_outcome)"
-    sleep 2
-    echo "claims by the number of their pods: $(pairs_outcome)"
-    [ "$(pairs_outcome)" = "1:$pairs" ]
+    pairs_end "$pairs" 180
 }
 
 # For comparison, when asked for (CLAIMGUARD_E2E_PLAIN): the same race without claimguard. Nothing is asserted.
 plain_schedulers_for_comparison() {
     local pairs=${CLAIMGUARD_E2E_PAIRS:-100} file
-    plane_kill "$plane" default-scheduler
-    plane_kill "$plane" second-scheduler
+    stop_schedulers
     for file in default second; do
         sed '/^extenders:/,$d' "$root/manifests/scheduler/$file-scheduler.yaml" >"$plane/plain.yaml"
         plane_scheduler_start "$plane" "$file-scheduler" "$plane/plain.yaml" none
@@ -467,8 +458,7 @@ plain_schedulers_for_comparison() {
     pairs_race "$pairs"
     sleep 20
     echo "without claimguard, claims by the number of their pods: $(pairs_outcome)"
-    plane_kill "$plane" default-scheduler
-    plane_kill "$plane" second-scheduler
+    stop_schedulers
     start_schedulers
 }
 no_reservations() { [ "$(metric claimguard_reservations)" = 0 ]; }
@@ -484,7 +474,6 @@ is_ready_or_refused() { is_ready least || [ "$(refusals_since "$1")" -gt 0 ]; }
 work_out() { # FIRST-AUDIT-LINE
     local pod
     "$claimguard" snapshot --kubeconfig "$plane/claimguard.kubeconfig" >/dev/null 2>&1 || true
-    rm -f "$plane/least.log"
     claimguard_start least --config "$e2e/annotation.yaml"
     await 20 "it is ready or refused" is_ready_or_refused "$1"
     for pod in waits lost; do
@@ -551,16 +540,10 @@ start_delayed() {
     echo "delay 2000" >"$plane/orders"
     await 10 "kubectl proxy listens" curl -s "http://127.0.0.1:$((port + 5))/readyz"
     faults_kubeconfig x $((port + 5)) >"$plane/delayed.kubeconfig"
-    plane_run "$plane" delayed "$claimguard" serve --kubeconfig "$plane/delayed.kubeconfig" --config "$e2e/claimguard.yaml" \
-        --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0
-    await 20 "it listens" grep -q listening "$plane/delayed.log"
+    claimguard_start delayed --kubeconfig "$plane/delayed.kubeconfig"
     await 20 "it is ready" is_ready delayed
-    plane_kill "$plane" default-scheduler
-    plane_kill "$plane" second-scheduler
+    stop_schedulers
     plane_scheduler_start "$plane" second-scheduler "$plane/second.yaml" "$(url_of delayed address)"
-    # controllers wait longer and longer after each restart of an API server: new ones do not
-    plane_kill "$plane" controllers
-    plane_controllers_start "$plane"
 }
 
 # How long COMMAND's effect takes until the pod is scheduled, in ms.
