@@ -80,7 +80,7 @@ static void take_claims(struct cluster *cluster, struct reservation *reservation
     }
 }
 
-int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, bool is_binding,
+int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, bool binds,
                     uint64_t expires_ns, struct error *err)
 {
     struct reservation *reservation = reservation_new(cluster, pod);
@@ -88,12 +88,14 @@ int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, bool 
     if (reservation == NULL)
         return error_no_memory(err);
     struct reservation *former = find(cluster, &reservation->uid);
-    reservation->is_doubtful = former != NULL && former->is_doubtful;
-    if (reservation->is_doubtful && expires_ns < former->expires_ns)
-        expires_ns = former->expires_ns;
-    if (former != NULL)
+    if (former != NULL) {
+        reservation->is_doubtful = former->is_doubtful;
+        reservation->binds = former->binds;
+        if (reservation_binds(former) && expires_ns < former->expires_ns)
+            expires_ns = former->expires_ns;
         end(cluster, former);
-    reservation->is_binding = is_binding || reservation->is_doubtful;
+    }
+    reservation->binds += binds;
     reservation->expires_ns = expires_ns;
     take_claims(cluster, reservation, pod);
     if (reservation->claim_count == 0) {
@@ -121,7 +123,8 @@ void assumed_doubt(struct cluster *cluster, const struct uid *uid, uint64_t expi
 
     if (reservation == NULL)
         return;
-    reservation->is_binding = reservation->is_doubtful = true;
+    reservation->binds -= reservation->binds != 0;
+    reservation->is_doubtful = true;
     reservation->expires_ns = expires_ns;
 }
 
@@ -131,7 +134,8 @@ bool assumed_undo(struct cluster *cluster, const struct uid *uid)
 
     if (reservation == NULL)
         return true;
-    if (reservation->is_doubtful)
+    reservation->binds -= reservation->binds != 0;
+    if (reservation_binds(reservation))
         return false;
     end(cluster, reservation);
     return true;
@@ -145,7 +149,7 @@ const struct reservation *assumed_expired(const struct cluster *cluster, uint64_
          reservation = reservation->hh.next) {
         if (reservation->expires_ns <= now_ns)
             return reservation;
-        if (!reservation->is_binding)
+        if (!reservation_binds(reservation))
             return NULL;
     }
     return NULL;

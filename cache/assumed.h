@@ -23,7 +23,7 @@ struct reservation {
     struct name *namespace;
     struct name *name;
     int32_t priority;
-    bool is_binding;
+    unsigned binds;   /* under way: more than one when a scheduler asks again before it is told */
     bool is_doubtful; /* a Binding was sent, and nobody knows what became of it */
     uint64_t expires_ns;
     UT_hash_handle hh; /* in the order in which they expire */
@@ -34,24 +34,32 @@ struct reservation {
 /*
  * Reserves the pod's exclusive claims, which the caller has found free, or held by reservations
  * that may be taken over; what the pod had reserved before is replaced. A pod without exclusive
- * claims reserves nothing. binding: from now on a bind is under way.
+ * claims reserves nothing. binds: a bind begins; assumed_doubt or assumed_undo is its end, if the
+ * pod is not bound.
  * Errors: ERROR_NO_MEMORY; the pod has no reservation then.
  */
-int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, bool is_binding,
+int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, bool binds,
                     uint64_t expires_ns, struct error *err);
 
 /* Ends the pod's reservation, if it has one. */
 void assumed_release(struct cluster *cluster, const struct uid *uid);
 
-/* A Binding was sent, and its answer was lost: it may still be applied, so until expires_ns nobody
- * else gets the claims, whatever a later bind of the pod comes to. */
+/* A bind has ended: a Binding was sent, and its answer was lost. It may still be applied, so until
+ * expires_ns nobody else gets the claims, whatever a later bind of the pod comes to. */
 void assumed_doubt(struct cluster *cluster, const struct uid *uid, uint64_t expires_ns);
 
-/* A bind was refused: ends the reservation, unless an earlier one is in doubt. False: it is. */
+/* A bind has ended: it was refused. So does the reservation, unless another bind of the pod is
+ * under way or in doubt. False: one is. */
 bool assumed_undo(struct cluster *cluster, const struct uid *uid);
 
 /* A reservation that has expired by now_ns, or NULL: to be told, then released. */
 const struct reservation *assumed_expired(const struct cluster *cluster, uint64_t now_ns);
+
+/* A pod that is being bound, or may be: nobody takes its claims over. */
+static inline bool reservation_binds(const struct reservation *reservation)
+{
+    return reservation->binds != 0 || reservation->is_doubtful;
+}
 
 /* Whether the claim is reserved for another pod than this one, which may not take it over. */
 static inline const struct reservation *reserved_against(const struct claim *claim,
@@ -61,7 +69,8 @@ static inline const struct reservation *reserved_against(const struct claim *cla
 
     if (reservation == NULL || uid_is(&reservation->uid, pod->meta.uid))
         return NULL;
-    return reservation->is_binding || reservation->priority >= pod->priority ? reservation : NULL;
+    return reservation_binds(reservation) || reservation->priority >= pod->priority ? reservation
+                                                                                    : NULL;
 }
 
 /* Ends all of them. */

@@ -106,14 +106,14 @@ static void start_call(struct following *following, uint64_t now_ns)
 
     buf_init(&path, PATH_BYTES_MAX);
     reflector_request(&following->reflector, now_ns, &path);
-    buf_put(&path, (struct slice){"", 1});
-    int rc = path.failed ? error_no_memory(&err)
-                         : api_start(following->follow->api,
-                                     &(struct api_request){.path = path.bytes,
-                                                           .on_bytes = on_bytes,
-                                                           .on_end = on_end,
-                                                           .context = following},
-                                     &following->call, &err);
+    const char *text = buf_text(&path);
+    int rc = text == NULL ? error_no_memory(&err)
+                          : api_start(following->follow->api,
+                                      &(struct api_request){.path = text,
+                                                            .on_bytes = on_bytes,
+                                                            .on_end = on_end,
+                                                            .context = following},
+                                      &following->call, &err);
     buf_dispose(&path);
     if (rc < 0)
         end_call(following, &(struct reflector_ending){.error = err.message});

@@ -146,15 +146,15 @@ static void send_fetch(struct fetch *fetch)
 
     buf_init(&path, PATH_BYTES_MAX);
     object_path(&path, fetch->reference.kind, fetch->reference.namespace, fetch->reference.name);
-    buf_put(&path, (struct slice){"", 1});
-    int rc = path.failed ? ERROR_NO_MEMORY
-                         : api_start(fetch->follow->api,
-                                     &(struct api_request){.path = path.bytes,
-                                                           .timeout_ms = FETCH_TIMEOUT_MS,
-                                                           .on_bytes = on_fetched_bytes,
-                                                           .on_end = on_fetched,
-                                                           .context = fetch},
-                                     &call, &err);
+    const char *text = buf_text(&path);
+    int rc = text == NULL ? ERROR_NO_MEMORY
+                          : api_start(fetch->follow->api,
+                                      &(struct api_request){.path = text,
+                                                            .timeout_ms = FETCH_TIMEOUT_MS,
+                                                            .on_bytes = on_fetched_bytes,
+                                                            .on_end = on_fetched,
+                                                            .context = fetch},
+                                      &call, &err);
     buf_dispose(&path);
     if (rc < 0)
         fetch_finish(fetch, true);
@@ -177,16 +177,6 @@ void send_fetches(struct follow *follow)
     }
 }
 
-static struct slice copy_slice(char **at, struct slice text)
-{
-    struct slice copy = {*at, text.len};
-
-    if (text.len != 0)
-        memcpy(*at, text.ptr, text.len);
-    *at += text.len;
-    return copy;
-}
-
 /* A fetch that is still to be sent for the object; NULL: too many, or no memory. Under the mutex.
  */
 static struct fetch *fetch_obtain(struct follow *follow, const struct object_reference *reference)
@@ -194,16 +184,13 @@ static struct fetch *fetch_obtain(struct follow *follow, const struct object_ref
     for (struct fetch *fetch = follow->fetches; fetch != NULL; fetch = fetch->next)
         if (fetch->state == FETCH_QUEUED && object_reference_equal(&fetch->reference, reference))
             return fetch;
-    size_t text_bytes = reference->namespace.len + reference->name.len + reference->uid.len;
-    struct fetch *fetch =
-        follow->fetch_count < FETCHES_MAX ? calloc(1, sizeof *fetch + text_bytes) : NULL;
+    struct fetch *fetch = follow->fetch_count < FETCHES_MAX
+                              ? calloc(1, sizeof *fetch + object_reference_bytes(reference))
+                              : NULL;
     if (fetch == NULL)
         return NULL;
-    char *at = fetch->text;
     fetch->follow = follow;
-    fetch->reference = (struct object_reference){
-        reference->kind, copy_slice(&at, reference->namespace), copy_slice(&at, reference->name),
-        copy_slice(&at, reference->uid)};
+    fetch->reference = object_reference_copy(reference, fetch->text);
     buf_init(&fetch->body, FETCH_BYTES_MAX);
     fetch->next = follow->fetches;
     follow->fetches = fetch;
@@ -359,8 +346,9 @@ static struct request *request_new(struct follow *follow, const char *method, co
     request->content_type = content_type;
     request->timeout_ms = timeout_ms;
     request->path = memcpy(request->text, path, path_bytes);
-    char *at = request->text + path_bytes;
-    request->body = copy_slice(&at, body);
+    request->body = (struct slice){request->text + path_bytes, body.len};
+    if (body.len != 0)
+        memcpy(request->text + path_bytes, body.ptr, body.len);
     buf_init(&request->answer, ANSWER_BYTES_MAX);
     return request;
 }

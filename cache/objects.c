@@ -462,3 +462,23 @@ int object_project(struct slice text, enum kind kind, struct buf *out, struct er
         return pull_fail(&json, kind_resource(kind), (struct place){1, 1}, err);
     return has_failed ? error_no_memory(err) : 0;
 }
+
+static struct slice copy_to(char **at, struct slice text)
+{
+    struct slice copy = {*at, text.len};
+
+    if (text.len != 0)
+        memcpy(*at, text.ptr, text.len);
+    *at += text.len;
+    return copy;
+}
+
+struct object_reference object_reference_copy(const struct object_reference *reference, char *text)
+{
+    struct object_reference copy = {.kind = reference->kind};
+
+    copy.uid = copy_to(&text, reference->uid);
+    copy.namespace = copy_to(&text, reference->namespace);
+    copy.name = copy_to(&text, reference->name);
+    return copy;
+}

@@ -117,6 +117,14 @@ static inline bool object_reference_equal(const struct object_reference *a,
            slice_equal(a->name, b->name) && slice_equal(a->uid, b->uid);
 }
 
+/* How many bytes the strings take, and the reference with its strings copied to text, which has
+ * room for them. */
+static inline size_t object_reference_bytes(const struct object_reference *reference)
+{
+    return reference->namespace.len + reference->name.len + reference->uid.len;
+}
+struct object_reference object_reference_copy(const struct object_reference *reference, char *text);
+
 /* The kind of {apiVersion, kind}; KIND_OTHER for any that is not kept. Versions do not matter. */
 enum kind kind_of(struct slice api_version, struct slice kind);
 

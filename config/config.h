@@ -46,6 +46,7 @@ struct config {
     } server;
     struct {
         int preemption; /* enum switch_state */
+        int64_t preemption_grace_ms;
         bool respects_budgets;
         int64_t reservation_ttl_ms;
         int claim_lock; /* enum claim_lock */

@@ -153,7 +153,8 @@ static int post_binding(const struct binding *binding, struct follow_answer *ans
     buf_init(&path, BIND_PATH_BYTES_MAX);
     buf_init(&body, BINDING_BYTES_MAX);
     object_path(&path, KIND_POD, request->pod_namespace, request->pod_name);
-    buf_put(&path, SLICE("/binding\0"));
+    buf_put(&path, SLICE("/binding"));
+    const char *text = buf_text(&path);
     buf_put(&body, SLICE("{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{\"name\":"));
     buf_json(&body, request->pod_name);
     buf_put(&body, SLICE(",\"namespace\":"));
@@ -167,9 +168,9 @@ static int post_binding(const struct binding *binding, struct follow_answer *ans
     buf_put(&body, SLICE("},\"target\":{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":"));
     buf_json(&body, request->node);
     buf_put(&body, SLICE("}}"));
-    int rc = path.failed || body.failed
+    int rc = text == NULL || body.failed
                  ? error_no_memory(err)
-                 : follow_call(binding->state->follow, "POST", path.bytes, "application/json",
+                 : follow_call(binding->state->follow, "POST", text, "application/json",
                                buf_slice(&body), BIND_MS - CONFIRM_MS, binding->arena, answer, err);
     buf_dispose(&path);
     buf_dispose(&body);

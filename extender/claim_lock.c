@@ -65,12 +65,12 @@ static unsigned ask(struct claim_locks *locks, const char *method, enum kind kin
         return 0;
     buf_init(&path, LOCK_TEXT_BYTES_MAX);
     object_path(&path, kind, locks->request->pod_namespace, name);
-    buf_put(&path, (struct slice){"", 1});
+    const char *text = buf_text(&path);
     int64_t left_ms = (int64_t)((locks->deadline_ns - now_ns) / 1000000) + 1;
-    int rc = path.failed ? ERROR_NO_MEMORY
-                         : follow_call(locks->state->follow, method, path.bytes,
-                                       body.len == 0 ? NULL : "application/merge-patch+json", body,
-                                       left_ms, locks->arena, &answer, &err);
+    int rc = text == NULL ? ERROR_NO_MEMORY
+                          : follow_call(locks->state->follow, method, text,
+                                        body.len == 0 ? NULL : "application/merge-patch+json", body,
+                                        left_ms, locks->arena, &answer, &err);
     buf_dispose(&path);
     if (rc < 0)
         return 0;

@@ -253,7 +253,7 @@ static json_t *explain_reservations(const struct cluster *cluster)
         for (size_t i = 0; i < reservation->claim_count; i++)
             if (reservation->claims[i] != NULL)
                 rc |= json_array_append_new(claims, text(claim_name(reservation->claims[i])));
-        rc |= put(object, "binding", json_boolean(reservation->is_binding));
+        rc |= put(object, "binding", json_boolean(reservation_binds(reservation)));
         rc |= put(object, "claims", claims);
         rc |= json_array_append_new(list, whole(object, rc));
     }

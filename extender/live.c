@@ -2,12 +2,10 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "config/base/log.h"
 
-enum { EVENT_BYTES_MAX = 64 * 1024, PATH_BYTES_MAX = 1024 };
+enum { MESSAGE_BYTES_MAX = 16 * 1024 };
 
 /* A violation that was told. */
 struct reported {
@@ -22,64 +20,7 @@ struct live {
     struct state *state;
     bool is_synced;
     struct reported *reported; /* uthash */
-    struct rate events_rate;
-    unsigned events; /* posted so far: part of their names */
-    char host[65];
 };
-
-/* ---- events ---- */
-
-static void put_text(struct buf *out, const char *key, struct slice value)
-{
-    buf_printf(out, "\"%s\":", key);
-    buf_json(out, value);
-}
-
-/* An Event (core/v1) about the pod. */
-static void write_event(struct buf *out, struct live *live, const struct pod *pod,
-                        struct slice message)
-{
-    char uid[UID_TEXT_BYTES], when[32], name[64];
-    time_t now = (time_t)(now_ms() / 1000);
-    struct tm tm;
-
-    (void)strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
-    (void)snprintf(name, sizeof name, "claimguard.%llx.%x", (unsigned long long)now_ms(),
-                   live->events++);
-    buf_put(out, SLICE("{\"apiVersion\":\"v1\",\"kind\":\"Event\",\"type\":\"Warning\",\"count\":1,"
-                       "\"metadata\":{"));
-    put_text(out, "name", slice_of(name));
-    buf_put(out, SLICE(","));
-    put_text(out, "namespace", name_slice(pod->namespace));
-    buf_put(out, SLICE("},\"involvedObject\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\","));
-    put_text(out, "namespace", name_slice(pod->namespace));
-    buf_put(out, SLICE(","));
-    put_text(out, "name", pod_name(pod));
-    buf_put(out, SLICE(","));
-    put_text(out, "uid", uid_text(&pod->uid, uid));
-    buf_put(out, SLICE("},\"reason\":\"ExclusiveClaimViolated\","));
-    put_text(out, "message", message);
-    buf_printf(out, ",\"firstTimestamp\":\"%s\",\"lastTimestamp\":\"%s\",", when, when);
-    buf_put(out, SLICE("\"source\":{\"component\":\"claimguard\"},"
-                       "\"reportingComponent\":\"claimguard\","));
-    put_text(out, "reportingInstance", slice_of(live->host));
-    buf_put(out, SLICE("}"));
-}
-
-static void post_event(struct live *live, const struct pod *pod, struct slice message)
-{
-    struct buf body, path;
-
-    buf_init(&body, EVENT_BYTES_MAX);
-    buf_init(&path, PATH_BYTES_MAX);
-    write_event(&body, live, pod, message);
-    buf_printf(&path, "/api/v1/namespaces/%.*s/events", SLICE_ARG(name_slice(pod->namespace)));
-    buf_put(&path, (struct slice){"", 1});
-    if (!body.failed && !path.failed)
-        follow_send(live->state->follow, "POST", path.bytes, "application/json", buf_slice(&body));
-    buf_dispose(&body);
-    buf_dispose(&path);
-}
 
 /* ---- violations ---- */
 
@@ -122,11 +63,12 @@ static void report(struct live *live, const struct pod *pod, const struct claim 
 {
     const struct pod *first = other_holder(claim, pod);
     struct slice namespace = name_slice(pod->namespace);
+    char uid[UID_TEXT_BYTES];
     struct arena arena;
 
     if (first == NULL || !is_news(live, pod, claim))
         return;
-    arena_init(&arena, EVENT_BYTES_MAX);
+    arena_init(&arena, MESSAGE_BYTES_MAX);
     struct slice message = arena_printf(
         &arena, "claim %.*s/%.*s is ReadWriteOncePod, and in use by pod %.*s/%.*s on %.*s, too",
         SLICE_ARG(namespace), SLICE_ARG(claim_name(claim)), SLICE_ARG(namespace),
@@ -134,8 +76,10 @@ static void report(struct live *live, const struct pod *pod, const struct claim 
     log_warn("two pods hold an exclusive claim", LOG_SLICE("namespace", namespace),
              LOG_SLICE("claim", claim_name(claim)), LOG_SLICE("pod", pod_name(pod)),
              LOG_SLICE("node", pod_node(pod)), LOG_SLICE("with", pod_name(first)));
-    if (message.ptr != NULL && rate_take(&live->events_rate, monotonic_ns()))
-        post_event(live, pod, message);
+    events_post(
+        &live->state->events, live->state->follow,
+        &(struct object_reference){KIND_POD, namespace, pod_name(pod), uid_text(&pod->uid, uid)},
+        "Warning", "ExclusiveClaimViolated", message);
     arena_dispose(&arena);
 }
 
@@ -214,8 +158,6 @@ int live_start(struct live **out, struct state *state, const struct kubeconfig *
     if (live == NULL)
         return error_no_memory(err);
     live->state = state;
-    rate_init(&live->events_rate, EVENTS_PER_MINUTE / 60.0, EVENTS_BURST, monotonic_ns());
-    (void)gethostname(live->host, sizeof live->host - 1);
     (void)snprintf(state->source, sizeof state->source, "%s (by %s)", kubeconfig->server,
                    kubeconfig->origin);
     for (int kind = 0; kind < KIND_COUNT; kind++)
@@ -229,13 +171,14 @@ int live_start(struct live **out, struct state *state, const struct kubeconfig *
         return rc;
     }
     *out = live;
-    return 0;
+    return evictions_start(state, err);
 }
 
 void live_stop(struct live *live)
 {
     if (live == NULL)
         return;
+    evictions_stop(live->state);
     follow_stop(live->state->follow);
     live->state->follow = NULL;
     struct reported *first = live->reported;

@@ -1,7 +1,7 @@
 /*
  * live: the state follows a cluster (cache/follow), and what is wrong there is told: a claim that
  * is exclusive and yet held by two pods is a warning in the log and an Event on the pod that came
- * second (once a pod and claim, at most EVENTS_PER_MINUTE).
+ * second (once a pod and claim).
  */
 #ifndef EXTENDER_LIVE_H
 #define EXTENDER_LIVE_H
@@ -9,7 +9,7 @@
 #include "config/kubeconfig.h"
 #include "extender/state.h"
 
-enum { EVENTS_BURST = 10, EVENTS_PER_MINUTE = 60, REPORTED_MAX = 10000 };
+enum { REPORTED_MAX = 10000 };
 
 struct live;
 

@@ -16,6 +16,8 @@ static const double bounds[METRICS_BUCKETS] = {
 static const char *const verbs[VERB_COUNT] = {"filter", "prefilter", "preempt", "bind"};
 static const char *const confirmation_texts[CONFIRMATION_COUNT] = {"stands", "overruled",
                                                                    "unknown"};
+static const char *const preemption_texts[PREEMPTION_COUNT] = {"scheduler", "evicted", "forbidden",
+                                                               "failed", "needless"};
 static const char *const results[RESULT_COUNT] = {"ok", "error", "invalid", "failed"};
 
 /* A pod whose last verdict was a rejection. */
@@ -187,6 +189,15 @@ static void put_counters(const struct writer *writer, struct metrics *metrics)
         buf_printf(writer->out, "claimguard_confirmations_total{result=\"%s\"} %llu\n",
                    confirmation_texts[result],
                    (unsigned long long)atomic_load(&metrics->confirmations[result]));
+    put_family(writer, "claimguard_preemption_attempts", "counter",
+               "Preemptions for exclusive claims by what came of them.");
+    for (int result = 0; result < PREEMPTION_COUNT; result++)
+        buf_printf(writer->out, "claimguard_preemption_attempts_total{result=\"%s\"} %llu\n",
+                   preemption_texts[result],
+                   (unsigned long long)atomic_load(&metrics->preemptions[result]));
+    put_family(writer, "claimguard_preemption_victims", "counter", "Pods that claimguard evicted.");
+    buf_printf(writer->out, "claimguard_preemption_victims_total %llu\n",
+               (unsigned long long)atomic_load(&metrics->victims));
 }
 
 static void put_rejected(const struct writer *writer, struct metrics *metrics)

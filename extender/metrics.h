@@ -34,6 +34,16 @@ enum confirmation {
     CONFIRMATION_COUNT,
 };
 
+/* What came of a preemption. */
+enum preemption_result {
+    PREEMPTION_LEFT,      /* the scheduler does it */
+    PREEMPTION_EVICTED,   /* claimguard evicted pods */
+    PREEMPTION_FORBIDDEN, /* by a PodDisruptionBudget */
+    PREEMPTION_FAILED,    /* the API server could not be asked, or refused */
+    PREEMPTION_NEEDLESS,  /* the victims were gone when their turn came */
+    PREEMPTION_COUNT,
+};
+
 enum { METRICS_BUCKETS = 17, METRICS_POLICIES_MAX = 4 };
 
 struct histogram {
@@ -49,6 +59,8 @@ struct metrics {
     atomic_uint_fast64_t verdicts[METRICS_POLICIES_MAX][CODE_COUNT];
     atomic_uint_fast64_t bind_conflicts;
     atomic_uint_fast64_t confirmations[CONFIRMATION_COUNT];
+    atomic_uint_fast64_t preemptions[PREEMPTION_COUNT];
+    atomic_uint_fast64_t victims;
     pthread_mutex_t rejected_lock; /* guards rejected */
     struct rejected_pod *rejected; /* uthash, by UID; bounded */
 };

@@ -11,9 +11,9 @@ enum { TEXT_BYTES_MAX = 4096 };
 
 struct waiting_pod {
     char holder[NUDGE_UID_BYTES];
-    size_t uid_len, namespace_len, name_len;
+    struct object_reference pod; /* its UID is the key; its strings lie behind the struct */
     UT_hash_handle hh;
-    char text[]; /* UID (the key), namespace, name */
+    char text[];
 };
 
 void nudge_init(struct nudge *nudge)
@@ -36,27 +36,21 @@ void nudge_dispose(struct nudge *nudge)
     (void)pthread_mutex_destroy(&nudge->lock);
 }
 
-static void add(struct nudge *nudge, const struct meta *meta, struct slice holder)
+static void add(struct nudge *nudge, const struct object_reference *reference, struct slice holder)
 {
     struct waiting_pod *pod = NULL;
-    size_t bytes = meta->uid.len + meta->namespace.len + meta->name.len;
 
-    HASH_FIND(hh, nudge->pods, meta->uid.ptr, meta->uid.len, pod);
+    HASH_FIND(hh, nudge->pods, reference->uid.ptr, reference->uid.len, pod);
     if (pod != NULL)
         forget(nudge, pod);
     if (HASH_COUNT(nudge->pods) >= NUDGE_PODS_MAX)
         forget(nudge, nudge->pods); /* the oldest */
-    pod = calloc(1, sizeof *pod + bytes);
+    pod = calloc(1, sizeof *pod + object_reference_bytes(reference));
     if (pod == NULL)
         return; /* it waits for the scheduler's own flush */
     memcpy(pod->holder, holder.ptr, holder.len);
-    pod->uid_len = meta->uid.len;
-    pod->namespace_len = meta->namespace.len;
-    pod->name_len = meta->name.len;
-    memcpy(pod->text, meta->uid.ptr, meta->uid.len);
-    memcpy(pod->text + meta->uid.len, meta->namespace.ptr, meta->namespace.len);
-    memcpy(pod->text + meta->uid.len + meta->namespace.len, meta->name.ptr, meta->name.len);
-    HASH_ADD_KEYPTR(hh, nudge->pods, pod->text, pod->uid_len, pod);
+    pod->pod = object_reference_copy(reference, pod->text);
+    HASH_ADD_KEYPTR(hh, nudge->pods, pod->pod.uid.ptr, pod->pod.uid.len, pod);
     if (pod->hh.tbl == NULL)
         free(pod);
 }
@@ -66,30 +60,27 @@ void nudge_wait(struct nudge *nudge, const struct meta *pod, struct slice holder
     if (pod->uid.len == 0 || holder.len == 0 || holder.len >= NUDGE_UID_BYTES)
         return;
     (void)pthread_mutex_lock(&nudge->lock);
-    add(nudge, pod, holder);
+    add(nudge, &(struct object_reference){KIND_POD, pod->namespace, pod->name, pod->uid}, holder);
     (void)pthread_mutex_unlock(&nudge->lock);
 }
 
 /* A patch of the pod with that UID, and of no other. */
-static void send_patch(struct follow *follow, const struct waiting_pod *pod)
+static void send_patch(struct follow *follow, const struct object_reference *pod)
 {
-    struct slice uid = {pod->text, pod->uid_len};
-    struct slice namespace = {pod->text + pod->uid_len, pod->namespace_len};
-    struct slice name = {namespace.ptr + namespace.len, pod->name_len};
     struct buf path, body;
 
     buf_init(&path, TEXT_BYTES_MAX);
     buf_init(&body, TEXT_BYTES_MAX);
-    object_path(&path, KIND_POD, namespace, name);
-    buf_put(&path, (struct slice){"", 1});
+    object_path(&path, KIND_POD, pod->namespace, pod->name);
     buf_put(&body, SLICE("{\"metadata\":{\"uid\":"));
-    buf_json(&body, uid);
+    buf_json(&body, pod->uid);
     buf_printf(&body, ",\"annotations\":{\"claimguard.io/nudged\":\"%lld\"}}}",
                (long long)now_ms());
-    if (!path.failed && !body.failed)
-        follow_send(follow, "PATCH", path.bytes, "application/merge-patch+json", buf_slice(&body));
+    const char *text = buf_text(&path);
+    if (text != NULL && !body.failed)
+        follow_send(follow, "PATCH", text, "application/merge-patch+json", buf_slice(&body));
     log_debug("pod nudged: a reservation that it waited for has ended",
-              LOG_SLICE("namespace", namespace), LOG_SLICE("pod", name));
+              LOG_SLICE("namespace", pod->namespace), LOG_SLICE("pod", pod->name));
     buf_dispose(&path);
     buf_dispose(&body);
 }
@@ -102,7 +93,7 @@ void nudge_ended(struct nudge *nudge, struct slice holder, struct follow *follow
         if (!slice_equal(slice_of(pod->holder), holder))
             continue;
         if (follow != NULL && rate_take(&nudge->rate, monotonic_ns()))
-            send_patch(follow, pod);
+            send_patch(follow, &pod->pod);
         forget(nudge, pod);
     }
     (void)pthread_mutex_unlock(&nudge->lock);

@@ -310,9 +310,9 @@ static void put_meta_pod(struct buf *out, struct slice uid, bool is_first)
     buf_put(out, SLICE("}"));
 }
 
-void protocol_write_preempt(struct buf *out, const struct preempt_request *request)
+size_t protocol_write_preempt(struct buf *out, const struct preempt_request *request)
 {
-    bool is_first = true;
+    size_t kept = 0;
 
     buf_put(out, SLICE("{\"NodeNameToMetaVictims\":{"));
     for (size_t i = 0; i < request->candidate_count; i++) {
@@ -320,8 +320,7 @@ void protocol_write_preempt(struct buf *out, const struct preempt_request *reque
         char uid[UID_TEXT_BYTES];
         if (!candidate->keeps_node || candidate->offered_count + candidate->added_count == 0)
             continue;
-        buf_put(out, is_first ? SLICE("") : SLICE(","));
-        is_first = false;
+        buf_put(out, kept++ == 0 ? SLICE("") : SLICE(","));
         buf_json(out, candidate->node);
         buf_put(out, SLICE(":{\"Pods\":["));
         for (size_t j = 0; j < candidate->offered_count; j++)
@@ -334,6 +333,7 @@ void protocol_write_preempt(struct buf *out, const struct preempt_request *reque
                        (long long)candidate->added_violations);
     }
     buf_put(out, SLICE("}}"));
+    return kept;
 }
 
 /* ---- bind ---- */

@@ -22,6 +22,13 @@ struct filter_request {
     size_t node_count;       /* of node_names */
 };
 
+/* Whether there is a node on which the pod might run. Of whole Nodes, nobody has counted them; a
+ * scheduler asks about none at all only by mistake. */
+static inline bool filter_names_nodes(const struct filter_request *request)
+{
+    return request->node_names.ptr == NULL || request->node_count != 0;
+}
+
 int protocol_read_filter(struct filter_request *out, struct slice body, struct arena *arena,
                          struct error *err);
 
@@ -56,8 +63,8 @@ int protocol_read_preempt(struct preempt_request *out, struct slice body, struct
                           struct error *err);
 
 /* ExtenderPreemptionResult: the candidates that keep their node. One without any victim is left
- * out: it would be an error for the whole attempt. */
-void protocol_write_preempt(struct buf *out, const struct preempt_request *request);
+ * out: it would be an error for the whole attempt. Returns how many there are. */
+size_t protocol_write_preempt(struct buf *out, const struct preempt_request *request);
 
 /* ExtenderBindingArgs */
 struct bind_request {

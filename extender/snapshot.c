@@ -110,14 +110,14 @@ static int ask(struct capture *capture, struct error *err)
 
     buf_init(&path, PATH_BYTES_MAX);
     reflector_request(reflector, monotonic_ns(), &path);
-    buf_put(&path, (struct slice){"", 1});
-    int rc = path.failed ? error_no_memory(err)
-                         : api_start(capture->api,
-                                     &(struct api_request){.path = path.bytes,
-                                                           .on_bytes = on_bytes,
-                                                           .on_end = on_end,
-                                                           .context = capture},
-                                     &capture->call, err);
+    const char *text = buf_text(&path);
+    int rc = text == NULL ? error_no_memory(err)
+                          : api_start(capture->api,
+                                      &(struct api_request){.path = text,
+                                                            .on_bytes = on_bytes,
+                                                            .on_end = on_end,
+                                                            .context = capture},
+                                      &capture->call, err);
     buf_dispose(&path);
     if (rc < 0)
         return rc;

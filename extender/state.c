@@ -18,6 +18,8 @@ int state_init(struct state *state, struct config *config, struct error *err)
     cluster_init(&state->cluster);
     metrics_init(&state->metrics);
     nudge_init(&state->nudge);
+    events_init(&state->events);
+    evictions_init(&state->evictions);
     state->config = config;
     state->started_ms = now_ms();
     for (int kind = 0; kind < KIND_COUNT; kind++) /* until someone follows a cluster */
@@ -30,6 +32,8 @@ void state_dispose(struct state *state)
     cluster_dispose(&state->cluster);
     metrics_dispose(&state->metrics);
     nudge_dispose(&state->nudge);
+    events_dispose(&state->events);
+    evictions_dispose(&state->evictions);
     seen_locks_dispose(&state->seen_locks);
     config_free(state->config);
     (void)pthread_rwlock_destroy(&state->lock);

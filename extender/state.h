@@ -11,6 +11,8 @@
 #include "cache/follow.h"
 #include "config/base/clock.h"
 #include "config/config.h"
+#include "extender/events.h"
+#include "extender/evictions.h"
 #include "extender/metrics.h"
 #include "extender/nudge.h"
 
@@ -24,7 +26,9 @@ struct state {
     struct config *config;  /* owned; replaced as a whole by state_reload */
     struct metrics metrics; /* has its own rules */
     struct resource_status status[KIND_COUNT];
-    struct nudge nudge;           /* has its own lock */
+    struct nudge nudge; /* these have locks of their own */
+    struct events events;
+    struct evictions evictions;
     struct seen_lock *seen_locks; /* see claim_lock.h */
     struct follow *follow;        /* NULL: the cluster is a snapshot */
     char source[256];             /* of the cluster, for people; set before there are threads */

@@ -62,6 +62,8 @@ static int answer_filter(struct state *state, struct scratch *scratch, enum resu
         log_debug("pod rejected", LOG_SLICE("namespace", request.pod.meta.namespace),
                   LOG_SLICE("pod", request.pod.meta.name), LOG_STR("code", code_text(verdict.code)),
                   LOG_SLICE("reason", reason));
+        if (verdict.code == CODE_UNSCHEDULABLE && filter_names_nodes(&request))
+            evictions_want(state, &request.pod);
         return protocol_write_rejected(&scratch->answer, &request, verdict.code, reason,
                                        &scratch->arena, err);
     }
@@ -98,12 +100,18 @@ static int answer_preempt(struct state *state, struct scratch *scratch, enum res
     if (protocol_read_preempt(&request, buf_slice(&scratch->body), &scratch->arena, err) < 0)
         return err->code;
     (void)pthread_rwlock_rdlock(&state->lock);
+    bool may_add = state->config->read_write_once_pod.preemption == SWITCH_ENABLED;
     policy_prefilter(&state->cluster, &request.pod, &scratch->arena, &verdict, &judge);
-    for (size_t i = 0; i < request.candidate_count; i++)
-        judge->preempt(&state->cluster, &request.pod, &verdict, &scratch->arena,
-                       &request.candidates[i].preemption);
-    protocol_write_preempt(&scratch->answer, &request); /* names pods: still under the lock */
+    for (size_t i = 0; i < request.candidate_count; i++) {
+        struct preemption *candidate = &request.candidates[i].preemption;
+        judge->preempt(&state->cluster, &request.pod, &verdict, &scratch->arena, candidate);
+        candidate->keeps_node = candidate->keeps_node && (may_add || candidate->added_count == 0);
+    }
+    /* names pods: still under the lock */
+    size_t kept = protocol_write_preempt(&scratch->answer, &request);
     (void)pthread_rwlock_unlock(&state->lock);
+    if (kept != 0)
+        evictions_leave(state, request.pod.meta.uid);
     return 0;
 }
 

@@ -360,6 +360,26 @@ static bool resolve(const struct conflict *conflict, const struct pod_object *po
            add_pod(&candidate->added, &candidate->added_count, holder, arena);
 }
 
+/* How many budgets more than the offered victims break is broken by those that were added. Of those
+ * offered, only holders are known here: the scheduler has counted all of them. */
+static size_t count_added_violations(const struct cluster *cluster,
+                                     const struct conflicts *conflicts,
+                                     const struct preemption *candidate, struct arena *arena)
+{
+    const struct pod **pods = NULL;
+    size_t count = 0;
+    bool has_memory = true;
+
+    for (size_t i = 0; i < conflicts->count && has_memory; i++)
+        if (conflicts->items[i].holder != NULL && is_offered(candidate, conflicts->items[i].holder))
+            has_memory = add_pod(&pods, &count, conflicts->items[i].holder, arena);
+    size_t before = cluster_count_budget_violations(cluster, pods, count);
+    for (size_t i = 0; i < candidate->added_count && has_memory; i++)
+        has_memory = add_pod(&pods, &count, candidate->added[i], arena);
+    return has_memory ? cluster_count_budget_violations(cluster, pods, count) - before
+                      : candidate->added_count;
+}
+
 static void preempt(const struct cluster *cluster, const struct pod_object *pod,
                     const struct verdict *verdict, struct arena *arena,
                     struct preemption *candidate)
@@ -374,8 +394,8 @@ static void preempt(const struct cluster *cluster, const struct pod_object *pod,
                             find_conflicts(pod, claims, arena, &conflicts, &has_exclusive);
     for (size_t i = 0; i < conflicts.count && candidate->keeps_node; i++)
         candidate->keeps_node = resolve(&conflicts.items[i], pod, candidate, arena);
-    candidate->added_violations =
-        cluster_count_budget_violations(cluster, candidate->added, candidate->added_count);
+    if (candidate->keeps_node && candidate->added_count != 0)
+        candidate->added_violations = count_added_violations(cluster, &conflicts, candidate, arena);
 }
 
 const struct policy read_write_once_pod = {

@@ -112,3 +112,11 @@ void buf_json(struct buf *buf, struct slice s)
         buf_put(buf, (struct slice){s.ptr + plain, s.len - plain});
     buf_put(buf, SLICE("\""));
 }
+
+const char *buf_text(struct buf *buf)
+{
+    if (!buf_reserve(buf, 1))
+        return NULL;
+    buf->bytes[buf->len] = '\0';
+    return buf->bytes;
+}

@@ -39,6 +39,10 @@ void buf_printf(struct buf *buf, const char *format, ...) PRINTF_LIKE(2, 3);
  * becomes U+FFFD, so that the result is JSON whatever s is. */
 void buf_json(struct buf *buf, struct slice s);
 
+/* The bytes as a string, for functions that want one; NULL when the buffer has failed. The NUL is
+ * not part of buf_slice. */
+const char *buf_text(struct buf *buf);
+
 static inline struct slice buf_slice(const struct buf *buf)
 {
     return (struct slice){buf->bytes, buf->len};

@@ -51,10 +51,10 @@ static struct pod_object pod_of(const char *name, const char *uid, int64_t prior
                                .claim_count = claims};
 }
 
-static void reserve(const struct pod_object *pod, bool is_binding, uint64_t expires_ns)
+static void reserve(const struct pod_object *pod, bool binds, uint64_t expires_ns)
 {
     struct error err = {0};
-    cr_assert_eq(assumed_reserve(&cluster, pod, is_binding, expires_ns, &err), 0, "%s",
+    cr_assert_eq(assumed_reserve(&cluster, pod, binds, expires_ns, &err), 0, "%s",
                  err.message);
 }
 
@@ -116,6 +116,8 @@ Test(assumed, a_pod_of_higher_priority_takes_over_a_reservation_and_not_a_bind)
     struct verdict verdict = judge(&higher);
     cr_expect_eq(verdict.code, CODE_UNSCHEDULABLE);
     cr_expect_eq(verdict.victim_count, 0, "nothing can be evicted: it will be bound, or not");
+    struct uid uid = cluster.reservations->uid;
+    cr_expect(assumed_undo(&cluster, &uid));
     reserve(&first, false, 100);
     cr_expect_eq(judge(&higher).code, CODE_SUCCESS);
     reserve(&higher, false, 100);
@@ -265,4 +267,22 @@ Test(assumed, a_claim_that_comes_and_goes_takes_nothing_with_it)
     cr_expect_eq(judge(&other).code, CODE_SUCCESS);
     cluster_delete(&cluster, &claim);
     cr_expect_eq(cluster.claims.count, 2, "no record is left over");
+}
+
+/* A scheduler that was restarted asks about a pod whose bind is still under way. */
+Test(assumed, a_bind_stays_one_when_its_pod_is_judged_or_bound_again)
+{
+    struct pod_object first = pod_of("first", UID(1), 10, 2),
+                      higher = pod_of("higher", UID(2), 20, 1);
+
+    reserve(&first, true, 100);
+    struct uid uid = cluster.reservations->uid;
+    reserve(&first, false, 50);
+    cr_expect_eq(judge(&higher).code, CODE_UNSCHEDULABLE, "nobody takes it over");
+    cr_expect_null(assumed_expired(&cluster, 99), "it does not expire before the bind would");
+    reserve(&first, true, 100);
+    cr_expect_not(assumed_undo(&cluster, &uid), "another bind of it is under way");
+    cr_expect_eq(judge(&higher).code, CODE_UNSCHEDULABLE);
+    cr_expect(assumed_undo(&cluster, &uid));
+    cr_expect_eq(judge(&higher).code, CODE_SUCCESS);
 }

@@ -1,0 +1,85 @@
+#include "extender/events.h"
+
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "config/base/clock.h"
+
+enum { EVENT_BYTES_MAX = 64 * 1024, PATH_BYTES_MAX = 1024 };
+
+void events_init(struct events *events)
+{
+    *events = (struct events){.posted = 0};
+    rate_init(&events->rate, EVENTS_PER_MINUTE / 60.0, EVENTS_BURST, monotonic_ns());
+    (void)gethostname(events->host, sizeof events->host - 1);
+    (void)pthread_mutex_init(&events->lock, NULL);
+}
+
+void events_dispose(struct events *events)
+{
+    (void)pthread_mutex_destroy(&events->lock);
+}
+
+/* Whether one more may be posted; its number. */
+static bool take_number(struct events *events, unsigned *number)
+{
+    (void)pthread_mutex_lock(&events->lock);
+    bool may = rate_take(&events->rate, monotonic_ns());
+    *number = events->posted;
+    events->posted += may;
+    (void)pthread_mutex_unlock(&events->lock);
+    return may;
+}
+
+static void put_text(struct buf *out, const char *key, struct slice value)
+{
+    buf_printf(out, ",\"%s\":", key);
+    buf_json(out, value);
+}
+
+static void write_event(struct buf *out, const struct events *events, unsigned number,
+                        const struct object_reference *pod, const char *type, const char *reason,
+                        struct slice message)
+{
+    int64_t now = now_ms();
+    time_t seconds = (time_t)(now / 1000);
+    char when[32];
+    struct tm tm;
+
+    (void)strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &tm));
+    buf_printf(out,
+               "{\"apiVersion\":\"v1\",\"kind\":\"Event\",\"type\":\"%s\",\"reason\":\"%s\","
+               "\"count\":1,\"firstTimestamp\":\"%s\",\"lastTimestamp\":\"%s\","
+               "\"source\":{\"component\":\"claimguard\"},\"reportingComponent\":\"claimguard\","
+               "\"metadata\":{\"name\":\"claimguard.%llx.%x\"",
+               type, reason, when, when, (unsigned long long)now, number);
+    put_text(out, "namespace", pod->namespace);
+    buf_put(out, SLICE("},\"involvedObject\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\""));
+    put_text(out, "namespace", pod->namespace);
+    put_text(out, "name", pod->name);
+    put_text(out, "uid", pod->uid);
+    buf_put(out, SLICE("}"));
+    put_text(out, "message", message);
+    put_text(out, "reportingInstance", slice_of(events->host));
+    buf_put(out, SLICE("}"));
+}
+
+void events_post(struct events *events, struct follow *follow, const struct object_reference *pod,
+                 const char *type, const char *reason, struct slice message)
+{
+    struct buf body, path;
+    unsigned number;
+
+    if (follow == NULL || message.ptr == NULL || !take_number(events, &number))
+        return;
+    buf_init(&body, EVENT_BYTES_MAX);
+    buf_init(&path, PATH_BYTES_MAX);
+    write_event(&body, events, number, pod, type, reason, message);
+    buf_printf(&path, "/api/v1/namespaces/%.*s/events", SLICE_ARG(pod->namespace));
+    const char *text = buf_text(&path);
+    if (text != NULL && !body.failed)
+        follow_send(follow, "POST", text, "application/json", buf_slice(&body));
+    buf_dispose(&body);
+    buf_dispose(&path);
+}
