@@ -74,15 +74,15 @@ kep_2485_a_volume_fails_when_consumed_by_a_second_pod_on_a_different_node() {
     in_use_by second first
 }
 
-# With VolumeRestrictions: without it, kube-scheduler starts no preemption for a conflict that it does not see.
+# With VolumeRestrictions, kube-scheduler preempts; without it, it sees no conflict, and claimguard does.
 kep_2485_a_high_priority_pod_preempts_the_pod_that_uses_the_volume() {
-    scheduler=default-scheduler
     claim data
     pod low data 'priorityClassName: low'
     scheduled low
     pod high data 'priorityClassName: high'
     await 15 "the holder is gone" is_gone low
     scheduled high
+    await 5 "an event tells the victim" has_event Preempted "Preempted by"
 }
 
 kep_2485_a_low_priority_pod_is_unschedulable_and_unresolvable() {
@@ -109,6 +109,95 @@ a_pod_whose_claim_is_missing_waits_and_runs_when_it_is_created() {
     rejected early 'persistentvolumeclaim "data" not found'
     claim data
     scheduled early
+}
+
+# ---- preemption that claimguard starts ----
+
+# victim NAME CLAIM [FIELD: VALUE]...: a holder of low priority, which takes its time to go: there is no kubelet to end it.
+victim() {
+    local name=$1 claim=$2
+    shift 2
+    pod_yaml "$name" "$claim" 'priorityClassName: low' "$@" |
+        sed "s/terminationGracePeriodSeconds: 0/terminationGracePeriodSeconds: 600/; s/^metadata: {/&labels: {app: $name}, /" | k apply -f - >/dev/null
+    scheduled "$name"
+}
+# runs POD: as its kubelet would say.
+runs() {
+    k -n "$namespace" patch pod "$1" --subresource status --type merge \
+        -p '{"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}' >/dev/null
+}
+is_terminating() { [ -n "$(k -n "$namespace" get pod "$1" -o 'jsonpath={.metadata.deletionTimestamp}')" ]; }
+evictions_of() { grep '"verb":"create"' "$plane/audit.log" | grep '"subresource":"eviction"' | grep -c "\"namespace\":\"$namespace\",\"name\":\"$1\"" || true; }
+disruption_of() { k -n "$namespace" get pod "$1" -o 'jsonpath={.status.conditions[?(@.type=="DisruptionTarget")].reason}'; }
+
+a_victim_is_evicted_once_and_its_claim_is_kept_for_the_preemptor() {
+    claim data
+    victim holder data
+    pod high data 'priorityClassName: high'
+    await 15 "the holder is evicted" is_terminating holder
+    await 5 "its condition says why" eval '[ "$(disruption_of holder)" = PreemptionByScheduler ]'
+    await 5 "an event tells the victim" has_event Preempted "Preempted by pod $namespace/high: claim $namespace/data is in use"
+    await 5 "an event tells the preemptor" has_event Preempting "Evicted 1 pod: claim $namespace/data is in use"
+    pod other data 'priorityClassName: mid'
+    await 10 "the claim is kept" eval 'why_not other | grep -q "reserved for pod $namespace/high"'
+    sleep 2
+    [ "$(evictions_of holder)" = 1 ] || fail "it was evicted $(evictions_of holder) times"
+    delete_pod holder
+    scheduled high
+    rejected other "claim $namespace/data is in use by pod $namespace/high"
+}
+
+a_budget_forbids_a_preemption_until_it_is_gone() {
+    claim data
+    victim holder data
+    runs holder # budgets do not protect pods that are pending
+    k -n "$namespace" create poddisruptionbudget holder --selector app=holder --min-available 1 >/dev/null
+    await 10 "the budget is looked after" eval '[ "$(k -n $namespace get pdb holder -o "jsonpath={.status.observedGeneration}")" = 1 ]'
+    pod high data 'priorityClassName: high'
+    await 15 "an event tells the preemptor" has_event PreemptionFailed "would violate the pod's disruption budget"
+    if is_terminating holder; then fail "it was evicted all the same"; fi
+    [ -z "$(disruption_of holder)" ]
+    k -n "$namespace" delete poddisruptionbudget holder >/dev/null
+    await 20 "the holder is evicted" is_terminating holder
+    delete_pod holder
+    scheduled high
+}
+
+two_preemptors_for_one_claim_cost_one_eviction_and_the_higher_one_gets_it() {
+    claim data
+    victim holder data
+    pod middle data 'priorityClassName: mid'
+    await 15 "the holder is evicted" is_terminating holder
+    pod high data 'priorityClassName: high'
+    sleep 3
+    [ "$(evictions_of holder)" = 1 ] || fail "it was evicted $(evictions_of holder) times"
+    delete_pod holder
+    scheduled high
+    rejected middle "claim $namespace/data is in use by pod $namespace/high"
+}
+
+a_pod_that_never_preempts_evicts_nobody() {
+    claim data
+    pod low data 'priorityClassName: low'
+    scheduled low
+    pod never data 'priorityClassName: never'
+    in_use_by never low
+    sleep 3
+    is_scheduled low
+}
+
+nobody_is_evicted_for_a_pod_that_could_not_get_all_its_claims() {
+    claim data
+    claim logs
+    pod low data 'priorityClassName: low'
+    pod equal logs 'priorityClassName: high'
+    scheduled low
+    scheduled equal
+    pod both 'data logs' 'priorityClassName: high'
+    in_use_by both low
+    sleep 3
+    is_scheduled low
+    is_scheduled equal
 }
 
 claims_of_one_name_in_two_namespaces_are_two_claims() {
@@ -470,12 +559,17 @@ refusals_since() { tail -n "+$1" "$plane/audit.log" | grep -c "$forbidden"; }
 
 is_ready_or_refused() { is_ready least || [ "$(refusals_since "$1")" -gt 0 ]; }
 
-# What claimguard does in a day, in a second: a snapshot, a sync, two confirmations, a violation to tell, a bind, a nudge.
+# What claimguard does in a day, in a second: a snapshot, a sync, two confirmations, a violation to tell, a bind, a nudge,
+# and the preemption of two pods, one of them without regard to budgets.
 work_out() { # FIRST-AUDIT-LINE
     local pod
+    for pod in 1 2; do pod_yaml "prey-$pod" "prize-$pod" 'nodeName: node-1' 'priorityClassName: low'; done |
+        k apply -f - >/dev/null
     "$claimguard" snapshot --kubeconfig "$plane/claimguard.kubeconfig" >/dev/null 2>&1 || true
-    claimguard_start least --config "$e2e/annotation.yaml"
+    (cat "$e2e/annotation.yaml" && echo "  preemptionGrace: 10ms") >"$plane/least.yaml"
+    claimguard_start least --config "$plane/least.yaml"
     await 20 "it is ready or refused" is_ready_or_refused "$1"
+    curl -s --data @"$plane/hunter-1.json" "$(url_of least address)/filter" >/dev/null
     for pod in waits lost; do
         curl -s --data @"$plane/$pod.json" "$(url_of least address)/prefilter" >/dev/null
     done
@@ -484,6 +578,10 @@ work_out() { # FIRST-AUDIT-LINE
         curl -s --data @"$plane/$pod.json" "$(url_of least address)/filter" >/dev/null
     done
     curl -s --data @"$plane/bind.json" "$(url_of least address)/bind" >/dev/null
+    echo "  respectPodDisruptionBudgets: false" >>"$plane/least.yaml"
+    kill -HUP "$(cat "$plane/least.pid")"
+    await 5 "it has reloaded" grep -q 'configuration reloaded' "$plane/least.log"
+    curl -s --data @"$plane/hunter-2.json" "$(url_of least address)/filter" >/dev/null
     sleep 0.3
     plane_kill "$plane" least
 }
@@ -498,7 +596,11 @@ every_right_of_the_cluster_role_is_needed() {
     claim spare
     pod gated spare 'schedulingGates: [{name: e2e.example.com/wait}]'
     pod behind spare 'schedulingGates: [{name: e2e.example.com/wait}]'
-    for pod in waits lost gated behind; do
+    for pod in 1 2; do
+        claim "prize-$pod"
+        pod "hunter-$pod" "prize-$pod" 'priorityClassName: high' 'schedulingGates: [{name: e2e.example.com/wait}]'
+    done
+    for pod in waits lost gated behind hunter-1 hunter-2; do
         k -n "$namespace" get pod $pod -o json | jq '{Pod: ., NodeNames: ["node-1"]}' >"$plane/$pod.json"
     done
     jq '{PodName: .Pod.metadata.name, PodNamespace: .Pod.metadata.namespace, PodUID: .Pod.metadata.uid, Node: "node-1"}' \
