@@ -22,35 +22,13 @@ static void end_list(void *context, enum kind kind, uint64_t version)
     cluster_list_end(following->follow->target.cluster, kind, version);
 }
 
-bool is_holding(const struct cluster *cluster, const struct object *object)
-{
-    const struct pod *pod =
-        object->kind == KIND_POD
-            ? cluster_find_pod(cluster, object->meta.namespace, object->meta.name)
-            : NULL;
-    return pod != NULL && pod_holds(pod) && uid_is(&pod->uid, object->meta.uid);
-}
-
-void tell(const struct follow *follow, enum change change, const struct object *object,
-          bool was_holding)
-{
-    if (follow->target.changed != NULL)
-        follow->target.changed(follow->target.context, change, object, was_holding);
-}
-
 static int take(void *context, enum change change, const struct object *object, struct slice text,
                 struct error *err)
 {
-    const struct follow *follow = ((const struct following *)context)->follow;
-    bool was_holding = is_holding(follow->target.cluster, object);
+    const struct following *following = context;
 
     (void)text;
-    if (change == CHANGE_DELETE)
-        cluster_delete(follow->target.cluster, object);
-    else if (cluster_apply(follow->target.cluster, object, err) < 0)
-        return err->code;
-    tell(follow, change, object, was_holding);
-    return 0;
+    return fold_change(&following->follow->target, change, object, err);
 }
 
 /* ---- lists and watches ---- */

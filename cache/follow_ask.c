@@ -78,61 +78,24 @@ static bool on_fetched_bytes(void *context, unsigned status, struct slice bytes)
     return !fetch->body.failed;
 }
 
-/* What the API server has under the name now. */
-static int fold_object(const struct fetch *fetch, struct error *err)
-{
-    const struct follow *follow = fetch->follow;
-    enum kind kind = fetch->reference.kind;
-    struct arena arena;
-    struct object object;
-    struct pull json;
-
-    arena_init(&arena, FETCH_BYTES_MAX);
-    pull_init(&json, buf_slice(&fetch->body));
-    int rc = object_read(&json, kind, &arena, &object) && pull_finish(&json)
-                 ? 0
-                 : pull_fail(&json, kind_resource(kind), (struct place){1, 1}, err);
-    if (rc == 0) {
-        (void)pthread_rwlock_wrlock(follow->target.lock);
-        bool was_holding = is_holding(follow->target.cluster, &object);
-        rc = cluster_learn(follow->target.cluster, &object, follow->watched[kind].reflector.number,
-                           err);
-        if (rc == 0)
-            tell(follow, CHANGE_PUT, &object, was_holding);
-        (void)pthread_rwlock_unlock(follow->target.lock);
-    }
-    arena_dispose(&arena);
-    return rc;
-}
-
-static void fold_absence(const struct fetch *fetch)
-{
-    const struct follow *follow = fetch->follow;
-    const struct object_reference *gone = &fetch->reference;
-
-    (void)pthread_rwlock_wrlock(follow->target.lock);
-    cluster_learn_gone(follow->target.cluster, gone->kind, gone->namespace, gone->name, gone->uid);
-    struct object object = {.kind = gone->kind};
-    object.meta = (struct meta){.namespace = gone->namespace, .name = gone->name, .uid = gone->uid};
-    tell(follow, CHANGE_DELETE, &object, false);
-    (void)pthread_rwlock_unlock(follow->target.lock);
-}
-
 static void on_fetched(void *context, const struct api_result *result)
 {
     struct fetch *fetch = context;
+    const struct follow *follow = fetch->follow;
+    enum kind kind = fetch->reference.kind;
     struct error err = {0};
     int rc = 0;
 
     if (result->status == 404 && !result->is_cut)
-        fold_absence(fetch);
+        fold_absence(&follow->target, &fetch->reference);
     else if (result->status == 200 && !result->is_cut)
-        rc = fold_object(fetch, &err);
+        rc = fold_object(&follow->target, kind, buf_slice(&fetch->body),
+                         follow->watched[kind].reflector.number, &err);
     else
         rc = error_set(&err, ERROR_UNAVAILABLE, "status %u %s", result->status, result->error);
     if (rc < 0)
         log_warn("the API server could not be asked about an object",
-                 LOG_STR("resource", kind_resource(fetch->reference.kind)),
+                 LOG_STR("resource", kind_resource(kind)),
                  LOG_SLICE("namespace", fetch->reference.namespace),
                  LOG_SLICE("name", fetch->reference.name), LOG_STR("error", err.message));
     fetch_finish(fetch, rc < 0);

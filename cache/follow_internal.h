@@ -3,7 +3,7 @@
 #define CACHE_FOLLOW_INTERNAL_H
 
 #include "cache/api.h"
-#include "cache/follow.h"
+#include "cache/fold.h"
 
 enum { PATH_BYTES_MAX = 16 * 1024 };
 
@@ -33,13 +33,6 @@ struct follow {
     struct request *requests;
     size_t request_count;
 };
-
-/* Whether the pod that the object speaks of takes up its claims, as far as is known. */
-bool is_holding(const struct cluster *cluster, const struct object *object);
-
-/* Tells whoever listens that the object has been applied. With the lock held for writing. */
-void tell(const struct follow *follow, enum change change, const struct object *object,
-          bool was_holding);
 
 /* Send what was asked for since the last time. On follow's thread. */
 void send_fetches(struct follow *follow);

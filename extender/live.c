@@ -171,14 +171,13 @@ int live_start(struct live **out, struct state *state, const struct kubeconfig *
         return rc;
     }
     *out = live;
-    return evictions_start(state, err);
+    return 0;
 }
 
 void live_stop(struct live *live)
 {
     if (live == NULL)
         return;
-    evictions_stop(live->state);
     follow_stop(live->state->follow);
     live->state->follow = NULL;
     struct reported *first = live->reported;

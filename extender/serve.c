@@ -173,11 +173,14 @@ static int serve_live(struct state *state, const struct arguments *arguments,
     rc = api_global_init(err);
     if (rc == 0)
         rc = live_start(&live, state, kubeconfig, err);
+    if (rc == 0)
+        rc = evictions_start(state, err);
     if (rc == 0) {
         log_info("following", LOG_STR("server", kubeconfig->server),
                  LOG_STR("credentials", kubeconfig->origin));
         rc = listen_until_end(state, arguments, signals, err);
     }
+    evictions_stop(state);
     live_stop(live);
     api_global_cleanup();
     kubeconfig_free(kubeconfig);

@@ -1,0 +1,24 @@
+/*
+ * fold: what the API server said of single objects, put into a cluster that is followed, and told
+ * to whoever listens there.
+ *
+ * Threads: follow's alone.
+ */
+#ifndef CACHE_FOLD_H
+#define CACHE_FOLD_H
+
+#include "cache/follow.h"
+
+/* A list or a watch said so. With the target's lock held for writing. Errors: as cluster_apply. */
+int fold_change(const struct follow_target *target, enum change change, const struct object *object,
+                struct error *err);
+
+/* A GET said so; the watch of that kind has come as far as version watched. Takes the lock. Errors:
+ * what came is no such object, or there is no memory. */
+int fold_object(const struct follow_target *target, enum kind kind, struct slice text,
+                uint64_t watched, struct error *err);
+
+/* A GET said that there is none. Takes the lock. */
+void fold_absence(const struct follow_target *target, const struct object_reference *gone);
+
+#endif
