@@ -177,7 +177,6 @@ static void put_back(const struct attempt *attempt, int64_t after_ms)
 /* Copies the verdict's victims. False: they are too many, or there is no memory. */
 static bool copy_victims(struct attempt *attempt, const struct verdict *verdict)
 {
-    attempt->victim_count = 0;
     if (verdict->victim_count > VICTIMS_MAX)
         return false;
     for (size_t i = 0; i < verdict->victim_count; i++) {
@@ -193,7 +192,7 @@ static bool copy_victims(struct attempt *attempt, const struct verdict *verdict)
     return true;
 }
 
-/* The pod as it is known now, if it still is one that waits; else NULL. Under the lock. */
+/* The pod as it is known now, if it is one that waits; else NULL. Under the lock. */
 static const struct pod *find_waiting(const struct attempt *attempt)
 {
     const struct pod *pod =
@@ -233,6 +232,9 @@ static enum outlook look(struct attempt *attempt)
     struct verdict verdict;
     struct error err = {0};
 
+    attempt->victim_count = 0;
+    if (pod == NULL && attempt->asked_count == 0) /* the watch may be late */
+        return OUTLOOK_ASK;
     if (pod == NULL || state->config->read_write_once_pod.preemption != SWITCH_ENABLED ||
         !cluster_describe_pod(pod, &attempt->arena, &object))
         return OUTLOOK_OVER;

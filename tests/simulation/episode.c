@@ -1,0 +1,456 @@
+/*
+ * Episodes: users come and go, things fail, then nothing fails any more and everything has to
+ * settle.
+ *
+ *     simulation [--steps N] [--seed S] [--trace]
+ *
+ * Runs episodes of seeds S, S+1, ... until N steps were taken. A step is one event: a request or an
+ * answer that arrives, a watch event that is taken, a lock that is reached. Each episode follows
+ * from its seed alone.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/base/clock.h"
+#include "config/base/log.h"
+#include "simulation/fiber.h"
+#include "simulation/world.h"
+
+enum { EVENTS_MAX = 1 << 20 };
+
+struct world world;
+
+static bool is_traced;
+
+/* ---- chance ---- */
+
+/* splitmix64 */
+static uint64_t next_random(void)
+{
+    uint64_t z = world.random += UINT64_C(0x9e3779b97f4a7c15);
+
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+uint64_t below(uint64_t bound)
+{
+    return bound == 0 ? 0 : next_random() % bound;
+}
+
+bool one_in(unsigned n)
+{
+    return below(n) == 0;
+}
+
+/* ---- what happens, and when ---- */
+
+struct event {
+    uint64_t at_ns, number; /* of two at one time, the one that was planned first */
+    bool counts;
+    void (*run)(void *context);
+    void *context;
+};
+
+static struct event heap[EVENTS_MAX];
+static size_t heap_count;
+static uint64_t event_count;
+
+static bool is_before(const struct event *a, const struct event *b)
+{
+    return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->number < b->number;
+}
+
+void later(uint64_t delay_ns, bool counts, void (*run)(void *context), void *context)
+{
+    size_t i = heap_count++;
+
+    if (heap_count == EVENTS_MAX)
+        abort();
+    heap[i] = (struct event){world.now_ns + delay_ns, event_count++, counts, run, context};
+    for (size_t up; i > 0 && is_before(&heap[i], &heap[up = (i - 1) / 2]); i = up) {
+        struct event moved = heap[i];
+        heap[i] = heap[up];
+        heap[up] = moved;
+    }
+}
+
+static struct event take_first(void)
+{
+    struct event first = heap[0];
+    size_t i = 0;
+
+    heap[0] = heap[--heap_count];
+    for (;;) {
+        size_t least = i, left = 2 * i + 1;
+        for (size_t child = left; child <= left + 1 && child < heap_count; child++)
+            least = is_before(&heap[child], &heap[least]) ? child : least;
+        if (least == i)
+            return first;
+        struct event moved = heap[i];
+        heap[i] = heap[least];
+        heap[least] = moved;
+        i = least;
+    }
+}
+
+/* ---- what is said ---- */
+
+void broken(const char *format, ...)
+{
+    va_list args;
+
+    if (world.failure[0] != '\0')
+        return;
+    va_start(args, format);
+    (void)vsnprintf(world.failure, sizeof world.failure, format, args);
+    va_end(args);
+}
+
+void trace(const char *format, ...)
+{
+    char line[1024];
+    va_list args;
+
+    va_start(args, format);
+    int len = vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    for (int i = 0; i < len && i < (int)sizeof line; i++)
+        world.trace = (world.trace ^ (unsigned char)line[i]) * UINT64_C(1099511628211);
+    if (is_traced)
+        printf("%9.3f %s\n", (double)world.now_ns / 1e9, line);
+}
+
+/* ---- users ---- */
+
+static struct sim_pod *any_pod(void)
+{
+    struct sim_pod *chosen = NULL;
+    unsigned seen = 0;
+
+    for (size_t i = 0; i < world.server.pod_count; i++)
+        if (world.server.pods[i].exists && one_in(++seen))
+            chosen = &world.server.pods[i];
+    return chosen;
+}
+
+static void create_pod(void)
+{
+    static const int priorities[] = {0, 0, 10, 100};
+    char name[16];
+    unsigned claims = one_in(20) ? 0 : (unsigned)below((1 << CLAIMS) - 1) + 1;
+
+    (void)snprintf(name, sizeof name, "p%u", (unsigned)below(NAMES));
+    if (server_find_pod(name, strlen(name)) == NULL)
+        (void)server_create_pod(name, priorities[below(4)], one_in(10), claims, one_in(3),
+                                (unsigned)below(world.scheduler_count));
+}
+
+static void start_replica(void *context)
+{
+    if (!world.is_over)
+        replica_start(context);
+}
+
+static void start_scheduler(void *context)
+{
+    if (!world.is_over)
+        scheduler_start(context);
+}
+
+static void fault(void)
+{
+    struct replica *replica = &world.replicas[below(world.replica_count)];
+    struct scheduler *scheduler = &world.schedulers[below(world.scheduler_count)];
+    static const enum kind watched[] = {KIND_POD, KIND_CLAIM, KIND_POD_DISRUPTION_BUDGET};
+
+    switch (below(4)) {
+    case 0:
+        replica_crash(replica);
+        later(below(4 * SECOND) + 2 * SECOND, true, start_replica, replica);
+        break;
+    case 1:
+        if (scheduler->is_up) {
+            scheduler_crash(scheduler);
+            later(below(3 * SECOND), true, start_scheduler, scheduler);
+        }
+        break;
+    case 2:
+        trace("the API server is down");
+        world.api_down_until_ns = world.now_ns + below(8 * SECOND);
+        break;
+    default: replica_relist(replica, watched[below(3)]);
+    }
+}
+
+static void act(void *context)
+{
+    struct sim_pod *pod = any_pod();
+
+    if (world.now_ns > world.end_ns)
+        return;
+    switch (below(12)) {
+    case 0:
+    case 1:
+        if (pod != NULL)
+            server_terminate(pod, one_in(2) ? 0 : below(10) * SECOND);
+        break;
+    case 2:
+        if (pod != NULL && pod->is_finished)
+            server_terminate(pod, 0);
+        else if (pod != NULL)
+            server_finish(pod);
+        break;
+    case 3: server_set_budget((int64_t)below(3)); break;
+    case 4:
+        if (world.has_faults && one_in(2))
+            fault();
+        break;
+    default: create_pod();
+    }
+    later(below(one_in(4) ? 5 * SECOND : 500 * MILLISECOND), true, act, context);
+}
+
+/* From now on nothing fails, and nobody comes. */
+static void calm_down(void *context)
+{
+    (void)context;
+    trace("no faults from now on");
+    world.has_faults = false;
+    world.api_down_until_ns = 0;
+    server_set_budget(100);
+    for (unsigned i = 0; i < world.replica_count; i++)
+        replica_start(&world.replicas[i]);
+    for (unsigned i = 0; i < world.scheduler_count; i++)
+        scheduler_start(&world.schedulers[i]);
+}
+
+/* ---- what has to be true ---- */
+
+/* No reservation outlives its rules: it ends with its time (looked at once a second, by a thread
+ * that may have to wait), and with its pod's binding or end as soon as they are known. */
+static void check_reservations(const struct replica *replica)
+{
+    const struct cluster *cluster = &replica->state.cluster;
+    uint64_t longest_ns = BINDING_DEAD_MS * MILLISECOND;
+
+    if ((uint64_t)world.ttl_ms * MILLISECOND > longest_ns)
+        longest_ns = (uint64_t)world.ttl_ms * MILLISECOND;
+    for (const struct reservation *reservation = cluster->reservations; reservation != NULL;
+         reservation = reservation->hh.next) {
+        struct slice name = name_slice(reservation->name);
+        const struct pod *pod = cluster_find_pod(cluster, name_slice(reservation->namespace), name);
+        if (reservation->expires_ns + 3 * SECOND < monotonic_ns())
+            broken("a reservation of %.*s has outlived its time", SLICE_ARG(name));
+        if (reservation->expires_ns > monotonic_ns() + longest_ns)
+            broken("a reservation of %.*s is for too long", SLICE_ARG(name));
+        if (pod != NULL && memcmp(&pod->uid, &reservation->uid, sizeof pod->uid) == 0 &&
+            pod->node != NULL)
+            broken("%.*s is bound, and has a reservation", SLICE_ARG(name));
+        for (size_t i = 0; i < reservation->claim_count; i++)
+            if (reservation->claims[i] != NULL &&
+                reservation->claims[i]->reservation != reservation)
+                broken("a reservation of %.*s is not what its claim says", SLICE_ARG(name));
+    }
+}
+
+static void put_object(void *context, struct slice text)
+{
+    struct cluster *cluster = context;
+    struct arena arena;
+    struct object object;
+    struct error err = {0};
+
+    for (int i = 0; i < 2; i++) {
+        static const enum kind kinds[] = {KIND_CLAIM, KIND_POD};
+        struct pull json;
+        bool is_pod = memmem(text.ptr, text.len, "\"kind\":\"Pod\"", 12) != NULL;
+        if ((kinds[i] == KIND_POD) != is_pod)
+            continue;
+        arena_init(&arena, 1 << 20);
+        pull_init(&json, text);
+        if (!object_read(&json, kinds[i], &arena, &object) ||
+            cluster_apply(cluster, &object, &err) < 0)
+            broken("not taken: %.*s", SLICE_ARG(text));
+        arena_dispose(&arena);
+    }
+}
+
+/* Every pod that could be bound is, and every preemption that is allowed was done. */
+static void check_settled(void)
+{
+    struct cluster cluster;
+    struct arena arena;
+
+    cluster_init(&cluster);
+    arena_init(&arena, 1 << 20);
+    server_list(KIND_CLAIM, put_object, &cluster);
+    server_list(KIND_POD, put_object, &cluster);
+    for (size_t i = 0; i < world.server.pod_count; i++) {
+        const struct sim_pod *pod = &world.server.pods[i];
+        const struct policy *judge;
+        struct pod_object object;
+        struct verdict verdict;
+        if (!pod_is_there(pod) || pod->node >= 0)
+            continue;
+        const struct pod *record = cluster_find_pod(&cluster, SLICE("ns"), slice_of(pod->name));
+        if (record == NULL || !cluster_describe_pod(record, &arena, &object))
+            continue;
+        policy_prefilter(&cluster, &object, &arena, &verdict, &judge);
+        if (!code_is_rejection(verdict.code))
+            broken("nothing is in the way of %s (%s), and it is not bound", pod->name,
+                   pod->uid + 24);
+        else if (verdict.code == CODE_UNSCHEDULABLE && world.preempts)
+            broken("%s (%s) may preempt, and has not", pod->name, pod->uid + 24);
+    }
+    arena_dispose(&arena);
+    cluster_dispose(&cluster);
+}
+
+/* ---- an episode ---- */
+
+static void set_up(uint64_t seed)
+{
+    static const int64_t ttls[] = {1000, 5000, 30000};
+
+    memset(&world, 0, sizeof world);
+    heap_count = 0;
+    event_count = 0;
+    world.seed = seed;
+    world.random = seed;
+    world.random = next_random(); /* else seeds that follow one another share what they draw */
+    world.trace = UINT64_C(14695981039346656037);
+    world.is_annotation = one_in(2);
+    world.replica_count = world.is_annotation ? (unsigned)below(2) + 1 : 1;
+    world.scheduler_count = (unsigned)below(2) + 1;
+    world.respects_budgets = one_in(2);
+    world.preempts = !one_in(4);
+    world.ttl_ms = ttls[below(3)];
+    world.has_faults = !one_in(8);
+    world.end_ns = 30 * SECOND + below(60 * SECOND);
+    trace("seed %llu: %u replica(s), %u scheduler(s), claimLock %s, TTL %lld ms%s%s%s",
+          (unsigned long long)seed, world.replica_count, world.scheduler_count,
+          world.is_annotation ? "Annotation" : "Local", (long long)world.ttl_ms,
+          world.preempts ? ", preemption" : "", world.respects_budgets ? ", budgets" : "",
+          world.has_faults ? ", faults" : "");
+    server_init();
+    for (unsigned i = 0; i < world.replica_count; i++) {
+        world.replicas[i].index = i;
+        replica_start(&world.replicas[i]);
+    }
+    for (unsigned i = 0; i < world.scheduler_count; i++) {
+        struct scheduler *scheduler = &world.schedulers[i];
+        scheduler->index = i;
+        scheduler->replica = i % world.replica_count;
+        scheduler->preempts = one_in(2);
+        scheduler_start(scheduler);
+    }
+    later(0, true, act, NULL);
+    later(world.end_ns, true, calm_down, NULL);
+}
+
+static void tear_down(void)
+{
+    world.is_over = true;
+    for (unsigned i = 0; i < world.scheduler_count; i++)
+        world.schedulers[i].is_up = false;
+    for (unsigned i = 0; i < world.replica_count; i++)
+        replica_crash(&world.replicas[i]);
+    while (heap_count != 0) { /* everything is void, and frees what it has */
+        struct event event = take_first();
+        world.now_ns = event.at_ns;
+        event.run(event.context);
+    }
+    server_dispose();
+}
+
+/* Returns whether all was well; and how it went, in the world. */
+static bool run_episode(uint64_t seed)
+{
+    char failure[sizeof world.failure];
+
+    set_up(seed);
+    uint64_t last_ns = world.end_ns + 240 * SECOND;
+    while (heap_count != 0 && heap[0].at_ns <= last_ns && world.failure[0] == '\0') {
+        struct event event = take_first();
+        world.now_ns = event.at_ns;
+        world.steps += event.counts;
+        event.run(event.context);
+        for (unsigned i = 0; i < world.replica_count; i++)
+            if (world.replicas[i].is_up)
+                check_reservations(&world.replicas[i]);
+    }
+    if (world.failure[0] == '\0')
+        check_settled();
+    memcpy(failure, world.failure, sizeof failure);
+    if (failure[0] != '\0' && is_traced)
+        printf("%9.3f BROKEN: %s\n", (double)world.now_ns / 1e9, failure);
+    tear_down();
+    memcpy(world.failure, failure, sizeof failure);
+    return failure[0] == '\0';
+}
+
+struct sums {
+    uint64_t steps;
+    unsigned episodes, bound, evicted, rejected, refused_binds, lost;
+};
+
+static void add_up(struct sums *sums)
+{
+    sums->steps += world.steps;
+    sums->episodes++;
+    sums->bound += world.bound;
+    sums->evicted += world.evicted;
+    sums->rejected += world.rejected;
+    sums->refused_binds += world.refused_binds;
+    sums->lost += world.lost;
+}
+
+static int usage(void)
+{
+    fputs("Usage: simulation [--steps N] [--seed S] [--trace]\n", stderr);
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t steps = 100000, seed = 1;
+    struct sums sums = {0};
+
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--trace") == 0)
+            is_traced = true;
+        else if (i + 1 < argc && strcmp(argv[i], "--steps") == 0)
+            steps = strtoull(argv[++i], NULL, 10);
+        else if (i + 1 < argc && strcmp(argv[i], "--seed") == 0)
+            seed = strtoull(argv[++i], NULL, 10);
+        else
+            return usage();
+    }
+    log_configure(is_traced ? LOG_WARN : LOG_ERROR, LOG_TEXT);
+    while (sums.steps < steps) {
+        if (!run_episode(seed)) {
+            printf("seed %llu, step %llu: %s\nsee it with: --seed %llu --steps 1 --trace\n",
+                   (unsigned long long)seed, (unsigned long long)world.steps, world.failure,
+                   (unsigned long long)seed);
+            return 1;
+        }
+        uint64_t hash = world.trace;
+        add_up(&sums);
+        if (sums.episodes % 50 == 1 && (!run_episode(seed) || world.trace != hash)) {
+            printf("seed %llu does not replay\n", (unsigned long long)seed);
+            return 1;
+        }
+        seed++;
+    }
+    printf("%llu steps in %u episodes: %u pods bound, %u rejections, %u refused binds, %u pods "
+           "evicted, %u "
+           "messages lost\n",
+           (unsigned long long)sums.steps, sums.episodes, sums.bound, sums.rejected,
+           sums.refused_binds, sums.evicted, sums.lost);
+    fibers_dispose();
+    return 0;
+}

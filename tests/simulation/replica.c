@@ -1,0 +1,348 @@
+/* A claimguard replica: the real state and verbs, its lists and watches, and calls of its verbs. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/base/clock.h"
+#include "simulation/fiber.h"
+#include "simulation/world.h"
+
+enum { POLL_MS = 100, TICK_MS = 1000, SCHEDULER_PATIENCE_MS = 5000 };
+
+/* Something that is on its way to a replica, or goes on in one: it is void once that has crashed.
+ */
+struct errand {
+    struct replica *replica;
+    unsigned incarnation;
+    enum kind kind;
+    unsigned list;
+    size_t index;     /* of the log */
+    uint64_t version; /* of a list */
+    size_t count;
+    char *texts[PODS_MAX];
+};
+
+static struct errand *errand_new(struct replica *replica, enum kind kind, size_t bytes)
+{
+    struct errand *errand = calloc(1, bytes);
+
+    if (errand == NULL)
+        abort();
+    errand->replica = replica;
+    errand->incarnation = replica->incarnation;
+    errand->kind = kind;
+    errand->list = replica->lists[kind];
+    return errand;
+}
+
+static const size_t short_errand = offsetof(struct errand, texts);
+
+static bool is_void(const struct errand *errand)
+{
+    return !errand->replica->is_up || errand->replica->incarnation != errand->incarnation ||
+           errand->replica->lists[errand->kind] != errand->list;
+}
+
+/* ---- lists and watches ---- */
+
+static void put(struct replica *replica, enum kind kind, enum change change, const char *text)
+{
+    struct error err = {0};
+    struct arena arena;
+    struct object object;
+    struct pull json;
+
+    arena_init(&arena, 1 << 20);
+    pull_init(&json, slice_of(text));
+    if (!object_read(&json, kind, &arena, &object) ||
+        fold_change(&replica->follow->target, change, &object, &err) < 0)
+        broken("not taken: %s", text);
+    arena_dispose(&arena);
+}
+
+static void take_event(void *context)
+{
+    struct errand *errand = context;
+    struct replica *replica = errand->replica;
+    const struct log_entry *entry = &world.server.log[errand->index];
+
+    if (!is_void(errand)) {
+        (void)pthread_rwlock_wrlock(&replica->state.lock);
+        put(replica, entry->kind, entry->change, entry->text);
+        replica->watched[entry->kind] = entry->version;
+        (void)pthread_rwlock_unlock(&replica->state.lock);
+    }
+    free(errand);
+}
+
+void replica_told(struct replica *replica, size_t index)
+{
+    enum kind kind = world.server.log[index].kind;
+
+    if (!replica->is_up || !replica->is_watching[kind])
+        return;
+    struct errand *errand = errand_new(replica, kind, short_errand);
+    errand->index = index;
+    /* in order, and mostly at once; sometimes late by seconds */
+    uint64_t delay_ns = below(20 * MILLISECOND);
+    if (world.has_faults && one_in(20))
+        delay_ns = below(5 * SECOND);
+    uint64_t due_ns = world.now_ns + delay_ns;
+    if (due_ns <= replica->last_due_ns[kind])
+        due_ns = replica->last_due_ns[kind] + 1;
+    replica->last_due_ns[kind] = due_ns;
+    later(due_ns - world.now_ns, true, take_event, errand);
+}
+
+static void note_synced(struct replica *replica)
+{
+    if (replica->is_synced || state_unsynced(&replica->state) != KIND_COUNT)
+        return;
+    replica->is_synced = true;
+    (void)pthread_rwlock_wrlock(&replica->state.lock);
+    replica->follow->target.synced(replica->follow->target.context);
+    (void)pthread_rwlock_unlock(&replica->state.lock);
+}
+
+static void take_list(void *context)
+{
+    struct errand *errand = context;
+    struct replica *replica = errand->replica;
+    enum kind kind = errand->kind;
+
+    if (!is_void(errand)) {
+        struct cluster *cluster = &replica->state.cluster;
+        (void)pthread_rwlock_wrlock(&replica->state.lock);
+        cluster_list_begin(cluster, kind, false);
+        for (size_t i = 0; i < errand->count; i++)
+            put(replica, kind, CHANGE_PUT, errand->texts[i]);
+        cluster_list_end(cluster, kind, errand->version);
+        replica->watched[kind] = errand->version;
+        (void)pthread_rwlock_unlock(&replica->state.lock);
+        atomic_store(&replica->state.status[kind].is_synced, true);
+        replica->is_watching[kind] = true;
+        for (size_t i = errand->index; i < world.server.log_count; i++)
+            if (world.server.log[i].kind == kind)
+                replica_told(replica, i);
+        note_synced(replica);
+    }
+    for (size_t i = 0; i < errand->count; i++)
+        free(errand->texts[i]);
+    free(errand);
+}
+
+static void keep_text(void *context, struct slice text)
+{
+    struct errand *errand = context;
+
+    errand->texts[errand->count++] = strndup(text.ptr, text.len);
+}
+
+static void list(void *context)
+{
+    struct errand *asked = context;
+
+    if (!is_void(asked)) {
+        struct errand *errand = errand_new(asked->replica, asked->kind, sizeof *errand);
+        errand->index = world.server.log_count;
+        errand->version = world.server.version;
+        server_list(asked->kind, keep_text, errand);
+        later(below(100 * MILLISECOND), true, take_list, errand);
+    }
+    free(asked);
+}
+
+void replica_relist(struct replica *replica, enum kind kind)
+{
+    if (!replica->is_up)
+        return;
+    replica->is_watching[kind] = false;
+    replica->lists[kind]++;
+    later(below(200 * MILLISECOND), true, list, errand_new(replica, kind, short_errand));
+}
+
+/* ---- what goes on by itself ---- */
+
+static void expire(void *context)
+{
+    state_tick(context);
+}
+
+static void tick(void *context)
+{
+    struct errand *errand = context;
+    struct replica *replica = errand->replica;
+
+    if (!replica->is_up || replica->incarnation != errand->incarnation) {
+        free(errand);
+        return;
+    }
+    fiber_start(expire, &replica->state, replica);
+    later(TICK_MS * MILLISECOND, false, tick, errand);
+}
+
+static void evict(void *context)
+{
+    struct replica *replica = context;
+
+    evictions_step(&replica->state);
+    replica->is_evicting = false;
+}
+
+static void poll(void *context)
+{
+    struct errand *errand = context;
+    struct replica *replica = errand->replica;
+
+    if (!replica->is_up || replica->incarnation != errand->incarnation) {
+        free(errand);
+        return;
+    }
+    if (!replica->is_evicting && evictions_due_ns(&replica->state.evictions) <= monotonic_ns()) {
+        replica->is_evicting = true;
+        fiber_start(evict, replica, replica);
+    }
+    later(POLL_MS * MILLISECOND, false, poll, errand);
+}
+
+/* ---- start and crash ---- */
+
+void replica_start(struct replica *replica)
+{
+    static const enum kind watched[] = {KIND_POD, KIND_CLAIM, KIND_POD_DISRUPTION_BUDGET};
+    static const char *const names[] = {"0", "1"};
+    struct config *config;
+    struct error err = {0};
+
+    if (replica->is_up)
+        return;
+    trace("replica %u starts", replica->index);
+    replica->incarnation++;
+    if (config_load(&config, NULL, &err) < 0)
+        abort();
+    config->read_write_once_pod.claim_lock =
+        world.is_annotation ? CLAIM_LOCK_ANNOTATION : CLAIM_LOCK_LOCAL;
+    config->read_write_once_pod.respects_budgets = world.respects_budgets;
+    config->read_write_once_pod.preemption = world.preempts ? SWITCH_ENABLED : SWITCH_DISABLED;
+    config->read_write_once_pod.reservation_ttl_ms = world.ttl_ms;
+    replica->kubeconfig.server = names[replica->index];
+    replica->kubeconfig.origin = "simulation";
+    if (state_init(&replica->state, config, &err) < 0 ||
+        live_start(&replica->live, &replica->state, &replica->kubeconfig, &err) < 0)
+        abort();
+    replica->follow = replica->state.follow;
+    replica->is_up = true;
+    replica->is_synced = replica->is_evicting = false;
+    for (int kind = 0; kind < KIND_COUNT; kind++)
+        atomic_store(&replica->state.status[kind].is_synced, true);
+    for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) {
+        atomic_store(&replica->state.status[watched[i]].is_synced, false);
+        replica_relist(replica, watched[i]);
+    }
+    later(TICK_MS * MILLISECOND, false, tick, errand_new(replica, KIND_POD, short_errand));
+    later(POLL_MS * MILLISECOND, false, poll, errand_new(replica, KIND_POD, short_errand));
+}
+
+void replica_crash(struct replica *replica)
+{
+    if (!replica->is_up)
+        return;
+    trace("replica %u crashes", replica->index);
+    replica->is_up = false;
+    follow_crash(replica);
+    fibers_finish(replica);
+    live_stop(replica->live);
+    state_dispose(&replica->state);
+}
+
+/* ---- calls of the verbs ---- */
+
+struct verb_call {
+    struct replica *replica;
+    unsigned incarnation;
+    enum verb verb;
+    char *body, *text;
+    answered *answer;
+    void *context;
+    unsigned parts; /* the call, the scheduler's patience */
+    bool is_answered;
+};
+
+static void verb_call_drop(struct verb_call *call)
+{
+    if (--call->parts != 0)
+        return;
+    free(call->body);
+    free(call->text);
+    free(call);
+}
+
+static void verb_answered(struct verb_call *call, const char *text)
+{
+    if (!call->is_answered) {
+        call->is_answered = true;
+        call->answer(call->context, text);
+    }
+    verb_call_drop(call);
+}
+
+static void reply(void *context)
+{
+    struct verb_call *call = context;
+
+    verb_answered(call, call->text);
+}
+
+static void lose_patience(void *context)
+{
+    verb_answered(context, NULL);
+}
+
+static void work(void *context)
+{
+    struct verb_call *call = context;
+    struct replica *replica = call->replica;
+    struct scratch scratch;
+
+    scratch_init(&scratch, 1 << 20);
+    buf_put(&scratch.body, slice_of(call->body));
+    unsigned status = verb_answer(&replica->state, call->verb, &scratch);
+    if (status == 200)
+        call->text = strndup(scratch.result.ptr, scratch.result.len);
+    else if (status != 503)
+        broken("%s: status %u: %.*s", call->body, status, SLICE_ARG(scratch.result));
+    scratch_dispose(&scratch);
+    if (!replica->is_up || (world.has_faults && one_in(60))) {
+        world.lost++;
+        verb_call_drop(call); /* no answer: the scheduler's patience ends it */
+        return;
+    }
+    later(below(5 * MILLISECOND), true, reply, call);
+}
+
+static void arrive(void *context)
+{
+    struct verb_call *call = context;
+
+    if (!call->replica->is_up) /* connection refused */
+        later(MILLISECOND, true, reply, call);
+    else
+        fiber_start(work, call, call->replica);
+}
+
+void replica_call(unsigned replica, enum verb verb, const char *body, answered *answer,
+                  void *context)
+{
+    struct verb_call *call = calloc(1, sizeof *call);
+
+    if (call == NULL)
+        abort();
+    *call = (struct verb_call){.replica = &world.replicas[replica],
+                               .verb = verb,
+                               .body = strdup(body),
+                               .answer = answer,
+                               .context = context,
+                               .parts = 2};
+    later(below(5 * MILLISECOND), true, arrive, call);
+    later(SCHEDULER_PATIENCE_MS * MILLISECOND, false, lose_patience, call);
+}

@@ -1,0 +1,411 @@
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "simulation/world.h"
+
+static struct server *const server = &world.server;
+
+/* ---- objects as text ---- */
+
+static void write_pod(const struct sim_pod *pod, struct buf *out)
+{
+    bool is_first = true;
+
+    buf_printf(
+        out,
+        "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"%s\",\"namespace\":"
+        "\"ns\",\"uid\":\"%s\",\"resourceVersion\":\"%llu\",\"labels\":{\"app\":\"%s\"}",
+        pod->name, pod->uid, (unsigned long long)pod->version,
+        pod->is_protected ? "protected" : "other");
+    if (pod->is_terminating)
+        buf_printf(out, ",\"deletionTimestamp\":\"2026-11-20T19:37:44Z\"");
+    buf_printf(out, "},\"spec\":{\"priority\":%d", pod->priority);
+    if (pod->never)
+        buf_printf(out, ",\"preemptionPolicy\":\"Never\"");
+    if (pod->node >= 0)
+        buf_printf(out, ",\"nodeName\":\"node-%d\"", pod->node);
+    buf_printf(out, ",\"volumes\":[");
+    for (unsigned i = 0; i < CLAIMS; i++)
+        if ((pod->claims >> i & 1) != 0) {
+            buf_printf(out, "%s{\"name\":\"v%u\",\"persistentVolumeClaim\":{\"claimName\":\"%s\"}}",
+                       is_first ? "" : ",", i, server->claims[i].name);
+            is_first = false;
+        }
+    buf_printf(out, "]},\"status\":{\"phase\":\"%s\"", pod->is_finished ? "Succeeded" : "Pending");
+    if (pod->nominated >= 0)
+        buf_printf(out, ",\"nominatedNodeName\":\"node-%d\"", pod->nominated);
+    buf_printf(out, "}}");
+}
+
+static void write_claim(const struct sim_claim *claim, struct buf *out)
+{
+    buf_printf(out,
+               "{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"name\":"
+               "\"%s\",\"namespace\":\"ns\",\"uid\":\"%s\",\"resourceVersion\":\"%llu\"",
+               claim->name, claim->uid, (unsigned long long)claim->version);
+    if (claim->holder[0] != '\0')
+        buf_printf(out, ",\"annotations\":{\"claimguard.io/holder\":\"%s\"}", claim->holder);
+    buf_printf(out, "},\"spec\":{\"accessModes\":[\"%s\"]},\"status\":{\"phase\":\"Bound\"}}",
+               claim->is_exclusive ? "ReadWriteOncePod" : "ReadWriteMany");
+}
+
+static void write_budget(struct buf *out)
+{
+    buf_printf(out,
+               "{\"apiVersion\":\"policy/v1\",\"kind\":\"PodDisruptionBudget\",\"metadata\":{"
+               "\"name\":\"b\",\"namespace\":\"ns\",\"uid\":\"b\",\"resourceVersion\":\"%llu\"},"
+               "\"spec\":{\"selector\":{\"matchLabels\":{\"app\":\"protected\"}}},\"status\":{"
+               "\"disruptionsAllowed\":%lld}}",
+               (unsigned long long)server->version, (long long)server->disruptions_allowed);
+}
+
+/* ---- the log ---- */
+
+static void append(enum kind kind, enum change change, int pod, struct buf *text)
+{
+    const char *written = buf_text(text);
+
+    if (server->log_count == LOG_MAX || written == NULL) {
+        broken("the log is full");
+        return;
+    }
+    server->log[server->log_count] =
+        (struct log_entry){kind, change, server->version, pod, strdup(written)};
+    size_t index = server->log_count++;
+    for (unsigned i = 0; i < world.replica_count; i++)
+        replica_told(&world.replicas[i], index);
+    for (unsigned i = 0; i < world.scheduler_count; i++)
+        scheduler_told(&world.schedulers[i], index);
+}
+
+/* The pod has changed. A pod that has finished is gone for those that watch the others. */
+static void publish(struct sim_pod *pod)
+{
+    struct buf text;
+
+    pod->version = ++server->version;
+    buf_init(&text, 1 << 16);
+    write_pod(pod, &text);
+    append(KIND_POD, pod_is_there(pod) ? CHANGE_PUT : CHANGE_DELETE, (int)(pod - server->pods),
+           &text);
+    buf_dispose(&text);
+}
+
+static void publish_claim(struct sim_claim *claim)
+{
+    struct buf text;
+
+    claim->version = ++server->version;
+    buf_init(&text, 1 << 16);
+    write_claim(claim, &text);
+    append(KIND_CLAIM, CHANGE_PUT, -1, &text);
+    buf_dispose(&text);
+}
+
+/* ---- what users, kubelets and schedulers do ---- */
+
+bool pod_is_there(const struct sim_pod *pod)
+{
+    return pod->exists && !pod->is_finished;
+}
+
+void server_init(void)
+{
+    for (unsigned i = 0; i < CLAIMS; i++) {
+        struct sim_claim *claim = &server->claims[i];
+        (void)snprintf(claim->name, sizeof claim->name, "c%u", i);
+        (void)snprintf(claim->uid, sizeof claim->uid, "00000000-0000-4000-9000-%012x", i + 1);
+        claim->is_exclusive = i + 1 < CLAIMS || one_in(2);
+        publish_claim(claim);
+    }
+    server_set_budget((int64_t)below(2));
+}
+
+void server_dispose(void)
+{
+    for (size_t i = 0; i < server->log_count; i++)
+        free(server->log[i].text);
+}
+
+struct sim_pod *server_find_pod(const char *name, size_t len)
+{
+    for (size_t i = server->pod_count; i-- > 0;)
+        if (server->pods[i].exists && strlen(server->pods[i].name) == len &&
+            memcmp(server->pods[i].name, name, len) == 0)
+            return &server->pods[i];
+    return NULL;
+}
+
+struct sim_pod *server_pod_of(const char *uid, size_t len)
+{
+    for (size_t i = server->pod_count; i-- > 0;)
+        if (strlen(server->pods[i].uid) == len && memcmp(server->pods[i].uid, uid, len) == 0)
+            return &server->pods[i];
+    return NULL;
+}
+
+struct sim_pod *server_create_pod(const char *name, int priority, bool never, unsigned claims,
+                                  bool is_protected, unsigned scheduler)
+{
+    struct sim_pod *pod = &server->pods[server->pod_count];
+
+    if (server->pod_count == PODS_MAX) {
+        broken("too many pods");
+        return NULL;
+    }
+    *pod = (struct sim_pod){.priority = priority,
+                            .never = never,
+                            .claims = claims,
+                            .is_protected = is_protected,
+                            .scheduler = scheduler,
+                            .node = -1,
+                            .nominated = -1,
+                            .exists = true};
+    (void)snprintf(pod->name, sizeof pod->name, "%s", name);
+    (void)snprintf(pod->uid, sizeof pod->uid, "00000000-0000-4000-8000-%012zx",
+                   server->pod_count + 1);
+    server->pod_count++;
+    trace("pod %s (%s) priority %d claims %u", pod->name, pod->uid + 24, priority, claims);
+    publish(pod);
+    return pod;
+}
+
+static void vanish(struct sim_pod *pod)
+{
+    pod->exists = false;
+    pod->gone_ns = world.now_ns;
+    trace("pod %s (%s) is gone", pod->name, pod->uid + 24);
+    publish(pod);
+}
+
+static void end_termination(void *context)
+{
+    struct sim_pod *pod = context;
+
+    if (pod->exists)
+        vanish(pod);
+}
+
+void server_terminate(struct sim_pod *pod, uint64_t grace_ns)
+{
+    if (!pod->exists || pod->is_terminating)
+        return;
+    if (pod->node < 0 || pod->is_finished) {
+        vanish(pod);
+        return;
+    }
+    trace("pod %s (%s) terminates", pod->name, pod->uid + 24);
+    pod->is_terminating = true;
+    publish(pod);
+    later(grace_ns, true, end_termination, pod);
+}
+
+void server_finish(struct sim_pod *pod)
+{
+    if (!pod_is_there(pod) || pod->node < 0)
+        return;
+    trace("pod %s (%s) has finished", pod->name, pod->uid + 24);
+    pod->is_finished = true;
+    pod->gone_ns = world.now_ns;
+    publish(pod);
+}
+
+void server_touch(struct sim_pod *pod)
+{
+    if (pod_is_there(pod))
+        publish(pod);
+}
+
+void server_set_budget(int64_t allowed)
+{
+    struct buf text;
+
+    server->disruptions_allowed = allowed;
+    server->version++;
+    buf_init(&text, 1 << 16);
+    write_budget(&text);
+    append(KIND_POD_DISRUPTION_BUDGET, CHANGE_PUT, -1, &text);
+    buf_dispose(&text);
+}
+
+void server_list(enum kind kind, void (*put)(void *context, struct slice text), void *context)
+{
+    struct buf text;
+    size_t count = kind == KIND_POD                     ? server->pod_count
+                   : kind == KIND_CLAIM                 ? CLAIMS
+                   : kind == KIND_POD_DISRUPTION_BUDGET ? 1
+                                                        : 0;
+
+    buf_init(&text, 1 << 16);
+    for (size_t i = 0; i < count; i++) {
+        buf_reset(&text, 1 << 16);
+        if (kind == KIND_CLAIM)
+            write_claim(&server->claims[i], &text);
+        else if (kind == KIND_POD_DISRUPTION_BUDGET)
+            write_budget(&text);
+        else if (pod_is_there(&server->pods[i]))
+            write_pod(&server->pods[i], &text);
+        if (text.len != 0)
+            put(context, buf_slice(&text));
+    }
+    buf_dispose(&text);
+}
+
+/* ---- requests ---- */
+
+static const char *text_at(const json_t *body, const char *outer, const char *inner,
+                           const char *key)
+{
+    const json_t *at = json_object_get(body, outer);
+
+    if (inner != NULL)
+        at = json_object_get(at, inner);
+    return json_string_value(json_object_get(at, key));
+}
+
+static unsigned conflict(struct buf *answer, const char *message)
+{
+    buf_printf(answer, "{\"kind\":\"Status\",\"message\":\"%s\",\"code\":409}", message);
+    return 409;
+}
+
+/* Two pods on one exclusive claim: what must never be. */
+static void check_exclusive(const struct sim_pod *bound)
+{
+    for (size_t i = 0; i < server->pod_count; i++) {
+        const struct sim_pod *pod = &server->pods[i];
+        if (pod == bound || !pod_is_there(pod) || pod->node < 0)
+            continue;
+        for (unsigned c = 0; c < CLAIMS; c++)
+            if (server->claims[c].is_exclusive && (pod->claims & bound->claims) >> c & 1)
+                broken("claim %s has two pods: %s (%s) and now %s (%s)", server->claims[c].name,
+                       pod->name, pod->uid + 24, bound->name, bound->uid + 24);
+    }
+}
+
+static unsigned bind_it(struct sim_pod *pod, const json_t *body, struct buf *answer)
+{
+    const char *uid = text_at(body, "metadata", NULL, "uid");
+    const char *version = text_at(body, "metadata", NULL, "resourceVersion");
+    const char *node = text_at(body, "target", NULL, "name");
+
+    if (uid != NULL && strcmp(uid, pod->uid) != 0)
+        return conflict(answer, "the UID in the precondition is another one");
+    if (version != NULL && strtoull(version, NULL, 10) != pod->version)
+        return conflict(answer, "the object has been modified");
+    if (pod->node >= 0 || pod->is_terminating || node == NULL)
+        return conflict(answer, "pod is already assigned, or being deleted");
+    pod->node = atoi(node + strlen("node-"));
+    pod->was_bound = true;
+    world.bound++;
+    trace("pod %s (%s) is bound to %s", pod->name, pod->uid + 24, node);
+    check_exclusive(pod);
+    publish(pod);
+    buf_printf(answer, "{\"kind\":\"Status\",\"status\":\"Success\"}");
+    return 201;
+}
+
+static unsigned evict_it(struct sim_pod *pod, const json_t *body, bool asks_budget,
+                         struct buf *answer)
+{
+    const json_t *options = asks_budget ? json_object_get(body, "deleteOptions") : body;
+    const char *uid = text_at(options, "preconditions", NULL, "uid");
+    bool is_trial = json_array_size(json_object_get(options, "dryRun")) != 0;
+
+    if (uid == NULL)
+        broken("an eviction of %s without a UID", pod->name);
+    else if (strcmp(uid, pod->uid) != 0)
+        return conflict(answer, "the UID in the precondition is another one");
+    if (pod->is_terminating)
+        return 201;
+    if (asks_budget && pod->is_protected && server->disruptions_allowed == 0) {
+        buf_printf(answer, "{\"message\":\"Cannot evict pod as it would violate the pod's "
+                           "disruption budget.\"}");
+        return 429;
+    }
+    if (is_trial)
+        return 201;
+    if (asks_budget && pod->is_protected)
+        server_set_budget(server->disruptions_allowed - 1);
+    world.evicted++;
+    if (pod->evictions++ != 0)
+        broken("pod %s (%s) is evicted twice", pod->name, pod->uid + 24);
+    trace("pod %s (%s) is evicted", pod->name, pod->uid + 24);
+    server_terminate(pod, below(20) * SECOND);
+    buf_printf(answer, "{}");
+    return 201;
+}
+
+static unsigned patch_pod(struct sim_pod *pod, const json_t *body, struct buf *answer)
+{
+    const char *uid = text_at(body, "metadata", NULL, "uid");
+
+    if (uid == NULL || strcmp(uid, pod->uid) != 0)
+        return conflict(answer, "the UID in the precondition is another one");
+    publish(pod);
+    write_pod(pod, answer);
+    return 200;
+}
+
+static unsigned handle_pod(const char *method, const char *name, const json_t *body,
+                           struct buf *answer)
+{
+    size_t len = strcspn(name, "/");
+    const char *sub = name + len;
+    struct sim_pod *pod = server_find_pod(name, len);
+
+    if (pod == NULL)
+        return 404;
+    if (strcmp(method, "GET") == 0) {
+        write_pod(pod, answer);
+        return 200;
+    }
+    if (strcmp(method, "PATCH") == 0)
+        return patch_pod(pod, body, answer);
+    if (strcmp(sub, "/binding") == 0)
+        return bind_it(pod, body, answer);
+    if (strcmp(sub, "/eviction") == 0 || strcmp(method, "DELETE") == 0)
+        return evict_it(pod, body, sub[0] != '\0', answer);
+    broken("%s %s", method, name);
+    return 500;
+}
+
+static unsigned handle_claim(const char *method, const char *name, const json_t *body,
+                             struct buf *answer)
+{
+    struct sim_claim *claim = &server->claims[atoi(name + 1)];
+    const char *version = text_at(body, "metadata", NULL, "resourceVersion");
+
+    if (strcmp(method, "PATCH") == 0) {
+        const json_t *annotations =
+            json_object_get(json_object_get(body, "metadata"), "annotations");
+        const char *holder =
+            json_string_value(json_object_get(annotations, "claimguard.io/holder"));
+        if (version != NULL && strtoull(version, NULL, 10) != claim->version)
+            return conflict(answer, "the object has been modified");
+        (void)snprintf(claim->holder, sizeof claim->holder, "%s", holder == NULL ? "" : holder);
+        trace("claim %s is locked by '%s'", claim->name, claim->holder);
+        publish_claim(claim);
+    }
+    write_claim(claim, answer);
+    return 200;
+}
+
+unsigned server_handle(const char *method, const char *path, struct slice body, struct buf *answer)
+{
+    static const char pods[] = "/api/v1/namespaces/ns/pods/";
+    static const char claims[] = "/api/v1/namespaces/ns/persistentvolumeclaims/";
+    unsigned status = 201; /* events */
+
+    json_t *json = body.len == 0 ? NULL : json_loadb(body.ptr, body.len, 0, NULL);
+    if (body.len != 0 && json == NULL)
+        broken("no JSON: %.*s", SLICE_ARG(body));
+    if (strncmp(path, pods, sizeof pods - 1) == 0)
+        status = handle_pod(method, path + sizeof pods - 1, json, answer);
+    else if (strncmp(path, claims, sizeof claims - 1) == 0)
+        status = handle_claim(method, path + sizeof claims - 1, json, answer);
+    json_decref(json);
+    return status;
+}

@@ -1,0 +1,348 @@
+/* What cache/follow and config/base/clock are to the replicas: requests over a network that is
+ * slow, loses them and loses their answers; and the time, which goes on only between events. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "config/base/clock.h"
+#include "simulation/fiber.h"
+#include "simulation/world.h"
+
+/* ---- clock ---- */
+
+int64_t now_ms(void)
+{
+    return INT64_C(1790000000000) + (int64_t)(world.now_ns / MILLISECOND);
+}
+
+uint64_t monotonic_ns(void)
+{
+    return world.now_ns + SECOND; /* 0 means "never" here and there */
+}
+
+/* ---- what the linker puts in the place of the C library's ---- */
+
+ssize_t __wrap_getrandom(void *out, size_t bytes, unsigned flags);
+ssize_t __wrap_getrandom(void *out, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    memset(out, 42, bytes);
+    return (ssize_t)bytes;
+}
+
+struct wake {
+    struct fiber *fiber;
+    unsigned long waits;
+};
+
+static void wake(void *context)
+{
+    struct wake *wake = context;
+
+    fiber_resume(wake->fiber, wake->waits);
+    free(wake);
+}
+
+/* A thread that is about to take the lock may find that others were faster. */
+static void come_in_between(void)
+{
+    struct fiber *fiber = fiber_current();
+
+    if (fiber == NULL || !((struct replica *)fiber_owner(fiber))->is_up || !one_in(3))
+        return;
+    struct wake *later_on = malloc(sizeof *later_on);
+    if (later_on == NULL)
+        return;
+    *later_on = (struct wake){fiber, fiber_waits(fiber)};
+    later(below(2 * MILLISECOND), true, wake, later_on);
+    fiber_wait();
+}
+
+int __real_pthread_rwlock_wrlock(pthread_rwlock_t *lock);
+int __wrap_pthread_rwlock_wrlock(pthread_rwlock_t *lock);
+int __wrap_pthread_rwlock_wrlock(pthread_rwlock_t *lock)
+{
+    come_in_between();
+    return __real_pthread_rwlock_wrlock(lock);
+}
+
+int __real_pthread_rwlock_rdlock(pthread_rwlock_t *lock);
+int __wrap_pthread_rwlock_rdlock(pthread_rwlock_t *lock);
+int __wrap_pthread_rwlock_rdlock(pthread_rwlock_t *lock)
+{
+    come_in_between();
+    return __real_pthread_rwlock_rdlock(lock);
+}
+
+/* ---- requests ---- */
+
+/* A request that somebody waits for, or nobody (any more). */
+struct call {
+    struct call *next; /* of those that are not done */
+    struct replica *replica;
+    unsigned incarnation;
+    struct fiber *waiter; /* NULL: nobody */
+    unsigned long waits;
+    unsigned parts; /* message, time-out, waiter: whoever is last frees it */
+    bool is_done;
+    unsigned status;  /* as the waiter has it; 0: unknown */
+    unsigned arrived; /* what the API server said */
+    struct buf answer;
+    char *method, *path, *body;
+    size_t body_len;
+    bool is_fetch; /* its answer is folded into the cluster */
+    struct object_reference reference;
+    char *text;
+};
+
+static struct call *open_calls;
+
+static void drop(struct call *call)
+{
+    if (--call->parts != 0)
+        return;
+    for (struct call **link = &open_calls; *link != NULL; link = &(*link)->next)
+        if (*link == call) {
+            *link = call->next;
+            break;
+        }
+    buf_dispose(&call->answer);
+    free(call->method);
+    free(call->path);
+    free(call->body);
+    free(call->text);
+    free(call);
+}
+
+static bool is_of_this_life(const struct call *call)
+{
+    return call->replica->is_up && call->replica->incarnation == call->incarnation;
+}
+
+static void finish(struct call *call, unsigned status)
+{
+    if (call->is_done)
+        return;
+    call->is_done = true;
+    call->status = status;
+    if (call->waiter != NULL)
+        fiber_resume(call->waiter, call->waits);
+}
+
+static void time_out(void *context)
+{
+    struct call *call = context;
+
+    finish(call, 0);
+    drop(call);
+}
+
+static void fold(struct call *call)
+{
+    struct replica *replica = call->replica;
+    const struct follow_target *target = &replica->follow->target;
+    struct error err = {0};
+
+    if (call->arrived == 404)
+        fold_absence(target, &call->reference);
+    else if (call->arrived == 200 &&
+             fold_object(target, call->reference.kind, buf_slice(&call->answer),
+                         replica->watched[call->reference.kind], &err) < 0)
+        broken("%s", err.message);
+}
+
+static void respond(void *context)
+{
+    struct call *call = context;
+
+    if (is_of_this_life(call) && call->is_fetch)
+        fold(call);
+    finish(call, call->arrived);
+    drop(call);
+}
+
+/* The API server has the request. What it refuses to look at, it answers so. */
+static void deliver(void *context)
+{
+    struct call *call = context;
+
+    if (world.now_ns < world.api_down_until_ns || (world.has_faults && one_in(60))) {
+        world.lost++;
+        finish(call, one_in(2) ? 503 : 0); /* it never was applied */
+        drop(call);
+        return;
+    }
+    trace("%s %s of replica %u: %.*s", call->method, call->path + 22, call->replica->index,
+          (int)call->body_len, call->body);
+    call->arrived = server_handle(call->method, call->path,
+                                  (struct slice){call->body, call->body_len}, &call->answer);
+    if (world.has_faults && one_in(40)) { /* its answer is lost */
+        world.lost++;
+        drop(call);
+        return;
+    }
+    later(below(5 * MILLISECOND), true, respond, call);
+}
+
+/* An eviction may be sent only for a pod that waits, with more priority, for a claim of the victim;
+ * one that went a moment ago could not be known to be gone. */
+static void check_eviction(const struct call *call)
+{
+    const char *name = call->path + strlen("/api/v1/namespaces/ns/pods/");
+    const struct sim_pod *victim = server_find_pod(name, strcspn(name, "/"));
+    bool is_delete = strcmp(call->method, "DELETE") == 0;
+
+    if (strstr(call->path, "/eviction") == NULL && !is_delete)
+        return;
+    if (!world.preempts || is_delete == world.respects_budgets)
+        broken("an eviction that the configuration does not allow: %s %s", call->method,
+               call->path);
+    for (size_t i = 0; victim != NULL && i < world.server.pod_count; i++) {
+        const struct sim_pod *pod = &world.server.pods[i];
+        bool waits = pod_is_there(pod) && pod->node < 0;
+        bool went = pod->gone_ns != 0 && world.now_ns - pod->gone_ns < 10 * SECOND;
+        bool was_bound = pod->node >= 0; /* just now, by another replica */
+        if ((waits || went || was_bound) && !pod->never && pod->priority > victim->priority &&
+            (pod->claims & victim->claims) != 0)
+            return;
+    }
+    if (victim != NULL)
+        broken("an eviction of %s for nobody", victim->name);
+}
+
+static struct call *send(struct follow *follow, const char *method, const char *path,
+                         struct slice body, bool is_awaited)
+{
+    struct call *call = calloc(1, sizeof *call);
+    uint64_t delay_ns = below(10 * MILLISECOND) + 100000;
+
+    if (call == NULL)
+        abort();
+    *call = (struct call){.replica = follow->replica,
+                          .incarnation = follow->replica->incarnation,
+                          .waiter = is_awaited ? fiber_current() : NULL,
+                          .parts = is_awaited ? 2 : 1,
+                          .method = strdup(method),
+                          .path = strdup(path),
+                          .body = malloc(body.len + 1),
+                          .body_len = body.len};
+    if (body.len != 0)
+        memcpy(call->body, body.ptr, body.len);
+    call->body[body.len] = '\0';
+    buf_init(&call->answer, 1 << 20);
+    call->next = open_calls;
+    open_calls = call;
+    if (!follow->replica->is_up) { /* it has crashed: nothing leaves it */
+        call->is_done = true;
+        drop(call);
+        return call;
+    }
+    check_eviction(call);
+    /* the API server gives a request 60 s; one replica alone relies on nothing being slower than
+     * its own restart */
+    if (world.has_faults && one_in(50))
+        delay_ns = below((world.is_annotation ? 60 : 2) * SECOND);
+    later(delay_ns, true, deliver, call);
+    return call;
+}
+
+/* Waits for the answers, all of them or until the time is over. */
+static void wait_for(struct call **calls, size_t count, int64_t timeout_ms)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (calls[i]->is_done)
+            continue;
+        calls[i]->parts++;
+        later((uint64_t)timeout_ms * MILLISECOND, false, time_out, calls[i]);
+    }
+    for (size_t i = 0; i < count; i++)
+        while (!calls[i]->is_done) {
+            for (size_t j = 0; j < count; j++)
+                calls[j]->waits = fiber_waits(fiber_current());
+            fiber_wait();
+        }
+}
+
+/* ---- follow.h ---- */
+
+int follow_start(struct follow **out, const struct kubeconfig *kubeconfig,
+                 const struct follow_target *target, struct error *err)
+{
+    struct follow *follow = calloc(1, sizeof *follow);
+
+    if (follow == NULL)
+        return error_no_memory(err);
+    follow->replica = &world.replicas[kubeconfig->server[0] - '0'];
+    follow->target = *target;
+    *out = follow;
+    return 0;
+}
+
+void follow_stop(struct follow *follow)
+{
+    free(follow);
+}
+
+int follow_confirm(struct follow *follow, const struct object_reference *references, size_t count,
+                   int64_t timeout_ms, struct error *err)
+{
+    struct call *calls[CONFIRM_MAX];
+    int rc = 0;
+
+    count = count < CONFIRM_MAX ? count : CONFIRM_MAX;
+    for (size_t i = 0; i < count; i++) {
+        struct buf path;
+        buf_init(&path, 4096);
+        object_path(&path, references[i].kind, references[i].namespace, references[i].name);
+        calls[i] = send(follow, "GET", buf_text(&path), SLICE(""), true);
+        calls[i]->is_fetch = true;
+        calls[i]->text = malloc(object_reference_bytes(&references[i]) + 1);
+        calls[i]->reference = object_reference_copy(&references[i], calls[i]->text);
+        buf_dispose(&path);
+    }
+    wait_for(calls, count, timeout_ms);
+    for (size_t i = 0; i < count; i++) {
+        if (calls[i]->status != 200 && calls[i]->status != 404)
+            rc = error_set(err, ERROR_UNAVAILABLE, "the API server cannot be asked");
+        drop(calls[i]);
+    }
+    return rc;
+}
+
+void follow_send(struct follow *follow, const char *method, const char *path,
+                 const char *content_type, struct slice body)
+{
+    (void)content_type;
+    (void)send(follow, method, path, body, false);
+}
+
+int follow_call(struct follow *follow, const char *method, const char *path,
+                const char *content_type, struct slice body, int64_t timeout_ms,
+                struct arena *arena, struct follow_answer *out, struct error *err)
+{
+    struct call *call = send(follow, method, path, body, true);
+
+    (void)content_type;
+    (void)err;
+    wait_for(&call, 1, timeout_ms);
+    *out = (struct follow_answer){.status = call->status};
+    if (call->status != 0)
+        out->body = arena_printf(arena, "%.*s", SLICE_ARG(buf_slice(&call->answer)));
+    out->message = SLICE("refused");
+    drop(call);
+    return 0;
+}
+
+/* Whoever waited is resumed, which may end other calls, too. */
+void follow_crash(struct replica *replica)
+{
+    struct call *call = open_calls;
+
+    while (call != NULL) {
+        bool is_cut = call->replica == replica && !call->is_done;
+        if (is_cut)
+            finish(call, 0);
+        call = is_cut ? open_calls : call->next;
+    }
+}

@@ -1,0 +1,190 @@
+/*
+ * world: a cluster in one thread, in which everything that happens follows from a seed: an API
+ * server, schedulers, claimguard replicas, users, kubelets, their clock, and the network between
+ * them, with delays, lost requests, lost answers, crashes and restarts. The replicas are the real
+ * code (cache, policy, verbs, locks, evictions) but for cache/follow and the clock, whose functions
+ * transport.c has.
+ *
+ *     server.c     the API server: objects, versions, preconditions, watch log
+ *     transport.c  follow.h and clock.h for the replicas; locks at which another thread comes in
+ *     replica.c    start, crash, lists and watches, calls of the verbs
+ *     scheduler.c  queues, filter, preempt and bind calls, as kube-scheduler makes them
+ *     episode.c    users and faults, and what has to be true after each step and in the end
+ */
+#ifndef SIMULATION_WORLD_H
+#define SIMULATION_WORLD_H
+
+#include "cache/fold.h"
+#include "extender/live.h"
+#include "extender/verbs.h"
+
+#define SECOND      UINT64_C(1000000000)
+#define MILLISECOND UINT64_C(1000000)
+
+enum {
+    PODS_MAX = 4096, /* in one episode, gone ones too */
+    CLAIMS = 3,
+    NODES = 3,
+    NAMES = 6, /* of pods: few, so that they are used again */
+    REPLICAS_MAX = 2,
+    SCHEDULERS_MAX = 2,
+    LOG_MAX = 65536,
+    TEXT_MAX = 96,
+};
+
+/* ---- the API server's objects ---- */
+
+struct sim_pod {
+    char name[16], uid[40];
+    uint64_t version;
+    int priority;
+    bool never;
+    unsigned claims;   /* bits */
+    bool is_protected; /* by the budget */
+    unsigned scheduler;
+    int node, nominated; /* -1: none */
+    bool exists, is_terminating, is_finished;
+    uint64_t gone_ns; /* when it went; 0: it did not */
+    bool was_bound;
+    unsigned evictions;  /* accepted, by claimguard */
+    char condition[256]; /* why it is not scheduled */
+};
+
+struct sim_claim {
+    char name[8], uid[40], holder[TEXT_MAX];
+    uint64_t version;
+    bool is_exclusive;
+};
+
+/* What a watch tells, in order. */
+struct log_entry {
+    enum kind kind;
+    enum change change;
+    uint64_t version;
+    int pod; /* index; -1: it is no pod */
+    char *text;
+};
+
+struct server {
+    struct sim_pod pods[PODS_MAX];
+    size_t pod_count;
+    struct sim_claim claims[CLAIMS];
+    int64_t disruptions_allowed;
+    uint64_t version;
+    struct log_entry log[LOG_MAX];
+    size_t log_count;
+};
+
+/* ---- who talks to it ---- */
+
+struct replica {
+    unsigned index;
+    bool is_up, is_synced;
+    unsigned incarnation; /* one more with each start */
+    struct state state;
+    struct live *live;
+    struct follow *follow;
+    struct kubeconfig kubeconfig;
+    uint64_t watched[KIND_COUNT]; /* version */
+    unsigned lists[KIND_COUNT];   /* how many were begun: what a former watch brings is late */
+    bool is_watching[KIND_COUNT];
+    uint64_t last_due_ns[KIND_COUNT];
+    bool is_evicting;
+};
+
+enum pod_queue { QUEUE_NONE, QUEUE_ACTIVE, QUEUE_UNSCHEDULABLE, QUEUE_CYCLE, QUEUE_BINDING };
+
+struct scheduler {
+    unsigned index, replica;
+    bool is_up, preempts, is_busy;
+    unsigned incarnation;
+    uint64_t last_due_ns;
+    size_t cursor;
+    bool has_moved; /* something happened since the cycle began */
+    struct queued {
+        enum pod_queue queue;
+        uint64_t ready_ns, since_ns;
+        unsigned attempts;
+        const char *text; /* the pod as it was last seen, of the log */
+        bool is_assigned;
+    } pods[PODS_MAX];
+};
+
+struct world {
+    uint64_t seed, random, now_ns, end_ns;
+    uint64_t steps, trace; /* trace: a hash of all that happened */
+    bool has_faults, is_annotation, is_over;
+    uint64_t api_down_until_ns;
+    struct server server;
+    struct replica replicas[REPLICAS_MAX];
+    struct scheduler schedulers[SCHEDULERS_MAX];
+    unsigned replica_count, scheduler_count;
+    bool respects_budgets, preempts;
+    int64_t ttl_ms;
+    /* what happened, for the summary */
+    unsigned bound, evicted, rejected, refused_binds, lost;
+    char failure[512]; /* empty: all is well */
+};
+
+extern struct world world;
+
+/* Less than bound; whether one in n. */
+uint64_t below(uint64_t bound);
+bool one_in(unsigned n);
+
+/* After that time, run is called. counts: as a step. */
+void later(uint64_t delay_ns, bool counts, void (*run)(void *context), void *context);
+
+/* Something that must not be. */
+void broken(const char *format, ...) PRINTF_LIKE(1, 2);
+
+/* What happened, when it is to be shown. */
+void trace(const char *format, ...) PRINTF_LIKE(1, 2);
+
+/* ---- server.c ---- */
+
+void server_init(void);
+void server_dispose(void);
+struct sim_pod *server_create_pod(const char *name, int priority, bool never, unsigned claims,
+                                  bool is_protected, unsigned scheduler);
+void server_terminate(struct sim_pod *pod, uint64_t grace_ns);
+void server_finish(struct sim_pod *pod);
+void server_touch(struct sim_pod *pod);
+void server_set_budget(int64_t allowed);
+struct sim_pod *server_find_pod(const char *name, size_t len);
+struct sim_pod *server_pod_of(const char *uid, size_t len); /* also one that is gone */
+bool pod_is_there(const struct sim_pod *pod);               /* exists, and not finished */
+
+/* One request of a replica; returns the status, and the answer's body. */
+unsigned server_handle(const char *method, const char *path, struct slice body, struct buf *answer);
+
+/* The objects of a kind as they are now, each by put. */
+void server_list(enum kind kind, void (*put)(void *context, struct slice text), void *context);
+
+/* ---- transport.c ---- */
+
+struct follow {
+    struct replica *replica;
+    struct follow_target target;
+};
+void follow_crash(struct replica *replica);
+
+/* ---- replica.c ---- */
+
+void replica_start(struct replica *replica);
+void replica_crash(struct replica *replica);
+void replica_relist(struct replica *replica, enum kind kind);
+void replica_told(struct replica *replica, size_t index); /* of the log */
+
+/* Calls a verb over the network. answer is called once: with NULL when none came. */
+typedef void answered(void *context, const char *answer);
+void replica_call(unsigned replica, enum verb verb, const char *body, answered *answer,
+                  void *context);
+
+/* ---- scheduler.c ---- */
+
+void scheduler_start(struct scheduler *scheduler);
+void scheduler_crash(struct scheduler *scheduler);
+void scheduler_told(struct scheduler *scheduler, size_t index);
+
+#endif
