@@ -18,13 +18,13 @@ struct errand {
     unsigned list;
     size_t index;     /* of the log */
     uint64_t version; /* of a list */
+    char **texts;     /* PODS_MAX at most */
     size_t count;
-    char *texts[PODS_MAX];
 };
 
-static struct errand *errand_new(struct replica *replica, enum kind kind, size_t bytes)
+static struct errand *errand_new(struct replica *replica, enum kind kind)
 {
-    struct errand *errand = calloc(1, bytes);
+    struct errand *errand = calloc(1, sizeof *errand);
 
     if (errand == NULL)
         abort();
@@ -34,8 +34,6 @@ static struct errand *errand_new(struct replica *replica, enum kind kind, size_t
     errand->list = replica->lists[kind];
     return errand;
 }
-
-static const size_t short_errand = offsetof(struct errand, texts);
 
 static bool is_void(const struct errand *errand)
 {
@@ -81,7 +79,7 @@ void replica_told(struct replica *replica, size_t index)
 
     if (!replica->is_up || !replica->is_watching[kind])
         return;
-    struct errand *errand = errand_new(replica, kind, short_errand);
+    struct errand *errand = errand_new(replica, kind);
     errand->index = index;
     /* in order, and mostly at once; sometimes late by seconds */
     uint64_t delay_ns = below(20 * MILLISECOND);
@@ -128,6 +126,7 @@ static void take_list(void *context)
     }
     for (size_t i = 0; i < errand->count; i++)
         free(errand->texts[i]);
+    free(errand->texts);
     free(errand);
 }
 
@@ -143,9 +142,10 @@ static void list(void *context)
     struct errand *asked = context;
 
     if (!is_void(asked)) {
-        struct errand *errand = errand_new(asked->replica, asked->kind, sizeof *errand);
+        struct errand *errand = errand_new(asked->replica, asked->kind);
         errand->index = world.server.log_count;
         errand->version = world.server.version;
+        errand->texts = calloc(PODS_MAX, sizeof *errand->texts);
         server_list(asked->kind, keep_text, errand);
         later(below(100 * MILLISECOND), true, take_list, errand);
     }
@@ -158,7 +158,7 @@ void replica_relist(struct replica *replica, enum kind kind)
         return;
     replica->is_watching[kind] = false;
     replica->lists[kind]++;
-    later(below(200 * MILLISECOND), true, list, errand_new(replica, kind, short_errand));
+    later(below(200 * MILLISECOND), true, list, errand_new(replica, kind));
 }
 
 /* ---- what goes on by itself ---- */
@@ -239,8 +239,8 @@ void replica_start(struct replica *replica)
         atomic_store(&replica->state.status[watched[i]].is_synced, false);
         replica_relist(replica, watched[i]);
     }
-    later(TICK_MS * MILLISECOND, false, tick, errand_new(replica, KIND_POD, short_errand));
-    later(POLL_MS * MILLISECOND, false, poll, errand_new(replica, KIND_POD, short_errand));
+    later(TICK_MS * MILLISECOND, false, tick, errand_new(replica, KIND_POD));
+    later(POLL_MS * MILLISECOND, false, poll, errand_new(replica, KIND_POD));
 }
 
 void replica_crash(struct replica *replica)
