@@ -190,7 +190,7 @@ static void act(void *context)
 {
     struct sim_pod *pod = any_pod();
 
-    if (world.now_ns > world.end_ns)
+    if (world.now_ns > world.end_ns || world.is_over)
         return;
     switch (below(12)) {
     case 0:
@@ -218,6 +218,8 @@ static void act(void *context)
 static void calm_down(void *context)
 {
     (void)context;
+    if (world.is_over)
+        return;
     trace("no faults from now on");
     world.has_faults = false;
     world.api_down_until_ns = 0;
