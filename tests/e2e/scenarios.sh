@@ -128,18 +128,21 @@ runs() {
 }
 is_terminating() { [ -n "$(k -n "$namespace" get pod "$1" -o 'jsonpath={.metadata.deletionTimestamp}')" ]; }
 evictions_of() { grep '"verb":"create"' "$plane/audit.log" | grep '"subresource":"eviction"' | grep -c "\"namespace\":\"$namespace\",\"name\":\"$1\"" || true; }
-disruption_of() { k -n "$namespace" get pod "$1" -o 'jsonpath={.status.conditions[?(@.type=="DisruptionTarget")].reason}'; }
+is_disrupted_by() {
+    [ "$(k -n "$namespace" get pod "$1" -o 'jsonpath={.status.conditions[?(@.type=="DisruptionTarget")].reason}')" = "$2" ]
+}
+is_looked_after() { [ "$(k -n "$namespace" get poddisruptionbudget "$1" -o 'jsonpath={.status.observedGeneration}')" = 1 ]; }
 
 a_victim_is_evicted_once_and_its_claim_is_kept_for_the_preemptor() {
     claim data
     victim holder data
     pod high data 'priorityClassName: high'
     await 15 "the holder is evicted" is_terminating holder
-    await 5 "its condition says why" eval '[ "$(disruption_of holder)" = PreemptionByScheduler ]'
+    await 5 "its condition says why" is_disrupted_by holder PreemptionByScheduler
     await 5 "an event tells the victim" has_event Preempted "Preempted by pod $namespace/high: claim $namespace/data is in use"
     await 5 "an event tells the preemptor" has_event Preempting "Evicted 1 pod: claim $namespace/data is in use"
     pod other data 'priorityClassName: mid'
-    await 10 "the claim is kept" eval 'why_not other | grep -q "reserved for pod $namespace/high"'
+    await 10 "the claim is kept" says other "reserved for pod $namespace/high"
     sleep 2
     [ "$(evictions_of holder)" = 1 ] || fail "it was evicted $(evictions_of holder) times"
     delete_pod holder
@@ -152,11 +155,11 @@ a_budget_forbids_a_preemption_until_it_is_gone() {
     victim holder data
     runs holder # budgets do not protect pods that are pending
     k -n "$namespace" create poddisruptionbudget holder --selector app=holder --min-available 1 >/dev/null
-    await 10 "the budget is looked after" eval '[ "$(k -n $namespace get pdb holder -o "jsonpath={.status.observedGeneration}")" = 1 ]'
+    await 10 "the budget is looked after" is_looked_after holder
     pod high data 'priorityClassName: high'
     await 15 "an event tells the preemptor" has_event PreemptionFailed "would violate the pod's disruption budget"
     if is_terminating holder; then fail "it was evicted all the same"; fi
-    [ -z "$(disruption_of holder)" ]
+    is_disrupted_by holder ""
     k -n "$namespace" delete poddisruptionbudget holder >/dev/null
     await 20 "the holder is evicted" is_terminating holder
     delete_pod holder

@@ -18,112 +18,6 @@
 #include "simulation/fiber.h"
 #include "simulation/world.h"
 
-enum { EVENTS_MAX = 1 << 20 };
-
-struct world world;
-
-static bool is_traced;
-
-/* ---- chance ---- */
-
-/* splitmix64 */
-static uint64_t next_random(void)
-{
-    uint64_t z = world.random += UINT64_C(0x9e3779b97f4a7c15);
-
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
-uint64_t below(uint64_t bound)
-{
-    return bound == 0 ? 0 : next_random() % bound;
-}
-
-bool one_in(unsigned n)
-{
-    return below(n) == 0;
-}
-
-/* ---- what happens, and when ---- */
-
-struct event {
-    uint64_t at_ns, number; /* of two at one time, the one that was planned first */
-    bool counts;
-    void (*run)(void *context);
-    void *context;
-};
-
-static struct event heap[EVENTS_MAX];
-static size_t heap_count;
-static uint64_t event_count;
-
-static bool is_before(const struct event *a, const struct event *b)
-{
-    return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->number < b->number;
-}
-
-void later(uint64_t delay_ns, bool counts, void (*run)(void *context), void *context)
-{
-    size_t i = heap_count++;
-
-    if (heap_count == EVENTS_MAX)
-        abort();
-    heap[i] = (struct event){world.now_ns + delay_ns, event_count++, counts, run, context};
-    for (size_t up; i > 0 && is_before(&heap[i], &heap[up = (i - 1) / 2]); i = up) {
-        struct event moved = heap[i];
-        heap[i] = heap[up];
-        heap[up] = moved;
-    }
-}
-
-static struct event take_first(void)
-{
-    struct event first = heap[0];
-    size_t i = 0;
-
-    heap[0] = heap[--heap_count];
-    for (;;) {
-        size_t least = i, left = 2 * i + 1;
-        for (size_t child = left; child <= left + 1 && child < heap_count; child++)
-            least = is_before(&heap[child], &heap[least]) ? child : least;
-        if (least == i)
-            return first;
-        struct event moved = heap[i];
-        heap[i] = heap[least];
-        heap[least] = moved;
-        i = least;
-    }
-}
-
-/* ---- what is said ---- */
-
-void broken(const char *format, ...)
-{
-    va_list args;
-
-    if (world.failure[0] != '\0')
-        return;
-    va_start(args, format);
-    (void)vsnprintf(world.failure, sizeof world.failure, format, args);
-    va_end(args);
-}
-
-void trace(const char *format, ...)
-{
-    char line[1024];
-    va_list args;
-
-    va_start(args, format);
-    int len = vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    for (int i = 0; i < len && i < (int)sizeof line; i++)
-        world.trace = (world.trace ^ (unsigned char)line[i]) * UINT64_C(1099511628211);
-    if (is_traced)
-        printf("%9.3f %s\n", (double)world.now_ns / 1e9, line);
-}
-
 /* ---- users ---- */
 
 static struct sim_pod *any_pod(void)
@@ -259,6 +153,13 @@ static void check_reservations(const struct replica *replica)
     }
 }
 
+static void check_replicas(void)
+{
+    for (unsigned i = 0; i < world.replica_count; i++)
+        if (world.replicas[i].is_up)
+            check_reservations(&world.replicas[i]);
+}
+
 static void put_object(void *context, struct slice text)
 {
     struct cluster *cluster = context;
@@ -318,13 +219,7 @@ static void set_up(uint64_t seed)
 {
     static const int64_t ttls[] = {1000, 5000, 30000};
 
-    memset(&world, 0, sizeof world);
-    heap_count = 0;
-    event_count = 0;
-    world.seed = seed;
-    world.random = seed;
-    world.random = next_random(); /* else seeds that follow one another share what they draw */
-    world.trace = UINT64_C(14695981039346656037);
+    world_begin(seed);
     world.is_annotation = one_in(2);
     world.replica_count = world.is_annotation ? (unsigned)below(2) + 1 : 1;
     world.scheduler_count = (unsigned)below(2) + 1;
@@ -338,35 +233,11 @@ static void set_up(uint64_t seed)
           world.is_annotation ? "Annotation" : "Local", (long long)world.ttl_ms,
           world.preempts ? ", preemption" : "", world.respects_budgets ? ", budgets" : "",
           world.has_faults ? ", faults" : "");
-    server_init();
-    for (unsigned i = 0; i < world.replica_count; i++) {
-        world.replicas[i].index = i;
-        replica_start(&world.replicas[i]);
-    }
-    for (unsigned i = 0; i < world.scheduler_count; i++) {
-        struct scheduler *scheduler = &world.schedulers[i];
-        scheduler->index = i;
-        scheduler->replica = i % world.replica_count;
-        scheduler->preempts = one_in(2);
-        scheduler_start(scheduler);
-    }
+    world_populate();
+    for (unsigned i = 0; i < world.scheduler_count; i++)
+        world.schedulers[i].preempts = one_in(2);
     later(0, true, act, NULL);
     later(world.end_ns, true, calm_down, NULL);
-}
-
-static void tear_down(void)
-{
-    world.is_over = true;
-    for (unsigned i = 0; i < world.scheduler_count; i++)
-        world.schedulers[i].is_up = false;
-    for (unsigned i = 0; i < world.replica_count; i++)
-        replica_crash(&world.replicas[i]);
-    while (heap_count != 0) { /* everything is void, and frees what it has */
-        struct event event = take_first();
-        world.now_ns = event.at_ns;
-        event.run(event.context);
-    }
-    server_dispose();
 }
 
 /* Returns whether all was well; and how it went, in the world. */
@@ -375,22 +246,13 @@ static bool run_episode(uint64_t seed)
     char failure[sizeof world.failure];
 
     set_up(seed);
-    uint64_t last_ns = world.end_ns + 240 * SECOND;
-    while (heap_count != 0 && heap[0].at_ns <= last_ns && world.failure[0] == '\0') {
-        struct event event = take_first();
-        world.now_ns = event.at_ns;
-        world.steps += event.counts;
-        event.run(event.context);
-        for (unsigned i = 0; i < world.replica_count; i++)
-            if (world.replicas[i].is_up)
-                check_reservations(&world.replicas[i]);
-    }
+    world_run(world.end_ns + 240 * SECOND, check_replicas);
     if (world.failure[0] == '\0')
         check_settled();
     memcpy(failure, world.failure, sizeof failure);
     if (failure[0] != '\0' && is_traced)
         printf("%9.3f BROKEN: %s\n", (double)world.now_ns / 1e9, failure);
-    tear_down();
+    world_end();
     memcpy(world.failure, failure, sizeof failure);
     return failure[0] == '\0';
 }

@@ -5,11 +5,13 @@
  * code (cache, policy, verbs, locks, evictions) but for cache/follow and the clock, whose functions
  * transport.c has.
  *
+ *     world.c      what happens when, and chance
  *     server.c     the API server: objects, versions, preconditions, watch log
  *     transport.c  follow.h and clock.h for the replicas; locks at which another thread comes in
  *     replica.c    start, crash, lists and watches, calls of the verbs
  *     scheduler.c  queues, filter, preempt and bind calls, as kube-scheduler makes them
- *     episode.c    users and faults, and what has to be true after each step and in the end
+ *     episode.c    random worlds: users and faults, and what has to be true after each step and in
+ * the end rows.c       small worlds, each for one rule of preemption
  */
 #ifndef SIMULATION_WORLD_H
 #define SIMULATION_WORLD_H
@@ -111,7 +113,7 @@ struct scheduler {
 };
 
 struct world {
-    uint64_t seed, random, now_ns, end_ns;
+    uint64_t random, now_ns, end_ns;
     uint64_t steps, trace; /* trace: a hash of all that happened */
     bool has_faults, is_annotation, is_over;
     uint64_t api_down_until_ns;
@@ -127,6 +129,16 @@ struct world {
 };
 
 extern struct world world;
+
+extern bool is_traced; /* what happens is printed */
+
+/* A world with nothing in it but chance; its settings can be changed until it is populated. Then
+ * time goes on, until something is broken at most; check: NULL, or called after each event.
+ * world_end frees all of it. */
+void world_begin(uint64_t seed);
+void world_populate(void);
+void world_run(uint64_t until_ns, void (*check)(void));
+void world_end(void);
 
 /* Less than bound; whether one in n. */
 uint64_t below(uint64_t bound);

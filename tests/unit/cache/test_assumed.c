@@ -54,8 +54,7 @@ static struct pod_object pod_of(const char *name, const char *uid, int64_t prior
 static void reserve(const struct pod_object *pod, bool binds, uint64_t expires_ns)
 {
     struct error err = {0};
-    cr_assert_eq(assumed_reserve(&cluster, pod, binds, expires_ns, &err), 0, "%s",
-                 err.message);
+    cr_assert_eq(assumed_reserve(&cluster, pod, binds, expires_ns, &err), 0, "%s", err.message);
 }
 
 static struct verdict judge(const struct pod_object *pod)
