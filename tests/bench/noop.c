@@ -1,6 +1,7 @@
 /*
  * noop: the least that an extender with libmicrohttpd can do: reads the body, answers as many bytes
- * as the path says (/12345). Same threading and buffers as claimguard. Prints its port.
+ * as the path says (/12345), or with the node names of the call (/filter), which kube-scheduler
+ * writes last. Same threading and buffers as claimguard. Prints its port.
  */
 #include <microhttpd.h>
 #include <stdio.h>
@@ -64,8 +65,17 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, con
         return MHD_YES;
     }
     size_t bytes = strtoull(path + 1, NULL, 10);
+    char *from = answer;
+    if (strcmp(path, "/filter") == 0) {
+        static const char key[] = ",\"NodeNames\":";
+        from = memmem(connection->body, connection->len, key, sizeof key - 1);
+        if (from == NULL)
+            return MHD_NO;
+        bytes = connection->len - (size_t)(from - connection->body);
+        *from = '{';
+    }
     struct MHD_Response *response = MHD_create_response_from_buffer(
-        bytes < ANSWER_BYTES_MAX ? bytes : ANSWER_BYTES_MAX, answer, MHD_RESPMEM_PERSISTENT);
+        bytes < ANSWER_BYTES_MAX ? bytes : ANSWER_BYTES_MAX, from, MHD_RESPMEM_PERSISTENT);
     (void)MHD_add_response_header(response, "Content-Type", "application/json");
     enum MHD_Result queued = MHD_queue_response(mhd, 200, response);
     MHD_destroy_response(response);
