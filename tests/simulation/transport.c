@@ -189,8 +189,9 @@ static void deliver(void *context)
  * one that went a moment ago could not be known to be gone. */
 static void check_eviction(const struct call *call)
 {
-    const char *name = call->path + strlen("/api/v1/namespaces/ns/pods/");
-    const struct sim_pod *victim = server_find_pod(name, strcspn(name, "/"));
+    const char *uid = strstr(call->body, "\"uid\":\""); /* as precondition: see evict_it */
+    const struct sim_pod *victim =
+        uid == NULL ? NULL : server_pod_of(uid + 7, strcspn(uid + 7, "\""));
     bool is_delete = strcmp(call->method, "DELETE") == 0;
 
     if (strstr(call->path, "/eviction") == NULL && !is_delete)
@@ -198,7 +199,9 @@ static void check_eviction(const struct call *call)
     if (!world.preempts || is_delete == world.respects_budgets)
         broken("an eviction that the configuration does not allow: %s %s", call->method,
                call->path);
-    for (size_t i = 0; victim != NULL && i < world.server.pod_count; i++) {
+    if (victim == NULL || !victim->exists)
+        return;
+    for (size_t i = 0; i < world.server.pod_count; i++) {
         const struct sim_pod *pod = &world.server.pods[i];
         bool waits = pod_is_there(pod) && pod->node < 0;
         bool went = pod->gone_ns != 0 && world.now_ns - pod->gone_ns < 10 * SECOND;
@@ -207,8 +210,7 @@ static void check_eviction(const struct call *call)
             (pod->claims & victim->claims) != 0)
             return;
     }
-    if (victim != NULL)
-        broken("an eviction of %s for nobody", victim->name);
+    broken("an eviction of %s for nobody", victim->name);
 }
 
 static struct call *send(struct follow *follow, const char *method, const char *path,
