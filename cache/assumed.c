@@ -80,11 +80,22 @@ static void take_claims(struct cluster *cluster, struct reservation *reservation
     }
 }
 
+/* Whether the pod is known to hold its claims by itself, or to need none any more: the scheduler
+ * that asks is behind. */
+static bool is_settled(const struct cluster *cluster, const struct pod_object *object)
+{
+    const struct pod *pod = cluster_find_pod(cluster, object->meta.namespace, object->meta.name);
+
+    return pod != NULL && uid_is(&pod->uid, object->meta.uid) &&
+           (pod->node != NULL || pod->is_terminal);
+}
+
 int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, bool binds,
                     uint64_t expires_ns, struct error *err)
 {
+    if (is_settled(cluster, pod))
+        return 0;
     struct reservation *reservation = reservation_new(cluster, pod);
-
     if (reservation == NULL)
         return error_no_memory(err);
     struct reservation *former = find(cluster, &reservation->uid);

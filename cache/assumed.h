@@ -34,9 +34,9 @@ struct reservation {
 /*
  * Reserves the pod's exclusive claims, which the caller has found free, or held by reservations
  * that may be taken over; what the pod had reserved before is replaced. A pod without exclusive
- * claims reserves nothing. binds: a bind begins; assumed_doubt or assumed_undo is its end, if the
- * pod is not bound.
- * Errors: ERROR_NO_MEMORY; the pod has no reservation then.
+ * claims, or that is known to be bound or finished, reserves nothing. binds: a bind begins;
+ * assumed_doubt or assumed_undo is its end, if the pod is not bound. Errors: ERROR_NO_MEMORY; the
+ * pod has no reservation then.
  */
 int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, bool binds,
                     uint64_t expires_ns, struct error *err);

@@ -243,8 +243,9 @@ static void the_claim_is_kept_for_the_preemptor(void)
     high = create("high", 100, DATA);
     wait_seconds(5);
     other = create("other", 50, DATA);
-    wait_seconds(60);
+    wait_seconds(5);
     expect(strstr(other->condition, "reserved for pod ns/high") != NULL, "others are told so");
+    wait_seconds(60);
     expect(high->node >= 0 && other->node < 0, "nobody else gets it");
 }
 

@@ -268,6 +268,19 @@ Test(assumed, a_claim_that_comes_and_goes_takes_nothing_with_it)
     cr_expect_eq(cluster.claims.count, 2, "no record is left over");
 }
 
+/* A call that was on its way while the pod was bound: the simulation found it. */
+Test(assumed, a_pod_that_is_bound_reserves_nothing)
+{
+    struct pod_object first = pod_of("first", UID(1), 10, 2);
+    struct object object = {.kind = KIND_POD, .pod = first};
+    struct error err = {0};
+
+    object.pod.node = SLICE("node-1");
+    cr_assert_eq(cluster_apply(&cluster, &object, &err), 0);
+    reserve(&first, false, 100);
+    cr_expect_eq(count(), 0);
+}
+
 /* A scheduler that was restarted asks about a pod whose bind is still under way. */
 Test(assumed, a_bind_stays_one_when_its_pod_is_judged_or_bound_again)
 {
