@@ -4,10 +4,11 @@
 #include <time.h>
 
 #include "config/base/log.h"
+#include "extender/eviction.h"
 #include "extender/judge.h"
 #include "extender/protocol.h"
 
-enum { ATTEMPT_BYTES_MAX = 1 << 20, EVICTION_TEXT_BYTES_MAX = 16 * 1024 };
+enum { ATTEMPT_BYTES_MAX = 1 << 20 };
 
 /* A pod for which something may have to be evicted. */
 struct wanted {
@@ -281,99 +282,6 @@ static int look_closely(struct attempt *attempt, enum outlook *outlook, struct e
 
 /* ---- evicting ---- */
 
-/* One request about a victim. Returns the HTTP status; 0: unknown. */
-static unsigned call(struct attempt *attempt, const char *method,
-                     const struct object_reference *victim, const char *subresource,
-                     const char *content_type, const struct buf *body, struct slice *message)
-{
-    struct follow_answer answer = {0};
-    struct error err = {0};
-    struct buf path;
-
-    buf_init(&path, EVICTION_TEXT_BYTES_MAX);
-    object_path(&path, KIND_POD, victim->namespace, victim->name);
-    buf_printf(&path, "%s", subresource);
-    const char *text = buf_text(&path);
-    if (text != NULL && !body->failed)
-        (void)follow_call(attempt->state->follow, method, text, content_type, buf_slice(body),
-                          EVICTION_CALL_MS, &attempt->arena, &answer, &err);
-    buf_dispose(&path);
-    *message = answer.message;
-    return answer.status;
-}
-
-/* Its condition says who disturbs it, as kube-scheduler has it. A victim that is gone needs none,
- * and without one it is evicted all the same. */
-static void put_condition(struct attempt *attempt, const struct object_reference *victim)
-{
-    struct slice message;
-    struct buf body;
-    time_t now = (time_t)(now_ms() / 1000);
-    char when[32];
-    struct tm tm;
-
-    (void)strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
-    buf_init(&body, EVICTION_TEXT_BYTES_MAX);
-    buf_put(&body, SLICE("{\"metadata\":{\"uid\":"));
-    buf_json(&body, victim->uid);
-    buf_printf(&body,
-               "},\"status\":{\"conditions\":[{\"type\":\"DisruptionTarget\",\"status\":\"True\","
-               "\"reason\":\"PreemptionByScheduler\",\"lastTransitionTime\":\"%s\",\"message\":"
-               "\"claimguard: preempting to accommodate a higher priority pod\"}]}}",
-               when);
-    (void)call(attempt, "PATCH", victim, "/status", "application/strategic-merge-patch+json", &body,
-               &message);
-    buf_dispose(&body);
-}
-
-/* The Eviction API, which asks the budgets. is_trial: it changes nothing. */
-static unsigned post_eviction(struct attempt *attempt, const struct object_reference *victim,
-                              bool is_trial, struct slice *message)
-{
-    struct buf body;
-
-    buf_init(&body, EVICTION_TEXT_BYTES_MAX);
-    buf_put(&body, SLICE("{\"apiVersion\":\"policy/v1\",\"kind\":\"Eviction\",\"metadata\":{"
-                         "\"name\":"));
-    buf_json(&body, victim->name);
-    buf_put(&body, SLICE(",\"namespace\":"));
-    buf_json(&body, victim->namespace);
-    buf_put(&body, SLICE("},\"deleteOptions\":{\"preconditions\":{\"uid\":"));
-    buf_json(&body, victim->uid);
-    buf_put(&body, is_trial ? SLICE("},\"dryRun\":[\"All\"]}}") : SLICE("}}}"));
-    unsigned status =
-        call(attempt, "POST", victim, "/eviction", "application/json", &body, message);
-    buf_dispose(&body);
-    return status;
-}
-
-static unsigned delete_victim(struct attempt *attempt, const struct object_reference *victim,
-                              struct slice *message)
-{
-    struct buf body;
-
-    buf_init(&body, EVICTION_TEXT_BYTES_MAX);
-    buf_put(&body, SLICE("{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\",\"preconditions\":{"
-                         "\"uid\":"));
-    buf_json(&body, victim->uid);
-    buf_put(&body, SLICE("}}"));
-    unsigned status = call(attempt, "DELETE", victim, "", "application/json", &body, message);
-    buf_dispose(&body);
-    return status;
-}
-
-/* What a status says of an eviction: 0; or it is forbidden (ERROR_INVALID), or failed. */
-static int judge_status(const struct object_reference *victim, unsigned status,
-                        struct slice message, struct error *err)
-{
-    if (status / 100 == 2 || status == 404 || status == 409) /* gone, or another of that name */
-        return 0;
-    return error_set(err, status == 429 ? ERROR_INVALID : ERROR_UNAVAILABLE,
-                     "pod %.*s/%.*s cannot be evicted: %.*s (status %u)",
-                     SLICE_ARG(victim->namespace), SLICE_ARG(victim->name), SLICE_ARG(message),
-                     status);
-}
-
 static void tell_evicted(struct attempt *attempt, const struct object_reference *victim)
 {
     struct state *state = attempt->state;
@@ -390,21 +298,12 @@ static void tell_evicted(struct attempt *attempt, const struct object_reference 
 
 static int evict(struct attempt *attempt, const struct object_reference *victim, struct error *err)
 {
-    struct slice message = SLICE("");
-    unsigned status;
+    bool is_evicted = false;
 
-    if (attempt->respects_budgets) {
-        /* the API server writes a condition of its own when it evicts: ours comes after */
-        status = post_eviction(attempt, victim, false, &message);
-        if (status / 100 == 2)
-            put_condition(attempt, victim);
-    } else {
-        put_condition(attempt, victim);
-        status = delete_victim(attempt, victim, &message);
-    }
-    if (judge_status(victim, status, message, err) < 0)
+    if (eviction_do(attempt->state->follow, victim, attempt->respects_budgets, &attempt->arena,
+                    &is_evicted, err) < 0)
         return err->code;
-    if (status / 100 == 2) {
+    if (is_evicted) {
         attempt->evicted_count++;
         tell_evicted(attempt, victim);
     }
@@ -415,15 +314,12 @@ static int evict(struct attempt *attempt, const struct object_reference *victim,
 static int evict_all(struct attempt *attempt, struct error *err)
 {
     bool tries_first = attempt->respects_budgets && attempt->victim_count > 1;
-    struct slice message = SLICE("");
     int rc = 0;
 
     if (tries_first && attempt->breaks_budgets)
         rc = error_set(err, ERROR_INVALID, "a PodDisruptionBudget forbids it");
     for (size_t i = 0; tries_first && rc == 0 && i < attempt->victim_count; i++)
-        rc = judge_status(&attempt->victims[i],
-                          post_eviction(attempt, &attempt->victims[i], true, &message), message,
-                          err);
+        rc = eviction_try(attempt->state->follow, &attempt->victims[i], &attempt->arena, err);
     for (size_t i = 0; rc == 0 && i < attempt->victim_count; i++)
         rc = evict(attempt, &attempt->victims[i], err);
     return rc;

@@ -25,11 +25,10 @@
 #include "cache/objects.h"
 
 enum {
-    WANTED_MAX = 2000,      /* pods at a time; others come again when they are rejected again */
-    VICTIMS_MAX = 15,       /* of one pod */
-    WAIT_MS = 300,          /* between looks at holders that terminate */
-    RETRY_MS = 10000,       /* after a budget, or an API server, that did not let us */
-    EVICTION_CALL_MS = 5000 /* for each request */
+    WANTED_MAX = 2000, /* pods at a time; others come again when they are rejected again */
+    VICTIMS_MAX = 15,  /* of one pod */
+    WAIT_MS = 300,     /* between looks at holders that terminate */
+    RETRY_MS = 10000   /* after a budget, or an API server, that did not let us */
 };
 
 struct state;
