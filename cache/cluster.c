@@ -167,8 +167,7 @@ static struct resource *find_resource(const struct cluster *cluster, enum kind k
 {
     struct resource *found = NULL;
 
-    /* NOLINTNEXTLINE(clang-analyzer-core.*): uthash's hash of 16 bytes, which it takes for garbage
-     */
+    /* NOLINTNEXTLINE(clang-analyzer-core.*): uthash's hash of 16 bytes is taken for garbage */
     HASH_FIND(hh, cluster->resources[kind], key, sizeof *key, found);
     return found;
 }

@@ -229,8 +229,8 @@ static int run_plugin(struct credentials *credentials, struct buf *out, struct e
 {
     const struct kubeconfig *kubeconfig = credentials->kubeconfig;
     struct buf info;
-    int ends[2], status = 0;
-    pid_t pid;
+    int ends[2] = {-1, -1}, status = 0;
+    pid_t pid = 0;
 
     buf_init(&info, CREDENTIALS_ARENA_BYTES_MAX);
     char **environment = write_info(kubeconfig, &info)

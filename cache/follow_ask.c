@@ -365,6 +365,7 @@ static struct slice copy_body(const struct buf *answer, struct arena *arena)
     return (struct slice){copy, copy == NULL ? 0 : answer->len};
 }
 
+/* NOLINTNEXTLINE(readability-function-size): nine things, each another one */
 int follow_call(struct follow *follow, const char *method, const char *path,
                 const char *content_type, struct slice body, int64_t timeout_ms,
                 struct arena *arena, struct follow_answer *out, struct error *err)

@@ -141,8 +141,8 @@ static bool holds(struct slice requirement, struct slice labels)
     struct slice word = {NULL, 0}, key = {NULL, 0}, value = {NULL, 0}, wanted;
     bool is_among = false;
 
-    (void)cut(&requirement, ' ', &word);
-    (void)cut(&requirement, ' ', &key);
+    if (!cut(&requirement, ' ', &word) || !cut(&requirement, ' ', &key))
+        return false;
     bool is_there = find_label(labels, key, &value);
     while (is_there && cut(&requirement, ' ', &wanted))
         is_among = is_among || slice_equal(value, wanted);

@@ -45,8 +45,10 @@ static bool is_null(const struct yaml_node *node)
 static int fail(struct error *err, const struct entry *entry, const struct yaml_node *at,
                 const char *key, const char *problem)
 {
+    struct slice name = entry->name == NULL ? SLICE("") : entry->name->text;
+
     return yaml_fail(err, entry->path, at == NULL ? entry->body : at, "%s[%.*s].%s: %s",
-                     entry->list, SLICE_ARG(entry->name->text), key, problem);
+                     entry->list, SLICE_ARG(name), key, problem);
 }
 
 /* A string of the entry; *out stays as it is when the key is missing. The arena ends scalars with a
@@ -309,10 +311,10 @@ static int find_context(const struct files *files, const char *wanted, struct en
 static int read_files(struct files *files, struct kubeconfig *out, const char *wanted,
                       struct error *err)
 {
-    struct entry context, cluster, user;
+    struct entry context = {0}, cluster = {0}, user = {0};
 
     for (size_t i = 0; i < files->count; i++) {
-        struct yaml_node *root;
+        struct yaml_node *root = NULL;
         if (yaml_load(&root, files->paths[i], files->arena, err) < 0)
             return err->code;
         if (root->type != YAML_MAPPING)

@@ -279,7 +279,7 @@ int server_start(struct server **out, struct state *state, struct slice address,
     *out = NULL;
     if (server == NULL)
         return error_no_memory(err);
-    if (resolve(&resolved, address, err) < 0) {
+    if (resolve(&resolved, address, err) < 0 || resolved == NULL) {
         free(server);
         return err->code;
     }
