@@ -139,17 +139,24 @@ void assumed_doubt(struct cluster *cluster, const struct uid *uid, uint64_t expi
     reservation->expires_ns = expires_ns;
 }
 
+bool assumed_give_back(struct cluster *cluster, const struct uid *uid)
+{
+    struct reservation *reservation = find(cluster, uid);
+
+    if (reservation != NULL && reservation_binds(reservation))
+        return false;
+    if (reservation != NULL)
+        end(cluster, reservation);
+    return true;
+}
+
 bool assumed_undo(struct cluster *cluster, const struct uid *uid)
 {
     struct reservation *reservation = find(cluster, uid);
 
-    if (reservation == NULL)
-        return true;
-    reservation->binds -= reservation->binds != 0;
-    if (reservation_binds(reservation))
-        return false;
-    end(cluster, reservation);
-    return true;
+    if (reservation != NULL)
+        reservation->binds -= reservation->binds != 0;
+    return assumed_give_back(cluster, uid);
 }
 
 /* Those that are not being bound stand in the order in which they expire; of the others there are

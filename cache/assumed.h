@@ -52,6 +52,10 @@ void assumed_doubt(struct cluster *cluster, const struct uid *uid, uint64_t expi
  * under way or in doubt. False: one is. */
 bool assumed_undo(struct cluster *cluster, const struct uid *uid);
 
+/* The pod will not need its reservation: it ends, unless a bind of the pod is under way or in
+ * doubt. False: one is. */
+bool assumed_give_back(struct cluster *cluster, const struct uid *uid);
+
 /* A reservation that has expired by now_ns, or NULL: to be told, then released. */
 const struct reservation *assumed_expired(const struct cluster *cluster, uint64_t now_ns);
 

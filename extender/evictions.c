@@ -353,7 +353,7 @@ static void give_up(struct attempt *attempt, const struct error *problem)
     const struct pod *pod = find_waiting(attempt);
     if (pod != NULL)
         uid = pod->uid;
-    bool is_undone = pod != NULL && assumed_undo(&state->cluster, &uid);
+    bool is_undone = pod != NULL && assumed_give_back(&state->cluster, &uid);
     (void)pthread_rwlock_unlock(&state->lock);
     if (is_undone)
         nudge_ended(&state->nudge, attempt->pod.uid, state->follow);

@@ -293,6 +293,7 @@ Test(assumed, a_bind_stays_one_when_its_pod_is_judged_or_bound_again)
     cr_expect_eq(judge(&higher).code, CODE_UNSCHEDULABLE, "nobody takes it over");
     cr_expect_null(assumed_expired(&cluster, 99), "it does not expire before the bind would");
     reserve(&first, true, 100);
+    cr_expect_not(assumed_give_back(&cluster, &uid), "a preemption that fails ends no bind");
     cr_expect_not(assumed_undo(&cluster, &uid), "another bind of it is under way");
     cr_expect_eq(judge(&higher).code, CODE_UNSCHEDULABLE);
     cr_expect(assumed_undo(&cluster, &uid));
