@@ -1,7 +1,5 @@
 #include "extender/events.h"
 
-#include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "config/base/clock.h"
@@ -43,17 +41,18 @@ static void write_event(struct buf *out, const struct events *events, unsigned n
                         struct slice message)
 {
     int64_t now = now_ms();
-    time_t seconds = (time_t)(now / 1000);
-    char when[32];
-    struct tm tm;
 
-    (void)strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &tm));
     buf_printf(out,
                "{\"apiVersion\":\"v1\",\"kind\":\"Event\",\"type\":\"%s\",\"reason\":\"%s\","
-               "\"count\":1,\"firstTimestamp\":\"%s\",\"lastTimestamp\":\"%s\","
-               "\"source\":{\"component\":\"claimguard\"},\"reportingComponent\":\"claimguard\","
-               "\"metadata\":{\"name\":\"claimguard.%llx.%x\"",
-               type, reason, when, when, (unsigned long long)now, number);
+               "\"count\":1,\"firstTimestamp\":\"",
+               type, reason);
+    buf_time(out, now, false);
+    buf_put(out, SLICE("\",\"lastTimestamp\":\""));
+    buf_time(out, now, false);
+    buf_printf(out,
+               "\",\"source\":{\"component\":\"claimguard\"},\"reportingComponent\":"
+               "\"claimguard\",\"metadata\":{\"name\":\"claimguard.%llx.%x\"",
+               (unsigned long long)now, number);
     put_text(out, "namespace", pod->namespace);
     buf_put(out, SLICE("},\"involvedObject\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\""));
     put_text(out, "namespace", pod->namespace);

@@ -1,7 +1,5 @@
 #include "extender/eviction.h"
 
-#include <time.h>
-
 #include "config/base/clock.h"
 
 enum { EVICTION_TEXT_BYTES_MAX = 16 * 1024 };
@@ -31,20 +29,17 @@ static struct follow_answer call(struct follow *follow, const char *method,
 static void put_condition(struct follow *follow, const struct object_reference *victim,
                           struct arena *arena)
 {
-    time_t now = (time_t)(now_ms() / 1000);
     struct buf body;
-    char when[32];
-    struct tm tm;
 
-    (void)strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
     buf_init(&body, EVICTION_TEXT_BYTES_MAX);
     buf_put(&body, SLICE("{\"metadata\":{\"uid\":"));
     buf_json(&body, victim->uid);
-    buf_printf(&body,
-               "},\"status\":{\"conditions\":[{\"type\":\"DisruptionTarget\",\"status\":\"True\","
-               "\"reason\":\"PreemptionByScheduler\",\"lastTransitionTime\":\"%s\",\"message\":"
-               "\"claimguard: preempting to accommodate a higher priority pod\"}]}}",
-               when);
+    buf_put(&body, SLICE("},\"status\":{\"conditions\":[{\"type\":\"DisruptionTarget\",\"status\":"
+                         "\"True\",\"reason\":\"PreemptionByScheduler\",\"message\":\"claimguard: "
+                         "preempting to accommodate a higher priority pod\","
+                         "\"lastTransitionTime\":\""));
+    buf_time(&body, now_ms(), false);
+    buf_put(&body, SLICE("\"}]}}"));
     (void)call(follow, "PATCH", victim, "/status", "application/strategic-merge-patch+json", &body,
                arena);
     buf_dispose(&body);

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "config/base/utf8.h"
 
@@ -111,6 +112,19 @@ void buf_json(struct buf *buf, struct slice s)
     if (plain < s.len)
         buf_put(buf, (struct slice){s.ptr + plain, s.len - plain});
     buf_put(buf, SLICE("\""));
+}
+
+void buf_time(struct buf *buf, int64_t ms_since_1970, bool has_ms)
+{
+    time_t seconds = (time_t)(ms_since_1970 / 1000);
+    char text[32];
+    struct tm utc;
+
+    (void)strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", gmtime_r(&seconds, &utc));
+    buf_printf(buf, "%s", text);
+    if (has_ms)
+        buf_printf(buf, ".%03d", (int)(ms_since_1970 % 1000));
+    buf_put(buf, SLICE("Z"));
 }
 
 const char *buf_text(struct buf *buf)

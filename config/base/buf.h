@@ -13,6 +13,8 @@
 #ifndef CONFIG_BASE_BUF_H
 #define CONFIG_BASE_BUF_H
 
+#include <stdint.h>
+
 #include "config/base/slice.h"
 
 struct buf {
@@ -38,6 +40,11 @@ void buf_printf(struct buf *buf, const char *format, ...) PRINTF_LIKE(2, 3);
 /* s as a JSON string, quoted and escaped. What is not UTF-8 (a message that was cut, a path)
  * becomes U+FFFD, so that the result is JSON whatever s is. */
 void buf_json(struct buf *buf, struct slice s);
+
+/* A time as the API server writes it, "2026-11-21T06:30:00Z", or with milliseconds, as the log
+ * does.
+ */
+void buf_time(struct buf *buf, int64_t ms_since_1970, bool has_ms);
 
 /* The bytes as a string, for functions that want one; NULL when the buffer has failed. The NUL is
  * not part of buf_slice. */

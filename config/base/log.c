@@ -1,11 +1,10 @@
 #include "config/base/log.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "config/base/buf.h"
+#include "config/base/clock.h"
 
 enum { LINE_BYTES_MAX = 16 * 1024 };
 
@@ -51,10 +50,11 @@ static bool is_bare_word(struct slice s)
     return s.len != 0;
 }
 
-static void put_text_line(struct buf *line, const char *stamp, enum log_level level,
-                          const char *message, const struct log_field *fields)
+static void put_text_line(struct buf *line, enum log_level level, const char *message,
+                          const struct log_field *fields)
 {
-    buf_printf(line, "%s %s %s", stamp, level_labels[level], message);
+    buf_time(line, now_ms(), true);
+    buf_printf(line, " %s %s", level_labels[level], message);
     for (; fields->key != NULL; fields++) {
         buf_printf(line, " %s=", fields->key);
         if (is_bare_word(fields->value))
@@ -64,10 +64,12 @@ static void put_text_line(struct buf *line, const char *stamp, enum log_level le
     }
 }
 
-static void put_json_line(struct buf *line, const char *stamp, enum log_level level,
-                          const char *message, const struct log_field *fields)
+static void put_json_line(struct buf *line, enum log_level level, const char *message,
+                          const struct log_field *fields)
 {
-    buf_printf(line, "{\"time\":\"%s\",\"level\":\"%s\",\"message\":", stamp, level_words[level]);
+    buf_put(line, SLICE("{\"time\":\""));
+    buf_time(line, now_ms(), true);
+    buf_printf(line, "\",\"level\":\"%s\",\"message\":", level_words[level]);
     buf_json(line, slice_of(message));
     for (; fields->key != NULL; fields++) {
         buf_printf(line, ",\"%s\":", fields->key);
@@ -76,31 +78,17 @@ static void put_json_line(struct buf *line, const char *stamp, enum log_level le
     buf_put(line, SLICE("}"));
 }
 
-static void format_now(char *stamp, size_t size)
-{
-    struct timespec now;
-    struct tm utc;
-    char seconds[32];
-
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    (void)gmtime_r(&now.tv_sec, &utc);
-    (void)strftime(seconds, sizeof seconds, "%Y-%m-%dT%H:%M:%S", &utc);
-    (void)snprintf(stamp, size, "%s.%03dZ", seconds, (int)(now.tv_nsec / 1000000));
-}
-
 void log_write(enum log_level level, const char *message, const struct log_field *fields)
 {
-    char stamp[48];
     struct buf line;
 
     if ((int)level < atomic_load(&least_level))
         return;
-    format_now(stamp, sizeof stamp);
     buf_init(&line, LINE_BYTES_MAX);
     if (atomic_load(&line_format) == (int)LOG_JSON)
-        put_json_line(&line, stamp, level, message, fields);
+        put_json_line(&line, level, message, fields);
     else
-        put_text_line(&line, stamp, level, message, fields);
+        put_text_line(&line, level, message, fields);
     buf_put(&line, SLICE("\n"));
     /* One write: lines of threads do not mix. A line that cannot be written has nowhere to go. */
     if (!line.failed)

@@ -59,7 +59,6 @@ static void fault(void)
 {
     struct replica *replica = &world.replicas[below(world.replica_count)];
     struct scheduler *scheduler = &world.schedulers[below(world.scheduler_count)];
-    static const enum kind watched[] = {KIND_POD, KIND_CLAIM, KIND_POD_DISRUPTION_BUDGET};
 
     switch (below(4)) {
     case 0:
@@ -76,7 +75,7 @@ static void fault(void)
         trace("the API server is down");
         world.api_down_until_ns = world.now_ns + below(8 * SECOND);
         break;
-    default: replica_relist(replica, watched[below(3)]);
+    default: replica_relist(replica, watched_kinds[below(WATCHED_KINDS)]);
     }
 }
 
@@ -160,38 +159,22 @@ static void check_replicas(void)
             check_reservations(&world.replicas[i]);
 }
 
-static void put_object(void *context, struct slice text)
+static void put_object(void *context, enum kind kind, struct slice text)
 {
-    struct cluster *cluster = context;
-    struct arena arena;
-    struct object object;
-    struct error err = {0};
-
-    for (int i = 0; i < 2; i++) {
-        static const enum kind kinds[] = {KIND_CLAIM, KIND_POD};
-        struct pull json;
-        bool is_pod = memmem(text.ptr, text.len, "\"kind\":\"Pod\"", 12) != NULL;
-        if ((kinds[i] == KIND_POD) != is_pod)
-            continue;
-        arena_init(&arena, 1 << 20);
-        pull_init(&json, text);
-        if (!object_read(&json, kinds[i], &arena, &object) ||
-            cluster_apply(cluster, &object, &err) < 0)
-            broken("not taken: %.*s", SLICE_ARG(text));
-        arena_dispose(&arena);
-    }
+    take_object(context, kind, CHANGE_PUT, text);
 }
 
 /* Every pod that could be bound is, and every preemption that is allowed was done. */
 static void check_settled(void)
 {
     struct cluster cluster;
+    struct follow_target truth = {.cluster = &cluster};
     struct arena arena;
 
     cluster_init(&cluster);
     arena_init(&arena, 1 << 20);
-    server_list(KIND_CLAIM, put_object, &cluster);
-    server_list(KIND_POD, put_object, &cluster);
+    server_list(KIND_CLAIM, put_object, &truth);
+    server_list(KIND_POD, put_object, &truth);
     for (size_t i = 0; i < world.server.pod_count; i++) {
         const struct sim_pod *pod = &world.server.pods[i];
         const struct policy *judge;

@@ -9,6 +9,8 @@
 
 enum { POLL_MS = 100, TICK_MS = 1000, SCHEDULER_PATIENCE_MS = 5000 };
 
+const enum kind watched_kinds[WATCHED_KINDS] = {KIND_POD, KIND_CLAIM, KIND_POD_DISRUPTION_BUDGET};
+
 /* Something that is on its way to a replica, or goes on in one: it is void once that has crashed.
  */
 struct errand {
@@ -43,7 +45,8 @@ static bool is_void(const struct errand *errand)
 
 /* ---- lists and watches ---- */
 
-static void put(struct replica *replica, enum kind kind, enum change change, const char *text)
+void take_object(const struct follow_target *target, enum kind kind, enum change change,
+                 struct slice text)
 {
     struct error err = {0};
     struct arena arena;
@@ -51,10 +54,10 @@ static void put(struct replica *replica, enum kind kind, enum change change, con
     struct pull json;
 
     arena_init(&arena, 1 << 20);
-    pull_init(&json, slice_of(text));
+    pull_init(&json, text);
     if (!object_read(&json, kind, &arena, &object) ||
-        fold_change(&replica->follow->target, change, &object, &err) < 0)
-        broken("not taken: %s", text);
+        fold_change(target, change, &object, &err) < 0)
+        broken("not taken: %.*s", SLICE_ARG(text));
     arena_dispose(&arena);
 }
 
@@ -66,7 +69,7 @@ static void take_event(void *context)
 
     if (!is_void(errand)) {
         (void)pthread_rwlock_wrlock(&replica->state.lock);
-        put(replica, entry->kind, entry->change, entry->text);
+        take_object(&replica->follow->target, entry->kind, entry->change, slice_of(entry->text));
         replica->watched[entry->kind] = entry->version;
         (void)pthread_rwlock_unlock(&replica->state.lock);
     }
@@ -113,7 +116,7 @@ static void take_list(void *context)
         (void)pthread_rwlock_wrlock(&replica->state.lock);
         cluster_list_begin(cluster, kind, false);
         for (size_t i = 0; i < errand->count; i++)
-            put(replica, kind, CHANGE_PUT, errand->texts[i]);
+            take_object(&replica->follow->target, kind, CHANGE_PUT, slice_of(errand->texts[i]));
         cluster_list_end(cluster, kind, errand->version);
         replica->watched[kind] = errand->version;
         (void)pthread_rwlock_unlock(&replica->state.lock);
@@ -130,10 +133,11 @@ static void take_list(void *context)
     free(errand);
 }
 
-static void keep_text(void *context, struct slice text)
+static void keep_text(void *context, enum kind kind, struct slice text)
 {
     struct errand *errand = context;
 
+    (void)kind;
     errand->texts[errand->count++] = strndup(text.ptr, text.len);
 }
 
@@ -209,7 +213,6 @@ static void poll(void *context)
 
 void replica_start(struct replica *replica)
 {
-    static const enum kind watched[] = {KIND_POD, KIND_CLAIM, KIND_POD_DISRUPTION_BUDGET};
     static const char *const names[] = {"0", "1"};
     struct config *config;
     struct error err = {0};
@@ -235,9 +238,9 @@ void replica_start(struct replica *replica)
     replica->is_synced = replica->is_evicting = false;
     for (int kind = 0; kind < KIND_COUNT; kind++)
         atomic_store(&replica->state.status[kind].is_synced, true);
-    for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) {
-        atomic_store(&replica->state.status[watched[i]].is_synced, false);
-        replica_relist(replica, watched[i]);
+    for (size_t i = 0; i < WATCHED_KINDS; i++) {
+        atomic_store(&replica->state.status[watched_kinds[i]].is_synced, false);
+        replica_relist(replica, watched_kinds[i]);
     }
     later(TICK_MS * MILLISECOND, false, tick, errand_new(replica, KIND_POD));
     later(POLL_MS * MILLISECOND, false, poll, errand_new(replica, KIND_POD));

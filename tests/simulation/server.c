@@ -230,7 +230,8 @@ void server_set_budget(int64_t allowed)
     buf_dispose(&text);
 }
 
-void server_list(enum kind kind, void (*put)(void *context, struct slice text), void *context)
+void server_list(enum kind kind, void (*put)(void *context, enum kind kind, struct slice text),
+                 void *context)
 {
     struct buf text;
     size_t count = kind == KIND_POD                     ? server->pod_count
@@ -248,7 +249,7 @@ void server_list(enum kind kind, void (*put)(void *context, struct slice text), 
         else if (pod_is_there(&server->pods[i]))
             write_pod(&server->pods[i], &text);
         if (text.len != 0)
-            put(context, buf_slice(&text));
+            put(context, kind, buf_slice(&text));
     }
     buf_dispose(&text);
 }
@@ -298,7 +299,6 @@ static unsigned bind_it(struct sim_pod *pod, const json_t *body, struct buf *ans
     if (pod->node >= 0 || pod->is_terminating || node == NULL)
         return conflict(answer, "pod is already assigned, or being deleted");
     pod->node = atoi(node + strlen("node-"));
-    pod->was_bound = true;
     world.bound++;
     trace("pod %s (%s) is bound to %s", pod->name, pod->uid + 24, node);
     check_exclusive(pod);

@@ -10,8 +10,8 @@
  *     transport.c  follow.h and clock.h for the replicas; locks at which another thread comes in
  *     replica.c    start, crash, lists and watches, calls of the verbs
  *     scheduler.c  queues, filter, preempt and bind calls, as kube-scheduler makes them
- *     episode.c    random worlds: users and faults, and what has to be true after each step and in
- * the end rows.c       small worlds, each for one rule of preemption
+ *     episode.c    random worlds: users and faults, and what has to hold throughout
+ *     rows.c       small worlds, each for one rule of preemption
  */
 #ifndef SIMULATION_WORLD_H
 #define SIMULATION_WORLD_H
@@ -46,8 +46,7 @@ struct sim_pod {
     unsigned scheduler;
     int node, nominated; /* -1: none */
     bool exists, is_terminating, is_finished;
-    uint64_t gone_ns; /* when it went; 0: it did not */
-    bool was_bound;
+    uint64_t gone_ns;    /* when it went; 0: it did not */
     unsigned evictions;  /* accepted, by claimguard */
     char condition[256]; /* why it is not scheduled */
 };
@@ -101,7 +100,6 @@ struct scheduler {
     bool is_up, preempts, is_busy;
     unsigned incarnation;
     uint64_t last_due_ns;
-    size_t cursor;
     bool has_moved; /* something happened since the cycle began */
     struct queued {
         enum pod_queue queue;
@@ -171,7 +169,8 @@ bool pod_is_there(const struct sim_pod *pod);               /* exists, and not f
 unsigned server_handle(const char *method, const char *path, struct slice body, struct buf *answer);
 
 /* The objects of a kind as they are now, each by put. */
-void server_list(enum kind kind, void (*put)(void *context, struct slice text), void *context);
+void server_list(enum kind kind, void (*put)(void *context, enum kind kind, struct slice text),
+                 void *context);
 
 /* ---- transport.c ---- */
 
@@ -187,6 +186,14 @@ void replica_start(struct replica *replica);
 void replica_crash(struct replica *replica);
 void replica_relist(struct replica *replica, enum kind kind);
 void replica_told(struct replica *replica, size_t index); /* of the log */
+
+/* Folds an object into the target's cluster, as a list or a watch tells of it. */
+void take_object(const struct follow_target *target, enum kind kind, enum change change,
+                 struct slice text);
+
+/* The kinds that change in this world. */
+enum { WATCHED_KINDS = 3 };
+extern const enum kind watched_kinds[WATCHED_KINDS];
 
 /* Calls a verb over the network. answer is called once: with NULL when none came. */
 typedef void answered(void *context, const char *answer);
