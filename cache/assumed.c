@@ -15,11 +15,13 @@ static struct reservation *find(const struct cluster *cluster, const struct uid 
 /* Frees one that is not in the table (any more). */
 static void reservation_free(struct cluster *cluster, struct reservation *reservation)
 {
-    for (size_t i = 0; i < reservation->claim_count; i++) {
+    for (size_t i = 0; i < reservation->claim_count + reservation->shared_count; i++) {
         struct claim *claim = reservation->claims[i];
         if (claim == NULL)
             continue;
-        if (claim->reservation == reservation)
+        if (i >= reservation->claim_count)
+            claim->sharers--;
+        else if (claim->reservation == reservation)
             claim->reservation = NULL;
         claim->named--;
         claim_settle(cluster, claim);
@@ -65,18 +67,35 @@ static struct reservation *reservation_new(struct cluster *cluster, const struct
     return NULL;
 }
 
-static void take_claims(struct cluster *cluster, struct reservation *reservation,
-                        const struct pod_object *pod)
+static void take_alone(struct reservation *reservation, struct claim *claim)
 {
-    for (size_t i = 0; i < pod->claim_count; i++) {
-        struct claim *claim = claim_find(cluster, pod->meta.namespace, pod->claims[i].name);
-        if (claim == NULL || !claim->exists || !claim->is_exclusive)
-            continue;
-        reservation->claims[reservation->claim_count++] = claim;
-        claim->named++;
-        if (claim->reservation != NULL)
-            lose(claim->reservation, claim);
-        claim->reservation = reservation;
+    reservation->claims[reservation->claim_count++] = claim;
+    if (claim->reservation != NULL)
+        lose(claim->reservation, claim);
+    claim->reservation = reservation;
+}
+
+static void take_shared(struct reservation *reservation, struct claim *claim)
+{
+    reservation->claims[reservation->claim_count + reservation->shared_count++] = claim;
+    claim->sharers++;
+}
+
+/* First those that it takes alone, then, of one that is being bound, the others. */
+static void take_claims(struct cluster *cluster, struct reservation *reservation,
+                        const struct pod_object *pod, const bool *alone)
+{
+    for (int shares = 0; shares <= reservation_binds(reservation); shares++) {
+        for (size_t i = 0; i < pod->claim_count; i++) {
+            struct claim *claim = claim_find(cluster, pod->meta.namespace, pod->claims[i].name);
+            if (claim == NULL || !claim->exists)
+                continue;
+            bool is_alone = alone != NULL ? alone[i] : claim->is_exclusive;
+            if (is_alone == (shares != 0))
+                continue;
+            claim->named++;
+            (shares ? take_shared : take_alone)(reservation, claim);
+        }
     }
 }
 
@@ -90,8 +109,8 @@ static bool is_settled(const struct cluster *cluster, const struct pod_object *o
            (pod->node != NULL || pod->is_terminal);
 }
 
-int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, bool binds,
-                    uint64_t expires_ns, struct error *err)
+int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, const bool *alone,
+                    bool binds, uint64_t expires_ns, struct error *err)
 {
     if (is_settled(cluster, pod))
         return 0;
@@ -108,8 +127,8 @@ int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, bool 
     }
     reservation->binds += binds;
     reservation->expires_ns = expires_ns;
-    take_claims(cluster, reservation, pod);
-    if (reservation->claim_count == 0) {
+    take_claims(cluster, reservation, pod, alone);
+    if (reservation->claim_count + reservation->shared_count == 0) {
         reservation_free(cluster, reservation);
         return 0;
     }
@@ -170,6 +189,20 @@ const struct reservation *assumed_expired(const struct cluster *cluster, uint64_
         if (!reservation_binds(reservation))
             return NULL;
     }
+    return NULL;
+}
+
+const struct reservation *shared_against(const struct cluster *cluster, const struct claim *claim,
+                                         const struct pod_object *pod)
+{
+    if (claim->sharers == 0)
+        return NULL;
+    for (const struct reservation *reservation = cluster->reservations; reservation != NULL;
+         reservation = reservation->hh.next)
+        for (size_t i = 0; i < reservation->shared_count; i++)
+            if (reservation->claims[reservation->claim_count + i] == claim &&
+                !uid_is(&reservation->uid, pod->meta.uid))
+                return reservation;
     return NULL;
 }
 

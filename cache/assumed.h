@@ -27,19 +27,22 @@ struct reservation {
     bool is_doubtful; /* a Binding was sent, and nobody knows what became of it */
     uint64_t expires_ns;
     UT_hash_handle hh; /* in the order in which they expire */
-    size_t claim_count;
-    struct claim *claims[]; /* exclusive ones; NULL: taken over by another pod */
+    size_t claim_count, shared_count;
+    struct claim *claims[]; /* claim_count taken alone (NULL: taken over by another pod), then, of a
+                               pod that is being bound, shared_count that it shares */
 };
 
 /*
- * Reserves the pod's exclusive claims, which the caller has found free, or held by reservations
- * that may be taken over; what the pod had reserved before is replaced. A pod without exclusive
- * claims, or that is known to be bound or finished, reserves nothing. binds: a bind begins;
- * assumed_doubt or assumed_undo is its end, if the pod is not bound. Errors: ERROR_NO_MEMORY; the
- * pod has no reservation then.
+ * Reserves the claims that the pod takes alone, which the caller has found free, or held by
+ * reservations that may be taken over; what the pod had reserved before is replaced. alone: for
+ * each of the pod's claims, whether it does; NULL: those that are ReadWriteOncePod. A pod that
+ * takes none alone, or that is known to be bound or finished, reserves nothing. binds: a bind
+ * begins: until it ends, nobody may take the pod's other claims alone, either. assumed_doubt or
+ * assumed_undo is its end, if the pod is not bound. Errors: ERROR_NO_MEMORY; the pod has no
+ * reservation then.
  */
-int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, bool binds,
-                    uint64_t expires_ns, struct error *err);
+int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, const bool *alone,
+                    bool binds, uint64_t expires_ns, struct error *err);
 
 /* Ends the pod's reservation, if it has one. */
 void assumed_release(struct cluster *cluster, const struct uid *uid);
@@ -76,6 +79,10 @@ static inline const struct reservation *reserved_against(const struct claim *cla
     return reservation_binds(reservation) || reservation->priority >= pod->priority ? reservation
                                                                                     : NULL;
 }
+
+/* A pod, other than this one, that is being bound and shares the claim; NULL: there is none. */
+const struct reservation *shared_against(const struct cluster *cluster, const struct claim *claim,
+                                         const struct pod_object *pod);
 
 /* Ends all of them. */
 void assumed_dispose(struct cluster *cluster);

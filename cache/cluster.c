@@ -1,5 +1,6 @@
 #include "cache/cluster.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "cache/assumed.h"
@@ -170,6 +171,19 @@ static struct resource *find_resource(const struct cluster *cluster, enum kind k
     /* NOLINTNEXTLINE(clang-analyzer-core.*): uthash's hash of 16 bytes is taken for garbage */
     HASH_FIND(hh, cluster->resources[kind], key, sizeof *key, found);
     return found;
+}
+
+const struct resource *cluster_find_volume(const struct cluster *cluster, const struct claim *claim)
+{
+    char text[UID_TEXT_BYTES], provisioned[sizeof "pvc-" + UID_TEXT_BYTES];
+    struct resource_key key = {NULL, claim->volume};
+
+    if (claim->is_volume_provisioned) {
+        int length = snprintf(provisioned, sizeof provisioned, "pvc-%.*s",
+                              SLICE_ARG(uid_text(&claim->uid, text)));
+        key.name = names_find(&cluster->names, (struct slice){provisioned, (size_t)length});
+    }
+    return key.name == NULL ? NULL : find_resource(cluster, KIND_VOLUME, &key);
 }
 
 void resource_remove(struct cluster *cluster, enum kind kind, struct resource *resource)

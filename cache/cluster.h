@@ -36,6 +36,7 @@ struct use {
     struct use **link; /* what points here; NULL: the pod can be in nobody's way */
     uint16_t index;    /* in the pod's uses */
     bool is_ephemeral;
+    bool is_deferred; /* the pod's runtime mounts it: deferFSMount */
 };
 
 struct claim {
@@ -48,6 +49,7 @@ struct claim {
     bool is_exclusive : 1; /* ReadWriteOncePod */
     bool is_deleting : 1;
     bool is_volume_provisioned : 1; /* its volume is pvc-<uid>, as provisioners name them */
+    bool is_block : 1;              /* volumeMode */
     bool is_listed : 1;
     struct name *namespace;
     struct name *storage_class;
@@ -58,7 +60,9 @@ struct claim {
     struct reservation *reservation; /* NULL: none; see assumed.h */
     struct uid uid;
     uint64_t version;
-    char name[]; /* name_len bytes */
+    uint32_t deferred; /* how many of its uses are deferred */
+    uint32_t sharers;  /* pods that are being bound, and do not want it for themselves alone */
+    char name[];       /* name_len bytes */
 };
 
 enum claim_phase { CLAIM_PHASE_UNKNOWN, CLAIM_PENDING, CLAIM_BOUND, CLAIM_LOST };
@@ -71,6 +75,7 @@ struct pod {
     bool is_terminal : 1;    /* Succeeded or Failed */
     bool is_terminating : 1; /* has a deletionTimestamp */
     bool never_preempts : 1; /* preemptionPolicy Never */
+    bool has_mounts : 1;     /* while it is pending, and if it defers any */
     bool is_listed : 1;
     struct name *namespace;
     struct node *node; /* NULL: not assigned */
@@ -78,7 +83,14 @@ struct pod {
     struct name *labels; /* of a pod with claims, which may become a victim; else NULL */
     struct uid uid;
     uint64_t version;
-    struct use uses[]; /* use_count, then name_len bytes of the name */
+    struct use uses[]; /* use_count, then name_len bytes of the name, then kept_mounts */
+};
+
+/* A pod's mounts, and its place among the pods that defer any. */
+struct kept_mounts {
+    struct pod *next_deferring;
+    struct pod **link; /* what points here; NULL: it defers none */
+    struct pod_mounts mounts;
 };
 
 /* The objects of a kind that is few: string attributes, by the enums of objects.h. */
@@ -122,6 +134,7 @@ struct cluster {
     struct claim_tally *tallies;            /* uthash */
     struct reservation *reservations;       /* uthash; see assumed.h */
     struct gone_object *gone;               /* uthash, oldest first */
+    struct pod *deferring;                  /* pods with deferred mounts: kept_mounts links them */
     bool overrides[KIND_COUNT]; /* the list that is being read counts, whatever is known */
 };
 
@@ -171,13 +184,20 @@ struct pod *cluster_find_pod(const struct cluster *cluster, struct slice namespa
                              struct slice name);
 const struct node *cluster_find_node(const struct cluster *cluster, struct slice name);
 
+/* The volume that a claim is bound to; NULL: to none, or to one that is not known (yet). */
+const struct resource *cluster_find_volume(const struct cluster *cluster,
+                                           const struct claim *claim);
+
+/* The pod's volume of that name is deferred from now on: it was written so. */
+void cluster_defer(struct cluster *cluster, struct pod *pod, struct slice volume);
+
 /* How many of the pods break a PodDisruptionBudget if they are evicted in this order, as
  * kube-scheduler counts them: a budget that allows n evictions is broken from the n+1st on. */
 size_t cluster_count_budget_violations(const struct cluster *cluster, const struct pod *const *pods,
                                        size_t count);
 
-/* The pod as a decoded object that borrows from it. Ownership: out->claims lies in the arena; false
- * when that is full. */
+/* The pod as a decoded object that borrows from it, mounts and all. Ownership: out->claims lies in
+ * the arena; false when that is full. */
 bool cluster_describe_pod(const struct pod *pod, struct arena *arena, struct pod_object *out);
 
 /* Whether the pod takes up the claims that it names: assigned, and not finished. A terminating pod
@@ -202,6 +222,19 @@ static inline const struct pod *use_pod(const struct use *use)
 static inline struct slice pod_name(const struct pod *pod)
 {
     return (struct slice){(const char *)&pod->uses[pod->use_count], pod->name_len};
+}
+
+/* NULL: they are not kept. */
+static inline struct kept_mounts *pod_kept_mounts(const struct pod *pod)
+{
+    uintptr_t end = (uintptr_t)&pod->uses[pod->use_count] + pod->name_len;
+
+    return pod->has_mounts ? (struct kept_mounts *)((end + 7) & ~(uintptr_t)7) : NULL;
+}
+
+static inline struct pod_mounts *pod_mounts(const struct pod *pod)
+{
+    return pod->has_mounts ? &pod_kept_mounts(pod)->mounts : NULL;
 }
 
 static inline struct slice claim_name(const struct claim *claim)

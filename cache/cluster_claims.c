@@ -173,6 +173,7 @@ static void put_facts(struct cluster *cluster, struct claim *claim,
     cluster->counts[KIND_CLAIM] += !claim->exists;
     claim->exists = claim->is_listed = true;
     claim->is_exclusive = object->is_exclusive;
+    claim->is_block = slice_equal(object->volume_mode, SLICE("Block"));
     claim->is_deleting = object->meta.deletion_timestamp.len != 0;
     claim->is_volume_provisioned = is_provisioned_name(object);
     claim->phase = (uint8_t)phase_of(object->phase);
@@ -235,6 +236,7 @@ void claim_vanish(struct cluster *cluster, struct claim *claim)
     cluster->violations -= claim_is_violated(claim);
     cluster->counts[KIND_CLAIM]--;
     claim->exists = claim->is_exclusive = claim->is_deleting = claim->is_volume_provisioned = false;
+    claim->is_block = false;
     claim->storage_class = claim->volume_attributes_class = claim->volume = claim->owner_uid = NULL;
     claim->uid = (struct uid){{0}};
     claim->phase = CLAIM_PHASE_UNKNOWN;

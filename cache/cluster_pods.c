@@ -66,6 +66,7 @@ static void link_uses(struct pod *pod)
 {
     for (unsigned i = 0; may_hold(pod) && i < pod->use_count; i++) {
         struct use *use = &pod->uses[i];
+        use->claim->deferred += use->is_deferred;
         use->next = use->claim->uses;
         use->link = &use->claim->uses;
         if (use->next != NULL)
@@ -84,6 +85,7 @@ static void unlink_uses(struct pod *pod)
         if (use->next != NULL)
             use->next->link = use->link;
         use->link = NULL;
+        use->claim->deferred -= use->is_deferred;
     }
 }
 
@@ -97,10 +99,35 @@ static void forget_claims(struct cluster *cluster, struct pod *pod)
     }
 }
 
+static void link_deferring(struct cluster *cluster, struct pod *pod)
+{
+    struct kept_mounts *kept = pod_kept_mounts(pod);
+
+    if (kept == NULL || kept->link != NULL || !mounts_defer(&kept->mounts))
+        return;
+    kept->next_deferring = cluster->deferring;
+    kept->link = &cluster->deferring;
+    if (kept->next_deferring != NULL)
+        pod_kept_mounts(kept->next_deferring)->link = &kept->next_deferring;
+    cluster->deferring = pod;
+}
+
+static void unlink_deferring(const struct pod *pod)
+{
+    const struct kept_mounts *kept = pod_kept_mounts(pod);
+
+    if (kept == NULL || kept->link == NULL)
+        return;
+    *kept->link = kept->next_deferring;
+    if (kept->next_deferring != NULL)
+        pod_kept_mounts(kept->next_deferring)->link = kept->link;
+}
+
 /* Frees a pod that holds nothing (any more) and is in no table. */
 static void pod_free(struct cluster *cluster, struct pod *pod)
 {
     unlink_uses(pod);
+    unlink_deferring(pod);
     forget_claims(cluster, pod);
     leave_node(cluster, pod);
     names_release(&cluster->names, pod->namespace);
@@ -119,6 +146,7 @@ static bool connect_pod(struct cluster *cluster, struct pod *pod, const struct p
             return false;
         pod->uses[i].index = (uint16_t)i;
         pod->uses[i].is_ephemeral = object->claims[i].is_ephemeral;
+        pod->uses[i].is_deferred = object->claims[i].is_deferred;
         pod->uses[i].claim = claim;
         claim->named++;
     }
@@ -129,14 +157,25 @@ static bool connect_pod(struct cluster *cluster, struct pod *pod, const struct p
         pod->node->pods++;
     }
     link_uses(pod);
+    link_deferring(cluster, pod);
     return true;
+}
+
+/* Whether the pod's mounts may be asked about: it has yet to be bound, or is deferred. */
+static bool keeps_mounts(const struct pod_object *object)
+{
+    return object->mounts != NULL && !phase_is_terminal(object->phase) &&
+           (object->node.len == 0 || mounts_defer(object->mounts));
 }
 
 /* A pod as the object says, linked but not yet counted nor in the table; NULL without memory. */
 static struct pod *pod_new(struct cluster *cluster, const struct pod_object *object)
 {
     size_t uses_bytes = object->claim_count * sizeof(struct use);
-    struct pod *pod = calloc(1, sizeof *pod + uses_bytes + object->meta.name.len);
+    size_t mounts_size = keeps_mounts(object) ? 7 + offsetof(struct kept_mounts, mounts) +
+                                                    mounts_bytes(object->mounts)
+                                              : 0;
+    struct pod *pod = calloc(1, sizeof *pod + uses_bytes + object->meta.name.len + mounts_size);
     bool failed = false;
 
     if (pod == NULL)
@@ -150,6 +189,9 @@ static struct pod *pod_new(struct cluster *cluster, const struct pod_object *obj
     pod->never_preempts = slice_equal(object->preemption_policy, SLICE("Never"));
     pod->version = version_of(object->meta.resource_version);
     memcpy(&pod->uses[pod->use_count], object->meta.name.ptr, object->meta.name.len);
+    pod->has_mounts = mounts_size != 0;
+    if (pod->has_mounts)
+        (void)mounts_copy(object->mounts, pod_mounts(pod));
     pod->namespace = names_take(&cluster->names, object->meta.namespace, &failed);
     pod->nominated_node = names_take(&cluster->names, object->nominated_node, &failed);
     if (pod->use_count != 0)
@@ -187,6 +229,28 @@ static bool misses_binding(const struct cluster *cluster, const struct pod *know
            uid_is(&known->uid, object->meta.uid) && !cluster->overrides[KIND_POD];
 }
 
+/* The mounts of a bound pod of which what is told misses a deferral: the runtime has mounted the
+ * volume, whatever the annotation says now, or the watch is behind our own write. NULL: it misses
+ * none. */
+static const struct pod_mounts *missed_deferrals(const struct cluster *cluster,
+                                                 const struct pod *known,
+                                                 const struct pod_object *object)
+{
+    const struct pod_mounts *mounts = known == NULL ? NULL : pod_mounts(known);
+
+    if (mounts == NULL || known->node == NULL || cluster->overrides[KIND_POD] ||
+        !uid_is(&known->uid, object->meta.uid))
+        return NULL;
+    for (uint32_t i = 0; i < mounts->volume_count; i++) {
+        const struct pod_volume *volume = &mounts->volumes[i];
+        const struct pod_volume *told =
+            object->mounts == NULL ? NULL : mounts_find(object->mounts, volume->name);
+        if (volume_is_deferred(volume) && (told == NULL || !volume_is_deferred(told)))
+            return mounts;
+    }
+    return NULL;
+}
+
 /* The pod's record takes the place of the one that was known. */
 static void replace_record(struct cluster *cluster, struct pod *known, const struct pod *pod)
 {
@@ -211,9 +275,15 @@ int pod_apply(struct cluster *cluster, const struct pod_object *object, struct e
     struct pod_object corrected = *object;
     if (misses_binding(cluster, known, object))
         corrected.node = pod_node(known);
+    const struct pod_mounts *missed = missed_deferrals(cluster, known, object);
+    if (missed != NULL)
+        corrected.mounts = missed;
     struct pod *pod = pod_new(cluster, &corrected);
     if (pod == NULL)
         return error_no_memory(err);
+    for (uint32_t i = 0; missed != NULL && i < missed->volume_count; i++)
+        if (volume_is_deferred(&missed->volumes[i]))
+            cluster_defer(cluster, pod, missed->volumes[i].name);
     if (!start_holding(cluster, pod)) {
         pod_free(cluster, pod);
         return error_no_memory(err);
@@ -258,6 +328,23 @@ int cluster_assign(struct cluster *cluster, struct pod *pod, struct slice name, 
     unlink_uses(pod);
     leave_node(cluster, pod);
     return error_no_memory(err);
+}
+
+void cluster_defer(struct cluster *cluster, struct pod *pod, struct slice name)
+{
+    struct pod_volume *volume = pod->has_mounts ? mounts_find(pod_mounts(pod), name) : NULL;
+
+    if (volume == NULL)
+        return;
+    volume->is_annotated = true;
+    link_deferring(cluster, pod);
+    for (unsigned i = 0; i < pod->use_count; i++) {
+        struct use *use = &pod->uses[i];
+        if (use->is_deferred || !slice_equal(claim_name(use->claim), volume->claim))
+            continue;
+        use->is_deferred = true;
+        use->claim->deferred += use->link != NULL;
+    }
 }
 
 void pods_dispose(struct cluster *cluster)
@@ -310,6 +397,7 @@ bool cluster_describe_pod(const struct pod *pod, struct arena *arena, struct pod
         .priority = pod->priority,
         .claims = arena_alloc(arena, pod->use_count * sizeof *out->claims),
         .claim_count = pod->use_count,
+        .mounts = pod_mounts(pod),
     };
     if (uid == NULL || out->claims == NULL)
         return false;
@@ -319,7 +407,7 @@ bool cluster_describe_pod(const struct pod *pod, struct arena *arena, struct pod
     if (pod->never_preempts)
         out->preemption_policy = SLICE("Never");
     for (unsigned i = 0; i < pod->use_count; i++)
-        out->claims[i] =
-            (struct claim_reference){claim_name(pod->uses[i].claim), pod->uses[i].is_ephemeral};
+        out->claims[i] = (struct claim_reference){
+            claim_name(pod->uses[i].claim), pod->uses[i].is_ephemeral, pod->uses[i].is_deferred};
     return true;
 }

@@ -1,32 +1,5 @@
-#include "cache/objects.h"
-
-#include "cache/pull_fields.h"
+#include "cache/objects_internal.h"
 #include "cache/selector.h"
-
-#define FIELD(key_, type_, struct_, member_) \
-    { \
-        .key = (key_), .type = (type_), .offset = offsetof(struct struct_, member_) \
-    }
-#define OBJECT(key_, fields_) \
-    { \
-        .key = (key_), .type = PULL_OBJECT, .members = (fields_), \
-        .count = sizeof(fields_) / sizeof *(fields_) \
-    }
-#define READ(key_, struct_, member_, read_) \
-    { \
-        .key = (key_), .type = PULL_READ, .offset = offsetof(struct struct_, member_), \
-        .read = (read_) \
-    }
-#define READ_MEMBERS(key_, struct_, member_, read_, fields_) \
-    { \
-        .key = (key_), .type = PULL_READ, .offset = offsetof(struct struct_, member_), \
-        .read = (read_), .members = (fields_), .count = sizeof(fields_) / sizeof *(fields_) \
-    }
-#define ATTRIBUTE(key_, index_) \
-    { \
-        .key = (key_), .type = PULL_STRING, \
-        .offset = offsetof(struct resource_object, attributes[index_]) \
-    }
 
 struct owner_reference {
     struct slice kind, uid;
@@ -64,142 +37,6 @@ static const struct pull_field meta_fields[] = {
     READ_MEMBERS("ownerReferences", meta, owner_uid, read_owners, owner_fields),
 };
 
-/* ---- Pod ---- */
-
-struct pod_volume {
-    struct slice name;
-    struct slice claim_name;
-    bool has_claim;
-    bool is_ephemeral;
-};
-
-/* A pod while it is read: the claim of an ephemeral volume needs the pod's name, which may come
- * behind the volumes. */
-struct pod_reading {
-    struct pod_object pod;
-    struct pod_volume *volumes;
-    size_t volume_count;
-};
-
-static const struct pull_field claim_source_fields[] = {
-    FIELD("claimName", PULL_STRING, pod_volume, claim_name)};
-
-static bool read_claim_source(struct pull *json, struct arena *arena, void *field)
-{
-    struct pod_volume *volume = field;
-
-    if (pull_null(json))
-        return true;
-    volume->has_claim = true;
-    return pull_fields(json, PULL_CASE_EXACT, claim_source_fields,
-                       PULL_FIELD_COUNT(claim_source_fields), arena, volume);
-}
-
-static const struct pull_field pod_volume_fields[] = {
-    FIELD("name", PULL_STRING, pod_volume, name),
-    READ_MEMBERS("persistentVolumeClaim", pod_volume, name, read_claim_source, claim_source_fields),
-    FIELD("ephemeral", PULL_PRESENCE, pod_volume, is_ephemeral),
-};
-
-static bool read_volumes(struct pull *json, struct arena *arena, void *field)
-{
-    struct pod_reading *reading = (struct pod_reading *)field;
-    void *items = NULL;
-    bool ok = pull_field_array(json, PULL_CASE_EXACT, pod_volume_fields,
-                               PULL_FIELD_COUNT(pod_volume_fields), sizeof(struct pod_volume),
-                               arena, &items, &reading->volume_count);
-    reading->volumes = items;
-    return ok;
-}
-
-static const struct pull_field pod_spec_fields[] = {
-    READ_MEMBERS("volumes", pod_reading, pod, read_volumes, pod_volume_fields),
-    FIELD("nodeName", PULL_STRING, pod_reading, pod.node),
-    FIELD("priority", PULL_INTEGER, pod_reading, pod.priority),
-    FIELD("preemptionPolicy", PULL_STRING, pod_reading, pod.preemption_policy),
-};
-
-static const struct pull_field pod_status_fields[] = {
-    FIELD("phase", PULL_STRING, pod_reading, pod.phase),
-    FIELD("nominatedNodeName", PULL_STRING, pod_reading, pod.nominated_node),
-};
-
-static const struct pull_field pod_meta_fields[] = {
-    FIELD("namespace", PULL_STRING, pod_reading, pod.meta.namespace),
-    FIELD("name", PULL_STRING, pod_reading, pod.meta.name),
-    FIELD("uid", PULL_STRING, pod_reading, pod.meta.uid),
-    FIELD("resourceVersion", PULL_STRING, pod_reading, pod.meta.resource_version),
-    FIELD("deletionTimestamp", PULL_STRING, pod_reading, pod.meta.deletion_timestamp),
-    READ("labels", pod_reading, pod.labels, labels_read),
-};
-
-static const struct pull_field pod_fields[] = {
-    OBJECT("metadata", pod_meta_fields),
-    OBJECT("spec", pod_spec_fields),
-    OBJECT("status", pod_status_fields),
-};
-
-static bool has_claim(const struct pod_object *pod, struct slice name)
-{
-    for (size_t i = 0; i < pod->claim_count; i++)
-        if (slice_equal(pod->claims[i].name, name))
-            return true;
-    return false;
-}
-
-/* The claims that the volumes name: KEP-1698 calls an ephemeral volume's claim <pod>-<volume>. */
-static bool collect_claims(const struct pod_reading *reading, struct arena *arena,
-                           struct pod_object *pod)
-{
-    pod->claims = arena_alloc(arena, reading->volume_count * sizeof *pod->claims);
-    if (pod->claims == NULL)
-        return false;
-    for (size_t i = 0; i < reading->volume_count; i++) {
-        const struct pod_volume *volume = &reading->volumes[i];
-        struct claim_reference reference = {volume->claim_name, false};
-        if (!volume->has_claim && !volume->is_ephemeral)
-            continue;
-        if (!volume->has_claim) {
-            reference.is_ephemeral = true;
-            reference.name = arena_printf(arena, "%.*s-%.*s", SLICE_ARG(pod->meta.name),
-                                          SLICE_ARG(volume->name));
-            if (reference.name.ptr == NULL)
-                return false;
-        }
-        if (pod->claim_count == POD_CLAIMS_MAX)
-            return false;
-        if (!has_claim(pod, reference.name))
-            pod->claims[pod->claim_count++] = reference;
-    }
-    return true;
-}
-
-static void default_namespace(struct meta *meta)
-{
-    if (meta->namespace.len == 0)
-        meta->namespace = SLICE("default");
-}
-
-bool pod_read(struct pull *json, struct arena *arena, struct pod_object *out)
-{
-    struct pod_reading reading = {0};
-
-    if (pull_null(json))
-        return pull_problem(json, "expected an object");
-    if (!pull_fields(json, PULL_CASE_EXACT, pod_fields, PULL_FIELD_COUNT(pod_fields), arena,
-                     &reading))
-        return false;
-    *out = reading.pod;
-    default_namespace(&out->meta);
-    if (out->meta.name.len == 0)
-        return pull_problem(json, "a Pod without metadata.name");
-    if (out->priority < INT32_MIN || out->priority > INT32_MAX)
-        return pull_problem(json, "spec.priority does not fit 32 bits");
-    if (!collect_claims(&reading, arena, out))
-        return pull_problem(json, "too big for the memory of one request");
-    return true;
-}
-
 bool phase_is_terminal(struct slice phase)
 {
     return slice_equal(phase, SLICE("Succeeded")) || slice_equal(phase, SLICE("Failed"));
@@ -226,6 +63,7 @@ static const struct pull_field claim_spec_fields[] = {
     FIELD("storageClassName", PULL_STRING, claim_object, storage_class),
     FIELD("volumeAttributesClassName", PULL_STRING, claim_object, volume_attributes_class),
     FIELD("volumeName", PULL_STRING, claim_object, volume),
+    FIELD("volumeMode", PULL_STRING, claim_object, volume_mode),
 };
 static const struct pull_field claim_status_fields[] = {
     FIELD("phase", PULL_STRING, claim_object, phase),

@@ -10,6 +10,7 @@
 #ifndef CACHE_OBJECTS_H
 #define CACHE_OBJECTS_H
 
+#include "cache/mounts.h"
 #include "cache/pull.h"
 #include "config/base/buf.h"
 
@@ -46,6 +47,7 @@ enum { POD_CLAIMS_MAX = 4096 };
 struct claim_reference {
     struct slice name; /* in the pod's namespace */
     bool is_ephemeral; /* named by a generic ephemeral volume: the pod has to own it */
+    bool is_deferred;  /* the pod's runtime mounts it: deferFSMount */
 };
 
 struct pod_object {
@@ -58,6 +60,7 @@ struct pod_object {
     int64_t priority;               /* fits 32 bits */
     struct claim_reference *claims; /* each claim once, in the order of the pod's volumes */
     size_t claim_count;
+    const struct pod_mounts *mounts; /* NULL: not known */
 };
 
 struct claim_object {
@@ -66,6 +69,7 @@ struct claim_object {
     struct slice storage_class;
     struct slice volume_attributes_class;
     struct slice volume;
+    struct slice volume_mode;
     bool is_exclusive; /* its access modes have ReadWriteOncePod */
 };
 

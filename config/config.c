@@ -280,6 +280,35 @@ static int check_entry(const struct reader *reader, const struct yaml_node *node
     return 0;
 }
 
+/* Whether a volume could be of both: two lists without a common type divide them. */
+static bool fs_types_overlap(const struct defer_entry *a, const struct defer_entry *b)
+{
+    for (size_t i = 0; i < a->fs_type_count; i++)
+        for (size_t j = 0; j < b->fs_type_count; j++)
+            if (slice_equal(a->fs_types[i], b->fs_types[j]))
+                return true;
+    return a->fs_type_count == 0 || b->fs_type_count == 0;
+}
+
+/* Two entries that speak of the same volumes: whichever came first would win, silently. */
+static int check_overlap(const struct reader *reader, const struct yaml_node *node,
+                         const struct defer_entry *entries, size_t index)
+{
+    const struct defer_entry *entry = &entries[index];
+
+    for (size_t i = 0; i < index; i++)
+        if (slice_equal(entries[i].runtime_class, entry->runtime_class) &&
+            slice_equal(entries[i].storage_class, entry->storage_class) &&
+            slice_equal(entries[i].csi_driver, entry->csi_driver) &&
+            fs_types_overlap(&entries[i], entry))
+            return yaml_fail(reader->err, reader->path, node,
+                             "the entry overlaps with entry %zu, which is for %.*s%.*s and %.*s, "
+                             "too: merge them, or give both fsTypes that differ",
+                             i + 1, SLICE_ARG(entry->storage_class), SLICE_ARG(entry->csi_driver),
+                             SLICE_ARG(entry->runtime_class));
+    return 0;
+}
+
 static int apply_presets(const struct reader *reader, const struct option *options, void *out);
 
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables above */
@@ -298,7 +327,7 @@ static int read_entries(const struct reader *reader, const struct option *option
         *entry = (struct defer_entry){0};
         if (apply_presets(reader, option->members, entry) < 0 ||
             read_section(reader, option->members, item, entry) < 0 ||
-            check_entry(reader, item, entry) < 0)
+            check_entry(reader, item, entry) < 0 || check_overlap(reader, item, *out, *count) < 0)
             return reader->err->code;
         ++*count;
     }

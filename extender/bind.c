@@ -4,6 +4,7 @@
 
 #include "config/base/log.h"
 #include "extender/claim_lock.h"
+#include "extender/deferral.h"
 #include "extender/judge.h"
 
 enum { BIND_TRIES_MAX = 3, BIND_PATH_BYTES_MAX = 4096, BINDING_BYTES_MAX = 16 * 1024 };
@@ -18,6 +19,8 @@ struct binding {
     struct uid uid;           /* of the pod's record */
     struct claim_locks locks; /* of a live cluster with claimLock: Annotation */
     struct verdict verdict;
+    struct deferral deferral;
+    uint64_t deadline_ns;
 };
 
 /* Whether the record is that of the pod, which can be bound, or is. */
@@ -73,6 +76,16 @@ static int list_locks(struct binding *binding, const struct pod *pod, struct err
     return 0;
 }
 
+/* Of a snapshot, whose pods are bound in memory. */
+static int assign(struct binding *binding, struct pod *pod, struct error *err)
+{
+    struct state *state = binding->state;
+
+    deferral_settle(state, pod, &binding->deferral); /* first: a pod that is bound is deferred */
+    deferral_count(state, &binding->deferral);
+    return cluster_assign(&state->cluster, pod, binding->request->node, err);
+}
+
 /* Takes the pod's claims, all or none. Under the lock, for writing. */
 static int take_claims(struct binding *binding, struct error *err)
 {
@@ -84,23 +97,28 @@ static int take_claims(struct binding *binding, struct error *err)
 
     binding->is_conflict = false;
     binding->verdict = (struct verdict){.code = CODE_SKIP};
+    binding->deferral = (struct deferral){.volumes = NULL};
     if (check_pod(binding, pod, err) < 0)
         return err->code;
     if (binding->is_done)
         return 0;
     if (!cluster_describe_pod(pod, binding->arena, &object))
         return error_no_memory(err);
-    policy_prefilter(&state->cluster, &object, binding->arena, &binding->verdict, &judge);
+    struct view view = state_view(state);
+    policy_prefilter(&view, &object, binding->arena, &binding->verdict, &judge);
     binding->is_conflict = code_is_rejection(binding->verdict.code);
     if (binding->is_conflict)
         return error_set(err, ERROR_INVALID, "%.*s",
                          SLICE_ARG(protocol_join_reasons(&binding->verdict, binding->arena)));
+    if (deferral_plan(&view, pod, &object, binding->arena, &binding->deferral, err) < 0)
+        return err->code;
     binding->uid = pod->uid;
     if (state->follow == NULL)
-        return cluster_assign(&state->cluster, pod, request->node, err);
+        return assign(binding, pod, err);
     if (list_locks(binding, pod, err) < 0)
         return err->code;
-    return assumed_reserve(&state->cluster, &object, true, state_reservation_end(state, true), err);
+    return assumed_reserve(&state->cluster, &object, binding->verdict.alone, true,
+                           state_reservation_end(state, true), err);
 }
 
 static int take_claims_locked(struct binding *binding, struct error *err)
@@ -118,15 +136,16 @@ static int take_claims_locked(struct binding *binding, struct error *err)
 /* Asks the API server about the pod, and about what its rejection rests on. */
 static int refresh(const struct binding *binding, struct error *err)
 {
-    struct object_reference references[1 + GROUNDS_MAX] = {
-        {KIND_POD, binding->request->pod_namespace, binding->request->pod_name,
-         binding->request->pod_uid}};
-    size_t count = binding->verdict.ground_count < CONFIRM_MAX - 1 ? binding->verdict.ground_count
-                                                                   : CONFIRM_MAX - 1;
+    struct object_reference references[CONFIRM_MAX] = {{KIND_POD, binding->request->pod_namespace,
+                                                        binding->request->pod_name,
+                                                        binding->request->pod_uid}};
+    size_t count = 1;
 
-    for (size_t i = 0; i < count; i++)
-        references[1 + i] = binding->verdict.grounds[i];
-    return follow_confirm(binding->state->follow, references, 1 + count, CONFIRM_MS, err);
+    if (binding->deferral.undecided.name.len != 0)
+        references[count++] = binding->deferral.undecided;
+    for (size_t i = 0; i < binding->verdict.ground_count && count < CONFIRM_MAX; i++)
+        references[count++] = binding->verdict.grounds[i];
+    return follow_confirm(binding->state->follow, references, count, CONFIRM_MS, err);
 }
 
 /* The node of the pod, as far as is known now; empty: none. */
@@ -142,6 +161,16 @@ static bool is_bound_as_asked(const struct binding *binding)
                     slice_equal(pod_node(pod), request->node);
     (void)pthread_rwlock_unlock(&state->lock);
     return is_bound;
+}
+
+/* What is left of the bind's time; at least a millisecond. */
+static int64_t left_ms(const struct binding *binding)
+{
+    uint64_t now_ns = monotonic_ns();
+
+    return now_ns >= binding->deadline_ns
+               ? 1
+               : (int64_t)((binding->deadline_ns - now_ns) / UINT64_C(1000000)) + 1;
 }
 
 static int post_binding(const struct binding *binding, struct follow_answer *answer,
@@ -171,7 +200,7 @@ static int post_binding(const struct binding *binding, struct follow_answer *ans
     int rc = text == NULL || body.failed
                  ? error_no_memory(err)
                  : follow_call(binding->state->follow, "POST", text, "application/json",
-                               buf_slice(&body), BIND_MS - CONFIRM_MS, binding->arena, answer, err);
+                               buf_slice(&body), left_ms(binding), binding->arena, answer, err);
     buf_dispose(&path);
     buf_dispose(&body);
     return rc;
@@ -187,6 +216,7 @@ static void settle(const struct binding *binding)
     (void)pthread_rwlock_wrlock(&state->lock);
     struct pod *pod = cluster_find_pod(&state->cluster, request->pod_namespace, request->pod_name);
     if (pod != NULL && uid_is(&pod->uid, request->pod_uid)) {
+        deferral_settle(state, pod, &binding->deferral);
         if (pod->node == NULL && cluster_assign(&state->cluster, pod, request->node, &err) < 0)
             log_error("a bound pod cannot be kept: the watch will tell it",
                       LOG_STR("error", err.message)); /* until then its reservation holds */
@@ -219,6 +249,26 @@ static void doubt(const struct binding *binding)
     (void)pthread_rwlock_unlock(&state->lock);
 }
 
+/* Writes what is deferred, before the Binding. With locks, which rest on the pod's version, the one
+ * that they have read is the precondition, and the Binding's is the one that is written. */
+static int write_deferral(struct binding *binding, struct error *err)
+{
+    bool is_locked = binding->locks.claim_count != 0;
+    struct slice version = is_locked ? binding->locks.pod_version : binding->deferral.version;
+
+    binding->deferral.is_stale =
+        !slice_equal(version, binding->deferral.version) && binding->deferral.volume_count != 0;
+    if (binding->deferral.is_stale) /* what was decided on is not what is there */
+        return error_set(err, ERROR_UNAVAILABLE, "pod %.*s has changed",
+                         SLICE_ARG(binding->request->pod_name));
+
+    int rc = deferral_write(binding->state, binding->request, &binding->deferral, &version,
+                            left_ms(binding), binding->arena, err);
+    if (rc == 0 && is_locked)
+        binding->locks.pod_version = version;
+    return rc;
+}
+
 /* Locks what is to be locked, and posts the Binding; anew when the pod has changed in between. */
 static int lock_and_post(struct binding *binding, struct follow_answer *answer, struct error *err)
 {
@@ -229,6 +279,9 @@ static int lock_and_post(struct binding *binding, struct follow_answer *answer, 
         if (rc == ERROR_INVALID)
             atomic_fetch_add(&binding->state->metrics.bind_conflicts, 1);
         if (rc < 0 || binding->locks.is_bound)
+            break;
+        rc = write_deferral(binding, err);
+        if (rc < 0)
             break;
         rc = post_binding(binding, answer, err);
         if (rc < 0 || answer->status != 409 || binding->locks.claim_count == 0)
@@ -248,6 +301,7 @@ static int bind_live(struct binding *binding, struct error *err)
     }
     if (answer.status / 100 == 2 || binding->locks.is_bound) {
         settle(binding);
+        deferral_tell(binding->state, binding->request, &binding->deferral, binding->arena);
         return 0;
     }
     /* a Binding that exists may be our own, whose answer was lost */
@@ -267,24 +321,39 @@ static int bind_live(struct binding *binding, struct error *err)
                      answer.status);
 }
 
+/* Takes the claims, and decides what is deferred; no stale refusal: the scheduler may know more
+ * than the cache. */
+static int take_claims_freshly(struct binding *binding, struct error *err)
+{
+    struct state *state = binding->state;
+    struct error unknown = {0};
+
+    int rc = take_claims_locked(binding, err);
+    if (rc < 0 && state->follow != NULL && refresh(binding, &unknown) == 0)
+        rc = take_claims_locked(binding, err);
+    if (rc < 0)
+        atomic_fetch_add(&state->metrics.bind_conflicts, binding->is_conflict ? 1U : 0U);
+    return rc;
+}
+
 int bind_pod(struct state *state, const struct bind_request *request, struct arena *arena,
              struct error *err)
 {
-    struct binding binding = {.state = state, .request = request, .arena = arena};
-    binding.locks = (struct claim_locks){.state = state,
-                                         .request = request,
-                                         .arena = arena,
-                                         .deadline_ns = monotonic_ns() +
-                                                        (BIND_MS - CONFIRM_MS) * UINT64_C(1000000)};
+    uint64_t deadline_ns = monotonic_ns() + (BIND_MS - CONFIRM_MS) * UINT64_C(1000000);
+    struct binding binding = {
+        .state = state, .request = request, .arena = arena, .deadline_ns = deadline_ns};
     struct error unknown = {0};
+    int rc = 0;
 
-    int rc = take_claims_locked(&binding, err);
-    /* no stale refusal: the scheduler may know more than the cache */
-    if (rc < 0 && state->follow != NULL && refresh(&binding, &unknown) == 0)
-        rc = take_claims_locked(&binding, err);
-    if (rc < 0) {
-        atomic_fetch_add(&state->metrics.bind_conflicts, binding.is_conflict ? 1U : 0U);
-        return rc;
+    binding.locks = (struct claim_locks){
+        .state = state, .request = request, .arena = arena, .deadline_ns = deadline_ns};
+    for (int i = 0; i < BIND_TRIES_MAX; i++) {
+        rc = take_claims_freshly(&binding, err);
+        if (rc < 0 || binding.is_done || state->follow == NULL)
+            break;
+        rc = bind_live(&binding, err);
+        if (rc == 0 || !binding.deferral.is_stale || refresh(&binding, &unknown) < 0)
+            break;
     }
-    return binding.is_done || state->follow == NULL ? 0 : bind_live(&binding, err);
+    return rc;
 }

@@ -7,14 +7,16 @@
 
 #include "config/config.h"
 #include "extender/commands.h"
+#include "extender/deferral.h"
 #include "extender/explain.h"
 #include "extender/load.h"
 #include "extender/render.h"
 
-enum { DRY_RUN_ARENA_BYTES_MAX = 64 * 1024 * 1024 };
+enum { DRY_RUN_ARENA_BYTES_MAX = 64 * 1024 * 1024, ORPHANS_BYTES_MAX = 256 * 1024 * 1024 };
 
 struct dry_run {
     struct cluster cluster;
+    struct config *config;
     struct slice *nodes; /* by name */
     size_t node_count;
     struct render *render;
@@ -53,7 +55,8 @@ static int choose_nodes(struct dry_run *run, const struct arguments *arguments, 
 static int judge(struct dry_run *run, const struct pod_object *pod, struct arena *arena,
                  struct error *err)
 {
-    json_t *result = explain_pod(&run->cluster, pod, run->nodes, run->node_count, arena);
+    struct view view = {&run->cluster, run->config};
+    json_t *result = explain_pod(&view, pod, run->nodes, run->node_count, arena);
 
     if (result == NULL)
         return error_no_memory(err);
@@ -179,14 +182,20 @@ static int check_arguments(const struct arguments *arguments, enum output_format
     return error_set(err, ERROR_INVALID, "dry-run: %s (see claimguard dry-run --help)", problem);
 }
 
-/* The configuration has to be good, though no key of it changes these verdicts yet. */
-static int check_config(const char *path, struct error *err)
+/* Pods that are to be restarted before a CSI plugin is downgraded. */
+static void show_orphans(const struct dry_run *run, const char *path)
 {
-    struct config *config = NULL;
-    int rc = config_load(&config, path, err);
+    struct view view = {&run->cluster, run->config};
+    struct buf lines;
 
-    config_free(config);
-    return rc;
+    buf_init(&lines, ORPHANS_BYTES_MAX);
+    size_t count = deferral_orphans(&view, SIZE_MAX, &lines);
+    if (count != 0)
+        (void)fprintf(stderr,
+                      "claimguard: %s: %zu volumes are deferred though no entry is for them (any "
+                      "more); restart their pods before the CSI plugin is downgraded:\n%.*s",
+                      path, count, SLICE_ARG(buf_slice(&lines)));
+    buf_dispose(&lines);
 }
 
 /* What the answers cannot say. On stderr: standard output is data. */
@@ -200,6 +209,7 @@ static void show_notes(const struct dry_run *run, const struct source_report *re
                       report->skipped);
     if (warning != NULL)
         (void)fprintf(stderr, "claimguard: %s: %s\n", path, warning);
+    show_orphans(run, path);
 }
 
 static int run_all(struct dry_run *run, const struct arguments *arguments,
@@ -234,11 +244,12 @@ int command_dry_run(const struct arguments *arguments)
     cluster_init(&run.cluster);
     int rc = check_arguments(arguments, &format, &err);
     if (rc == 0)
-        rc = check_config(arguments->config, &err);
+        rc = config_load(&run.config, arguments->config, &err);
     if (rc == 0)
         rc = run_all(&run, arguments, format, &err);
     free(run.nodes);
     cluster_dispose(&run.cluster);
+    config_free(run.config);
     if (rc < 0)
         return command_fail(&err);
     return run.all_schedulable ? EXIT_DONE : EXIT_NO;

@@ -239,7 +239,8 @@ static enum outlook look(struct attempt *attempt)
     if (pod == NULL || state->config->read_write_once_pod.preemption != SWITCH_ENABLED ||
         !cluster_describe_pod(pod, &attempt->arena, &object))
         return OUTLOOK_OVER;
-    policy_prefilter(&state->cluster, &object, &attempt->arena, &verdict, &judge);
+    struct view view = state_view(state);
+    policy_prefilter(&view, &object, &attempt->arena, &verdict, &judge);
     if (verdict.code != CODE_UNSCHEDULABLE || !copy_victims(attempt, &verdict))
         return OUTLOOK_OVER;
     if (verdict.reserved_for.len != 0) /* a pod is being bound: it is a victim afterwards */
@@ -250,8 +251,8 @@ static enum outlook look(struct attempt *attempt)
     attempt->breaks_budgets = cluster_count_budget_violations(&state->cluster, verdict.victims,
                                                               verdict.victim_count) != 0;
     attempt->why = protocol_join_reasons(&verdict, &attempt->arena);
-    if (assumed_reserve(&state->cluster, &object, false, state_reservation_end(state, false),
-                        &err) < 0)
+    if (assumed_reserve(&state->cluster, &object, verdict.alone, false,
+                        state_reservation_end(state, false), &err) < 0)
         return OUTLOOK_WAIT;
     return attempt->victim_count == 0 ? OUTLOOK_WAIT : OUTLOOK_EVICT;
 }

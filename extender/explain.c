@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "policy/defer_fs_mount.h"
 #include "policy/read_write_once_pod.h"
 
 static json_t *text(struct slice s)
@@ -102,18 +103,31 @@ static json_t *holders(const struct claim *claim, const struct pod_object *pod)
     return whole(list, rc);
 }
 
-static json_t *explain_claims(const struct cluster *cluster, const struct pod_object *pod)
+/* Whether the claim is for one pod: by its access mode, or since a runtime mounts it. */
+static bool is_exclusive(const struct view *view, const struct pod_object *pod, size_t index,
+                         const struct claim *claim)
+{
+    bool is_alone = claim->is_exclusive || defer_takes_alone(view, pod, index);
+    bool may_be = !is_alone && defer_may_be_alone(view, claim);
+
+    for (const struct use *use = claim->uses; use != NULL && may_be && !is_alone; use = use->next)
+        is_alone = defer_has_alone(view, use);
+    return is_alone;
+}
+
+static json_t *explain_claims(const struct view *view, const struct pod_object *pod)
 {
     json_t *list = json_array();
     int rc = list == NULL ? -1 : 0;
 
     for (size_t i = 0; i < pod->claim_count && rc == 0; i++) {
         const struct claim *claim =
-            cluster_find_claim(cluster, pod->meta.namespace, pod->claims[i].name);
+            cluster_find_claim(view->cluster, pod->meta.namespace, pod->claims[i].name);
         json_t *object = json_object();
         rc = put(object, "name", text(pod->claims[i].name)) |
              put(object, "found", json_boolean(claim != NULL)) |
-             put(object, "exclusive", json_boolean(claim != NULL && claim->is_exclusive)) |
+             put(object, "exclusive",
+                 json_boolean(claim != NULL && is_exclusive(view, pod, i, claim))) |
              put(object, "heldBy", claim == NULL ? json_array() : holders(claim, pod));
         if (json_array_append_new(list, whole(object, rc)) != 0)
             rc = -1;
@@ -138,17 +152,42 @@ static int put_verdict(json_t *object, const struct verdict *verdict)
            put(object, "reasons", explain_reasons(verdict));
 }
 
-json_t *explain_prefilter(const struct cluster *cluster, const struct pod_object *pod,
+/* The decision about each volume of the pod; none where nobody defers anything. */
+static json_t *explain_deferral(const struct view *view, const struct pod_object *pod,
+                                struct arena *arena)
+{
+    json_t *list = json_array();
+    bool is_in_use = pod->mounts != NULL &&
+                     (view->config->defer_fs_mount.entry_count != 0 || mounts_defer(pod->mounts));
+    int rc = list == NULL ? -1 : 0;
+
+    for (uint32_t i = 0; is_in_use && i < pod->mounts->volume_count && rc == 0; i++) {
+        struct decision decision;
+        json_t *object = json_object();
+        defer_decide(view, pod, &pod->mounts->volumes[i], &decision);
+        struct slice entry = defer_entry_name(decision.entry, arena);
+        struct slice reason = defer_reason(pod, &decision, arena);
+        rc = entry.ptr == NULL || reason.ptr == NULL ? -1 : 0;
+        rc |= put(object, "volume", text(decision.volume->name)) |
+              put(object, "defer", json_boolean(decision.rule == RULE_NONE)) |
+              put(object, "entry", text(entry)) | put(object, "reason", text(reason));
+        if (json_array_append_new(list, whole(object, rc)) != 0)
+            rc = -1;
+    }
+    return whole(list, rc);
+}
+
+json_t *explain_prefilter(const struct view *view, const struct pod_object *pod,
                           struct arena *arena)
 {
     const struct policy *judge;
     struct verdict verdict;
     json_t *object = json_object();
 
-    policy_prefilter(cluster, pod, arena, &verdict, &judge);
+    policy_prefilter(view, pod, arena, &verdict, &judge);
     return whole(object, put_verdict(object, &verdict) |
-                             put(object, "claims", explain_claims(cluster, pod)) |
-                             put(object, "deferFSMount", json_array()));
+                             put(object, "claims", explain_claims(view, pod)) |
+                             put(object, "deferFSMount", explain_deferral(view, pod, arena)));
 }
 
 /* A verdict on the pod stands on every node; where there is nothing to say, nodes pass. Code and
@@ -183,14 +222,14 @@ static json_t *explain_preemption(const struct verdict *verdict)
     return whole(object, rc | put(object, "victims", victims));
 }
 
-json_t *explain_pod(const struct cluster *cluster, const struct pod_object *pod,
+json_t *explain_pod(const struct view *view, const struct pod_object *pod,
                     const struct slice *nodes, size_t node_count, struct arena *arena)
 {
     const struct policy *judge;
     struct verdict verdict;
     json_t *object = json_object(), *name = json_object(), *prefilter = json_object();
 
-    policy_prefilter(cluster, pod, arena, &verdict, &judge);
+    policy_prefilter(view, pod, arena, &verdict, &judge);
     int rc =
         put(name, "namespace", text(pod->meta.namespace)) | put(name, "name", text(pod->meta.name));
     rc |= put(object, "pod", name);
@@ -198,9 +237,9 @@ json_t *explain_pod(const struct cluster *cluster, const struct pod_object *pod,
     rc |= put_verdict(prefilter, &verdict);
     rc |= put(object, "preFilter", prefilter);
     rc |= put(object, "nodes", explain_nodes(&verdict, nodes, node_count));
-    rc |= put(object, "claims", explain_claims(cluster, pod));
+    rc |= put(object, "claims", explain_claims(view, pod));
     rc |= put(object, "preemption", explain_preemption(&verdict));
-    return whole(object, rc | put(object, "deferFSMount", json_array()));
+    return whole(object, rc | put(object, "deferFSMount", explain_deferral(view, pod, arena)));
 }
 
 /* ---- /debug/cache ---- */

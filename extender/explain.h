@@ -14,14 +14,14 @@
 #include "policy/policy.h"
 
 /* {"code", "reasons", "claims", "deferFSMount"}: what filter decides before it looks at nodes. */
-json_t *explain_prefilter(const struct cluster *cluster, const struct pod_object *pod,
+json_t *explain_prefilter(const struct view *view, const struct pod_object *pod,
                           struct arena *arena);
 
 /*
  * {"pod", "schedulable", "preFilter", "nodes", "claims", "preemption", "deferFSMount"}: the dry
  * run. nodes: the names to judge, node_count of them.
  */
-json_t *explain_pod(const struct cluster *cluster, const struct pod_object *pod,
+json_t *explain_pod(const struct view *view, const struct pod_object *pod,
                     const struct slice *nodes, size_t node_count, struct arena *arena);
 
 /* {"nodes": {node: {claim: count}}, "claims": {claim: {"exclusive", "refs", "holders"}},

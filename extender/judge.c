@@ -6,7 +6,8 @@ static void judge_cached(struct state *state, const struct pod_object *pod, stru
                          struct verdict *out, const struct policy **judge)
 {
     (void)pthread_rwlock_rdlock(&state->lock);
-    policy_prefilter(&state->cluster, pod, arena, out, judge);
+    struct view view = state_view(state);
+    policy_prefilter(&view, pod, arena, out, judge);
     (void)pthread_rwlock_unlock(&state->lock); /* reasons and grounds lie in the arena */
 }
 
@@ -83,9 +84,10 @@ static void reserve(struct state *state, const struct pod_object *pod, struct ar
     struct error err = {0};
 
     (void)pthread_rwlock_wrlock(&state->lock);
-    policy_prefilter(&state->cluster, pod, arena, out, judge);
-    if (out->code == CODE_SUCCESS &&
-        assumed_reserve(&state->cluster, pod, false, state_reservation_end(state, false), &err) < 0)
+    struct view view = state_view(state);
+    policy_prefilter(&view, pod, arena, out, judge);
+    if (out->code == CODE_SUCCESS && assumed_reserve(&state->cluster, pod, out->alone, false,
+                                                     state_reservation_end(state, false), &err) < 0)
         *out = (struct verdict){.code = CODE_ERROR, .reasons = &reason, .reason_count = 1};
     (void)pthread_rwlock_unlock(&state->lock);
 }

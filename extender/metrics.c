@@ -5,6 +5,7 @@
 #include "cache/assumed.h"
 #include "extender/process_metrics.h"
 #include "extender/version.h"
+#include "policy/defer_fs_mount.h"
 
 /* Upper bounds in seconds: from a filter call of a few names to the scheduler's longest patience.
  */
@@ -27,12 +28,21 @@ struct rejected_pod {
     char uid[]; /* the key */
 };
 
-enum { REJECTED_PODS_MAX = 100000 };
+/* How many mounts an entry deferred. */
+struct deferred_tally {
+    struct deferred_tally *next;
+    uint64_t count;
+    struct slice storage_class, runtime_class; /* in text */
+    char text[];
+};
+
+enum { REJECTED_PODS_MAX = 100000, DEFERRED_TALLIES_MAX = 1000 };
 
 void metrics_init(struct metrics *metrics)
 {
     memset(metrics, 0, sizeof *metrics);
     (void)pthread_mutex_init(&metrics->rejected_lock, NULL);
+    (void)pthread_mutex_init(&metrics->deferred_lock, NULL);
 }
 
 void metrics_dispose(struct metrics *metrics)
@@ -45,6 +55,11 @@ void metrics_dispose(struct metrics *metrics)
         free(pod);
     }
     (void)pthread_mutex_destroy(&metrics->rejected_lock);
+    for (struct deferred_tally *tally = metrics->deferred, *next; tally != NULL; tally = next) {
+        next = tally->next;
+        free(tally);
+    }
+    (void)pthread_mutex_destroy(&metrics->deferred_lock);
 }
 
 const char *verb_text(enum verb verb)
@@ -119,6 +134,42 @@ void metrics_count_verdict(struct metrics *metrics, const struct policy *policy,
         remember_rejected(metrics, index, pod->meta.uid);
     else
         metrics_forget_pod(metrics, pod->meta.uid);
+}
+
+static struct deferred_tally *tally_new(struct slice storage_class, struct slice runtime_class)
+{
+    struct deferred_tally *tally = calloc(1, sizeof *tally + storage_class.len + runtime_class.len);
+
+    if (tally == NULL)
+        return NULL;
+    if (storage_class.len != 0)
+        memcpy(tally->text, storage_class.ptr, storage_class.len);
+    if (runtime_class.len != 0)
+        memcpy(tally->text + storage_class.len, runtime_class.ptr, runtime_class.len);
+    tally->storage_class = (struct slice){tally->text, storage_class.len};
+    tally->runtime_class = (struct slice){tally->text + storage_class.len, runtime_class.len};
+    return tally;
+}
+
+void metrics_count_deferral(struct metrics *metrics, struct slice storage_class,
+                            struct slice runtime_class)
+{
+    size_t known = 0;
+
+    (void)pthread_mutex_lock(&metrics->deferred_lock);
+    struct deferred_tally *tally = metrics->deferred;
+    for (; tally != NULL && !(slice_equal(tally->storage_class, storage_class) &&
+                              slice_equal(tally->runtime_class, runtime_class));
+         tally = tally->next)
+        known++;
+    if (tally == NULL && known < DEFERRED_TALLIES_MAX &&
+        (tally = tally_new(storage_class, runtime_class)) != NULL) {
+        tally->next = metrics->deferred;
+        metrics->deferred = tally;
+    }
+    if (tally != NULL)
+        tally->count++;
+    (void)pthread_mutex_unlock(&metrics->deferred_lock);
 }
 
 /* ---- writing ---- */
@@ -221,7 +272,8 @@ static void put_cache(const struct writer *writer, const struct cluster *cluster
                "Claims with ReadWriteOncePod that two or more pods hold.");
     buf_printf(writer->out, "claimguard_exclusive_claim_violations %zu\n", cluster->violations);
     put_family(writer, "claimguard_reservations", "gauge",
-               "Pods that passed and are not yet bound, with exclusive claims reserved for them.");
+               "Pods that are not yet bound, with claims reserved for them: exclusive ones since "
+               "they passed, others while they are being bound.");
     buf_printf(writer->out, "claimguard_reservations %u\n", HASH_COUNT(cluster->reservations));
     put_family(writer, "claimguard_cache_objects", "gauge", "Objects in the cache by resource.");
     for (int kind = 0; kind < KIND_COUNT; kind++)
@@ -316,7 +368,34 @@ static void put_claims(const struct writer *writer, const struct cluster *cluste
     }
 }
 
-void metrics_write(struct metrics *metrics, const struct cluster *cluster,
+static void put_deferred(const struct writer *writer, struct metrics *metrics,
+                         const struct view *view)
+{
+    size_t orphans = 0;
+
+    put_family(writer, "claimguard_deferred_mounts", "counter",
+               "Volumes whose mount was left to the container runtime, by entry (of an inline "
+               "volume: without storage class).");
+    (void)pthread_mutex_lock(&metrics->deferred_lock);
+    for (const struct deferred_tally *tally = metrics->deferred; tally != NULL;
+         tally = tally->next) {
+        buf_put(writer->out, SLICE("claimguard_deferred_mounts_total{"));
+        put_label(writer, "storage_class", tally->storage_class);
+        put_label(writer, ",runtime_class", tally->runtime_class);
+        buf_printf(writer->out, "} %llu\n", (unsigned long long)tally->count);
+    }
+    (void)pthread_mutex_unlock(&metrics->deferred_lock);
+    put_family(
+        writer, "claimguard_deferred_mounts_orphaned", "gauge",
+        "Deferred volumes of pods for which no entry is in force any more: drain them before "
+        "the CSI plugin is downgraded.");
+    for (const struct pod *pod = view->cluster->deferring; pod != NULL;
+         pod = pod_kept_mounts(pod)->next_deferring)
+        orphans += defer_count_orphans(view, pod);
+    buf_printf(writer->out, "claimguard_deferred_mounts_orphaned %zu\n", orphans);
+}
+
+void metrics_write(struct metrics *metrics, const struct view *view,
                    const struct resource_status *status, bool is_open_metrics, struct buf *out)
 {
     struct writer writer = {out, is_open_metrics};
@@ -327,8 +406,9 @@ void metrics_write(struct metrics *metrics, const struct cluster *cluster,
     put_durations(&writer, metrics);
     put_counters(&writer, metrics);
     put_rejected(&writer, metrics);
-    put_cache(&writer, cluster);
-    put_claims(&writer, cluster);
+    put_deferred(&writer, metrics, view);
+    put_cache(&writer, view->cluster);
+    put_claims(&writer, view->cluster);
     put_status(&writer, status);
     process_metrics_write(out, is_open_metrics);
     if (is_open_metrics)

@@ -52,6 +52,7 @@ struct histogram {
 };
 
 struct rejected_pod;
+struct deferred_tally;
 
 struct metrics {
     struct histogram durations[VERB_COUNT];
@@ -61,8 +62,10 @@ struct metrics {
     atomic_uint_fast64_t confirmations[CONFIRMATION_COUNT];
     atomic_uint_fast64_t preemptions[PREEMPTION_COUNT];
     atomic_uint_fast64_t victims;
-    pthread_mutex_t rejected_lock; /* guards rejected */
-    struct rejected_pod *rejected; /* uthash, by UID; bounded */
+    pthread_mutex_t rejected_lock;   /* guards rejected */
+    struct rejected_pod *rejected;   /* uthash, by UID; bounded */
+    pthread_mutex_t deferred_lock;   /* guards deferred */
+    struct deferred_tally *deferred; /* one for each entry that was ever used; bounded */
 };
 
 void metrics_init(struct metrics *metrics);
@@ -74,6 +77,10 @@ const char *verb_text(enum verb verb);
 void metrics_count_request(struct metrics *metrics, enum verb verb, enum result result,
                            uint64_t duration_ns);
 
+/* A volume whose mount was deferred. */
+void metrics_count_deferral(struct metrics *metrics, struct slice storage_class,
+                            struct slice runtime_class);
+
 /* A filter verdict on the pod; keeps unschedulable_pods. */
 void metrics_count_verdict(struct metrics *metrics, const struct policy *policy,
                            const struct verdict *verdict, const struct pod_object *pod);
@@ -83,7 +90,7 @@ void metrics_forget_pod(struct metrics *metrics, struct slice uid);
 
 /* All metrics in the Prometheus text format, or in OpenMetrics. The caller holds the cluster still.
  */
-void metrics_write(struct metrics *metrics, const struct cluster *cluster,
+void metrics_write(struct metrics *metrics, const struct view *view,
                    const struct resource_status *status, bool is_open_metrics, struct buf *out);
 
 #endif

@@ -3,9 +3,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "extender/deferral.h"
 #include "extender/explain.h"
 #include "extender/verbs.h"
 #include "extender/version.h"
+
+enum { ORPHANS_SHOWN_MAX = 50 };
 
 static const char json_content[] = "application/json";
 static const char text_type[] = "text/plain; charset=utf-8";
@@ -54,8 +57,8 @@ static unsigned show_metrics(struct state *state, const struct page_request *req
                         ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
                         : "text/plain; version=0.0.4; charset=utf-8";
     (void)pthread_rwlock_rdlock(&state->lock);
-    metrics_write(&state->metrics, &state->cluster, state->status, request->wants_open_metrics,
-                  out);
+    struct view view = state_view(state);
+    metrics_write(&state->metrics, &view, state->status, request->wants_open_metrics, out);
     (void)pthread_rwlock_unlock(&state->lock);
     return 200;
 }
@@ -81,6 +84,24 @@ static void put_status(struct buf *out, struct state *state, enum kind kind)
                age, restarts);
 }
 
+/* How deferrals are written, and what is to be drained before a downgrade. */
+static void put_deferral(struct buf *out, const struct state *state)
+{
+    struct view view = state_view(state);
+    struct buf orphans;
+
+    buf_init(&orphans, ORPHANS_SHOWN_MAX * 1024);
+    size_t count = deferral_orphans(&view, ORPHANS_SHOWN_MAX, &orphans);
+    buf_printf(out, "%-24s %s\n", "deferFSMount", deferral_method_text(state));
+    buf_printf(out, "%-24s %zu%s\n", "orphaned deferrals", count,
+               count == 0 ? "" : ": pods whose entry is gone; restart them before a downgrade");
+    buf_put(out, buf_slice(&orphans));
+    if (count > ORPHANS_SHOWN_MAX)
+        buf_printf(out, "... and %zu more\n", count - ORPHANS_SHOWN_MAX);
+    buf_put(out, SLICE("\n"));
+    buf_dispose(&orphans);
+}
+
 static unsigned show_status(struct state *state, const struct page_request *request,
                             struct buf *out, const char **content_type)
 {
@@ -94,7 +115,8 @@ static unsigned show_status(struct state *state, const struct page_request *requ
     (void)pthread_rwlock_rdlock(&state->lock);
     buf_printf(out, "%-24s %s\n", "source", state->source);
     buf_printf(out, "%-24s %u\n", "reservations", HASH_COUNT(state->cluster.reservations));
-    buf_printf(out, "%-24s %zu\n\n", "violations", state->cluster.violations);
+    buf_printf(out, "%-24s %zu\n", "violations", state->cluster.violations);
+    put_deferral(out, state);
     buf_printf(out, "%-24s %10s  %-10s  %10s  %8s\n", "RESOURCE", "OBJECTS", "SYNCED", "LAST EVENT",
                "RESTARTS");
     for (int kind = 0; kind < KIND_COUNT; kind++)

@@ -20,6 +20,15 @@ enum { BINDING_DEAD_MS = 65000 }; /* the API server gives a request 60 s */
 
 struct seen_lock;
 
+/* Whether the API server knows the field deferFSMount; see deferral.h. */
+enum defer_method { METHOD_UNKNOWN, METHOD_FIELD, METHOD_ANNOTATION };
+struct defer_support {
+    pthread_mutex_t asking; /* one asks at a time; guards reconnects */
+    atomic_int method;      /* enum defer_method: what the API server can take */
+    uint64_t reconnects;    /* how many there had been when it was asked */
+    uint64_t next_tick_ns;  /* of the thread that ticks, alone */
+};
+
 struct state {
     pthread_rwlock_t lock; /* guards cluster, config and seen_locks */
     struct cluster cluster;
@@ -29,6 +38,7 @@ struct state {
     struct nudge nudge; /* these have locks of their own */
     struct events events;
     struct evictions evictions;
+    struct defer_support defer_support;
     struct seen_lock *seen_locks; /* see claim_lock.h */
     struct follow *follow;        /* NULL: the cluster is a snapshot */
     char source[256];             /* of the cluster, for people; set before there are threads */
@@ -39,6 +49,12 @@ struct state {
 /* Ownership: takes the config. */
 int state_init(struct state *state, struct config *config, struct error *err);
 void state_dispose(struct state *state);
+
+/* What policies see. Under the lock. */
+static inline struct view state_view(const struct state *state)
+{
+    return (struct view){&state->cluster, state->config};
+}
 
 /* The first kind that is not synced yet; KIND_COUNT: all are. */
 enum kind state_unsynced(const struct state *state);

@@ -84,7 +84,8 @@ static int answer_prefilter(struct state *state, struct scratch *scratch, enum r
         return err->code;
     judge_pod(state, &pod, &scratch->arena, &verdict, &judge); /* so that the cache is not stale */
     (void)pthread_rwlock_rdlock(&state->lock);
-    json_t *explained = explain_prefilter(&state->cluster, &pod, &scratch->arena);
+    struct view view = state_view(state);
+    json_t *explained = explain_prefilter(&view, &pod, &scratch->arena);
     (void)pthread_rwlock_unlock(&state->lock);
     return explain_write(explained, JSON_COMPACT, &scratch->answer, err);
 }
@@ -101,10 +102,11 @@ static int answer_preempt(struct state *state, struct scratch *scratch, enum res
         return err->code;
     (void)pthread_rwlock_rdlock(&state->lock);
     bool may_add = state->config->read_write_once_pod.preemption == SWITCH_ENABLED;
-    policy_prefilter(&state->cluster, &request.pod, &scratch->arena, &verdict, &judge);
+    struct view view = state_view(state);
+    policy_prefilter(&view, &request.pod, &scratch->arena, &verdict, &judge);
     for (size_t i = 0; i < request.candidate_count; i++) {
         struct preemption *candidate = &request.candidates[i].preemption;
-        judge->preempt(&state->cluster, &request.pod, &verdict, &scratch->arena, candidate);
+        judge->preempt(&view, &request.pod, &verdict, &scratch->arena, candidate);
         candidate->keeps_node = candidate->keeps_node && (may_add || candidate->added_count == 0);
     }
     /* names pods: still under the lock */

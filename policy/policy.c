@@ -12,15 +12,15 @@ const char *code_text(enum code code)
     return texts[code];
 }
 
-void policy_prefilter(const struct cluster *cluster, const struct pod_object *pod,
-                      struct arena *arena, struct verdict *out, const struct policy **judge)
+void policy_prefilter(const struct view *view, const struct pod_object *pod, struct arena *arena,
+                      struct verdict *out, const struct policy **judge)
 {
     struct verdict best = {.code = CODE_SKIP};
 
     *judge = policies[0];
     for (const struct policy *const *policy = policies; *policy != NULL; policy++) {
         struct verdict verdict = {0};
-        (*policy)->prefilter(cluster, pod, arena, &verdict);
+        (*policy)->prefilter(view, pod, arena, &verdict);
         if (verdict.code == CODE_SKIP)
             continue;
         best = verdict;

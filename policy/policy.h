@@ -13,6 +13,13 @@
 #define POLICY_POLICY_H
 
 #include "cache/cluster.h"
+#include "config/config.h"
+
+/* What a policy sees. */
+struct view {
+    const struct cluster *cluster;
+    const struct config *config;
+};
 
 /* The codes of k8s.io/kube-scheduler/framework that claimguard answers with. */
 enum code {
@@ -40,6 +47,8 @@ struct verdict {
     size_t reason_count;
     struct object_reference *grounds; /* what a rejection rests on: claims, and holders */
     size_t ground_count;
+    const bool *alone; /* for each of the pod's claims: it takes that for itself alone; NULL: those
+                          that are ReadWriteOncePod */
     struct slice reserved_for;  /* UID of a pod for which a claim is reserved; empty: for none */
     const struct pod **victims; /* whose removal lets the pod pass; none when nothing would */
     size_t victim_count;
@@ -60,12 +69,12 @@ struct policy {
     const char *name; /* of the metrics' label `policy` */
 
     /* The verdict on the pod, before any node is looked at. */
-    void (*prefilter)(const struct cluster *cluster, const struct pod_object *pod,
-                      struct arena *arena, struct verdict *out);
+    void (*prefilter)(const struct view *view, const struct pod_object *pod, struct arena *arena,
+                      struct verdict *out);
 
     /* Whether the pod passes on the candidate node once its victims are gone. `verdict` is what
      * prefilter said. */
-    void (*preempt)(const struct cluster *cluster, const struct pod_object *pod,
+    void (*preempt)(const struct view *view, const struct pod_object *pod,
                     const struct verdict *verdict, struct arena *arena,
                     struct preemption *candidate);
 };
@@ -77,7 +86,7 @@ extern const struct policy *const policies[];
  * The verdict of all policies: the first rejection, else Success when any has something to say,
  * else Skip. *judge is the policy that decided.
  */
-void policy_prefilter(const struct cluster *cluster, const struct pod_object *pod,
-                      struct arena *arena, struct verdict *out, const struct policy **judge);
+void policy_prefilter(const struct view *view, const struct pod_object *pod, struct arena *arena,
+                      struct verdict *out, const struct policy **judge);
 
 #endif

@@ -1,6 +1,7 @@
 #include "policy/read_write_once_pod.h"
 
 #include "cache/assumed.h"
+#include "policy/defer_fs_mount.h"
 
 /* A claim of the pod and one pod that holds it. */
 struct conflict {
@@ -8,11 +9,15 @@ struct conflict {
     const struct pod *holder;              /* NULL: it is reserved */
     const struct reservation *reservation; /* NULL: it is held */
     enum hold hold;
+    bool is_deferred; /* the holder's runtime mounts it */
+    bool is_wanted;   /* this pod's runtime would mount it */
 };
 
 struct conflicts {
     struct conflict *items;
     size_t count;
+    bool *alone;        /* for each claim: the pod takes it for itself alone */
+    bool has_exclusive; /* it does so with any */
 };
 
 enum { REASONS_MAX = 8 }; /* a pod with more conflicts than that is told how many more */
@@ -153,45 +158,75 @@ static bool complain(const struct pod_object *pod, const struct claim *const *cl
     return out->reason_count != 0;
 }
 
-/* The pod for which the claim is reserved, unless it is one of those that hold it (nominated). */
-static bool add_reserved(const struct pod_object *pod, const struct claim *claim,
-                         struct arena *arena, struct conflicts *out)
+/* False: no memory. */
+static bool add_conflict(struct conflicts *conflicts, struct arena *arena, struct conflict conflict)
 {
-    const struct reservation *reservation = reserved_against(claim, pod);
+    struct conflict *grown = arena_grow(arena, conflicts->items, conflicts->count, sizeof *grown);
 
+    if (grown == NULL)
+        return false;
+    grown[conflicts->count++] = conflict;
+    conflicts->items = grown;
+    return true;
+}
+
+/* The pod for which the claim is reserved, unless it is one of those that hold it (nominated). */
+static bool add_reserved(const struct claim *claim, const struct reservation *reservation,
+                         bool is_wanted, struct arena *arena, struct conflicts *out)
+{
     if (reservation == NULL)
         return true;
     for (size_t i = 0; i < out->count; i++)
         if (out->items[i].claim == claim && out->items[i].holder != NULL &&
             memcmp(&out->items[i].holder->uid, &reservation->uid, sizeof reservation->uid) == 0)
             return true;
-    struct conflict *grown = arena_grow(arena, out->items, out->count, sizeof *grown);
-    if (grown == NULL)
-        return false;
-    grown[out->count++] = (struct conflict){claim, NULL, reservation, HOLD_RESERVED};
-    out->items = grown;
-    return true;
+    return add_conflict(out, arena,
+                        (struct conflict){.claim = claim,
+                                          .reservation = reservation,
+                                          .hold = HOLD_RESERVED,
+                                          .is_wanted = is_wanted});
 }
 
-/* Every (exclusive claim, holder) pair that is in the pod's way. False: no memory. */
-static bool find_conflicts(const struct pod_object *pod, const struct claim *const *claims,
-                           struct arena *arena, struct conflicts *out, bool *has_exclusive)
+/* Those that hold the claim against the pod: all of them if it takes it alone, else those that have
+ * it alone. */
+static bool add_holders(const struct view *view, const struct pod_object *pod,
+                        const struct claim *claim, bool takes_alone, struct arena *arena,
+                        struct conflicts *out)
 {
+    bool may_be_deferred = defer_may_be_alone(view, claim);
+    bool is_wanted = takes_alone && !claim->is_exclusive;
+
+    for (const struct use *use = claim->uses; use != NULL && (takes_alone || may_be_deferred);
+         use = use->next) {
+        bool is_deferred = !claim->is_exclusive && may_be_deferred && defer_has_alone(view, use);
+        enum hold hold = takes_alone || is_deferred ? hold_against(use_pod(use), pod) : HOLD_NONE;
+        if (hold != HOLD_NONE && !add_conflict(out, arena,
+                                               (struct conflict){.claim = claim,
+                                                                 .holder = use_pod(use),
+                                                                 .hold = hold,
+                                                                 .is_deferred = is_deferred,
+                                                                 .is_wanted = is_wanted}))
+            return false;
+    }
+    return add_reserved(claim, reserved_against(claim, pod), is_wanted, arena, out) &&
+           (!takes_alone ||
+            add_reserved(claim, shared_against(view->cluster, claim, pod), is_wanted, arena, out));
+}
+
+/* Every pair of a claim and one that has it in the pod's way. False: no memory. */
+static bool find_conflicts(const struct view *view, const struct pod_object *pod,
+                           const struct claim *const *claims, struct arena *arena,
+                           struct conflicts *out)
+{
+    out->alone = arena_alloc(arena, pod->claim_count * sizeof *out->alone);
+    if (out->alone == NULL)
+        return false;
     for (size_t i = 0; i < pod->claim_count; i++) {
-        if (claims[i] == NULL || !claims[i]->is_exclusive)
+        if (claims[i] == NULL)
             continue;
-        *has_exclusive = true;
-        for (const struct use *use = claims[i]->uses; use != NULL; use = use->next) {
-            enum hold hold = hold_against(use_pod(use), pod);
-            if (hold == HOLD_NONE)
-                continue;
-            struct conflict *grown = arena_grow(arena, out->items, out->count, sizeof *grown);
-            if (grown == NULL)
-                return false;
-            grown[out->count++] = (struct conflict){claims[i], use_pod(use), NULL, hold};
-            out->items = grown;
-        }
-        if (!add_reserved(pod, claims[i], arena, out))
+        out->alone[i] = claims[i]->is_exclusive || defer_takes_alone(view, pod, i);
+        out->has_exclusive = out->has_exclusive || out->alone[i];
+        if (!add_holders(view, pod, claims[i], out->alone[i], arena, out))
             return false;
     }
     return true;
@@ -223,23 +258,34 @@ static void sort_conflicts(struct conflicts *conflicts)
     }
 }
 
+/* Why a claim that is not ReadWriteOncePod is for one pod all the same. */
+static const char *why_alone(const struct conflict *conflict)
+{
+    if (conflict->is_deferred)
+        return ", whose container runtime mounts it (deferFSMount)";
+    return conflict->is_wanted ? ", and this pod's container runtime would mount it (deferFSMount)"
+                               : "";
+}
+
 static struct slice describe(const struct conflict *conflict, struct arena *arena)
 {
     const struct pod *holder = conflict->holder;
     struct slice namespace = name_slice(conflict->claim->namespace); /* the holder's, too */
 
     if (holder == NULL)
-        return arena_printf(arena, "claim %.*s/%.*s is reserved for pod %.*s/%.*s",
+        return arena_printf(arena, "claim %.*s/%.*s is reserved for pod %.*s/%.*s%s",
                             SLICE_ARG(namespace), SLICE_ARG(claim_name(conflict->claim)),
-                            SLICE_ARG(namespace), SLICE_ARG(holder_name(conflict)));
+                            SLICE_ARG(namespace), SLICE_ARG(holder_name(conflict)),
+                            why_alone(conflict));
     struct slice node =
         conflict->hold == HOLD_NOMINATED ? name_slice(holder->nominated_node) : pod_node(holder);
     const char *how = conflict->hold == HOLD_NOMINATED     ? ", nominated to"
                       : conflict->hold == HOLD_TERMINATING ? ", terminating on"
                                                            : " on";
-    return arena_printf(arena, "claim %.*s/%.*s is in use by pod %.*s/%.*s%s %.*s",
+    return arena_printf(arena, "claim %.*s/%.*s is in use by pod %.*s/%.*s%s %.*s%s",
                         SLICE_ARG(namespace), SLICE_ARG(claim_name(conflict->claim)),
-                        SLICE_ARG(namespace), SLICE_ARG(pod_name(holder)), how, SLICE_ARG(node));
+                        SLICE_ARG(namespace), SLICE_ARG(pod_name(holder)), how, SLICE_ARG(node),
+                        why_alone(conflict));
 }
 
 static void put_reasons(const struct conflicts *conflicts, struct arena *arena, struct verdict *out)
@@ -304,28 +350,28 @@ static void judge_conflicts(const struct pod_object *pod, struct conflicts *conf
     put_reasons(conflicts, arena, out);
 }
 
-static void prefilter(const struct cluster *cluster, const struct pod_object *pod,
-                      struct arena *arena, struct verdict *out)
+static void prefilter(const struct view *view, const struct pod_object *pod, struct arena *arena,
+                      struct verdict *out)
 {
-    struct conflicts conflicts = {0};
-    bool has_exclusive = false;
+    struct conflicts conflicts = {.count = 0};
 
     *out = (struct verdict){.code = CODE_SKIP};
     if (pod->claim_count == 0)
         return;
-    const struct claim **claims = find_claims(cluster, pod, arena);
+    const struct claim **claims = find_claims(view->cluster, pod, arena);
     if (claims == NULL) {
         out_of_memory(out);
         return;
     }
     if (complain(pod, claims, missing, arena, out) || complain(pod, claims, unusable, arena, out))
         return;
-    if (!find_conflicts(pod, claims, arena, &conflicts, &has_exclusive)) {
+    if (!find_conflicts(view, pod, claims, arena, &conflicts)) {
         out_of_memory(out);
         return;
     }
+    out->alone = conflicts.alone;
     if (conflicts.count == 0) {
-        out->code = has_exclusive ? CODE_SUCCESS : CODE_SKIP;
+        out->code = conflicts.has_exclusive ? CODE_SUCCESS : CODE_SKIP;
         return;
     }
     sort_conflicts(&conflicts);
@@ -380,22 +426,22 @@ static size_t count_added_violations(const struct cluster *cluster,
                       : candidate->added_count;
 }
 
-static void preempt(const struct cluster *cluster, const struct pod_object *pod,
+static void preempt(const struct view *view, const struct pod_object *pod,
                     const struct verdict *verdict, struct arena *arena,
                     struct preemption *candidate)
 {
-    struct conflicts conflicts = {0};
-    bool has_exclusive = false;
+    struct conflicts conflicts = {.count = 0};
 
-    const struct claim **claims = find_claims(cluster, pod, arena);
+    const struct claim **claims = find_claims(view->cluster, pod, arena);
 
     candidate->keeps_node = verdict->code != CODE_UNSCHEDULABLE_AND_UNRESOLVABLE &&
                             verdict->code != CODE_ERROR && claims != NULL &&
-                            find_conflicts(pod, claims, arena, &conflicts, &has_exclusive);
+                            find_conflicts(view, pod, claims, arena, &conflicts);
     for (size_t i = 0; i < conflicts.count && candidate->keeps_node; i++)
         candidate->keeps_node = resolve(&conflicts.items[i], pod, candidate, arena);
     if (candidate->keeps_node && candidate->added_count != 0)
-        candidate->added_violations = count_added_violations(cluster, &conflicts, candidate, arena);
+        candidate->added_violations =
+            count_added_violations(view->cluster, &conflicts, candidate, arena);
 }
 
 const struct policy read_write_once_pod = {

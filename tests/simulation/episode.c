@@ -17,6 +17,7 @@
 #include "config/base/log.h"
 #include "simulation/fiber.h"
 #include "simulation/world.h"
+#include "support/load.h"
 
 /* ---- users ---- */
 
@@ -185,7 +186,8 @@ static void check_settled(void)
         const struct pod *record = cluster_find_pod(&cluster, SLICE("ns"), slice_of(pod->name));
         if (record == NULL || !cluster_describe_pod(record, &arena, &object))
             continue;
-        policy_prefilter(&cluster, &object, &arena, &verdict, &judge);
+        struct view view = {&cluster, &plain_config};
+        policy_prefilter(&view, &object, &arena, &verdict, &judge);
         if (!code_is_rejection(verdict.code))
             broken("nothing is in the way of %s (%s), and it is not bound", pod->name,
                    pod->uid + 24);

@@ -6,6 +6,8 @@
 
 #include "cache/source.h"
 
+const struct config plain_config;
+
 static int keep(void *cluster, const struct object *object, struct error *err)
 {
     return cluster_apply(cluster, object, err);

@@ -3,6 +3,10 @@
 #define TESTS_SUPPORT_LOAD_H
 
 #include "cache/cluster.h"
+#include "config/config.h"
+
+/* Of one that defers nothing. */
+extern const struct config plain_config;
 
 /* Reads a file into the cluster; aborts with the error when that fails. */
 void load_file(struct cluster *cluster, const char *path);

@@ -3,6 +3,7 @@
 
 #include "cache/assumed.h"
 #include "policy/policy.h"
+#include "support/load.h"
 
 #define UID(n_) "6d1a0d3e-3f0b-4a39-8a5c-00000000000" #n_
 
@@ -36,8 +37,8 @@ static void teardown(void)
 
 TestSuite(assumed, .init = setup, .fini = teardown);
 
-static struct claim_reference both[] = {{{"data", 4}, false}, {{"logs", 4}, false}};
-static struct claim_reference shared[] = {{{"shared", 6}, false}};
+static struct claim_reference both[] = {{.name = {"data", 4}}, {.name = {"logs", 4}}};
+static struct claim_reference shared[] = {{.name = {"shared", 6}}};
 
 /* A pending pod that names `data`, or both exclusive claims. */
 static struct pod_object pod_of(const char *name, const char *uid, int64_t priority, size_t claims)
@@ -54,7 +55,8 @@ static struct pod_object pod_of(const char *name, const char *uid, int64_t prior
 static void reserve(const struct pod_object *pod, bool binds, uint64_t expires_ns)
 {
     struct error err = {0};
-    cr_assert_eq(assumed_reserve(&cluster, pod, binds, expires_ns, &err), 0, "%s", err.message);
+    cr_assert_eq(assumed_reserve(&cluster, pod, NULL, binds, expires_ns, &err), 0, "%s",
+                 err.message);
 }
 
 static struct verdict judge(const struct pod_object *pod)
@@ -62,7 +64,8 @@ static struct verdict judge(const struct pod_object *pod)
     const struct policy *judge;
     struct verdict verdict;
 
-    policy_prefilter(&cluster, pod, &arena, &verdict, &judge);
+    struct view view = {&cluster, &plain_config};
+    policy_prefilter(&view, pod, &arena, &verdict, &judge);
     return verdict;
 }
 

@@ -46,7 +46,7 @@ static struct object pod_of(const char *name, const char *uid, const char *versi
     return object;
 }
 
-static struct claim_reference data_claim = {{"data", 4}, false};
+static struct claim_reference data_claim = {.name = {"data", 4}};
 
 static void apply_pod(const char *name, const char *uid, const char *version, const char *node,
                       const char *phase)

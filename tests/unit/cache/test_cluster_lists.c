@@ -19,7 +19,7 @@ static void teardown(void)
 
 TestSuite(cluster_lists, .init = setup, .fini = teardown);
 
-static struct claim_reference data_claim = {{"data", 4}, false};
+static struct claim_reference data_claim = {.name = {"data", 4}};
 
 static struct object object_of(enum kind kind, const char *name, const char *uid,
                                const char *version)

@@ -74,7 +74,7 @@ static void send_pod(struct world *world, int index, const struct model_pod *pod
     object.pod.phase = pod->phase == 0 ? SLICE("Running") : SLICE("Succeeded");
     for (int i = 0; i < pod->claim_count; i++) {
         (void)snprintf(t.claims[i], sizeof t.claims[i], "c%d", pod->claims[i]);
-        t.references[i] = (struct claim_reference){slice_of(t.claims[i]), false};
+        t.references[i] = (struct claim_reference){.name = slice_of(t.claims[i])};
     }
     object.pod.claims = t.references;
     object.pod.claim_count = (size_t)pod->claim_count;

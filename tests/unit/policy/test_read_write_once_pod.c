@@ -31,8 +31,9 @@ static void judge(void *context, const struct pod_object *pod)
     struct verdict verdict;
     struct arena arena;
 
+    struct view view = {&judged->cluster, &plain_config};
     arena_init(&arena, 1 << 20);
-    policy_prefilter(&judged->cluster, pod, &arena, &verdict, &judge);
+    policy_prefilter(&view, pod, &arena, &verdict, &judge);
     cr_expect_str_eq(code_text(verdict.code),
                      json_string_value(json_object_get(prefilter, "code")));
     expect_texts(json_object_get(prefilter, "reasons"), verdict.reasons, verdict.reason_count);
@@ -115,7 +116,7 @@ static void check_candidate(const struct candidate_row *row)
     struct arena arena;
     struct verdict verdict;
     const struct policy *judge_policy;
-    struct claim_reference claim = {slice_of(row->claim), false};
+    struct claim_reference claim = {.name = slice_of(row->claim)};
     struct pod_object pod = {
         .meta = {.namespace = SLICE("default"), .name = SLICE("me"), .uid = SLICE("u-me")},
         .priority = 100,
@@ -132,8 +133,9 @@ static void check_candidate(const struct candidate_row *row)
     cluster_init(&cluster);
     load_text(&cluster, cluster_text);
     arena_init(&arena, 1 << 20);
-    policy_prefilter(&cluster, &pod, &arena, &verdict, &judge_policy);
-    judge_policy->preempt(&cluster, &pod, &verdict, &arena, &candidate);
+    struct view view = {&cluster, &plain_config};
+    policy_prefilter(&view, &pod, &arena, &verdict, &judge_policy);
+    judge_policy->preempt(&view, &pod, &verdict, &arena, &candidate);
     cr_expect_eq(candidate.keeps_node, row->keeps_node);
     if (candidate.keeps_node)
         cr_expect_eq(candidate.added_count, row->added);
@@ -172,7 +174,7 @@ Test(read_write_once_pod, a_rejection_without_memory_is_an_error_and_never_a_pas
             struct arena arena;
             struct verdict verdict;
             const struct policy *judge_policy;
-            struct claim_reference claim = {slice_of(names[n]), false};
+            struct claim_reference claim = {.name = slice_of(names[n])};
             struct pod_object pod = {
                 .meta = {.namespace = SLICE("default"), .name = SLICE("me"), .uid = SLICE("u-me")},
                 .priority = 100,
@@ -182,7 +184,8 @@ Test(read_write_once_pod, a_rejection_without_memory_is_an_error_and_never_a_pas
             cluster_init(&cluster);
             load_text(&cluster, cluster_text);
             arena_init(&arena, bytes);
-            policy_prefilter(&cluster, &pod, &arena, &verdict, &judge_policy);
+            struct view view = {&cluster, &plain_config};
+            policy_prefilter(&view, &pod, &arena, &verdict, &judge_policy);
             cr_expect(code_is_rejection(verdict.code), "%s with %zu bytes: %s", names[n], bytes,
                       code_text(verdict.code));
             arena_dispose(&arena);

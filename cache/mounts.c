@@ -1,0 +1,106 @@
+#include "cache/mounts.h"
+
+bool mounts_defer(const struct pod_mounts *mounts)
+{
+    for (uint32_t i = 0; i < mounts->volume_count; i++)
+        if (volume_is_deferred(&mounts->volumes[i]))
+            return true;
+    return false;
+}
+
+static struct slice trim(struct slice text)
+{
+    while (text.len != 0 && text.ptr[0] == ' ')
+        text = (struct slice){text.ptr + 1, text.len - 1};
+    while (text.len != 0 && text.ptr[text.len - 1] == ' ')
+        text.len--;
+    return text;
+}
+
+bool mounts_opt_out(const struct pod_mounts *mounts)
+{
+    return slice_equal(trim(mounts->annotation), SLICE(DEFER_FS_MOUNT_OPT_OUT));
+}
+
+bool annotation_names(struct slice annotation, struct slice volume)
+{
+    while (annotation.len != 0) {
+        const char *comma = memchr(annotation.ptr, ',', annotation.len);
+        size_t length = comma == NULL ? annotation.len : (size_t)(comma - annotation.ptr);
+        if (slice_equal(trim((struct slice){annotation.ptr, length}), volume))
+            return true;
+        length += comma != NULL;
+        annotation = (struct slice){annotation.ptr + length, annotation.len - length};
+    }
+    return false;
+}
+
+struct pod_volume *mounts_find(const struct pod_mounts *mounts, struct slice name)
+{
+    for (uint32_t i = 0; i < mounts->volume_count; i++)
+        if (slice_equal(mounts->volumes[i].name, name))
+            return &mounts->volumes[i];
+    return NULL;
+}
+
+/* ---- one block: the struct, its volumes, their strings ---- */
+
+enum { POD_STRINGS = 3, VOLUME_STRINGS = 4 };
+
+static void pod_strings(struct pod_mounts *mounts, struct slice *out[POD_STRINGS])
+{
+    out[0] = &mounts->runtime_class;
+    out[1] = &mounts->fs_group_change_policy;
+    out[2] = &mounts->annotation;
+}
+
+static void volume_strings(struct pod_volume *volume, struct slice *out[VOLUME_STRINGS])
+{
+    out[0] = &volume->name;
+    out[1] = &volume->claim;
+    out[2] = &volume->driver;
+    out[3] = &volume->fs_type;
+}
+
+size_t mounts_bytes(const struct pod_mounts *mounts)
+{
+    size_t bytes = sizeof *mounts + mounts->runtime_class.len + mounts->fs_group_change_policy.len +
+                   mounts->annotation.len;
+
+    for (uint32_t i = 0; i < mounts->volume_count; i++) {
+        const struct pod_volume *volume = &mounts->volumes[i];
+        bytes += sizeof *volume + volume->name.len + volume->claim.len + volume->driver.len +
+                 volume->fs_type.len;
+    }
+    return bytes;
+}
+
+/* Moves what the slice points to behind *at. */
+static void move(struct slice *text, char **at)
+{
+    if (text->len != 0)
+        memcpy(*at, text->ptr, text->len);
+    text->ptr = *at;
+    *at += text->len;
+}
+
+struct pod_mounts *mounts_copy(const struct pod_mounts *mounts, void *memory)
+{
+    struct pod_mounts *copy = memory;
+    struct pod_volume *volumes = (void *)(copy + 1);
+    char *at = (void *)(volumes + mounts->volume_count);
+    struct slice *texts[VOLUME_STRINGS];
+
+    *copy = *mounts;
+    copy->volumes = volumes;
+    pod_strings(copy, texts);
+    for (int i = 0; i < POD_STRINGS; i++)
+        move(texts[i], &at);
+    for (uint32_t i = 0; i < mounts->volume_count; i++) {
+        volumes[i] = mounts->volumes[i];
+        volume_strings(&volumes[i], texts);
+        for (int j = 0; j < VOLUME_STRINGS; j++)
+            move(texts[j], &at);
+    }
+    return copy;
+}

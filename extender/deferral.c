@@ -1,0 +1,433 @@
+#include "extender/deferral.h"
+
+#include "cache/pull_fields.h"
+#include "config/base/log.h"
+#include "policy/defer_fs_mount.h"
+
+#define OPENAPI_PATH "/openapi/v3/api/v1"
+
+enum {
+    PATCH_BYTES_MAX = 1 << 20,
+    PATCH_PATH_BYTES_MAX = 4096,
+    OPENAPI_ARENA_BYTES_MAX = 16 << 20,
+    OPENAPI_TIMEOUT_MS = 2000,
+    OPENAPI_RETRY_MS = 10000,
+};
+
+/* ---- what is decided ---- */
+
+static struct slice copy(struct arena *arena, struct slice text)
+{
+    return text.len == 0 ? SLICE("") : arena_printf(arena, "%.*s", SLICE_ARG(text));
+}
+
+static bool add_volume(struct deferral *out, const struct pod_object *object,
+                       const struct decision *decision, struct arena *arena)
+{
+    struct deferred_volume *grown =
+        arena_grow(arena, out->volumes, out->volume_count, sizeof *grown);
+
+    if (grown == NULL)
+        return false;
+    out->volumes = grown;
+    struct deferred_volume *volume = &grown[out->volume_count++];
+    *volume = (struct deferred_volume){
+        .name = copy(arena, decision->volume->name),
+        .storage_class =
+            copy(arena, decision->entry == NULL ? SLICE("") : decision->entry->storage_class),
+        .runtime_class = copy(arena, object->mounts->runtime_class),
+        .source = decision->volume->source,
+        .has_field = decision->volume->field == DEFER_FIELD_TRUE,
+        .is_annotated = decision->volume->is_annotated,
+        .is_new = !decision->is_set,
+    };
+    return volume->name.ptr != NULL && volume->storage_class.ptr != NULL &&
+           volume->runtime_class.ptr != NULL;
+}
+
+static bool add_refusal(struct deferral *out, const struct pod_object *object,
+                        const struct decision *decision, struct arena *arena)
+{
+    struct slice reason = defer_reason(object, decision, arena);
+    struct slice entry = defer_entry_name(decision->entry, arena);
+
+    if (out->refusal_count == REFUSALS_MAX)
+        return true;
+    struct slice text =
+        arena_printf(arena, "volume %.*s: %.*s (entry %.*s)", SLICE_ARG(decision->volume->name),
+                     SLICE_ARG(reason), SLICE_ARG(entry));
+    if (reason.ptr == NULL || entry.ptr == NULL || text.ptr == NULL)
+        return false;
+    out->refusals[out->refusal_count++] = text;
+    return true;
+}
+
+static int add_undecided(struct deferral *out, const struct pod_object *object,
+                         const struct decision *decision, struct arena *arena, struct error *err)
+{
+    char uid[UID_TEXT_BYTES];
+
+    out->undecided = (struct object_reference){
+        .kind = KIND_CLAIM,
+        .namespace = copy(arena, object->meta.namespace),
+        .name = copy(arena, decision->volume->claim),
+        .uid = copy(arena, uid_text(&decision->claim->uid, uid)),
+    };
+    return error_set(err, ERROR_UNAVAILABLE, "deferFSMount of volume %.*s: %.*s",
+                     SLICE_ARG(decision->volume->name),
+                     SLICE_ARG(defer_reason(object, decision, arena)));
+}
+
+int deferral_plan(const struct view *view, const struct pod *pod, const struct pod_object *object,
+                  struct arena *arena, struct deferral *out, struct error *err)
+{
+    struct decision decision;
+    bool has_memory = true;
+
+    *out = (struct deferral){.volumes = NULL};
+    if (object->mounts == NULL)
+        return 0;
+    for (uint32_t i = 0; i < object->mounts->volume_count && has_memory; i++) {
+        defer_decide(view, object, &object->mounts->volumes[i], &decision);
+        if (decision.is_undecided)
+            return add_undecided(out, object, &decision, arena, err);
+        if (decision.rule == RULE_NONE)
+            has_memory = add_volume(out, object, &decision, arena);
+        else if (decision.entry != NULL && decision.rule < RULE_COUNT)
+            has_memory = add_refusal(out, object, &decision, arena);
+    }
+    out->annotation = copy(arena, object->mounts->annotation);
+    if (pod->version != 0)
+        out->version = arena_printf(arena, "%llu", (unsigned long long)pod->version);
+    if (!has_memory || out->annotation.ptr == NULL || (pod->version != 0 && out->version.len == 0))
+        return error_no_memory(err);
+    return 0;
+}
+
+void deferral_settle(struct state *state, struct pod *pod, const struct deferral *deferral)
+{
+    for (size_t i = 0; i < deferral->volume_count; i++)
+        cluster_defer(&state->cluster, pod, deferral->volumes[i].name);
+}
+
+void deferral_tell(struct state *state, const struct bind_request *request,
+                   const struct deferral *deferral, struct arena *arena)
+{
+    struct object_reference pod = {KIND_POD, request->pod_namespace, request->pod_name,
+                                   request->pod_uid};
+
+    for (size_t i = 0; i < deferral->refusal_count; i++)
+        events_post(&state->events, state->follow, &pod, "Normal", "DeferFSMountRefused",
+                    arena_printf(arena, "Not deferred: %.*s", SLICE_ARG(deferral->refusals[i])));
+}
+
+/* ---- how it is written ---- */
+
+/* Whether the document has the field; *has_claims: it is one that we understand. */
+struct openapi {
+    bool has_claims, has_field;
+};
+
+static bool read_openapi(struct slice body, struct arena *arena, struct openapi *out)
+{
+    static const struct pull_field properties[] = {
+        {.key = "claimName", .type = PULL_PRESENCE, .offset = offsetof(struct openapi, has_claims)},
+        {.key = "deferFSMount",
+         .type = PULL_PRESENCE,
+         .offset = offsetof(struct openapi, has_field)},
+    };
+    static const struct pull_field schema[] = {
+        {.key = "properties", .type = PULL_OBJECT, PULL_MEMBERS(properties)}};
+    static const struct pull_field schemas[] = {
+        {.key = "io.k8s.api.core.v1.PersistentVolumeClaimVolumeSource",
+         .type = PULL_OBJECT,
+         PULL_MEMBERS(schema)}};
+    static const struct pull_field components[] = {
+        {.key = "schemas", .type = PULL_OBJECT, PULL_MEMBERS(schemas)}};
+    static const struct pull_field document[] = {
+        {.key = "components", .type = PULL_OBJECT, PULL_MEMBERS(components)}};
+    struct pull json;
+
+    pull_init(&json, body);
+    return pull_fields(&json, PULL_CASE_EXACT, document, PULL_FIELD_COUNT(document), arena, out) &&
+           pull_finish(&json);
+}
+
+/* How often a connection to the API server was lost: another one may lead to another version. */
+static uint64_t count_reconnects(const struct state *state)
+{
+    uint64_t count = 0;
+
+    for (int kind = 0; kind < KIND_COUNT; kind++)
+        count += atomic_load(&state->status[kind].restarts[RESTART_CONNECTION]) +
+                 atomic_load(&state->status[kind].restarts[RESTART_SILENT]);
+    return count;
+}
+
+static int ask_openapi(struct state *state, bool *has_field, struct error *err)
+{
+    struct follow_answer answer = {0};
+    struct openapi openapi = {.has_field = false};
+    struct arena arena;
+
+    arena_init(&arena, OPENAPI_ARENA_BYTES_MAX);
+    int rc = follow_call(state->follow, "GET", OPENAPI_PATH, NULL, SLICE(""), OPENAPI_TIMEOUT_MS,
+                         &arena, &answer, err);
+    if (rc == 0 && answer.status == 404)
+        openapi.has_claims = true; /* older than the document: older than the field */
+    else if (rc == 0 && answer.status == 200 && !read_openapi(answer.body, &arena, &openapi))
+        openapi.has_claims = false;
+    if (rc == 0 && !openapi.has_claims)
+        rc = error_set(err, ERROR_UNAVAILABLE,
+                       "whether the API server knows deferFSMount cannot be told from " OPENAPI_PATH
+                       " (status %u): set deferFSMount.apply to Field or Annotation",
+                       answer.status);
+    arena_dispose(&arena);
+    *has_field = openapi.has_field;
+    return rc;
+}
+
+/* Asks unless it is known. */
+static int find_method(struct state *state, bool *as_field, struct error *err)
+{
+    struct defer_support *support = &state->defer_support;
+    int rc = 0;
+
+    (void)pthread_mutex_lock(&support->asking);
+    uint64_t reconnects = count_reconnects(state);
+    int method = atomic_load(&support->method);
+    if (method == METHOD_UNKNOWN || support->reconnects != reconnects) {
+        int known = method;
+        rc = ask_openapi(state, as_field, err);
+        method = rc < 0 ? METHOD_UNKNOWN : *as_field ? METHOD_FIELD : METHOD_ANNOTATION;
+        support->reconnects = reconnects;
+        atomic_store(&support->method, method);
+        if (rc == 0 && method != known)
+            log_info("deferFSMount is written as the API server can take it",
+                     LOG_STR("as", *as_field ? "Field" : "Annotation"));
+    }
+    *as_field = method == METHOD_FIELD;
+    (void)pthread_mutex_unlock(&support->asking);
+    return rc;
+}
+
+void deferral_tick(struct state *state)
+{
+    struct defer_support *support = &state->defer_support;
+    struct error err = {0};
+    bool as_field;
+
+    (void)pthread_rwlock_rdlock(&state->lock);
+    bool is_wanted = state->config->defer_fs_mount.apply == DEFER_AUTO &&
+                     state->config->defer_fs_mount.entry_count != 0;
+    (void)pthread_rwlock_unlock(&state->lock);
+    if (!is_wanted || state->follow == NULL || state_unsynced(state) != KIND_COUNT ||
+        monotonic_ns() < support->next_tick_ns || find_method(state, &as_field, &err) == 0)
+        return;
+    support->next_tick_ns = monotonic_ns() + OPENAPI_RETRY_MS * UINT64_C(1000000);
+    log_warn("the API server cannot be asked about deferFSMount", LOG_STR("error", err.message));
+}
+
+const char *deferral_method_text(const struct state *state)
+{
+    switch (state->config->defer_fs_mount.apply) {
+    case DEFER_FIELD: return "Field";
+    case DEFER_ANNOTATION: return "Annotation";
+    case DEFER_DISABLED: return "Disabled";
+    default: break;
+    }
+    switch (atomic_load(&state->defer_support.method)) {
+    case METHOD_FIELD: return "Auto: Field";
+    case METHOD_ANNOTATION: return "Auto: Annotation";
+    default: return "Auto: not asked yet";
+    }
+}
+
+/* ---- the write ---- */
+
+/* Whether the volume has yet to be written. */
+static bool is_due(const struct deferred_volume *volume, bool as_field)
+{
+    return !volume->has_field && (as_field || !volume->is_annotated);
+}
+
+static size_t count_due(const struct deferral *deferral, bool as_field)
+{
+    size_t due = 0;
+
+    for (size_t i = 0; i < deferral->volume_count; i++)
+        due += is_due(&deferral->volumes[i], as_field);
+    return due;
+}
+
+static void put_field(struct buf *body, const struct deferral *deferral)
+{
+    static const char *const sources[] = {"", "persistentVolumeClaim", "ephemeral", "csi"};
+    const char *separator = "";
+
+    buf_put(body, SLICE("},\"spec\":{\"volumes\":["));
+    for (size_t i = 0; i < deferral->volume_count; i++) {
+        const struct deferred_volume *volume = &deferral->volumes[i];
+        if (!is_due(volume, true))
+            continue;
+        buf_printf(body, "%s{\"name\":", separator);
+        buf_json(body, volume->name);
+        buf_printf(body, ",\"%s\":{\"deferFSMount\":true}}", sources[volume->source]);
+        separator = ",";
+    }
+    buf_put(body, SLICE("]}}"));
+}
+
+/* What is there, and behind it the volumes that it does not name yet. */
+static void put_annotation(struct buf *body, const struct deferral *deferral, struct arena *arena)
+{
+    struct slice list = deferral->annotation;
+
+    for (size_t i = 0; i < deferral->volume_count; i++)
+        if (!annotation_names(list, deferral->volumes[i].name))
+            list = arena_printf(arena, "%.*s%s%.*s", SLICE_ARG(list), list.len == 0 ? "" : ",",
+                                SLICE_ARG(deferral->volumes[i].name));
+    buf_put(body, SLICE(",\"annotations\":{\"" DEFER_FS_MOUNT_ANNOTATION "\":"));
+    buf_json(body, list);
+    buf_put(body, SLICE("}}}"));
+    body->failed |= list.ptr == NULL;
+}
+
+static void put_patch(struct buf *body, const struct bind_request *request,
+                      const struct deferral *deferral, struct slice version, bool as_field,
+                      struct arena *arena)
+{
+    buf_put(body, SLICE("{\"metadata\":{\"uid\":"));
+    buf_json(body, request->pod_uid);
+    if (version.len != 0) {
+        buf_put(body, SLICE(",\"resourceVersion\":"));
+        buf_json(body, version);
+    }
+    if (as_field)
+        put_field(body, deferral);
+    else
+        put_annotation(body, deferral, arena);
+}
+
+/* The version that the write made. */
+static struct slice read_version(struct slice body, struct arena *arena)
+{
+    static const struct pull_field meta[] = {{.key = "resourceVersion", .type = PULL_STRING}};
+    static const struct pull_field fields[] = {
+        {.key = "metadata", .type = PULL_OBJECT, PULL_MEMBERS(meta)}};
+    struct slice version = {NULL, 0};
+    struct pull json;
+
+    pull_init(&json, body);
+    if (!pull_fields(&json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), arena, &version))
+        return (struct slice){NULL, 0};
+    return version;
+}
+
+static int send_patch(struct state *state, const struct bind_request *request, struct slice body,
+                      int64_t timeout_ms, struct arena *arena, struct follow_answer *answer,
+                      struct error *err)
+{
+    struct buf path;
+
+    buf_init(&path, PATCH_PATH_BYTES_MAX);
+    object_path(&path, KIND_POD, request->pod_namespace, request->pod_name);
+    buf_put(&path, SLICE("?fieldValidation=Strict"));
+    const char *text = buf_text(&path);
+    int rc = text == NULL ? error_no_memory(err)
+                          : follow_call(state->follow, "PATCH", text,
+                                        "application/strategic-merge-patch+json", body, timeout_ms,
+                                        arena, answer, err);
+    buf_dispose(&path);
+    return rc;
+}
+
+void deferral_count(struct state *state, const struct deferral *deferral)
+{
+    for (size_t i = 0; i < deferral->volume_count; i++)
+        if (deferral->volumes[i].is_new)
+            metrics_count_deferral(&state->metrics, deferral->volumes[i].storage_class,
+                                   deferral->volumes[i].runtime_class);
+}
+
+static int fail(struct state *state, const struct bind_request *request,
+                const struct follow_answer *answer, bool as_field, struct arena *arena,
+                struct error *err)
+{
+    struct object_reference pod = {KIND_POD, request->pod_namespace, request->pod_name,
+                                   request->pod_uid};
+
+    (void)error_set(
+        err, ERROR_UNAVAILABLE, "deferFSMount could not be written as %s: %.*s (status %u)",
+        as_field ? "field" : "annotation",
+        SLICE_ARG(answer->status == 0 ? SLICE("no answer from the API server") : answer->message),
+        answer->status);
+    log_warn("deferFSMount could not be written: the pod is not bound",
+             LOG_SLICE("namespace", request->pod_namespace), LOG_SLICE("pod", request->pod_name),
+             LOG_STR("error", err->message));
+    events_post(&state->events, state->follow, &pod, "Warning", "DeferFSMountFailed",
+                arena_printf(arena, "%s", err->message));
+    return err->code;
+}
+
+int deferral_write(struct state *state, const struct bind_request *request,
+                   struct deferral *deferral, struct slice *version, int64_t timeout_ms,
+                   struct arena *arena, struct error *err)
+{
+    struct follow_answer answer = {0};
+    struct buf body;
+
+    deferral->is_stale = false;
+    if (count_due(deferral, true) == 0)
+        return 0;
+    (void)pthread_rwlock_rdlock(&state->lock);
+    int apply = state->config->defer_fs_mount.apply;
+    (void)pthread_rwlock_unlock(&state->lock);
+    bool as_field = apply == DEFER_FIELD;
+    if (apply == DEFER_AUTO && find_method(state, &as_field, err) < 0)
+        return err->code;
+    if (count_due(deferral, as_field) == 0)
+        return 0;
+    buf_init(&body, PATCH_BYTES_MAX);
+    put_patch(&body, request, deferral, *version, as_field, arena);
+    int rc = body.failed
+                 ? error_no_memory(err)
+                 : send_patch(state, request, buf_slice(&body), timeout_ms, arena, &answer, err);
+    buf_dispose(&body);
+    if (rc < 0)
+        return rc;
+    if (answer.status == 200) {
+        *version = read_version(answer.body, arena);
+        deferral_count(state, deferral);
+        return version->len != 0
+                   ? 0
+                   : error_set(err, ERROR_UNAVAILABLE, "the API server's answer cannot be read");
+    }
+    deferral->is_stale = answer.status == 409;
+    if (deferral->is_stale)
+        return error_set(err, ERROR_UNAVAILABLE, "pod %.*s changes all the time",
+                         SLICE_ARG(request->pod_name));
+    if (as_field && answer.status / 100 == 4)
+        atomic_store(&state->defer_support.method, METHOD_UNKNOWN);
+    return fail(state, request, &answer, as_field, arena, err);
+}
+
+/* ---- those that are to be drained ---- */
+
+size_t deferral_orphans(const struct view *view, size_t most, struct buf *out)
+{
+    size_t count = 0;
+
+    for (const struct pod *pod = view->cluster->deferring; pod != NULL;
+         pod = pod_kept_mounts(pod)->next_deferring) {
+        const struct pod_mounts *mounts = pod_mounts(pod);
+        for (uint32_t i = 0; i < mounts->volume_count; i++) {
+            if (!defer_is_orphan(view, pod, &mounts->volumes[i]))
+                continue;
+            if (count++ < most)
+                buf_printf(out, "%.*s/%.*s %.*s\n", SLICE_ARG(name_slice(pod->namespace)),
+                           SLICE_ARG(pod_name(pod)), SLICE_ARG(mounts->volumes[i].name));
+        }
+    }
+    return count;
+}

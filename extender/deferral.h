@@ -1,0 +1,77 @@
+/*
+ * deferral: DeferFSMount (KEP-2857) written on a pod before it is bound, so that no kubelet ever
+ * sees the pod without it. What is written is decided by policy/defer_fs_mount.
+ *
+ *   Field        deferFSMount: true in the volume's source, with fieldValidation=Strict: an API
+ *                server that does not know the field says so, instead of dropping it
+ *   Annotation   claimguard.io/defer-fs-mount: "data,logs" on the pod, beside what is there
+ *   Auto         Field where the API server's OpenAPI document has it, else Annotation; asked at
+ *                start, after every reconnect, and after a field was refused
+ *
+ * A write has the version that was decided on as its precondition: it fails when the pod has
+ * changed since, and cannot come late, to a pod that is bound. Nothing is ever taken back.
+ */
+#ifndef EXTENDER_DEFERRAL_H
+#define EXTENDER_DEFERRAL_H
+
+#include "extender/protocol.h"
+#include "extender/state.h"
+
+enum { REFUSALS_MAX = 8 }; /* told of one pod */
+
+/* A volume that is deferred, or is to be. */
+struct deferred_volume {
+    struct slice name, storage_class, runtime_class;
+    uint8_t source;
+    bool has_field, is_annotated; /* where it is written already */
+    bool is_new;                  /* decided now, by an entry */
+};
+
+/* What is decided about a pod. All of it lies in the arena. */
+struct deferral {
+    struct deferred_volume *volumes;
+    size_t volume_count;
+    struct slice annotation;             /* on the pod, as it was decided on */
+    struct slice version;                /* of the pod; empty: unknown */
+    struct slice refusals[REFUSALS_MAX]; /* "volume data: rule 6, ...", though an entry matches */
+    size_t refusal_count;
+    struct object_reference undecided; /* a claim that is not bound to a volume, as far as is known;
+                                          no name: there is none */
+    bool is_stale;                     /* the pod has changed: decide again */
+};
+
+/* Decides about the pod's volumes. Under the lock. Errors: ERROR_NO_MEMORY; ERROR_UNAVAILABLE: one
+ * cannot be decided yet, see `undecided`. */
+int deferral_plan(const struct view *view, const struct pod *pod, const struct pod_object *object,
+                  struct arena *arena, struct deferral *out, struct error *err);
+
+/*
+ * Writes what is not written yet; nothing is asked when all is. *version: the pod's version as a
+ * precondition, then the one that the write made. Errors: ERROR_UNAVAILABLE and others: not all is
+ * written, as far as is known.
+ */
+int deferral_write(struct state *state, const struct bind_request *request,
+                   struct deferral *deferral, struct slice *version, int64_t timeout_ms,
+                   struct arena *arena, struct error *err);
+
+/* The pod, which is bound, is deferred in the cache from now on. Under the lock, for writing. */
+void deferral_settle(struct state *state, struct pod *pod, const struct deferral *deferral);
+
+/* Counts what was decided anew. */
+void deferral_count(struct state *state, const struct deferral *deferral);
+
+/* Tells the pod what was refused though an entry matches. */
+void deferral_tell(struct state *state, const struct bind_request *request,
+                   const struct deferral *deferral, struct arena *arena);
+
+/* Asks the API server, if it is time to; called once a second or so. */
+void deferral_tick(struct state *state);
+
+/* "Field", "Annotation", "Disabled", "Auto: Field" and so on. Under the lock. */
+const char *deferral_method_text(const struct state *state);
+
+/* How many volumes are deferred by entries that are gone; writes a line for each of the first
+ * `most`: "NAMESPACE/POD VOLUME". Under the lock. */
+size_t deferral_orphans(const struct view *view, size_t most, struct buf *out);
+
+#endif

@@ -1,0 +1,89 @@
+/*
+ * defer_fs_mount: for each volume of a pod, whether its file system is mounted by the pod's
+ * container runtime instead of the node (KEP-2857): the scheduler component that the KEP's user
+ * stories describe, configured with triples of storage class (or CSI driver), runtime class and
+ * post-mount configuration.
+ *
+ * A volume is deferred if and only if all rules hold; the first that does not is the reason:
+ *
+ *   1 source             it is a persistentVolumeClaim, ephemeral or csi volume
+ *   2 entry              runtime class, and storage class or driver, are those of an entry
+ *   3 volumeMode         Filesystem
+ *   4 csi                the claim is bound to a volume with a csi source
+ *   5 fsGroup            the entry supports it, and the pod's fsGroupChangePolicy
+ *   6 subPath            the entry supports it, if any container mounts it so
+ *   7 seLinuxOptions     the entry supports it, if the pod or a container that mounts it has them
+ *   8 fsType             is in the entry's list, if it has one
+ *   9 nodePublishSecret  there is none: it would be written to the node's disk in clear text
+ *  10 accessMode         ReadWriteOncePod, or the entry's nonExclusiveClaims says otherwise
+ *
+ * What the pod says itself comes between 1 and 2: a deferral that is there stays, and an opt-out,
+ * or deferFSMount: false, is kept. Several entries may match; the first of which all rules hold
+ * wins.
+ *
+ * A volume that is not ReadWriteOncePod and deferred all the same is for that pod alone, as long as
+ * it holds it, unless the entry says Allow: two VMs that mount one ext4 destroy it (the KEP's
+ * second risk).
+ */
+#ifndef POLICY_DEFER_FS_MOUNT_H
+#define POLICY_DEFER_FS_MOUNT_H
+
+#include "policy/policy.h"
+
+enum defer_rule {
+    RULE_NONE, /* it is deferred */
+    RULE_SOURCE,
+    RULE_ENTRY,
+    RULE_VOLUME_MODE,
+    RULE_CSI,
+    RULE_FS_GROUP,
+    RULE_SUB_PATH,
+    RULE_SELINUX,
+    RULE_FS_TYPE,
+    RULE_SECRET,
+    RULE_ACCESS_MODE,
+    RULE_COUNT,
+    RULE_OPTED_OUT = RULE_COUNT, /* no rule: the pod, or the operator, said so */
+    RULE_SET_TO_FALSE,
+    RULE_IS_DISABLED,
+};
+
+struct decision {
+    const struct pod_volume *volume;
+    const struct claim *claim;         /* NULL: not known, or an inline volume */
+    const struct defer_entry *entry;   /* that matches; NULL: none does */
+    const struct resource *persistent; /* the volume that the claim is bound to, or NULL */
+    enum defer_rule rule;              /* why not; RULE_NONE: it is deferred */
+    bool is_set;       /* it was deferred before: there is nothing to write, and nothing to undo */
+    bool is_undecided; /* the claim is not bound yet: it is decided again when it is */
+};
+
+/* Decides about a volume of a pod whose mounts are known. */
+void defer_decide(const struct view *view, const struct pod_object *pod,
+                  const struct pod_volume *volume, struct decision *out);
+
+/* Why, in words that name the rule: "rule 6, subPath: ..."; {NULL, 0} without memory. */
+struct slice defer_reason(const struct pod_object *pod, const struct decision *decision,
+                          struct arena *arena);
+
+/* "fast-storage/microvm": the entry's storage class or driver, and runtime class; empty for none;
+ * {NULL, 0} without memory. */
+struct slice defer_entry_name(const struct defer_entry *entry, struct arena *arena);
+
+/* Whether the pod takes a claim of its own, the index-th, for itself alone since its runtime would
+ * mount it. */
+bool defer_takes_alone(const struct view *view, const struct pod_object *pod, size_t index);
+
+/* Whether the pod of that use has the claim for itself alone since its runtime mounts it. */
+bool defer_has_alone(const struct view *view, const struct use *use);
+
+/* Whether any use of the claim might be such a one: if not, nobody need look. */
+bool defer_may_be_alone(const struct view *view, const struct claim *claim);
+
+/* Whether the volume is deferred by an entry that is gone: its pod is to be restarted before the
+ * CSI plugin is downgraded (KEP-2857, stories 5 and 6); how many of the pod's are. */
+bool defer_is_orphan(const struct view *view, const struct pod *pod,
+                     const struct pod_volume *volume);
+size_t defer_count_orphans(const struct view *view, const struct pod *pod);
+
+#endif
