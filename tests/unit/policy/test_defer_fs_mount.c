@@ -1,0 +1,604 @@
+/* DeferFSMount: the ten rules and the KEP's stories by name, every combination of what a pod needs
+ * and an entry supports, and who has a claim for itself. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cache/assumed.h"
+#include "policy/defer_fs_mount.h"
+#include "policy/read_write_once_pod.h"
+#include "support/load.h"
+
+/* ---- one decision about one volume ---- */
+
+/* What differs from a volume of which all rules hold; NULL: nothing does. */
+struct row {
+    const char *reason;   /* NULL: deferred */
+    const char *entries;  /* YAML */
+    const char *claim;    /* its spec and status */
+    const char *volume;   /* the PersistentVolume's spec, with its claimRef */
+    const char *source;   /* the pod's volume `data`, but for its name */
+    const char *security; /* the pod's securityContext */
+    const char *mount;    /* what the container says of `data` beside its name */
+    const char *pod;      /* more of the pod's spec */
+    const char *metadata; /* more of the pod's metadata */
+    const char *apply;
+};
+
+#define ENTRY_BEGIN "{storageClass: fast-storage, runtimeClass: microvm"
+#define SUPPORTS_ALL \
+    ENTRY_BEGIN ", postMountConfig: {fsGroup: true, fsGroupChangePolicies: " \
+                "[Always, OnRootMismatch], subPath: true, seLinuxRelabel: true}}"
+#define CLAIM(modes_, more_) \
+    "\"spec\":{\"storageClassName\":\"fast-storage\",\"volumeName\":\"pv-1\",\"accessModes\":[" \
+    "\"" modes_ "\"]" more_ "},\"status\":{\"phase\":\"Bound\"}"
+#define PV(source_) "\"claimRef\":{\"namespace\":\"default\",\"name\":\"data\"}," source_
+#define CSI         "\"csi\":{\"driver\":\"plugin1.example.com\",\"fsType\":\"ext4\"}"
+
+static const char *or_else(const char *text, const char *preset)
+{
+    return text == NULL ? preset : text;
+}
+
+static struct config *load_config(const char *apply, const char *entries)
+{
+    char path[] = "/tmp/defer-XXXXXX", text[4096];
+    struct config *config;
+    struct error err = {0};
+    int fd = mkstemp(path);
+
+    (void)snprintf(text, sizeof text,
+                   "apiVersion: claimguard.io/v1alpha1\nkind: ClaimguardConfiguration\n"
+                   "deferFSMount: {apply: %s, entries: [%s]}\n",
+                   apply, entries);
+    cr_assert(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+    (void)close(fd);
+    cr_assert_eq(config_load(&config, path, &err), 0, "%s", err.message);
+    (void)unlink(path);
+    return config;
+}
+
+static void load_volume(struct cluster *cluster, const struct row *row)
+{
+    char text[4096];
+
+    (void)snprintf(
+        text, sizeof text,
+        "{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[{\"apiVersion\":\"v1\",\"kind\":"
+        "\"PersistentVolumeClaim\",\"metadata\":{\"name\":\"data\",\"uid\":\"c\"},%s},"
+        "{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolume\",\"metadata\":{\"name\":\"pv-1\"},"
+        "\"spec\":{%s}}]}",
+        or_else(row->claim, CLAIM("ReadWriteOncePod", "")), or_else(row->volume, PV(CSI)));
+    load_text(cluster, text);
+}
+
+static struct pod_object read_pod(const struct row *row, struct arena *arena, char *text,
+                                  size_t size)
+{
+    struct pod_object pod;
+    struct pull json;
+
+    (void)snprintf(text, size,
+                   "{\"metadata\":{\"name\":\"web-0\",\"uid\":\"u\"%s},\"spec\":{\"volumes\":[{"
+                   "\"name\":\"other\",\"emptyDir\":{}},{\"name\":\"data\",%s}],\"containers\":[{"
+                   "\"name\":\"c\",\"volumeMounts\":[{\"name\":\"other\",\"subPath\":\"x\"},{"
+                   "\"name\":\"data\"%s}]}],\"securityContext\":{%s}%s}}",
+                   or_else(row->metadata, ""),
+                   or_else(row->source, "\"persistentVolumeClaim\":{\"claimName\":\"data\"}"),
+                   or_else(row->mount, ""), or_else(row->security, ""),
+                   or_else(row->pod, ",\"runtimeClassName\":\"microvm\""));
+    pull_init(&json, slice_of(text));
+    cr_assert(pod_read(&json, arena, &pod), "%s: %s", text, json.problem);
+    return pod;
+}
+
+static void check(const struct row *row)
+{
+    struct config *config =
+        load_config(or_else(row->apply, "Auto"), or_else(row->entries, SUPPORTS_ALL));
+    struct cluster cluster;
+    struct arena arena;
+    struct decision decision;
+    char text[4096];
+
+    cluster_init(&cluster);
+    arena_init(&arena, 1 << 20);
+    load_volume(&cluster, row);
+    struct pod_object pod = read_pod(row, &arena, text, sizeof text);
+    struct view view = {&cluster, config};
+    defer_decide(&view, &pod, &pod.mounts->volumes[1], &decision);
+    struct slice reason = defer_reason(&pod, &decision, &arena);
+    cr_expect_eq(decision.rule == RULE_NONE, row->reason == NULL, "%.*s", SLICE_ARG(reason));
+    if (row->reason != NULL)
+        cr_expect(slice_equal(reason, slice_of(row->reason)), "reason: %.*s", SLICE_ARG(reason));
+    arena_dispose(&arena);
+    cluster_dispose(&cluster);
+    config_free(config);
+}
+
+#define RULE(name, ...) \
+    Test(rules, name) \
+    { \
+        check(&(struct row){__VA_ARGS__}); \
+    }
+
+RULE(all_of_them_hold, NULL)
+
+RULE(rule_1_source,
+     .reason = "rule 1, source: it is no persistentVolumeClaim, ephemeral or csi volume",
+     .source = "\"configMap\":{\"name\":\"data\"}")
+RULE(rule_1_source_ephemeral_takes_the_pod_s_claim,
+     .reason = "rule 2, entry: persistentvolumeclaim \"web-0-data\" not found",
+     .source = "\"ephemeral\":{\"volumeClaimTemplate\":{}}")
+RULE(rule_1_source_csi_inline, NULL,
+     .entries = "{csiDriver: inline.example.com, runtimeClass: microvm}",
+     .source = "\"csi\":{\"driver\":\"inline.example.com\"}")
+
+RULE(rule_2_entry_no_runtime_class, .reason = "rule 2, entry: the pod has no runtimeClassName",
+     .pod = "")
+RULE(rule_2_entry_another_runtime_class,
+     .reason = "rule 2, entry: none is for storage class \"fast-storage\" and runtime class "
+               "\"runc\"",
+     .pod = ",\"runtimeClassName\":\"runc\"")
+RULE(rule_2_entry_another_storage_class,
+     .reason = "rule 2, entry: none is for storage class \"slow\" and runtime class \"microvm\"",
+     .claim = "\"spec\":{\"storageClassName\":\"slow\"}")
+RULE(rule_2_entry_another_driver,
+     .reason = "rule 2, entry: none is for CSI driver \"x\" and runtime class \"microvm\"",
+     .entries = "{csiDriver: inline.example.com, runtimeClass: microvm}",
+     .source = "\"csi\":{\"driver\":\"x\"}")
+RULE(rule_2_entry_a_driver_s_name_is_no_storage_class,
+     .reason = "rule 2, entry: none is for CSI driver \"fast-storage\" and runtime class "
+               "\"microvm\"",
+     .source = "\"csi\":{\"driver\":\"fast-storage\"}")
+
+RULE(rule_3_volume_mode, .reason = "rule 3, volumeMode: it is Block",
+     .claim = CLAIM("ReadWriteOncePod", ",\"volumeMode\":\"Block\""))
+RULE(rule_3_volume_mode_comes_before_rule_4, .reason = "rule 3, volumeMode: it is Block",
+     .claim = "\"spec\":{\"storageClassName\":\"fast-storage\",\"volumeMode\":\"Block\"}")
+RULE(rule_3_volume_mode_filesystem, NULL,
+     .claim = CLAIM("ReadWriteOncePod", ",\"volumeMode\":\"Filesystem\""))
+
+#define UNBOUND \
+    "rule 4, csi: claim \"data\" is not bound to a volume that is known: decided again when it is"
+RULE(rule_4_csi_unbound, .reason = UNBOUND,
+     .claim = "\"spec\":{\"storageClassName\":\"fast-storage\"},\"status\":{\"phase\":\"Pending\"}")
+RULE(rule_4_csi_the_volume_is_not_known, .reason = UNBOUND,
+     .claim = "\"spec\":{\"storageClassName\":\"fast-storage\",\"volumeName\":\"pv-2\"},\"status\":"
+              "{\"phase\":\"Bound\"}")
+RULE(rule_4_csi_the_volume_is_another_claim_s, .reason = UNBOUND,
+     .volume = "\"claimRef\":{\"namespace\":\"default\",\"name\":\"x\"}," CSI)
+RULE(rule_4_csi_another_source, .reason = "rule 4, csi: volume \"pv-1\" has no csi source",
+     .volume = PV("\"hostPath\":{\"path\":\"/x\"}"))
+
+RULE(rule_5_fs_group,
+     .reason = "rule 5, fsGroup: the pod sets it, and the entry does not support it",
+     .entries = ENTRY_BEGIN "}", .security = "\"fsGroup\":100")
+RULE(rule_5_fs_group_of_zero_is_set,
+     .reason = "rule 5, fsGroup: the pod sets it, and the entry does not support it",
+     .entries = ENTRY_BEGIN "}", .security = "\"fsGroup\":0")
+RULE(rule_5_fs_group_change_policy_is_always_if_unset,
+     .reason = "rule 5, fsGroup: the entry's fsGroupChangePolicies do not have the pod's, Always",
+     .entries = ENTRY_BEGIN
+     ", postMountConfig: {fsGroup: true, fsGroupChangePolicies: [OnRootMismatch]}}",
+     .security = "\"fsGroup\":100")
+RULE(rule_5_fs_group_change_policy_is_not_in_the_list,
+     .reason =
+         "rule 5, fsGroup: the entry's fsGroupChangePolicies do not have the pod's, OnRootMismatch",
+     .entries = ENTRY_BEGIN ", postMountConfig: {fsGroup: true, fsGroupChangePolicies: [Always]}}",
+     .security = "\"fsGroup\":100,\"fsGroupChangePolicy\":\"OnRootMismatch\"")
+RULE(rule_5_a_policy_without_fs_group_asks_for_nothing, NULL, .entries = ENTRY_BEGIN "}",
+     .security = "\"fsGroupChangePolicy\":\"OnRootMismatch\"")
+
+#define SUB_PATH \
+    "rule 6, subPath: a container mounts it with subPath or subPathExpr, and the entry does not " \
+    "support it"
+RULE(rule_6_sub_path, .reason = SUB_PATH, .entries = ENTRY_BEGIN "}", .mount = ",\"subPath\":\"a\"")
+RULE(rule_6_sub_path_expr, .reason = SUB_PATH, .entries = ENTRY_BEGIN "}",
+     .mount = ",\"subPathExpr\":\"$(X)\"")
+RULE(rule_6_sub_path_of_an_init_container, .reason = SUB_PATH, .entries = ENTRY_BEGIN "}",
+     .pod = ",\"runtimeClassName\":\"microvm\",\"initContainers\":[{\"volumeMounts\":[{\"name\":"
+            "\"data\",\"subPath\":\"a\"}]}]")
+RULE(rule_6_sub_path_of_an_ephemeral_container, .reason = SUB_PATH, .entries = ENTRY_BEGIN "}",
+     .pod = ",\"runtimeClassName\":\"microvm\",\"ephemeralContainers\":[{\"volumeMounts\":[{"
+            "\"name\":\"data\",\"subPath\":\"a\"}]}]")
+RULE(rule_6_sub_path_of_another_volume, NULL, .entries = ENTRY_BEGIN "}")
+RULE(rule_6_an_empty_sub_path_is_none, NULL, .entries = ENTRY_BEGIN "}",
+     .mount = ",\"subPath\":\"\"")
+
+#define SELINUX \
+    "rule 7, seLinuxOptions: the pod or a container that mounts it sets them, and the entry does " \
+    "not support it"
+RULE(rule_7_selinux_of_the_pod, .reason = SELINUX, .entries = ENTRY_BEGIN "}",
+     .security = "\"seLinuxOptions\":{\"level\":\"s0\"}")
+RULE(rule_7_selinux_of_a_container_that_mounts_it, .reason = SELINUX, .entries = ENTRY_BEGIN "}",
+     .pod = ",\"runtimeClassName\":\"microvm\",\"initContainers\":[{\"volumeMounts\":[{\"name\":"
+            "\"data\"}],\"securityContext\":{\"seLinuxOptions\":{}}}]")
+RULE(rule_7_selinux_of_a_container_that_does_not, NULL, .entries = ENTRY_BEGIN "}",
+     .pod = ",\"runtimeClassName\":\"microvm\",\"initContainers\":[{\"securityContext\":{"
+            "\"seLinuxOptions\":{}}}]")
+
+RULE(rule_8_fs_type, .reason = "rule 8, fsType: the entry's fsTypes do not have \"ext4\"",
+     .entries = ENTRY_BEGIN ", fsTypes: [xfs]}")
+RULE(rule_8_fs_type_of_a_volume_that_names_none,
+     .reason = "rule 8, fsType: the entry's fsTypes do not have \"\"",
+     .entries = ENTRY_BEGIN ", fsTypes: [xfs]}",
+     .volume = PV("\"csi\":{\"driver\":\"plugin1.example.com\"}"))
+RULE(rule_8_fs_type_of_an_inline_volume,
+     .reason = "rule 8, fsType: the entry's fsTypes do not have \"ext4\"",
+     .entries = "{csiDriver: i, runtimeClass: microvm, fsTypes: [xfs]}",
+     .source = "\"csi\":{\"driver\":\"i\",\"fsType\":\"ext4\"}")
+RULE(rule_8_fs_type_decides_between_entries, NULL,
+     .entries = ENTRY_BEGIN ", fsTypes: [xfs]}, " ENTRY_BEGIN ", fsTypes: [ext3, ext4]}")
+RULE(rule_8_the_entry_that_holds_the_longest_is_told_of, .reason = SUB_PATH,
+     .entries = ENTRY_BEGIN ", fsTypes: [ext4]}, " ENTRY_BEGIN ", fsTypes: [xfs]}",
+     .mount = ",\"subPath\":\"a\"")
+
+#define SECRET \
+    "rule 9, nodePublishSecret: the volume needs one, which would be written to the node's disk " \
+    "in clear text"
+RULE(rule_9_secret, .reason = SECRET,
+     .volume = PV("\"csi\":{\"driver\":\"plugin1.example.com\",\"nodePublishSecretRef\":{\"name\":"
+                  "\"s\",\"namespace\":\"n\"}}"))
+RULE(rule_9_secret_of_an_inline_volume, .reason = SECRET,
+     .entries = "{csiDriver: i, runtimeClass: microvm}",
+     .source = "\"csi\":{\"driver\":\"i\",\"nodePublishSecretRef\":{\"name\":\"s\"}}")
+
+RULE(rule_10_access_mode,
+     .reason = "rule 10, accessMode: claim \"data\" is not ReadWriteOncePod, and the entry's "
+               "nonExclusiveClaims is Refuse",
+     .claim = CLAIM("ReadWriteOnce", ""))
+RULE(rule_10_access_mode_exclusive, NULL, .entries = ENTRY_BEGIN ", nonExclusiveClaims: Exclusive}",
+     .claim = CLAIM("ReadWriteOnce", ""))
+RULE(rule_10_access_mode_allow, NULL, .entries = ENTRY_BEGIN ", nonExclusiveClaims: Allow}",
+     .claim = CLAIM("ReadWriteMany", ""))
+
+RULE(the_pod_opts_out, .reason = "the pod opts out: claimguard.io/defer-fs-mount is disabled",
+     .metadata = ",\"annotations\":{\"claimguard.io/defer-fs-mount\":\" disabled \"}")
+RULE(the_pod_says_false, .reason = "the pod says deferFSMount: false",
+     .source = "\"persistentVolumeClaim\":{\"claimName\":\"data\",\"deferFSMount\":false}")
+RULE(a_user_s_own_field_is_kept, NULL, .entries = "",
+     .source = "\"persistentVolumeClaim\":{\"claimName\":\"data\",\"deferFSMount\":true}")
+RULE(a_user_s_own_annotation_is_kept, NULL, .entries = "",
+     .metadata = ",\"annotations\":{\"claimguard.io/defer-fs-mount\":\"logs, data\"}")
+RULE(disabled, .reason = "deferFSMount.apply is Disabled", .apply = "Disabled")
+RULE(disabled_takes_nothing_back, NULL, .apply = "Disabled",
+     .metadata = ",\"annotations\":{\"claimguard.io/defer-fs-mount\":\"data\"}")
+
+/* ---- the KEP's stories ---- */
+
+#define STORY_POD \
+    .security = "\"fsGroup\":100,\"fsGroupChangePolicy\":\"OnRootMismatch\"", \
+    .mount = ",\"subPath\":\"database\""
+
+RULE(story_1_all_pod_spec_requirements_are_met_by_csi_plugin_and_runtime, NULL, STORY_POD)
+RULE(story_2_the_runtime_cannot_surface_a_sub_path, .reason = SUB_PATH, STORY_POD,
+     .entries = ENTRY_BEGIN ", postMountConfig: {fsGroup: true, fsGroupChangePolicies: [Always, "
+                            "OnRootMismatch]}}")
+RULE(story_2_the_runtime_cannot_apply_fs_group,
+     .reason = "rule 5, fsGroup: the pod sets it, and the entry does not support it", STORY_POD,
+     .entries = ENTRY_BEGIN ", postMountConfig: {subPath: true}}")
+RULE(story_3_the_csi_plugin_cannot_defer,
+     .reason = "rule 2, entry: none is for storage class \"fast-storage\" and runtime class "
+               "\"microvm\"",
+     STORY_POD, .entries = "{storageClass: other-storage, runtimeClass: microvm}")
+/* stories 4 to 6: the same before and after the configuration is changed; pods that are deferred
+ * stay so */
+RULE(story_4_before_the_upgrade,
+     .reason = "rule 2, entry: none is for storage class \"fast-storage\" and runtime class "
+               "\"microvm\"",
+     STORY_POD, .entries = "")
+RULE(story_4_after_the_upgrade, NULL, STORY_POD)
+RULE(story_5_a_pod_that_was_deferred_before_the_downgrade_stays_so, NULL, STORY_POD, .entries = "",
+     .metadata = ",\"annotations\":{\"claimguard.io/defer-fs-mount\":\"data\"}")
+RULE(story_6_a_pod_that_comes_after_the_change_is_not_deferred,
+     .reason = "rule 2, entry: none is for storage class \"fast-storage\" and runtime class "
+               "\"microvm\"",
+     STORY_POD, .entries = "")
+
+/* ---- every combination ---- */
+
+/* What a pod may need, and an entry may support: a bit each. */
+enum {
+    NEEDS_ALWAYS = 1,      /* fsGroup with that change policy */
+    NEEDS_ON_MISMATCH = 2, /* or with that one */
+    NEEDS_SUB_PATH = 4,
+    NEEDS_SELINUX = 8,
+    NEEDS_ALL = 16,
+};
+
+struct combination {
+    struct cluster cluster;
+    struct config config;
+    struct defer_entry entry;
+    struct slice fs_types[2];
+    struct pod_mounts mounts;
+    struct pod_volume volume;
+    struct pod_object pod;
+};
+
+static void put_object(struct combination *c, struct object object)
+{
+    struct error err = {0};
+    cr_assert_eq(cluster_apply(&c->cluster, &object, &err), 0);
+}
+
+/* The claim and its volume as the other properties say. */
+static void set_up(struct combination *c, bool is_exclusive, bool is_block, bool has_csi,
+                   bool has_secret)
+{
+    struct object claim = {.kind = KIND_CLAIM}, volume = {.kind = KIND_VOLUME};
+
+    cluster_init(&c->cluster);
+    claim.claim = (struct claim_object){
+        .meta = {.namespace = SLICE("default"), .name = SLICE("data"), .uid = SLICE("c")},
+        .phase = SLICE("Bound"),
+        .storage_class = SLICE("fast-storage"),
+        .volume = SLICE("pv-1"),
+        .volume_mode = is_block ? SLICE("Block") : SLICE("Filesystem"),
+        .is_exclusive = is_exclusive};
+    put_object(c, claim);
+    volume.resource.meta.name = SLICE("pv-1");
+    volume.resource.attributes[VOLUME_CLAIM_NAMESPACE] = SLICE("default");
+    volume.resource.attributes[VOLUME_CLAIM_NAME] = SLICE("data");
+    volume.resource.attributes[VOLUME_FS_TYPE] = SLICE("ext4");
+    volume.resource.attributes[VOLUME_MODE] = is_block ? SLICE("Block") : SLICE("Filesystem");
+    if (has_csi)
+        volume.resource.attributes[VOLUME_DRIVER] = SLICE("plugin1.example.com");
+    if (has_secret)
+        volume.resource.attributes[VOLUME_PUBLISH_SECRET] = SLICE("s");
+    put_object(c, volume);
+}
+
+/* What the pod needs of the entry, and what that supports. */
+static void set_needs(struct combination *c, unsigned needs, unsigned support)
+{
+    c->entry = (struct defer_entry){.storage_class = SLICE("fast-storage"),
+                                    .runtime_class = SLICE("microvm"),
+                                    .supports_fs_group = (support & 3) != 0,
+                                    .fs_group_change_policies = support & 3,
+                                    .supports_sub_path = (support & NEEDS_SUB_PATH) != 0,
+                                    .supports_selinux_relabel = (support & NEEDS_SELINUX) != 0,
+                                    .fs_types = c->fs_types};
+    c->volume = (struct pod_volume){.name = SLICE("data"),
+                                    .claim = SLICE("data"),
+                                    .source = VOLUME_SOURCE_CLAIM,
+                                    .has_sub_path = (needs & NEEDS_SUB_PATH) != 0,
+                                    .has_selinux = (needs & NEEDS_SELINUX) != 0};
+    c->mounts = (struct pod_mounts){.runtime_class = SLICE("microvm"),
+                                    .has_fs_group = (needs & 3) != 0,
+                                    .fs_group_change_policy = (needs & NEEDS_ON_MISMATCH) != 0
+                                                                  ? SLICE("OnRootMismatch")
+                                                                  : SLICE(""),
+                                    .volumes = &c->volume,
+                                    .volume_count = 1};
+    c->pod = (struct pod_object){
+        .meta = {.namespace = SLICE("default"), .name = SLICE("web-0"), .uid = SLICE("u")},
+        .mounts = &c->mounts};
+    c->config = (struct config){.defer_fs_mount = {.entries = &c->entry, .entry_count = 1}};
+}
+
+static bool is_deferred(const struct combination *c)
+{
+    struct view view = {&c->cluster, &c->config};
+    struct decision decision;
+
+    defer_decide(&view, &c->pod, &c->volume, &decision);
+    return decision.rule == RULE_NONE;
+}
+
+/* What must hold beside the needs: a bit of `bad` for each rule that is broken. */
+static unsigned check_needs(struct combination *c, bool is_good, bool is_exclusive)
+{
+    unsigned checked = 0;
+
+    for (unsigned needs = 0; needs < NEEDS_ALL; needs++) {
+        if ((needs & 3) == 3)
+            continue; /* a pod has one change policy */
+        for (unsigned support = 0; support < NEEDS_ALL; support++)
+            for (int fs_types = 0; fs_types < 3; fs_types++)
+                for (int sharing = 0; sharing < 3; sharing++) {
+                    set_needs(c, needs, support);
+                    c->fs_types[0] = fs_types == 1 ? SLICE("ext4") : SLICE("xfs");
+                    c->entry.fs_type_count = fs_types != 0;
+                    c->entry.non_exclusive_claims = sharing;
+                    bool want = is_good && (needs & ~support) == 0 && fs_types != 2 &&
+                                (is_exclusive || sharing != NON_EXCLUSIVE_REFUSE);
+                    cr_assert_eq(is_deferred(c), want, "needs %u support %u", needs, support);
+                    checked++;
+                }
+    }
+    return checked;
+}
+
+Test(rules, every_subset_of_needs_against_every_subset_of_support)
+{
+    unsigned checked = 0;
+
+    for (unsigned bits = 0; bits < 16; bits++) {
+        struct combination c;
+        bool is_exclusive = (bits & 1) != 0, is_block = (bits & 2) != 0, has_csi = (bits & 4) == 0,
+             has_secret = (bits & 8) != 0;
+        set_up(&c, is_exclusive, is_block, has_csi, has_secret);
+        checked += check_needs(&c, !is_block && has_csi && !has_secret, is_exclusive);
+        cluster_dispose(&c.cluster);
+    }
+    cr_expect_eq(checked, 16 * 12 * 16 * 9);
+}
+
+/* ---- who has a claim for itself ---- */
+
+struct sharing_row {
+    const char *entries;
+    const char *holder; /* its runtime class, and whether it is deferred: "microvm", "microvm!" */
+    const char *pod;    /* the runtime class; empty: none */
+    enum code code;
+    const char *reason;
+    const char *mode; /* of the claim; NULL: ReadWriteOnce */
+    bool is_locked;   /* claimLock: Annotation */
+};
+
+#define EXCLUSIVE ENTRY_BEGIN ", nonExclusiveClaims: Exclusive}"
+#define ALLOW     ENTRY_BEGIN ", nonExclusiveClaims: Allow}"
+#define REFUSE    ENTRY_BEGIN "}"
+
+static void load_holder(struct cluster *cluster, const char *holder)
+{
+    char text[1024];
+    size_t length = strcspn(holder, "!");
+
+    if (holder[0] == '\0')
+        return;
+    (void)snprintf(
+        text, sizeof text,
+        "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"db-0\",\"uid\":\"h\"%s},"
+        "\"spec\":{\"nodeName\":\"node-2\",\"runtimeClassName\":\"%.*s\",\"volumes\":[{\"name\":\"v"
+        "\",\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}}",
+        holder[length] == '!' ? ",\"annotations\":{\"claimguard.io/defer-fs-mount\":\"v\"}" : "",
+        (int)length, holder);
+    load_text(cluster, text);
+}
+
+static void check_sharing(const struct sharing_row *row)
+{
+    struct config *config = load_config("Auto", row->entries);
+    char claim[256], runtime[64] = "", text[4096];
+    const struct policy *judge;
+    struct cluster cluster;
+    struct verdict verdict;
+    struct arena arena;
+
+    if (row->is_locked)
+        config->read_write_once_pod.claim_lock = CLAIM_LOCK_ANNOTATION;
+    (void)snprintf(claim, sizeof claim, CLAIM("%s", ""), or_else(row->mode, "ReadWriteOnce"));
+    if (row->pod[0] != '\0')
+        (void)snprintf(runtime, sizeof runtime, ",\"runtimeClassName\":\"%s\"", row->pod);
+    struct row pod_row = {.claim = claim, .pod = runtime};
+    cluster_init(&cluster);
+    arena_init(&arena, 1 << 20);
+    load_volume(&cluster, &pod_row);
+    load_holder(&cluster, row->holder);
+    struct pod_object pod = read_pod(&pod_row, &arena, text, sizeof text);
+    struct view view = {&cluster, config};
+    policy_prefilter(&view, &pod, &arena, &verdict, &judge);
+    cr_expect_str_eq(code_text(verdict.code), code_text(row->code));
+    if (row->reason != NULL) {
+        cr_assert_eq(verdict.reason_count, 1);
+        cr_expect(slice_equal(verdict.reasons[0], slice_of(row->reason)), "%.*s",
+                  SLICE_ARG(verdict.reasons[0]));
+    }
+    arena_dispose(&arena);
+    cluster_dispose(&cluster);
+    config_free(config);
+}
+
+#define SHARING(name, entries_, holder_, pod_, code_, ...) \
+    Test(non_exclusive_claims, name) \
+    { \
+        check_sharing(&(struct sharing_row){.entries = (entries_), \
+                                            .holder = (holder_), \
+                                            .pod = (pod_), \
+                                            .code = (code_), \
+                                            __VA_ARGS__}); \
+    }
+
+#define IN_USE "claim default/data is in use by pod default/db-0 on node-2"
+
+SHARING(exclusive_a_pod_that_would_be_deferred_takes_it_alone, EXCLUSIVE, "", "microvm",
+        CODE_SUCCESS, .reason = NULL)
+SHARING(exclusive_another_pod_shares_it, EXCLUSIVE, "", "runc", CODE_SKIP, .reason = NULL)
+SHARING(exclusive_two_pods_of_the_node_share_it, EXCLUSIVE, "runc", "", CODE_SKIP, .reason = NULL)
+SHARING(exclusive_a_deferred_holder_is_in_the_way_of_everyone, EXCLUSIVE, "microvm!", "",
+        CODE_UNSCHEDULABLE_AND_UNRESOLVABLE,
+        .reason = IN_USE ", whose container runtime mounts it (deferFSMount)")
+SHARING(exclusive_a_deferred_holder_is_in_the_way_of_its_like, EXCLUSIVE, "microvm!", "microvm",
+        CODE_UNSCHEDULABLE_AND_UNRESOLVABLE,
+        .reason = IN_USE ", whose container runtime mounts it (deferFSMount)")
+SHARING(exclusive_any_holder_is_in_the_way_of_one_that_would_be_deferred, EXCLUSIVE, "runc",
+        "microvm", CODE_UNSCHEDULABLE_AND_UNRESOLVABLE,
+        .reason = IN_USE ", and this pod's container runtime would mount it (deferFSMount)")
+SHARING(exclusive_with_read_write_many, EXCLUSIVE, "microvm!", "",
+        CODE_UNSCHEDULABLE_AND_UNRESOLVABLE,
+        .reason = IN_USE ", whose container runtime mounts it (deferFSMount)",
+        .mode = "ReadWriteMany")
+SHARING(refuse_nobody_is_deferred_so_they_share_it, REFUSE, "microvm", "microvm", CODE_SKIP,
+        .reason = NULL)
+SHARING(refuse_one_that_was_deferred_before_is_in_the_way, REFUSE, "microvm!", "",
+        CODE_UNSCHEDULABLE_AND_UNRESOLVABLE,
+        .reason = IN_USE ", whose container runtime mounts it (deferFSMount)")
+SHARING(allow_deferred_pods_share_it, ALLOW, "microvm!", "microvm", CODE_SKIP, .reason = NULL)
+SHARING(allow_a_deferred_pod_shares_it_with_any, ALLOW, "microvm!", "runc", CODE_SKIP,
+        .reason = NULL)
+SHARING(without_an_entry_a_deferred_holder_is_in_the_way, "", "microvm!", "",
+        CODE_UNSCHEDULABLE_AND_UNRESOLVABLE,
+        .reason = IN_USE ", whose container runtime mounts it (deferFSMount)")
+SHARING(read_write_once_pod_says_no_more_than_that, EXCLUSIVE, "microvm!", "",
+        CODE_UNSCHEDULABLE_AND_UNRESOLVABLE, .reason = IN_USE, .mode = "ReadWriteOncePod")
+SHARING(with_the_annotation_lock_nobody_shares_what_could_be_deferred_alone, EXCLUSIVE, "runc", "",
+        CODE_UNSCHEDULABLE_AND_UNRESOLVABLE, .is_locked = true)
+SHARING(with_the_annotation_lock_others_share, ALLOW, "runc", "", CODE_SKIP, .is_locked = true)
+
+/* A claim that is not bound yet may come to be deferred: it is for the first that passes. */
+Test(non_exclusive_claims, exclusive_an_unbound_claim_is_taken_alone)
+{
+    struct config *config = load_config("Auto", EXCLUSIVE);
+    struct row row = {.claim = "\"spec\":{\"storageClassName\":\"fast-storage\",\"accessModes\":["
+                               "\"ReadWriteOnce\"]},\"status\":{\"phase\":\"Pending\"}"};
+    const struct policy *judge;
+    struct cluster cluster;
+    struct verdict verdict;
+    struct arena arena;
+    char text[4096];
+
+    cluster_init(&cluster);
+    arena_init(&arena, 1 << 20);
+    load_volume(&cluster, &row);
+    struct pod_object pod = read_pod(&row, &arena, text, sizeof text);
+    struct view view = {&cluster, config};
+    policy_prefilter(&view, &pod, &arena, &verdict, &judge);
+    cr_expect_eq(verdict.code, CODE_SUCCESS);
+    cr_expect(verdict.alone != NULL && verdict.alone[0]);
+    arena_dispose(&arena);
+    cluster_dispose(&cluster);
+    config_free(config);
+}
+
+/* One that is being bound shares the claim: nobody takes it alone until that is over. */
+Test(non_exclusive_claims, a_bind_that_shares_it_is_in_the_way_of_one_that_takes_it_alone)
+{
+    struct config *config = load_config("Auto", EXCLUSIVE);
+    struct row row = {.claim = CLAIM("ReadWriteOnce", "")};
+    struct claim_reference reference = {.name = SLICE("data")};
+    struct pod_object sharer = {
+        .meta = {.namespace = SLICE("default"), .name = SLICE("s"), .uid = SLICE("us")},
+        .claims = &reference,
+        .claim_count = 1};
+    const struct policy *judge;
+    struct cluster cluster;
+    struct verdict verdict;
+    struct error err = {0};
+    struct arena arena;
+    char text[4096];
+    bool failed = false;
+
+    cluster_init(&cluster);
+    arena_init(&arena, 1 << 20);
+    load_volume(&cluster, &row);
+    struct pod_object pod = read_pod(&row, &arena, text, sizeof text);
+    struct view view = {&cluster, config};
+    cr_assert_eq(assumed_reserve(&cluster, &sharer, NULL, true, 1000, &err), 0);
+    policy_prefilter(&view, &pod, &arena, &verdict, &judge);
+    cr_expect_eq(verdict.code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
+    cr_expect(slice_equal(verdict.reserved_for, SLICE("us")));
+    policy_prefilter(&view, &sharer, &arena, &verdict, &judge);
+    cr_expect_eq(verdict.code, CODE_SKIP, "sharers share");
+    struct uid uid = uid_take(&cluster.names, SLICE("us"), &failed);
+    cr_expect(assumed_undo(&cluster, &uid));
+    uid_release(&cluster.names, uid);
+    policy_prefilter(&view, &pod, &arena, &verdict, &judge);
+    cr_expect_eq(verdict.code, CODE_SUCCESS);
+    arena_dispose(&arena);
+    cluster_dispose(&cluster);
+    config_free(config);
+}
