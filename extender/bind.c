@@ -52,17 +52,19 @@ static int compare_names(const void *a, const void *b)
     return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
 }
 
-/* What is to be locked: the pod's exclusive claims, in an order that is the same for everyone. */
+/* What is to be locked: the claims that the pod takes alone, in an order that is the same for
+ * everyone. */
 static int list_locks(struct binding *binding, const struct pod *pod, struct error *err)
 {
     struct claim_locks *locks = &binding->locks;
 
     locks->claim_count = 0;
-    if (binding->state->config->read_write_once_pod.claim_lock != CLAIM_LOCK_ANNOTATION)
+    if (binding->state->config->read_write_once_pod.claim_lock != CLAIM_LOCK_ANNOTATION ||
+        binding->verdict.alone == NULL)
         return 0;
     for (unsigned i = 0; i < pod->use_count; i++) {
         const struct claim *claim = pod->uses[i].claim;
-        if (!claim->exists || !claim->is_exclusive)
+        if (!claim->exists || !binding->verdict.alone[i])
             continue;
         if (locks->claim_count == LOCKED_CLAIMS_MAX)
             return error_set(err, ERROR_TOO_BIG, "pod %.*s has over %d exclusive claims",

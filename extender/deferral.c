@@ -187,27 +187,22 @@ static int ask_openapi(struct state *state, bool *has_field, struct error *err)
     return rc;
 }
 
-/* Asks unless it is known. */
+/* Asks unless it is known; several may do so at a time, which is seldom and harmless. */
 static int find_method(struct state *state, bool *as_field, struct error *err)
 {
     struct defer_support *support = &state->defer_support;
-    int rc = 0;
-
-    (void)pthread_mutex_lock(&support->asking);
     uint64_t reconnects = count_reconnects(state);
-    int method = atomic_load(&support->method);
-    if (method == METHOD_UNKNOWN || support->reconnects != reconnects) {
-        int known = method;
-        rc = ask_openapi(state, as_field, err);
-        method = rc < 0 ? METHOD_UNKNOWN : *as_field ? METHOD_FIELD : METHOD_ANNOTATION;
-        support->reconnects = reconnects;
-        atomic_store(&support->method, method);
-        if (rc == 0 && method != known)
-            log_info("deferFSMount is written as the API server can take it",
-                     LOG_STR("as", *as_field ? "Field" : "Annotation"));
-    }
-    *as_field = method == METHOD_FIELD;
-    (void)pthread_mutex_unlock(&support->asking);
+    int known = atomic_load(&support->method);
+
+    *as_field = known == METHOD_FIELD;
+    if (known != METHOD_UNKNOWN && atomic_load(&support->reconnects) == reconnects)
+        return 0;
+    int rc = ask_openapi(state, as_field, err);
+    int method = rc < 0 ? METHOD_UNKNOWN : *as_field ? METHOD_FIELD : METHOD_ANNOTATION;
+    atomic_store(&support->reconnects, reconnects);
+    if (atomic_exchange(&support->method, method) != method && rc == 0 && method != known)
+        log_info("deferFSMount is written as the API server can take it",
+                 LOG_STR("as", *as_field ? "Field" : "Annotation"));
     return rc;
 }
 

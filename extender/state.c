@@ -20,7 +20,6 @@ int state_init(struct state *state, struct config *config, struct error *err)
     nudge_init(&state->nudge);
     events_init(&state->events);
     evictions_init(&state->evictions);
-    (void)pthread_mutex_init(&state->defer_support.asking, NULL);
     state->config = config;
     state->started_ms = now_ms();
     for (int kind = 0; kind < KIND_COUNT; kind++) /* until someone follows a cluster */
@@ -35,7 +34,6 @@ void state_dispose(struct state *state)
     nudge_dispose(&state->nudge);
     events_dispose(&state->events);
     evictions_dispose(&state->evictions);
-    (void)pthread_mutex_destroy(&state->defer_support.asking);
     seen_locks_dispose(&state->seen_locks);
     config_free(state->config);
     (void)pthread_rwlock_destroy(&state->lock);

@@ -23,10 +23,9 @@ struct seen_lock;
 /* Whether the API server knows the field deferFSMount; see deferral.h. */
 enum defer_method { METHOD_UNKNOWN, METHOD_FIELD, METHOD_ANNOTATION };
 struct defer_support {
-    pthread_mutex_t asking; /* one asks at a time; guards reconnects */
-    atomic_int method;      /* enum defer_method: what the API server can take */
-    uint64_t reconnects;    /* how many there had been when it was asked */
-    uint64_t next_tick_ns;  /* of the thread that ticks, alone */
+    atomic_int method;               /* enum defer_method: what the API server can take */
+    atomic_uint_fast64_t reconnects; /* how many there had been when it was asked */
+    uint64_t next_tick_ns;           /* of the thread that ticks, alone */
 };
 
 struct state {

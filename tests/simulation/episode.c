@@ -17,7 +17,6 @@
 #include "config/base/log.h"
 #include "simulation/fiber.h"
 #include "simulation/world.h"
-#include "support/load.h"
 
 /* ---- users ---- */
 
@@ -40,8 +39,14 @@ static void create_pod(void)
 
     (void)snprintf(name, sizeof name, "p%u", (unsigned)below(NAMES));
     if (server_find_pod(name, strlen(name)) == NULL)
-        (void)server_create_pod(name, priorities[below(4)], one_in(10), claims, one_in(3),
-                                (unsigned)below(world.scheduler_count));
+        (void)server_create_pod(
+            name, &(struct sim_pod){.priority = priorities[below(4)],
+                                    .never = one_in(10),
+                                    .claims = claims,
+                                    .is_protected = one_in(3),
+                                    .scheduler = (unsigned)below(world.scheduler_count),
+                                    .is_vm = world.defers && one_in(2),
+                                    .opts_out = world.defers && one_in(10)});
 }
 
 static void start_replica(void *context)
@@ -54,6 +59,15 @@ static void start_scheduler(void *context)
 {
     if (!world.is_over)
         scheduler_start(context);
+}
+
+static void notice_reconnect(void *context)
+{
+    (void)context;
+    for (unsigned i = 0; i < world.replica_count; i++)
+        if (world.replicas[i].is_up)
+            atomic_fetch_add(&world.replicas[i].state.status[KIND_POD].restarts[RESTART_CONNECTION],
+                             1);
 }
 
 static void fault(void)
@@ -73,8 +87,10 @@ static void fault(void)
         }
         break;
     case 2:
-        trace("the API server is down");
+        world.has_field = world.has_field != one_in(4); /* it comes back in another version */
+        trace("the API server is down; it will %sknow the field", world.has_field ? "" : "not ");
         world.api_down_until_ns = world.now_ns + below(8 * SECOND);
+        later(below(10 * SECOND), true, notice_reconnect, NULL);
         break;
     default: replica_relist(replica, watched_kinds[below(WATCHED_KINDS)]);
     }
@@ -170,10 +186,14 @@ static void check_settled(void)
 {
     struct cluster cluster;
     struct follow_target truth = {.cluster = &cluster};
+    struct config config = {.arena = {0}};
+    struct view view = {&cluster, &config};
     struct arena arena;
 
+    replica_configure(&config);
     cluster_init(&cluster);
     arena_init(&arena, 1 << 20);
+    server_list(KIND_VOLUME, put_object, &truth);
     server_list(KIND_CLAIM, put_object, &truth);
     server_list(KIND_POD, put_object, &truth);
     for (size_t i = 0; i < world.server.pod_count; i++) {
@@ -186,7 +206,6 @@ static void check_settled(void)
         const struct pod *record = cluster_find_pod(&cluster, SLICE("ns"), slice_of(pod->name));
         if (record == NULL || !cluster_describe_pod(record, &arena, &object))
             continue;
-        struct view view = {&cluster, &plain_config};
         policy_prefilter(&view, &object, &arena, &verdict, &judge);
         if (!code_is_rejection(verdict.code))
             broken("nothing is in the way of %s (%s), and it is not bound", pod->name,
@@ -212,12 +231,14 @@ static void set_up(uint64_t seed)
     world.preempts = !one_in(4);
     world.ttl_ms = ttls[below(3)];
     world.has_faults = !one_in(8);
+    world.defers = one_in(2);
+    world.has_field = one_in(2);
     world.end_ns = 30 * SECOND + below(60 * SECOND);
-    trace("seed %llu: %u replica(s), %u scheduler(s), claimLock %s, TTL %lld ms%s%s%s",
+    trace("seed %llu: %u replica(s), %u scheduler(s), claimLock %s, TTL %lld ms%s%s%s%s",
           (unsigned long long)seed, world.replica_count, world.scheduler_count,
           world.is_annotation ? "Annotation" : "Local", (long long)world.ttl_ms,
           world.preempts ? ", preemption" : "", world.respects_budgets ? ", budgets" : "",
-          world.has_faults ? ", faults" : "");
+          world.has_faults ? ", faults" : "", world.defers ? ", deferral" : "");
     world_populate();
     for (unsigned i = 0; i < world.scheduler_count; i++)
         world.schedulers[i].preempts = one_in(2);
@@ -244,7 +265,7 @@ static bool run_episode(uint64_t seed)
 
 struct sums {
     uint64_t steps;
-    unsigned episodes, bound, evicted, rejected, refused_binds, lost;
+    unsigned episodes, bound, evicted, rejected, refused_binds, lost, deferred;
 };
 
 static void add_up(struct sums *sums)
@@ -256,6 +277,7 @@ static void add_up(struct sums *sums)
     sums->rejected += world.rejected;
     sums->refused_binds += world.refused_binds;
     sums->lost += world.lost;
+    sums->deferred += world.deferred;
 }
 
 static int usage(void)
@@ -296,10 +318,10 @@ int main(int argc, char **argv)
         seed++;
     }
     printf("%llu steps in %u episodes: %u pods bound, %u rejections, %u refused binds, %u pods "
-           "evicted, %u "
+           "evicted, %u deferrals, %u "
            "messages lost\n",
            (unsigned long long)sums.steps, sums.episodes, sums.bound, sums.rejected,
-           sums.refused_binds, sums.evicted, sums.lost);
+           sums.refused_binds, sums.evicted, sums.deferred, sums.lost);
     fibers_dispose();
     return 0;
 }

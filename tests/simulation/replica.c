@@ -4,12 +4,14 @@
 #include <string.h>
 
 #include "config/base/clock.h"
+#include "extender/deferral.h"
 #include "simulation/fiber.h"
 #include "simulation/world.h"
 
 enum { POLL_MS = 100, TICK_MS = 1000, SCHEDULER_PATIENCE_MS = 5000 };
 
-const enum kind watched_kinds[WATCHED_KINDS] = {KIND_POD, KIND_CLAIM, KIND_POD_DISRUPTION_BUDGET};
+const enum kind watched_kinds[WATCHED_KINDS] = {KIND_POD, KIND_CLAIM, KIND_VOLUME,
+                                                KIND_POD_DISRUPTION_BUDGET};
 
 /* Something that is on its way to a replica, or goes on in one: it is void once that has crashed.
  */
@@ -170,6 +172,7 @@ void replica_relist(struct replica *replica, enum kind kind)
 static void expire(void *context)
 {
     state_tick(context);
+    deferral_tick(context);
 }
 
 static void tick(void *context)
@@ -211,6 +214,22 @@ static void poll(void *context)
 
 /* ---- start and crash ---- */
 
+void replica_configure(struct config *config)
+{
+    static struct defer_entry entry = {.storage_class = {"fast-storage", 12},
+                                       .runtime_class = {"microvm", 7},
+                                       .non_exclusive_claims = NON_EXCLUSIVE_EXCLUSIVE};
+
+    config->read_write_once_pod.claim_lock =
+        world.is_annotation ? CLAIM_LOCK_ANNOTATION : CLAIM_LOCK_LOCAL;
+    config->read_write_once_pod.respects_budgets = world.respects_budgets;
+    config->read_write_once_pod.preemption = world.preempts ? SWITCH_ENABLED : SWITCH_DISABLED;
+    config->read_write_once_pod.reservation_ttl_ms = world.ttl_ms;
+    config->defer_fs_mount.apply = world.apply;
+    config->defer_fs_mount.entries = &entry;
+    config->defer_fs_mount.entry_count = world.defers;
+}
+
 void replica_start(struct replica *replica)
 {
     static const char *const names[] = {"0", "1"};
@@ -223,11 +242,7 @@ void replica_start(struct replica *replica)
     replica->incarnation++;
     if (config_load(&config, NULL, &err) < 0)
         abort();
-    config->read_write_once_pod.claim_lock =
-        world.is_annotation ? CLAIM_LOCK_ANNOTATION : CLAIM_LOCK_LOCAL;
-    config->read_write_once_pod.respects_budgets = world.respects_budgets;
-    config->read_write_once_pod.preemption = world.preempts ? SWITCH_ENABLED : SWITCH_DISABLED;
-    config->read_write_once_pod.reservation_ttl_ms = world.ttl_ms;
+    replica_configure(config);
     replica->kubeconfig.server = names[replica->index];
     replica->kubeconfig.origin = "simulation";
     if (state_init(&replica->state, config, &err) < 0 ||

@@ -9,6 +9,22 @@ static struct server *const server = &world.server;
 
 /* ---- objects as text ---- */
 
+static void write_annotation(const struct sim_pod *pod, struct buf *out)
+{
+    const char *separator = "";
+
+    if (pod->annotated == 0 && !pod->opts_out)
+        return;
+    buf_printf(out, ",\"annotations\":{\"claimguard.io/defer-fs-mount\":\"%s",
+               pod->opts_out ? "disabled" : "");
+    for (unsigned i = 0; i < CLAIMS; i++)
+        if ((pod->annotated >> i & 1) != 0) {
+            buf_printf(out, "%sv%u", separator, i);
+            separator = ",";
+        }
+    buf_printf(out, "\"}");
+}
+
 static void write_pod(const struct sim_pod *pod, struct buf *out)
 {
     bool is_first = true;
@@ -19,6 +35,7 @@ static void write_pod(const struct sim_pod *pod, struct buf *out)
         "\"ns\",\"uid\":\"%s\",\"resourceVersion\":\"%llu\",\"labels\":{\"app\":\"%s\"}",
         pod->name, pod->uid, (unsigned long long)pod->version,
         pod->is_protected ? "protected" : "other");
+    write_annotation(pod, out);
     if (pod->is_terminating)
         buf_printf(out, ",\"deletionTimestamp\":\"2026-11-20T19:37:44Z\"");
     buf_printf(out, "},\"spec\":{\"priority\":%d", pod->priority);
@@ -26,11 +43,15 @@ static void write_pod(const struct sim_pod *pod, struct buf *out)
         buf_printf(out, ",\"preemptionPolicy\":\"Never\"");
     if (pod->node >= 0)
         buf_printf(out, ",\"nodeName\":\"node-%d\"", pod->node);
+    if (pod->is_vm)
+        buf_printf(out, ",\"runtimeClassName\":\"microvm\"");
     buf_printf(out, ",\"volumes\":[");
     for (unsigned i = 0; i < CLAIMS; i++)
         if ((pod->claims >> i & 1) != 0) {
-            buf_printf(out, "%s{\"name\":\"v%u\",\"persistentVolumeClaim\":{\"claimName\":\"%s\"}}",
-                       is_first ? "" : ",", i, server->claims[i].name);
+            buf_printf(out,
+                       "%s{\"name\":\"v%u\",\"persistentVolumeClaim\":{\"claimName\":\"%s\"%s}}",
+                       is_first ? "" : ",", i, server->claims[i].name,
+                       (pod->fields >> i & 1) != 0 ? ",\"deferFSMount\":true" : "");
             is_first = false;
         }
     buf_printf(out, "]},\"status\":{\"phase\":\"%s\"", pod->is_finished ? "Succeeded" : "Pending");
@@ -47,8 +68,20 @@ static void write_claim(const struct sim_claim *claim, struct buf *out)
                claim->name, claim->uid, (unsigned long long)claim->version);
     if (claim->holder[0] != '\0')
         buf_printf(out, ",\"annotations\":{\"claimguard.io/holder\":\"%s\"}", claim->holder);
-    buf_printf(out, "},\"spec\":{\"accessModes\":[\"%s\"]},\"status\":{\"phase\":\"Bound\"}}",
+    buf_printf(out, "},\"spec\":{\"accessModes\":[\"%s\"],\"storageClassName\":\"fast-storage\"",
                claim->is_exclusive ? "ReadWriteOncePod" : "ReadWriteMany");
+    if (!claim->is_unbound)
+        buf_printf(out, ",\"volumeName\":\"pv-%s\"", claim->name);
+    buf_printf(out, "},\"status\":{\"phase\":\"%s\"}}", claim->is_unbound ? "Pending" : "Bound");
+}
+
+static void write_volume(const struct sim_claim *claim, struct buf *out)
+{
+    buf_printf(out,
+               "{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolume\",\"metadata\":{\"name\":"
+               "\"pv-%s\",\"resourceVersion\":\"1\"},\"spec\":{\"csi\":{\"driver\":"
+               "\"plugin1.example.com\"},\"claimRef\":{\"namespace\":\"ns\",\"name\":\"%s\"}}}",
+               claim->name, claim->name);
 }
 
 static void write_budget(struct buf *out)
@@ -146,8 +179,14 @@ struct sim_pod *server_pod_of(const char *uid, size_t len)
     return NULL;
 }
 
-struct sim_pod *server_create_pod(const char *name, int priority, bool never, unsigned claims,
-                                  bool is_protected, unsigned scheduler)
+void server_change_claim(unsigned claim, bool is_exclusive, bool is_unbound)
+{
+    server->claims[claim].is_exclusive = is_exclusive;
+    server->claims[claim].is_unbound = is_unbound;
+    publish_claim(&server->claims[claim]);
+}
+
+struct sim_pod *server_create_pod(const char *name, const struct sim_pod *properties)
 {
     struct sim_pod *pod = &server->pods[server->pod_count];
 
@@ -155,19 +194,15 @@ struct sim_pod *server_create_pod(const char *name, int priority, bool never, un
         broken("too many pods");
         return NULL;
     }
-    *pod = (struct sim_pod){.priority = priority,
-                            .never = never,
-                            .claims = claims,
-                            .is_protected = is_protected,
-                            .scheduler = scheduler,
-                            .node = -1,
-                            .nominated = -1,
-                            .exists = true};
+    *pod = *properties;
+    pod->node = pod->nominated = -1;
+    pod->exists = true;
     (void)snprintf(pod->name, sizeof pod->name, "%s", name);
     (void)snprintf(pod->uid, sizeof pod->uid, "00000000-0000-4000-8000-%012zx",
                    server->pod_count + 1);
     server->pod_count++;
-    trace("pod %s (%s) priority %d claims %u", pod->name, pod->uid + 24, priority, claims);
+    trace("pod %s (%s) priority %d claims %u%s%s", pod->name, pod->uid + 24, pod->priority,
+          pod->claims, pod->is_vm ? ", a VM" : "", pod->opts_out ? " that opts out" : "");
     publish(pod);
     return pod;
 }
@@ -236,6 +271,7 @@ void server_list(enum kind kind, void (*put)(void *context, enum kind kind, stru
     struct buf text;
     size_t count = kind == KIND_POD                     ? server->pod_count
                    : kind == KIND_CLAIM                 ? CLAIMS
+                   : kind == KIND_VOLUME                ? CLAIMS
                    : kind == KIND_POD_DISRUPTION_BUDGET ? 1
                                                         : 0;
 
@@ -244,6 +280,8 @@ void server_list(enum kind kind, void (*put)(void *context, enum kind kind, stru
         buf_reset(&text, 1 << 16);
         if (kind == KIND_CLAIM)
             write_claim(&server->claims[i], &text);
+        else if (kind == KIND_VOLUME)
+            write_volume(&server->claims[i], &text);
         else if (kind == KIND_POD_DISRUPTION_BUDGET)
             write_budget(&text);
         else if (pod_is_there(&server->pods[i]))
@@ -272,7 +310,23 @@ static unsigned conflict(struct buf *answer, const char *message)
     return 409;
 }
 
-/* Two pods on one exclusive claim: what must never be. */
+static unsigned deferred_by(const struct sim_pod *pod)
+{
+    return pod->annotated | pod->fields;
+}
+
+/* A pod without its decision, or with one that nobody may have made. */
+static void check_decision(const struct sim_pod *pod)
+{
+    unsigned wanted = world.defers && pod->is_vm && !pod->opts_out ? pod->claims : 0;
+
+    if (deferred_by(pod) != wanted && world.apply != DEFER_DISABLED)
+        broken("%s (%s) is bound with mounts %u deferred, and not %u", pod->name, pod->uid + 24,
+               deferred_by(pod), wanted);
+}
+
+/* Two pods on a claim that is exclusive, or that is mounted by the VM of one of them: what must
+ * never be. */
 static void check_exclusive(const struct sim_pod *bound)
 {
     for (size_t i = 0; i < server->pod_count; i++) {
@@ -280,7 +334,9 @@ static void check_exclusive(const struct sim_pod *bound)
         if (pod == bound || !pod_is_there(pod) || pod->node < 0)
             continue;
         for (unsigned c = 0; c < CLAIMS; c++)
-            if (server->claims[c].is_exclusive && (pod->claims & bound->claims) >> c & 1)
+            if ((server->claims[c].is_exclusive ||
+                 ((deferred_by(pod) | deferred_by(bound)) >> c & 1) != 0) &&
+                (pod->claims & bound->claims) >> c & 1)
                 broken("claim %s has two pods: %s (%s) and now %s (%s)", server->claims[c].name,
                        pod->name, pod->uid + 24, bound->name, bound->uid + 24);
     }
@@ -298,10 +354,15 @@ static unsigned bind_it(struct sim_pod *pod, const json_t *body, struct buf *ans
         return conflict(answer, "the object has been modified");
     if (pod->node >= 0 || pod->is_terminating || node == NULL)
         return conflict(answer, "pod is already assigned, or being deleted");
+    if (world.lost_bindings != 0) {
+        world.lost_bindings--;
+        return 500;
+    }
     pod->node = atoi(node + strlen("node-"));
     world.bound++;
     trace("pod %s (%s) is bound to %s", pod->name, pod->uid + 24, node);
     check_exclusive(pod);
+    check_decision(pod);
     publish(pod);
     buf_printf(answer, "{\"kind\":\"Status\",\"status\":\"Success\"}");
     return 201;
@@ -338,12 +399,71 @@ static unsigned evict_it(struct sim_pod *pod, const json_t *body, bool asks_budg
     return 201;
 }
 
+/* KEP-2857: the field can be set only from false to true, and not once the kubelet has initialized
+ * the pod; with fieldValidation=Strict, an API server without it refuses it. */
+static unsigned patch_fields(struct sim_pod *pod, const json_t *volumes, struct buf *answer)
+{
+    const json_t *volume;
+    size_t i;
+
+    if (json_array_size(volumes) != 0 && !world.has_field) {
+        buf_printf(answer, "{\"message\":\"unknown field \\\"deferFSMount\\\"\"}");
+        return 422;
+    }
+    json_array_foreach (volumes, i, volume) {
+        const char *name = json_string_value(json_object_get(volume, "name"));
+        const json_t *field =
+            json_object_get(json_object_get(volume, "persistentVolumeClaim"), "deferFSMount");
+        unsigned bit = name == NULL || name[0] != 'v' ? CLAIMS : (unsigned)(name[1] - '0');
+        if (bit >= CLAIMS || (pod->claims >> bit & 1) == 0 || !json_is_true(field) ||
+            json_object_size(volume) != 2) {
+            broken("a patch of %s that is none of the field: volume %s", pod->name, name);
+            return 422;
+        }
+        if (pod->node >= 0)
+            broken("a deferral of %s comes when it is bound", pod->name);
+        pod->fields |= 1U << bit;
+        world.deferred++;
+    }
+    return 200;
+}
+
+static void patch_annotation(struct sim_pod *pod, const char *text)
+{
+    unsigned bits = 0;
+
+    for (const char *at = text; at != NULL && *at != '\0'; at += *at == ',') {
+        if (at[0] != 'v' || at[1] < '0' || at[1] >= '0' + CLAIMS)
+            broken("annotation of %s: %s", pod->name, text);
+        bits |= 1U << (at[1] - '0');
+        at += strcspn(at, ",");
+    }
+    if (pod->node >= 0)
+        broken("a deferral of %s comes when it is bound", pod->name);
+    if ((bits & pod->annotated) != pod->annotated || pod->opts_out)
+        broken("%s: '%s' takes back what it said before", pod->name, text);
+    world.deferred += bits != pod->annotated;
+    pod->annotated = bits;
+}
+
 static unsigned patch_pod(struct sim_pod *pod, const json_t *body, struct buf *answer)
 {
     const char *uid = text_at(body, "metadata", NULL, "uid");
+    const char *version = text_at(body, "metadata", NULL, "resourceVersion");
+    const json_t *volumes = json_object_get(json_object_get(body, "spec"), "volumes");
+    const char *list = text_at(body, "metadata", "annotations", "claimguard.io/defer-fs-mount");
 
     if (uid == NULL || strcmp(uid, pod->uid) != 0)
         return conflict(answer, "the UID in the precondition is another one");
+    if (version != NULL && strtoull(version, NULL, 10) != pod->version)
+        return conflict(answer, "the object has been modified");
+    if ((volumes != NULL || list != NULL) && version == NULL)
+        broken("a deferral of %s without a version", pod->name);
+    unsigned status = patch_fields(pod, volumes, answer);
+    if (status != 200)
+        return status;
+    if (list != NULL)
+        patch_annotation(pod, list);
     publish(pod);
     write_pod(pod, answer);
     return 200;
@@ -352,7 +472,7 @@ static unsigned patch_pod(struct sim_pod *pod, const json_t *body, struct buf *a
 static unsigned handle_pod(const char *method, const char *name, const json_t *body,
                            struct buf *answer)
 {
-    size_t len = strcspn(name, "/");
+    size_t len = strcspn(name, "/?");
     const char *sub = name + len;
     struct sim_pod *pod = server_find_pod(name, len);
 
@@ -393,6 +513,15 @@ static unsigned handle_claim(const char *method, const char *name, const json_t 
     return 200;
 }
 
+static unsigned show_openapi(struct buf *answer)
+{
+    buf_printf(answer,
+               "{\"openapi\":\"3.0.0\",\"components\":{\"schemas\":{\"io.k8s.api.core.v1."
+               "PersistentVolumeClaimVolumeSource\":{\"properties\":{\"claimName\":{}%s}}}}}",
+               world.has_field ? ",\"deferFSMount\":{\"type\":\"boolean\"}" : "");
+    return 200;
+}
+
 unsigned server_handle(const char *method, const char *path, struct slice body, struct buf *answer)
 {
     static const char pods[] = "/api/v1/namespaces/ns/pods/";
@@ -406,6 +535,8 @@ unsigned server_handle(const char *method, const char *path, struct slice body, 
         status = handle_pod(method, path + sizeof pods - 1, json, answer);
     else if (strncmp(path, claims, sizeof claims - 1) == 0)
         status = handle_claim(method, path + sizeof claims - 1, json, answer);
+    else if (strcmp(path, "/openapi/v3/api/v1") == 0)
+        status = show_openapi(answer);
     json_decref(json);
     return status;
 }

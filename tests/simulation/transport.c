@@ -173,7 +173,9 @@ static void deliver(void *context)
         drop(call);
         return;
     }
-    trace("%s %s of replica %u: %.*s", call->method, call->path + 22, call->replica->index,
+    world.requests++;
+    trace("%s %s of replica %u: %.*s", call->method,
+          strlen(call->path) > 22 ? call->path + 22 : call->path, call->replica->index,
           (int)call->body_len, call->body);
     call->arrived = server_handle(call->method, call->path,
                                   (struct slice){call->body, call->body_len}, &call->answer);

@@ -11,7 +11,7 @@
  *     replica.c    start, crash, lists and watches, calls of the verbs
  *     scheduler.c  queues, filter, preempt and bind calls, as kube-scheduler makes them
  *     episode.c    random worlds: users and faults, and what has to hold throughout
- *     rows.c       small worlds, each for one rule of preemption
+ *     *_rows.c     small worlds, each for one rule of preemption, or of deferral
  */
 #ifndef SIMULATION_WORLD_H
 #define SIMULATION_WORLD_H
@@ -44,6 +44,9 @@ struct sim_pod {
     unsigned claims;   /* bits */
     bool is_protected; /* by the budget */
     unsigned scheduler;
+    bool is_vm, opts_out; /* runtimeClassName; claimguard.io/defer-fs-mount: disabled */
+    unsigned annotated,
+        fields;          /* bits of the claims whose mount is deferred, by where it says so */
     int node, nominated; /* -1: none */
     bool exists, is_terminating, is_finished;
     uint64_t gone_ns;    /* when it went; 0: it did not */
@@ -54,7 +57,7 @@ struct sim_pod {
 struct sim_claim {
     char name[8], uid[40], holder[TEXT_MAX];
     uint64_t version;
-    bool is_exclusive;
+    bool is_exclusive, is_unbound; /* unbound: to no volume yet */
 };
 
 /* What a watch tells, in order. */
@@ -114,6 +117,10 @@ struct world {
     uint64_t random, now_ns, end_ns;
     uint64_t steps, trace; /* trace: a hash of all that happened */
     bool has_faults, is_annotation, is_over;
+    bool defers;            /* an entry, Exclusive, for the claims' storage class and the VMs */
+    bool has_field;         /* the API server knows deferFSMount */
+    int apply;              /* enum defer_apply */
+    unsigned lost_bindings; /* so many are not applied, and answered with 500 */
     uint64_t api_down_until_ns;
     struct server server;
     struct replica replicas[REPLICAS_MAX];
@@ -122,7 +129,7 @@ struct world {
     bool respects_budgets, preempts;
     int64_t ttl_ms;
     /* what happened, for the summary */
-    unsigned bound, evicted, rejected, refused_binds, lost;
+    unsigned bound, evicted, rejected, refused_binds, lost, deferred, requests;
     char failure[512]; /* empty: all is well */
 };
 
@@ -155,12 +162,12 @@ void trace(const char *format, ...) PRINTF_LIKE(1, 2);
 
 void server_init(void);
 void server_dispose(void);
-struct sim_pod *server_create_pod(const char *name, int priority, bool never, unsigned claims,
-                                  bool is_protected, unsigned scheduler);
+struct sim_pod *server_create_pod(const char *name, const struct sim_pod *properties);
 void server_terminate(struct sim_pod *pod, uint64_t grace_ns);
 void server_finish(struct sim_pod *pod);
 void server_touch(struct sim_pod *pod);
 void server_set_budget(int64_t allowed);
+void server_change_claim(unsigned claim, bool is_exclusive, bool is_unbound);
 struct sim_pod *server_find_pod(const char *name, size_t len);
 struct sim_pod *server_pod_of(const char *uid, size_t len); /* also one that is gone */
 bool pod_is_there(const struct sim_pod *pod);               /* exists, and not finished */
@@ -184,6 +191,7 @@ void follow_crash(struct replica *replica);
 
 void replica_start(struct replica *replica);
 void replica_crash(struct replica *replica);
+void replica_configure(struct config *config); /* as the world says */
 void replica_relist(struct replica *replica, enum kind kind);
 void replica_told(struct replica *replica, size_t index); /* of the log */
 
@@ -192,7 +200,7 @@ void take_object(const struct follow_target *target, enum kind kind, enum change
                  struct slice text);
 
 /* The kinds that change in this world. */
-enum { WATCHED_KINDS = 3 };
+enum { WATCHED_KINDS = 4 };
 extern const enum kind watched_kinds[WATCHED_KINDS];
 
 /* Calls a verb over the network. answer is called once: with NULL when none came. */
