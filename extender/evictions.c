@@ -311,7 +311,16 @@ static int evict(struct attempt *attempt, const struct object_reference *victim,
     return 0;
 }
 
-/* All of them, or none as far as that can be known before. */
+/* Whether the pod still waits: asking for one eviction may have taken seconds. */
+static bool still_waits(const struct attempt *attempt)
+{
+    (void)pthread_rwlock_rdlock(&attempt->state->lock);
+    bool waits = find_waiting(attempt) != NULL;
+    (void)pthread_rwlock_unlock(&attempt->state->lock);
+    return waits;
+}
+
+/* All of them, or none as far as that can be known before; no more once the pod is gone. */
 static int evict_all(struct attempt *attempt, struct error *err)
 {
     bool tries_first = attempt->respects_budgets && attempt->victim_count > 1;
@@ -321,7 +330,7 @@ static int evict_all(struct attempt *attempt, struct error *err)
         rc = error_set(err, ERROR_INVALID, "a PodDisruptionBudget forbids it");
     for (size_t i = 0; tries_first && rc == 0 && i < attempt->victim_count; i++)
         rc = eviction_try(attempt->state->follow, &attempt->victims[i], &attempt->arena, err);
-    for (size_t i = 0; rc == 0 && i < attempt->victim_count; i++)
+    for (size_t i = 0; rc == 0 && i < attempt->victim_count && still_waits(attempt); i++)
         rc = evict(attempt, &attempt->victims[i], err);
     return rc;
 }

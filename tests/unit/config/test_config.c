@@ -162,6 +162,21 @@ static const struct bad bad_files[] = {
      HEAD "deferFSMount: {entries: [{storageClass: a, runtimeClass: b, postMountConfig: "
           "{fsGroup: true}}]}\n",
      "3:26: fsGroup: true and fsGroupChangePolicies need one another"},
+    {"the same entry twice",
+     HEAD "deferFSMount: {entries: [{storageClass: a, runtimeClass: b}, {storageClass: a, "
+          "runtimeClass: b}]}\n",
+     "3:62: the entry overlaps with entry 1, which is for a and b, too: merge them, or give both "
+     "fsTypes that differ"},
+    {"entries that overlap in one of their fsTypes",
+     HEAD "deferFSMount: {entries: [{csiDriver: a, runtimeClass: b, fsTypes: [ext4, xfs]}, "
+          "{csiDriver: a, runtimeClass: b, fsTypes: [xfs]}]}\n",
+     "3:81: the entry overlaps with entry 1, which is for a and b, too: merge them, or give both "
+     "fsTypes that differ"},
+    {"an entry for some fsTypes beside one for all",
+     HEAD "deferFSMount: {entries: [{csiDriver: a, runtimeClass: b, fsTypes: [ext4]}, "
+          "{csiDriver: a, runtimeClass: b}]}\n",
+     "3:76: the entry overlaps with entry 1, which is for a and b, too: merge them, or give both "
+     "fsTypes that differ"},
     {"not a list", HEAD "deferFSMount: {entries: {}}\n", "3:25: entries: expected a list"},
     {"alias", HEAD "server: &a {}\nreadWriteOncePod: *a\n", "4:19: aliases are not supported"},
     {"two documents", HEAD "---\n" HEAD, "3:1: a second document in the file"},
@@ -230,4 +245,23 @@ Test(config, splits_addresses)
             cr_expect(slice_equal(host, slice_of(rows[i].host)));
         }
     }
+}
+
+Test(config, takes_entries_that_do_not_overlap)
+{
+    struct config *config;
+    struct error err = {0};
+    char path[32];
+
+    cr_assert_eq(load_text(&config,
+                           HEAD "deferFSMount:\n"
+                                "  entries:\n"
+                                "  - {storageClass: a, runtimeClass: b, fsTypes: [ext4]}\n"
+                                "  - {storageClass: a, runtimeClass: b, fsTypes: [xfs]}\n"
+                                "  - {storageClass: a, runtimeClass: c}\n"
+                                "  - {csiDriver: a, runtimeClass: b}\n",
+                           path, &err),
+                 0, "%s", err.message);
+    cr_expect_eq(config->defer_fs_mount.entry_count, 4);
+    config_free(config);
 }

@@ -1,0 +1,183 @@
+/* How a pod mounts its volumes: read, kept, and never taken back while the pod has them. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cache/cluster.h"
+#include "support/load.h"
+#include "support/process.h"
+
+static struct cluster cluster;
+static struct arena arena;
+
+static void setup(void)
+{
+    cluster_init(&cluster);
+    arena_init(&arena, 16 << 20);
+}
+
+static void teardown(void)
+{
+    cluster_dispose(&cluster);
+    arena_dispose(&arena);
+}
+
+TestSuite(mounts, .init = setup, .fini = teardown);
+
+static struct pod_object read_pod(const char *text)
+{
+    struct pod_object pod;
+    struct pull json;
+
+    pull_init(&json, slice_of(text));
+    cr_assert(pod_read(&json, &arena, &pod), "%s", json.problem);
+    return pod;
+}
+
+Test(mounts, a_pod_with_all_volume_kinds)
+{
+    char *text = read_file(TESTS_DIR "/fixtures/apiserver/get-pod-all-volume-kinds.json");
+    const struct pod_mounts *mounts = read_pod(text).mounts;
+    size_t sources[4] = {0};
+
+    for (uint32_t i = 0; i < mounts->volume_count; i++)
+        sources[mounts->volumes[i].source]++;
+    cr_expect_eq(sources[VOLUME_SOURCE_CLAIM], 1);
+    cr_expect_eq(sources[VOLUME_SOURCE_EPHEMERAL], 1);
+    cr_expect_eq(sources[VOLUME_SOURCE_CSI], 1);
+    cr_expect_geq(sources[VOLUME_SOURCE_OTHER], 1);
+    cr_expect(slice_equal(mounts_find(mounts, SLICE("scratch"))->claim, SLICE("mixed-scratch")));
+    free(text);
+}
+
+Test(mounts, a_snapshot_keeps_what_decides_and_no_more)
+{
+    static const char pod[] =
+        "{\"metadata\":{\"name\":\"a\",\"annotations\":{\"x\":\"y\",\"claimguard.io/"
+        "defer-fs-mount\":"
+        "\"v\"}},\"spec\":{\"runtimeClassName\":\"m\",\"securityContext\":{\"fsGroup\":7,"
+        "\"runAsUser\":1},\"containers\":[{\"name\":\"c\",\"env\":[{\"name\":\"PASSWORD\","
+        "\"value\":"
+        "\"secret\"}],\"volumeMounts\":[{\"name\":\"v\",\"mountPath\":\"/x\",\"subPath\":\"s\"}],"
+        "\"securityContext\":{\"seLinuxOptions\":{\"level\":\"s0:c1\"},\"privileged\":false}}],"
+        "\"volumes\":[{\"name\":\"v\",\"csi\":{\"driver\":\"d\",\"fsType\":\"xfs\","
+        "\"volumeAttributes\":{\"k\":\"secret\"},\"nodePublishSecretRef\":{\"name\":\"n\"}}}]}}";
+    struct error err = {0};
+    struct buf out;
+
+    buf_init(&out, 1 << 16);
+    cr_assert_eq(object_project(slice_of(pod), KIND_POD, &out, &err), 0, "%s", err.message);
+    const char *text = buf_text(&out);
+    cr_expect_null(strstr(text, "secret"), "%s", text);
+    cr_expect_null(strstr(text, "runAsUser"));
+    const struct pod_mounts *mounts = read_pod(text).mounts;
+    const struct pod_volume *volume = &mounts->volumes[0];
+    cr_expect(mounts->has_fs_group && slice_equal(mounts->runtime_class, SLICE("m")));
+    cr_expect(volume->has_sub_path && volume->has_selinux && volume->has_secret &&
+              volume->is_annotated);
+    cr_expect(slice_equal(volume->driver, SLICE("d")) &&
+              slice_equal(volume->fs_type, SLICE("xfs")));
+    buf_dispose(&out);
+}
+
+Test(mounts, of_a_pod_with_very_many_volumes_are_not_looked_at)
+{
+    struct buf text;
+
+    buf_init(&text, 16 << 20);
+    buf_printf(&text, "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"volumes\":[");
+    for (int i = 0; i < 5000; i++)
+        buf_printf(&text, "%s{\"name\":\"v%d\",\"emptyDir\":{}}", i == 0 ? "" : ",", i);
+    buf_printf(&text, "]}}");
+    cr_expect_null(read_pod(buf_text(&text)).mounts);
+    buf_dispose(&text);
+}
+
+Test(mounts, the_annotation_is_a_list)
+{
+    cr_expect(annotation_names(SLICE("data"), SLICE("data")));
+    cr_expect(annotation_names(SLICE("logs, data ,x"), SLICE("data")));
+    cr_expect_not(annotation_names(SLICE("data2,xdata"), SLICE("data")));
+    cr_expect_not(annotation_names(SLICE(",,"), SLICE("data")));
+    cr_expect_not(annotation_names(SLICE(""), SLICE("data")));
+}
+
+/* A pod with volumes v and w on claims c and d. */
+static void put_pod(const char *version, const char *node, const char *annotation)
+{
+    char text[1024];
+
+    (void)snprintf(text, sizeof text,
+                   "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"p\",\"uid\":"
+                   "\"u\",\"resourceVersion\":\"%s\",\"annotations\":{\"claimguard.io/"
+                   "defer-fs-mount\":\"%s\"}},\"spec\":{\"runtimeClassName\":\"microvm\","
+                   "\"nodeName\":\"%s\",\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{"
+                   "\"claimName\":\"c\"}},{\"name\":\"w\",\"persistentVolumeClaim\":{\"claimName\":"
+                   "\"d\"}}]}}",
+                   version, annotation, node);
+    load_text(&cluster, text);
+}
+
+static struct pod *find_pod(void)
+{
+    return cluster_find_pod(&cluster, SLICE("default"), SLICE("p"));
+}
+
+static unsigned deferred(unsigned claim)
+{
+    return find_pod()->uses[claim].claim->deferred;
+}
+
+Test(mounts, are_kept_while_the_pod_is_pending_and_if_it_defers)
+{
+    put_pod("1", "", "");
+    cr_assert_not_null(pod_mounts(find_pod()));
+    cr_expect_null(cluster.deferring);
+    put_pod("2", "n", "");
+    cr_expect_null(pod_mounts(find_pod()), "it is bound, and defers nothing");
+    put_pod("3", "n", "w");
+    cr_assert_not_null(pod_mounts(find_pod()));
+    cr_expect(slice_equal(pod_mounts(find_pod())->runtime_class, SLICE("microvm")));
+    cr_expect_eq(cluster.deferring, find_pod());
+    cr_expect_eq(deferred(0), 0);
+    cr_expect_eq(deferred(1), 1);
+}
+
+Test(mounts, a_deferral_of_a_bound_pod_is_not_taken_back)
+{
+    struct error err = {0};
+
+    put_pod("1", "", "");
+    cluster_defer(&cluster, find_pod(), SLICE("v"));
+    cr_assert_eq(cluster_assign(&cluster, find_pod(), SLICE("n"), &err), 0);
+    cr_expect_eq(deferred(0), 1);
+    put_pod("2", "", ""); /* the watch is behind the write and the Binding */
+    cr_expect_eq(deferred(0), 1);
+    cr_expect(volume_is_deferred(mounts_find(pod_mounts(find_pod()), SLICE("v"))));
+    put_pod("3", "n", ""); /* someone removes the annotation */
+    cr_expect_eq(deferred(0), 1);
+    put_pod("4", "n", "w"); /* someone replaces it */
+    cr_expect_eq(deferred(0), 1);
+    cr_expect_eq(cluster.deferring, find_pod());
+}
+
+Test(mounts, a_pending_pod_s_annotation_may_be_taken_back)
+{
+    put_pod("1", "", "v,w");
+    cr_expect_eq(cluster.deferring, find_pod());
+    put_pod("2", "", "disabled");
+    cr_expect_null(cluster.deferring);
+    cr_expect(mounts_opt_out(pod_mounts(find_pod())));
+}
+
+Test(mounts, pods_that_defer_are_found_and_forgotten)
+{
+    struct object object = {.kind = KIND_POD};
+
+    put_pod("1", "n", "v");
+    object.meta =
+        (struct meta){.namespace = SLICE("default"), .name = SLICE("p"), .uid = SLICE("u")};
+    cluster_delete(&cluster, &object);
+    cr_expect_null(cluster.deferring);
+    cr_expect_eq(cluster.claims.count, 0);
+}
