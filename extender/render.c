@@ -15,23 +15,30 @@ enum {
 };
 
 struct row {
-    char *cells[COLUMNS_MAX];
+    char *cells[COLUMNS_MAX]; /* up to a NULL */
+};
+
+struct sheet {
+    struct row *rows; /* the first is the heading */
+    size_t count;
 };
 
 struct render {
     enum output_format format;
     bool is_list;
     bool ok;
-    size_t count;       /* results */
-    size_t schedulable; /* of them */
-    struct row *rows;   /* of a table; the first is the heading */
-    size_t row_count;
+    size_t count;               /* results */
+    size_t schedulable;         /* of them */
+    struct sheet pods, volumes; /* volumes: what is decided about deferFSMount */
     yaml_emitter_t emitter;
     struct buf text; /* of one result as JSON */
 };
 
 static const char *const headings[] = {
     "NAMESPACE", "POD", "SCHEDULABLE", "VERDICT", "PREEMPTION", "REASON", NULL,
+};
+static const char *const volume_headings[] = {
+    "NAMESPACE", "POD", "VOLUME", "DEFER", "ENTRY", "REASON", NULL,
 };
 static const char *const wide_headings[] = {
     "NAMESPACE", "POD", "SCHEDULABLE", "VERDICT", "NODES", "CLAIMS", "PREEMPTION", "REASON", NULL,
@@ -246,24 +253,59 @@ static char *nodes_cell(const json_t *result)
     return cell;
 }
 
-static struct row *add_row(struct render *render)
+static struct row *add_row(struct render *render, struct sheet *sheet)
 {
-    struct row *grown = realloc(render->rows, (render->row_count + 1) * sizeof *grown);
+    struct row *grown = realloc(sheet->rows, (sheet->count + 1) * sizeof *grown);
 
     if (grown == NULL) {
         render->ok = false;
         return NULL;
     }
-    render->rows = grown;
-    grown[render->row_count] = (struct row){{NULL}};
-    return &grown[render->row_count++];
+    sheet->rows = grown;
+    grown[sheet->count] = (struct row){{NULL}};
+    return &grown[sheet->count++];
+}
+
+/* A row of copies of these texts, up to a NULL. */
+static void add_texts(struct render *render, struct sheet *sheet, const char *const *texts)
+{
+    struct row *row = add_row(render, sheet);
+
+    for (size_t i = 0; row != NULL && texts[i] != NULL; i++) {
+        row->cells[i] = strdup(texts[i]);
+        render->ok = render->ok && row->cells[i] != NULL;
+    }
+}
+
+/* The decisions about the pod's volumes. */
+static void volumes_put(struct render *render, const json_t *result)
+{
+    const json_t *pod = json_object_get(result, "pod");
+    json_t *decision;
+    size_t i;
+
+    json_array_foreach (json_object_get(result, "deferFSMount"), i, decision) {
+        const char *entry = string_at(decision, "entry");
+        const char *const texts[] = {
+            string_at(pod, "namespace"),
+            string_at(pod, "name"),
+            string_at(decision, "volume"),
+            json_is_true(json_object_get(decision, "defer")) ? "yes" : "no",
+            entry[0] == '\0' ? "-" : entry,
+            string_at(decision, "reason"),
+            NULL,
+        };
+        if (render->volumes.count == 0)
+            add_texts(render, &render->volumes, volume_headings);
+        add_texts(render, &render->volumes, texts);
+    }
 }
 
 static void table_put(struct render *render, const json_t *result)
 {
     const json_t *pod = json_object_get(result, "pod"),
                  *prefilter = json_object_get(result, "preFilter");
-    struct row *row = add_row(render);
+    struct row *row = add_row(render, &render->pods);
     size_t i = 0;
 
     if (row == NULL)
@@ -280,32 +322,40 @@ static void table_put(struct render *render, const json_t *result)
     row->cells[i++] = reasons_cell(prefilter);
     for (size_t j = 0; j < i; j++)
         render->ok = render->ok && row->cells[j] != NULL;
+    volumes_put(render, result);
 }
 
-static void table_begin(struct render *render)
-{
-    const char *const *heading = render->format == OUTPUT_WIDE ? wide_headings : headings;
-    struct row *row = add_row(render);
-
-    for (size_t i = 0; row != NULL && heading[i] != NULL; i++)
-        row->cells[i] = strdup(heading[i]);
-}
-
-static void table_finish(struct render *render)
+static void sheet_print(const struct render *render, const struct sheet *sheet)
 {
     size_t widths[COLUMNS_MAX] = {0};
 
-    for (size_t r = 0; r < render->row_count; r++)
-        for (size_t c = 0; c < COLUMNS_MAX && render->rows[r].cells[c] != NULL; c++)
-            if (strlen(render->rows[r].cells[c]) > widths[c])
-                widths[c] = strlen(render->rows[r].cells[c]);
-    for (size_t r = 0; r < render->row_count && render->ok; r++) {
-        for (size_t c = 0; c < COLUMNS_MAX && render->rows[r].cells[c] != NULL; c++) {
-            bool is_last = c + 1 == COLUMNS_MAX || render->rows[r].cells[c + 1] == NULL;
-            (void)printf("%-*s%s", is_last ? 0 : (int)widths[c], render->rows[r].cells[c],
+    for (size_t r = 0; r < sheet->count; r++)
+        for (size_t c = 0; c < COLUMNS_MAX && sheet->rows[r].cells[c] != NULL; c++)
+            if (strlen(sheet->rows[r].cells[c]) > widths[c])
+                widths[c] = strlen(sheet->rows[r].cells[c]);
+    for (size_t r = 0; r < sheet->count && render->ok; r++) {
+        for (size_t c = 0; c < COLUMNS_MAX && sheet->rows[r].cells[c] != NULL; c++) {
+            bool is_last = c + 1 == COLUMNS_MAX || sheet->rows[r].cells[c + 1] == NULL;
+            (void)printf("%-*s%s", is_last ? 0 : (int)widths[c], sheet->rows[r].cells[c],
                          is_last ? "\n" : "  ");
         }
     }
+}
+
+static void sheet_free(struct sheet *sheet)
+{
+    for (size_t r = 0; r < sheet->count; r++)
+        for (size_t c = 0; c < COLUMNS_MAX; c++)
+            free(sheet->rows[r].cells[c]);
+    free(sheet->rows);
+}
+
+static void sheets_finish(const struct render *render)
+{
+    sheet_print(render, &render->pods);
+    if (render->volumes.count != 0)
+        (void)puts("\nWhat is decided about deferFSMount:\n");
+    sheet_print(render, &render->volumes);
     (void)printf("\n%zu %s: %zu schedulable, %zu not. Judged by claimguard's policies "
                  "(ReadWriteOncePod),\nnot by the scheduler's own (resources, taints, affinity).\n",
                  render->count, render->count == 1 ? "pod" : "pods", render->schedulable,
@@ -343,7 +393,7 @@ struct render *render_new(enum output_format format, bool is_list)
     else if (format == OUTPUT_JSON && is_list)
         (void)fputs("[", stdout);
     else if (format != OUTPUT_JSON)
-        table_begin(render);
+        add_texts(render, &render->pods, format == OUTPUT_WIDE ? wide_headings : headings);
     return render;
 }
 
@@ -370,7 +420,7 @@ bool render_finish(struct render *render)
     else if (render->format == OUTPUT_JSON)
         (void)fputs(render->is_list ? (render->count == 0 ? "]\n" : "\n]\n") : "\n", stdout);
     else
-        table_finish(render);
+        sheets_finish(render);
     bool ok = render->ok && fflush(stdout) == 0 && !ferror(stdout);
     render_discard(render);
     return ok;
@@ -378,10 +428,8 @@ bool render_finish(struct render *render)
 
 void render_discard(struct render *render)
 {
-    for (size_t r = 0; r < render->row_count; r++)
-        for (size_t c = 0; c < COLUMNS_MAX; c++)
-            free(render->rows[r].cells[c]);
-    free(render->rows);
+    sheet_free(&render->pods);
+    sheet_free(&render->volumes);
     buf_dispose(&render->text);
     if (render->format == OUTPUT_YAML)
         yaml_emitter_delete(&render->emitter);

@@ -421,21 +421,22 @@ claimguard_was_refused_nothing() {
 
 # ---- two schedulers ----
 
-# pairs_create COUNT: so many claims, each bound to a volume of its own.
+# pairs_create COUNT [MODE]: so many claims, each bound to a volume of its own.
 pairs_create() {
-    seq "$1" | awk -v ns="$namespace" '{
-        printf "POST /api/v1/persistentvolumes {\"metadata\":{\"name\":\"%s-c-%d\"},\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"],\"capacity\":{\"storage\":\"1Gi\"},\"storageClassName\":\"fast-storage\",\"csi\":{\"driver\":\"plugin1.example.com\",\"volumeHandle\":\"%s-%d\"},\"claimRef\":{\"kind\":\"PersistentVolumeClaim\",\"namespace\":\"%s\",\"name\":\"c-%d\"}}}\n", ns, $1, ns, $1, ns, $1
-        printf "POST /api/v1/namespaces/%s/persistentvolumeclaims {\"metadata\":{\"name\":\"c-%d\"},\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"],\"storageClassName\":\"fast-storage\",\"volumeName\":\"%s-c-%d\",\"resources\":{\"requests\":{\"storage\":\"1Gi\"}}}}\n", ns, $1, ns, $1
+    seq "$1" | awk -v ns="$namespace" -v mode="${2:-ReadWriteOncePod}" '{
+        printf "POST /api/v1/persistentvolumes {\"metadata\":{\"name\":\"%s-c-%d\"},\"spec\":{\"accessModes\":[\"%s\"],\"capacity\":{\"storage\":\"1Gi\"},\"storageClassName\":\"fast-storage\",\"csi\":{\"driver\":\"plugin1.example.com\",\"volumeHandle\":\"%s-%d\"},\"claimRef\":{\"kind\":\"PersistentVolumeClaim\",\"namespace\":\"%s\",\"name\":\"c-%d\"}}}\n", ns, $1, mode, ns, $1, ns, $1
+        printf "POST /api/v1/namespaces/%s/persistentvolumeclaims {\"metadata\":{\"name\":\"c-%d\"},\"spec\":{\"accessModes\":[\"%s\"],\"storageClassName\":\"fast-storage\",\"volumeName\":\"%s-c-%d\",\"resources\":{\"requests\":{\"storage\":\"1Gi\"}}}}\n", ns, $1, mode, ns, $1
     }' | "$flood" "$plane/admin.kubeconfig" 16 2 >/dev/null
     await 120 "all claims are bound" pairs_are_bound "$1"
 }
 pairs_are_bound() { [ "$(k -n "$namespace" get pvc -o json | jq '[.items[] | select(.status.phase == "Bound")] | length')" = "$1" ]; }
 
-# pairs_race COUNT: two pods for each claim, at the same moment, for one scheduler each.
+# pairs_race COUNT [RUNTIME]: two pods for each claim, at the same moment, for one scheduler each; one of them with that
+# runtime class.
 pairs_race() {
-    seq "$1" | awk -v ns="$namespace" '{
+    seq "$1" | awk -v ns="$namespace" -v vm="${2:+\"runtimeClassName\":\"$2\",}" '{
         for (i = 0; i < 2; i++)
-            printf "POST /api/v1/namespaces/%s/pods {\"metadata\":{\"name\":\"p-%d-%d\"},\"spec\":{\"schedulerName\":\"%s\",\"terminationGracePeriodSeconds\":0,\"containers\":[{\"name\":\"c\",\"image\":\"i\"}],\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":\"c-%d\"}}]}}\n", ns, $1, i, ($1 + i) % 2 ? "default-scheduler" : "claimguard-scheduler", $1
+            printf "POST /api/v1/namespaces/%s/pods {\"metadata\":{\"name\":\"p-%d-%d\"},\"spec\":{%s\"schedulerName\":\"%s\",\"terminationGracePeriodSeconds\":0,\"containers\":[{\"name\":\"c\",\"image\":\"i\"}],\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":\"c-%d\"}}]}}\n", ns, $1, i, i ? "" : vm, ($1 + i) % 2 ? "default-scheduler" : "claimguard-scheduler", $1
     }' | "$flood" "$plane/admin.kubeconfig" 16 2 >/dev/null
 }
 
