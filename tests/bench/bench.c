@@ -120,13 +120,15 @@ static void stop(struct child child)
     (void)waitpid(child.pid, NULL, 0);
 }
 
-static struct child start_claimguard(const char *snapshot)
+/* config: NULL: the defaults. */
+static struct child start_claimguard(const char *snapshot, const char *config)
 {
     char binary[512];
 
     (void)snprintf(binary, sizeof binary, "%s/claimguard", folder);
     return start((const char *const[]){binary, "serve", "--snapshot", snapshot, "--listen",
-                                       "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", NULL});
+                                       "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0",
+                                       config == NULL ? NULL : "--config", config, NULL});
 }
 
 static struct child start_noop(void)
@@ -144,8 +146,9 @@ static void generate(const struct model *model, char *path, size_t size)
 
     (void)snprintf(path, size, "%s/%u-%u.json", work, model->pods, model->nodes);
     (void)snprintf(command, sizeof command,
-                   "%s/tests/bench/generate --nodes %u --pods %u --claims %u > %s", folder,
-                   model->nodes, model->pods, model->claims, path);
+                   "%s/tests/bench/generate --nodes %u --pods %u --claims %u %s > %s", folder,
+                   model->nodes, model->pods, model->claims, model->has_volumes ? "--volumes" : "",
+                   path);
     if (system(command) != 0) /* NOLINT(cert-env33-c): a command of our own */
         die("generate failed");
 }
@@ -318,7 +321,7 @@ static void bench_round_trips(const char *where)
 
     generate(&model, snapshot, sizeof snapshot);
     pin(client_core);
-    struct child claimguard = start_claimguard(snapshot), noop = start_noop();
+    struct child claimguard = start_claimguard(snapshot, NULL), noop = start_noop();
     (void)printf("\n## Filter round trip, %s\n\nKeep-alive client in C; the no-op server reads the "
                  "same body "
                  "and writes as many bytes.\nMedians of %d calls, by turns.\n\n"
@@ -336,6 +339,88 @@ static void bench_round_trips(const char *where)
     buf_dispose(&body);
     stop(claimguard);
     stop(noop);
+}
+
+/* ---- DeferFSMount ---- */
+
+static void write_entries(char *path, size_t size)
+{
+    (void)snprintf(path, size, "%s/deferral.yaml", work);
+    FILE *file = fopen(path, "we");
+    if (file == NULL ||
+        fputs("apiVersion: claimguard.io/v1alpha1\nkind: ClaimguardConfiguration\n"
+              "deferFSMount:\n  entries:\n"
+              "  - {storageClass: fast-storage, runtimeClass: microvm, nonExclusiveClaims: "
+              "Exclusive}\n",
+              file) < 0 ||
+        fclose(file) != 0)
+        die("cannot write the configuration");
+}
+
+/* The same pod with a runtime class and without, by turns, to the same server. */
+static void measure_deferral(const struct child *claimguard, const struct model *model, long claim,
+                             unsigned names, const char *what)
+{
+    static double deferring[ROUNDS], plain[ROUNDS];
+    struct model with = *model;
+    struct buf body, request, plain_request;
+
+    with.runtime_class = "microvm";
+    buf_init(&body, 64 << 20);
+    buf_init(&request, 64 << 20);
+    buf_init(&plain_request, 64 << 20);
+    model_put_filter(&with, claim, names, &body);
+    make_request(&request, "/filter", buf_slice(&body));
+    buf_reset(&body, SIZE_MAX);
+    model_put_filter(model, claim, names, &body);
+    make_request(&plain_request, "/filter", buf_slice(&body));
+    alternate(claimguard, claimguard, buf_slice(&request), buf_slice(&plain_request), deferring,
+              plain);
+    double median = percentile(deferring, ROUNDS, 0.5), other = percentile(plain, ROUNDS, 0.5);
+    (void)printf("| %u names, %s | %.1f µs | %.1f µs | **%.2f** |\n", names, what, median, other,
+                 median / other);
+    (void)fflush(stdout);
+    buf_dispose(&body);
+    buf_dispose(&request);
+    buf_dispose(&plain_request);
+}
+
+/* A claim of that kind that nobody holds (yet). */
+static long find_free(const struct model *model, bool is_exclusive)
+{
+    for (unsigned i = 0; i < model->claims; i++)
+        if (model_claim_is_exclusive(model, i) == is_exclusive && !model_pod_is_assigned(model, i))
+            return (long)i;
+    die("the model has no such claim");
+    return -1;
+}
+
+static void bench_deferral(void)
+{
+    struct model model = {.nodes = 5000,
+                          .pods = 20000,
+                          .claims = 20000,
+                          .exclusive_share = 0.5,
+                          .pending_share = 0.1,
+                          .seed = 1,
+                          .has_volumes = true};
+    char snapshot[512], config[512];
+
+    generate(&model, snapshot, sizeof snapshot);
+    write_entries(config, sizeof config);
+    pin(client_core);
+    struct child claimguard = start_claimguard(snapshot, config);
+    (void)printf("\n## A pod that defers its mounts, beside one that does not\n\n"
+                 "The same filter call, with a runtime class that an entry is for and without; "
+                 "client and\nserver on one core. Medians of %d calls, by turns.\n\n"
+                 "| call | defers | does not | ratio |\n|---|---|---|---|\n",
+                 ROUNDS);
+    for (int exclusive = 1; exclusive >= 0; exclusive--) {
+        const char *what = exclusive ? "a ReadWriteOncePod claim" : "a ReadWriteOnce claim";
+        measure_deferral(&claimguard, &model, find_free(&model, exclusive), 500, what);
+        measure_deferral(&claimguard, &model, find_free(&model, exclusive), 5000, what);
+    }
+    stop(claimguard);
 }
 
 /* ---- memory and loading ---- */
@@ -409,7 +494,7 @@ static void bench_loading(unsigned pods)
         (double)ours.peak_kib / (double)ours.steady_kib, theirs.seconds, mib / theirs.seconds,
         (double)theirs.steady_kib / 1024, (double)theirs.peak_kib / 1024,
         theirs.seconds / ours.seconds);
-    struct child server = start_claimguard(snapshot);
+    struct child server = start_claimguard(snapshot, NULL);
     long rss = memory_kib(server.pid, "VmRSS:"), peak = memory_kib(server.pid, "VmHWM:");
     stop(server);
     (void)printf(
@@ -522,6 +607,7 @@ int main(int argc, char **argv)
     bench_round_trips("client and server on a core each");
     client_core = server_core;
     bench_round_trips("client and server on one core");
+    bench_deferral();
     bench_loading(pods);
     bench_verdicts();
     (void)snprintf(command, sizeof command, "rm -r %s", work);

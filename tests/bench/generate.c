@@ -44,13 +44,10 @@ static unsigned number(const char *text)
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"nodes", required_argument, NULL, 'n'},
-        {"pods", required_argument, NULL, 'p'},
-        {"claims", required_argument, NULL, 'c'},
-        {"exclusive", required_argument, NULL, 'e'},
-        {"pending", required_argument, NULL, 'w'},
-        {"seed", required_argument, NULL, 's'},
-        {NULL, 0, NULL, 0},
+        {"nodes", required_argument, NULL, 'n'},   {"pods", required_argument, NULL, 'p'},
+        {"claims", required_argument, NULL, 'c'},  {"exclusive", required_argument, NULL, 'e'},
+        {"pending", required_argument, NULL, 'w'}, {"seed", required_argument, NULL, 's'},
+        {"volumes", no_argument, NULL, 'v'},       {NULL, 0, NULL, 0},
     };
     struct model model = {.nodes = 5000,
                           .pods = 150000,
@@ -68,6 +65,7 @@ int main(int argc, char **argv)
         case 'c': model.claims = number(optarg); break;
         case 'e': model.exclusive_share = strtod(optarg, NULL); break;
         case 'w': model.pending_share = strtod(optarg, NULL); break;
+        case 'v': model.has_volumes = true; break;
         case 's': model.seed = number(optarg); break;
         default: return 2;
         }
@@ -75,6 +73,7 @@ int main(int argc, char **argv)
     (void)fputs("{\"apiVersion\":\"v1\",\"items\":[\n", stdout);
     bool ok = put_all(&model, model_put_node, model.nodes, &separator) &&
               put_all(&model, model_put_claim, model.claims, &separator) &&
+              put_all(&model, model_put_volume, model.has_volumes ? model.claims : 0, &separator) &&
               put_all(&model, model_put_pod, model.pods, &separator);
     (void)fputs("\n],\"kind\":\"List\",\"metadata\":{\"resourceVersion\":\"\"}}\n", stdout);
     return ok && fflush(stdout) == 0 ? 0 : 1;

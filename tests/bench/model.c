@@ -117,6 +117,19 @@ void model_put_claim(const struct model *model, unsigned i, struct buf *out)
                        "\"capacity\":{\"storage\":\"10Gi\"}}}"));
 }
 
+/* The one that claim i is bound to. */
+void model_put_volume(const struct model *model, unsigned i, struct buf *out)
+{
+    buf_put(out,
+            SLICE("{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolume\",\"metadata\":{\"name\":"
+                  "\"pvc-"));
+    put_uid(model, 20, i, out);
+    buf_printf(out,
+               "\"},\"spec\":{\"csi\":{\"driver\":\"plugin1.example.com\",\"fsType\":\"ext4\"},"
+               "\"claimRef\":{\"namespace\":\"team-%03u\",\"name\":\"data-web-frontend-%u\"}}}",
+               namespace_of(model, i), i);
+}
+
 static void put_volumes(long claim, struct buf *out)
 {
     buf_put(out, SLICE("\"volumes\":[{\"name\":\"config\",\"configMap\":{\"name\":\"web\","
@@ -166,6 +179,8 @@ void model_put_filter(const struct model *model, long claim, unsigned names, str
     put_namespace_and_labels(claim < 0 ? 0 : namespace_of(model, (unsigned)claim), 1, out);
     buf_put(out, SLICE(managed_fields));
     buf_put(out, SLICE("},\"spec\":{"));
+    if (model->runtime_class != NULL)
+        buf_printf(out, "\"runtimeClassName\":\"%s\",", model->runtime_class);
     put_volumes(claim, out);
     buf_put(out, SLICE(containers));
     buf_put(out, SLICE(",\"priority\":50},\"status\":{\"phase\":\"Pending\"}},\"Nodes\":null,"

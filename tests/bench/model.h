@@ -15,11 +15,14 @@ struct model {
     double exclusive_share; /* of the claims */
     double pending_share;   /* of the pods: not assigned */
     uint64_t seed;
+    bool has_volumes;          /* a PersistentVolume for each claim */
+    const char *runtime_class; /* of the pod of a filter request; NULL: none */
 };
 
 /* Appends one object as JSON. Pod i names claim i % claims. */
 void model_put_node(const struct model *model, unsigned i, struct buf *out);
 void model_put_claim(const struct model *model, unsigned i, struct buf *out);
+void model_put_volume(const struct model *model, unsigned i, struct buf *out);
 void model_put_pod(const struct model *model, unsigned i, struct buf *out);
 
 /* Appends a filter request for a pod that does not exist yet, with so many node names.
