@@ -8,7 +8,7 @@
 #include "extender/verbs.h"
 #include "extender/version.h"
 
-enum { ORPHANS_SHOWN_MAX = 50 };
+enum { ORPHANS_SHOWN_MAX = 50, ORPHANS_BYTES_MAX = 64 * 1024 };
 
 static const char json_content[] = "application/json";
 static const char text_type[] = "text/plain; charset=utf-8";
@@ -90,7 +90,7 @@ static void put_deferral(struct buf *out, const struct state *state)
     struct view view = state_view(state);
     struct buf orphans;
 
-    buf_init(&orphans, ORPHANS_SHOWN_MAX * 1024);
+    buf_init(&orphans, ORPHANS_BYTES_MAX);
     size_t count = deferral_orphans(&view, ORPHANS_SHOWN_MAX, &orphans);
     buf_printf(out, "%-24s %s\n", "deferFSMount", deferral_method_text(state));
     buf_printf(out, "%-24s %zu%s\n", "orphaned deferrals", count,
