@@ -75,7 +75,7 @@ struct pod {
     bool is_terminal : 1;    /* Succeeded or Failed */
     bool is_terminating : 1; /* has a deletionTimestamp */
     bool never_preempts : 1; /* preemptionPolicy Never */
-    bool has_mounts : 1;     /* while it is pending, and if it defers any */
+    bool has_mounts : 1;     /* while it is pending with a runtime class, and if it defers any */
     bool is_listed : 1;
     struct name *namespace;
     struct node *node; /* NULL: not assigned */
@@ -135,6 +135,7 @@ struct cluster {
     struct reservation *reservations;       /* uthash; see assumed.h */
     struct gone_object *gone;               /* uthash, oldest first */
     struct pod *deferring;                  /* pods with deferred mounts: kept_mounts links them */
+    bool keeps_all_mounts;      /* of pending pods without a runtime class, too: for a dry run */
     bool overrides[KIND_COUNT]; /* the list that is being read counts, whatever is known */
 };
 

@@ -161,20 +161,24 @@ static bool connect_pod(struct cluster *cluster, struct pod *pod, const struct p
     return true;
 }
 
-/* Whether the pod's mounts may be asked about: it has yet to be bound, or is deferred. */
-static bool keeps_mounts(const struct pod_object *object)
+/* Whether the pod's mounts may be asked about: they may come to be deferred, or are. */
+static bool keeps_mounts(const struct cluster *cluster, const struct pod_object *object)
 {
-    return object->mounts != NULL && !phase_is_terminal(object->phase) &&
-           (object->node.len == 0 || mounts_defer(object->mounts));
+    const struct pod_mounts *mounts = object->mounts;
+
+    if (mounts == NULL || phase_is_terminal(object->phase))
+        return false;
+    bool may_defer = mounts->runtime_class.len != 0 || cluster->keeps_all_mounts;
+    return (object->node.len == 0 && may_defer) || mounts_defer(mounts);
 }
 
 /* A pod as the object says, linked but not yet counted nor in the table; NULL without memory. */
 static struct pod *pod_new(struct cluster *cluster, const struct pod_object *object)
 {
     size_t uses_bytes = object->claim_count * sizeof(struct use);
-    size_t mounts_size = keeps_mounts(object) ? 7 + offsetof(struct kept_mounts, mounts) +
-                                                    mounts_bytes(object->mounts)
-                                              : 0;
+    size_t mounts_size = keeps_mounts(cluster, object) ? 7 + offsetof(struct kept_mounts, mounts) +
+                                                             mounts_bytes(object->mounts)
+                                                       : 0;
     struct pod *pod = calloc(1, sizeof *pod + uses_bytes + object->meta.name.len + mounts_size);
     bool failed = false;
 

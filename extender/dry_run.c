@@ -242,6 +242,7 @@ int command_dry_run(const struct arguments *arguments)
     struct error err = {0};
 
     cluster_init(&run.cluster);
+    run.cluster.keeps_all_mounts = true;
     int rc = check_arguments(arguments, &format, &err);
     if (rc == 0)
         rc = config_load(&run.config, arguments->config, &err);
