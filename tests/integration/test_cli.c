@@ -93,7 +93,7 @@ Test(cli, exit_status_says_whether_the_pod_is_schedulable)
     cr_expect_eq(no.status, 1);
     cr_expect_eq(all.status, 1);
     json_t *list = json_loads(all.out, 0, NULL);
-    cr_expect_eq(json_array_size(list), 5);
+    cr_expect_eq(json_array_size(list), 6);
     json_decref(list);
     run_free(&yes);
     run_free(&no);
@@ -155,7 +155,7 @@ Test(cli, table_is_aligned_and_says_what_was_judged)
 
     cr_assert(heading != NULL && row != NULL);
     cr_expect_eq(strncmp(row + 1 + (heading - run.out), "UnschedulableAndUnresolvable", 28), 0);
-    cr_expect_not_null(strstr(run.out, "5 pods: 2 schedulable, 3 not."));
+    cr_expect_not_null(strstr(run.out, "6 pods: 3 schedulable, 3 not."));
     cr_expect_not_null(strstr(run.out, "not by the scheduler's own"));
     run_free(&run);
 }

@@ -91,7 +91,23 @@ static const struct {
      "{\"metadata\":{\"name\":\"b\"},\"spec\":{\"selector\":{\"matchLabels\":{"
      "\"a\":\"b\"}}}}"},
     {KIND_STORAGE_CLASS, "{\"metadata\":{\"name\":\"s\"},\"provisioner\":\"p\"}"},
+    {KIND_CLAIM,
+     "{\"metadata\":{\"name\":\"vm\"},\"spec\":{\"accessModes\":[\"ReadWriteOnce\"],"
+     "\"storageClassName\":\"s\",\"volumeName\":\"v\"},\"status\":{\"phase\":\"Bound\"}}"},
+    {KIND_VOLUME,
+     "{\"metadata\":{\"name\":\"v\"},\"spec\":{\"csi\":{\"driver\":\"d\"},\"claimRef\":{"
+     "\"namespace\":\"default\",\"name\":\"vm\"}}}"},
+    {KIND_POD, "{\"metadata\":{\"name\":\"x\",\"uid\":\"y\"},\"spec\":{\"runtimeClassName\":\"m\","
+               "\"volumes\":[{\"name\":\"a\",\"persistentVolumeClaim\":{\"claimName\":\"vm\"}}]}}"},
+    {KIND_POD,
+     "{\"metadata\":{\"name\":\"o\",\"uid\":\"p\",\"annotations\":{\"claimguard.io/"
+     "defer-fs-mount\":\"b\"}},\"spec\":{\"runtimeClassName\":\"gone\",\"nodeName\":\"n\","
+     "\"volumes\":[{\"name\":\"b\",\"csi\":{\"driver\":\"e\"}}]}}"},
 };
+
+static struct defer_entry entry = {.storage_class = {"s", 1},
+                                   .runtime_class = {"m", 1},
+                                   .non_exclusive_claims = NON_EXCLUSIVE_EXCLUSIVE};
 
 /* Each object in turn: it is there, or an error was reported and all is as before. */
 static void load(void)
@@ -125,9 +141,16 @@ static void ask(enum verb verb, const char *body)
     "\"volumes\":[{" \
     "\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}}"
 
+#define VM \
+    "\"Pod\":{\"metadata\":{\"name\":\"vm\",\"uid\":\"z\"},\"spec\":{\"runtimeClassName\":\"m\"," \
+    "\"containers\":[{\"volumeMounts\":[{\"name\":\"a\",\"subPath\":\"s\"}]}],\"volumes\":[{" \
+    "\"name\":" \
+    "\"a\",\"persistentVolumeClaim\":{\"claimName\":\"vm\"}}]}}"
+
 static void ask_all(void)
 {
     struct page_request page = {.path = SLICE("/metrics")};
+    struct page_request status_page = {.path = SLICE("/statusz")};
     const char *content_type;
     struct error err = {0};
     struct buf out;
@@ -135,11 +158,19 @@ static void ask_all(void)
     ask(VERB_FILTER, "{" POD ",\"NodeNames\":[\"n\",\"m\"]}");
     ask(VERB_FILTER, "{" POD ",\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"n\"}}]}}");
     ask(VERB_PREFILTER, "{" POD "}");
+    ask(VERB_FILTER, "{" VM ",\"NodeNames\":[\"n\"]}");
+    ask(VERB_PREFILTER, "{" VM "}");
     ask(VERB_PREEMPT, "{" POD ",\"NodeNameToMetaVictims\":{\"n\":{\"Pods\":[]}}}");
     ask(VERB_BIND,
         "{\"PodName\":\"w\",\"PodNamespace\":\"default\",\"PodUID\":\"v\",\"Node\":\"new\"}");
+    ask(VERB_BIND,
+        "{\"PodName\":\"x\",\"PodNamespace\":\"default\",\"PodUID\":\"y\",\"Node\":\"n\"}");
+    const struct pod *vm = cluster_find_pod(&state.cluster, SLICE("default"), SLICE("x"));
+    check(vm == NULL || vm->node == NULL || vm->uses[0].is_deferred,
+          "a pod is bound without its decision");
     buf_init(&out, 1 << 20);
     (void)page_answer(&state, &page, &out, &content_type);
+    (void)page_answer(&state, &status_page, &out, &content_type);
     buf_reset(&out, 0);
     (void)explain_write(explain_cache(&state.cluster), JSON_COMPACT, &out, &err);
     buf_dispose(&out);
@@ -152,6 +183,8 @@ static bool round_with(long failing, bool fails_while_loading)
     struct error err = {0};
 
     check(config_load(&config, NULL, &err) == 0 && state_init(&state, config, &err) == 0, "set up");
+    config->defer_fs_mount.entries = &entry;
+    config->defer_fs_mount.entry_count = 1;
     has_failed = false;
     countdown = fails_while_loading ? failing : -1;
     load();

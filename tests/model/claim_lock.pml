@@ -11,6 +11,7 @@
  *     -DNO_LOCK_PRECONDITION   the claim's lock is written whatever its version is
  *     -DNO_FENCE               the pending pod of a lock that is taken over is not fenced
  *     -DNO_BIND_PRECONDITION   the Binding does not say the pod's version
+ *     -DNO_PATCH_PRECONDITION  deferFSMount is written on the pod whatever its version is
  *     -DNO_RELEASE_FENCE       a lock is given back while an earlier Binding of the pod may be on its way
  */
 
@@ -122,6 +123,21 @@ again: /* lock_claim: GET */
         goto release
     :: true
     fi;
+
+    if /* deferral_write: PATCH of the pod, with its version as precondition; the Binding's is the one that it makes */
+    :: atomic {
+#ifdef NO_PATCH_PRECONDITION
+           pod_version[me] < VERSIONS ->
+#else
+           pod_version[me] == my_version && pod_version[me] < VERSIONS ->
+#endif
+           pod_version[me]++;
+           my_version = pod_version[me]
+       }
+    :: atomic { pod_version[me] != my_version -> goto release } /* 409 */
+    :: true /* there is nothing to write */
+    fi;
+    if :: goto start :: true fi;
 
     atomic { /* post_binding: sent; the network applies it, now or later */
         if
