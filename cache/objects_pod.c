@@ -226,27 +226,37 @@ static void mark_mounts(struct pod_mounts *mounts, const struct container *conta
     }
 }
 
-/* What containers and the annotation say of the volumes; NULL when they are too many, or there is
- * no memory. */
-static const struct pod_mounts *finish_mounts(struct pod_reading *reading, struct arena *arena)
+static bool has_too_many(const struct pod_reading *reading)
 {
-    struct pod_mounts *mounts = arena_alloc(arena, sizeof *mounts);
     size_t mount_count = 0;
 
     for (size_t i = 0; i < reading->container_count; i++)
         mount_count += reading->containers[i].mount_count;
-    if (mounts == NULL || reading->volume_count > POD_VOLUMES_MAX || mount_count > POD_MOUNTS_MAX)
-        return NULL;
+    return reading->volume_count > POD_VOLUMES_MAX || mount_count > POD_MOUNTS_MAX;
+}
+
+/* What containers and the annotation say of the volumes, unless they are too many. False: no
+ * memory. */
+static bool finish_mounts(struct pod_reading *reading, struct arena *arena,
+                          const struct pod_mounts **out)
+{
+    struct pod_mounts *mounts = arena_alloc(arena, sizeof *mounts);
+
+    if (mounts == NULL)
+        return false;
+    if (has_too_many(reading))
+        return true;
     *mounts = reading->mounts;
     mounts->volumes = reading->volumes;
     mounts->volume_count = (uint32_t)reading->volume_count;
-    if (mounts->annotation.len > ANNOTATION_BYTES_MAX)
-        mounts->annotation.len = ANNOTATION_BYTES_MAX;
+    if (mounts->annotation.len > ANNOTATION_BYTES_MAX) /* no list of volumes is that long */
+        mounts->annotation = SLICE(DEFER_FS_MOUNT_OPT_OUT);
     mark_annotated(mounts);
     /* without a runtime class, nobody asks */
     for (size_t i = 0; mounts->runtime_class.len != 0 && i < reading->container_count; i++)
         mark_mounts(mounts, &reading->containers[i]);
-    return mounts;
+    *out = mounts;
+    return true;
 }
 
 static struct claim_reference *find_reference(const struct pod_object *pod, struct slice name)
@@ -295,10 +305,8 @@ bool pod_read(struct pull *json, struct arena *arena, struct pod_object *out)
         return pull_problem(json, "a Pod without metadata.name");
     if (out->priority < INT32_MIN || out->priority > INT32_MAX)
         return pull_problem(json, "spec.priority does not fit 32 bits");
-    if (!name_claims(&reading, arena))
-        return pull_problem(json, "too big for the memory of one request");
-    out->mounts = finish_mounts(&reading, arena);
-    if (!collect_claims(&reading, arena, out))
+    if (!name_claims(&reading, arena) || !finish_mounts(&reading, arena, &out->mounts) ||
+        !collect_claims(&reading, arena, out))
         return pull_problem(json, "too big for the memory of one request");
     return true;
 }

@@ -128,19 +128,25 @@ static void ask_entries(const struct view *view, const struct pod_mounts *mounts
 
 /* ---- a decision ---- */
 
-/* The volume that the claim is bound to, and that is bound to the claim; NULL: not yet. */
+static bool is_of_claim(const struct resource *volume, const struct claim *claim)
+{
+    return slice_equal(name_slice(volume->attributes[VOLUME_CLAIM_NAMESPACE]),
+                       name_slice(claim->namespace)) &&
+           slice_equal(name_slice(volume->attributes[VOLUME_CLAIM_NAME]), claim_name(claim));
+}
+
+/* The volume that the claim is bound to, and that is bound to the claim; NULL: not yet. Where one
+ * side says nothing (a hand-written snapshot), the other one's word counts. */
 static const struct resource *find_bound(const struct view *view, const struct claim *claim)
 {
-    const struct resource *volume = claim == NULL || claim->phase != CLAIM_BOUND
-                                        ? NULL
-                                        : cluster_find_volume(view->cluster, claim);
+    bool may_be =
+        claim != NULL && (claim->phase == CLAIM_BOUND || claim->phase == CLAIM_PHASE_UNKNOWN);
+    const struct resource *volume = may_be ? cluster_find_volume(view->cluster, claim) : NULL;
 
-    return volume != NULL &&
-                   slice_equal(name_slice(volume->attributes[VOLUME_CLAIM_NAMESPACE]),
-                               name_slice(claim->namespace)) &&
-                   slice_equal(name_slice(volume->attributes[VOLUME_CLAIM_NAME]), claim_name(claim))
-               ? volume
-               : NULL;
+    if (volume == NULL || is_of_claim(volume, claim))
+        return volume;
+    return volume->attributes[VOLUME_CLAIM_NAME] == NULL && claim->phase == CLAIM_BOUND ? volume
+                                                                                        : NULL;
 }
 
 /* What the pod says itself, or the operator; RULE_NONE: neither does. */
@@ -154,8 +160,9 @@ static enum defer_rule ask_user(const struct view *view, const struct pod_object
     return volume->field == DEFER_FIELD_FALSE ? RULE_SET_TO_FALSE : RULE_NONE;
 }
 
-void defer_decide(const struct view *view, const struct pod_object *pod,
-                  const struct pod_volume *volume, struct decision *out)
+/* By the rules, without regard to the pod's other volumes. */
+static void decide(const struct view *view, const struct pod_object *pod,
+                   const struct pod_volume *volume, struct decision *out)
 {
     *out = (struct decision){.volume = volume, .rule = RULE_SOURCE};
     if (volume->source == VOLUME_SOURCE_OTHER)
@@ -182,7 +189,50 @@ void defer_decide(const struct view *view, const struct pod_object *pod,
     ask_entries(view, pod->mounts, out);
 }
 
+/* Another volume of the pod that has the same claim and is not deferred; NULL: there is none. */
+static const struct pod_volume *find_node_mount(const struct view *view,
+                                                const struct pod_object *pod,
+                                                const struct pod_volume *volume)
+{
+    struct decision decision;
+
+    for (uint32_t i = 0; i < pod->mounts->volume_count; i++) {
+        const struct pod_volume *other = &pod->mounts->volumes[i];
+        if (other == volume || other->claim.len == 0 || !slice_equal(other->claim, volume->claim))
+            continue;
+        decide(view, pod, other, &decision);
+        if (decision.rule != RULE_NONE)
+            return other;
+    }
+    return NULL;
+}
+
+void defer_decide(const struct view *view, const struct pod_object *pod,
+                  const struct pod_volume *volume, struct decision *out)
+{
+    decide(view, pod, volume, out);
+    if (out->rule != RULE_NONE || out->is_set || out->claim == NULL)
+        return;
+    out->node_mount = find_node_mount(view, pod, volume);
+    if (out->node_mount != NULL)
+        out->rule = RULE_ACCESS_MODE;
+}
+
 /* ---- reasons ---- */
+
+static struct slice say_access_mode(const struct decision *decision, struct arena *arena)
+{
+    if (decision->node_mount != NULL)
+        return arena_printf(arena,
+                            "rule 10, accessMode: the node mounts claim \"%.*s\", too, for volume "
+                            "\"%.*s\", which is not deferred",
+                            SLICE_ARG(decision->volume->claim),
+                            SLICE_ARG(decision->node_mount->name));
+    return arena_printf(arena,
+                        "rule 10, accessMode: claim \"%.*s\" is not ReadWriteOncePod, and the "
+                        "entry's nonExclusiveClaims is Refuse",
+                        SLICE_ARG(decision->volume->claim));
+}
 
 static struct slice say_entry(const struct pod_object *pod, const struct decision *decision,
                               struct arena *arena)
@@ -261,11 +311,7 @@ struct slice defer_reason(const struct pod_object *pod, const struct decision *d
     case RULE_SECRET:
         return arena_printf(arena, "rule 9, nodePublishSecret: the volume needs one, which would "
                                    "be written to the node's disk in clear text");
-    case RULE_ACCESS_MODE:
-        return arena_printf(arena,
-                            "rule 10, accessMode: claim \"%.*s\" is not ReadWriteOncePod, "
-                            "and the entry's nonExclusiveClaims is Refuse",
-                            SLICE_ARG(decision->volume->claim));
+    case RULE_ACCESS_MODE: return say_access_mode(decision, arena);
     case RULE_OPTED_OUT:
         return arena_printf(arena, "the pod opts out: " DEFER_FS_MOUNT_ANNOTATION
                                    " is " DEFER_FS_MOUNT_OPT_OUT);

@@ -17,6 +17,9 @@
  *   9 nodePublishSecret  there is none: it would be written to the node's disk in clear text
  *  10 accessMode         ReadWriteOncePod, or the entry's nonExclusiveClaims says otherwise
  *
+ * Of a claim that the pod has in two volumes, both are deferred or none: else node and VM would
+ * mount it at once. That counts as the tenth rule.
+ *
  * What the pod says itself comes between 1 and 2: a deferral that is there stays, and an opt-out,
  * or deferFSMount: false, is kept. Several entries may match; the first of which all rules hold
  * wins.
@@ -53,7 +56,9 @@ struct decision {
     const struct claim *claim;         /* NULL: not known, or an inline volume */
     const struct defer_entry *entry;   /* that matches; NULL: none does */
     const struct resource *persistent; /* the volume that the claim is bound to, or NULL */
-    enum defer_rule rule;              /* why not; RULE_NONE: it is deferred */
+    const struct pod_volume
+        *node_mount;      /* of the same claim, and not deferred; NULL: there is none */
+    enum defer_rule rule; /* why not; RULE_NONE: it is deferred */
     bool is_set;       /* it was deferred before: there is nothing to write, and nothing to undo */
     bool is_undecided; /* the claim is not bound yet: it is decided again when it is */
 };

@@ -102,6 +102,23 @@ Test(mounts, the_annotation_is_a_list)
     cr_expect_not(annotation_names(SLICE(""), SLICE("data")));
 }
 
+Test(mounts, an_annotation_that_is_too_long_to_be_a_list_opts_out)
+{
+    struct buf text;
+
+    buf_init(&text, 1 << 20);
+    buf_printf(&text,
+               "{\"metadata\":{\"name\":\"a\",\"annotations\":{\"claimguard.io/defer-fs-mount\":"
+               "\"v");
+    for (int i = 0; i < 20000; i++)
+        buf_printf(&text, ",");
+    buf_printf(&text, "\"}},\"spec\":{\"volumes\":[{\"name\":\"v\",\"csi\":{}}]}}");
+    const struct pod_mounts *mounts = read_pod(buf_text(&text)).mounts;
+    cr_expect(mounts_opt_out(mounts));
+    cr_expect_not(mounts_defer(mounts));
+    buf_dispose(&text);
+}
+
 /* A pod with volumes v and w on claims c and d. */
 static void put_pod(const char *version, const char *node, const char *annotation)
 {

@@ -254,6 +254,24 @@ RULE(rule_10_access_mode_exclusive, NULL, .entries = ENTRY_BEGIN ", nonExclusive
 RULE(rule_10_access_mode_allow, NULL, .entries = ENTRY_BEGIN ", nonExclusiveClaims: Allow}",
      .claim = CLAIM("ReadWriteMany", ""))
 
+#define TWICE(mount_) \
+    .source = "\"persistentVolumeClaim\":{\"claimName\":\"data\"}},{\"name\":\"again\"," \
+              "\"persistentVolumeClaim\":{\"claimName\":\"data\"}", \
+    .pod = ",\"runtimeClassName\":\"microvm\",\"initContainers\":[{\"volumeMounts\":[{\"name\":" \
+           "\"again\"" mount_ "}]}]"
+
+RULE(rule_10_a_claim_in_two_volumes_of_which_the_node_would_mount_one,
+     .reason =
+         "rule 10, accessMode: the node mounts claim \"data\", too, for volume \"again\", which "
+         "is not deferred",
+     .entries = ENTRY_BEGIN "}", TWICE(",\"subPath\":\"a\""))
+RULE(rule_10_a_claim_in_two_volumes_that_are_both_deferred, NULL, .entries = ENTRY_BEGIN "}",
+     TWICE(""))
+RULE(rule_4_csi_a_hand_written_claim_has_no_status, NULL,
+     .claim = "\"spec\":{\"storageClassName\":\"fast-storage\",\"volumeName\":\"pv-1\","
+              "\"accessModes\":[\"ReadWriteOncePod\"]}")
+RULE(rule_4_csi_a_hand_written_volume_has_no_claim_ref, NULL, .volume = CSI)
+
 RULE(the_pod_opts_out, .reason = "the pod opts out: claimguard.io/defer-fs-mount is disabled",
      .metadata = ",\"annotations\":{\"claimguard.io/defer-fs-mount\":\" disabled \"}")
 RULE(the_pod_says_false, .reason = "the pod says deferFSMount: false",
