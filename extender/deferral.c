@@ -2,17 +2,10 @@
 
 #include "cache/pull_fields.h"
 #include "config/base/log.h"
+#include "extender/defer_method.h"
 #include "policy/defer_fs_mount.h"
 
-#define OPENAPI_PATH "/openapi/v3/api/v1"
-
-enum {
-    PATCH_BYTES_MAX = 1 << 20,
-    PATCH_PATH_BYTES_MAX = 4096,
-    OPENAPI_ARENA_BYTES_MAX = 16 << 20,
-    OPENAPI_TIMEOUT_MS = 2000,
-    OPENAPI_RETRY_MS = 10000,
-};
+enum { PATCH_BYTES_MAX = 1 << 20, PATCH_PATH_BYTES_MAX = 4096 };
 
 /* ---- what is decided ---- */
 
@@ -119,123 +112,6 @@ void deferral_tell(struct state *state, const struct bind_request *request,
     for (size_t i = 0; i < deferral->refusal_count; i++)
         events_post(&state->events, state->follow, &pod, "Normal", "DeferFSMountRefused",
                     arena_printf(arena, "Not deferred: %.*s", SLICE_ARG(deferral->refusals[i])));
-}
-
-/* ---- how it is written ---- */
-
-/* Whether the document has the field; *has_claims: it is one that we understand. */
-struct openapi {
-    bool has_claims, has_field;
-};
-
-static bool read_openapi(struct slice body, struct arena *arena, struct openapi *out)
-{
-    static const struct pull_field properties[] = {
-        {.key = "claimName", .type = PULL_PRESENCE, .offset = offsetof(struct openapi, has_claims)},
-        {.key = "deferFSMount",
-         .type = PULL_PRESENCE,
-         .offset = offsetof(struct openapi, has_field)},
-    };
-    static const struct pull_field schema[] = {
-        {.key = "properties", .type = PULL_OBJECT, PULL_MEMBERS(properties)}};
-    static const struct pull_field schemas[] = {
-        {.key = "io.k8s.api.core.v1.PersistentVolumeClaimVolumeSource",
-         .type = PULL_OBJECT,
-         PULL_MEMBERS(schema)}};
-    static const struct pull_field components[] = {
-        {.key = "schemas", .type = PULL_OBJECT, PULL_MEMBERS(schemas)}};
-    static const struct pull_field document[] = {
-        {.key = "components", .type = PULL_OBJECT, PULL_MEMBERS(components)}};
-    struct pull json;
-
-    pull_init(&json, body);
-    return pull_fields(&json, PULL_CASE_EXACT, document, PULL_FIELD_COUNT(document), arena, out) &&
-           pull_finish(&json);
-}
-
-/* How often a connection to the API server was lost: another one may lead to another version. */
-static uint64_t count_reconnects(const struct state *state)
-{
-    uint64_t count = 0;
-
-    for (int kind = 0; kind < KIND_COUNT; kind++)
-        count += atomic_load(&state->status[kind].restarts[RESTART_CONNECTION]) +
-                 atomic_load(&state->status[kind].restarts[RESTART_SILENT]);
-    return count;
-}
-
-static int ask_openapi(struct state *state, bool *has_field, struct error *err)
-{
-    struct follow_answer answer = {0};
-    struct openapi openapi = {.has_field = false};
-    struct arena arena;
-
-    arena_init(&arena, OPENAPI_ARENA_BYTES_MAX);
-    int rc = follow_call(state->follow, "GET", OPENAPI_PATH, NULL, SLICE(""), OPENAPI_TIMEOUT_MS,
-                         &arena, &answer, err);
-    if (rc == 0 && answer.status == 404)
-        openapi.has_claims = true; /* older than the document: older than the field */
-    else if (rc == 0 && answer.status == 200 && !read_openapi(answer.body, &arena, &openapi))
-        openapi.has_claims = false;
-    if (rc == 0 && !openapi.has_claims)
-        rc = error_set(err, ERROR_UNAVAILABLE,
-                       "whether the API server knows deferFSMount cannot be told from " OPENAPI_PATH
-                       " (status %u): set deferFSMount.apply to Field or Annotation",
-                       answer.status);
-    arena_dispose(&arena);
-    *has_field = openapi.has_field;
-    return rc;
-}
-
-/* Asks unless it is known; several may do so at a time, which is seldom and harmless. */
-static int find_method(struct state *state, bool *as_field, struct error *err)
-{
-    struct defer_support *support = &state->defer_support;
-    uint64_t reconnects = count_reconnects(state);
-    int known = atomic_load(&support->method);
-
-    *as_field = known == METHOD_FIELD;
-    if (known != METHOD_UNKNOWN && atomic_load(&support->reconnects) == reconnects)
-        return 0;
-    int rc = ask_openapi(state, as_field, err);
-    int method = rc < 0 ? METHOD_UNKNOWN : *as_field ? METHOD_FIELD : METHOD_ANNOTATION;
-    atomic_store(&support->reconnects, reconnects);
-    if (atomic_exchange(&support->method, method) != method && rc == 0 && method != known)
-        log_info("deferFSMount is written as the API server can take it",
-                 LOG_STR("as", *as_field ? "Field" : "Annotation"));
-    return rc;
-}
-
-void deferral_tick(struct state *state)
-{
-    struct defer_support *support = &state->defer_support;
-    struct error err = {0};
-    bool as_field;
-
-    (void)pthread_rwlock_rdlock(&state->lock);
-    bool is_wanted = state->config->defer_fs_mount.apply == DEFER_AUTO &&
-                     state->config->defer_fs_mount.entry_count != 0;
-    (void)pthread_rwlock_unlock(&state->lock);
-    if (!is_wanted || state->follow == NULL || state_unsynced(state) != KIND_COUNT ||
-        monotonic_ns() < support->next_tick_ns || find_method(state, &as_field, &err) == 0)
-        return;
-    support->next_tick_ns = monotonic_ns() + OPENAPI_RETRY_MS * UINT64_C(1000000);
-    log_warn("the API server cannot be asked about deferFSMount", LOG_STR("error", err.message));
-}
-
-const char *deferral_method_text(const struct state *state)
-{
-    switch (state->config->defer_fs_mount.apply) {
-    case DEFER_FIELD: return "Field";
-    case DEFER_ANNOTATION: return "Annotation";
-    case DEFER_DISABLED: return "Disabled";
-    default: break;
-    }
-    switch (atomic_load(&state->defer_support.method)) {
-    case METHOD_FIELD: return "Auto: Field";
-    case METHOD_ANNOTATION: return "Auto: Annotation";
-    default: return "Auto: not asked yet";
-    }
 }
 
 /* ---- the write ---- */
@@ -379,7 +255,7 @@ int deferral_write(struct state *state, const struct bind_request *request,
     int apply = state->config->defer_fs_mount.apply;
     (void)pthread_rwlock_unlock(&state->lock);
     bool as_field = apply == DEFER_FIELD;
-    if (apply == DEFER_AUTO && find_method(state, &as_field, err) < 0)
+    if (apply == DEFER_AUTO && defer_method_find(state, &as_field, err) < 0)
         return err->code;
     if (count_due(deferral, as_field) == 0)
         return 0;
@@ -403,7 +279,7 @@ int deferral_write(struct state *state, const struct bind_request *request,
         return error_set(err, ERROR_UNAVAILABLE, "pod %.*s changes all the time",
                          SLICE_ARG(request->pod_name));
     if (as_field && answer.status / 100 == 4)
-        atomic_store(&state->defer_support.method, METHOD_UNKNOWN);
+        defer_method_forget(state);
     return fail(state, request, &answer, as_field, arena, err);
 }
 

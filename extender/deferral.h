@@ -5,8 +5,7 @@
  *   Field        deferFSMount: true in the volume's source, with fieldValidation=Strict: an API
  *                server that does not know the field says so, instead of dropping it
  *   Annotation   claimguard.io/defer-fs-mount: "data,logs" on the pod, beside what is there
- *   Auto         Field where the API server's OpenAPI document has it, else Annotation; asked at
- *                start, after every reconnect, and after a field was refused
+ *   Auto         Field where the API server knows it, else Annotation (defer_method.h)
  *
  * A write has the version that was decided on as its precondition: it fails when the pod has
  * changed since, and cannot come late, to a pod that is bound. Nothing is ever taken back.
@@ -63,12 +62,6 @@ void deferral_count(struct state *state, const struct deferral *deferral);
 /* Tells the pod what was refused though an entry matches. */
 void deferral_tell(struct state *state, const struct bind_request *request,
                    const struct deferral *deferral, struct arena *arena);
-
-/* Asks the API server, if it is time to; called once a second or so. */
-void deferral_tick(struct state *state);
-
-/* "Field", "Annotation", "Disabled", "Auto: Field" and so on. Under the lock. */
-const char *deferral_method_text(const struct state *state);
 
 /* How many volumes are deferred by entries that are gone; writes a line for each of the first
  * `most`: "NAMESPACE/POD VOLUME". Under the lock. */

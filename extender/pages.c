@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "extender/defer_method.h"
 #include "extender/deferral.h"
 #include "extender/explain.h"
 #include "extender/verbs.h"
@@ -92,7 +93,7 @@ static void put_deferral(struct buf *out, const struct state *state)
 
     buf_init(&orphans, ORPHANS_BYTES_MAX);
     size_t count = deferral_orphans(&view, ORPHANS_SHOWN_MAX, &orphans);
-    buf_printf(out, "%-24s %s\n", "deferFSMount", deferral_method_text(state));
+    buf_printf(out, "%-24s %s\n", "deferFSMount", defer_method_text(state));
     buf_printf(out, "%-24s %zu%s\n", "orphaned deferrals", count,
                count == 0 ? "" : ": pods whose entry is gone; restart them before a downgrade");
     buf_put(out, buf_slice(&orphans));

@@ -10,7 +10,7 @@
 #include "cache/api.h"
 #include "config/base/log.h"
 #include "extender/commands.h"
-#include "extender/deferral.h"
+#include "extender/defer_method.h"
 #include "extender/live.h"
 #include "extender/load.h"
 #include "extender/server.h"
@@ -73,7 +73,7 @@ static void wait_for_end(struct state *state, const char *path, const sigset_t *
             return;
         }
         state_tick(state);
-        deferral_tick(state);
+        defer_method_tick(state);
         struct file_mark seen = mark_file(path);
         if (signal == SIGHUP || !is_same_mark(&seen, &known))
             reload(state, path);

@@ -20,7 +20,7 @@ enum { BINDING_DEAD_MS = 65000 }; /* the API server gives a request 60 s */
 
 struct seen_lock;
 
-/* Whether the API server knows the field deferFSMount; see deferral.h. */
+/* Whether the API server knows the field deferFSMount; see defer_method.h. */
 enum defer_method { METHOD_UNKNOWN, METHOD_FIELD, METHOD_ANNOTATION };
 struct defer_support {
     atomic_int method;               /* enum defer_method: what the API server can take */

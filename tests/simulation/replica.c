@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "config/base/clock.h"
-#include "extender/deferral.h"
+#include "extender/defer_method.h"
 #include "simulation/fiber.h"
 #include "simulation/world.h"
 
@@ -172,7 +172,7 @@ void replica_relist(struct replica *replica, enum kind kind)
 static void expire(void *context)
 {
     state_tick(context);
-    deferral_tick(context);
+    defer_method_tick(context);
 }
 
 static void tick(void *context)
