@@ -221,18 +221,13 @@ void deferral_count(struct state *state, const struct deferral *deferral)
                                    deferral->volumes[i].runtime_class);
 }
 
-static int fail(struct state *state, const struct bind_request *request,
-                const struct follow_answer *answer, bool as_field, struct arena *arena,
-                struct error *err)
+/* The pod is told, and the log. */
+static int fail(struct state *state, const struct bind_request *request, struct arena *arena,
+                const struct error *err)
 {
     struct object_reference pod = {KIND_POD, request->pod_namespace, request->pod_name,
                                    request->pod_uid};
 
-    (void)error_set(
-        err, ERROR_UNAVAILABLE, "deferFSMount could not be written as %s: %.*s (status %u)",
-        as_field ? "field" : "annotation",
-        SLICE_ARG(answer->status == 0 ? SLICE("no answer from the API server") : answer->message),
-        answer->status);
     log_warn("deferFSMount could not be written: the pod is not bound",
              LOG_SLICE("namespace", request->pod_namespace), LOG_SLICE("pod", request->pod_name),
              LOG_STR("error", err->message));
@@ -241,22 +236,51 @@ static int fail(struct state *state, const struct bind_request *request,
     return err->code;
 }
 
+/* Whether the field is to be written, or the annotation. */
+static int choose_method(struct state *state, bool *as_field, struct error *err)
+{
+    (void)pthread_rwlock_rdlock(&state->lock);
+    int apply = state->config->defer_fs_mount.apply;
+    (void)pthread_rwlock_unlock(&state->lock);
+    *as_field = apply == DEFER_FIELD;
+    return apply == DEFER_AUTO ? defer_method_find(state, as_field, err) : 0;
+}
+
+/* What the API server said to the patch: 0, or why it is not written. */
+static int take_answer(struct state *state, const struct bind_request *request,
+                       struct deferral *deferral, bool as_field, const struct follow_answer *answer,
+                       struct arena *arena, struct error *err)
+{
+    deferral->is_stale = answer->status == 409;
+    if (answer->status == 200) {
+        deferral_count(state, deferral);
+        return 0;
+    }
+    if (deferral->is_stale)
+        return error_set(err, ERROR_UNAVAILABLE, "pod %.*s changes all the time",
+                         SLICE_ARG(request->pod_name));
+    if (as_field && answer->status / 100 == 4)
+        defer_method_forget(state);
+    (void)error_set(
+        err, ERROR_UNAVAILABLE, "deferFSMount could not be written as %s: %.*s (status %u)",
+        as_field ? "field" : "annotation",
+        SLICE_ARG(answer->status == 0 ? SLICE("no answer from the API server") : answer->message),
+        answer->status);
+    return fail(state, request, arena, err);
+}
+
 int deferral_write(struct state *state, const struct bind_request *request,
                    struct deferral *deferral, struct slice *version, int64_t timeout_ms,
                    struct arena *arena, struct error *err)
 {
     struct follow_answer answer = {0};
+    bool as_field;
     struct buf body;
 
-    deferral->is_stale = false;
     if (count_due(deferral, true) == 0)
         return 0;
-    (void)pthread_rwlock_rdlock(&state->lock);
-    int apply = state->config->defer_fs_mount.apply;
-    (void)pthread_rwlock_unlock(&state->lock);
-    bool as_field = apply == DEFER_FIELD;
-    if (apply == DEFER_AUTO && defer_method_find(state, &as_field, err) < 0)
-        return err->code;
+    if (choose_method(state, &as_field, err) < 0)
+        return fail(state, request, arena, err);
     if (count_due(deferral, as_field) == 0)
         return 0;
     buf_init(&body, PATCH_BYTES_MAX);
@@ -265,22 +289,14 @@ int deferral_write(struct state *state, const struct bind_request *request,
                  ? error_no_memory(err)
                  : send_patch(state, request, buf_slice(&body), timeout_ms, arena, &answer, err);
     buf_dispose(&body);
+    if (rc == 0)
+        rc = take_answer(state, request, deferral, as_field, &answer, arena, err);
     if (rc < 0)
         return rc;
-    if (answer.status == 200) {
-        *version = read_version(answer.body, arena);
-        deferral_count(state, deferral);
-        return version->len != 0
-                   ? 0
-                   : error_set(err, ERROR_UNAVAILABLE, "the API server's answer cannot be read");
-    }
-    deferral->is_stale = answer.status == 409;
-    if (deferral->is_stale)
-        return error_set(err, ERROR_UNAVAILABLE, "pod %.*s changes all the time",
-                         SLICE_ARG(request->pod_name));
-    if (as_field && answer.status / 100 == 4)
-        defer_method_forget(state);
-    return fail(state, request, &answer, as_field, arena, err);
+    *version = read_version(answer.body, arena);
+    return version->len != 0
+               ? 0
+               : error_set(err, ERROR_UNAVAILABLE, "the API server's answer cannot be read");
 }
 
 /* ---- those that are to be drained ---- */
