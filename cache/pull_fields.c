@@ -159,12 +159,17 @@ bool pull_project(struct pull *json, const struct pull_field *fields, size_t cou
             (void)pull_skip(json);
             continue;
         }
+        size_t before = out->len;
         buf_put(out, is_first ? SLICE("") : SLICE(","));
-        is_first = false;
         buf_json(out, key);
         buf_put(out, SLICE(":"));
+        size_t value = out->len;
         if (!project_value(json, field, out))
             return false;
+        if (field->type == PULL_OBJECT && out->len == value + 2)
+            out->len = before; /* "{}": nothing of it counts */
+        else
+            is_first = false;
     }
     buf_put(out, SLICE("}"));
     return json->problem == NULL;

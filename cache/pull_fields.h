@@ -61,7 +61,8 @@ bool pull_field_array(struct pull *json, enum pull_case match, const struct pull
 
 /*
  * The next value, which is an object: put into out as JSON, but only what the table names; of
- * PULL_PRESENCE, that it is there. So what is kept and what is captured cannot differ.
+ * PULL_PRESENCE, that it is there; an object of which nothing is named is left out. So what is kept
+ * and what is captured cannot differ.
  */
 bool pull_project(struct pull *json, const struct pull_field *fields, size_t count,
                   struct buf *out);
