@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "config/base/log.h"
+#include "policy/defer_fs_mount.h"
 
 enum { MESSAGE_BYTES_MAX = 16 * 1024 };
 
@@ -57,7 +58,14 @@ static const struct pod *other_holder(const struct claim *claim, const struct po
     return NULL;
 }
 
-/* The pod came second to an exclusive claim: it set spec.nodeName, or a scheduler without
+static bool is_violated(const struct live *live, const struct claim *claim)
+{
+    struct view view = state_view(live->state);
+
+    return claim_is_violated(claim) || defer_is_violated(&view, claim);
+}
+
+/* The pod came second to a claim that is for one pod: it set spec.nodeName, or a scheduler without
  * claimguard bound it. It can be told, not undone. */
 static void report(struct live *live, const struct pod *pod, const struct claim *claim)
 {
@@ -70,9 +78,10 @@ static void report(struct live *live, const struct pod *pod, const struct claim 
         return;
     arena_init(&arena, MESSAGE_BYTES_MAX);
     struct slice message = arena_printf(
-        &arena, "claim %.*s/%.*s is ReadWriteOncePod, and in use by pod %.*s/%.*s on %.*s, too",
-        SLICE_ARG(namespace), SLICE_ARG(claim_name(claim)), SLICE_ARG(namespace),
-        SLICE_ARG(pod_name(first)), SLICE_ARG(pod_node(first)));
+        &arena, "claim %.*s/%.*s is %s, and in use by pod %.*s/%.*s on %.*s, too",
+        SLICE_ARG(namespace), SLICE_ARG(claim_name(claim)),
+        claim->is_exclusive ? "ReadWriteOncePod" : "mounted by a container runtime (deferFSMount)",
+        SLICE_ARG(namespace), SLICE_ARG(pod_name(first)), SLICE_ARG(pod_node(first)));
     log_warn("two pods hold an exclusive claim", LOG_SLICE("namespace", namespace),
              LOG_SLICE("claim", claim_name(claim)), LOG_SLICE("pod", pod_name(pod)),
              LOG_SLICE("node", pod_node(pod)), LOG_SLICE("with", pod_name(first)));
@@ -112,11 +121,12 @@ static void changed(void *context, enum change change, const struct object *obje
         metrics_forget_pod(&live->state->metrics, object->meta.uid);
     if (is_gone_pod)
         nudge_ended(&live->state->nudge, object->meta.uid, live->state->follow);
-    if (!live->is_synced || change == CHANGE_DELETE || cluster->violations == 0)
+    if (!live->is_synced || change == CHANGE_DELETE ||
+        (cluster->violations == 0 && cluster->deferring == NULL))
         return;
     if (object->kind == KIND_CLAIM) {
         const struct claim *claim = cluster_find_claim(cluster, namespace, name);
-        if (claim != NULL && claim_is_violated(claim))
+        if (claim != NULL && is_violated(live, claim))
             report_claim(live, claim);
         return;
     }
@@ -125,7 +135,7 @@ static void changed(void *context, enum change change, const struct object *obje
     if (pod == NULL || was_holding || !pod_holds(pod))
         return;
     for (unsigned i = 0; i < pod->use_count; i++)
-        if (claim_is_violated(pod->uses[i].claim))
+        if (is_violated(live, pod->uses[i].claim))
             report(live, pod, pod->uses[i].claim);
 }
 
@@ -139,7 +149,7 @@ static void synced(void *context)
     log_info("the cache is synced", LOG_NONE);
     for (struct table_record *record; (record = table_next(&cluster->claims, &cursor)) != NULL;) {
         const struct claim *claim = (const struct claim *)(void *)record;
-        if (claim_is_violated(claim))
+        if (is_violated(live, claim))
             report_claim(live, claim);
     }
 }

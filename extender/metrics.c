@@ -266,11 +266,16 @@ static void put_rejected(const struct writer *writer, struct metrics *metrics)
                    policies[i]->name, counts[i]);
 }
 
-static void put_cache(const struct writer *writer, const struct cluster *cluster)
+static void put_cache(const struct writer *writer, const struct view *view)
 {
-    put_family(writer, "claimguard_exclusive_claim_violations", "gauge",
-               "Claims with ReadWriteOncePod that two or more pods hold.");
-    buf_printf(writer->out, "claimguard_exclusive_claim_violations %zu\n", cluster->violations);
+    const struct cluster *cluster = view->cluster;
+
+    put_family(
+        writer, "claimguard_exclusive_claim_violations", "gauge",
+        "Claims that are for one pod (ReadWriteOncePod, or mounted by a container runtime) and "
+        "that two or more hold.");
+    buf_printf(writer->out, "claimguard_exclusive_claim_violations %zu\n",
+               cluster->violations + defer_count_violations(view));
     put_family(writer, "claimguard_reservations", "gauge",
                "Pods that are not yet bound, with claims reserved for them: exclusive ones since "
                "they passed, others while they are being bound.");
@@ -407,7 +412,7 @@ void metrics_write(struct metrics *metrics, const struct view *view,
     put_counters(&writer, metrics);
     put_rejected(&writer, metrics);
     put_deferred(&writer, metrics, view);
-    put_cache(&writer, view->cluster);
+    put_cache(&writer, view);
     put_claims(&writer, view->cluster);
     put_status(&writer, status);
     process_metrics_write(out, is_open_metrics);

@@ -8,6 +8,7 @@
 #include "extender/explain.h"
 #include "extender/verbs.h"
 #include "extender/version.h"
+#include "policy/defer_fs_mount.h"
 
 enum { ORPHANS_SHOWN_MAX = 50, ORPHANS_BYTES_MAX = 64 * 1024 };
 
@@ -116,7 +117,9 @@ static unsigned show_status(struct state *state, const struct page_request *requ
     (void)pthread_rwlock_rdlock(&state->lock);
     buf_printf(out, "%-24s %s\n", "source", state->source);
     buf_printf(out, "%-24s %u\n", "reservations", HASH_COUNT(state->cluster.reservations));
-    buf_printf(out, "%-24s %zu\n", "violations", state->cluster.violations);
+    struct view view = state_view(state);
+    buf_printf(out, "%-24s %zu\n", "violations",
+               state->cluster.violations + defer_count_violations(&view));
     put_deferral(out, state);
     buf_printf(out, "%-24s %10s  %-10s  %10s  %8s\n", "RESOURCE", "OBJECTS", "SYNCED", "LAST EVENT",
                "RESTARTS");

@@ -254,6 +254,20 @@ exclusive_a_deferred_holder_is_preempted_though_the_scheduler_knows_nothing() {
     scheduled high
 }
 
+a_pod_that_sets_its_node_beside_a_deferred_holder_shows_up_as_a_violation() {
+    local before
+    defer_with
+    before=$(metric claimguard_exclusive_claim_violations)
+    claim data ReadWriteOnce
+    vm web-0 data
+    is_deferred web-0 data
+    pod bold data 'nodeName: node-2'
+    await 10 "the gauge counts it" more_violations_than "$before"
+    await 10 "an event tells the pod that came second" has_event ExclusiveClaimViolated \
+        "claim $namespace/data is mounted by a container runtime (deferFSMount), and in use by pod $namespace/web-0"
+    delete_pod bold
+}
+
 refuse_defers_no_claim_that_pods_may_share() {
     defer_with 's/: Exclusive/: Refuse/'
     claim data ReadWriteOnce

@@ -620,3 +620,33 @@ Test(non_exclusive_claims, a_bind_that_shares_it_is_in_the_way_of_one_that_takes
     cluster_dispose(&cluster);
     config_free(config);
 }
+
+static size_t count_violations(const char *entries, const char *holder, const char *mode)
+{
+    struct config *config = load_config("Auto", entries);
+    char claim[256];
+    struct cluster cluster;
+
+    (void)snprintf(claim, sizeof claim, CLAIM("%s", ""), mode);
+    cluster_init(&cluster);
+    load_volume(&cluster, &(struct row){.claim = claim});
+    load_holder(&cluster, holder);
+    load_text(&cluster,
+              "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"bold\",\"uid\":"
+              "\"b\"},\"spec\":{\"nodeName\":\"node-1\",\"volumes\":[{\"name\":\"v\","
+              "\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}}");
+    size_t count = defer_count_violations(&(struct view){&cluster, config});
+    cluster_dispose(&cluster);
+    config_free(config);
+    return count;
+}
+
+Test(non_exclusive_claims, a_holder_beside_one_that_has_it_alone_is_a_violation)
+{
+    cr_expect_eq(count_violations(EXCLUSIVE, "microvm!", "ReadWriteOnce"), 1);
+    cr_expect_eq(count_violations(EXCLUSIVE, "microvm", "ReadWriteOnce"), 0, "not deferred");
+    cr_expect_eq(count_violations(ALLOW, "microvm!", "ReadWriteOnce"), 0, "they may share");
+    cr_expect_eq(count_violations(EXCLUSIVE, "", "ReadWriteOnce"), 0, "there is one holder");
+    cr_expect_eq(count_violations(EXCLUSIVE, "microvm!", "ReadWriteOncePod"), 0,
+                 "the cluster counts those");
+}
