@@ -83,10 +83,13 @@ faults_lane_start() { # SEED PORT SIDE
     upstream=$(($(cat "$work/$3/port") + 3))
     mkfifo "$work/orders-$seed"
     plane_run "$plane" "fault-proxy-$seed" "$fault_proxy" "$port" "$upstream" "$seed" <>"$work/orders-$seed"
+    await 5 "seed $seed: its fault proxy listens" listens "$port" # else the orders have no reader
     echo "faults $((10 + seed % 50))" >"$work/orders-$seed"
     faults_kubeconfig x "$port" >"$work/faulted-$seed.kubeconfig"
     claimguard_start "faulted-$seed" --kubeconfig "$work/faulted-$seed.kubeconfig"
 }
+
+listens() { : <"/dev/tcp/127.0.0.1/$1"; }
 
 # A scheduler of a kind, which asks all the time: rejections, with their confirmation, while the cache is written.
 faults_ask() { # SEED...
