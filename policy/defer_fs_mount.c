@@ -256,14 +256,13 @@ static struct slice say_entry(const struct pod_object *pod, const struct decisio
 
 static struct slice say_csi(const struct decision *decision, struct arena *arena)
 {
-    struct slice name = name_slice(decision->claim->volume);
-
     if (decision->is_undecided)
         return arena_printf(arena,
                             "rule 4, csi: claim \"%.*s\" is not bound to a volume that is known: "
                             "decided again when it is",
                             SLICE_ARG(decision->volume->claim));
-    return arena_printf(arena, "rule 4, csi: volume \"%.*s\" has no csi source", SLICE_ARG(name));
+    return arena_printf(arena, "rule 4, csi: volume \"%.*s\" has no csi source",
+                        SLICE_ARG(name_slice(decision->persistent->key.name)));
 }
 
 static struct slice say_fs_group(const struct pod_object *pod, const struct decision *decision,

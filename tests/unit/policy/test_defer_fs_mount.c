@@ -284,6 +284,34 @@ RULE(disabled, .reason = "deferFSMount.apply is Disabled", .apply = "Disabled")
 RULE(disabled_takes_nothing_back, NULL, .apply = "Disabled",
      .metadata = ",\"annotations\":{\"claimguard.io/defer-fs-mount\":\"data\"}")
 
+/* A name that a provisioner gives is not stored with the claim, and told all the same. */
+Test(rules, rule_4_csi_names_a_provisioned_volume)
+{
+    struct config *config = load_config("Auto", SUPPORTS_ALL);
+    struct cluster cluster;
+    struct arena arena;
+    struct decision decision;
+    char text[4096];
+
+    cluster_init(&cluster);
+    arena_init(&arena, 1 << 20);
+    load_text(
+        &cluster,
+        "{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[{\"apiVersion\":\"v1\",\"kind\":"
+        "\"PersistentVolumeClaim\",\"metadata\":{\"name\":\"data\",\"uid\":\"c\"},\"spec\":{"
+        "\"storageClassName\":\"fast-storage\",\"volumeName\":\"pvc-c\"},\"status\":{\"phase\":"
+        "\"Bound\"}},{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolume\",\"metadata\":{\"name\":"
+        "\"pvc-c\"},\"spec\":{\"claimRef\":{\"namespace\":\"default\",\"name\":\"data\"}}}]}");
+    struct pod_object pod = read_pod(&(struct row){.pod = NULL}, &arena, text, sizeof text);
+    defer_decide(&(struct view){&cluster, config}, &pod, &pod.mounts->volumes[1], &decision);
+    struct slice reason = defer_reason(&pod, &decision, &arena);
+    cr_expect(slice_equal(reason, SLICE("rule 4, csi: volume \"pvc-c\" has no csi source")), "%.*s",
+              SLICE_ARG(reason));
+    arena_dispose(&arena);
+    cluster_dispose(&cluster);
+    config_free(config);
+}
+
 /* ---- the KEP's stories ---- */
 
 #define STORY_POD \
