@@ -75,4 +75,18 @@ int follow_call(struct follow *follow, const char *method, const char *path,
                 const char *content_type, struct slice body, int64_t timeout_ms,
                 struct arena *arena, struct follow_answer *out, struct error *err);
 
+/* A request about one object. */
+struct object_call {
+    const char *method;
+    struct object_reference object;
+    const char *suffix; /* behind the object's path, "/binding" or "?dryRun=All"; NULL: nothing */
+    const char *content_type;
+    struct slice body;
+    int64_t timeout_ms;
+};
+
+/* As follow_call. */
+int follow_call_object(struct follow *follow, const struct object_call *call, struct arena *arena,
+                       struct follow_answer *out, struct error *err);
+
 #endif

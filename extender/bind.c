@@ -7,7 +7,7 @@
 #include "extender/deferral.h"
 #include "extender/judge.h"
 
-enum { BIND_TRIES_MAX = 3, BIND_PATH_BYTES_MAX = 4096, BINDING_BYTES_MAX = 16 * 1024 };
+enum { BIND_TRIES_MAX = 3, BINDING_BYTES_MAX = 16 * 1024 };
 
 /* Where a bind is: what is known of the pod, and of its claims. */
 struct binding {
@@ -138,9 +138,7 @@ static int take_claims_locked(struct binding *binding, struct error *err)
 /* Asks the API server about the pod, and about what its rejection rests on. */
 static int refresh(const struct binding *binding, struct error *err)
 {
-    struct object_reference references[CONFIRM_MAX] = {{KIND_POD, binding->request->pod_namespace,
-                                                        binding->request->pod_name,
-                                                        binding->request->pod_uid}};
+    struct object_reference references[CONFIRM_MAX] = {bind_request_pod(binding->request)};
     size_t count = 1;
 
     if (binding->deferral.undecided.name.len != 0)
@@ -179,13 +177,9 @@ static int post_binding(const struct binding *binding, struct follow_answer *ans
                         struct error *err)
 {
     const struct bind_request *request = binding->request;
-    struct buf path, body;
+    struct buf body;
 
-    buf_init(&path, BIND_PATH_BYTES_MAX);
     buf_init(&body, BINDING_BYTES_MAX);
-    object_path(&path, KIND_POD, request->pod_namespace, request->pod_name);
-    buf_put(&path, SLICE("/binding"));
-    const char *text = buf_text(&path);
     buf_put(&body, SLICE("{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{\"name\":"));
     buf_json(&body, request->pod_name);
     buf_put(&body, SLICE(",\"namespace\":"));
@@ -199,11 +193,15 @@ static int post_binding(const struct binding *binding, struct follow_answer *ans
     buf_put(&body, SLICE("},\"target\":{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":"));
     buf_json(&body, request->node);
     buf_put(&body, SLICE("}}"));
-    int rc = text == NULL || body.failed
+    struct object_call call = {.method = "POST",
+                               .object = bind_request_pod(request),
+                               .suffix = "/binding",
+                               .content_type = "application/json",
+                               .body = buf_slice(&body),
+                               .timeout_ms = left_ms(binding)};
+    int rc = body.failed
                  ? error_no_memory(err)
-                 : follow_call(binding->state->follow, "POST", text, "application/json",
-                               buf_slice(&body), left_ms(binding), binding->arena, answer, err);
-    buf_dispose(&path);
+                 : follow_call_object(binding->state->follow, &call, binding->arena, answer, err);
     buf_dispose(&body);
     return rc;
 }

@@ -8,8 +8,6 @@
 #define HOLDER "claimguard.io/holder"
 #define FENCED "claimguard.io/fenced"
 
-enum { LOCK_TEXT_BYTES_MAX = 16 * 1024 };
-
 /* The lock of another pod that is pending, and since when it was seen unchanged. */
 struct seen_lock {
     uint64_t since_ns;
@@ -57,22 +55,18 @@ static unsigned ask(struct claim_locks *locks, const char *method, enum kind kin
 {
     struct follow_answer answer = {0};
     struct error err = {0};
-    struct buf path;
     uint64_t now_ns = monotonic_ns();
 
     *out = (struct remote){.exists = false};
     if (now_ns >= locks->deadline_ns)
         return 0;
-    buf_init(&path, LOCK_TEXT_BYTES_MAX);
-    object_path(&path, kind, locks->request->pod_namespace, name);
-    const char *text = buf_text(&path);
-    int64_t left_ms = (int64_t)((locks->deadline_ns - now_ns) / 1000000) + 1;
-    int rc = text == NULL ? ERROR_NO_MEMORY
-                          : follow_call(locks->state->follow, method, text,
-                                        body.len == 0 ? NULL : "application/merge-patch+json", body,
-                                        left_ms, locks->arena, &answer, &err);
-    buf_dispose(&path);
-    if (rc < 0)
+    struct object_call call = {
+        .method = method,
+        .object = {kind, locks->request->pod_namespace, name, SLICE("")},
+        .content_type = body.len == 0 ? NULL : "application/merge-patch+json",
+        .body = body,
+        .timeout_ms = (int64_t)((locks->deadline_ns - now_ns) / 1000000) + 1};
+    if (follow_call_object(locks->state->follow, &call, locks->arena, &answer, &err) < 0)
         return 0;
     if (answer.status == 200 && !read_remote(answer.body, locks->arena, out))
         return 0;

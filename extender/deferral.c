@@ -1,11 +1,10 @@
 #include "extender/deferral.h"
 
-#include "cache/pull_fields.h"
 #include "config/base/log.h"
 #include "extender/defer_method.h"
 #include "policy/defer_fs_mount.h"
 
-enum { PATCH_BYTES_MAX = 1 << 20, PATCH_PATH_BYTES_MAX = 4096 };
+enum { PATCH_BYTES_MAX = 1 << 20 };
 
 /* ---- what is decided ---- */
 
@@ -106,8 +105,7 @@ void deferral_settle(struct state *state, struct pod *pod, const struct deferral
 void deferral_tell(struct state *state, const struct bind_request *request,
                    const struct deferral *deferral, struct arena *arena)
 {
-    struct object_reference pod = {KIND_POD, request->pod_namespace, request->pod_name,
-                                   request->pod_uid};
+    struct object_reference pod = bind_request_pod(request);
 
     for (size_t i = 0; i < deferral->refusal_count; i++)
         events_post(&state->events, state->follow, &pod, "Normal", "DeferFSMountRefused",
@@ -180,37 +178,14 @@ static void put_patch(struct buf *body, const struct bind_request *request,
         put_annotation(body, deferral, arena);
 }
 
-/* The version that the write made. */
+/* The version that the write made; empty: it cannot be read. */
 static struct slice read_version(struct slice body, struct arena *arena)
 {
-    static const struct pull_field meta[] = {{.key = "resourceVersion", .type = PULL_STRING}};
-    static const struct pull_field fields[] = {
-        {.key = "metadata", .type = PULL_OBJECT, PULL_MEMBERS(meta)}};
-    struct slice version = {NULL, 0};
+    struct pod_object pod;
     struct pull json;
 
     pull_init(&json, body);
-    if (!pull_fields(&json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), arena, &version))
-        return (struct slice){NULL, 0};
-    return version;
-}
-
-static int send_patch(struct state *state, const struct bind_request *request, struct slice body,
-                      int64_t timeout_ms, struct arena *arena, struct follow_answer *answer,
-                      struct error *err)
-{
-    struct buf path;
-
-    buf_init(&path, PATCH_PATH_BYTES_MAX);
-    object_path(&path, KIND_POD, request->pod_namespace, request->pod_name);
-    buf_put(&path, SLICE("?fieldValidation=Strict"));
-    const char *text = buf_text(&path);
-    int rc = text == NULL ? error_no_memory(err)
-                          : follow_call(state->follow, "PATCH", text,
-                                        "application/strategic-merge-patch+json", body, timeout_ms,
-                                        arena, answer, err);
-    buf_dispose(&path);
-    return rc;
+    return pod_read(&json, arena, &pod) ? pod.meta.resource_version : SLICE("");
 }
 
 void deferral_count(struct state *state, const struct deferral *deferral)
@@ -225,8 +200,7 @@ void deferral_count(struct state *state, const struct deferral *deferral)
 static int fail(struct state *state, const struct bind_request *request, struct arena *arena,
                 const struct error *err)
 {
-    struct object_reference pod = {KIND_POD, request->pod_namespace, request->pod_name,
-                                   request->pod_uid};
+    struct object_reference pod = bind_request_pod(request);
 
     log_warn("deferFSMount could not be written: the pod is not bound",
              LOG_SLICE("namespace", request->pod_namespace), LOG_SLICE("pod", request->pod_name),
@@ -285,9 +259,14 @@ int deferral_write(struct state *state, const struct bind_request *request,
         return 0;
     buf_init(&body, PATCH_BYTES_MAX);
     put_patch(&body, request, deferral, *version, as_field, arena);
-    int rc = body.failed
-                 ? error_no_memory(err)
-                 : send_patch(state, request, buf_slice(&body), timeout_ms, arena, &answer, err);
+    struct object_call call = {.method = "PATCH",
+                               .object = bind_request_pod(request),
+                               .suffix = "?fieldValidation=Strict",
+                               .content_type = "application/strategic-merge-patch+json",
+                               .body = buf_slice(&body),
+                               .timeout_ms = timeout_ms};
+    int rc = body.failed ? error_no_memory(err)
+                         : follow_call_object(state->follow, &call, arena, &answer, err);
     buf_dispose(&body);
     if (rc == 0)
         rc = take_answer(state, request, deferral, as_field, &answer, arena, err);

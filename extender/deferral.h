@@ -64,7 +64,7 @@ void deferral_tell(struct state *state, const struct bind_request *request,
                    const struct deferral *deferral, struct arena *arena);
 
 /* How many volumes are deferred by entries that are gone; writes a line for each of the first
- * `most`: "NAMESPACE/POD VOLUME". Under the lock. */
+ * `most`: "NAMESPACE/POD VOLUME"; out may be NULL if that is 0. Under the lock. */
 size_t deferral_orphans(const struct view *view, size_t most, struct buf *out);
 
 #endif

@@ -10,18 +10,13 @@ static struct follow_answer call(struct follow *follow, const char *method,
                                  const char *content_type, const struct buf *body,
                                  struct arena *arena)
 {
+    struct object_call request = {method,       *victim,         subresource,
+                                  content_type, buf_slice(body), EVICTION_CALL_MS};
     struct follow_answer answer = {0};
     struct error err = {0};
-    struct buf path;
 
-    buf_init(&path, EVICTION_TEXT_BYTES_MAX);
-    object_path(&path, KIND_POD, victim->namespace, victim->name);
-    buf_printf(&path, "%s", subresource);
-    const char *text = buf_text(&path);
-    if (text != NULL && !body->failed)
-        (void)follow_call(follow, method, text, content_type, buf_slice(body), EVICTION_CALL_MS,
-                          arena, &answer, &err);
-    buf_dispose(&path);
+    if (!body->failed)
+        (void)follow_call_object(follow, &request, arena, &answer, &err);
     return answer;
 }
 

@@ -107,7 +107,7 @@ static json_t *holders(const struct claim *claim, const struct pod_object *pod)
 static bool is_exclusive(const struct view *view, const struct pod_object *pod, size_t index,
                          const struct claim *claim)
 {
-    bool is_alone = claim->is_exclusive || defer_takes_alone(view, pod, index);
+    bool is_alone = claim->is_exclusive || defer_takes_alone(view, pod, index, claim);
     bool may_be = !is_alone && defer_may_be_alone(view, claim);
 
     for (const struct use *use = claim->uses; use != NULL && may_be && !is_alone; use = use->next)

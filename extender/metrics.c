@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "cache/assumed.h"
+#include "extender/deferral.h"
 #include "extender/process_metrics.h"
 #include "extender/version.h"
 #include "policy/defer_fs_mount.h"
@@ -376,8 +377,6 @@ static void put_claims(const struct writer *writer, const struct cluster *cluste
 static void put_deferred(const struct writer *writer, struct metrics *metrics,
                          const struct view *view)
 {
-    size_t orphans = 0;
-
     put_family(writer, "claimguard_deferred_mounts", "counter",
                "Volumes whose mount was left to the container runtime, by entry (of an inline "
                "volume: without storage class).");
@@ -394,10 +393,8 @@ static void put_deferred(const struct writer *writer, struct metrics *metrics,
         writer, "claimguard_deferred_mounts_orphaned", "gauge",
         "Deferred volumes of pods for which no entry is in force any more: drain them before "
         "the CSI plugin is downgraded.");
-    for (const struct pod *pod = view->cluster->deferring; pod != NULL;
-         pod = pod_kept_mounts(pod)->next_deferring)
-        orphans += defer_count_orphans(view, pod);
-    buf_printf(writer->out, "claimguard_deferred_mounts_orphaned %zu\n", orphans);
+    buf_printf(writer->out, "claimguard_deferred_mounts_orphaned %zu\n",
+               deferral_orphans(view, 0, NULL));
 }
 
 void metrics_write(struct metrics *metrics, const struct view *view,

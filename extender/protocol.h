@@ -71,6 +71,12 @@ struct bind_request {
     struct slice pod_namespace, pod_name, pod_uid, node;
 };
 
+static inline struct object_reference bind_request_pod(const struct bind_request *request)
+{
+    return (struct object_reference){KIND_POD, request->pod_namespace, request->pod_name,
+                                     request->pod_uid};
+}
+
 int protocol_read_bind(struct bind_request *out, struct slice body, struct arena *arena,
                        struct error *err);
 

@@ -384,14 +384,14 @@ static bool wants_alone(const struct view *view, const struct pod_object *pod,
                            : decision.is_undecided && sharing.has_exclusive;
 }
 
-bool defer_takes_alone(const struct view *view, const struct pod_object *pod, size_t index)
+bool defer_takes_alone(const struct view *view, const struct pod_object *pod, size_t index,
+                       const struct claim *claim)
 {
     struct slice name = pod->claims[index].name;
 
     if (view->config->defer_fs_mount.entry_count == 0 && !pod->claims[index].is_deferred)
         return false;
-    const struct claim *claim = cluster_find_claim(view->cluster, pod->meta.namespace, name);
-    if (claim != NULL && is_locked_alone(view, claim))
+    if (is_locked_alone(view, claim))
         return true;
     for (uint32_t i = 0; pod->mounts != NULL && i < pod->mounts->volume_count; i++) {
         const struct pod_volume *volume = &pod->mounts->volumes[i];
@@ -473,14 +473,4 @@ bool defer_is_orphan(const struct view *view, const struct pod *pod,
         claim = cluster_find_claim(view->cluster, name_slice(pod->namespace), volume->claim);
     return volume_is_deferred(volume) && next_entry(view, NULL, volume, storage_class_of(claim),
                                                     pod_mounts(pod)->runtime_class) == NULL;
-}
-
-size_t defer_count_orphans(const struct view *view, const struct pod *pod)
-{
-    const struct pod_mounts *mounts = pod_mounts(pod);
-    size_t count = 0;
-
-    for (uint32_t i = 0; mounts != NULL && i < mounts->volume_count; i++)
-        count += defer_is_orphan(view, pod, &mounts->volumes[i]);
-    return count;
 }

@@ -77,7 +77,8 @@ struct slice defer_entry_name(const struct defer_entry *entry, struct arena *are
 
 /* Whether the pod takes a claim of its own, the index-th, for itself alone since its runtime would
  * mount it. */
-bool defer_takes_alone(const struct view *view, const struct pod_object *pod, size_t index);
+bool defer_takes_alone(const struct view *view, const struct pod_object *pod, size_t index,
+                       const struct claim *claim);
 
 /* Whether the pod of that use has the claim for itself alone since its runtime mounts it. */
 bool defer_has_alone(const struct view *view, const struct use *use);
@@ -91,9 +92,8 @@ bool defer_is_violated(const struct view *view, const struct claim *claim);
 size_t defer_count_violations(const struct view *view);
 
 /* Whether the volume is deferred by an entry that is gone: its pod is to be restarted before the
- * CSI plugin is downgraded (KEP-2857, stories 5 and 6); how many of the pod's are. */
+ * CSI plugin is downgraded (KEP-2857, stories 5 and 6). */
 bool defer_is_orphan(const struct view *view, const struct pod *pod,
                      const struct pod_volume *volume);
-size_t defer_count_orphans(const struct view *view, const struct pod *pod);
 
 #endif

@@ -224,7 +224,7 @@ static bool find_conflicts(const struct view *view, const struct pod_object *pod
     for (size_t i = 0; i < pod->claim_count; i++) {
         if (claims[i] == NULL)
             continue;
-        out->alone[i] = claims[i]->is_exclusive || defer_takes_alone(view, pod, i);
+        out->alone[i] = claims[i]->is_exclusive || defer_takes_alone(view, pod, i, claims[i]);
         out->has_exclusive = out->has_exclusive || out->alone[i];
         if (!add_holders(view, pod, claims[i], out->alone[i], arena, out))
             return false;

@@ -9,6 +9,9 @@
 
 version=v1.37.1 # of go.mod: what the binaries say of themselves
 
+# A port that some tens of others follow; below those that the kernel gives to clients.
+plane_port() { echo $((20000 + RANDOM % 12000)); }
+
 plane_build() {
     local tools=$1 sum
     mkdir -p "$tools"

@@ -6,6 +6,13 @@
 
 enum { DATA = 1, LOGS = 2, BOTH = 3 }; /* claims */
 
+/* A pod of low priority that the budget is for. */
+static struct sim_pod *create_protected(const char *name, unsigned claims)
+{
+    return server_create_pod(
+        name, &(struct sim_pod){.priority = 10, .claims = claims, .is_protected = true});
+}
+
 /* The victim is asked to go, and is gone when told: its kubelet takes its time. */
 static bool is_asked_to_go(const struct sim_pod *pod)
 {
@@ -150,11 +157,7 @@ static void nothing_is_evicted_when_no_node_was_offered(void)
 
 static void a_budget_forbids_it_until_it_allows_one(void)
 {
-    struct sim_pod *low = server_create_pod("low", &(struct sim_pod){.priority = 10,
-                                                                     .never = false,
-                                                                     .claims = DATA,
-                                                                     .is_protected = true}),
-                   *high;
+    struct sim_pod *low = create_protected("low", DATA), *high;
 
     wait_seconds(2);
     server_set_budget(0);
@@ -169,11 +172,7 @@ static void a_budget_forbids_it_until_it_allows_one(void)
 
 static void budgets_that_are_not_respected_do_not_matter(void)
 {
-    struct sim_pod *low = server_create_pod("low", &(struct sim_pod){.priority = 10,
-                                                                     .never = false,
-                                                                     .claims = DATA,
-                                                                     .is_protected = true}),
-                   *high;
+    struct sim_pod *low = create_protected("low", DATA), *high;
 
     wait_seconds(2);
     server_set_budget(0);
@@ -184,12 +183,8 @@ static void budgets_that_are_not_respected_do_not_matter(void)
 
 static void two_holders_of_which_a_budget_allows_one_both_stay(void)
 {
-    struct sim_pod *one = server_create_pod(
-        "one",
-        &(struct sim_pod){.priority = 10, .never = false, .claims = DATA, .is_protected = true});
-    struct sim_pod *two = server_create_pod(
-        "two",
-        &(struct sim_pod){.priority = 10, .never = false, .claims = LOGS, .is_protected = true});
+    struct sim_pod *one = create_protected("one", DATA);
+    struct sim_pod *two = create_protected("two", LOGS);
 
     wait_seconds(2);
     server_set_budget(1);
