@@ -158,10 +158,16 @@ void cluster_delete(struct cluster *cluster, const struct object *object);
  * what it did not name is gone at its end, unless it is newer than the list's version. Until then
  * all that was known stays. Begin may come again before the end: the list starts anew. overrides:
  * the list is of another history (a restored backup): it counts even where something newer is
- * known.
+ * known. listener: is told of each object that is gone; NULL: nobody is.
  */
+struct gone_listener {
+    void *context;
+    /* Only the object's kind and meta are set. It is about to be removed. */
+    void (*gone)(void *context, const struct object *object);
+};
 void cluster_list_begin(struct cluster *cluster, enum kind kind, bool overrides);
-void cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version);
+void cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version,
+                      const struct gone_listener *listener);
 
 /*
  * What a GET said of a pod or a claim, beside the watch, which has come as far as version watched.

@@ -47,21 +47,37 @@ static bool is_left(bool is_listed, bool exists, uint64_t version, uint64_t list
     return exists && !is_listed && (list_version == 0 || version <= list_version);
 }
 
-static void sweep_pods(struct cluster *cluster, uint64_t version)
+static void tell(const struct gone_listener *listener, enum kind kind, struct slice namespace,
+                 struct slice name, struct slice uid)
 {
+    struct object object = {.kind = kind};
+
+    object.meta = (struct meta){.namespace = namespace, .name = name, .uid = uid};
+    if (listener != NULL)
+        listener->gone(listener->context, &object);
+}
+
+static void sweep_pods(struct cluster *cluster, uint64_t version,
+                       const struct gone_listener *listener)
+{
+    char uid[UID_TEXT_BYTES];
     uint32_t cursor = 0;
 
     for (struct table_record *record; (record = table_next(&cluster->pods, &cursor)) != NULL;) {
         struct pod *pod = pod_of(record);
         if (!is_left(pod->is_listed, true, pod->version, version))
             continue;
+        tell(listener, KIND_POD, name_slice(pod->namespace), pod_name(pod),
+             uid_text(&pod->uid, uid));
         pod_remove(cluster, pod);
         cursor--; /* another one may have moved up into the slot */
     }
 }
 
-static void sweep_claims(struct cluster *cluster, uint64_t version)
+static void sweep_claims(struct cluster *cluster, uint64_t version,
+                         const struct gone_listener *listener)
 {
+    char uid[UID_TEXT_BYTES];
     uint32_t cursor = 0;
 
     for (struct table_record *record; (record = table_next(&cluster->claims, &cursor)) != NULL;) {
@@ -69,40 +85,50 @@ static void sweep_claims(struct cluster *cluster, uint64_t version)
         uint32_t count = cluster->claims.count;
         if (!is_left(claim->is_listed, claim->exists, claim->version, version))
             continue;
+        tell(listener, KIND_CLAIM, name_slice(claim->namespace), claim_name(claim),
+             uid_text(&claim->uid, uid));
         claim_vanish(cluster, claim);
         if (cluster->claims.count != count)
             cursor--;
     }
 }
 
-static void sweep_nodes(struct cluster *cluster, uint64_t version)
+static void sweep_nodes(struct cluster *cluster, uint64_t version,
+                        const struct gone_listener *listener)
 {
     for (struct node *node = cluster->nodes, *next; node != NULL; node = next) {
         next = node->hh.next;
-        if (is_left(node->is_listed, node->exists, node->version, version))
-            node_vanish(cluster, node);
+        if (!is_left(node->is_listed, node->exists, node->version, version))
+            continue;
+        tell(listener, KIND_NODE, SLICE(""), name_slice(node->name), SLICE(""));
+        node_vanish(cluster, node);
     }
 }
 
-static void sweep_resources(struct cluster *cluster, enum kind kind, uint64_t version)
+static void sweep_resources(struct cluster *cluster, enum kind kind, uint64_t version,
+                            const struct gone_listener *listener)
 {
     for (struct resource *resource = cluster->resources[kind], *next; resource != NULL;
          resource = next) {
         next = resource->hh.next;
-        if (is_left(resource->is_listed, true, resource->version, version))
-            resource_remove(cluster, kind, resource);
+        if (!is_left(resource->is_listed, true, resource->version, version))
+            continue;
+        tell(listener, kind, name_slice(resource->key.namespace), name_slice(resource->key.name),
+             SLICE(""));
+        resource_remove(cluster, kind, resource);
     }
 }
 
-void cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version)
+void cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version,
+                      const struct gone_listener *listener)
 {
     if (cluster->overrides[kind])
         version = 0; /* versions of another history tell nothing */
     switch (kind) {
-    case KIND_POD: sweep_pods(cluster, version); break;
-    case KIND_CLAIM: sweep_claims(cluster, version); break;
-    case KIND_NODE: sweep_nodes(cluster, version); break;
-    default: sweep_resources(cluster, kind, version); break;
+    case KIND_POD: sweep_pods(cluster, version, listener); break;
+    case KIND_CLAIM: sweep_claims(cluster, version, listener); break;
+    case KIND_NODE: sweep_nodes(cluster, version, listener); break;
+    default: sweep_resources(cluster, kind, version, listener); break;
     }
     cluster->overrides[kind] = false;
 }

@@ -30,6 +30,18 @@ int fold_change(const struct follow_target *target, enum change change, const st
     return 0;
 }
 
+static void tell_gone(void *context, const struct object *object)
+{
+    tell(context, CHANGE_DELETE, object, false);
+}
+
+void fold_list_end(const struct follow_target *target, enum kind kind, uint64_t version)
+{
+    struct gone_listener listener = {(void *)(uintptr_t)target, tell_gone};
+
+    cluster_list_end(target->cluster, kind, version, &listener);
+}
+
 int fold_object(const struct follow_target *target, enum kind kind, struct slice text,
                 uint64_t watched, struct error *err)
 {

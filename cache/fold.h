@@ -13,6 +13,9 @@
 int fold_change(const struct follow_target *target, enum change change, const struct object *object,
                 struct error *err);
 
+/* A list is whole, and what it did not name is gone. With the target's lock held for writing. */
+void fold_list_end(const struct follow_target *target, enum kind kind, uint64_t version);
+
 /* A GET said so; the watch of that kind has come as far as version watched. Takes the lock. Errors:
  * what came is no such object, or there is no memory. */
 int fold_object(const struct follow_target *target, enum kind kind, struct slice text,

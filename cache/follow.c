@@ -19,7 +19,7 @@ static void begin_list(void *context, enum kind kind, bool overrides)
 static void end_list(void *context, enum kind kind, uint64_t version)
 {
     const struct following *following = context;
-    cluster_list_end(following->follow->target.cluster, kind, version);
+    fold_list_end(&following->follow->target, kind, version);
 }
 
 static int take(void *context, enum change change, const struct object *object, struct slice text,

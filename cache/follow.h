@@ -35,7 +35,8 @@ struct follow_target {
 
     /* Called on follow's thread, with the lock held for writing. */
     void *context;
-    /* The object has been applied. was_holding: of a pod: that one took up its claims before. */
+    /* The object has been applied, or, left out by a list, is about to be removed. was_holding: of
+     * a pod: that one took up its claims before. */
     void (*changed)(void *context, enum change change, const struct object *object,
                     bool was_holding);
     /* All kinds are synced for the first time. */

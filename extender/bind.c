@@ -236,7 +236,10 @@ static void undo(struct binding *binding)
     bool is_undone = assumed_undo(&state->cluster, &binding->uid);
     (void)pthread_rwlock_unlock(&state->lock);
     if (is_undone)
-        nudge_ended(&state->nudge, binding->request->pod_uid, state->follow);
+        nudge_changed(
+            &state->nudge,
+            &(struct object_reference){.kind = KIND_POD, .uid = binding->request->pod_uid},
+            state->follow);
 }
 
 /* The Binding may still be applied: nothing is undone. */

@@ -366,7 +366,7 @@ static void give_up(struct attempt *attempt, const struct error *problem)
     bool is_undone = pod != NULL && assumed_give_back(&state->cluster, &uid);
     (void)pthread_rwlock_unlock(&state->lock);
     if (is_undone)
-        nudge_ended(&state->nudge, attempt->pod.uid, state->follow);
+        nudge_changed(&state->nudge, &attempt->pod, state->follow);
 }
 
 static void succeed(struct attempt *attempt)

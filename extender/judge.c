@@ -59,13 +59,15 @@ static enum confirmation confirm(struct state *state, const struct pod_object *p
     return add_grounds(&asked, out) == 0 ? CONFIRMATION_STANDS : CONFIRMATION_UNKNOWN;
 }
 
-void judge_pod(struct state *state, const struct pod_object *pod, struct arena *arena,
-               struct verdict *out, const struct policy **judge)
+/* judge_pod; returns whether a rejection is confirmed. */
+static enum confirmation judge_confirmed(struct state *state, const struct pod_object *pod,
+                                         struct arena *arena, struct verdict *out,
+                                         const struct policy **judge)
 {
     state_tick(state);
     judge_cached(state, pod, arena, out, judge);
     if (state->follow == NULL || !code_is_rejection(out->code) || out->ground_count == 0)
-        return;
+        return CONFIRMATION_STANDS;
     enum confirmation result = confirm(state, pod, arena, out, judge);
     atomic_fetch_add(&state->metrics.confirmations[result], 1);
     if (result == CONFIRMATION_OVERRULED)
@@ -74,6 +76,28 @@ void judge_pod(struct state *state, const struct pod_object *pod, struct arena *
     else if (result == CONFIRMATION_UNKNOWN)
         log_warn("a rejection could not be confirmed: the cache's word stands",
                  LOG_SLICE("namespace", pod->meta.namespace), LOG_SLICE("pod", pod->meta.name));
+    return result;
+}
+
+void judge_pod(struct state *state, const struct pod_object *pod, struct arena *arena,
+               struct verdict *out, const struct policy **judge)
+{
+    (void)judge_confirmed(state, pod, arena, out, judge);
+}
+
+/* What the pod is rejected for and can change without an event for the scheduler; false: nothing.
+ */
+static bool find_cause(const struct verdict *verdict, enum confirmation confirmation,
+                       struct object_reference *cause)
+{
+    bool is_unconfirmed = confirmation == CONFIRMATION_UNKNOWN && verdict->ground_count != 0;
+
+    if (!code_is_rejection(verdict->code) || (verdict->reserved_for.len == 0 && !is_unconfirmed))
+        return false;
+    *cause = verdict->reserved_for.len != 0
+                 ? (struct object_reference){.kind = KIND_POD, .uid = verdict->reserved_for}
+                 : verdict->grounds[0];
+    return true;
 }
 
 /* Judges once more and reserves, so that nothing comes in between. */
@@ -95,9 +119,19 @@ static void reserve(struct state *state, const struct pod_object *pod, struct ar
 void judge_and_reserve(struct state *state, const struct pod_object *pod, struct arena *arena,
                        struct verdict *out, const struct policy **judge)
 {
-    judge_pod(state, pod, arena, out, judge);
-    if (out->code == CODE_SUCCESS && pod->meta.uid.len != 0)
-        reserve(state, pod, arena, out, judge);
-    if (code_is_rejection(out->code))
-        nudge_wait(&state->nudge, &pod->meta, out->reserved_for);
+    struct object_reference known = {.kind = KIND_OTHER}, cause;
+
+    nudge_forget(&state->nudge, pod->meta.uid);
+    enum confirmation confirmation = judge_confirmed(state, pod, arena, out, judge);
+    for (;;) {
+        if (out->code == CODE_SUCCESS && pod->meta.uid.len != 0)
+            reserve(state, pod, arena, out, judge);
+        if (!find_cause(out, confirmation, &cause) || object_reference_equal(&cause, &known))
+            return;
+        nudge_wait(&state->nudge, &pod->meta, &cause);
+        /* it may have changed just before, so that nobody was waiting */
+        judge_cached(state, pod, arena, out, judge);
+        confirmation = CONFIRMATION_UNKNOWN;
+        known = cause;
+    }
 }

@@ -4,7 +4,8 @@
  * scheduler often hears of a deletion before our watch does, and a pod that is rejected by mistake
  * waits for minutes. A pod that passes costs no request.
  *
- * If the API server cannot be asked within CONFIRM_MS, the cache's word stands.
+ * If the API server cannot be asked within CONFIRM_MS, the cache's word stands, and the pod is
+ * nudged when the cache changes its mind.
  */
 #ifndef EXTENDER_JUDGE_H
 #define EXTENDER_JUDGE_H
@@ -22,7 +23,8 @@ void judge_pod(struct state *state, const struct pod_object *pod, struct arena *
                struct verdict *out, const struct policy **judge);
 
 /* The same; a pod that passes has its exclusive claims reserved (cache/assumed.h), and one that is
- * rejected for a reservation is remembered, to be nudged when that ends. */
+ * rejected for a reservation, or without being confirmed, is remembered, to be nudged when that
+ * changes (nudge.h). */
 void judge_and_reserve(struct state *state, const struct pod_object *pod, struct arena *arena,
                        struct verdict *out, const struct policy **judge);
 

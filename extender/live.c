@@ -6,7 +6,11 @@
 #include "config/base/log.h"
 #include "policy/defer_fs_mount.h"
 
-enum { MESSAGE_BYTES_MAX = 16 * 1024 };
+enum {
+    MESSAGE_BYTES_MAX = 16 * 1024,
+    WAKE_BYTES_MAX = 1 << 20,
+    WOKEN_MAX = 1000, /* pods: what may wait for other reasons costs the API server little */
+};
 
 /* A violation that was told. */
 struct reported {
@@ -106,6 +110,44 @@ static void report_claim(struct live *live, const struct claim *claim)
         report(live, latest, claim);
 }
 
+/* ---- who may have waited for the claimguard before this one ---- */
+
+/* A pod that waits, though its claims are free or can be had by preemption, may have been rejected
+ * for what that claimguard alone knew, or be the one that it was about to evict others for. */
+static bool wake(struct live *live, const struct pod *pod, struct arena *arena)
+{
+    struct view view = state_view(live->state);
+    const struct policy *judge;
+    struct pod_object object;
+    struct verdict verdict;
+
+    arena_reset(arena);
+    if (!cluster_describe_pod(pod, arena, &object))
+        return false;
+    policy_prefilter(&view, &object, arena, &verdict, &judge);
+    bool is_hopeful = verdict.code == CODE_SUCCESS || verdict.code == CODE_UNSCHEDULABLE;
+    if (is_hopeful)
+        nudge_pod(&live->state->nudge, &object.meta);
+    return is_hopeful;
+}
+
+static void wake_all(struct live *live)
+{
+    const struct table *pods = &live->state->cluster.pods;
+    struct arena arena;
+    uint32_t cursor = 0;
+    unsigned woken = 0;
+
+    arena_init(&arena, WAKE_BYTES_MAX);
+    for (struct table_record *record;
+         woken < WOKEN_MAX && (record = table_next(pods, &cursor)) != NULL;) {
+        const struct pod *pod = (const struct pod *)(void *)record;
+        if (pod->use_count != 0 && pod->node == NULL && !pod->is_terminal && !pod->is_terminating)
+            woken += wake(live, pod, &arena);
+    }
+    arena_dispose(&arena);
+}
+
 /* ---- what follow tells ---- */
 
 static void changed(void *context, enum change change, const struct object *object,
@@ -117,10 +159,14 @@ static void changed(void *context, enum change change, const struct object *obje
 
     bool is_gone_pod = object->kind == KIND_POD && change == CHANGE_DELETE;
 
-    if (is_gone_pod || (object->kind == KIND_POD && object->pod.node.len != 0))
+    if (is_gone_pod || (object->kind == KIND_POD && object->pod.node.len != 0)) {
         metrics_forget_pod(&live->state->metrics, object->meta.uid);
-    if (is_gone_pod)
-        nudge_ended(&live->state->nudge, object->meta.uid, live->state->follow);
+        nudge_forget(&live->state->nudge, object->meta.uid);
+    }
+    if (is_gone_pod || object->kind == KIND_CLAIM)
+        nudge_changed(&live->state->nudge,
+                      &(struct object_reference){object->kind, namespace, name, object->meta.uid},
+                      live->state->follow);
     if (!live->is_synced || change == CHANGE_DELETE ||
         (cluster->violations == 0 && cluster->deferring == NULL))
         return;
@@ -152,6 +198,7 @@ static void synced(void *context)
         if (is_violated(live, claim))
             report_claim(live, claim);
     }
+    wake_all(live);
 }
 
 int live_start(struct live **out, struct state *state, const struct kubeconfig *kubeconfig,

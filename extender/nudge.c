@@ -1,29 +1,31 @@
 #include "extender/nudge.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "config/base/clock.h"
 #include "config/base/log.h"
 
 enum { TEXT_BYTES_MAX = 4096 };
 
+#define MS UINT64_C(1000000) /* nanoseconds */
+
 struct waiting_pod {
-    char holder[NUDGE_UID_BYTES];
-    struct object_reference pod; /* its UID is the key; its strings lie behind the struct */
-    UT_hash_handle hh;
-    char text[];
+    struct object_reference pod; /* its UID is the key */
+    struct object_reference cause;
+    uint64_t due_ns; /* UINT64_MAX: its cause has not changed */
+    unsigned nudges;
+    UT_hash_handle hh; /* in the order in which they came */
+    char text[];       /* of both */
 };
 
 void nudge_init(struct nudge *nudge)
 {
-    *nudge = (struct nudge){.pods = NULL};
+    *nudge = (struct nudge){.due_ns = UINT64_MAX};
     rate_init(&nudge->rate, NUDGES_PER_SECOND, NUDGES_PER_SECOND, monotonic_ns());
     (void)pthread_mutex_init(&nudge->lock, NULL);
 }
 
-static void forget(struct nudge *nudge, struct waiting_pod *pod)
+static void drop(struct nudge *nudge, struct waiting_pod *pod)
 {
     HASH_DEL(nudge->pods, pod);
     free(pod);
@@ -32,35 +34,73 @@ static void forget(struct nudge *nudge, struct waiting_pod *pod)
 void nudge_dispose(struct nudge *nudge)
 {
     while (nudge->pods != NULL)
-        forget(nudge, nudge->pods);
+        drop(nudge, nudge->pods);
     (void)pthread_mutex_destroy(&nudge->lock);
 }
 
-static void add(struct nudge *nudge, const struct object_reference *reference, struct slice holder)
+static void drop_uid(struct nudge *nudge, struct slice uid)
 {
     struct waiting_pod *pod = NULL;
 
-    HASH_FIND(hh, nudge->pods, reference->uid.ptr, reference->uid.len, pod);
+    HASH_FIND(hh, nudge->pods, uid.ptr, uid.len, pod);
     if (pod != NULL)
-        forget(nudge, pod);
+        drop(nudge, pod);
+}
+
+/* Without memory, the pod waits for the scheduler's own flush. */
+static void add(struct nudge *nudge, const struct meta *meta, const struct object_reference *cause,
+                uint64_t due_ns)
+{
+    struct object_reference reference = {KIND_POD, meta->namespace, meta->name, meta->uid};
+    size_t bytes = object_reference_bytes(&reference);
+
+    drop_uid(nudge, meta->uid);
     if (HASH_COUNT(nudge->pods) >= NUDGE_PODS_MAX)
-        forget(nudge, nudge->pods); /* the oldest */
-    pod = calloc(1, sizeof *pod + object_reference_bytes(reference));
+        drop(nudge, nudge->pods); /* the oldest */
+    struct waiting_pod *pod = calloc(1, sizeof *pod + bytes + object_reference_bytes(cause));
     if (pod == NULL)
-        return; /* it waits for the scheduler's own flush */
-    memcpy(pod->holder, holder.ptr, holder.len);
-    pod->pod = object_reference_copy(reference, pod->text);
+        return;
+    pod->pod = object_reference_copy(&reference, pod->text);
+    pod->cause = object_reference_copy(cause, pod->text + bytes);
+    pod->due_ns = due_ns;
     HASH_ADD_KEYPTR(hh, nudge->pods, pod->pod.uid.ptr, pod->pod.uid.len, pod);
     if (pod->hh.tbl == NULL)
         free(pod);
+    else if (due_ns < nudge->due_ns)
+        nudge->due_ns = due_ns;
 }
 
-void nudge_wait(struct nudge *nudge, const struct meta *pod, struct slice holder)
+void nudge_wait(struct nudge *nudge, const struct meta *pod, const struct object_reference *cause)
 {
-    if (pod->uid.len == 0 || holder.len == 0 || holder.len >= NUDGE_UID_BYTES)
+    if (pod->uid.len == 0)
         return;
     (void)pthread_mutex_lock(&nudge->lock);
-    add(nudge, &(struct object_reference){KIND_POD, pod->namespace, pod->name, pod->uid}, holder);
+    add(nudge, pod, cause, UINT64_MAX);
+    (void)pthread_mutex_unlock(&nudge->lock);
+}
+
+void nudge_pod(struct nudge *nudge, const struct meta *pod)
+{
+    static const struct object_reference nothing = {.kind = KIND_OTHER};
+
+    (void)pthread_mutex_lock(&nudge->lock);
+    add(nudge, pod, &nothing, monotonic_ns());
+    (void)pthread_mutex_unlock(&nudge->lock);
+}
+
+static bool is_same_cause(const struct object_reference *a, const struct object_reference *b)
+{
+    if (a->kind != b->kind)
+        return false;
+    return a->kind == KIND_POD
+               ? slice_equal(a->uid, b->uid)
+               : slice_equal(a->name, b->name) && slice_equal(a->namespace, b->namespace);
+}
+
+void nudge_forget(struct nudge *nudge, struct slice uid)
+{
+    (void)pthread_mutex_lock(&nudge->lock);
+    drop_uid(nudge, uid);
     (void)pthread_mutex_unlock(&nudge->lock);
 }
 
@@ -79,22 +119,56 @@ static void send_patch(struct follow *follow, const struct object_reference *pod
     const char *text = buf_text(&path);
     if (text != NULL && !body.failed)
         follow_send(follow, "PATCH", text, "application/merge-patch+json", buf_slice(&body));
-    log_debug("pod nudged: a reservation that it waited for has ended",
+    log_debug("pod nudged: what it was rejected for has changed",
               LOG_SLICE("namespace", pod->namespace), LOG_SLICE("pod", pod->name));
     buf_dispose(&path);
     buf_dispose(&body);
 }
 
-void nudge_ended(struct nudge *nudge, struct slice holder, struct follow *follow)
+/* Nudges those that are due, as far as the rate allows, and finds when the next one is. */
+static void work(struct nudge *nudge, struct follow *follow, uint64_t now_ns)
 {
-    (void)pthread_mutex_lock(&nudge->lock);
+    nudge->due_ns = UINT64_MAX;
     for (struct waiting_pod *pod = nudge->pods, *next; pod != NULL; pod = next) {
         next = pod->hh.next;
-        if (!slice_equal(slice_of(pod->holder), holder))
+        if (pod->due_ns <= now_ns && (follow == NULL || pod->nudges == NUDGES_MAX)) {
+            drop(nudge, pod);
             continue;
-        if (follow != NULL && rate_take(&nudge->rate, monotonic_ns()))
+        }
+        if (pod->due_ns <= now_ns && rate_take(&nudge->rate, now_ns)) {
             send_patch(follow, &pod->pod);
-        forget(nudge, pod);
+            pod->due_ns = now_ns + (NUDGE_AGAIN_MS * MS << pod->nudges++);
+        }
+        if (pod->due_ns < nudge->due_ns)
+            nudge->due_ns = pod->due_ns;
     }
+    if (nudge->due_ns <= now_ns) /* for some it was too much */
+        nudge->due_ns = now_ns + 1000 * MS / NUDGES_PER_SECOND;
+}
+
+void nudge_changed(struct nudge *nudge, const struct object_reference *cause, struct follow *follow)
+{
+    uint64_t now_ns = monotonic_ns();
+
+    (void)pthread_mutex_lock(&nudge->lock);
+    bool is_any = false;
+    for (struct waiting_pod *pod = nudge->pods; pod != NULL; pod = pod->hh.next) {
+        if (pod->due_ns != UINT64_MAX || !is_same_cause(&pod->cause, cause))
+            continue;
+        pod->due_ns = now_ns;
+        is_any = true;
+    }
+    if (is_any)
+        work(nudge, follow, now_ns);
+    (void)pthread_mutex_unlock(&nudge->lock);
+}
+
+void nudge_tick(struct nudge *nudge, struct follow *follow)
+{
+    uint64_t now_ns = monotonic_ns();
+
+    (void)pthread_mutex_lock(&nudge->lock);
+    if (nudge->due_ns <= now_ns)
+        work(nudge, follow, now_ns);
     (void)pthread_mutex_unlock(&nudge->lock);
 }

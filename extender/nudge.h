@@ -1,9 +1,16 @@
 /*
- * nudge: pods that were rejected because a claim is reserved for another pod. When such a
- * reservation ends without a binding, nothing happens in the cluster that would make the scheduler
- * try them again, so they are nudged: an annotation on the pod is an event that the scheduler sees.
+ * nudge: pods that were rejected for something that can change without an event that makes the
+ * scheduler try them again: a claim reserved for a pod that is not bound in the end, or a holder
+ * that the API server could not be asked about, so that the scheduler had heard of its end before
+ * us. When it does change, the pod is nudged: an annotation on it is an event that the scheduler
+ * sees. It is nudged again, after 10 s, 20 s, 40 s, ..., until a scheduler asks about it, for as
+ * long as the scheduler's own flush takes (five minutes).
  *
- * At most NUDGES_PER_SECOND; the others wait for the scheduler's own flush.
+ *     rejected      nudge_wait       waits for its cause
+ *     cause changed nudge_changed    due
+ *     asked about, bound or gone     nudge_forget
+ *
+ * At most NUDGES_PER_SECOND; the others wait for their turn.
  *
  * Threads: any.
  */
@@ -15,24 +22,41 @@
 #include "cache/follow.h"
 #include "config/base/rate.h"
 
-enum { NUDGE_PODS_MAX = 10000, NUDGES_PER_SECOND = 50, NUDGE_UID_BYTES = 64 };
+enum {
+    NUDGE_PODS_MAX = 10000, /* then the oldest waits for the scheduler's own flush */
+    NUDGES_PER_SECOND = 50,
+    NUDGE_AGAIN_MS = 10000, /* the first time */
+    NUDGES_MAX = 6          /* of one pod, which take 310 s */
+};
 
 struct waiting_pod;
 
 struct nudge {
     pthread_mutex_t lock;     /* guards the rest */
     struct waiting_pod *pods; /* uthash, by UID */
+    uint64_t due_ns;          /* no nudge is due before */
     struct rate rate;
 };
 
 void nudge_init(struct nudge *nudge);
 void nudge_dispose(struct nudge *nudge);
 
-/* The pod waits for the reservation of the pod whose UID is `holder`. */
-void nudge_wait(struct nudge *nudge, const struct meta *pod, struct slice holder);
+/* The pod waits for the cause: a pod, or its reservation, by UID; or a claim, by its name. It waits
+ * for one thing: the last. */
+void nudge_wait(struct nudge *nudge, const struct meta *pod, const struct object_reference *cause);
 
-/* The reservation of that pod has ended without a binding. follow: NULL: there is nobody to tell.
+/* The cause is not what it was when pods were rejected for it: they are nudged. follow: as below.
  */
-void nudge_ended(struct nudge *nudge, struct slice holder, struct follow *follow);
+void nudge_changed(struct nudge *nudge, const struct object_reference *cause,
+                   struct follow *follow);
+
+/* The pod is due, whatever it waits for. */
+void nudge_pod(struct nudge *nudge, const struct meta *pod);
+
+/* The pod waits for nothing. */
+void nudge_forget(struct nudge *nudge, struct slice uid);
+
+/* Nudges who is due. To be called often. follow: NULL: there is nobody to tell. */
+void nudge_tick(struct nudge *nudge, struct follow *follow);
 
 #endif

@@ -64,13 +64,16 @@ void state_expire(struct state *state)
 
     while ((expired = assumed_expired(&state->cluster, monotonic_ns())) != NULL) {
         struct uid uid = expired->uid;
-        nudge_ended(&state->nudge, uid_text(&uid, text), state->follow);
+        nudge_changed(&state->nudge,
+                      &(struct object_reference){.kind = KIND_POD, .uid = uid_text(&uid, text)},
+                      state->follow);
         assumed_release(&state->cluster, &uid);
     }
 }
 
 void state_tick(struct state *state)
 {
+    nudge_tick(&state->nudge, state->follow);
     (void)pthread_rwlock_rdlock(&state->lock);
     bool has_expired = assumed_expired(&state->cluster, monotonic_ns()) != NULL;
     (void)pthread_rwlock_unlock(&state->lock);

@@ -66,7 +66,8 @@ uint64_t state_reservation_end(const struct state *state, bool is_binding);
  * writing. */
 void state_expire(struct state *state);
 
-/* The same, taking the lock, and for writing only when there is one to end. */
+/* The same, taking the lock, and for writing only when there is one to end; and nudges who is due.
+ */
 void state_tick(struct state *state);
 
 /* Puts another configuration in force. Ownership: takes it; frees the old one. */

@@ -705,10 +705,37 @@ create_bound_claim() {
 }
 k_delete() { curl -sk -X DELETE -H "Authorization: Bearer admin-token" "https://127.0.0.1:$(($(cat "$plane/port") + 2))/api/v1/namespaces/$namespace/$1"; }
 
+# claimguard alone has lost the API server: what happens meanwhile it learns later than the scheduler, which is told the
+# cache's word, and would not ask again for minutes.
+a_rejection_that_could_not_be_confirmed_is_made_up_for() {
+    local before
+    echo "delay 0" >"$plane/orders"
+    claim data
+    pod db-0 data
+    scheduled db-0
+    pod db-1 data
+    pod early later
+    rejected db-1 "is in use by pod"
+    rejected early "not found"
+    echo "upstream 1" >"$plane/orders"
+    before=$(metric 'confirmations_total{result="unknown"}' delayed)
+    delete_pod db-0
+    claim later
+    await 15 "both were asked about" more_unconfirmed_than "$((before + 1))"
+    sleep 2
+    if is_scheduled db-1 || is_scheduled early; then fail "a pod was bound without the API server"; fi
+    echo "upstream $(($(cat "$plane/port") + 3))" >"$plane/orders"
+    scheduled db-1
+    scheduled early
+    is_nudged db-1
+    is_nudged early
+}
+more_unconfirmed_than() { [ "$(metric 'confirmations_total{result="unknown"}' delayed)" -gt "$1" ]; }
+is_nudged() { [ -n "$(k -n "$namespace" get pod "$1" -o 'jsonpath={.metadata.annotations.claimguard\.io/nudged}')" ]; }
+
 # The connections stay open and bring nothing any more: no packet is lost, so only time can tell.
 silence_is_found_within_a_minute() {
     local before started
-    echo "delay 0" >"$plane/orders"
     claim silent
     pod before silent
     scheduled before

@@ -34,7 +34,7 @@ static void end(void *context, enum kind kind, uint64_t version)
 {
     struct outcome *outcome = context;
     mix(outcome, version + 3);
-    cluster_list_end(&outcome->cluster, kind, version);
+    cluster_list_end(&outcome->cluster, kind, version, NULL);
 }
 
 static int take(void *context, enum change change, const struct object *object, struct slice text,

@@ -119,7 +119,7 @@ static void take_list(void *context)
         cluster_list_begin(cluster, kind, false);
         for (size_t i = 0; i < errand->count; i++)
             take_object(&replica->follow->target, kind, CHANGE_PUT, slice_of(errand->texts[i]));
-        cluster_list_end(cluster, kind, errand->version);
+        fold_list_end(&replica->follow->target, kind, errand->version);
         replica->watched[kind] = errand->version;
         (void)pthread_rwlock_unlock(&replica->state.lock);
         atomic_store(&replica->state.status[kind].is_synced, true);

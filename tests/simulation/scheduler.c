@@ -64,6 +64,15 @@ static void move_all(struct scheduler *scheduler)
             activate(scheduler, &scheduler->pods[i]);
 }
 
+/* kube-scheduler tries its pods again for what it knows to matter: not for a budget, nor for
+ * another pod that waits, too. */
+static bool concerns_all(const struct log_entry *entry)
+{
+    if (entry->kind != KIND_POD)
+        return entry->kind != KIND_POD_DISRUPTION_BUDGET;
+    return entry->change == CHANGE_DELETE || strstr(entry->text, "\"nodeName\"") != NULL;
+}
+
 static void see(struct scheduler *scheduler, const struct log_entry *entry)
 {
     struct queued *queued = entry->pod < 0 ? NULL : &scheduler->pods[entry->pod];
@@ -75,12 +84,16 @@ static void see(struct scheduler *scheduler, const struct log_entry *entry)
                               strstr(entry->text, "deletionTimestamp") != NULL;
         if (queued->is_assigned) {
             queued->queue = QUEUE_NONE;
-        } else if (queued->queue == QUEUE_NONE) {
-            queued->since_ns = world.now_ns;
+        } else if (queued->queue == QUEUE_CYCLE) {
+            scheduler->has_moved = true;
+        } else if (queued->queue == QUEUE_NONE || queued->queue == QUEUE_UNSCHEDULABLE) {
+            if (queued->queue == QUEUE_NONE)
+                queued->since_ns = world.now_ns;
             activate(scheduler, queued);
         }
     }
-    move_all(scheduler);
+    if (concerns_all(entry))
+        move_all(scheduler);
 }
 
 static void take_event(void *context)

@@ -11,7 +11,7 @@
  *     replica.c    start, crash, lists and watches, calls of the verbs
  *     scheduler.c  queues, filter, preempt and bind calls, as kube-scheduler makes them
  *     episode.c    random worlds: users and faults, and what has to hold throughout
- *     *_rows.c     small worlds, each for one rule of preemption, or of deferral
+ *     *_rows.c     small worlds, each for one rule of preemption, deferral or nudging
  */
 #ifndef SIMULATION_WORLD_H
 #define SIMULATION_WORLD_H

@@ -66,6 +66,26 @@ static uint32_t holders(void)
     return claim == NULL ? 0 : claim->refs;
 }
 
+/* What a list's end told of last, and how often it told of anything. */
+static struct told {
+    enum kind kind;
+    char text[128];
+    unsigned count;
+} told;
+
+static void tell(void *context, const struct object *object)
+{
+    struct told *last = context;
+
+    last->kind = object->kind;
+    last->count++;
+    (void)snprintf(last->text, sizeof last->text, "%.*s/%.*s %.*s",
+                   SLICE_ARG(object->meta.namespace), SLICE_ARG(object->meta.name),
+                   SLICE_ARG(object->meta.uid));
+}
+
+static const struct gone_listener listener = {&told, tell};
+
 Test(cluster_lists, what_a_list_does_not_name_is_gone_at_its_end_and_not_before)
 {
     apply(KIND_CLAIM, "data", UID(1), "1");
@@ -76,8 +96,10 @@ Test(cluster_lists, what_a_list_does_not_name_is_gone_at_its_end_and_not_before)
     apply(KIND_POD, "kept", UID(3), "3");
     apply(KIND_POD, "new", UID(4), "9");
     cr_expect(has_pod("old"));
-    cluster_list_end(&cluster, KIND_POD, 10);
+    cluster_list_end(&cluster, KIND_POD, 10, &listener);
     cr_expect(!has_pod("old") && has_pod("kept") && has_pod("new"));
+    cr_expect(told.count == 1 && told.kind == KIND_POD);
+    cr_expect_str_eq(told.text, "default/old " UID(2));
     cr_expect_eq(holders(), 2);
     cr_expect_eq(cluster.counts[KIND_POD], 2);
 }
@@ -90,8 +112,10 @@ Test(cluster_lists, every_kind_is_swept_by_itself)
     for (int kind = 0; kind < KIND_COUNT; kind++) {
         cluster_list_begin(&cluster, (enum kind)kind, false);
         apply((enum kind)kind, "m", "", "5");
-        cluster_list_end(&cluster, (enum kind)kind, 10);
+        told.count = 0;
+        cluster_list_end(&cluster, (enum kind)kind, 10, &listener);
         cr_expect_eq(cluster.counts[kind], 1, "%s", kind_resource((enum kind)kind));
+        cr_expect(told.count == 25 && told.kind == (enum kind)kind);
         for (int other = kind + 1; other < KIND_COUNT; other++)
             cr_expect_eq(cluster.counts[other], 26, "%s", kind_resource((enum kind)other));
     }
@@ -104,7 +128,7 @@ Test(cluster_lists, a_list_that_starts_anew_forgets_what_the_first_try_named)
     apply(KIND_POD, "a", UID(1), "1");
     cluster_list_begin(&cluster, KIND_POD, false);
     apply(KIND_POD, "b", UID(2), "12");
-    cluster_list_end(&cluster, KIND_POD, 20);
+    cluster_list_end(&cluster, KIND_POD, 20, NULL);
     cr_expect(!has_pod("a") && has_pod("b"));
 }
 
@@ -114,7 +138,7 @@ Test(cluster_lists, a_list_of_another_history_counts_whatever_is_known)
     apply(KIND_POD, "b", UID(2), "101");
     cluster_list_begin(&cluster, KIND_POD, true);
     apply(KIND_POD, "a", UID(1), "7");
-    cluster_list_end(&cluster, KIND_POD, 10);
+    cluster_list_end(&cluster, KIND_POD, 10, NULL);
     cr_expect_eq(cluster_find_pod(&cluster, SLICE("default"), SLICE("a"))->version, 7);
     cr_expect(!has_pod("b"), "though it is newer than the list");
     apply(KIND_POD, "a", UID(1), "6");
@@ -136,7 +160,7 @@ Test(cluster_lists, what_a_get_said_outlives_a_list_that_is_older)
     cluster_list_begin(&cluster, KIND_POD, false);
     learn(KIND_POD, "newer", UID(1), "15", 0);
     learn(KIND_POD, "gone-since", UID(2), "8", 0);
-    cluster_list_end(&cluster, KIND_POD, 10);
+    cluster_list_end(&cluster, KIND_POD, 10, NULL);
     cr_expect(has_pod("newer"), "the watch from 10 on tells of it");
     cr_expect(!has_pod("gone-since"), "it was deleted between 8 and 10");
 }
@@ -147,7 +171,7 @@ Test(cluster_lists, what_a_list_named_is_not_lost_by_a_get_of_the_same)
     apply(KIND_POD, "a", UID(1), "8");
     learn(KIND_POD, "a", UID(1), "8", 0);
     learn(KIND_POD, "a", UID(1), "7", 0);
-    cluster_list_end(&cluster, KIND_POD, 10);
+    cluster_list_end(&cluster, KIND_POD, 10, NULL);
     cr_expect(has_pod("a"));
 }
 
@@ -177,7 +201,7 @@ Test(cluster_lists, another_history_may_bring_back_what_was_gone)
     cluster_learn_gone(&cluster, KIND_POD, SLICE("default"), SLICE("a"), SLICE(UID(1)));
     cluster_list_begin(&cluster, KIND_POD, true);
     apply(KIND_POD, "a", UID(1), "3");
-    cluster_list_end(&cluster, KIND_POD, 4);
+    cluster_list_end(&cluster, KIND_POD, 4, NULL);
     cr_expect(has_pod("a"));
 }
 

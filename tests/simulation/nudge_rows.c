@@ -1,0 +1,138 @@
+/*
+ * Pods that a scheduler would not try again before its flush after five minutes, a row each: they
+ * have to be bound long before.
+ */
+#include "simulation/rows.h"
+
+enum { DATA = 1 }; /* claim */
+
+static void two_schedulers(void)
+{
+    world.scheduler_count = 2;
+}
+
+static struct replica *replica(void)
+{
+    return &world.replicas[0];
+}
+
+/* A pod of the second scheduler that is rejected for what the first one's pod has reserved; and the
+ * first scheduler is gone before it binds that. */
+static struct sim_pod *create_behind_a_reservation(void)
+{
+    struct sim_pod *behind;
+
+    (void)create("first", 10, DATA);
+    for (unsigned ms = 0; replica()->state.cluster.reservations == NULL && ms < 1000; ms++)
+        world_run(world.now_ns + MILLISECOND, NULL);
+    scheduler_crash(&world.schedulers[0]);
+    behind = server_create_pod("behind",
+                               &(struct sim_pod){.priority = 10, .claims = DATA, .scheduler = 1});
+    wait_seconds(3);
+    expect(world.rejected != 0 && behind->node < 0, "it waits for the reservation");
+    return behind;
+}
+
+/* The API server cannot be asked, and claimguard's watch is late, when the holder goes; the
+ * scheduler's is not. */
+static struct sim_pod *create_behind_a_holder_that_went_unnoticed(void)
+{
+    struct sim_pod *gone = holder("gone", 10, DATA), *behind = create("behind", 10, DATA);
+
+    wait_seconds(20); /* so that its back-off is over */
+    replica()->is_watching[KIND_POD] = false;
+    world.api_down_until_ns = world.now_ns + 5 * SECOND;
+    server_terminate(gone, 0);
+    wait_seconds(15);
+    expect(behind->node < 0, "the cache's word stands");
+    return behind;
+}
+
+/* ---- the rows ---- */
+
+static void a_reservation_that_ends_without_a_binding(void)
+{
+    struct sim_pod *behind = create_behind_a_reservation();
+
+    wait_seconds(20);
+    expect(behind->node >= 0, "it is nudged, and bound");
+}
+
+static void a_nudge_that_is_lost_is_sent_again(void)
+{
+    struct sim_pod *behind = create_behind_a_reservation();
+
+    world.api_down_until_ns = world.now_ns + 8 * SECOND; /* the reservation ends in between */
+    wait_seconds(40);
+    expect(behind->node >= 0, "it is nudged again, and bound");
+}
+
+static void a_reservation_of_a_claimguard_that_is_gone(void)
+{
+    struct sim_pod *behind = create_behind_a_reservation();
+
+    replica_crash(replica());
+    replica_start(replica());
+    wait_seconds(20);
+    expect(behind->node >= 0, "the next claimguard nudges it");
+}
+
+static void a_preemption_of_a_claimguard_that_is_gone(void)
+{
+    struct sim_pod *low = holder("low", 10, DATA), *high = create("high", 100, DATA);
+
+    world_run(world.now_ns + 500 * MILLISECOND, NULL); /* the scheduler's grace is not over */
+    replica_crash(replica());
+    expect(low->evictions == 0, "nobody is evicted yet");
+    replica_start(replica());
+    wait_seconds(20);
+    expect(low->evictions == 1 && high->node >= 0, "the next claimguard nudges the preemptor");
+}
+
+static void an_unconfirmed_rejection_that_a_list_makes_up_for(void)
+{
+    struct sim_pod *behind = create_behind_a_holder_that_went_unnoticed();
+
+    replica_relist(replica(), KIND_POD);
+    wait_seconds(15);
+    expect(behind->node >= 0, "it is nudged, and bound");
+}
+
+static void an_unconfirmed_rejection_that_the_watch_makes_up_for(void)
+{
+    struct sim_pod *behind = create_behind_a_holder_that_went_unnoticed();
+
+    replica()->is_watching[KIND_POD] = true;
+    for (size_t i = 0; i < world.server.log_count; i++)
+        if (world.server.log[i].kind == KIND_POD &&
+            world.server.log[i].version > replica()->watched[KIND_POD])
+            replica_told(replica(), i);
+    wait_seconds(15);
+    expect(behind->node >= 0, "it is nudged, and bound");
+}
+
+/* It is not nudged for ever: what it waits for now is not claimguard's business. */
+static void a_pod_that_nobody_asks_about_again(void)
+{
+    (void)create_behind_a_reservation();
+    scheduler_crash(&world.schedulers[1]);
+    wait_seconds(330);
+    uint64_t version = world.server.version;
+    wait_seconds(330);
+    expect(world.server.version == version, "it is left alone after five minutes");
+}
+
+int main(int argc, char **argv)
+{
+    static const struct row rows[] = {
+        {ROW(a_reservation_that_ends_without_a_binding), two_schedulers},
+        {ROW(a_nudge_that_is_lost_is_sent_again), two_schedulers},
+        {ROW(a_reservation_of_a_claimguard_that_is_gone), two_schedulers},
+        {ROW(a_preemption_of_a_claimguard_that_is_gone), NULL},
+        {ROW(an_unconfirmed_rejection_that_a_list_makes_up_for), NULL},
+        {ROW(an_unconfirmed_rejection_that_the_watch_makes_up_for), NULL},
+        {ROW(a_pod_that_nobody_asks_about_again), two_schedulers},
+    };
+
+    return rows_run(rows, sizeof rows / sizeof *rows, argc, argv);
+}
