@@ -62,10 +62,11 @@ struct metrics {
     atomic_uint_fast64_t confirmations[CONFIRMATION_COUNT];
     atomic_uint_fast64_t preemptions[PREEMPTION_COUNT];
     atomic_uint_fast64_t victims;
-    pthread_mutex_t rejected_lock;   /* guards rejected */
-    struct rejected_pod *rejected;   /* uthash, by UID; bounded */
-    pthread_mutex_t deferred_lock;   /* guards deferred */
-    struct deferred_tally *deferred; /* one for each entry that was ever used; bounded */
+    atomic_int_fast64_t certificate_ends_s; /* since 1970; 0: the port is plain text */
+    pthread_mutex_t rejected_lock;          /* guards rejected */
+    struct rejected_pod *rejected;          /* uthash, by UID; bounded */
+    pthread_mutex_t deferred_lock;          /* guards deferred */
+    struct deferred_tally *deferred;        /* one for each entry that was ever used; bounded */
 };
 
 void metrics_init(struct metrics *metrics);

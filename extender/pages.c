@@ -104,6 +104,18 @@ static void put_deferral(struct buf *out, const struct state *state)
     buf_dispose(&orphans);
 }
 
+static void put_certificate(struct buf *out, struct state *state)
+{
+    int64_t left_s = atomic_load(&state->metrics.certificate_ends_s) - now_ms() / 1000;
+
+    if (state->tls != NULL)
+        buf_printf(out, "%-24s %s %lldd%02lldh\n", "certificate",
+                   left_s > 0 ? "ends in" : "HAS ENDED", (long long)(left_s / 86400),
+                   (long long)(left_s / 3600 % 24));
+    else
+        buf_printf(out, "%-24s none: the scheduler's port is plain text\n", "certificate");
+}
+
 static unsigned show_status(struct state *state, const struct page_request *request,
                             struct buf *out, const char **content_type)
 {
@@ -120,6 +132,7 @@ static unsigned show_status(struct state *state, const struct page_request *requ
     struct view view = state_view(state);
     buf_printf(out, "%-24s %zu\n", "violations",
                state->cluster.violations + defer_count_violations(&view));
+    put_certificate(out, state);
     put_deferral(out, state);
     buf_printf(out, "%-24s %10s  %-10s  %10s  %8s\n", "RESOURCE", "OBJECTS", "SYNCED", "LAST EVENT",
                "RESTARTS");

@@ -4,41 +4,19 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "cache/api.h"
+#include "config/base/file_mark.h"
 #include "config/base/log.h"
 #include "extender/commands.h"
 #include "extender/defer_method.h"
 #include "extender/live.h"
 #include "extender/load.h"
 #include "extender/server.h"
+#include "extender/tls.h"
 
 enum { LOOK_SECONDS = 1 };
-
-/* What changes when a file is replaced, edited, or a ConfigMap's symbolic link swapped. */
-struct file_mark {
-    dev_t device;
-    ino_t inode;
-    off_t size;
-    struct timespec modified;
-};
-
-static struct file_mark mark_file(const char *path)
-{
-    struct stat status;
-
-    if (path == NULL || stat(path, &status) != 0)
-        return (struct file_mark){0};
-    return (struct file_mark){status.st_dev, status.st_ino, status.st_size, status.st_mtim};
-}
-
-static bool is_same_mark(const struct file_mark *a, const struct file_mark *b)
-{
-    return a->device == b->device && a->inode == b->inode && a->size == b->size &&
-           a->modified.tv_sec == b->modified.tv_sec && a->modified.tv_nsec == b->modified.tv_nsec;
-}
 
 /* Puts the file in force if it is good; else says what is wrong and changes nothing. */
 static void reload(struct state *state, const char *path)
@@ -57,14 +35,38 @@ static void reload(struct state *state, const char *path)
         !slice_equal(config->server.metrics_listen, state->config->server.metrics_listen))
         log_warn("a new server.listen or server.metricsListen takes effect at a restart",
                  LOG_STR("file", path));
+    if (!slice_equal(config->server.cert_file, state->config->server.cert_file) ||
+        !slice_equal(config->server.key_file, state->config->server.key_file) ||
+        !slice_equal(config->server.client_ca_file, state->config->server.client_ca_file))
+        log_warn("another server.tls takes effect at a restart", LOG_STR("file", path));
     state_reload(state, config);
     log_info("configuration reloaded", LOG_STR("file", path));
+}
+
+static void note_certificate(struct state *state)
+{
+    if (state->tls != NULL)
+        atomic_store(&state->metrics.certificate_ends_s, tls_not_after(state->tls));
+}
+
+static void refresh_tls(struct state *state)
+{
+    struct error err = {0};
+    bool has_changed = false;
+
+    if (state->tls != NULL && tls_refresh(state->tls, &has_changed, &err) < 0)
+        log_error("the new certificate is not taken: the one in force stays",
+                  LOG_STR("error", err.message));
+    else if (has_changed)
+        log_info("certificate reloaded", LOG_NONE);
+    if (has_changed)
+        note_certificate(state);
 }
 
 /* Until SIGTERM or SIGINT. */
 static void wait_for_end(struct state *state, const char *path, const sigset_t *signals)
 {
-    struct file_mark known = mark_file(path);
+    struct file_mark known = file_mark(path);
 
     for (;;) {
         int signal = sigtimedwait(signals, NULL, &(struct timespec){.tv_sec = LOOK_SECONDS});
@@ -74,23 +76,19 @@ static void wait_for_end(struct state *state, const char *path, const sigset_t *
         }
         state_tick(state);
         defer_method_tick(state);
-        struct file_mark seen = mark_file(path);
-        if (signal == SIGHUP || !is_same_mark(&seen, &known))
+        refresh_tls(state);
+        struct file_mark seen = file_mark(path);
+        if (signal == SIGHUP || !file_mark_equal(&seen, &known))
             reload(state, path);
         known = seen;
     }
 }
 
-static int check_supported(const struct arguments *arguments, const struct config *config,
-                           struct error *err)
+static int check_arguments(const struct arguments *arguments, struct error *err)
 {
     if (arguments->kubeconfig != NULL && arguments->snapshot != NULL)
         return error_set(err, ERROR_INVALID,
                          "serve: --kubeconfig and --snapshot: give one of the two");
-    if (config->server.cert_file.len != 0) /* never plain text where TLS was asked for */
-        return error_set(err, ERROR_INVALID,
-                         "%s: server.tls: this version does not serve TLS: remove the key",
-                         arguments->config);
     return 0;
 }
 
@@ -205,12 +203,16 @@ int command_serve(const struct arguments *arguments)
     (void)signal(SIGPIPE, SIG_IGN); /* a peer that hangs up is an error of one write */
     if (configure_log(arguments, &err) < 0 || config_load(&config, arguments->config, &err) < 0)
         return command_fail(&err);
-    if (check_supported(arguments, config, &err) < 0 || state_init(&state, config, &err) < 0) {
+    if (check_arguments(arguments, &err) < 0 || state_init(&state, config, &err) < 0) {
         config_free(config);
         return command_fail(&err);
     }
-    int rc = arguments->snapshot != NULL ? serve_snapshot(&state, arguments, &signals, &err)
+    int rc = tls_open(&state.tls, config, &err);
+    note_certificate(&state);
+    if (rc == 0)
+        rc = arguments->snapshot != NULL ? serve_snapshot(&state, arguments, &signals, &err)
                                          : serve_live(&state, arguments, &signals, &err);
+    tls_close(state.tls);
     state_dispose(&state);
     if (rc < 0)
         return command_fail(&err);

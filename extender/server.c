@@ -11,20 +11,29 @@
 #include "config/base/log.h"
 #include "extender/http_guard.h"
 #include "extender/pages.h"
+#include "extender/tls.h"
 #include "extender/verbs.h"
 
-enum { QUIET_STEP_NS = 5000000, QUIET_STEPS = 20 }; /* a moment without requests: 100 ms */
+enum {
+    QUIET_STEP_NS = 5000000, /* a moment without requests: 100 ms */
+    QUIET_STEPS = 20,
+    REFUSALS_PER_SECOND = 1 /* that are logged */
+};
 
 struct server {
     struct state *state;
     enum server_role role;
     struct MHD_Daemon *daemon;
-    atomic_int in_flight; /* requests between their headers and the end of their answer */
+    atomic_int in_flight;          /* requests between their headers and the end of their answer */
+    pthread_mutex_t refusals_lock; /* guards refusals */
+    struct rate refusals;
     char address[NI_MAXHOST + 16];
 };
 
 /* A connection and the request on it; requests on one connection follow one another. */
 struct connection {
+    struct server *server;
+    struct tls_identity *identity; /* NULL: plain text, or no handshake yet */
     struct scratch scratch;
     enum verb verb;       /* of the request, once its headers were let through */
     uint64_t deadline_ns; /* of its body */
@@ -173,6 +182,69 @@ static struct connection *connection_of(struct MHD_Connection *mhd)
     return info == NULL ? NULL : info->socket_context;
 }
 
+/* ---- TLS ---- */
+
+/* Whoever can reach the port can fail as often as he likes. */
+static bool may_tell(struct server *server)
+{
+    (void)pthread_mutex_lock(&server->refusals_lock);
+    bool may = rate_take(&server->refusals, monotonic_ns());
+    (void)pthread_mutex_unlock(&server->refusals_lock);
+    return may;
+}
+
+static void tell_refused(struct server *server, struct MHD_Connection *mhd, const char *problem)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const struct sockaddr *address = info == NULL ? NULL : info->client_addr;
+    char client[NI_MAXHOST] = "";
+
+    if (!may_tell(server))
+        return;
+    if (address != NULL)
+        (void)getnameinfo(address,
+                          address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+                                                         : sizeof(struct sockaddr_in),
+                          client, sizeof client, NULL, 0, NI_NUMERICHOST);
+    log_warn("a client's certificate is refused", LOG_STR("client", client),
+             LOG_STR("problem", problem));
+}
+
+/* The client has shown its certificate: 0 lets it in. */
+static int on_client(gnutls_session_t session)
+{
+    struct MHD_Connection *mhd = gnutls_session_get_ptr(session); /* libmicrohttpd sets it */
+    const struct connection *connection = connection_of(mhd);
+    char problem[256];
+
+    if (tls_admits(connection->identity, session, problem, sizeof problem))
+        return 0;
+    tell_refused(connection->server, mhd, problem);
+    (void)gnutls_alert_send(session, GNUTLS_AL_FATAL, GNUTLS_A_BAD_CERTIFICATE);
+    return GNUTLS_E_CERTIFICATE_ERROR;
+}
+
+/* A handshake has begun: which certificate is shown. */
+static int on_hello(gnutls_session_t session, const gnutls_datum_t *authorities, int count,
+                    const gnutls_pk_algorithm_t *algorithms, int algorithm_count,
+                    gnutls_pcert_st **chain, unsigned *chain_count, gnutls_privkey_t *key)
+{
+    struct connection *connection = connection_of(gnutls_session_get_ptr(session));
+
+    (void)authorities;
+    (void)count;
+    (void)algorithms;
+    (void)algorithm_count;
+    if (connection == NULL)
+        return GNUTLS_E_MEMORY_ERROR;
+    if (connection->identity == NULL)
+        connection->identity = tls_hold(connection->server->state->tls);
+    return tls_show(connection->identity, session, on_client, chain, chain_count, key);
+}
+
+/* ---- connections ---- */
+
 static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, const char *path,
                                   const char *method, const char *version, const char *data,
                                   size_t *size, void **request)
@@ -185,6 +257,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, con
         return MHD_NO; /* no memory when it was accepted */
     if (*request == NULL) {
         *request = connection;
+        (void)MHD_set_connection_option(mhd, MHD_CONNECTION_OPTION_TIMEOUT,
+                                        (unsigned)IDLE_SECONDS_MAX);
         atomic_fetch_add(&server->in_flight, 1);
         return begin_request(server, mhd, connection, path, method);
     }
@@ -209,14 +283,17 @@ static void on_connection(void *context, struct MHD_Connection *mhd, void **sock
 {
     struct connection *connection = *socket_context;
 
-    (void)context;
-    (void)mhd;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         connection = calloc(1, sizeof *connection);
-        if (connection != NULL)
+        if (connection != NULL) {
+            connection->server = context;
             scratch_init(&connection->scratch, 0);
+        }
         *socket_context = connection;
+        (void)MHD_set_connection_option(mhd, MHD_CONNECTION_OPTION_TIMEOUT,
+                                        (unsigned)HELLO_SECONDS_MAX);
     } else if (connection != NULL) {
+        tls_let_go(connection->identity);
         scratch_dispose(&connection->scratch);
         free(connection);
     }
@@ -229,11 +306,14 @@ __attribute__((format(printf, 2, 0))) static void on_log(void *context, const ch
 {
     char message[256];
 
-    (void)context;
     int length = vsnprintf(message, sizeof message, format, args);
     while (length > 0 && (size_t)length < sizeof message && message[length - 1] == '\n')
         message[--length] = '\0';
     log_debug("http", LOG_STR("message", message));
+    /* what libmicrohttpd says of any handshake that fails */
+    if (strstr(message, "handshake message out of context") != NULL && may_tell(context))
+        log_info("a TLS handshake failed: no client certificate, plain text, or an old version",
+                 LOG_NONE);
 }
 
 static int resolve(struct addrinfo **out, struct slice address, struct error *err)
@@ -270,6 +350,37 @@ static void note_address(struct server *server, const struct addrinfo *address)
                    info == NULL ? 0U : (unsigned)info->port);
 }
 
+static struct MHD_Daemon *start_daemon(struct server *server, const struct addrinfo *address)
+{
+    bool is_verbs = server->role == SERVER_VERBS, is_tls = is_verbs && server->state->tls != NULL;
+    unsigned flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD |
+                     MHD_USE_POLL | MHD_USE_ITC | MHD_USE_ERROR_LOG |
+                     (address->ai_family == AF_INET6 ? (unsigned)MHD_USE_IPv6 : 0U) |
+                     (is_tls ? (unsigned)MHD_USE_TLS : 0U);
+    struct MHD_OptionItem tls[] = {
+        {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *)(uintptr_t)on_hello},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)TLS_PRIORITIES},
+        {MHD_OPTION_END, 0, NULL},
+    };
+
+    errno = 0;
+    return MHD_start_daemon(
+        flags, 0, NULL, NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, on_log, server,
+        MHD_OPTION_SOCK_ADDR, address->ai_addr, MHD_OPTION_CONNECTION_LIMIT,
+        is_verbs ? (unsigned)VERB_CONNECTIONS_MAX : (unsigned)PAGE_CONNECTIONS_MAX,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS_MAX,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BUFFER_BYTES,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_ARRAY,
+        is_tls ? tls : &tls[2], MHD_OPTION_END);
+}
+
+static void server_free(struct server *server)
+{
+    (void)pthread_mutex_destroy(&server->refusals_lock);
+    free(server);
+}
+
 int server_start(struct server **out, struct state *state, struct slice address,
                  enum server_role role, struct error *err)
 {
@@ -285,23 +396,14 @@ int server_start(struct server **out, struct state *state, struct slice address,
     }
     server->state = state;
     server->role = role;
-    unsigned flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD |
-                     MHD_USE_POLL | MHD_USE_ITC | MHD_USE_ERROR_LOG |
-                     (resolved->ai_family == AF_INET6 ? (unsigned)MHD_USE_IPv6 : 0U);
-    unsigned limit = role == SERVER_VERBS ? VERB_CONNECTIONS_MAX : PAGE_CONNECTIONS_MAX;
-    errno = 0;
-    server->daemon = MHD_start_daemon(
-        flags, 0, NULL, NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
-        MHD_OPTION_SOCK_ADDR, resolved->ai_addr, MHD_OPTION_CONNECTION_LIMIT, limit,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS_MAX,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BUFFER_BYTES,
-        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
+    (void)pthread_mutex_init(&server->refusals_lock, NULL);
+    rate_init(&server->refusals, REFUSALS_PER_SECOND, REFUSALS_PER_SECOND, monotonic_ns());
+    server->daemon = start_daemon(server, resolved);
     if (server->daemon != NULL)
         note_address(server, resolved);
     freeaddrinfo(resolved);
     if (server->daemon == NULL) {
-        free(server);
+        server_free(server);
         return error_system(err, errno == 0 ? EADDRINUSE : errno, "listen on %.*s",
                             SLICE_ARG(address));
     }
@@ -332,5 +434,5 @@ void server_stop(struct server *server)
     MHD_stop_daemon(server->daemon);
     if (socket != MHD_INVALID_SOCKET)
         (void)close(socket);
-    free(server);
+    server_free(server);
 }

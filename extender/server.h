@@ -5,7 +5,10 @@
  *
  * What libmicrohttpd 0.9.75 lets through is refused here: several or contradictory lengths, a
  * request without one, encodings other than chunked, bodies over the limit, senders slower than
- * REQUEST_SECONDS_MAX.
+ * REQUEST_SECONDS_MAX. Who connects and says nothing is closed after HELLO_SECONDS_MAX, so that
+ * nobody without a certificate can keep connections from the scheduler for long.
+ *
+ * With state->tls, the verbs are served over TLS (tls.h); probes and scrapes are not.
  */
 #ifndef EXTENDER_SERVER_H
 #define EXTENDER_SERVER_H
@@ -14,7 +17,8 @@
 
 enum {
     REQUEST_SECONDS_MAX = 10, /* from a request's headers to the end of its body */
-    IDLE_SECONDS_MAX = 120,   /* longer than the 90 s that Go keeps idle connections */
+    HELLO_SECONDS_MAX = 10,   /* without a byte, until the first request's headers are there */
+    IDLE_SECONDS_MAX = 120,   /* afterwards; longer than the 90 s that Go keeps idle connections */
     VERB_CONNECTIONS_MAX = 256,
     PAGE_CONNECTIONS_MAX = 64,
     CONNECTION_BUFFER_BYTES = 64 * 1024, /* bounds the headers; larger buys no speed */

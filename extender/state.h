@@ -19,6 +19,7 @@
 enum { BINDING_DEAD_MS = 65000 }; /* the API server gives a request 60 s */
 
 struct seen_lock;
+struct tls;
 
 /* Whether the API server knows the field deferFSMount; see defer_method.h. */
 enum defer_method { METHOD_UNKNOWN, METHOD_FIELD, METHOD_ANNOTATION };
@@ -40,6 +41,7 @@ struct state {
     struct defer_support defer_support;
     struct seen_lock *seen_locks; /* see claim_lock.h */
     struct follow *follow;        /* NULL: the cluster is a snapshot */
+    struct tls *tls;              /* of the scheduler's port; NULL: plain text */
     char source[256];             /* of the cluster, for people; set before there are threads */
     int64_t started_ms;           /* since 1970 */
     atomic_bool is_draining;

@@ -285,6 +285,25 @@ Test(hostile, a_chunked_body_in_pieces_is_answered)
     response_free(&response);
 }
 
+Test(hostile, half_a_first_request_is_closed_after_ten_seconds, .timeout = 60)
+{
+    static const char whole[] = "POST /prefilter HTTP/1.1\r\nHost: h\r\nContent-Length: 33\r\n\r\n"
+                                "{\"Pod\":{\"metadata\":{\"name\":\"a\"}}}";
+    int half = http_connect(server.port), used = http_connect(server.port);
+    struct response response;
+
+    cr_expect_eq(http_send(used, whole, sizeof whole - 1), 0);
+    http_receive(used, &response);
+    cr_expect_eq(response.status, 200, "%s", response.body);
+    response_free(&response);
+    cr_expect_eq(http_send(half, whole, 20), 0);
+    int seconds = http_seconds_until_closed(half, 20);
+    cr_expect(seconds >= 8 && seconds <= 14, "%d", seconds);
+    cr_expect_eq(http_seconds_until_closed(used, 3), -1, "a connection that was used stays");
+    (void)close(half);
+    (void)close(used);
+}
+
 /* One byte now and then keeps an inactivity timer happy for ever: the request's own deadline must
  * not be. */
 Test(hostile, a_sender_that_drips_is_cut_off, .timeout = 60)

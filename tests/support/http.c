@@ -1,12 +1,14 @@
 #include "http.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { HEAD_BYTES_MAX = 16384, ANSWER_SECONDS_MAX = 20 };
@@ -64,6 +66,22 @@ void http_receive(int socket, struct response *out)
         out->body_len += (size_t)count;
     }
     out->status = (int)strtol(out->head + strlen("HTTP/1.1 "), NULL, 10);
+}
+
+int http_seconds_until_closed(int socket, int at_most)
+{
+    struct timeval patience = {.tv_sec = at_most};
+    struct timespec start, end;
+    char bytes[512];
+    ssize_t count;
+
+    (void)setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    (void)clock_gettime(CLOCK_MONOTONIC, &start);
+    do {
+        count = recv(socket, bytes, sizeof bytes, 0);
+    } while (count > 0);
+    (void)clock_gettime(CLOCK_MONOTONIC, &end);
+    return count < 0 && errno == EAGAIN ? -1 : (int)(end.tv_sec - start.tv_sec);
 }
 
 void http_raw(uint16_t port, const void *bytes, size_t len, struct response *out)

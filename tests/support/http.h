@@ -21,6 +21,9 @@ int http_send(int socket, const void *bytes, size_t len);
 /* Reads one response with a Content-Length. Ownership: response_free. */
 void http_receive(int socket, struct response *out);
 
+/* Seconds until the peer closes, reading whatever comes; -1: it has not after at_most. */
+int http_seconds_until_closed(int socket, int at_most);
+
 /* One request on a connection of its own. body may be NULL. */
 void http_call(uint16_t port, const char *method, const char *path, const char *body,
                struct response *out);

@@ -1,0 +1,372 @@
+/* The scheduler's port over TLS: who is let in, and certificates that change. The real program. */
+#include <criterion/criterion.h>
+#include <curl/curl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/certificates.h"
+#include "support/http.h"
+#include "support/load.h"
+#include "support/process.h"
+
+enum { PATH_BYTES = 128, ANSWER_BYTES = 8192 };
+
+static char folder[32];
+static struct daemon server;
+
+static void path_of(char *path, const char *file)
+{
+    (void)snprintf(path, PATH_BYTES, "%s/%s", folder, file);
+}
+
+/* Puts one file in the place of another, at once. */
+static void put_file(const char *from, const char *to)
+{
+    char source[PATH_BYTES], target[PATH_BYTES], next[PATH_BYTES];
+
+    path_of(source, from);
+    path_of(target, to);
+    path_of(next, "next");
+    char *text = read_file(source);
+    FILE *file = fopen(next, "we");
+    cr_assert(text != NULL && file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
+    cr_assert_eq(rename(next, target), 0);
+    free(text);
+}
+
+static void put_pair(const char *name)
+{
+    char file[PATH_BYTES];
+
+    (void)snprintf(file, sizeof file, "%s.crt", name);
+    put_file(file, "tls.crt");
+    (void)snprintf(file, sizeof file, "%s.key", name);
+    put_file(file, "tls.key");
+}
+
+static void write_config(const char *tls)
+{
+    char path[PATH_BYTES];
+
+    path_of(path, "claimguard.yaml");
+    FILE *file = fopen(path, "we");
+    cr_assert_not_null(file);
+    (void)fprintf(file,
+                  "apiVersion: claimguard.io/v1alpha1\nkind: ClaimguardConfiguration\nserver:\n"
+                  "  tls: {certFile: %s/tls.crt, keyFile: %s/tls.key%s%s%s}\n",
+                  folder, folder,
+                  tls[0] == '\0' ? "" : ", clientCAFile: ", tls[0] == '\0' ? "" : folder, tls);
+    cr_assert_eq(fclose(file), 0);
+}
+
+static const char *const *arguments(void)
+{
+    static char config[PATH_BYTES];
+    static const char *const all[] = {"--snapshot", SOURCE_DIR "/docs/example/snapshot.yaml",
+                                      "--config", config, NULL};
+
+    path_of(config, "claimguard.yaml");
+    return all;
+}
+
+static void start(const char *tls)
+{
+    write_config(tls);
+    cr_assert(daemon_start(&server, arguments()));
+}
+
+static void setup(void)
+{
+    static const struct certificate certificates[] = {
+        {.name = "ca", .is_authority = true},
+        {.name = "other-ca", .is_authority = true},
+        {.name = "middle", .issuer = "ca", .is_authority = true},
+        {.name = "server", .issuer = "ca"},
+        {.name = "server-2", .issuer = "ca"},
+        {.name = "client", .issuer = "ca", .is_for_clients = true},
+        {.name = "distant-client", .issuer = "middle", .is_for_clients = true},
+        {.name = "stranger", .issuer = "other-ca", .is_for_clients = true},
+        {.name = "not-for-clients", .issuer = "ca"},
+        {.name = "self-signed", .is_for_clients = true},
+        {.name = "expired", .issuer = "ca", .is_for_clients = true, .begins_s = -9, .ends_s = -1},
+        {.name = "early", .issuer = "ca", .is_for_clients = true, .begins_s = 999, .ends_s = 9999},
+    };
+
+    (void)strcpy(folder, "/tmp/claimguard-tls-XXXXXX"); /* NOLINT: fits */
+    cr_assert_not_null(mkdtemp(folder));
+    for (size_t i = 0; i < sizeof certificates / sizeof *certificates; i++)
+        certificate_make(folder, &certificates[i]);
+    put_pair("server");
+    put_file("ca.crt", "client-ca.crt");
+}
+
+static void teardown(void)
+{
+    char command[PATH_BYTES];
+
+    if (server.pid != 0)
+        cr_expect_eq(daemon_stop(&server), 0);
+    (void)snprintf(command, sizeof command, "rm -rf %s", folder);
+    cr_expect_eq(system(command), 0); /* NOLINT: a folder of ours */
+}
+
+TestSuite(tls, .init = setup, .fini = teardown);
+
+/* ---- a client ---- */
+
+struct client {
+    CURL *easy;
+    char ca[PATH_BYTES], cert[PATH_BYTES], key[PATH_BYTES], url[PATH_BYTES];
+    char answer[ANSWER_BYTES];
+    size_t answer_bytes;
+};
+
+static size_t take(char *bytes, size_t size, size_t count, void *context)
+{
+    struct client *client = context;
+    size_t room = sizeof client->answer - 1 - client->answer_bytes;
+    size_t taken = size * count < room ? size * count : room;
+
+    memcpy(client->answer + client->answer_bytes, bytes, taken);
+    client->answer_bytes += taken;
+    client->answer[client->answer_bytes] = '\0';
+    return size * count;
+}
+
+/* name: whose certificate it shows; NULL: none. */
+static void client_init(struct client *client, const char *name)
+{
+    char file[PATH_BYTES];
+
+    memset(client, 0, sizeof *client);
+    client->easy = curl_easy_init();
+    cr_assert_not_null(client->easy);
+    path_of(client->ca, "ca.crt");
+    (void)curl_easy_setopt(client->easy, CURLOPT_CAINFO, client->ca);
+    (void)curl_easy_setopt(client->easy, CURLOPT_TIMEOUT_MS, 10000L);
+    (void)curl_easy_setopt(client->easy, CURLOPT_NOSIGNAL, 1L);
+    (void)curl_easy_setopt(client->easy, CURLOPT_CERTINFO, 1L);
+    (void)curl_easy_setopt(client->easy, CURLOPT_WRITEFUNCTION, take);
+    (void)curl_easy_setopt(client->easy, CURLOPT_WRITEDATA, client);
+    if (name == NULL)
+        return;
+    (void)snprintf(file, sizeof file, "%s.crt", name);
+    path_of(client->cert, file);
+    (void)snprintf(file, sizeof file, "%s.key", name);
+    path_of(client->key, file);
+    (void)curl_easy_setopt(client->easy, CURLOPT_SSLCERT, client->cert);
+    (void)curl_easy_setopt(client->easy, CURLOPT_SSLKEY, client->key);
+}
+
+/* The HTTP status; 0: there was no answer. */
+static long call(struct client *client, const char *path, const char *body)
+{
+    long status = 0;
+
+    (void)snprintf(client->url, sizeof client->url, "https://127.0.0.1:%u%s", server.port, path);
+    (void)curl_easy_setopt(client->easy, CURLOPT_URL, client->url);
+    if (body != NULL)
+        (void)curl_easy_setopt(client->easy, CURLOPT_POSTFIELDS, body);
+    client->answer_bytes = 0;
+    if (curl_easy_perform(client->easy) != CURLE_OK)
+        return 0;
+    (void)curl_easy_getinfo(client->easy, CURLINFO_RESPONSE_CODE, &status);
+    return status;
+}
+
+static long status_for(const char *name)
+{
+    struct client client;
+
+    client_init(&client, name);
+    long status = call(&client, "/livez", NULL);
+    curl_easy_cleanup(client.easy);
+    return status;
+}
+
+/* Whether the server's certificate is of that name. */
+static bool shows(struct client *client, const char *name)
+{
+    struct curl_certinfo *info = NULL;
+    bool is_found = false;
+
+    (void)curl_easy_getinfo(client->easy, CURLINFO_CERTINFO, &info);
+    for (const struct curl_slist *line = info->num_of_certs == 0 ? NULL : info->certinfo[0];
+         line != NULL; line = line->next)
+        is_found = is_found || (strncmp(line->data, "Subject:", 8) == 0 &&
+                                strcmp(strrchr(line->data, ' ') + 1, name) == 0);
+    return is_found;
+}
+
+/* ---- who is let in ---- */
+
+Test(tls, a_scheduler_with_a_certificate_of_the_authority_is_answered)
+{
+    struct client client;
+    char *body = read_file(SOURCE_DIR "/docs/example/filter-request.json");
+
+    start("/client-ca.crt");
+    client_init(&client, "client");
+    cr_expect_eq(call(&client, "/filter", body), 200);
+    cr_expect_not_null(strstr(client.answer, "is in use by pod default/db-0"), "%s", client.answer);
+    curl_easy_cleanup(client.easy);
+    free(body);
+}
+
+Test(tls, nobody_else_is_let_in_where_the_authority_is_configured)
+{
+    static const struct {
+        const char *name;
+        long status;
+    } rows[] = {
+        {"client", 200}, {NULL, 0},          {"stranger", 0}, {"not-for-clients", 0},
+        {"expired", 0},  {"self-signed", 0}, {"early", 0},    {"distant-client", 0},
+    };
+
+    start("/client-ca.crt");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        cr_expect_eq(status_for(rows[i].name), rows[i].status, "%s",
+                     rows[i].name == NULL ? "no certificate" : rows[i].name);
+}
+
+Test(tls, a_client_may_show_the_chain_up_to_the_authority)
+{
+    char path[PATH_BYTES], middle[PATH_BYTES];
+
+    path_of(path, "distant-client.crt");
+    path_of(middle, "middle.crt");
+    char *text = read_file(middle);
+    FILE *file = fopen(path, "ae");
+    cr_assert(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
+    free(text);
+    start("/client-ca.crt");
+    cr_expect_eq(status_for("distant-client"), 200);
+}
+
+Test(tls, without_an_authority_anyone_is_let_in_over_tls_and_nobody_without)
+{
+    struct response response;
+    struct client client;
+
+    start("");
+    cr_expect_eq(status_for(NULL), 200);
+    cr_expect_eq(status_for("stranger"), 200);
+    http_call(server.port, "GET", "/livez", NULL, &response);
+    cr_expect_eq(response.status, 0, "plain text");
+    response_free(&response);
+    client_init(&client, NULL);
+    (void)curl_easy_setopt(client.easy, CURLOPT_SSLVERSION,
+                           (long)(CURL_SSLVERSION_TLSv1_2 | CURL_SSLVERSION_MAX_TLSv1_2));
+    cr_expect_eq(call(&client, "/livez", NULL), 200, "TLS 1.2");
+    (void)curl_easy_setopt(client.easy, CURLOPT_FRESH_CONNECT, 1L);
+    (void)curl_easy_setopt(client.easy, CURLOPT_SSL_CIPHER_LIST, "DEFAULT@SECLEVEL=0");
+    (void)curl_easy_setopt(client.easy, CURLOPT_SSLVERSION,
+                           (long)(CURL_SSLVERSION_TLSv1 | CURL_SSLVERSION_MAX_TLSv1_1));
+    cr_expect_eq(call(&client, "/livez", NULL), 0, "TLS 1.1");
+    curl_easy_cleanup(client.easy);
+}
+
+/* So that nobody without a certificate can keep connections from the scheduler. */
+Test(tls, a_handshake_that_stops_is_closed_after_ten_seconds)
+{
+    static const char half[] = "\x16\x03\x01\x02\x00\x01\x00\x01\xFC\x03\x03";
+
+    start("/client-ca.crt");
+    int silent = http_connect(server.port), stopped = http_connect(server.port);
+    cr_expect_eq(http_send(stopped, half, sizeof half - 1), 0);
+    int seconds = http_seconds_until_closed(silent, 20);
+    cr_expect(seconds >= 8 && seconds <= 14, "%d", seconds);
+    cr_expect_geq(http_seconds_until_closed(stopped, 4), 0);
+    (void)close(silent);
+    (void)close(stopped);
+}
+
+Test(tls, probes_and_scrapes_stay_plain)
+{
+    struct response response;
+
+    start("/client-ca.crt");
+    http_call(server.metrics_port, "GET", "/metrics", NULL, &response);
+    cr_expect_eq(response.status, 200);
+    cr_expect_not_null(
+        strstr(response.body, "\nclaimguard_server_certificate_expiry_timestamp_seconds "));
+    response_free(&response);
+}
+
+/* ---- files that change ---- */
+
+Test(tls, a_new_certificate_is_shown_to_new_connections_and_old_ones_go_on)
+{
+    struct client kept, fresh;
+
+    start("/client-ca.crt");
+    client_init(&kept, "client");
+    cr_expect_eq(call(&kept, "/livez", NULL), 200);
+    cr_expect(shows(&kept, "server"));
+    put_pair("server-2");
+    cr_expect(daemon_wait_for(&server, "certificate reloaded"));
+    cr_expect_eq(call(&kept, "/livez", NULL), 200);
+    client_init(&fresh, "client");
+    cr_expect_eq(call(&fresh, "/livez", NULL), 200);
+    cr_expect(shows(&fresh, "server-2"));
+    curl_easy_cleanup(kept.easy);
+    curl_easy_cleanup(fresh.easy);
+}
+
+Test(tls, a_new_authority_decides_who_is_let_in_from_then_on)
+{
+    start("/client-ca.crt");
+    cr_expect(status_for("client") == 200 && status_for("stranger") == 0);
+    put_file("other-ca.crt", "client-ca.crt");
+    cr_expect(daemon_wait_for(&server, "certificate reloaded"));
+    cr_expect(status_for("client") == 0 && status_for("stranger") == 200);
+}
+
+Test(tls, a_pair_that_does_not_belong_together_is_not_taken_until_it_does)
+{
+    start("/client-ca.crt");
+    put_file("server-2.key", "tls.key");
+    cr_expect(daemon_wait_for(&server, "the new certificate is not taken"));
+    cr_expect_eq(status_for("client"), 200, "what was in force stays");
+    put_file("server-2.crt", "tls.crt");
+    cr_expect(daemon_wait_for(&server, "certificate reloaded"));
+    cr_expect_eq(status_for("client"), 200);
+}
+
+/* ---- files that cannot be used ---- */
+
+static void expect_no_start(const char *expected)
+{
+    const char *all[] = {"serve",        arguments()[0], arguments()[1],
+                         arguments()[2], arguments()[3], NULL};
+    char *out, *err;
+
+    write_config("/client-ca.crt");
+    cr_expect_eq(process_run(all, NULL, &out, &err), 2);
+    cr_expect_not_null(strstr(err, expected), "expected %s in %s", expected, err);
+    free(out);
+    free(err);
+}
+
+Test(tls, what_cannot_be_used_is_named_at_the_start)
+{
+    char path[PATH_BYTES];
+
+    put_file("client.key", "tls.key");
+    expect_no_start("tls.key: is not the key of the certificate in certFile");
+    put_file("ca.crt", "tls.key");
+    expect_no_start("server.tls.keyFile ");
+    put_file("claimguard.yaml", "tls.crt");
+    expect_no_start("server.tls.certFile ");
+    put_pair("server");
+    put_file("client.key", "client-ca.crt");
+    expect_no_start("server.tls.clientCAFile ");
+    path_of(path, "client-ca.crt");
+    (void)unlink(path);
+    expect_no_start("server.tls.clientCAFile ");
+    path_of(path, "tls.crt");
+    (void)unlink(path);
+    expect_no_start("server.tls.certFile ");
+}
