@@ -406,6 +406,57 @@ the_manifests_render_and_the_api_server_takes_them() {
     grep -q 'runAsNonRoot: true' "$plane/rendered.yaml"
     k -n claimguard get configmap claimguard -o 'jsonpath={.data.claimguard\.yaml}' >"$plane/config.yaml"
     "$claimguard" check-config "$plane/config.yaml" >/dev/null
+    # with the component for TLS
+    cp -r "$root/manifests" "$plane/manifests"
+    printf 'components: [tls]\n' >>"$plane/manifests/kustomization.yaml"
+    k apply --dry-run=server -o json -k "$plane/manifests" >"$plane/rendered.json"
+    jq -e '.items[] | select(.kind == "Deployment").spec.template.spec |
+        (.volumes | any(.secret.secretName == "claimguard-tls") and any(.configMap.name == "claimguard-over-tls")) and
+        (.containers[0].volumeMounts | length == 2)' "$plane/rendered.json" >/dev/null
+    jq -r '.items[] | select(.metadata.name == "claimguard-over-tls").data["claimguard.yaml"]' "$plane/rendered.json" >"$plane/config.yaml"
+    "$claimguard" check-config "$plane/config.yaml" | grep 'clientCAFile: "/etc/claimguard-tls/ca.crt"' >/dev/null
+}
+
+# certificate NAME AUTHORITY: as manifests/README.md makes them.
+certificate() {
+    local name=$plane/tls/$1 authority=$plane/tls/$2
+    mkdir -p "$plane/tls"
+    [ -e "$authority.crt" ] || openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj "/CN=$2" -keyout "$authority.key" -out "$authority.crt" 2>/dev/null
+    openssl req -newkey rsa:2048 -nodes -subj "/CN=$1" -addext subjectAltName=IP:127.0.0.1 -keyout "$name.key" -out "$name.csr" 2>/dev/null
+    openssl x509 -req -in "$name.csr" -copy_extensions copy -CA "$authority.crt" -CAkey "$authority.key" -days 1 -out "$name.crt" 2>/dev/null
+}
+scheduler_over_tls() {
+    plane_kill "$plane" second-scheduler
+    without_restrictions "$root/manifests/tls/second-scheduler.yaml" | sed "s#/etc/kubernetes/claimguard#$plane/tls#" >"$plane/tls.yaml"
+    plane_scheduler_start "$plane" second-scheduler "$plane/tls.yaml" "$(url_of secure address | sed s/http:/https:/)"
+}
+
+over_tls_a_scheduler_with_a_certificate_is_answered_and_no_other() {
+    certificate tls ca
+    certificate scheduler ca
+    sed "s#/etc/claimguard-tls#$plane/tls#" "$root/manifests/tls/claimguard.yaml" >"$plane/secure.yaml"
+    claimguard_start secure --config "$plane/secure.yaml"
+    await 20 "it is ready" is_ready secure
+    scheduler_over_tls
+    claim data
+    pod db-0 data
+    scheduled db-0
+    pod db-1 data
+    in_use_by db-1 db-0
+    certificate tls ca
+    await 5 "the new certificate is taken" grep -q 'certificate reloaded' "$plane/secure.log"
+    scheduler_over_tls
+    delete_pod db-0
+    scheduled db-1
+    certificate scheduler other-ca
+    scheduler_over_tls
+    claim more
+    pod refused more
+    await 10 "its scheduler is refused" grep -q "a client's certificate is refused" "$plane/secure.log"
+    if is_scheduled refused; then fail "a pod was bound by a scheduler that is not let in"; fi
+    plane_kill "$plane" secure
+    stop_schedulers
+    start_schedulers
 }
 
 # The authorizer's word; a 403 can also mean that a namespace is on its way out.
