@@ -6,7 +6,7 @@
 # Two API servers without controllers, so that nothing changes by itself: `newer` is well ahead of `older`, which cannot
 # stream lists.
 
-lanes=8 # runs at a time: most of one is waiting
+lanes=20 # runs at a time: most of one is waiting
 
 faults_start() {
     local side port=$1
@@ -95,7 +95,7 @@ listens() { : <"/dev/tcp/127.0.0.1/$1"; }
 faults_ask() { # SEED...
     local seed
     for seed in "$@"; do
-        while curl -s --max-time 5 -o "$work/answer-$seed" --data @"$work/request.json" "$(url_of "faulted-$seed" address)/prefilter"; do :; done &
+        while curl -s --max-time 5 -o "$work/answer-$seed" --data @"$work/request.json" "$(url_of "faulted-$seed" address)/prefilter"; do sleep 0.1; done &
     done
     wait
 }
