@@ -11,7 +11,7 @@
 #include "support/load.h"
 #include "support/process.h"
 
-enum { PATH_BYTES = 128, ANSWER_BYTES = 8192 };
+enum { NAME_BYTES = 64, PATH_BYTES = 128, ANSWER_BYTES = 8192 };
 
 static char folder[32];
 static struct daemon server;
@@ -38,7 +38,7 @@ static void put_file(const char *from, const char *to)
 
 static void put_pair(const char *name)
 {
-    char file[PATH_BYTES];
+    char file[NAME_BYTES];
 
     (void)snprintf(file, sizeof file, "%s.crt", name);
     put_file(file, "tls.crt");
@@ -138,7 +138,7 @@ static size_t take(char *bytes, size_t size, size_t count, void *context)
 /* name: whose certificate it shows; NULL: none. */
 static void client_init(struct client *client, const char *name)
 {
-    char file[PATH_BYTES];
+    char file[NAME_BYTES];
 
     memset(client, 0, sizeof *client);
     client->easy = curl_easy_init();
