@@ -1,0 +1,180 @@
+/* Who is nudged, when, and how often. What would be sent is counted, and the clock stands still. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "config/base/clock.h"
+#include "extender/nudge.h"
+
+#define SECOND UINT64_C(1000000000)
+
+static struct nudge nudge;
+static struct follow *const anyone = (struct follow *)(uintptr_t)8; /* is never looked into */
+static uint64_t time_ns;
+static unsigned sent;
+static char path[128], body[256]; /* of the last */
+
+uint64_t __wrap_monotonic_ns(void);
+uint64_t __wrap_monotonic_ns(void)
+{
+    return time_ns;
+}
+
+void __wrap_follow_send(struct follow *follow, const char *method, const char *request_path,
+                        const char *content_type, struct slice text);
+void __wrap_follow_send(struct follow *follow, const char *method, const char *request_path,
+                        const char *content_type, struct slice text)
+{
+    cr_assert(follow == anyone && strcmp(method, "PATCH") == 0);
+    cr_assert_str_eq(content_type, "application/merge-patch+json");
+    (void)snprintf(path, sizeof path, "%s", request_path);
+    (void)snprintf(body, sizeof body, "%.*s", SLICE_ARG(text));
+    sent++;
+}
+
+static void setup(void)
+{
+    time_ns = SECOND;
+    nudge_init(&nudge);
+}
+
+static void teardown(void)
+{
+    nudge_dispose(&nudge);
+}
+
+TestSuite(nudge, .init = setup, .fini = teardown);
+
+static struct meta pod_of(const char *name)
+{
+    return (struct meta){.namespace = SLICE("ns"), .name = slice_of(name), .uid = slice_of(name)};
+}
+
+static const struct object_reference holder = {KIND_POD, {"ns", 2}, {"holder", 6}, {"uid-1", 5}};
+static const struct object_reference claim = {KIND_CLAIM, {"ns", 2}, {"data", 4}, {"", 0}};
+
+static void wait_for(const char *name, const struct object_reference *cause)
+{
+    struct meta pod = pod_of(name);
+    nudge_wait(&nudge, &pod, cause);
+}
+
+Test(nudge, a_pod_is_told_by_its_name_and_uid)
+{
+    wait_for("a", &holder);
+    nudge_changed(&nudge, &holder, anyone);
+    cr_expect_eq(sent, 1);
+    cr_expect_str_eq(path, "/api/v1/namespaces/ns/pods/a");
+    cr_expect_not_null(strstr(body, "{\"metadata\":{\"uid\":\"a\",\"annotations\":"
+                                    "{\"claimguard.io/nudged\":\""),
+                       "%s", body);
+}
+
+Test(nudge, a_pod_as_the_cause_is_known_by_its_uid)
+{
+    wait_for("a", &(struct object_reference){.kind = KIND_POD, .uid = SLICE("uid-1")});
+    nudge_changed(
+        &nudge, &(struct object_reference){KIND_POD, SLICE("ns"), SLICE("holder"), SLICE("uid-2")},
+        anyone);
+    cr_expect_eq(sent, 0, "another pod of that name");
+    nudge_changed(&nudge, &holder, anyone);
+    cr_expect_eq(sent, 1);
+}
+
+Test(nudge, a_claim_as_the_cause_is_known_by_its_name)
+{
+    wait_for("a", &claim); /* it does not exist: it has no UID */
+    nudge_changed(&nudge,
+                  &(struct object_reference){KIND_CLAIM, SLICE("other"), SLICE("data"), SLICE("1")},
+                  anyone);
+    nudge_changed(&nudge,
+                  &(struct object_reference){KIND_CLAIM, SLICE("ns"), SLICE("logs"), SLICE("1")},
+                  anyone);
+    cr_expect_eq(sent, 0);
+    nudge_changed(&nudge,
+                  &(struct object_reference){KIND_CLAIM, SLICE("ns"), SLICE("data"), SLICE("1")},
+                  anyone);
+    cr_expect_eq(sent, 1);
+}
+
+Test(nudge, a_pod_waits_for_one_thing_the_last)
+{
+    wait_for("a", &holder);
+    wait_for("a", &claim);
+    nudge_changed(&nudge, &holder, anyone);
+    cr_expect_eq(sent, 0);
+    nudge_changed(&nudge, &claim, anyone);
+    cr_expect_eq(sent, 1);
+}
+
+Test(nudge, nobody_is_told_after_being_asked_about)
+{
+    wait_for("a", &holder);
+    nudge_forget(&nudge, SLICE("a"));
+    nudge_changed(&nudge, &holder, anyone);
+    wait_for("b", &holder);
+    nudge_changed(&nudge, &holder, anyone);
+    nudge_forget(&nudge, SLICE("b"));
+    time_ns += 400 * SECOND;
+    nudge_tick(&nudge, anyone);
+    cr_expect_eq(sent, 1, "b, once");
+}
+
+Test(nudge, a_pod_is_told_again_ever_more_rarely_for_five_minutes)
+{
+    static const unsigned seconds[] = {0, 10, 30, 70, 150, 310};
+    struct meta pod = pod_of("a");
+    unsigned count = 0;
+
+    nudge_pod(&nudge, &pod);
+    for (unsigned second = 0; second < 2000; second++) {
+        unsigned before = sent;
+        nudge_tick(&nudge, anyone);
+        cr_expect_leq(sent, before + 1);
+        if (sent != before && count < 6)
+            cr_expect_eq(second, seconds[count], "%u", second);
+        count += sent - before;
+        time_ns += SECOND;
+    }
+    cr_expect_eq(count, 6);
+    cr_expect_null(nudge.pods);
+}
+
+Test(nudge, many_are_told_one_after_the_other)
+{
+    char name[16];
+
+    for (unsigned i = 0; i < 3 * NUDGES_PER_SECOND; i++) {
+        (void)snprintf(name, sizeof name, "pod-%u", i);
+        wait_for(name, &holder);
+    }
+    nudge_changed(&nudge, &holder, anyone);
+    cr_expect_eq(sent, NUDGES_PER_SECOND);
+    for (unsigned tenths = 0; tenths < 21; tenths++) {
+        time_ns += SECOND / 10;
+        nudge_tick(&nudge, anyone);
+    }
+    cr_expect_eq(sent, 3 * NUDGES_PER_SECOND);
+}
+
+Test(nudge, the_oldest_makes_room)
+{
+    char name[16];
+
+    wait_for("oldest", &claim);
+    for (unsigned i = 0; i < NUDGE_PODS_MAX; i++) {
+        (void)snprintf(name, sizeof name, "pod-%u", i);
+        wait_for(name, &holder);
+    }
+    nudge_changed(&nudge, &claim, anyone);
+    cr_expect_eq(sent, 0);
+    wait_for("latest", &claim);
+    nudge_changed(&nudge, &claim, anyone);
+    cr_expect_eq(sent, 1);
+}
+
+Test(nudge, a_snapshot_has_nobody_to_tell)
+{
+    wait_for("a", &holder);
+    nudge_changed(&nudge, &holder, NULL);
+    cr_expect_null(nudge.pods);
+}
