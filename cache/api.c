@@ -166,6 +166,8 @@ static CURLcode set_transport(struct api_call *call)
         rc = curl_easy_setopt(easy, numbers[i].option, numbers[i].value);
     if (rc == CURLE_OK)
         rc = curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    if (rc == CURLE_OK) /* audit logs have it, and managedFields its name */
+        rc = curl_easy_setopt(easy, CURLOPT_USERAGENT, API_USER_AGENT);
     if (rc == CURLE_OK)
         rc = curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, tune_socket);
     if (rc == CURLE_OK)

@@ -34,6 +34,7 @@ struct server {
 struct connection {
     struct server *server;
     struct tls_identity *identity; /* NULL: plain text, or no handshake yet */
+    bool has_asked;                /* a first request */
     struct scratch scratch;
     enum verb verb;       /* of the request, once its headers were let through */
     uint64_t deadline_ns; /* of its body */
@@ -257,8 +258,10 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, con
         return MHD_NO; /* no memory when it was accepted */
     if (*request == NULL) {
         *request = connection;
-        (void)MHD_set_connection_option(mhd, MHD_CONNECTION_OPTION_TIMEOUT,
-                                        (unsigned)IDLE_SECONDS_MAX);
+        if (!connection->has_asked) /* once: it takes a lock of the daemon */
+            (void)MHD_set_connection_option(mhd, MHD_CONNECTION_OPTION_TIMEOUT,
+                                            (unsigned)IDLE_SECONDS_MAX);
+        connection->has_asked = true;
         atomic_fetch_add(&server->in_flight, 1);
         return begin_request(server, mhd, connection, path, method);
     }

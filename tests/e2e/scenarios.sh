@@ -468,6 +468,8 @@ claimguard_was_refused_nothing() {
     if grep "$forbidden" "$plane/audit.log"; then fail "the API server refused claimguard something"; fi
     wc -l <"$plane/audit.log"
     grep -q '"code":200' "$plane/audit.log"
+    # and says who it is
+    if grep '"username":"system:serviceaccount:claimguard:claimguard"' "$plane/audit.log" | grep -v '"userAgent":"claimguard/'; then fail "without its name"; fi
 }
 
 # ---- two schedulers ----
