@@ -49,6 +49,33 @@ static void create_pod(void)
                                     .opts_out = world.defers && one_in(10)});
 }
 
+static bool is_named(unsigned claim)
+{
+    for (size_t i = 0; i < world.server.pod_count; i++)
+        if (pod_is_there(&world.server.pods[i]) && (world.server.pods[i].claims >> claim & 1) != 0)
+            return true;
+    return false;
+}
+
+static void create_claim(void *context)
+{
+    const struct sim_claim *claim = context;
+
+    if (!world.is_over && claim->is_absent)
+        server_create_claim((unsigned)(claim - world.server.claims));
+}
+
+/* A claim that nobody names is gone for a while; pods may come before it. */
+static void remove_claim(void)
+{
+    unsigned claim = (unsigned)below(CLAIMS);
+
+    if (world.server.claims[claim].is_absent || is_named(claim))
+        return;
+    server_remove_claim(claim);
+    later(below(10 * SECOND), true, create_claim, &world.server.claims[claim]);
+}
+
 static void start_replica(void *context)
 {
     if (!world.is_over)
@@ -102,7 +129,7 @@ static void act(void *context)
 
     if (world.now_ns > world.end_ns || world.is_over)
         return;
-    switch (below(12)) {
+    switch (below(13)) {
     case 0:
     case 1:
         if (pod != NULL)
@@ -115,6 +142,7 @@ static void act(void *context)
             server_finish(pod);
         break;
     case 3: server_set_budget((int64_t)below(3)); break;
+    case 5: remove_claim(); break;
     case 4:
         if (world.has_faults && one_in(2))
             fault();

@@ -111,6 +111,21 @@ static void an_unconfirmed_rejection_that_the_watch_makes_up_for(void)
     expect(behind->node >= 0, "it is nudged, and bound");
 }
 
+static void a_claim_that_came_while_nobody_could_be_asked(void)
+{
+    server_remove_claim(0);
+    struct sim_pod *early = create("early", 10, DATA);
+    wait_seconds(20);
+    replica()->is_watching[KIND_CLAIM] = false;
+    world.api_down_until_ns = world.now_ns + 5 * SECOND;
+    server_create_claim(0);
+    wait_seconds(15);
+    expect(early->node < 0, "the cache's word stands");
+    replica_relist(replica(), KIND_CLAIM);
+    wait_seconds(15);
+    expect(early->node >= 0, "it is nudged, and bound");
+}
+
 /* It is not nudged for ever: what it waits for now is not claimguard's business. */
 static void a_pod_that_nobody_asks_about_again(void)
 {
@@ -131,6 +146,7 @@ int main(int argc, char **argv)
         {ROW(a_preemption_of_a_claimguard_that_is_gone), NULL},
         {ROW(an_unconfirmed_rejection_that_a_list_makes_up_for), NULL},
         {ROW(an_unconfirmed_rejection_that_the_watch_makes_up_for), NULL},
+        {ROW(a_claim_that_came_while_nobody_could_be_asked), NULL},
         {ROW(a_pod_that_nobody_asks_about_again), two_schedulers},
     };
 

@@ -133,7 +133,7 @@ static void publish_claim(struct sim_claim *claim)
     claim->version = ++server->version;
     buf_init(&text, 1 << 16);
     write_claim(claim, &text);
-    append(KIND_CLAIM, CHANGE_PUT, -1, &text);
+    append(KIND_CLAIM, claim->is_absent ? CHANGE_DELETE : CHANGE_PUT, -1, &text);
     buf_dispose(&text);
 }
 
@@ -149,9 +149,8 @@ void server_init(void)
     for (unsigned i = 0; i < CLAIMS; i++) {
         struct sim_claim *claim = &server->claims[i];
         (void)snprintf(claim->name, sizeof claim->name, "c%u", i);
-        (void)snprintf(claim->uid, sizeof claim->uid, "00000000-0000-4000-9000-%012x", i + 1);
         claim->is_exclusive = i + 1 < CLAIMS || one_in(2);
-        publish_claim(claim);
+        server_create_claim(i);
     }
     server_set_budget((int64_t)below(2));
 }
@@ -184,6 +183,25 @@ void server_change_claim(unsigned claim, bool is_exclusive, bool is_unbound)
     server->claims[claim].is_exclusive = is_exclusive;
     server->claims[claim].is_unbound = is_unbound;
     publish_claim(&server->claims[claim]);
+}
+
+void server_remove_claim(unsigned index)
+{
+    server->claims[index].is_absent = true;
+    trace("claim c%u is gone", index);
+    publish_claim(&server->claims[index]);
+}
+
+void server_create_claim(unsigned index)
+{
+    struct sim_claim *claim = &server->claims[index];
+
+    claim->is_absent = false;
+    claim->holder[0] = '\0';
+    (void)snprintf(claim->uid, sizeof claim->uid, "00000000-0000-4000-9000-%06x%06x",
+                   ++claim->lives, index + 1);
+    trace("claim c%u is created", index);
+    publish_claim(claim);
 }
 
 struct sim_pod *server_create_pod(const char *name, const struct sim_pod *properties)
@@ -278,13 +296,13 @@ void server_list(enum kind kind, void (*put)(void *context, enum kind kind, stru
     buf_init(&text, 1 << 16);
     for (size_t i = 0; i < count; i++) {
         buf_reset(&text, 1 << 16);
-        if (kind == KIND_CLAIM)
+        if (kind == KIND_CLAIM && !server->claims[i].is_absent)
             write_claim(&server->claims[i], &text);
         else if (kind == KIND_VOLUME)
             write_volume(&server->claims[i], &text);
         else if (kind == KIND_POD_DISRUPTION_BUDGET)
             write_budget(&text);
-        else if (pod_is_there(&server->pods[i]))
+        else if (kind == KIND_POD && pod_is_there(&server->pods[i]))
             write_pod(&server->pods[i], &text);
         if (text.len != 0)
             put(context, kind, buf_slice(&text));
@@ -498,6 +516,8 @@ static unsigned handle_claim(const char *method, const char *name, const json_t 
     struct sim_claim *claim = &server->claims[atoi(name + 1)];
     const char *version = text_at(body, "metadata", NULL, "resourceVersion");
 
+    if (claim->is_absent)
+        return 404;
     if (strcmp(method, "PATCH") == 0) {
         const json_t *annotations =
             json_object_get(json_object_get(body, "metadata"), "annotations");

@@ -58,6 +58,8 @@ struct sim_claim {
     char name[8], uid[40], holder[TEXT_MAX];
     uint64_t version;
     bool is_exclusive, is_unbound; /* unbound: to no volume yet */
+    bool is_absent;
+    unsigned lives; /* how often it was created: each time with another UID */
 };
 
 /* What a watch tells, in order. */
@@ -168,6 +170,8 @@ void server_finish(struct sim_pod *pod);
 void server_touch(struct sim_pod *pod);
 void server_set_budget(int64_t allowed);
 void server_change_claim(unsigned claim, bool is_exclusive, bool is_unbound);
+void server_remove_claim(unsigned claim);
+void server_create_claim(unsigned claim); /* one that was removed */
 struct sim_pod *server_find_pod(const char *name, size_t len);
 struct sim_pod *server_pod_of(const char *uid, size_t len); /* also one that is gone */
 bool pod_is_there(const struct sim_pod *pod);               /* exists, and not finished */
