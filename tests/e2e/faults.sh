@@ -6,7 +6,7 @@
 # Two API servers without controllers, so that nothing changes by itself: `newer` is well ahead of `older`, which cannot
 # stream lists.
 
-lanes=20 # runs at a time: most of one is waiting
+lanes=25 # runs at a time: most of one is waiting
 
 faults_start() {
     local side port=$1
@@ -77,16 +77,23 @@ faults_truth() { # KUBECONFIG
 
 faults_is_equal() { cache_of "faulted-$1" | cmp -s - "$work/truth.json"; }
 
-# A claimguard behind a fault proxy of its own, which takes orders from $work/orders-SEED.
-faults_lane_start() { # SEED PORT SIDE
-    local seed=$1 port=$2 upstream
-    upstream=$(($(cat "$work/$3/port") + 3))
-    mkfifo "$work/orders-$seed"
-    plane_run "$plane" "fault-proxy-$seed" "$fault_proxy" "$port" "$upstream" "$seed" <>"$work/orders-$seed"
-    await 5 "seed $seed: its fault proxy listens" listens "$port" # else the orders have no reader
-    echo "faults $((10 + seed % 50))" >"$work/orders-$seed"
-    faults_kubeconfig x "$port" >"$work/faulted-$seed.kubeconfig"
-    claimguard_start "faulted-$seed" --kubeconfig "$work/faulted-$seed.kubeconfig"
+# A claimguard for each seed, behind a fault proxy of its own, which takes orders from $work/orders-SEED.
+faults_lanes_start() { # SIDE FIRST-SEED LAST-SEED
+    local seed port upstream
+    upstream=$(($(cat "$work/$1/port") + 3))
+    port=$(($(cat "$work/newer/port") + 20))
+    for seed in $(seq "$2" "$3"); do
+        mkfifo "$work/orders-$seed"
+        plane_run "$plane" "fault-proxy-$seed" "$fault_proxy" $((port + seed % 50)) "$upstream" "$seed" <>"$work/orders-$seed"
+    done
+    for seed in $(seq "$2" "$3"); do
+        # else the orders have no reader
+        await 5 "seed $seed: its fault proxy listens" listens $((port + seed % 50)) || return 1
+        echo "faults $((10 + seed % 50))" >"$work/orders-$seed"
+        faults_kubeconfig x $((port + seed % 50)) >"$work/faulted-$seed.kubeconfig"
+        claimguard_launch "faulted-$seed" --kubeconfig "$work/faulted-$seed.kubeconfig"
+    done
+    for seed in $(seq "$2" "$3"); do claimguard_listens "faulted-$seed" || return 1; done
 }
 
 listens() { : <"/dev/tcp/127.0.0.1/$1"; }
@@ -95,7 +102,7 @@ listens() { : <"/dev/tcp/127.0.0.1/$1"; }
 faults_ask() { # SEED...
     local seed
     for seed in "$@"; do
-        while curl -s --max-time 5 -o "$work/answer-$seed" --data @"$work/request.json" "$(url_of "faulted-$seed" address)/prefilter"; do sleep 0.1; done &
+        while curl -s --max-time 5 -o "$work/answer-$seed" --data @"$work/request.json" "$(url_of "faulted-$seed" address)/prefilter"; do sleep 0.2; done &
     done
     wait
 }
@@ -105,7 +112,7 @@ faults_group() {
     local first=$1 last=$2 side=newer seed port changes
     port=$(cat "$work/newer/port")
     [ $((first / lanes % 3)) != 2 ] || side=older # all the time: lists in pages, with faults
-    for seed in $(seq "$first" "$last"); do faults_lane_start "$seed" $((port + 20 + seed % 50)) "$side"; done
+    faults_lanes_start "$side" "$first" "$last" || return 1
     # shellcheck disable=SC2046
     faults_ask $(seq "$first" "$last") & # until they are gone
     faults_changes "$first" | "$flood" "$work/$side/admin.kubeconfig" 1 >/dev/null

@@ -135,13 +135,17 @@ new_token() {
 
 # claimguard_start NAME [FLAGS]...: serve, with NAME.log and NAME.pid; later flags take the place of these.
 claimguard_start() {
+    claimguard_launch "$@"
+    claimguard_listens "$1"
+}
+claimguard_launch() {
     local name=$1
     shift
     rm -f "$plane/$name.log"
     plane_run "$plane" "$name" "$claimguard" serve --kubeconfig "$plane/claimguard.kubeconfig" \
         --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0 --log-level debug --config "$e2e/claimguard.yaml" "$@"
-    await 20 "$name listens" grep -q listening "$plane/$name.log"
 }
+claimguard_listens() { await 20 "$1 listens" grep -q listening "$plane/$1.log"; }
 
 # claimguard_restart NAME [FLAGS]...: killed, and started again where it listened.
 claimguard_restart() {
