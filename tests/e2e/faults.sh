@@ -6,7 +6,7 @@
 # Two API servers without controllers, so that nothing changes by itself: `newer` is well ahead of `older`, which cannot
 # stream lists.
 
-lanes=25 # runs at a time: most of one is waiting
+lanes=34 # runs at a time: most of one is waiting
 
 faults_start() {
     local side port=$1
@@ -131,10 +131,12 @@ faults_group() {
     done
     for seed in $(seq "$first" "$last"); do echo "faults 0" >"$work/orders-$seed"; done
     faults_truth "$work/$side/direct.kubeconfig"
+    for seed in $(seq "$first" "$last"); do faults_lane_check "$seed" || return 1; done
+    for seed in $(seq "$first" "$last"); do kill "$(cat "$plane/faulted-$seed.pid")"; done # all at once, then each is waited for
     for seed in $(seq "$first" "$last"); do faults_lane_end "$seed" || return 1; done
 }
 
-faults_lane_end() { # SEED
+faults_lane_check() { # SEED
     local seed=$1
     await 40 "seed $seed: the cache equals a fresh list" faults_is_equal "$seed" || {
         cache_of "faulted-$seed" | diff - "$work/truth.json" | head -20 || true
@@ -143,6 +145,10 @@ faults_lane_end() { # SEED
     }
     is_ready "faulted-$seed" || fail "seed $seed: it is not ready" || return 1
     asked=$((asked + $(metric 'confirmations_total' "faulted-$seed")))
+}
+
+faults_lane_end() { # SEED
+    local seed=$1
     plane_kill "$plane" "faulted-$seed"
     plane_kill "$plane" "fault-proxy-$seed"
     if grep -hE -A20 '(ERROR|WARNING): (Address|Leak|Thread)Sanitizer|runtime error' "$plane/faulted-$seed.log"; then return 1; fi
