@@ -15,6 +15,7 @@ struct wanted {
     struct object_reference pod; /* its UID is the key; its strings lie behind the struct */
     int64_t priority;
     uint64_t due_ns;
+    bool is_left;      /* to the scheduler, which has until due_ns */
     bool is_under_way; /* holders were evicted: it is not the scheduler's any more */
     bool is_told;      /* that it was forbidden */
     UT_hash_handle hh;
@@ -129,8 +130,10 @@ void evictions_leave(struct state *state, struct slice uid)
     (void)pthread_mutex_lock(&evictions->lock);
     struct wanted *wanted = find(evictions, uid);
     bool is_left = wanted != NULL && !wanted->is_under_way;
+    if (is_left && !wanted->is_left) /* else its time would never be over */
+        wanted->due_ns = monotonic_ns() + LEFT_MS * UINT64_C(1000000);
     if (is_left)
-        forget(evictions, wanted);
+        wanted->is_left = true;
     (void)pthread_mutex_unlock(&evictions->lock);
     if (is_left)
         atomic_fetch_add(&state->metrics.preemptions[PREEMPTION_LEFT], 1);

@@ -4,12 +4,14 @@
  * cannot: so a pod that `filter` rejected, and whose conflicts all are with pods of lower priority,
  * is wanted here.
  *
- *   rejected            wanted; the scheduler has readWriteOncePod.preemptionGrace to call
- * `preempt` preempt answered, with a node       left to the scheduler grace is over       judged
- * again, and the pod and its holders asked about: is there anything to evict, and is it still for
- * that pod? yes                 its claims are reserved for it, then each holder is evicted once
- *   holders terminate   the reservation is refreshed until they are gone
- *   forbidden (budget)  the reservation ends; tried again later
+ *     rejected             wanted, after the scheduler's readWriteOncePod.preemptionGrace
+ *     preempt answered,    left to the scheduler for LEFT_MS: its answer may be lost, and nothing
+ *     with a node          would make the scheduler try again
+ *     then                 judged again, and the pod and its holders asked about: is there anything
+ *                          to evict, and is it still for that pod? Its claims are reserved for it,
+ *                          then each holder is evicted once
+ *     holders terminate    the reservation is refreshed until they are gone
+ *     forbidden (budget)   the reservation ends; tried again later
  *
  * Nothing is evicted for a pod that is gone, bound, being deleted, or of another priority than it
  * was rejected with; nothing if one of its conflicts could not be resolved.
@@ -28,6 +30,7 @@ enum {
     WANTED_MAX = 2000, /* pods at a time; others come again when they are rejected again */
     VICTIMS_MAX = 15,  /* of one pod */
     WAIT_MS = 300,     /* between looks at holders that terminate */
+    LEFT_MS = 10000,   /* that the scheduler has to preempt after it asked */
     RETRY_MS = 10000   /* after a budget, or an API server, that did not let us */
 };
 
@@ -49,7 +52,7 @@ void evictions_dispose(struct evictions *evictions);
  * cluster that is not followed, or with preemption Disabled, nothing happens. */
 void evictions_want(struct state *state, const struct pod_object *pod);
 
-/* The scheduler preempts for the pod. */
+/* The scheduler preempts for the pod, or has time to. */
 void evictions_leave(struct state *state, struct slice uid);
 
 /* Works on the one pod that is due and most important, if any is. It asks the API server, so it

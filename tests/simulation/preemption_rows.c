@@ -49,6 +49,18 @@ static void a_scheduler_that_preempts_is_left_to_it(void)
     expect(!low->exists && low->evictions == 0 && high->node >= 0, "the scheduler deleted it");
 }
 
+static void a_scheduler_that_was_not_heard_is_not_left_to_it_for_ever(void)
+{
+    struct sim_pod *low = holder("low", 10, DATA), *high = create("high", 100, DATA);
+
+    world.schedulers[0].preempts = true;
+    world.lost_preempts = 100;
+    wait_seconds(8);
+    expect(!is_asked_to_go(low), "it has its time");
+    wait_seconds(30);
+    expect(low->evictions == 1 && high->node >= 0, "then the holder is evicted");
+}
+
 static void preemption_disabled_evicts_nobody(void)
 {
     struct sim_pod *low = holder("low", 10, DATA);
@@ -253,6 +265,7 @@ int main(int argc, char **argv)
         {ROW(a_holder_of_lower_priority_is_evicted_and_the_preemptor_bound), NULL},
         {ROW(the_scheduler_has_its_grace), NULL},
         {ROW(a_scheduler_that_preempts_is_left_to_it), NULL},
+        {ROW(a_scheduler_that_was_not_heard_is_not_left_to_it_for_ever), NULL},
         {ROW(preemption_disabled_evicts_nobody), disable_preemption},
         {ROW(a_pod_that_never_preempts_evicts_nobody), NULL},
         {ROW(equal_priority_evicts_nobody), NULL},

@@ -330,7 +330,9 @@ static void work(void *context)
     else if (status != 503)
         broken("%s: status %u: %.*s", call->body, status, SLICE_ARG(scratch.result));
     scratch_dispose(&scratch);
-    if (!replica->is_up || (world.has_faults && one_in(60))) {
+    bool is_lost = call->verb == VERB_PREEMPT && world.lost_preempts != 0;
+    world.lost_preempts -= is_lost;
+    if (!replica->is_up || is_lost || (world.has_faults && one_in(60))) {
         world.lost++;
         verb_call_drop(call); /* no answer: the scheduler's patience ends it */
         return;

@@ -123,6 +123,7 @@ struct world {
     bool has_field;         /* the API server knows deferFSMount */
     int apply;              /* enum defer_apply */
     unsigned lost_bindings; /* so many are not applied, and answered with 500 */
+    unsigned lost_preempts; /* so many answers to preempt never arrive */
     uint64_t api_down_until_ns;
     struct server server;
     struct replica replicas[REPLICAS_MAX];
