@@ -153,6 +153,13 @@ int cluster_apply(struct cluster *cluster, const struct object *object, struct e
  * name is ignored. */
 void cluster_delete(struct cluster *cluster, const struct object *object);
 
+/* Who is told of what a list has left out. */
+struct gone_listener {
+    void *context;
+    /* Only the object's kind and meta are set. It is about to be removed. */
+    void (*gone)(void *context, const struct object *object);
+};
+
 /*
  * A list of all objects of the kind is read between these two: each of its objects is applied, and
  * what it did not name is gone at its end, unless it is newer than the list's version. Until then
@@ -160,11 +167,6 @@ void cluster_delete(struct cluster *cluster, const struct object *object);
  * the list is of another history (a restored backup): it counts even where something newer is
  * known. listener: is told of each object that is gone; NULL: nobody is.
  */
-struct gone_listener {
-    void *context;
-    /* Only the object's kind and meta are set. It is about to be removed. */
-    void (*gone)(void *context, const struct object *object);
-};
 void cluster_list_begin(struct cluster *cluster, enum kind kind, bool overrides);
 void cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version,
                       const struct gone_listener *listener);

@@ -229,6 +229,7 @@ static void settle(const struct binding *binding)
 /* The Binding was refused: the claims are free, and whoever waits for them may try. */
 static void undo(struct binding *binding)
 {
+    struct object_reference pod = bind_request_pod(binding->request);
     struct state *state = binding->state;
 
     claim_locks_release(&binding->locks);
@@ -236,10 +237,7 @@ static void undo(struct binding *binding)
     bool is_undone = assumed_undo(&state->cluster, &binding->uid);
     (void)pthread_rwlock_unlock(&state->lock);
     if (is_undone)
-        nudge_changed(
-            &state->nudge,
-            &(struct object_reference){.kind = KIND_POD, .uid = binding->request->pod_uid},
-            state->follow);
+        nudge_changed(&state->nudge, &pod, state->follow);
 }
 
 /* The Binding may still be applied: nothing is undone. */

@@ -130,10 +130,10 @@ void evictions_leave(struct state *state, struct slice uid)
     (void)pthread_mutex_lock(&evictions->lock);
     struct wanted *wanted = find(evictions, uid);
     bool is_left = wanted != NULL && !wanted->is_under_way;
-    if (is_left && !wanted->is_left) /* else its time would never be over */
-        wanted->due_ns = monotonic_ns() + LEFT_MS * UINT64_C(1000000);
-    if (is_left)
+    if (is_left && !wanted->is_left) { /* once: else its time would never be over */
         wanted->is_left = true;
+        wanted->due_ns = monotonic_ns() + LEFT_MS * UINT64_C(1000000);
+    }
     (void)pthread_mutex_unlock(&evictions->lock);
     if (is_left)
         atomic_fetch_add(&state->metrics.preemptions[PREEMPTION_LEFT], 1);

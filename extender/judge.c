@@ -59,10 +59,8 @@ static enum confirmation confirm(struct state *state, const struct pod_object *p
     return add_grounds(&asked, out) == 0 ? CONFIRMATION_STANDS : CONFIRMATION_UNKNOWN;
 }
 
-/* judge_pod; returns whether a rejection is confirmed. */
-static enum confirmation judge_confirmed(struct state *state, const struct pod_object *pod,
-                                         struct arena *arena, struct verdict *out,
-                                         const struct policy **judge)
+enum confirmation judge_pod(struct state *state, const struct pod_object *pod, struct arena *arena,
+                            struct verdict *out, const struct policy **judge)
 {
     state_tick(state);
     judge_cached(state, pod, arena, out, judge);
@@ -77,12 +75,6 @@ static enum confirmation judge_confirmed(struct state *state, const struct pod_o
         log_warn("a rejection could not be confirmed: the cache's word stands",
                  LOG_SLICE("namespace", pod->meta.namespace), LOG_SLICE("pod", pod->meta.name));
     return result;
-}
-
-void judge_pod(struct state *state, const struct pod_object *pod, struct arena *arena,
-               struct verdict *out, const struct policy **judge)
-{
-    (void)judge_confirmed(state, pod, arena, out, judge);
 }
 
 /* What the pod is rejected for and can change without an event for the scheduler; false: nothing.
@@ -122,7 +114,7 @@ void judge_and_reserve(struct state *state, const struct pod_object *pod, struct
     struct object_reference known = {.kind = KIND_OTHER}, cause;
 
     nudge_forget(&state->nudge, pod->meta.uid);
-    enum confirmation confirmation = judge_confirmed(state, pod, arena, out, judge);
+    enum confirmation confirmation = judge_pod(state, pod, arena, out, judge);
     for (;;) {
         if (out->code == CODE_SUCCESS && pod->meta.uid.len != 0)
             reserve(state, pod, arena, out, judge);

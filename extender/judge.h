@@ -18,9 +18,10 @@ enum {
 };
 
 /* The verdict of all policies, as policy_prefilter has it, but for victims: those are not to be
- * looked at, since the lock on the cluster is not held any more. */
-void judge_pod(struct state *state, const struct pod_object *pod, struct arena *arena,
-               struct verdict *out, const struct policy **judge);
+ * looked at, since the lock on the cluster is not held any more. Returns whether a rejection is
+ * confirmed. */
+enum confirmation judge_pod(struct state *state, const struct pod_object *pod, struct arena *arena,
+                            struct verdict *out, const struct policy **judge);
 
 /* The same; a pod that passes has its exclusive claims reserved (cache/assumed.h), and one that is
  * rejected for a reservation, or without being confirmed, is remembered, to be nudged when that

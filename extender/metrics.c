@@ -267,16 +267,14 @@ static void put_rejected(const struct writer *writer, struct metrics *metrics)
                    policies[i]->name, counts[i]);
 }
 
-static void put_certificate(const struct writer *writer, struct metrics *metrics)
+static void put_certificate(const struct writer *writer, int64_t ends_s)
 {
-    long long ends_s = atomic_load(&metrics->certificate_ends_s);
-
     if (ends_s == 0)
         return;
     put_family(writer, "claimguard_server_certificate_expiry_timestamp_seconds", "gauge",
                "When the certificate of the scheduler's port ends.");
     buf_printf(writer->out, "claimguard_server_certificate_expiry_timestamp_seconds %lld\n",
-               ends_s);
+               (long long)ends_s);
 }
 
 static void put_cache(const struct writer *writer, const struct view *view)
@@ -410,7 +408,8 @@ static void put_deferred(const struct writer *writer, struct metrics *metrics,
 }
 
 void metrics_write(struct metrics *metrics, const struct view *view,
-                   const struct resource_status *status, bool is_open_metrics, struct buf *out)
+                   const struct resource_status *status, int64_t certificate_ends_s,
+                   bool is_open_metrics, struct buf *out)
 {
     struct writer writer = {out, is_open_metrics};
 
@@ -424,7 +423,7 @@ void metrics_write(struct metrics *metrics, const struct view *view,
     put_cache(&writer, view);
     put_claims(&writer, view->cluster);
     put_status(&writer, status);
-    put_certificate(&writer, metrics);
+    put_certificate(&writer, certificate_ends_s);
     process_metrics_write(out, is_open_metrics);
     if (is_open_metrics)
         buf_put(out, SLICE("# EOF\n"));

@@ -62,11 +62,10 @@ struct metrics {
     atomic_uint_fast64_t confirmations[CONFIRMATION_COUNT];
     atomic_uint_fast64_t preemptions[PREEMPTION_COUNT];
     atomic_uint_fast64_t victims;
-    atomic_int_fast64_t certificate_ends_s; /* since 1970; 0: the port is plain text */
-    pthread_mutex_t rejected_lock;          /* guards rejected */
-    struct rejected_pod *rejected;          /* uthash, by UID; bounded */
-    pthread_mutex_t deferred_lock;          /* guards deferred */
-    struct deferred_tally *deferred;        /* one for each entry that was ever used; bounded */
+    pthread_mutex_t rejected_lock;   /* guards rejected */
+    struct rejected_pod *rejected;   /* uthash, by UID; bounded */
+    pthread_mutex_t deferred_lock;   /* guards deferred */
+    struct deferred_tally *deferred; /* one for each entry that was ever used; bounded */
 };
 
 void metrics_init(struct metrics *metrics);
@@ -90,8 +89,9 @@ void metrics_count_verdict(struct metrics *metrics, const struct policy *policy,
 void metrics_forget_pod(struct metrics *metrics, struct slice uid);
 
 /* All metrics in the Prometheus text format, or in OpenMetrics. The caller holds the cluster still.
- */
+ * certificate_ends_s: as tls_not_after says. */
 void metrics_write(struct metrics *metrics, const struct view *view,
-                   const struct resource_status *status, bool is_open_metrics, struct buf *out);
+                   const struct resource_status *status, int64_t certificate_ends_s,
+                   bool is_open_metrics, struct buf *out);
 
 #endif

@@ -6,6 +6,7 @@
 #include "extender/defer_method.h"
 #include "extender/deferral.h"
 #include "extender/explain.h"
+#include "extender/tls.h"
 #include "extender/verbs.h"
 #include "extender/version.h"
 #include "policy/defer_fs_mount.h"
@@ -60,7 +61,8 @@ static unsigned show_metrics(struct state *state, const struct page_request *req
                         : "text/plain; version=0.0.4; charset=utf-8";
     (void)pthread_rwlock_rdlock(&state->lock);
     struct view view = state_view(state);
-    metrics_write(&state->metrics, &view, state->status, request->wants_open_metrics, out);
+    metrics_write(&state->metrics, &view, state->status, tls_not_after(state->tls),
+                  request->wants_open_metrics, out);
     (void)pthread_rwlock_unlock(&state->lock);
     return 200;
 }
@@ -104,9 +106,9 @@ static void put_deferral(struct buf *out, const struct state *state)
     buf_dispose(&orphans);
 }
 
-static void put_certificate(struct buf *out, struct state *state)
+static void put_certificate(struct buf *out, const struct state *state)
 {
-    int64_t left_s = atomic_load(&state->metrics.certificate_ends_s) - now_ms() / 1000;
+    int64_t left_s = tls_not_after(state->tls) - now_ms() / 1000;
 
     if (state->tls != NULL)
         buf_printf(out, "%-24s %s %lldd%02lldh\n", "certificate",

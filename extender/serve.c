@@ -43,12 +43,6 @@ static void reload(struct state *state, const char *path)
     log_info("configuration reloaded", LOG_STR("file", path));
 }
 
-static void note_certificate(struct state *state)
-{
-    if (state->tls != NULL)
-        atomic_store(&state->metrics.certificate_ends_s, tls_not_after(state->tls));
-}
-
 static void refresh_tls(struct state *state)
 {
     struct error err = {0};
@@ -59,8 +53,6 @@ static void refresh_tls(struct state *state)
                   LOG_STR("error", err.message));
     else if (has_changed)
         log_info("certificate reloaded", LOG_NONE);
-    if (has_changed)
-        note_certificate(state);
 }
 
 /* Until SIGTERM or SIGINT. */
@@ -208,7 +200,6 @@ int command_serve(const struct arguments *arguments)
         return command_fail(&err);
     }
     int rc = tls_open(&state.tls, config, &err);
-    note_certificate(&state);
     if (rc == 0)
         rc = arguments->snapshot != NULL ? serve_snapshot(&state, arguments, &signals, &err)
                                          : serve_live(&state, arguments, &signals, &err);

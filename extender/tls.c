@@ -210,6 +210,8 @@ struct tls_identity *tls_hold(struct tls *tls)
 
 int64_t tls_not_after(struct tls *tls)
 {
+    if (tls == NULL)
+        return 0;
     struct tls_identity *identity = tls_hold(tls);
     int64_t not_after = identity->not_after;
 

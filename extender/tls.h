@@ -40,7 +40,7 @@ void tls_close(struct tls *tls);
  * nothing changes then. */
 int tls_refresh(struct tls *tls, bool *has_changed, struct error *err);
 
-/* When the certificate in force ends, in seconds since 1970. */
+/* When the certificate in force ends, in seconds since 1970; 0: tls is NULL. */
 int64_t tls_not_after(struct tls *tls);
 
 /* What is in force now; it stays until it is let go. NULL is fine. */

@@ -82,7 +82,8 @@ static int answer_prefilter(struct state *state, struct scratch *scratch, enum r
     /* nodes are not looked at: they may be missing */
     if (protocol_read_pod(&pod, buf_slice(&scratch->body), &scratch->arena, err) < 0)
         return err->code;
-    judge_pod(state, &pod, &scratch->arena, &verdict, &judge); /* so that the cache is not stale */
+    (void)judge_pod(state, &pod, &scratch->arena, &verdict,
+                    &judge); /* so that the cache is not stale */
     (void)pthread_rwlock_rdlock(&state->lock);
     struct view view = state_view(state);
     json_t *explained = explain_prefilter(&view, &pod, &scratch->arena);

@@ -142,11 +142,11 @@ static void act(void *context)
             server_finish(pod);
         break;
     case 3: server_set_budget((int64_t)below(3)); break;
-    case 5: remove_claim(); break;
     case 4:
         if (world.has_faults && one_in(2))
             fault();
         break;
+    case 5: remove_claim(); break;
     default: create_pod();
     }
     later(below(one_in(4) ? 5 * SECOND : 500 * MILLISECOND), true, act, context);
