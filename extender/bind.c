@@ -20,6 +20,7 @@ struct binding {
     struct claim_locks locks; /* of a live cluster with claimLock: Annotation */
     struct verdict verdict;
     struct deferral deferral;
+    struct slice version; /* of the pod, the Binding's precondition; empty: any will do */
     uint64_t deadline_ns;
 };
 
@@ -186,9 +187,9 @@ static int post_binding(const struct binding *binding, struct follow_answer *ans
     buf_json(&body, request->pod_namespace);
     buf_put(&body, SLICE(",\"uid\":"));
     buf_json(&body, request->pod_uid);
-    if (binding->locks.pod_version.len != 0) {
+    if (binding->version.len != 0) {
         buf_put(&body, SLICE(",\"resourceVersion\":"));
-        buf_json(&body, binding->locks.pod_version);
+        buf_json(&body, binding->version);
     }
     buf_put(&body, SLICE("},\"target\":{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":"));
     buf_json(&body, request->node);
@@ -250,24 +251,24 @@ static void doubt(const struct binding *binding)
     (void)pthread_rwlock_unlock(&state->lock);
 }
 
-/* Writes what is deferred, before the Binding. With locks, which rest on the pod's version, the one
- * that they have read is the precondition, and the Binding's is the one that is written. */
+/* Writes what is deferred, before the Binding, which has the version that the write made as its
+ * precondition: whoever changes the pod in between may have taken the decision away. With locks,
+ * which rest on the pod's version, the write's own precondition is the one that they have read. */
 static int write_deferral(struct binding *binding, struct error *err)
 {
+    struct deferral *deferral = &binding->deferral;
     bool is_locked = binding->locks.claim_count != 0;
-    struct slice version = is_locked ? binding->locks.pod_version : binding->deferral.version;
 
-    binding->deferral.is_stale =
-        !slice_equal(version, binding->deferral.version) && binding->deferral.volume_count != 0;
-    if (binding->deferral.is_stale) /* what was decided on is not what is there */
+    binding->version = is_locked ? binding->locks.pod_version : SLICE("");
+    if (deferral->volume_count == 0)
+        return 0;
+    deferral->is_stale = is_locked && !slice_equal(binding->version, deferral->version);
+    if (deferral->is_stale) /* what was decided on is not what is there */
         return error_set(err, ERROR_UNAVAILABLE, "pod %.*s has changed",
                          SLICE_ARG(binding->request->pod_name));
-
-    int rc = deferral_write(binding->state, binding->request, &binding->deferral, &version,
-                            left_ms(binding), binding->arena, err);
-    if (rc == 0 && is_locked)
-        binding->locks.pod_version = version;
-    return rc;
+    binding->version = deferral->version;
+    return deferral_write(binding->state, binding->request, deferral, &binding->version,
+                          left_ms(binding), binding->arena, err);
 }
 
 /* Locks what is to be locked, and posts the Binding; anew when the pod has changed in between. */
@@ -317,6 +318,9 @@ static int bind_live(struct binding *binding, struct error *err)
             "the API server's answer to the Binding of pod %.*s is unknown (status %u)",
             SLICE_ARG(binding->request->pod_name), answer.status);
     }
+    /* of a pod that defers, the version may be another one: then what is there is decided on */
+    binding->deferral.is_stale =
+        is_known && answer.status == 409 && binding->deferral.volume_count != 0;
     undo(binding);
     return error_set(err, ERROR_INVALID, "%.*s (status %u)", SLICE_ARG(answer.message),
                      answer.status);

@@ -43,7 +43,7 @@ struct claim_locks {
     struct slice claims[LOCKED_CLAIMS_MAX]; /* names, in their order */
     struct slice versions[LOCKED_CLAIMS_MAX];
     size_t claim_count, locked_count;
-    struct slice pod_version; /* for the Binding */
+    struct slice pod_version; /* as it was read before the locks */
     bool is_bound;            /* the pod is bound already, as asked */
 };
 

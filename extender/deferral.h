@@ -8,7 +8,8 @@
  *   Auto         Field where the API server knows it, else Annotation (defer_method.h)
  *
  * A write has the version that was decided on as its precondition: it fails when the pod has
- * changed since, and cannot come late, to a pod that is bound. Nothing is ever taken back.
+ * changed since, and cannot come late, to a pod that is bound. The version that it made is the
+ * Binding's precondition. Nothing is ever taken back.
  */
 #ifndef EXTENDER_DEFERRAL_H
 #define EXTENDER_DEFERRAL_H

@@ -132,6 +132,43 @@ static void a_conflict_is_retried_on_a_fresh_decision(void)
     expect(pod->node >= 0 && pod->fields == 0, "the pod's word counts");
 }
 
+static void an_annotation_that_is_removed_before_the_binding_is_decided_again(void)
+{
+    world.has_field = false;
+    world.edits = 1; /* behind the patch */
+    const struct sim_pod *pod = create_vm("vm", 0, DATA);
+
+    wait_seconds(5);
+    expect(pod->node >= 0 && pod->annotated == DATA, "bound with the decision");
+    expect(world.refused_binds == 0, "in the same bind");
+}
+
+static void an_annotation_of_before_that_is_removed_before_the_binding_is_decided_again(void)
+{
+    world.has_field = false;
+    world.edits = 1; /* nothing is written: what is there is looked at */
+    const struct sim_pod *pod = server_create_pod(
+        "vm", &(struct sim_pod){.claims = DATA, .is_vm = true, .annotated = DATA});
+
+    wait_seconds(5);
+    expect(pod->node >= 0 && pod->annotated == DATA, "bound with the decision");
+}
+
+static void others_may_patch_a_pod_that_defers_while_it_is_bound(void)
+{
+    world.touches = 2;
+    const struct sim_pod *pod = vm_holder("vm", 0, DATA);
+
+    expect(pod->fields == DATA && world.refused_binds == 0, "in the same bind");
+    world.touches = 1000;
+    pod = create_vm("other", 0, LOGS);
+    wait_seconds(20);
+    expect(pod->node < 0 && world.refused_binds != 0, "not without end");
+    world.touches = 0;
+    wait_seconds(20);
+    expect(pod->node >= 0 && pod->fields == LOGS, "later");
+}
+
 static void an_api_server_that_is_down_binds_nobody_without_the_decision(void)
 {
     struct sim_pod *pod = create_vm("vm", 0, DATA);
@@ -235,6 +272,10 @@ int main(int argc, char **argv)
          begin_with_field},
         {ROW(a_failure_between_the_patch_and_the_binding_leaves_one_decision), begin_with_field},
         {ROW(a_conflict_is_retried_on_a_fresh_decision), begin_with_field},
+        {ROW(an_annotation_that_is_removed_before_the_binding_is_decided_again), begin_with_field},
+        {ROW(an_annotation_of_before_that_is_removed_before_the_binding_is_decided_again),
+         begin_with_field},
+        {ROW(others_may_patch_a_pod_that_defers_while_it_is_bound), begin_with_field},
         {ROW(an_api_server_that_is_down_binds_nobody_without_the_decision), begin_with_field},
         {ROW(a_claim_that_is_not_bound_yet_is_decided_when_it_is), begin_with_field},
         {ROW(exclusive_a_deferred_holder_keeps_everyone_out), begin_with_field},

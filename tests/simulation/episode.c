@@ -129,7 +129,7 @@ static void act(void *context)
 
     if (world.now_ns > world.end_ns || world.is_over)
         return;
-    switch (below(13)) {
+    switch (below(14)) {
     case 0:
     case 1:
         if (pod != NULL)
@@ -147,6 +147,10 @@ static void act(void *context)
             fault();
         break;
     case 5: remove_claim(); break;
+    case 6: /* of the pod that is bound next */
+        world.edits += one_in(2);
+        world.touches += one_in(2);
+        break;
     default: create_pod();
     }
     later(below(one_in(4) ? 5 * SECOND : 500 * MILLISECOND), true, act, context);

@@ -360,12 +360,28 @@ static void check_exclusive(const struct sim_pod *bound)
     }
 }
 
+/* What others do to a pod right before its Binding. */
+static void come_before_binding(struct sim_pod *pod)
+{
+    bool is_edit = world.edits != 0, is_touch = world.touches != 0;
+
+    if (pod->node >= 0 || !(is_edit || is_touch))
+        return;
+    world.edits -= is_edit;
+    world.touches -= is_touch;
+    if (is_edit)
+        pod->annotated = 0;
+    trace("somebody patches %s (%s)", pod->name, pod->uid + 24);
+    publish(pod);
+}
+
 static unsigned bind_it(struct sim_pod *pod, const json_t *body, struct buf *answer)
 {
     const char *uid = text_at(body, "metadata", NULL, "uid");
     const char *version = text_at(body, "metadata", NULL, "resourceVersion");
     const char *node = text_at(body, "target", NULL, "name");
 
+    come_before_binding(pod);
     if (uid != NULL && strcmp(uid, pod->uid) != 0)
         return conflict(answer, "the UID in the precondition is another one");
     if (version != NULL && strtoull(version, NULL, 10) != pod->version)

@@ -124,6 +124,8 @@ struct world {
     int apply;              /* enum defer_apply */
     unsigned lost_bindings; /* so many are not applied, and answered with 500 */
     unsigned lost_preempts; /* so many answers to preempt never arrive */
+    unsigned edits;         /* before so many Bindings, a user removes the annotation */
+    unsigned touches;       /* before so many Bindings, a controller patches the pod */
     uint64_t api_down_until_ns;
     struct server server;
     struct replica replicas[REPLICAS_MAX];
