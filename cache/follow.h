@@ -50,6 +50,11 @@ int follow_start(struct follow **out, const struct kubeconfig *kubeconfig,
                  const struct follow_target *target, struct error *err);
 void follow_stop(struct follow *follow);
 
+/* For a shutdown: everyone who waits in follow_confirm or follow_call, now or later, gets an answer
+ * at once: ERROR_UNAVAILABLE, or status 0. Lists and watches go on until follow_stop.
+ * Threads: any. */
+void follow_interrupt(struct follow *follow);
+
 /*
  * Asks the API server what the pods and claims are now (a GET is a quorum read), and folds the
  * answers into the cluster. Many callers that ask the same cost one request; but a request that was

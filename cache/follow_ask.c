@@ -167,11 +167,13 @@ static int await(struct follow *follow, struct fetch *fetch, const struct timesp
 {
     int rc = 0;
 
-    while (fetch->state != FETCH_DONE && rc == 0)
+    while (fetch->state != FETCH_DONE && !follow->is_interrupted && rc == 0)
         rc = pthread_cond_timedwait(&follow->changed, &follow->mutex, deadline);
     bool is_done = fetch->state == FETCH_DONE, has_failed = fetch->has_failed;
     if (--fetch->waiters == 0 && is_done)
         fetch_free(fetch);
+    if (!is_done && follow->is_interrupted)
+        return error_set(err, ERROR_UNAVAILABLE, "claimguard is shutting down");
     if (!is_done) {
         follow->unreachable_until_ns = monotonic_ns() + UNREACHABLE_MS * UINT64_C(1000000);
         return error_set(err, ERROR_TIMEOUT, "the API server does not answer in time");
@@ -378,10 +380,15 @@ int follow_call(struct follow *follow, const char *method, const char *path,
     (void)pthread_mutex_lock(&follow->mutex);
     enqueue(follow, request);
     api_wake(follow->api);
-    while (!request->is_done) /* the call has a time-out of its own */
+    while (!request->is_done && !follow->is_interrupted) /* the call has a time-out of its own */
         (void)pthread_cond_wait(&follow->changed, &follow->mutex);
+    bool is_done = request->is_done;
+    request->has_waiter = is_done; /* else the last one who has it frees it */
     (void)pthread_mutex_unlock(&follow->mutex);
-    *out = (struct follow_answer){.status = request->status};
+    *out = (struct follow_answer){.status = 0};
+    if (!is_done)
+        return 0;
+    out->status = request->status;
     out->body = copy_body(&request->answer, arena);
     if (out->body.ptr == NULL)
         out->status = 0; /* no memory: what it says is unknown */
@@ -391,6 +398,16 @@ int follow_call(struct follow *follow, const char *method, const char *path,
     request_free(request);
     (void)pthread_mutex_unlock(&follow->mutex);
     return 0;
+}
+
+void follow_interrupt(struct follow *follow)
+{
+    if (follow == NULL)
+        return;
+    (void)pthread_mutex_lock(&follow->mutex);
+    follow->is_interrupted = true;
+    (void)pthread_cond_broadcast(&follow->changed);
+    (void)pthread_mutex_unlock(&follow->mutex);
 }
 
 void asks_dispose(struct follow *follow)

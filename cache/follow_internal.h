@@ -27,6 +27,7 @@ struct follow {
     pthread_mutex_t mutex;  /* guards what follows */
     pthread_cond_t changed; /* a fetch is done */
     bool is_stopping;
+    bool is_interrupted; /* nobody waits any more */
     struct fetch *fetches;
     size_t fetch_count;
     uint64_t unreachable_until_ns;
