@@ -2,7 +2,7 @@
  * Episodes: users come and go, things fail, then nothing fails any more and everything has to
  * settle.
  *
- *     simulation [--steps N] [--seed S] [--trace]
+ *     simulation [--steps N] [--seed S] [--hard] [--trace]
  *
  * Runs episodes of seeds S, S+1, ... until N steps were taken. A step is one event: a request or an
  * answer that arrives, a watch event that is taken, a lock that is reached. Each episode follows
@@ -17,6 +17,10 @@
 #include "config/base/log.h"
 #include "simulation/fiber.h"
 #include "simulation/world.h"
+
+/* In half of the episodes, writes are sent twice or the connection dies when they were applied, and
+ * GETs fail for seconds. */
+static bool is_hard;
 
 /* ---- users ---- */
 
@@ -102,7 +106,7 @@ static void fault(void)
     struct replica *replica = &world.replicas[below(world.replica_count)];
     struct scheduler *scheduler = &world.schedulers[below(world.scheduler_count)];
 
-    switch (below(4)) {
+    switch (below(world.is_hard ? 5 : 4)) {
     case 0:
         replica_crash(replica);
         later(below(4 * SECOND) + 2 * SECOND, true, start_replica, replica);
@@ -119,7 +123,10 @@ static void fault(void)
         world.api_down_until_ns = world.now_ns + below(8 * SECOND);
         later(below(10 * SECOND), true, notice_reconnect, NULL);
         break;
-    default: replica_relist(replica, watched_kinds[below(WATCHED_KINDS)]);
+    case 3: replica_relist(replica, watched_kinds[below(WATCHED_KINDS)]); break;
+    default: /* of a hard world */
+        trace("GETs fail");
+        world.gets_fail_until_ns = world.now_ns + below(8 * SECOND);
     }
 }
 
@@ -164,7 +171,7 @@ static void calm_down(void *context)
         return;
     trace("no faults from now on");
     world.has_faults = false;
-    world.api_down_until_ns = 0;
+    world.api_down_until_ns = world.gets_fail_until_ns = 0;
     server_set_budget(100);
     for (unsigned i = 0; i < world.replica_count; i++)
         replica_start(&world.replicas[i]);
@@ -263,6 +270,7 @@ static void set_up(uint64_t seed)
     world.preempts = !one_in(4);
     world.ttl_ms = ttls[below(3)];
     world.has_faults = !one_in(8);
+    world.is_hard = is_hard && one_in(2);
     world.defers = one_in(2);
     world.has_field = one_in(2);
     world.end_ns = 30 * SECOND + below(60 * SECOND);
@@ -270,7 +278,10 @@ static void set_up(uint64_t seed)
           (unsigned long long)seed, world.replica_count, world.scheduler_count,
           world.is_annotation ? "Annotation" : "Local", (long long)world.ttl_ms,
           world.preempts ? ", preemption" : "", world.respects_budgets ? ", budgets" : "",
-          world.has_faults ? ", faults" : "", world.defers ? ", deferral" : "");
+          !world.has_faults ? ""
+          : world.is_hard   ? ", many faults"
+                            : ", faults",
+          world.defers ? ", deferral" : "");
     world_populate();
     for (unsigned i = 0; i < world.scheduler_count; i++)
         world.schedulers[i].preempts = one_in(2);
@@ -297,7 +308,7 @@ static bool run_episode(uint64_t seed)
 
 struct sums {
     uint64_t steps;
-    unsigned episodes, bound, evicted, rejected, refused_binds, lost, deferred;
+    unsigned episodes, bound, evicted, rejected, refused_binds, lost, repeated, deferred;
 };
 
 static void add_up(struct sums *sums)
@@ -309,12 +320,13 @@ static void add_up(struct sums *sums)
     sums->rejected += world.rejected;
     sums->refused_binds += world.refused_binds;
     sums->lost += world.lost;
+    sums->repeated += world.repeated;
     sums->deferred += world.deferred;
 }
 
 static int usage(void)
 {
-    fputs("Usage: simulation [--steps N] [--seed S] [--trace]\n", stderr);
+    fputs("Usage: simulation [--steps N] [--seed S] [--hard] [--trace]\n", stderr);
     return 2;
 }
 
@@ -326,6 +338,8 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--trace") == 0)
             is_traced = true;
+        else if (strcmp(argv[i], "--hard") == 0)
+            is_hard = true;
         else if (i + 1 < argc && strcmp(argv[i], "--steps") == 0)
             steps = strtoull(argv[++i], NULL, 10);
         else if (i + 1 < argc && strcmp(argv[i], "--seed") == 0)
@@ -350,10 +364,9 @@ int main(int argc, char **argv)
         seed++;
     }
     printf("%llu steps in %u episodes: %u pods bound, %u rejections, %u refused binds, %u pods "
-           "evicted, %u deferrals, %u "
-           "messages lost\n",
+           "evicted, %u deferrals, %u messages lost, %u sent twice\n",
            (unsigned long long)sums.steps, sums.episodes, sums.bound, sums.rejected,
-           sums.refused_binds, sums.evicted, sums.deferred, sums.lost);
+           sums.refused_binds, sums.evicted, sums.deferred, sums.lost, sums.repeated);
     fibers_dispose();
     return 0;
 }

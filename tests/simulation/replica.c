@@ -86,9 +86,9 @@ void replica_told(struct replica *replica, size_t index)
         return;
     struct errand *errand = errand_new(replica, kind);
     errand->index = index;
-    /* in order, and mostly at once; sometimes late by seconds */
+    /* in order, and mostly at once; sometimes late by seconds, and mostly so while GETs fail */
     uint64_t delay_ns = below(20 * MILLISECOND);
-    if (world.has_faults && one_in(20))
+    if (world.has_faults && one_in(world.now_ns < world.gets_fail_until_ns ? 2 : 20))
         delay_ns = below(5 * SECOND);
     uint64_t due_ns = world.now_ns + delay_ns;
     if (due_ns <= replica->last_due_ns[kind])

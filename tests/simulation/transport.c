@@ -1,5 +1,6 @@
 /* What cache/follow and config/base/clock are to the replicas: requests over a network that is
- * slow, loses them and loses their answers; and the time, which goes on only between events. */
+ * slow, loses them, loses their answers and sends them twice; and the time, which goes on only
+ * between events. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,9 +86,12 @@ struct call {
     struct fiber *waiter; /* NULL: nobody */
     unsigned long waits;
     unsigned parts; /* message, time-out, waiter: whoever is last frees it */
-    bool is_done;
-    unsigned status;  /* as the waiter has it; 0: unknown */
-    unsigned arrived; /* what the API server said */
+    bool is_done, is_timed_out;
+    enum fate fate;
+    unsigned refused_with; /* by a fault; 0: any status that it has */
+    bool is_repeated;      /* it was applied once already */
+    unsigned status;       /* as the waiter has it; 0: unknown */
+    unsigned arrived;      /* what the API server said */
     struct buf answer;
     char *method, *path, *body;
     size_t body_len;
@@ -134,6 +138,7 @@ static void time_out(void *context)
 {
     struct call *call = context;
 
+    call->is_timed_out = !call->is_done;
     finish(call, 0);
     drop(call);
 }
@@ -162,29 +167,102 @@ static void respond(void *context)
     drop(call);
 }
 
-/* The API server has the request. What it refuses to look at, it answers so. */
+/* ---- what happens to them ---- */
+
+/* Without what all paths begin with. */
+static const char *path_shown(const struct call *call)
+{
+    return strlen(call->path) > 22 ? call->path + 22 : call->path;
+}
+
+static bool takes_planned_fault(struct call *call)
+{
+    struct planned_fault *fault = &world.fault;
+
+    if (fault->count == 0 || (fault->method != NULL && strcmp(fault->method, call->method) != 0) ||
+        (fault->path != NULL && strstr(call->path, fault->path) == NULL))
+        return false;
+    fault->count--;
+    call->refused_with = fault->status;
+    return true;
+}
+
+static enum fate draw_fate(struct call *call)
+{
+    bool is_get = strcmp(call->method, "GET") == 0;
+
+    if (takes_planned_fault(call))
+        return world.fault.fate;
+    if (world.now_ns < world.api_down_until_ns || (world.has_faults && one_in(60)))
+        return FATE_LOST;
+    if (is_get && world.now_ns < world.gets_fail_until_ns)
+        return one_in(2) ? FATE_LOST : FATE_UNANSWERED;
+    if (world.has_faults && one_in(40))
+        return FATE_UNANSWERED;
+    if (!is_get && world.has_faults && world.is_hard && one_in(15))
+        return FATE_CUT + below(3);
+    return FATE_NONE;
+}
+
+static void lose(struct call *call)
+{
+    finish(call, call->refused_with != 0 ? call->refused_with : one_in(2) ? 503 : 0);
+    drop(call);
+}
+
+/* By someone on the way who knows nothing of the first. */
+static void deny(struct call *call)
+{
+    static const unsigned statuses[] = {409, 403, 429};
+
+    buf_reset(&call->answer, 0);
+    call->arrived = call->refused_with != 0 ? call->refused_with : statuses[below(3)];
+    trace("%s %s of replica %u, again: %u", call->method, path_shown(call), call->replica->index,
+          call->arrived);
+}
+
+/* The API server looks at it. */
+static void apply(struct call *call)
+{
+    buf_reset(&call->answer, 0);
+    world.requests++;
+    trace("%s %s of replica %u%s: %.*s", call->method, path_shown(call), call->replica->index,
+          call->is_repeated ? ", again" : "", (int)call->body_len, call->body);
+    call->arrived = server_handle(call->method, call->path,
+                                  (struct slice){call->body, call->body_len}, &call->answer);
+}
+
+static void deliver_again(void *context)
+{
+    struct call *call = context;
+
+    world.repeated++;
+    call->is_repeated = true;
+    (call->fate == FATE_DENIED ? deny : apply)(call);
+    later(below(5 * MILLISECOND), true, respond, call);
+}
+
 static void deliver(void *context)
 {
     struct call *call = context;
 
-    if (world.now_ns < world.api_down_until_ns || (world.has_faults && one_in(60))) {
-        world.lost++;
-        finish(call, one_in(2) ? 503 : 0); /* it never was applied */
-        drop(call);
+    call->fate = draw_fate(call);
+    world.lost += call->fate != FATE_NONE;
+    if (call->fate == FATE_LOST) {
+        lose(call);
         return;
     }
-    world.requests++;
-    trace("%s %s of replica %u: %.*s", call->method,
-          strlen(call->path) > 22 ? call->path + 22 : call->path, call->replica->index,
-          (int)call->body_len, call->body);
-    call->arrived = server_handle(call->method, call->path,
-                                  (struct slice){call->body, call->body_len}, &call->answer);
-    if (world.has_faults && one_in(40)) { /* its answer is lost */
-        world.lost++;
+    apply(call);
+    switch (call->fate) {
+    case FATE_REPEATED:
+    case FATE_DENIED: later(below(10 * MILLISECOND), true, deliver_again, call); break;
+    case FATE_UNANSWERED: drop(call); break;
+    case FATE_CUT:
+        finish(call, 0);
         drop(call);
-        return;
+        break;
+    default: later(below(5 * MILLISECOND), true, respond, call);
     }
-    later(below(5 * MILLISECOND), true, respond, call);
 }
 
 /* An eviction may be sent only for a pod that waits, with more priority, for a claim of the victim;
@@ -299,6 +377,8 @@ int follow_confirm(struct follow *follow, const struct object_reference *referen
     struct call *calls[CONFIRM_MAX];
     int rc = 0;
 
+    if (monotonic_ns() < follow->unreachable_until_ns)
+        return error_set(err, ERROR_UNAVAILABLE, "the API server does not answer");
     count = count < CONFIRM_MAX ? count : CONFIRM_MAX;
     for (size_t i = 0; i < count; i++) {
         struct buf path;
@@ -314,6 +394,8 @@ int follow_confirm(struct follow *follow, const struct object_reference *referen
     for (size_t i = 0; i < count; i++) {
         if (calls[i]->status != 200 && calls[i]->status != 404)
             rc = error_set(err, ERROR_UNAVAILABLE, "the API server cannot be asked");
+        if (calls[i]->is_timed_out)
+            follow->unreachable_until_ns = monotonic_ns() + UNREACHABLE_MS * MILLISECOND;
         drop(calls[i]);
     }
     return rc;

@@ -81,6 +81,28 @@ struct server {
     size_t log_count;
 };
 
+/* ---- what happens to requests ---- */
+
+enum fate {
+    FATE_NONE,
+    FATE_LOST,       /* never applied: 503, or the connection dies */
+    FATE_UNANSWERED, /* applied, and nothing comes back: the client waits until its time is over */
+    FATE_CUT,        /* applied, and the connection dies */
+    FATE_REPEATED,   /* applied, and a client or proxy that heard nothing sends it again: the answer
+                        is what the API server says to the second */
+    FATE_DENIED, /* the same, but the second is refused by someone who knows nothing of the first:
+                    409, 403 or 429 */
+};
+
+/* A fault of the next requests of a kind, for rows. */
+struct planned_fault {
+    unsigned count;     /* so many; 0: none */
+    const char *method; /* NULL: any */
+    const char *path;   /* a part of it; NULL: any */
+    enum fate fate;
+    unsigned status; /* of FATE_LOST and FATE_DENIED; 0: any of theirs */
+};
+
 /* ---- who talks to it ---- */
 
 struct replica {
@@ -127,6 +149,9 @@ struct world {
     unsigned edits;         /* before so many Bindings, a user removes the annotation */
     unsigned touches;       /* before so many Bindings, a controller patches the pod */
     uint64_t api_down_until_ns;
+    uint64_t gets_fail_until_ns; /* 503, or no answer; everything else goes through */
+    bool is_hard;                /* FATE_CUT, FATE_REPEATED and FATE_DENIED happen, too */
+    struct planned_fault fault;
     struct server server;
     struct replica replicas[REPLICAS_MAX];
     struct scheduler schedulers[SCHEDULERS_MAX];
@@ -134,7 +159,7 @@ struct world {
     bool respects_budgets, preempts;
     int64_t ttl_ms;
     /* what happened, for the summary */
-    unsigned bound, evicted, rejected, refused_binds, lost, deferred, requests;
+    unsigned bound, evicted, rejected, refused_binds, lost, repeated, deferred, requests;
     char failure[512]; /* empty: all is well */
 };
 
@@ -191,6 +216,7 @@ void server_list(enum kind kind, void (*put)(void *context, enum kind kind, stru
 struct follow {
     struct replica *replica;
     struct follow_target target;
+    uint64_t unreachable_until_ns;
 };
 void follow_crash(struct replica *replica);
 
