@@ -7,7 +7,19 @@
 #include "extender/deferral.h"
 #include "extender/judge.h"
 
-enum { BIND_TRIES_MAX = 3, BINDING_BYTES_MAX = 16 * 1024 };
+enum {
+    BIND_ATTEMPTS_MAX = 3,
+    BINDING_BYTES_MAX = 16 * 1024,
+    SEND_MS_MIN = 100, /* a Binding with less time for its answer would block its claims for long */
+};
+
+/* How an attempt to bind the pod ended. */
+enum outcome {
+    OUTCOME_BOUND,
+    OUTCOME_REFUSED, /* not bound, and nothing is under way that would bind it */
+    OUTCOME_CHANGED, /* the same, since the pod is not what was decided on */
+    OUTCOME_UNKNOWN, /* a Binding was sent, and may have been applied, or may be yet */
+};
 
 /* Where a bind is: what is known of the pod, and of its claims. */
 struct binding {
@@ -149,7 +161,7 @@ static int refresh(const struct binding *binding, struct error *err)
     return follow_confirm(binding->state->follow, references, count, CONFIRM_MS, err);
 }
 
-/* The node of the pod, as far as is known now; empty: none. */
+/* Whether the pod is bound to the node, as far as is known. */
 static bool is_bound_as_asked(const struct binding *binding)
 {
     const struct bind_request *request = binding->request;
@@ -164,14 +176,22 @@ static bool is_bound_as_asked(const struct binding *binding)
     return is_bound;
 }
 
-/* What is left of the bind's time; at least a millisecond. */
+/* What is left of the bind's time. */
 static int64_t left_ms(const struct binding *binding)
 {
     uint64_t now_ns = monotonic_ns();
 
     return now_ns >= binding->deadline_ns
-               ? 1
-               : (int64_t)((binding->deadline_ns - now_ns) / UINT64_C(1000000)) + 1;
+               ? 0
+               : (int64_t)((binding->deadline_ns - now_ns) / UINT64_C(1000000));
+}
+
+static int check_time(const struct binding *binding, struct error *err)
+{
+    return left_ms(binding) >= SEND_MS_MIN
+               ? 0
+               : error_set(err, ERROR_TIMEOUT, "the API server is too slow: pod %.*s is not bound",
+                           SLICE_ARG(binding->request->pod_name));
 }
 
 static int post_binding(const struct binding *binding, struct follow_answer *answer,
@@ -180,6 +200,8 @@ static int post_binding(const struct binding *binding, struct follow_answer *ans
     const struct bind_request *request = binding->request;
     struct buf body;
 
+    if (check_time(binding, err) < 0)
+        return err->code;
     buf_init(&body, BINDING_BYTES_MAX);
     buf_put(&body, SLICE("{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{\"name\":"));
     buf_json(&body, request->pod_name);
@@ -227,7 +249,7 @@ static void settle(const struct binding *binding)
     (void)pthread_rwlock_unlock(&state->lock);
 }
 
-/* The Binding was refused: the claims are free, and whoever waits for them may try. */
+/* The pod is not bound: its claims are free, and whoever waits for them may try. */
 static void undo(struct binding *binding)
 {
     struct object_reference pod = bind_request_pod(binding->request);
@@ -267,63 +289,71 @@ static int write_deferral(struct binding *binding, struct error *err)
         return error_set(err, ERROR_UNAVAILABLE, "pod %.*s has changed",
                          SLICE_ARG(binding->request->pod_name));
     binding->version = deferral->version;
+    if (check_time(binding, err) < 0)
+        return err->code;
     return deferral_write(binding->state, binding->request, deferral, &binding->version,
                           left_ms(binding), binding->arena, err);
 }
 
-/* Locks what is to be locked, and posts the Binding; anew when the pod has changed in between. */
-static int lock_and_post(struct binding *binding, struct follow_answer *answer, struct error *err)
+/*
+ * What became of a Binding whose answer is no success. A Binding must not be sent twice, and
+ * cache/api sends nothing but GETs twice, but a proxy may: then the answer is that to the second
+ * (409, or 403 or 429 from who stands before the API server), and the first may have been applied.
+ * So no answer proves that the pod is not bound: the pod itself has to be seen. If it cannot be, or
+ * if the answer is none that refuses the Binding (a time-out, 5xx: it may be applied yet), nothing
+ * is known.
+ */
+static enum outcome look(const struct binding *binding, const struct follow_answer *answer,
+                         struct error *err)
 {
-    int rc = 0;
+    struct error unknown = {0};
+    bool is_seen = refresh(binding, &unknown) == 0;
 
-    for (int i = 0; i < BIND_TRIES_MAX; i++) {
-        rc = claim_locks_take(&binding->locks, err);
-        if (rc == ERROR_INVALID)
-            atomic_fetch_add(&binding->state->metrics.bind_conflicts, 1);
-        if (rc < 0 || binding->locks.is_bound)
-            break;
-        rc = write_deferral(binding, err);
-        if (rc < 0)
-            break;
-        rc = post_binding(binding, answer, err);
-        if (rc < 0 || answer->status != 409 || binding->locks.claim_count == 0)
-            break;
+    if (is_bound_as_asked(binding)) /* another bind of the pod, or the watch, may have seen it */
+        return OUTCOME_BOUND;
+    if (!is_seen || answer->status / 100 != 4) {
+        (void)error_set(err, ERROR_UNAVAILABLE,
+                        "whether pod %.*s is bound is unknown: its Binding was answered with "
+                        "status %u%s%s",
+                        SLICE_ARG(binding->request->pod_name), answer->status, is_seen ? "" : "; ",
+                        unknown.message);
+        return OUTCOME_UNKNOWN;
     }
-    return rc;
+    (void)error_set(err, ERROR_INVALID, "%.*s (status %u)", SLICE_ARG(answer->message),
+                    answer->status);
+    return answer->status == 409 && binding->version.len != 0 ? OUTCOME_CHANGED : OUTCOME_REFUSED;
 }
 
-static int bind_live(struct binding *binding, struct error *err)
+/* Locks the claims, writes what is deferred, posts the Binding, and looks what became of it. */
+static enum outcome attempt(struct binding *binding, struct error *err)
 {
     struct follow_answer answer = {0};
-    struct error unknown = {0};
 
-    if (lock_and_post(binding, &answer, err) < 0) {
-        undo(binding);
-        return err->code;
-    }
-    if (answer.status / 100 == 2 || binding->locks.is_bound) {
+    int rc = claim_locks_take(&binding->locks, err);
+    if (rc == ERROR_INVALID)
+        atomic_fetch_add(&binding->state->metrics.bind_conflicts, 1);
+    if (rc == 0 && binding->locks.is_bound)
+        return OUTCOME_BOUND;
+    if (rc == 0)
+        rc = write_deferral(binding, err);
+    if (rc == 0)
+        rc = post_binding(binding, &answer, err);
+    if (rc < 0) /* no Binding was sent */
+        return binding->deferral.is_stale ? OUTCOME_CHANGED : OUTCOME_REFUSED;
+    return answer.status / 100 == 2 ? OUTCOME_BOUND : look(binding, &answer, err);
+}
+
+static int bind_live(struct binding *binding, enum outcome *outcome, struct error *err)
+{
+    *outcome = attempt(binding, err);
+    switch (*outcome) {
+    case OUTCOME_BOUND:
         settle(binding);
         deferral_tell(binding->state, binding->request, &binding->deferral, binding->arena);
         return 0;
+    case OUTCOME_UNKNOWN: doubt(binding); return err->code;
+    default: undo(binding); return err->code;
     }
-    /* a Binding that exists may be our own, whose answer was lost */
-    bool is_unclear = answer.status == 0 || answer.status == 409 || answer.status >= 500;
-    bool is_known = is_unclear && refresh(binding, &unknown) == 0;
-    if (is_known && is_bound_as_asked(binding))
-        return 0;
-    if (answer.status == 0 || answer.status >= 500) {
-        doubt(binding);
-        return error_set(
-            err, ERROR_UNAVAILABLE,
-            "the API server's answer to the Binding of pod %.*s is unknown (status %u)",
-            SLICE_ARG(binding->request->pod_name), answer.status);
-    }
-    /* of a pod that defers, the version may be another one: then what is there is decided on */
-    binding->deferral.is_stale =
-        is_known && answer.status == 409 && binding->deferral.volume_count != 0;
-    undo(binding);
-    return error_set(err, ERROR_INVALID, "%.*s (status %u)", SLICE_ARG(answer.message),
-                     answer.status);
 }
 
 /* Takes the claims, and decides what is deferred; no stale refusal: the scheduler may know more
@@ -348,17 +378,18 @@ int bind_pod(struct state *state, const struct bind_request *request, struct are
     struct binding binding = {
         .state = state, .request = request, .arena = arena, .deadline_ns = deadline_ns};
     struct error unknown = {0};
+    enum outcome outcome = OUTCOME_CHANGED;
     int rc = 0;
 
     binding.locks = (struct claim_locks){
         .state = state, .request = request, .arena = arena, .deadline_ns = deadline_ns};
-    for (int i = 0; i < BIND_TRIES_MAX; i++) {
+    for (int i = 0; outcome == OUTCOME_CHANGED && i < BIND_ATTEMPTS_MAX; i++) {
+        if (i != 0 && (left_ms(&binding) == 0 || refresh(&binding, &unknown) < 0))
+            break;
         rc = take_claims_freshly(&binding, err);
         if (rc < 0 || binding.is_done || state->follow == NULL)
             break;
-        rc = bind_live(&binding, err);
-        if (rc == 0 || !binding.deferral.is_stale || refresh(&binding, &unknown) < 0)
-            break;
+        rc = bind_live(&binding, &outcome, err);
     }
     return rc;
 }
