@@ -499,7 +499,7 @@ static void *accept_connections(void *context)
 
 /* ---- what a test says ---- */
 
-void api_start(void)
+void api_serve(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};
     socklen_t size = sizeof address;

@@ -4,7 +4,7 @@
  * PATCH, DELETE, Binding, Eviction and Events over plain HTTP, as a kube-apiserver answers. A fault
  * makes requests that match it late, lost, applied but unanswered, or answered with anything.
  *
- *     api_start();
+ *     api_serve();
  *     api_put("{\"kind\":\"Node\",\"metadata\":{\"name\":\"node-1\"}}");
  *     api_fault(&(struct api_fault){.method = "POST", .path = "/binding", .times = 1,
  *                                   .is_applied = true, .ending = API_CLOSE});
@@ -24,7 +24,7 @@
 #include "config/base/error.h" /* PRINTF_LIKE */
 
 /* Starts it on a free port of loopback. */
-void api_start(void);
+void api_serve(void);
 uint16_t api_port(void);
 
 /* ---- objects ---- */

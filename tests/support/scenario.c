@@ -96,7 +96,7 @@ static void run_scenario(const struct scenario *scenario, const char *output)
     (void)alarm(SCENARIO_SECONDS_MAX);
     if (mkdtemp(folder) == NULL)
         _exit(126);
-    api_start();
+    api_serve();
     api_put("{\"kind\":\"Node\",\"metadata\":{\"name\":\"node-1\"}}");
     api_put("{\"kind\":\"Node\",\"metadata\":{\"name\":\"node-2\"}}");
     scenario->run();
