@@ -80,7 +80,7 @@ static const char *skip_plain_strings(const char *p, const char *end, size_t *co
 struct json_scan json_text_strings(const char *p, const char *end, size_t *count,
                                    struct json_join *join)
 {
-    bool has_escape = false;
+    unsigned oddities = 0;
 
     *count = 0;
     p = json_text_space(p + 1, end);
@@ -94,9 +94,11 @@ struct json_scan json_text_strings(const char *p, const char *end, size_t *count
 #ifdef __SSE2__
         p = skip_plain_strings(p, end, count, join);
 #endif
-        struct json_scan scan = json_text_string(p, end, &has_escape);
+        struct json_scan scan = json_text_string(p, end, &oddities);
         if (scan.problem != NULL)
             return scan;
+        if ((oddities & JSON_INVALID_UTF8) != 0)
+            return (struct json_scan){p, "invalid UTF-8 in a name"};
         take_string(p, scan.at, count, join);
         p = json_text_space(scan.at, end);
         if (p == end)

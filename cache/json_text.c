@@ -1,9 +1,6 @@
 #include "cache/json_text.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdint.h>
-#include <stdlib.h>
 
 #include "config/base/utf8.h"
 
@@ -12,9 +9,7 @@
 #endif
 
 const char json_text_ended[] = "unexpected end of the text";
-const char json_text_too_deep[] = "arrays and objects nested too deep (at most 100 levels)";
-
-enum { LEVELS_MAX = 128 };
+const char json_text_too_deep[] = "arrays and objects nested too deep";
 
 static struct json_scan good(const char *at)
 {
@@ -72,27 +67,12 @@ static int32_t hex4(const char *p)
     return value;
 }
 
-/* \uXXXX, or a pair of surrogates; p is at the backslash. NUL and lone surrogates are refused, as
- * jansson refuses them: no Kubernetes string has one. */
+/* \uXXXX; p is at the backslash. */
 static struct json_scan unicode_escape(const char *p, const char *end)
 {
     if (end - p < 6)
         return bad(p, json_text_ended);
-    int32_t unit = hex4(p + 2);
-    if (unit < 0)
-        return bad(p, "invalid \\u escape");
-    if (unit == 0)
-        return bad(p, "\\u0000 is not allowed");
-    if (unit >= 0xDC00 && unit <= 0xDFFF)
-        return bad(p, "lone surrogate in a \\u escape");
-    if (unit < 0xD800 || unit > 0xDFFF)
-        return good(p + 6);
-    if (end - p < 12)
-        return bad(p, json_text_ended);
-    int32_t low = p[6] == '\\' && p[7] == 'u' ? hex4(p + 8) : -1;
-    if (low < 0xDC00 || low > 0xDFFF)
-        return bad(p, "lone surrogate in a \\u escape");
-    return good(p + 12);
+    return hex4(p + 2) < 0 ? bad(p, "invalid \\u escape") : good(p + 6);
 }
 
 static struct json_scan escape(const char *p, const char *end)
@@ -106,16 +86,18 @@ static struct json_scan escape(const char *p, const char *end)
     return good(p + 2);
 }
 
-static struct json_scan utf8_sequence(const char *p, const char *end)
+/* Behind the character at p, or behind one byte that begins none. */
+static const char *utf8_character(const char *p, const char *end, unsigned *oddities)
 {
     int length = utf8_length(p, (size_t)(end - p));
 
     if (length > 0)
-        return good(p + length);
-    return bad(p, length == UTF8_CUT_OFF ? json_text_ended : "invalid UTF-8");
+        return p + length;
+    *oddities |= JSON_INVALID_UTF8;
+    return p + 1;
 }
 
-static inline struct json_scan scan_string(const char *p, const char *end, bool *has_escape)
+static inline struct json_scan scan_string(const char *p, const char *end, unsigned *oddities)
 {
     p++;
     for (;;) {
@@ -124,24 +106,23 @@ static inline struct json_scan scan_string(const char *p, const char *end, bool 
             return bad(p, json_text_ended);
         if (*p == '"')
             return good(p + 1);
-        struct json_scan scan;
-        if (*p == '\\') {
-            *has_escape = true;
-            scan = escape(p, end);
-        } else if ((unsigned char)*p >= 0x80) {
-            scan = utf8_sequence(p, end);
-        } else {
-            return bad(p, "control character in a string");
+        if ((unsigned char)*p >= 0x80) {
+            p = utf8_character(p, end, oddities);
+            continue;
         }
+        if (*p != '\\')
+            return bad(p, "control character in a string");
+        *oddities |= JSON_ESCAPE;
+        struct json_scan scan = escape(p, end);
         if (scan.problem != NULL)
             return scan;
         p = scan.at;
     }
 }
 
-struct json_scan json_text_string(const char *p, const char *end, bool *has_escape)
+struct json_scan json_text_string(const char *p, const char *end, unsigned *oddities)
 {
-    return scan_string(p, end, has_escape);
+    return scan_string(p, end, oddities);
 }
 
 static struct json_scan literal(const char *p, const char *end, struct slice word)
@@ -154,33 +135,6 @@ static struct json_scan literal(const char *p, const char *end, struct slice wor
     if (same == word.len)
         return good(p + same);
     return bad(p, same == left ? json_text_ended : "expected a value");
-}
-
-/* Whether the number's value fits what jansson would store it in. */
-static bool number_fits(const char *begin, const char *end, bool is_real)
-{
-    size_t length = (size_t)(end - begin);
-    char small[64];
-    char *copy = small;
-
-    if (!is_real && length <= 18)
-        return true;
-    if (length >= sizeof small && (copy = malloc(length + 1)) == NULL)
-        return false;
-    memcpy(copy, begin, length);
-    copy[length] = '\0';
-    errno = 0;
-    bool fits;
-    if (is_real) {
-        double value = strtod(copy, NULL);
-        fits = !(errno == ERANGE && (value >= HUGE_VAL || value <= -HUGE_VAL));
-    } else {
-        (void)strtoll(copy, NULL, 10);
-        fits = errno != ERANGE;
-    }
-    if (copy != small)
-        free(copy);
-    return fits;
 }
 
 static const char *digits(const char *p, const char *end)
@@ -227,15 +181,8 @@ static struct json_scan number(const char *p, const char *end)
             return bad(begin, "a number with a leading zero");
     }
     p = digits(p, end);
-    bool is_real = p < end && (*p == '.' || *p == 'e' || *p == 'E');
-    if (is_real) {
-        struct json_scan scan = fraction_and_exponent(p, end);
-        if (scan.problem != NULL)
-            return scan;
-        p = scan.at;
-    }
-    if (!number_fits(begin, p, is_real)) /* at the end of the text, ".5" may follow */
-        return bad(begin, p == end ? json_text_ended : "number out of range");
+    if (p < end && (*p == '.' || *p == 'e' || *p == 'E'))
+        return fraction_and_exponent(p, end);
     return good(p);
 }
 
@@ -252,14 +199,14 @@ struct json_scan json_text_scalar(const char *p, const char *end)
 /* A member's key and the colon behind it. */
 static struct json_scan key_and_colon(const char *p, const char *end)
 {
-    bool has_escape = false;
+    unsigned ignored = 0;
 
     p = json_text_space(p, end);
     if (p == end)
         return bad(p, json_text_ended);
     if (*p != '"')
         return bad(p, "expected a key in double quotes");
-    struct json_scan scan = scan_string(p, end, &has_escape);
+    struct json_scan scan = scan_string(p, end, &ignored);
     if (scan.problem != NULL)
         return scan;
     p = json_text_space(scan.at, end);
@@ -270,11 +217,31 @@ static struct json_scan key_and_colon(const char *p, const char *end)
     return good(p + 1);
 }
 
-/* The levels of arrays and objects that a value is inside of, as their closing brackets. */
+/* The arrays and objects that a value is inside of: a bit for each level, set for an object. Bits
+ * at or above `depth` mean nothing. */
 struct levels {
     unsigned depth, room;
-    char close[LEVELS_MAX];
+    char close; /* the innermost one's closing bracket */
+    uint64_t is_object[JSON_LEVELS_MAX / 64];
 };
+
+static inline void push_level(struct levels *levels, char close)
+{
+    uint64_t bit = UINT64_C(1) << (levels->depth % 64);
+    uint64_t *word = &levels->is_object[levels->depth / 64];
+
+    *word = close == '}' ? *word | bit : *word & ~bit;
+    levels->depth++;
+    levels->close = close;
+}
+
+static inline void pop_level(struct levels *levels)
+{
+    if (--levels->depth == 0)
+        return;
+    unsigned outer = levels->depth - 1;
+    levels->close = (levels->is_object[outer / 64] >> (outer % 64) & 1) != 0 ? '}' : ']';
+}
 
 /* What follows a value: closing brackets, then a comma (and the next key) or the end of it all. */
 static struct json_scan after_value(const char *p, const char *end, struct levels *levels)
@@ -283,13 +250,13 @@ static struct json_scan after_value(const char *p, const char *end, struct level
         p = json_text_space(p, end);
         if (p == end)
             return bad(p, json_text_ended);
-        char close = levels->close[levels->depth - 1];
+        char close = levels->close;
         if (*p == ',')
             return close == '}' ? key_and_colon(p + 1, end) : good(p + 1);
         if (*p != close)
             return bad(p, close == '}' ? "expected ',' or '}'" : "expected ',' or ']'");
         p++;
-        levels->depth--;
+        pop_level(levels);
     }
     return good(p);
 }
@@ -300,7 +267,7 @@ static struct json_scan open_level(const char *p, const char *end, struct levels
 {
     char close = *p == '{' ? '}' : ']';
 
-    if (levels->depth == levels->room || levels->depth == LEVELS_MAX)
+    if (levels->depth == levels->room)
         return bad(p, json_text_too_deep);
     p = json_text_space(p + 1, end);
     if (p == end)
@@ -308,7 +275,7 @@ static struct json_scan open_level(const char *p, const char *end, struct levels
     *is_empty = *p == close;
     if (*is_empty)
         return good(p + 1);
-    levels->close[levels->depth++] = close;
+    push_level(levels, close);
     return close == '}' ? key_and_colon(p, end) : good(p);
 }
 
@@ -318,16 +285,16 @@ struct json_scan json_text_value(const char *p, const char *end, unsigned room)
     struct json_scan scan = good(p);
 
     levels.depth = 0;
-    levels.room = room;
+    levels.room = room < JSON_LEVELS_MAX ? room : JSON_LEVELS_MAX;
     do {
         bool is_closed = true; /* the scan is behind a whole value */
-        bool has_escape = false;
+        unsigned ignored = 0;
 
         p = json_text_space(scan.at, end);
         if (p == end)
             return bad(p, json_text_ended);
         if (*p == '"')
-            scan = scan_string(p, end, &has_escape);
+            scan = scan_string(p, end, &ignored);
         else if (*p == '{' || *p == '[')
             scan = open_level(p, end, &levels, &is_closed);
         else
@@ -364,8 +331,32 @@ static size_t put_utf8(char *out, uint32_t code)
     return 4;
 }
 
+enum { REPLACEMENT = 0xFFFD };
+
+static bool is_surrogate(int32_t unit, int32_t first)
+{
+    return unit >= first && unit < first + 0x400;
+}
+
+/* The character of \uXXXX at p; *length is how many bytes it takes: a pair of surrogates is one. */
+static uint32_t unicode_character(const char *p, const char *end, size_t *length)
+{
+    int32_t unit = hex4(p + 2);
+
+    *length = 6;
+    if (unit == 0)
+        return REPLACEMENT;
+    if (!is_surrogate(unit, 0xD800))
+        return is_surrogate(unit, 0xDC00) ? REPLACEMENT : (uint32_t)unit;
+    int32_t low = end - p >= 12 && p[6] == '\\' && p[7] == 'u' ? hex4(p + 8) : -1;
+    if (!is_surrogate(low, 0xDC00))
+        return REPLACEMENT;
+    *length = 12;
+    return 0x10000 + (((uint32_t)unit - 0xD800) << 10) + ((uint32_t)low - 0xDC00);
+}
+
 /* The character of the escape at p (a backslash); *length is how many bytes the escape takes. */
-static uint32_t escaped_character(const char *p, size_t *length)
+static uint32_t escaped_character(const char *p, const char *end, size_t *length)
 {
     *length = 2;
     switch (p[1]) {
@@ -374,29 +365,30 @@ static uint32_t escaped_character(const char *p, size_t *length)
     case 'n': return '\n';
     case 'r': return '\r';
     case 't': return '\t';
-    case 'u': break;
+    case 'u': return unicode_character(p, end, length);
     default: return (unsigned char)p[1];
     }
-    uint32_t unit = (uint32_t)hex4(p + 2);
-    *length = 6;
-    if (unit < 0xD800 || unit > 0xDFFF)
-        return unit;
-    *length = 12;
-    return 0x10000 + ((unit - 0xD800) << 10) + ((uint32_t)hex4(p + 8) - 0xDC00);
 }
 
-size_t json_text_unescape(char *out, struct slice raw)
+size_t json_text_decode(char *out, struct slice raw)
 {
+    const char *end = raw.ptr + raw.len;
     size_t written = 0;
 
-    for (size_t i = 0; i < raw.len;) {
-        if (raw.ptr[i] != '\\') {
-            out[written++] = raw.ptr[i++];
-            continue;
+    for (const char *p = raw.ptr; p < end;) {
+        size_t length = 1;
+        if (*p == '\\') {
+            written += put_utf8(out + written, escaped_character(p, end, &length));
+        } else if ((unsigned char)*p < 0x80) {
+            out[written++] = *p;
+        } else {
+            int bytes = utf8_length(p, (size_t)(end - p));
+            length = bytes > 0 ? (size_t)bytes : 1;
+            if (bytes > 0)
+                memcpy(out + written, p, length);
+            written += bytes > 0 ? length : put_utf8(out + written, REPLACEMENT);
         }
-        size_t length = 0;
-        written += put_utf8(out + written, escaped_character(raw.ptr + i, &length));
-        i += length;
+        p += length;
     }
     return written;
 }

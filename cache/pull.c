@@ -1,8 +1,7 @@
 #include "cache/pull.h"
 
+#include <errno.h>
 #include <stdlib.h>
-
-#include "cache/json_text.h"
 
 void pull_init(struct pull *json, struct slice text)
 {
@@ -121,18 +120,18 @@ bool pull_item(struct pull *json)
 
 bool pull_key(struct pull *json, struct slice *key)
 {
-    bool has_escape = false;
+    unsigned oddities = 0;
 
     if (!next_element(json, '}', "expected ',' or '}'"))
         return false;
     if (*json->at != '"')
         return pull_problem(json, "expected a key in double quotes");
     const char *begin = json->at + 1;
-    if (!advance(json, json_text_string(json->at, json->end, &has_escape)))
+    if (!advance(json, json_text_string(json->at, json->end, &oddities)))
         return false;
     *key = (struct slice){begin, (size_t)(json->at - 1 - begin)};
-    if (has_escape && key->len <= PULL_KEY_MAX)
-        *key = (struct slice){json->key, json_text_unescape(json->key, *key)};
+    if (oddities != 0 && key->len <= PULL_KEY_MAX)
+        *key = (struct slice){json->key, json_text_decode(json->key, *key)};
     if (next_byte(json) != ':')
         return pull_problem(json, "expected ':' after the key");
     json->at++;
@@ -160,7 +159,7 @@ bool pull_skip(struct pull *json)
 
 bool pull_string(struct pull *json, struct arena *arena, struct slice *out)
 {
-    bool has_escape = false;
+    unsigned oddities = 0;
     char c = next_byte(json);
 
     if (c == 'n')
@@ -168,15 +167,15 @@ bool pull_string(struct pull *json, struct arena *arena, struct slice *out)
     if (c != '"')
         return pull_problem(json, "expected a string");
     const char *begin = json->at + 1;
-    if (!advance(json, json_text_string(json->at, json->end, &has_escape)))
+    if (!advance(json, json_text_string(json->at, json->end, &oddities)))
         return false;
     *out = (struct slice){begin, (size_t)(json->at - 1 - begin)};
-    if (!has_escape)
+    if (oddities == 0)
         return true;
-    char *decoded = arena_alloc(arena, out->len);
+    char *decoded = arena_alloc(arena, out->len * JSON_DECODED_PER_BYTE);
     if (decoded == NULL)
         return pull_problem(json, "too big for the memory of one request");
-    *out = (struct slice){decoded, json_text_unescape(decoded, *out)};
+    *out = (struct slice){decoded, json_text_decode(decoded, *out)};
     return true;
 }
 
@@ -201,7 +200,13 @@ bool pull_integer(struct pull *json, int64_t *out)
     }
     memcpy(digits, number.ptr, number.len);
     digits[number.len] = '\0';
-    *out = strtoll(digits, NULL, 10); /* pull_raw has checked that it fits */
+    errno = 0;
+    int64_t value = strtoll(digits, NULL, 10);
+    if (errno == ERANGE) {
+        json->at = begin;
+        return pull_problem(json, "an integer that does not fit 64 bits");
+    }
+    *out = value;
     return true;
 }
 

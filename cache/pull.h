@@ -2,10 +2,9 @@
  * pull: a strict pull reader over one JSON text in memory. It builds no tree and allocates nothing
  * but the strings that hold escapes; a value that nobody wants is skipped at memory speed.
  *
- * It accepts exactly what jansson's json_loadb(..., JSON_DECODE_ANY, ...) accepts, within
- * PULL_DEPTH_MAX levels: valid UTF-8, no \u0000, no lone surrogate, integers that fit 64 bits,
- * reals that fit a double. The fuzz target tests/fuzz/fuzz_pull.c holds the two against each other.
- * One exception: jansson overlooks a NUL byte behind a number; here it is refused.
+ * It accepts exactly what Go's encoding/json accepts (json_text.h), and a raw value may be of any
+ * size; what is read as an integer has to fit 64 bits. A string is read as UTF-8 without NUL: what
+ * cannot be that reads as U+FFFD. The fuzz target tests/fuzz/fuzz_pull.c holds it against jansson.
  *
  * The first problem sticks: every later call answers false, so a caller may check once at the end.
  *
@@ -24,22 +23,23 @@
 
 #include <stdint.h>
 
+#include "cache/json_text.h"
 #include "config/base/arena.h"
 #include "config/base/error.h"
 
 enum {
-    PULL_DEPTH_MAX = 100, /* arrays and objects inside one another */
-    PULL_KEY_MAX = 128,   /* bytes of a key with escapes; no key that we look for is longer */
-    PULL_PATH_MAX = 160,  /* bytes of the path in an error message */
+    PULL_DEPTH_MAX = JSON_LEVELS_MAX, /* arrays and objects inside one another */
+    PULL_KEY_MAX = 128,  /* bytes of a key with escapes; no key that we look for is longer */
+    PULL_PATH_MAX = 160, /* bytes of the path in an error message */
 };
 
 struct pull {
     const char *start, *at, *end;
-    const char *problem;    /* NULL: none so far */
-    unsigned depth;         /* how many arrays and objects are entered */
-    bool is_first;          /* no value was read yet in the innermost one */
-    bool is_truncated;      /* the problem is that the text ended: more bytes may cure it */
-    char key[PULL_KEY_MAX]; /* the last key that had escapes, decoded */
+    const char *problem; /* NULL: none so far */
+    unsigned depth;      /* how many arrays and objects are entered */
+    bool is_first;       /* no value was read yet in the innermost one */
+    bool is_truncated;   /* the problem is that the text ended: more bytes may cure it */
+    char key[PULL_KEY_MAX * JSON_DECODED_PER_BYTE]; /* the last key that had escapes, decoded */
     char path[PULL_PATH_MAX];
 };
 
@@ -66,7 +66,7 @@ bool pull_null(struct pull *json);
 
 /*
  * A string, an integer, true or false. null reads as true and leaves *out as it is, as Go does.
- * Ownership: a string without escapes points into the text, one with escapes into the arena.
+ * Ownership: a string that needs no decoding points into the text, another one into the arena.
  */
 bool pull_string(struct pull *json, struct arena *arena, struct slice *out);
 bool pull_integer(struct pull *json, int64_t *out);

@@ -150,7 +150,7 @@ static const char *put_start(struct yaml_json *writer, bool is_mapping)
 {
     if (expects_key(writer))
         return "a key must be a scalar";
-    if (writer->depth == PULL_DEPTH_MAX)
+    if (writer->depth == YAML_DEPTH_MAX)
         return json_text_too_deep;
     put_separator(writer);
     buf_put(&writer->out, is_mapping ? SLICE("{") : SLICE("["));

@@ -1,7 +1,7 @@
 /*
  * yaml_json: YAML events -> JSON text, as sigs.k8s.io/yaml converts: plain scalars that look like
  * null, booleans or numbers become those, all else strings; keys are strings. Duplicate keys,
- * aliases (they can blow up) and more than PULL_DEPTH_MAX levels are refused.
+ * aliases (they can blow up) and more than YAML_DEPTH_MAX levels are refused.
  *
  *     yaml_json_start(&writer);
  *     ... yaml_json_put(&writer, &event, &problem) for each event of one value
@@ -14,6 +14,8 @@
 
 #include "cache/pull.h"
 #include "config/base/buf.h"
+
+enum { YAML_DEPTH_MAX = 1000 }; /* a level takes 16 bytes here */
 
 /* A key that was seen, as a hash: enough to find duplicates without keeping the text. */
 struct yaml_key {
@@ -29,7 +31,7 @@ struct yaml_json {
         bool expects_key;
         bool is_first;
         size_t keys_begin; /* its keys in `keys` */
-    } levels[PULL_DEPTH_MAX];
+    } levels[YAML_DEPTH_MAX];
     struct yaml_key *keys; /* of all open mappings */
     size_t key_count, key_capacity;
 };
