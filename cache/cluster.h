@@ -67,6 +67,15 @@ struct claim {
 
 enum claim_phase { CLAIM_PHASE_UNKNOWN, CLAIM_PENDING, CLAIM_BOUND, CLAIM_LOST };
 
+enum { CREATED_BYTES = 20 }; /* of "2026-11-21T10:00:00Z", as the API server writes all times */
+
+/* That a pod is nominated to a node. Apart from the pod: few are, and only then does its age count.
+ */
+struct nomination {
+    struct name *node;           /* may be one that does not exist */
+    char created[CREATED_BYTES]; /* the pod; all 0: not known */
+};
+
 struct pod {
     struct table_record record; /* by namespace and name */
     int32_t priority;
@@ -78,9 +87,9 @@ struct pod {
     bool has_mounts : 1;     /* while it is pending with a runtime class, and if it defers any */
     bool is_listed : 1;
     struct name *namespace;
-    struct node *node; /* NULL: not assigned */
-    struct name *nominated_node;
-    struct name *labels; /* of a pod with claims, which may become a victim; else NULL */
+    struct node *node;             /* NULL: not assigned */
+    struct nomination *nomination; /* NULL: none */
+    struct name *labels;           /* of a pod with claims, which may become a victim; else NULL */
     struct uid uid;
     uint64_t version;
     struct use uses[]; /* use_count, then name_len bytes of the name, then kept_mounts */
@@ -244,6 +253,21 @@ static inline struct kept_mounts *pod_kept_mounts(const struct pod *pod)
 static inline struct pod_mounts *pod_mounts(const struct pod *pod)
 {
     return pod->has_mounts ? &pod_kept_mounts(pod)->mounts : NULL;
+}
+
+static inline struct slice pod_nominated_node(const struct pod *pod)
+{
+    return name_slice(pod->nomination == NULL ? NULL : pod->nomination->node);
+}
+
+/* When a nominated pod was created; empty: that is not known, or the pod is not nominated. */
+static inline struct slice pod_created(const struct pod *pod)
+{
+    const struct nomination *nomination = pod->nomination;
+
+    return nomination == NULL || nomination->created[0] == '\0'
+               ? (struct slice){"", 0}
+               : (struct slice){nomination->created, CREATED_BYTES};
 }
 
 static inline struct slice claim_name(const struct claim *claim)

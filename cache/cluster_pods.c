@@ -59,7 +59,7 @@ static void leave_node(struct cluster *cluster, struct pod *pod)
  * sought, so that a thousand pending replicas on one claim cost a verdict nothing. */
 static bool may_hold(const struct pod *pod)
 {
-    return pod_holds(pod) || (pod->nominated_node != NULL && !pod->is_terminal);
+    return pod_holds(pod) || (pod->nomination != NULL && !pod->is_terminal && !pod->is_terminating);
 }
 
 static void link_uses(struct pod *pod)
@@ -123,6 +123,31 @@ static void unlink_deferring(const struct pod *pod)
         pod_kept_mounts(kept->next_deferring)->link = kept->link;
 }
 
+static void nomination_free(struct names *names, struct nomination *nomination)
+{
+    if (nomination != NULL)
+        names_release(names, nomination->node);
+    free(nomination);
+}
+
+/* What the object says of its nomination; NULL when there is none. Without memory *failed is set.
+ */
+static struct nomination *nomination_new(struct names *names, const struct pod_object *object,
+                                         bool *failed)
+{
+    if (object->nominated_node.len == 0)
+        return NULL;
+    struct nomination *nomination = calloc(1, sizeof *nomination);
+    if (nomination == NULL) {
+        *failed = true;
+        return NULL;
+    }
+    nomination->node = names_take(names, object->nominated_node, failed);
+    if (object->created.len == CREATED_BYTES)
+        memcpy(nomination->created, object->created.ptr, CREATED_BYTES);
+    return nomination;
+}
+
 /* Frees a pod that holds nothing (any more) and is in no table. */
 static void pod_free(struct cluster *cluster, struct pod *pod)
 {
@@ -131,7 +156,7 @@ static void pod_free(struct cluster *cluster, struct pod *pod)
     forget_claims(cluster, pod);
     leave_node(cluster, pod);
     names_release(&cluster->names, pod->namespace);
-    names_release(&cluster->names, pod->nominated_node);
+    nomination_free(&cluster->names, pod->nomination);
     names_release(&cluster->names, pod->labels);
     uid_release(&cluster->names, pod->uid);
     free(pod);
@@ -197,7 +222,7 @@ static struct pod *pod_new(struct cluster *cluster, const struct pod_object *obj
     if (pod->has_mounts)
         (void)mounts_copy(object->mounts, pod_mounts(pod));
     pod->namespace = names_take(&cluster->names, object->meta.namespace, &failed);
-    pod->nominated_node = names_take(&cluster->names, object->nominated_node, &failed);
+    pod->nomination = nomination_new(&cluster->names, object, &failed);
     if (pod->use_count != 0)
         pod->labels = names_take(&cluster->names, object->labels, &failed);
     pod->uid = uid_take(&cluster->names, object->meta.uid, &failed);
@@ -355,8 +380,10 @@ void pods_dispose(struct cluster *cluster)
 {
     uint32_t cursor = 0;
 
-    for (struct table_record *record; (record = table_next(&cluster->pods, &cursor)) != NULL;)
+    for (struct table_record *record; (record = table_next(&cluster->pods, &cursor)) != NULL;) {
+        free(((struct pod *)(void *)record)->nomination);
         free(record); /* the names go all at once */
+    }
     table_dispose(&cluster->pods);
 }
 
@@ -397,7 +424,8 @@ bool cluster_describe_pod(const struct pod *pod, struct arena *arena, struct pod
     *out = (struct pod_object){
         .meta = {.namespace = name_slice(pod->namespace), .name = pod_name(pod)},
         .node = pod_node(pod),
-        .nominated_node = name_slice(pod->nominated_node),
+        .created = pod_created(pod),
+        .nominated_node = pod_nominated_node(pod),
         .priority = pod->priority,
         .claims = arena_alloc(arena, pod->use_count * sizeof *out->claims),
         .claim_count = pod->use_count,

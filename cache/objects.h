@@ -52,6 +52,7 @@ struct claim_reference {
 
 struct pod_object {
     struct meta meta;
+    struct slice created;        /* metadata.creationTimestamp; empty: not known */
     struct slice node;           /* spec.nodeName; empty: not assigned */
     struct slice nominated_node; /* status.nominatedNodeName */
     struct slice phase;

@@ -179,6 +179,7 @@ static const struct pull_field pod_meta_fields[] = {
     FIELD("name", PULL_STRING, pod_reading, pod.meta.name),
     FIELD("uid", PULL_STRING, pod_reading, pod.meta.uid),
     FIELD("resourceVersion", PULL_STRING, pod_reading, pod.meta.resource_version),
+    FIELD("creationTimestamp", PULL_STRING, pod_reading, pod.created),
     FIELD("deletionTimestamp", PULL_STRING, pod_reading, pod.meta.deletion_timestamp),
     READ("labels", pod_reading, pod.labels, labels_read),
     OBJECT("annotations", pod_annotation_fields),

@@ -40,7 +40,7 @@ static json_t *identity(const struct pod *pod)
 {
     char uid[UID_TEXT_BYTES];
     json_t *object = json_object();
-    struct slice node = pod->node != NULL ? pod_node(pod) : name_slice(pod->nominated_node);
+    struct slice node = pod->node != NULL ? pod_node(pod) : pod_nominated_node(pod);
 
     return whole(object, put(object, "namespace", text(name_slice(pod->namespace))) |
                              put(object, "name", text(pod_name(pod))) |
@@ -78,7 +78,8 @@ static json_t *explain_reserved(const struct reservation *reservation)
 }
 
 /* The pods that hold the claim against `pod`, by name. */
-static json_t *holders(const struct claim *claim, const struct pod_object *pod)
+static json_t *holders(const struct cluster *cluster, const struct claim *claim,
+                       const struct pod_object *pod)
 {
     json_t *list = json_array();
     size_t count = 0;
@@ -91,11 +92,11 @@ static json_t *holders(const struct claim *claim, const struct pod_object *pod)
         return whole(list, -1);
     count = 0;
     for (const struct use *use = claim->uses; use != NULL; use = use->next)
-        if (hold_against(use_pod(use), pod) != HOLD_NONE)
+        if (hold_against(cluster, use_pod(use), pod) != HOLD_NONE)
             pods[count++] = use_pod(use);
     qsort((void *)pods, count, sizeof *pods, compare_holders);
     for (size_t i = 0; i < count && rc == 0; i++)
-        rc = json_array_append_new(list, holder(pods[i], hold_against(pods[i], pod)));
+        rc = json_array_append_new(list, holder(pods[i], hold_against(cluster, pods[i], pod)));
     free((void *)pods);
     const struct reservation *reservation = reserved_against(claim, pod);
     if (reservation != NULL && rc == 0)
@@ -128,7 +129,8 @@ static json_t *explain_claims(const struct view *view, const struct pod_object *
              put(object, "found", json_boolean(claim != NULL)) |
              put(object, "exclusive",
                  json_boolean(claim != NULL && is_exclusive(view, pod, i, claim))) |
-             put(object, "heldBy", claim == NULL ? json_array() : holders(claim, pod));
+             put(object, "heldBy",
+                 claim == NULL ? json_array() : holders(view->cluster, claim, pod));
         if (json_array_append_new(list, whole(object, rc)) != 0)
             rc = -1;
     }
@@ -270,14 +272,14 @@ static json_t *explain_refs(const struct node *node)
     return whole(object, rc);
 }
 
-static json_t *explain_claim(const struct claim *claim)
+static json_t *explain_claim(const struct cluster *cluster, const struct claim *claim)
 {
     static const struct pod_object nobody = {.priority = INT32_MIN}; /* any nominated pod counts */
     json_t *object = json_object();
 
     return whole(object, put(object, "exclusive", json_boolean(claim->is_exclusive)) |
                              put(object, "refs", json_integer(claim->refs)) |
-                             put(object, "holders", holders(claim, &nobody)));
+                             put(object, "holders", holders(cluster, claim, &nobody)));
 }
 
 /* Every reservation with its claims. */
@@ -309,7 +311,7 @@ json_t *explain_cache(const struct cluster *cluster)
         rc |= put_at(nodes, name_slice(node->name), explain_refs(node));
     for (struct table_record *record; (record = table_next(&cluster->claims, &cursor)) != NULL;) {
         const struct claim *claim = (const struct claim *)(void *)record;
-        rc |= put_claim(claims, claim, explain_claim(claim));
+        rc |= put_claim(claims, claim, explain_claim(cluster, claim));
     }
     rc |= put(object, "nodes", nodes);
     rc |= put(object, "claims", claims);

@@ -31,6 +31,15 @@
     CASE(holder_is_nominated_with_equal_priority) \
     CASE(holder_is_nominated_with_higher_priority) \
     CASE(holder_is_nominated_with_lower_priority) \
+    CASE(a_nominated_pod_waits_for_an_older_nominated_pod) \
+    CASE(a_nominated_pod_passes_a_younger_nominated_pod) \
+    CASE(of_two_nominated_pods_of_one_age_the_lower_uid_passes) \
+    CASE(of_two_nominated_pods_of_one_age_the_higher_uid_waits) \
+    CASE(a_nominated_pod_waits_for_a_younger_one_of_higher_priority) \
+    CASE(a_pod_without_a_nomination_waits_for_a_younger_nominated_pod) \
+    CASE(holder_is_nominated_to_a_node_that_does_not_exist) \
+    CASE(the_pod_is_nominated_to_a_node_that_does_not_exist) \
+    CASE(holder_is_nominated_and_being_deleted) \
     CASE(holder_is_the_pod_itself) \
     CASE(holder_is_the_pod_itself_and_nobody_has_a_uid) \
     CASE(holder_has_the_same_name_and_another_uid) \

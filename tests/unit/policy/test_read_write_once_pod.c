@@ -193,3 +193,110 @@ Test(read_write_once_pod, a_rejection_without_memory_is_an_error_and_never_a_pas
         }
     }
 }
+
+/* ---- nominated pods ---- */
+
+/* Texts that are no time of the API server's are no age. */
+static const char *const ages[] = {"2026-11-21T09:59:59Z", "2026-11-21T10:00:00Z", "", "yesterday"};
+
+enum { NOMINEES = 16 };
+
+static void put_nominee(struct cluster *cluster, int i, struct pod_object *out,
+                        struct claim_reference *claim, char name[8], char uid[UID_TEXT_BYTES + 1])
+{
+    struct error err = {0};
+
+    (void)snprintf(name, 8, "n-%d", i);
+    (void)snprintf(uid, UID_TEXT_BYTES + 1, "00000000-0000-4000-8000-%012d", NOMINEES - i);
+    struct object object = {.kind = KIND_POD};
+    object.pod = (struct pod_object){
+        .meta = {.namespace = SLICE("default"),
+                 .name = slice_of(name),
+                 .uid = i % 8 < 6 ? slice_of(uid) : SLICE("")}, /* hand-written ones have none */
+        .created = slice_of(ages[i % 4]),
+        .nominated_node = i < 8 ? SLICE("node-1") : SLICE("node-2"),
+        .priority = 100,
+        .claims = claim,
+        .claim_count = 1,
+    };
+    *out = object.pod;
+    cr_assert_eq(cluster_apply(cluster, &object, &err), 0);
+}
+
+static void put_node(struct cluster *cluster, const char *name)
+{
+    struct object node = {.kind = KIND_NODE};
+    struct error err = {0};
+
+    node.meta.name = slice_of(name);
+    cr_assert_eq(cluster_apply(cluster, &node, &err), 0);
+}
+
+Test(nominated, of_any_two_pods_exactly_one_is_in_the_others_way)
+{
+    static char names[NOMINEES][8], uids[NOMINEES][UID_TEXT_BYTES + 1];
+    struct pod_object pods[NOMINEES];
+    struct claim_reference claim = {.name = SLICE("data")};
+    struct cluster cluster;
+    int first = 0;
+
+    cluster_init(&cluster);
+    put_node(&cluster, "node-1");
+    put_node(&cluster, "node-2");
+    for (int i = 0; i < NOMINEES; i++)
+        put_nominee(&cluster, i, &pods[i], &claim, names[i], uids[i]);
+    for (int i = 0; i < NOMINEES; i++) {
+        int waits = 0;
+        for (int j = 0; j < NOMINEES; j++) {
+            const struct pod *a = cluster_find_pod(&cluster, SLICE("default"), pods[i].meta.name),
+                             *b = cluster_find_pod(&cluster, SLICE("default"), pods[j].meta.name);
+            bool waits_for = hold_against(&cluster, b, &pods[i]) != HOLD_NONE;
+            bool is_in_the_way = hold_against(&cluster, a, &pods[j]) != HOLD_NONE;
+            cr_expect_eq(waits_for + is_in_the_way, i != j, "%d and %d", i, j);
+            waits += waits_for;
+        }
+        first += waits == 0;
+    }
+    cr_expect_eq(first, 1, "one can pass");
+    cluster_dispose(&cluster);
+}
+
+Test(nominated, a_nomination_that_only_the_cache_knows_counts)
+{
+    char names[2][8], uids[2][UID_TEXT_BYTES + 1];
+    struct pod_object older, younger;
+    struct claim_reference claim = {.name = SLICE("data")};
+    struct cluster cluster;
+
+    cluster_init(&cluster);
+    put_node(&cluster, "node-1");
+    put_nominee(&cluster, 0, &older, &claim, names[0], uids[0]);
+    put_nominee(&cluster, 1, &younger, &claim, names[1], uids[1]);
+    const struct pod *other = cluster_find_pod(&cluster, SLICE("default"), younger.meta.name);
+    older.nominated_node = SLICE(""); /* what the scheduler sent is older */
+    older.created = SLICE("");
+    cr_expect_eq(hold_against(&cluster, other, &older), HOLD_NONE);
+    older.meta.uid = SLICE("another pod of the name");
+    cr_expect_eq(hold_against(&cluster, other, &older), HOLD_NOMINATED);
+    cluster_dispose(&cluster);
+}
+
+Test(nominated, a_node_that_comes_and_goes_takes_the_nomination_with_it)
+{
+    char name[8], uid[UID_TEXT_BYTES + 1];
+    struct pod_object nominee, pod = {.meta = {.name = SLICE("me"), .uid = SLICE("u-me")}};
+    struct claim_reference claim = {.name = SLICE("data")};
+    struct object node = {.kind = KIND_NODE};
+    struct cluster cluster;
+
+    cluster_init(&cluster);
+    put_nominee(&cluster, 0, &nominee, &claim, name, uid);
+    const struct pod *holder = cluster_find_pod(&cluster, SLICE("default"), nominee.meta.name);
+    cr_expect_eq(hold_against(&cluster, holder, &pod), HOLD_NONE);
+    put_node(&cluster, "node-1");
+    cr_expect_eq(hold_against(&cluster, holder, &pod), HOLD_NOMINATED);
+    node.meta.name = SLICE("node-1");
+    cluster_delete(&cluster, &node);
+    cr_expect_eq(hold_against(&cluster, holder, &pod), HOLD_NONE);
+    cluster_dispose(&cluster);
+}
