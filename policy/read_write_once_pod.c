@@ -403,6 +403,16 @@ static void judge_conflicts(const struct pod_object *pod, struct conflicts *conf
     put_reasons(conflicts, arena, out);
 }
 
+/* Row "is pending, and being deleted": kube-scheduler passes over such a pod, and the API server
+ * refuses its Binding, so it reserves nothing and nobody is evicted for it. */
+static bool is_being_deleted(const struct cluster *cluster, const struct pod_object *pod)
+{
+    const struct pod *cached = find_cached(cluster, pod);
+
+    return (pod->meta.deletion_timestamp.len != 0 && pod->node.len == 0) ||
+           (cached != NULL && cached->is_terminating && cached->node == NULL);
+}
+
 static void prefilter(const struct view *view, const struct pod_object *pod, struct arena *arena,
                       struct verdict *out)
 {
@@ -423,8 +433,17 @@ static void prefilter(const struct view *view, const struct pod_object *pod, str
         return;
     }
     out->alone = conflicts.alone;
+    if (conflicts.count == 0 && !conflicts.has_exclusive)
+        return;
+    if (is_being_deleted(view->cluster, pod)) {
+        out->code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
+        (void)add_reason(out, arena,
+                         arena_printf(arena, "pod %.*s/%.*s is being deleted",
+                                      SLICE_ARG(pod->meta.namespace), SLICE_ARG(pod->meta.name)));
+        return;
+    }
     if (conflicts.count == 0) {
-        out->code = conflicts.has_exclusive ? CODE_SUCCESS : CODE_SKIP;
+        out->code = CODE_SUCCESS;
         return;
     }
     sort_conflicts(&conflicts);

@@ -7,6 +7,7 @@
  *   a claim being deleted, or an ephemeral one
  *     that the pod does not own                    UnschedulableAndUnresolvable
  *   no exclusive claim                             Skip
+ *   it is pending, and being deleted               UnschedulableAndUnresolvable
  *   every exclusive claim is free                  Success
  *   a holder that may not be preempted             UnschedulableAndUnresolvable
  *   only terminating holders                       Unschedulable, no victims

@@ -14,6 +14,7 @@
     CASE(names_an_ephemeral_claim_that_another_pod_owns) \
     CASE(names_an_ephemeral_claim_that_it_owns) \
     CASE(names_only_claims_that_are_not_exclusive) \
+    CASE(the_pod_is_being_deleted) \
     CASE(every_exclusive_claim_is_free) \
     CASE(a_holder_has_equal_priority) \
     CASE(a_holder_has_higher_priority) \

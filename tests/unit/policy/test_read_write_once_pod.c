@@ -300,3 +300,35 @@ Test(nominated, a_node_that_comes_and_goes_takes_the_nomination_with_it)
     cr_expect_eq(hold_against(&cluster, holder, &pod), HOLD_NONE);
     cluster_dispose(&cluster);
 }
+
+Test(deleted, a_pending_pod_that_only_the_cache_knows_to_be_deleted_is_refused)
+{
+    struct claim_reference claim = {.name = SLICE("free")};
+    struct object known = {.kind = KIND_POD};
+    struct cluster cluster;
+    struct arena arena;
+    struct verdict verdict;
+    const struct policy *judge_policy;
+    struct error err = {0};
+    struct pod_object pod = {
+        .meta = {.namespace = SLICE("default"), .name = SLICE("me"), .uid = SLICE("u-me")},
+        .claims = &claim,
+        .claim_count = 1,
+    };
+
+    cluster_init(&cluster);
+    load_text(&cluster, "{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolumeClaim\",\"metadata\":{"
+                        "\"name\":\"free\"},\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"]}}");
+    known.pod = pod;
+    known.pod.meta.deletion_timestamp = SLICE("2026-11-21T10:00:00Z");
+    cr_assert_eq(cluster_apply(&cluster, &known, &err), 0);
+    arena_init(&arena, 1 << 20);
+    struct view view = {&cluster, &plain_config};
+    policy_prefilter(&view, &pod, &arena, &verdict, &judge_policy);
+    cr_expect_eq(verdict.code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
+    pod.meta.uid = SLICE("another");
+    policy_prefilter(&view, &pod, &arena, &verdict, &judge_policy);
+    cr_expect_eq(verdict.code, CODE_SUCCESS, "another pod of the name");
+    arena_dispose(&arena);
+    cluster_dispose(&cluster);
+}
