@@ -54,12 +54,48 @@ static bool read_node_names(struct pull *json, struct arena *arena, void *field)
     return pull_null(json) || pull_string_array(json, &request->node_names, &request->node_count);
 }
 
+struct named {
+    struct slice name; /* alone, so that an array of them is one of names */
+};
+
+static bool read_items(struct pull *json, struct arena *arena, void *field)
+{
+    static const struct pull_field meta[] = {FIELD("name", PULL_STRING, named, name)};
+    static const struct pull_field fields[] = {
+        {.key = "metadata", .type = PULL_OBJECT, PULL_MEMBERS(meta)},
+    };
+    struct filter_request *request = field;
+    void *items = NULL;
+    bool ok = pull_field_array(json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields),
+                               sizeof(struct named), arena, &items, &request->node_count);
+
+    request->names = items;
+    return ok;
+}
+
+/* Names are read also where the list will only be copied: what is no NodeList is refused before
+ * anything is reserved. */
+static bool read_nodes(struct pull *json, struct arena *arena, void *field)
+{
+    static const struct pull_field fields[] = {
+        {.key = "items", .type = PULL_READ, .read = read_items}};
+    struct filter_request *request = field;
+
+    if (pull_null(json))
+        return true;
+    const char *begin = json->at; /* pull_null has passed over what is before the value */
+    if (!pull_fields(json, PULL_CASE_FOLD, fields, PULL_FIELD_COUNT(fields), arena, request))
+        return false;
+    request->nodes = (struct slice){begin, (size_t)(json->at - begin)};
+    return true;
+}
+
 int protocol_read_filter(struct filter_request *out, struct slice body, struct arena *arena,
                          struct error *err)
 {
     static const struct pull_field fields[] = {
         READ("Pod", filter_request, pod, read_pod),
-        FIELD("Nodes", PULL_RAW, filter_request, nodes),
+        {.key = "Nodes", .type = PULL_READ, .read = read_nodes},
         {.key = "NodeNames", .type = PULL_READ, .read = read_node_names},
     };
 
@@ -67,8 +103,6 @@ int protocol_read_filter(struct filter_request *out, struct slice body, struct a
     if (read_body(fields, PULL_FIELD_COUNT(fields), body, arena, out, err) < 0 ||
         require_pod(&out->pod, err) < 0)
         return err->code;
-    if (out->nodes.ptr != NULL && *out->nodes.ptr != '{')
-        return error_set(err, ERROR_INVALID, "body: Nodes: expected an object");
     if ((out->nodes.ptr == NULL) == (out->node_names.ptr == NULL))
         return error_set(err, ERROR_INVALID, "body: %s",
                          out->nodes.ptr == NULL ? "NodeNames and Nodes are both missing"
@@ -132,47 +166,18 @@ static void put_failed_names(struct buf *out, const struct filter_request *reque
     out->len = (size_t)(join.to - out->bytes);
 }
 
-struct named {
-    struct slice name;
-};
-
-struct node_list {
-    void *items; /* struct named */
-    size_t count;
-};
-
-static bool read_items(struct pull *json, struct arena *arena, void *field)
+/* The same for whole Node objects. */
+static void put_failed_nodes(struct buf *out, const struct filter_request *request,
+                             struct slice tail)
 {
-    static const struct pull_field meta[] = {FIELD("name", PULL_STRING, named, name)};
-    static const struct pull_field fields[] = {
-        {.key = "metadata", .type = PULL_OBJECT, PULL_MEMBERS(meta)},
-    };
-    struct node_list *list = field;
-
-    return pull_field_array(json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields),
-                            sizeof(struct named), arena, &list->items, &list->count);
-}
-
-/* The same for whole Node objects, whose names have to be found first. */
-static int put_failed_nodes(struct buf *out, const struct filter_request *request,
-                            struct slice tail, struct arena *arena, struct error *err)
-{
-    static const struct pull_field fields[] = {
-        {.key = "items", .type = PULL_READ, .read = read_items}};
-    struct node_list list = {0};
-
-    if (read_body(fields, PULL_FIELD_COUNT(fields), request->nodes, arena, &list, err) < 0)
-        return err->code;
-    const struct named *nodes = list.items;
     buf_put(out, SLICE("{"));
-    for (size_t i = 0; i < list.count; i++) {
-        buf_json(out, nodes[i].name);
+    for (size_t i = 0; i < request->node_count; i++) {
+        buf_json(out, request->names[i]);
         buf_put(out, tail);
     }
-    if (list.count != 0 && !out->failed)
+    if (request->node_count != 0 && !out->failed)
         out->len--; /* the last comma */
     buf_put(out, SLICE("}"));
-    return 0;
 }
 
 struct slice protocol_join_reasons(const struct verdict *verdict, struct arena *arena)
@@ -188,7 +193,7 @@ struct slice protocol_join_reasons(const struct verdict *verdict, struct arena *
 }
 
 int protocol_write_rejected(struct buf *out, const struct filter_request *request, enum code code,
-                            struct slice reason, struct arena *arena, struct error *err)
+                            struct slice reason, struct error *err)
 {
     bool is_names = request->node_names.ptr != NULL;
     bool is_final = code == CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
@@ -208,7 +213,7 @@ int protocol_write_rejected(struct buf *out, const struct filter_request *reques
     else if (is_names)
         put_failed_names(out, request, buf_slice(&tail));
     else
-        rc = put_failed_nodes(out, request, buf_slice(&tail), arena, err);
+        put_failed_nodes(out, request, buf_slice(&tail));
     buf_put(out, SLICE(",\"Error\":\"\"}"));
     buf_dispose(&tail);
     return rc;

@@ -1,7 +1,7 @@
 /*
  * protocol: the bodies of the scheduler extender protocol (k8s.io/kube-scheduler/extender/v1), read
  * and written without a tree. Of a filter call, only the pod is decoded: the node list, which is
- * most of the body, is checked, measured, and copied as it came.
+ * most of the body, is checked, counted, and copied as it came.
  *
  * Keys are matched without regard to case, as Go does, and written exactly. A key that appears
  * twice is refused. What is read borrows from the body and from the arena.
@@ -19,15 +19,9 @@ struct filter_request {
     struct pod_object pod;
     struct slice node_names; /* the array's extent; {NULL, 0} when the call has Nodes instead */
     struct slice nodes;      /* the NodeList's extent; {NULL, 0} when it has NodeNames */
-    size_t node_count;       /* of node_names */
+    struct slice *names;     /* of the NodeList's items; NULL when it has NodeNames */
+    size_t node_count;       /* in either form */
 };
-
-/* Whether there is a node on which the pod might run. Of whole Nodes, nobody has counted them; a
- * scheduler asks about none at all only by mistake. */
-static inline bool filter_names_nodes(const struct filter_request *request)
-{
-    return request->node_names.ptr == NULL || request->node_count != 0;
-}
 
 int protocol_read_filter(struct filter_request *out, struct slice body, struct arena *arena,
                          struct error *err);
@@ -45,7 +39,7 @@ struct slice protocol_pass(struct buf *body, const struct filter_request *reques
 
 /* ExtenderFilterResult: a rejection, which stands on every node with the same reason. */
 int protocol_write_rejected(struct buf *out, const struct filter_request *request, enum code code,
-                            struct slice reason, struct arena *arena, struct error *err);
+                            struct slice reason, struct error *err);
 
 /* ExtenderPreemptionArgs, in either of its forms: each candidate's offered victims by UID. */
 struct preempt_candidate {

@@ -50,7 +50,10 @@ static int answer_filter(struct state *state, struct scratch *scratch, enum resu
 
     if (protocol_read_filter(&request, buf_slice(&scratch->body), &scratch->arena, err) < 0)
         return err->code;
-    judge_and_reserve(state, &request.pod, &scratch->arena, &verdict, &judge);
+    if (request.node_count != 0)
+        judge_and_reserve(state, &request.pod, &scratch->arena, &verdict, &judge);
+    else /* it cannot be bound anywhere: nothing is to be kept for it */
+        (void)judge_pod(state, &request.pod, &scratch->arena, &verdict, &judge);
     metrics_count_verdict(&state->metrics, judge, &verdict, &request.pod);
     struct slice reason = protocol_join_reasons(&verdict, &scratch->arena);
     if (verdict.code == CODE_ERROR) {
@@ -62,10 +65,9 @@ static int answer_filter(struct state *state, struct scratch *scratch, enum resu
         log_debug("pod rejected", LOG_SLICE("namespace", request.pod.meta.namespace),
                   LOG_SLICE("pod", request.pod.meta.name), LOG_STR("code", code_text(verdict.code)),
                   LOG_SLICE("reason", reason));
-        if (verdict.code == CODE_UNSCHEDULABLE && filter_names_nodes(&request))
+        if (verdict.code == CODE_UNSCHEDULABLE && request.node_count != 0)
             evictions_want(state, &request.pod);
-        return protocol_write_rejected(&scratch->answer, &request, verdict.code, reason,
-                                       &scratch->arena, err);
+        return protocol_write_rejected(&scratch->answer, &request, verdict.code, reason, err);
     }
     scratch->result = protocol_pass(&scratch->body, &request, &scratch->answer);
     return 0;

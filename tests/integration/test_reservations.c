@@ -137,3 +137,62 @@ Test(reservations, prefilter_reserves_nothing)
                       "\"code\":\"Success\""));
     cr_expect(filters("b", 0, PASSES));
 }
+
+/* ---- bad input, and calls about no node ---- */
+
+/* The status of a filter call of pod a with this node list; the claim is free, or held by b. */
+static int filter_status(const char *nodes, const char *text)
+{
+    struct response response;
+    char body[512];
+
+    (void)snprintf(body, sizeof body,
+                   "{%s,\"Pod\":{\"metadata\":{\"name\":\"a\",\"namespace\":\"d\",\"uid\":\"ua\"},"
+                   "\"spec\":{\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{"
+                   "\"claimName\":\"data\"}}]}}}",
+                   nodes);
+    http_call(server.port, "POST", "/filter", body, &response);
+    int status = response.status;
+    cr_expect_not_null(strstr(response.body, text), "%s: %s", nodes, response.body);
+    response_free(&response);
+    return status;
+}
+
+static const struct {
+    const char *nodes, *error;
+} bad_nodes[] = {
+    {"\"Nodes\":{\"items\":7}", "Nodes.items: expected an array"},
+    {"\"Nodes\":{\"items\":{}}", "Nodes.items: expected an array"},
+    {"\"Nodes\":{\"items\":\"node-1\"}", "Nodes.items: expected an array"},
+    {"\"Nodes\":{\"items\":[\"node-1\"]}", "Nodes.items[0]: expected an object"},
+    {"\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"node-1\"}},7]}",
+     "Nodes.items[1]: expected an object"},
+    {"\"Nodes\":{\"items\":[{\"metadata\":{\"name\":7}}]}",
+     "Nodes.items[0].metadata.name: expected a string"},
+    {"\"Nodes\":[]", "Nodes: expected an object"},
+    {"\"NodeNames\":[7]", "NodeNames: expected a string"},
+    {"\"NodeNames\":\"node-1\"", "NodeNames: expected an array"},
+};
+
+Test(reservations, bad_node_lists_are_refused_and_reserve_nothing)
+{
+    for (size_t i = 0; i < sizeof bad_nodes / sizeof *bad_nodes; i++)
+        cr_expect_eq(filter_status(bad_nodes[i].nodes, bad_nodes[i].error), 400, "%s",
+                     bad_nodes[i].nodes);
+    cr_expect(answers("/debug/cache", NULL, "\"reservations\": []"));
+    cr_expect(binds("b", "{\"Error\":\"\"}"));
+    for (size_t i = 0; i < sizeof bad_nodes / sizeof *bad_nodes; i++)
+        cr_expect_eq(filter_status(bad_nodes[i].nodes, bad_nodes[i].error), 400, "%s, held",
+                     bad_nodes[i].nodes);
+}
+
+Test(reservations, a_call_about_no_node_reserves_nothing)
+{
+    static const char *const none[] = {"\"NodeNames\":[]", "\"Nodes\":{\"items\":[]}",
+                                       "\"Nodes\":{\"items\":null}", "\"Nodes\":{}"};
+
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        cr_expect_eq(filter_status(none[i], "\"FailedNodes\":{}"), 200, "%s", none[i]);
+    cr_expect(answers("/debug/cache", NULL, "\"reservations\": []"));
+    cr_expect(filters("b", 0, PASSES));
+}
