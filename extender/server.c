@@ -270,6 +270,14 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, con
     return end_request(server, mhd, connection); /* all but verbs was answered before */
 }
 
+/* A path ends at its first NUL: decoded, "/filter%00x" would be "/filter". */
+static size_t on_escapes(void *context, struct MHD_Connection *mhd, char *text)
+{
+    (void)context;
+    (void)mhd;
+    return strstr(text, "%00") != NULL ? strlen(text) : MHD_http_unescape(text);
+}
+
 static void on_completed(void *context, struct MHD_Connection *mhd, void **request,
                          enum MHD_RequestTerminationCode code)
 {
@@ -374,8 +382,8 @@ static struct MHD_Daemon *start_daemon(struct server *server, const struct addri
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS_MAX,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BUFFER_BYTES,
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_ARRAY,
-        is_tls ? tls : &tls[2], MHD_OPTION_END);
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_UNESCAPE_CALLBACK,
+        on_escapes, NULL, MHD_OPTION_ARRAY, is_tls ? tls : &tls[2], MHD_OPTION_END);
 }
 
 static void server_free(struct server *server)
