@@ -154,7 +154,7 @@ static struct resource *resource_new(struct names *names, const struct resource_
     resource->key.name = names_take(names, object->meta.name, &failed);
     for (int i = 0; i < RESOURCE_ATTRIBUTES; i++)
         resource->attributes[i] = names_take(names, object->attributes[i], &failed);
-    resource->disruptions_allowed = object->disruptions_allowed;
+    resource->number = object->number;
     resource->version = version_of(object->meta.resource_version);
     resource->is_listed = true;
     if (!failed)

@@ -108,7 +108,7 @@ struct resource {
         struct name *namespace, *name;
     } key;
     struct name *attributes[RESOURCE_ATTRIBUTES];
-    int64_t disruptions_allowed;
+    int64_t number;
     uint64_t version;
     bool is_listed;
     UT_hash_handle hh;
@@ -210,7 +210,8 @@ const struct resource *cluster_find_volume(const struct cluster *cluster,
 void cluster_defer(struct cluster *cluster, struct pod *pod, struct slice volume);
 
 /* How many of the pods break a PodDisruptionBudget if they are evicted in this order, as
- * kube-scheduler counts them: a budget that allows n evictions is broken from the n+1st on. */
+ * kube-scheduler counts them: a budget that allows n evictions is broken from the n+1st on, and a
+ * pod in its disruptedPods is not counted again. */
 size_t cluster_count_budget_violations(const struct cluster *cluster, const struct pod *const *pods,
                                        size_t count);
 

@@ -2,7 +2,6 @@
 
 #include "cache/assumed.h"
 #include "cache/cluster_internal.h"
-#include "cache/selector.h"
 
 static bool pod_matches(const struct table_record *record, const void *key)
 {
@@ -385,36 +384,6 @@ void pods_dispose(struct cluster *cluster)
         free(record); /* the names go all at once */
     }
     table_dispose(&cluster->pods);
-}
-
-/* Whether evicting pods[i], after those before it, breaks the budget. */
-static bool breaks_budget(const struct resource *budget, const struct pod *const *pods, size_t i)
-{
-    int64_t matching = 0; /* pods up to and with this one that count against the budget */
-    struct slice selector = name_slice(budget->attributes[BUDGET_SELECTOR]);
-
-    if (budget->key.namespace != pods[i]->namespace ||
-        !selector_matches(selector, name_slice(pods[i]->labels)))
-        return false;
-    for (size_t j = 0; j <= i; j++)
-        matching += pods[j]->namespace == budget->key.namespace &&
-                    selector_matches(selector, name_slice(pods[j]->labels));
-    return matching > budget->disruptions_allowed;
-}
-
-size_t cluster_count_budget_violations(const struct cluster *cluster, const struct pod *const *pods,
-                                       size_t count)
-{
-    size_t violations = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        bool is_violated = false;
-        for (const struct resource *budget = cluster->resources[KIND_POD_DISRUPTION_BUDGET];
-             budget != NULL && !is_violated; budget = budget->hh.next)
-            is_violated = breaks_budget(budget, pods, i);
-        violations += is_violated;
-    }
-    return violations;
 }
 
 bool cluster_describe_pod(const struct pod *pod, struct arena *arena, struct pod_object *out)

@@ -115,6 +115,24 @@ static bool read_driver_names(struct pull *json, struct arena *arena, void *fiel
     return true;
 }
 
+/* The keys of an object: pods by name. */
+static bool read_pod_names(struct pull *json, struct arena *arena, void *field)
+{
+    struct slice name;
+    size_t count = 0;
+
+    if (!pull_object(json))
+        return json->problem == NULL;
+    while (pull_key(json, &name)) {
+        bool is_kept = name.len <= POD_NAME_BYTES_MAX && count < DISRUPTED_PODS_MAX;
+        if (is_kept && !join(json, arena, field, name))
+            return false;
+        count += is_kept;
+        (void)pull_skip(json);
+    }
+    return json->problem == NULL;
+}
+
 static const struct pull_field secret_fields[] = {ATTRIBUTE("name", VOLUME_PUBLISH_SECRET)};
 static const struct pull_field volume_csi_fields[] = {
     ATTRIBUTE("driver", VOLUME_DRIVER),
@@ -167,7 +185,8 @@ static const struct pull_field budget_spec_fields[] = {
     READ("selector", resource_object, attributes[BUDGET_SELECTOR], selector_read),
 };
 static const struct pull_field budget_status_fields[] = {
-    FIELD("disruptionsAllowed", PULL_INTEGER, resource_object, disruptions_allowed),
+    FIELD("disruptionsAllowed", PULL_INTEGER, resource_object, number),
+    READ("disruptedPods", resource_object, attributes[BUDGET_DISRUPTED_PODS], read_pod_names),
 };
 static const struct pull_field budget_fields[] = {
     OBJECT("metadata", meta_fields),

@@ -90,12 +90,19 @@ enum csi_driver_attribute { CSI_DRIVER_LIFECYCLE_MODES /* joined by ',' */ };
 enum csi_node_attribute { CSI_NODE_DRIVERS /* joined by ',' */ };
 enum volume_attributes_class_attribute { VOLUME_ATTRIBUTES_CLASS_DRIVER };
 enum runtime_class_attribute { RUNTIME_CLASS_HANDLER };
-enum budget_attribute { BUDGET_SELECTOR /* as selector.h keeps it */ };
+enum budget_attribute {
+    BUDGET_SELECTOR,      /* as selector.h keeps it */
+    BUDGET_DISRUPTED_PODS /* names joined by ',': their evictions are counted already */
+};
+
+/* Names in a budget's status.disruptedPods that are kept; the API server lets it have no more.
+ * Those behind count as if they were not named: too many violations, never too few. */
+enum { DISRUPTED_PODS_MAX = 2000, POD_NAME_BYTES_MAX = 253 };
 
 struct resource_object {
     struct meta meta;
     struct slice attributes[RESOURCE_ATTRIBUTES];
-    int64_t disruptions_allowed; /* of a PodDisruptionBudget */
+    int64_t number; /* of a PodDisruptionBudget: disruptionsAllowed */
 };
 
 struct object {

@@ -137,3 +137,35 @@ Test(objects, wrong_types_are_named_with_their_path)
         cr_expect_not_null(strstr(err.message, rows[i].message), "got %s", err.message);
     }
 }
+
+static size_t count_words(struct slice text)
+{
+    size_t count = text.len != 0;
+
+    for (size_t i = 0; i < text.len; i++)
+        count += text.ptr[i] == ',';
+    return count;
+}
+
+Test(objects, of_a_budget_as_many_disrupted_pods_are_kept_as_the_api_server_lets_it_have)
+{
+    struct object object;
+    struct arena arena;
+    struct pull json;
+    struct buf text;
+
+    buf_init(&text, 1 << 20);
+    buf_printf(&text,
+               "{\"metadata\":{\"name\":\"b\"},\"status\":{\"disruptedPods\":{\"%0300d\":\"t\"", 1);
+    for (int i = 0; i <= DISRUPTED_PODS_MAX; i++)
+        buf_printf(&text, ",\"pod-%d\":\"2026-11-21T10:00:00Z\"", i);
+    buf_put(&text, SLICE("}}}"));
+    arena_init(&arena, 1 << 20);
+    pull_init(&json, buf_slice(&text));
+    cr_assert(object_read(&json, KIND_POD_DISRUPTION_BUDGET, &arena, &object), "%s", json.problem);
+    struct slice kept = object.resource.attributes[BUDGET_DISRUPTED_PODS];
+    cr_expect_eq(count_words(kept), DISRUPTED_PODS_MAX);
+    cr_expect(slice_ends_with(kept, SLICE(",pod-1999")), "what is no pod's name is not kept");
+    arena_dispose(&arena);
+    buf_dispose(&text);
+}

@@ -102,6 +102,23 @@ static const char cluster_text[] =
     ",{\"apiVersion\":\"policy/v1\",\"kind\":\"PodDisruptionBudget\",\"metadata\":{\"name\":\"t\"},"
     "\"spec\":{\"selector\":{\"matchLabels\":{\"app\":\"t\"}}},\"status\":{\"disruptionsAllowed\":"
     "1}}"
+    /* e-0 is being evicted: the API server has counted it */
+    ",{\"apiVersion\":\"policy/v1\",\"kind\":\"PodDisruptionBudget\",\"metadata\":{\"name\":\"e\"},"
+    "\"spec\":{\"selector\":{\"matchLabels\":{\"app\":\"e\"}}},\"status\":{\"disruptionsAllowed\":"
+    "0,"
+    "\"disruptedPods\":{\"e\":\"2026-11-21T10:00:00Z\",\"e-0\":\"2026-11-21T10:00:00Z\"}}}"
+    ",{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"name\":\"evicted\"}"
+    ","
+    "\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"]}}"
+    ",{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"name\":\"both\"},"
+    "\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"]}}"
+    ",{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"e-0\",\"labels\":{\"app\":"
+    "\"e\"},\"uid\":\"u-e-0\"},\"spec\":{\"nodeName\":\"node-2\",\"priority\":10,\"volumes\":[{"
+    "\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":\"evicted\"}}]}}"
+    ",{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"e-1\",\"labels\":{\"app\":"
+    "\"e\"},\"uid\":\"u-e-1\"},\"spec\":{\"nodeName\":\"node-2\",\"priority\":10,\"volumes\":[{"
+    "\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":\"both\"}},{\"name\":\"w\","
+    "\"persistentVolumeClaim\":{\"claimName\":\"evicted\"}}]}}"
     "]}";
 
 struct candidate_row {
@@ -157,6 +174,12 @@ CANDIDATE(a_holder_that_is_not_lower_drops_the_node, "high", "node-2", NULL, fal
 /* the budget allows one, which is the offered one */
 CANDIDATE(counts_decide_not_a_set, "twice", "node-2", "u-t-0", true, 1, 1)
 CANDIDATE(added_victims_that_break_a_budget_are_counted, "twice", "node-2", NULL, true, 2, 1)
+/* e-0 is among the budget's disruptedPods, and so is its namesake "e" */
+CANDIDATE(a_victim_that_its_budget_has_counted_breaks_nothing, "evicted", "node-2", "u-e-1", true,
+          1, 0)
+CANDIDATE(a_victim_beside_one_that_its_budget_has_counted_does, "evicted", "node-2", NULL, true, 2,
+          1)
+CANDIDATE(a_name_that_is_longer_than_the_counted_one_is_another, "both", "node-2", NULL, true, 1, 1)
 CANDIDATE(a_terminating_holder_on_the_node_needs_no_eviction, "left", "node-2", "u-db-0", true, 0,
           0)
 CANDIDATE(a_terminating_holder_elsewhere_drops_the_node, "left", "node-1", "u-db-0", false, 0, 0)
