@@ -22,10 +22,12 @@ struct pem {
     struct slice data;
 };
 
-/* A credential plugin, client.authentication.k8s.io/v1. */
+/* A credential plugin. */
 struct exec_plugin {
-    const char **argv; /* ends with NULL; argv[0] is the command. NULL: no plugin */
-    const char **env;  /* "NAME=value", ends with NULL: on top of our own */
+    const char *api_version; /* client.authentication.k8s.io/v1, or v1beta1: the same but for its
+                                name, and what `aws eks update-kubeconfig` writes */
+    const char **argv;       /* ends with NULL; argv[0] is the command. NULL: no plugin */
+    const char **env;        /* "NAME=value", ends with NULL: they go before our own */
     const char *install_hint;
     bool wants_cluster_info;
 };

@@ -90,6 +90,20 @@ Test(kubeconfig, reads_a_credential_plugin)
     cr_expect(kubeconfig->exec.argv[3] == NULL);
     cr_expect_str_eq(kubeconfig->exec.env[0], "REGION=north");
     cr_expect(kubeconfig->exec.wants_cluster_info);
+    cr_expect_str_eq(kubeconfig->exec.api_version, "client.authentication.k8s.io/v1");
+    kubeconfig_free(kubeconfig);
+}
+
+/* What `aws eks update-kubeconfig` writes. */
+Test(kubeconfig, reads_a_credential_plugin_of_v1beta1)
+{
+    struct kubeconfig *kubeconfig =
+        load(CONTEXT CLUSTER
+             "users:\n- name: u\n  user:\n    exec:\n      apiVersion: "
+             "client.authentication.k8s.io/v1beta1\n      command: aws\n      args: [eks, "
+             "get-token]\n");
+
+    cr_expect_str_eq(kubeconfig->exec.api_version, "client.authentication.k8s.io/v1beta1");
     kubeconfig_free(kubeconfig);
 }
 
