@@ -19,6 +19,7 @@ enum {
     HEAD_BYTES_MAX = 16384,
     FAULTS_MAX = 64,
     RESOURCES_MAX = 16,
+    DESCRIPTORS_MAX = 8192,
     WAIT_SECONDS = 10,
     TICK_MS = 20,
 };
@@ -51,6 +52,9 @@ static struct {
     const char *held[RESOURCES_MAX];
     struct watch_cut cuts[RESOURCES_MAX];
     size_t connections, connections_max;
+    bool is_open[DESCRIPTORS_MAX]; /* connections */
+    bool is_down;                  /* nobody is to listen */
+    bool is_listening;
 } api = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 static void lock(void)
@@ -183,16 +187,30 @@ static void note(const struct request *request)
         strdup(request->head.method), strdup(request->head.target), strdup(request->body)};
 }
 
+static bool is_such(const struct record *record, const char *method, const char *text)
+{
+    return strcmp(record->method, method) == 0 &&
+           (strstr(record->target, text) != NULL || strstr(record->body, text) != NULL);
+}
+
 static size_t count_records(const char *method, const char *text)
 {
     size_t count = 0;
 
-    for (size_t i = 0; i < api.record_count; i++) {
-        const struct record *record = &api.records[i];
-        count += strcmp(record->method, method) == 0 &&
-                 (strstr(record->target, text) != NULL || strstr(record->body, text) != NULL);
-    }
+    for (size_t i = 0; i < api.record_count; i++)
+        count += is_such(&api.records[i], method, text);
     return count;
+}
+
+size_t api_place(const char *method, const char *text)
+{
+    lock();
+    size_t i = 0;
+    while (i < api.record_count && !is_such(&api.records[i], method, text))
+        i++;
+    size_t place = i == api.record_count ? SIZE_MAX : i;
+    unlock();
+    return place;
 }
 
 size_t api_count(const char *method, const char *text)
@@ -466,6 +484,9 @@ static void *serve_connection(void *context)
     lock();
     if (++api.connections > api.connections_max)
         api.connections_max = api.connections;
+    api.is_open[fd] = true;
+    if (api.is_down)
+        (void)shutdown(fd, SHUT_RDWR);
     unlock();
     while (stays && read_request(fd, &request)) {
         stays = answer(fd, &request);
@@ -473,26 +494,66 @@ static void *serve_connection(void *context)
         request.body = NULL;
     }
     free(request.body);
-    (void)close(fd);
     lock();
+    api.is_open[fd] = false;
     api.connections--;
+    (void)close(fd);
     unlock();
     return NULL;
 }
 
+static void accept_one(int listener)
+{
+    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC), on = 1;
+    pthread_t thread;
+
+    if (fd < 0)
+        return;
+    if (fd >= DESCRIPTORS_MAX)
+        die("too many connections");
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    if (pthread_create(&thread, NULL, serve_connection, (void *)(intptr_t)fd) != 0)
+        die("thread");
+    (void)pthread_detach(thread);
+}
+
+/* A socket on api.port; on a free one, which becomes api.port, if that is 0. */
+static int listen_on_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(api.port)};
+    socklen_t size = sizeof address;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    (void)setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (listener < 0 || bind(listener, (const struct sockaddr *)&address, sizeof address) != 0 ||
+        listen(listener, 1024) != 0 ||
+        getsockname(listener, (struct sockaddr *)&address, &size) != 0)
+        die("listen");
+    api.port = ntohs(address.sin_port);
+    return listener;
+}
+
+/* Listens, and not while it is down. */
 static void *accept_connections(void *context)
 {
-    int listener = (int)(intptr_t)context, on = 1;
+    struct pollfd ready = {.fd = (int)(intptr_t)context, .events = POLLIN};
 
     for (;;) {
-        pthread_t thread;
-        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-        if (fd < 0)
-            continue;
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-        if (pthread_create(&thread, NULL, serve_connection, (void *)(intptr_t)fd) != 0)
-            die("thread");
-        (void)pthread_detach(thread);
+        lock();
+        if (api.is_down == api.is_listening) {
+            if (api.is_down)
+                (void)close(ready.fd);
+            else
+                ready.fd = listen_on_port();
+            api.is_listening = !api.is_down;
+        }
+        bool is_listening = api.is_listening;
+        unlock();
+        if (!is_listening)
+            pause_ms(TICK_MS);
+        else if (poll(&ready, 1, TICK_MS) > 0)
+            accept_one(ready.fd);
     }
     return NULL;
 }
@@ -501,21 +562,36 @@ static void *accept_connections(void *context)
 
 void api_serve(void)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t size = sizeof address;
     pthread_t thread;
-    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     api_store_init(&api.store);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (listener < 0 || bind(listener, (const struct sockaddr *)&address, sizeof address) != 0 ||
-        listen(listener, 1024) != 0 ||
-        getsockname(listener, (struct sockaddr *)&address, &size) != 0)
-        die("listen");
-    api.port = ntohs(address.sin_port);
+    int listener = listen_on_port();
+    api.is_listening = true;
     if (pthread_create(&thread, NULL, accept_connections, (void *)(intptr_t)listener) != 0)
         die("thread");
     (void)pthread_detach(thread);
+}
+
+static void set_down(bool is_down)
+{
+    lock();
+    api.is_down = is_down;
+    for (int fd = 0; fd < DESCRIPTORS_MAX && is_down; fd++)
+        if (api.is_open[fd])
+            (void)shutdown(fd, SHUT_RDWR);
+    while (api.is_listening == is_down)
+        (void)pthread_cond_wait(&api.changed, &api.mutex);
+    unlock();
+}
+
+void api_go_down(void)
+{
+    set_down(true);
+}
+
+void api_come_back(void)
+{
+    set_down(false);
 }
 
 uint16_t api_port(void)

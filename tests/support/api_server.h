@@ -92,6 +92,10 @@ void api_cut(const char *resource);
 /* Versions up to now are too old from now on: a watch from there gets an ERROR event, 410. */
 void api_compact(void);
 
+/* Nobody listens on its port any more, and all connections are closed; and back again. */
+void api_go_down(void);
+void api_come_back(void);
+
 /* Lists are not streamed (sendInitialEvents is a 422), as by an older server. */
 void api_serve_pages(void);
 
@@ -108,6 +112,9 @@ void api_set_field(enum api_field field);
 
 /* Requests so far whose method is that one and whose path (with query) or body has the text. */
 size_t api_count(const char *method, const char *text);
+
+/* How many requests had come before the first such one; SIZE_MAX: none has come. */
+size_t api_place(const char *method, const char *text);
 
 /* Waits until there are so many; false after ten seconds. */
 bool api_wait(const char *method, const char *text, size_t count);

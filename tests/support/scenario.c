@@ -188,16 +188,27 @@ static bool read_ports(struct guard *guard)
     return has_both;
 }
 
-static void write_kubeconfig(const char *path)
+const char *scenario_folder(void)
 {
-    char text[1024];
+    return folder;
+}
 
+static void kubeconfig_path(char *path, size_t size)
+{
+    (void)snprintf(path, size, "%s/kubeconfig", folder);
+}
+
+void guard_user(const char *user)
+{
+    char path[64], text[2048];
+
+    kubeconfig_path(path, sizeof path);
     (void)snprintf(text, sizeof text,
                    "apiVersion: v1\nkind: Config\ncurrent-context: t\n"
                    "clusters: [{name: t, cluster: {server: \"http://127.0.0.1:%u\"}}]\n"
-                   "users: [{name: t, user: {token: t}}]\n"
+                   "users: [{name: t, user: %s}]\n"
                    "contexts: [{name: t, context: {cluster: t, user: t}}]\n",
-                   api_port());
+                   api_port(), user);
     write_file(path, text);
 }
 
@@ -210,12 +221,12 @@ void guard_launch(struct guard *guard, const char *config)
     *guard = (struct guard){.pid = 0};
     (void)snprintf(guard->log, sizeof guard->log, "%s/log-%zu", folder, started_count);
     (void)snprintf(guard->config, sizeof guard->config, "%s/config-%zu", folder, started_count);
-    (void)snprintf(kubeconfig, sizeof kubeconfig, "%s/kubeconfig", folder);
+    kubeconfig_path(kubeconfig, sizeof kubeconfig);
     (void)snprintf(text, sizeof text, "%s%s", head, config);
     write_file(guard->config, text);
     write_file(guard->log, "");
     if (access(kubeconfig, F_OK) != 0) /* a scenario may have one of its own */
-        write_kubeconfig(kubeconfig);
+        guard_user("{token: t}");
     started[started_count++] = guard;
     guard->pid = fork();
     if (guard->pid == 0) {

@@ -67,6 +67,13 @@ void guard_start(struct guard *guard, const char *config);
 /* The same; does not wait. */
 void guard_launch(struct guard *guard, const char *config);
 
+/* A folder of the scenario's own, which goes with it. */
+const char *scenario_folder(void);
+
+/* Who claimguard is, for those that are started from now on: a user of a kubeconfig, in YAML, such
+ * as "{token: t}". */
+void guard_user(const char *user);
+
 /* SIGTERM, unless it was ended. Fails unless it ends well, within ten seconds, without a report of
  * a sanitizer. */
 void guard_stop(struct guard *guard);
