@@ -109,6 +109,17 @@ static bool is_settled(const struct cluster *cluster, const struct pod_object *o
            (pod->node != NULL || pod->is_terminal);
 }
 
+/* The new reservation takes the place of what the pod had. */
+static void succeed(struct cluster *cluster, struct reservation *reservation,
+                    struct reservation *former)
+{
+    reservation->is_doubtful = former->is_doubtful;
+    reservation->binds += former->binds;
+    if (reservation_binds(former) && reservation->expires_ns < former->expires_ns)
+        reservation->expires_ns = former->expires_ns;
+    end(cluster, former);
+}
+
 int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, const bool *alone,
                     bool binds, uint64_t expires_ns, struct error *err)
 {
@@ -118,25 +129,23 @@ int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, const
     if (reservation == NULL)
         return error_no_memory(err);
     struct reservation *former = find(cluster, &reservation->uid);
-    if (former != NULL) {
-        reservation->is_doubtful = former->is_doubtful;
-        reservation->binds = former->binds;
-        if (reservation_binds(former) && expires_ns < former->expires_ns)
-            expires_ns = former->expires_ns;
-        end(cluster, former);
-    }
-    reservation->binds += binds;
-    reservation->expires_ns = expires_ns;
-    take_claims(cluster, reservation, pod, alone);
-    if (reservation->claim_count + reservation->shared_count == 0) {
-        reservation_free(cluster, reservation);
+    if (former != NULL && reservation_binds(former) && !binds) {
+        reservation_free(cluster, reservation); /* what a bind has taken stays as it is */
         return 0;
     }
     HASH_ADD(hh, cluster->reservations, uid, sizeof reservation->uid, reservation);
-    if (reservation->hh.tbl != NULL)
-        return 0;
-    reservation_free(cluster, reservation);
-    return error_no_memory(err);
+    if (reservation->hh.tbl == NULL) {
+        reservation_free(cluster, reservation);
+        return error_no_memory(err);
+    }
+    reservation->binds = binds;
+    reservation->expires_ns = expires_ns;
+    if (former != NULL)
+        succeed(cluster, reservation, former);
+    take_claims(cluster, reservation, pod, alone);
+    if (reservation->claim_count + reservation->shared_count == 0)
+        end(cluster, reservation);
+    return 0;
 }
 
 void assumed_release(struct cluster *cluster, const struct uid *uid)
@@ -145,6 +154,18 @@ void assumed_release(struct cluster *cluster, const struct uid *uid)
 
     if (reservation != NULL)
         end(cluster, reservation);
+}
+
+void assumed_release_absent(struct cluster *cluster, const struct object_reference *absent)
+{
+    bool failed = false;
+    struct uid uid = uid_take(&cluster->names, absent->uid, &failed);
+    struct reservation *reservation = failed || absent->uid.len == 0 ? NULL : find(cluster, &uid);
+
+    if (reservation != NULL && slice_equal(name_slice(reservation->namespace), absent->namespace) &&
+        slice_equal(name_slice(reservation->name), absent->name))
+        end(cluster, reservation);
+    uid_release(&cluster->names, uid);
 }
 
 void assumed_doubt(struct cluster *cluster, const struct uid *uid, uint64_t expires_ns)

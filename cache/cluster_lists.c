@@ -209,24 +209,14 @@ int cluster_learn(struct cluster *cluster, const struct object *object, uint64_t
     return 0;
 }
 
-static void release_by_text(struct cluster *cluster, struct slice text)
-{
-    bool failed = false;
-    struct uid uid = uid_take(&cluster->names, text, &failed);
-
-    if (!failed && text.len != 0)
-        assumed_release(cluster, &uid);
-    uid_release(&cluster->names, uid);
-}
-
 void cluster_learn_gone(struct cluster *cluster, enum kind kind, struct slice namespace,
                         struct slice name, struct slice uid)
 {
     struct pod *pod = kind == KIND_POD ? cluster_find_pod(cluster, namespace, name) : NULL;
     struct claim *claim = kind == KIND_CLAIM ? claim_find(cluster, namespace, name) : NULL;
 
-    if (kind == KIND_POD)
-        release_by_text(cluster, uid); /* also of a pod that the watch has not told yet */
+    if (kind == KIND_POD) /* also of a pod that the watch has not told yet */
+        assumed_release_absent(cluster, &(struct object_reference){kind, namespace, name, uid});
     if (pod != NULL && uid_is(&pod->uid, uid))
         pod_remove(cluster, pod);
     else if (claim != NULL && claim->exists && uid_is(&claim->uid, uid))

@@ -302,3 +302,43 @@ Test(assumed, a_bind_stays_one_when_its_pod_is_judged_or_bound_again)
     cr_expect(assumed_undo(&cluster, &uid));
     cr_expect_eq(judge(&higher).code, CODE_SUCCESS);
 }
+
+/* Who reaches the scheduler's port and knows the pod's UID may say anything about it. */
+Test(assumed, what_a_bind_has_taken_no_other_call_changes)
+{
+    struct pod_object pod = pod_of("first", UID(1), 10, 2), other = pod_of("other", UID(2), 20, 1),
+                      forged[4];
+
+    reserve(&pod, true, 100);
+    for (size_t i = 0; i < 4; i++)
+        forged[i] = pod;
+    forged[0].claims = shared;
+    forged[0].claim_count = 1;
+    forged[1].claim_count = 0;
+    forged[2].meta.namespace = SLICE("elsewhere");
+    forged[2].meta.name = SLICE("else");
+    forged[3].priority = -5;
+    for (size_t i = 0; i < 4; i++) {
+        reserve(&forged[i], false, 200);
+        cr_expect_eq(judge(&other).code, CODE_UNSCHEDULABLE, "call %zu frees nothing", i);
+        cr_expect_eq(cluster.reservations->claim_count, 2);
+        cr_expect(slice_equal(name_slice(cluster.reservations->name), SLICE("first")));
+        cr_expect_eq(cluster.reservations->priority, 10);
+    }
+    struct uid uid = cluster.reservations->uid;
+    assumed_doubt(&cluster, &uid, 300);
+    reserve(&forged[0], false, 200);
+    cr_expect_eq(judge(&other).code, CODE_UNSCHEDULABLE, "nor when it is in doubt");
+}
+
+Test(assumed, the_absence_of_another_name_ends_no_reservation)
+{
+    struct pod_object pod = pod_of("first", UID(1), 10, 1);
+
+    reserve(&pod, true, 100);
+    cluster_learn_gone(&cluster, KIND_POD, SLICE("default"), SLICE("other"), SLICE(UID(1)));
+    cluster_learn_gone(&cluster, KIND_POD, SLICE("elsewhere"), SLICE("first"), SLICE(UID(1)));
+    cr_expect_eq(count(), 1, "whoever asked has said that UID");
+    cluster_learn_gone(&cluster, KIND_POD, SLICE("default"), SLICE("first"), SLICE(UID(1)));
+    cr_expect_eq(count(), 0);
+}
