@@ -98,6 +98,16 @@ static void an_unconfirmed_rejection_that_a_list_makes_up_for(void)
     expect(behind->node >= 0, "it is nudged, and bound");
 }
 
+static void an_unconfirmed_rejection_for_a_pod_that_a_list_replaces(void)
+{
+    struct sim_pod *behind = create_behind_a_holder_that_went_unnoticed();
+
+    (void)server_create_pod("gone", &(struct sim_pod){.scheduler = 1}); /* that is not there */
+    replica_relist(replica(), KIND_POD);
+    wait_seconds(15);
+    expect(behind->node >= 0, "it is nudged, and bound");
+}
+
 static void an_unconfirmed_rejection_that_the_watch_makes_up_for(void)
 {
     struct sim_pod *behind = create_behind_a_holder_that_went_unnoticed();
@@ -145,6 +155,7 @@ int main(int argc, char **argv)
         {ROW(a_reservation_of_a_claimguard_that_is_gone), two_schedulers},
         {ROW(a_preemption_of_a_claimguard_that_is_gone), NULL},
         {ROW(an_unconfirmed_rejection_that_a_list_makes_up_for), NULL},
+        {ROW(an_unconfirmed_rejection_for_a_pod_that_a_list_replaces), NULL},
         {ROW(an_unconfirmed_rejection_that_the_watch_makes_up_for), NULL},
         {ROW(a_claim_that_came_while_nobody_could_be_asked), NULL},
         {ROW(a_pod_that_nobody_asks_about_again), two_schedulers},
