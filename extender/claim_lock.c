@@ -126,8 +126,10 @@ static bool is_patient_enough(struct claim_locks *locks, struct slice claim,
         arena_printf(locks->arena, "%.*s/%.*s/%.*s", SLICE_ARG(locks->request->pod_namespace),
                      SLICE_ARG(claim), SLICE_ARG(found->version));
 
-    return key.ptr != NULL &&
-           monotonic_ns() - seen_since(locks->state, key) >= LOCK_PATIENCE_MS * UINT64_C(1000000);
+    if (key.ptr == NULL)
+        return false;
+    uint64_t since_ns = seen_since(locks->state, key); /* before the clock is read: it may be now */
+    return monotonic_ns() - since_ns >= LOCK_PATIENCE_MS * UINT64_C(1000000);
 }
 
 static int refuse(struct error *err, const struct claim_locks *locks, struct slice claim,
@@ -140,8 +142,14 @@ static int refuse(struct error *err, const struct claim_locks *locks, struct sli
                      SLICE_ARG(holder));
 }
 
-/* Changes the version of a pod, so that a Binding of it that may be on its way fails. *bound: it is
- * bound already. ERROR_UNAVAILABLE: nobody knows. */
+/*
+ * Changes the version of a pod, so that a Binding of it that may be on its way fails. *is_bound: it
+ * is bound already. ERROR_UNAVAILABLE: nobody knows.
+ *
+ * A fence may be sent twice: it changes the version once more. But a 409 is no proof that the pod
+ * has gone: it may also come from too many writers (then the pod is not fenced), or be the answer
+ * to a second sending, while the first showed that the pod is bound. So the pod is looked at.
+ */
 static int fence_pod(struct claim_locks *locks, struct slice uid, struct slice name, bool *is_bound,
                      struct error *err)
 {
@@ -151,14 +159,15 @@ static int fence_pod(struct claim_locks *locks, struct slice uid, struct slice n
         "{\"metadata\":{\"uid\":\"%.*s\",\"annotations\":{\"" FENCED "\":\"%lld by %.*s\"}}}",
         SLICE_ARG(uid), (long long)now_ms(), SLICE_ARG(locks->request->pod_uid));
     unsigned status = body.ptr == NULL ? 0 : ask(locks, "PATCH", KIND_POD, name, body, &pod);
+    bool is_fenced = status == 200;
 
     *is_bound = false;
-    if (status == 404 || status == 409) /* gone, or another pod has its name */
-        return 0;
-    if (status != 200)
-        return contended(err, locks);
-    *is_bound = pod.node.len != 0;
-    return 0;
+    if (status == 409)
+        status = ask(locks, "GET", KIND_POD, name, SLICE(""), &pod);
+    if (status == 404 || (status == 200 && !slice_equal(pod.uid, uid)))
+        return 0; /* it is gone */
+    *is_bound = status == 200 && pod.node.len != 0;
+    return is_fenced || *is_bound ? 0 : contended(err, locks);
 }
 
 /* Fences the pending pod of a lock that is to be taken over. */
@@ -215,6 +224,8 @@ static int judge_lock(struct claim_locks *locks, struct slice claim, const struc
 
 /* ---- our own ---- */
 
+/* A lock and its release may be sent twice: they have the claim's version as precondition, so that
+ * the second is refused, and the claim is read again; a lock that is our own is as good as none. */
 static struct slice lock_patch(struct claim_locks *locks, struct slice version, bool is_release)
 {
     const struct bind_request *request = locks->request;
