@@ -1,0 +1,392 @@
+/* A Binding passes for refused only when the pod was seen unbound; what a bind has taken is its own
+ * until then; and nothing is sent too late. Watches are held, so that only claimguard's own looks
+ * can tell it what happened. */
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/scenario.h"
+
+#define DEFERRAL \
+    "deferFSMount:\n  apply: Annotation\n  entries:\n" \
+    "  - {storageClass: fast-storage, runtimeClass: microvm}\n"
+
+static const char *text(const char *format, ...) PRINTF_LIKE(1, 2);
+static const char *text(const char *format, ...)
+{
+    va_list arguments;
+    char *out = NULL;
+
+    va_start(arguments, format);
+    int rc = vasprintf(&out, format, arguments);
+    va_end(arguments);
+    check(rc >= 0, "no memory");
+    return out;
+}
+
+static const char *node_of(const char *pod)
+{
+    return api_text("pods", "default", pod, "spec.nodeName");
+}
+
+/* Pods a and b on one claim. */
+static void put_pair(void)
+{
+    put_claim("data");
+    put_pod(&(struct test_pod){.name = "a", .claim = "data"});
+    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
+}
+
+/* A claim that another claimguard has locked for the pod. */
+static void put_locked_claim(const char *name, const char *uid, const char *pod)
+{
+    api_put(
+        "{\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"namespace\":\"default\",\"name\":"
+        "\"%s\",\"annotations\":{\"claimguard.io/holder\":\"%s/%s\"}},\"spec\":{\"accessModes\":["
+        "\"ReadWriteOncePod\"],\"volumeName\":\"pv-%s\"},\"status\":{\"phase\":\"Bound\"}}",
+        name, uid, pod, name);
+}
+
+/* A call beside what the scenario does. */
+struct beside {
+    pthread_t thread;
+    const struct guard *guard;
+    bool succeeds;
+};
+
+static void *bind_a(void *context)
+{
+    struct beside *beside = context;
+
+    beside->succeeds = bind_succeeds(beside->guard, "a", "node-1");
+    return NULL;
+}
+
+static void *filter_b(void *context)
+{
+    struct beside *beside = context;
+
+    beside->succeeds = filter_passes(beside->guard, "b");
+    return NULL;
+}
+
+static void begin(struct beside *beside, const struct guard *guard, void *(*call)(void *context))
+{
+    *beside = (struct beside){.guard = guard};
+    check(pthread_create(&beside->thread, NULL, call, beside) == 0, "a thread");
+}
+
+static bool end(struct beside *beside)
+{
+    (void)pthread_join(beside->thread, NULL);
+    return beside->succeeds;
+}
+
+/* ---- answers that lie about the first of two sendings ---- */
+
+/* Another caller's look is not answered: for three seconds after that, nobody looks. */
+static void let_nobody_look(const struct guard *guard)
+{
+    api_fault(&(struct api_fault){
+        .method = "GET", .path = "/pods/holder", .times = 1, .ending = API_HANG});
+    check(!filter_passes(guard, "waiter"), "its claim is held");
+}
+
+/* The Binding of pod a is applied, and claimguard hears that it is refused: because the connection
+ * dies and a client that sends it again gets this status, or at once. Then no look says what was
+ * applied. */
+static void refuse_what_was_applied(unsigned status, bool is_sent_again,
+                                    void (*break_looks)(const struct guard *guard))
+{
+    struct api_fault first = {.method = "POST",
+                              .path = "/pods/a/binding",
+                              .times = 1,
+                              .is_applied = true,
+                              .ending = is_sent_again ? API_CLOSE : API_ANSWER,
+                              .status = is_sent_again ? 0 : status};
+    struct guard guard;
+
+    put_pair();
+    put_claim("held");
+    put_pod(&(struct test_pod){.name = "holder", .claim = "held", .node = "node-2"});
+    put_pod(&(struct test_pod){.name = "waiter", .claim = "held"});
+    guard_start(&guard, "");
+    check(filter_passes(&guard, "a"), "its claim is free");
+    check(!filter_passes(&guard, "waiter"), "a look that leaves a connection");
+    api_hold("pods");
+    break_looks(&guard);
+    api_fault(&(struct api_fault){.method = "POST", .path = "/pods/a/binding", .status = status});
+    api_fault(&first);
+    (void)bind_succeeds(&guard, "a", "node-1");
+    check(strcmp(node_of("a"), "node-1") == 0, "a is bound");
+    (void)filter_passes(&guard, "b");
+    check(!bind_succeeds(&guard, "b", "node-2") && node_of("b")[0] == '\0', "the claim is a's");
+    api_heal();
+    api_release("pods");
+    AWAIT(bind_succeeds(&guard, "a", "node-1"), "asked again, it is a success");
+    check(!bind_succeeds(&guard, "b", "node-2"), "the claim is a's");
+    guard_stop(&guard);
+}
+
+static void refuse_looks(const struct guard *guard)
+{
+    (void)guard;
+    api_fault(&(struct api_fault){.method = "GET", .path = "/pods/a", .status = 503});
+}
+
+static void hang_looks(const struct guard *guard)
+{
+    (void)guard;
+    api_fault(&(struct api_fault){.method = "GET", .path = "/pods/a", .ending = API_HANG});
+}
+
+#define REFUSED(status_, break_) \
+    static void applied_and_refused_with_##status_##_and_##break_(void) \
+    { \
+        refuse_what_was_applied(status_, false, break_); \
+    } \
+    static void sent_again_and_refused_with_##status_##_and_##break_(void) \
+    { \
+        refuse_what_was_applied(status_, true, break_); \
+    }
+REFUSED(409, refuse_looks)
+REFUSED(403, refuse_looks)
+REFUSED(429, refuse_looks)
+REFUSED(409, hang_looks)
+REFUSED(409, let_nobody_look)
+REFUSED(429, let_nobody_look)
+
+static void a_binding_that_was_refused_gives_the_claim_back(void)
+{
+    static const unsigned statuses[] = {403, 409, 422, 429};
+    struct guard guard;
+
+    put_pair();
+    guard_start(&guard, "");
+    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {
+        api_fault(&(struct api_fault){
+            .method = "POST", .path = "/binding", .times = 1, .status = statuses[i]});
+        check(!bind_succeeds(&guard, "a", "node-1"), "it is refused");
+        check(guard_metric(&guard, "claimguard_reservations ") == 0, "the claim is free");
+    }
+    check(filter_passes(&guard, "b") && bind_succeeds(&guard, "b", "node-2"), "b gets it");
+    guard_stop(&guard);
+}
+
+static void an_unclear_answer_to_a_binding_keeps_the_claim(void)
+{
+    struct guard guard;
+
+    put_pair();
+    guard_start(&guard, "");
+    api_fault(&(struct api_fault){.method = "POST", .path = "/binding", .times = 1, .status = 500});
+    check(!bind_succeeds(&guard, "a", "node-1"), "nobody knows");
+    check(!filter_passes(&guard, "b"), "it may be applied yet");
+    check(bind_succeeds(&guard, "a", "node-1"), "a may try again");
+    guard_stop(&guard);
+}
+
+/* One bind of the pod knows nothing, and cannot look; another one has seen it bound. */
+static void a_bind_sees_what_another_one_has_settled(void)
+{
+    struct guard guard;
+    struct beside first;
+
+    put_pair();
+    guard_start(&guard, "");
+    api_hold("pods");
+    api_fault(
+        &(struct api_fault){.method = "POST", .path = "/binding", .times = 1, .ending = API_HANG});
+    begin(&first, &guard, bind_a);
+    check(api_wait("POST", "/binding", 1), "the first Binding");
+    check(bind_succeeds(&guard, "a", "node-1"), "the second is applied");
+    refuse_looks(&guard);
+    check(end(&first), "the pod is bound as asked");
+    guard_stop(&guard);
+}
+
+/* ---- claimLock: Annotation ---- */
+
+static void a_lock_of_a_pending_pod_is_respected_for_its_time(void)
+{
+    struct guard guard;
+
+    put_pair();
+    put_locked_claim("data", api_text("pods", "default", "a", "metadata.uid"), "a");
+    guard_start(&guard, "readWriteOncePod: {claimLock: Annotation}\n");
+    check(!bind_succeeds(&guard, "b", "node-2"), "another claimguard may be binding it");
+    sleep_ms(5200); /* LOCK_PATIENCE_MS */
+    check(bind_succeeds(&guard, "b", "node-2"), "it is taken over");
+    guard_stop(&guard);
+}
+
+/* Too many writers, or the answer to a second sending: it does not show whether the pod is there.
+ */
+static void a_fence_that_meets_a_conflict_is_no_proof_that_the_pod_is_gone(void)
+{
+    struct api_fault before_it_was_bound = {
+        .method = "GET", .path = "/pods/a", .times = 1, .status = 200};
+    struct guard guard;
+
+    put_pair();
+    put_locked_claim("data", api_text("pods", "default", "a", "metadata.uid"), "a");
+    guard_start(&guard, "readWriteOncePod: {claimLock: Annotation}\n");
+    check(!bind_succeeds(&guard, "b", "node-2"), "it is locked for a");
+    before_it_was_bound.answer = api_object("pods", "default", "a");
+    sleep_ms(5200); /* LOCK_PATIENCE_MS */
+    api_hold("pods");
+    put_pod(&(struct test_pod){.name = "a", .claim = "data", .node = "node-1"});
+    api_fault(&before_it_was_bound); /* a is bound between this look and the fence */
+    api_fault(&(struct api_fault){.method = "PATCH", .path = "/pods/a", .status = 409});
+    check(!bind_succeeds(&guard, "b", "node-2") && node_of("b")[0] == '\0', "the claim is a's");
+    guard_stop(&guard);
+}
+
+/* ---- too late ---- */
+
+/* What comes before the Binding takes all of the bind's time. */
+static void a_binding_is_not_sent_when_the_time_is_over(void)
+{
+    struct guard guard;
+
+    put_claim("data");
+    put_pod(&(struct test_pod){
+        .name = "a", .claim = "data", .more_spec = ",\"runtimeClassName\":\"microvm\""});
+    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
+    guard_start(&guard, DEFERRAL);
+    api_fault(&(struct api_fault){
+        .method = "PATCH", .path = "/pods/a", .is_applied = true, .late_ms = 2930});
+    api_fault(&(struct api_fault){.method = "POST", .path = "/binding", .delay_ms = 500});
+    check(!bind_succeeds(&guard, "a", "node-1"), "it takes too long");
+    check(api_count("POST", "/binding") == 0, "no Binding was sent");
+    api_heal();
+    check(filter_passes(&guard, "b") && bind_succeeds(&guard, "b", "node-2"), "the claim is free");
+    guard_stop(&guard);
+}
+
+/* ---- calls that are none of the scheduler's ---- */
+
+/* Calls of someone who knows the pod's UID. */
+static void forge_calls(const struct guard *guard, const char *uid)
+{
+    static const char *const pods[] = {
+        "\"name\":\"a\",\"namespace\":\"default\"},\"spec\":{\"volumes\":[]}",
+        "\"name\":\"a\",\"namespace\":\"default\"},\"spec\":{\"volumes\":[{\"name\":\"v\","
+        "\"persistentVolumeClaim\":{\"claimName\":\"other\"}}]}",
+        "\"name\":\"a\",\"namespace\":\"default\"},\"spec\":{\"priority\":-1,\"volumes\":[{"
+        "\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}",
+        "\"name\":\"a\",\"namespace\":\"elsewhere\"},\"spec\":{\"volumes\":[{\"name\":\"v\","
+        "\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}",
+        "\"name\":\"z\",\"namespace\":\"default\"},\"spec\":{\"volumes\":[{\"name\":\"v\","
+        "\"persistentVolumeClaim\":{\"claimName\":\"other\"}}]}",
+    };
+
+    for (size_t i = 0; i < sizeof pods / sizeof *pods; i++)
+        free(guard_call(guard, "/filter",
+                        text("{\"Pod\":{\"metadata\":{\"uid\":\"%s\",%s},\"NodeNames\":["
+                             "\"node-1\"]}",
+                             uid, pods[i])));
+    free(guard_call(guard, "/bind",
+                    text("{\"PodName\":\"z\",\"PodNamespace\":\"default\",\"PodUID\":\"%s\","
+                         "\"Node\":\"node-1\"}",
+                         uid)));
+}
+
+static void forged_calls_free_nothing_that_is_being_bound(void)
+{
+    struct guard guard;
+    struct beside first;
+
+    put_claim("other");
+    put_pair();
+    put_pod(&(struct test_pod){.name = "b", .claim = "data", .priority = 10});
+    guard_start(&guard, "");
+    api_hold("pods");
+    api_fault(&(struct api_fault){.method = "POST", .path = "/pods/a/binding", .delay_ms = 1500});
+    begin(&first, &guard, bind_a);
+    check(api_wait("POST", "/pods/a/binding", 1), "the Binding is under way");
+    forge_calls(&guard, api_text("pods", "default", "a", "metadata.uid"));
+    check(!filter_passes(&guard, "b"), "its claim is being bound");
+    check(!bind_succeeds(&guard, "b", "node-2"), "its claim is being bound");
+    check(end(&first) && node_of("b")[0] == '\0', "it is a's");
+    guard_stop(&guard);
+}
+
+/* A name of another pod's, which is not there, says nothing about that pod. */
+static void the_absence_of_a_forged_name_frees_nothing(void)
+{
+    struct guard guard;
+    struct beside bind, filter;
+
+    put_pair();
+    guard_start(&guard, "");
+    api_hold("pods");
+    const char *uid = api_text("pods", "default", "a", "metadata.uid");
+    free(guard_call(&guard, "/filter",
+                    text("{\"Pod\":{\"metadata\":{\"uid\":\"%s\",\"name\":\"z\",\"namespace\":"
+                         "\"default\"},\"spec\":{\"volumes\":[{\"name\":\"v\","
+                         "\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}},\"NodeNames\":["
+                         "\"node-1\"]}",
+                         uid)));
+    api_fault(&(struct api_fault){.method = "GET", .path = "/pods/z", .times = 1, .delay_ms = 500});
+    begin(&filter, &guard, filter_b);
+    check(api_wait("GET", "/pods/z", 1), "it is asked about");
+    api_fault(&(struct api_fault){.method = "POST", .path = "/pods/a/binding", .delay_ms = 1500});
+    begin(&bind, &guard, bind_a);
+    check(!end(&filter), "it is being bound");
+    check(!bind_succeeds(&guard, "b", "node-2"), "it is being bound");
+    check(end(&bind) && node_of("b")[0] == '\0', "it is a's");
+    guard_stop(&guard);
+}
+
+/* ---- a pod that was replaced ---- */
+
+static void whoever_waits_for_a_pod_that_a_list_replaces_is_requeued(void)
+{
+    struct guard guard;
+
+    put_claim("data");
+    put_pod(&(struct test_pod){.name = "a", .claim = "data", .node = "node-1"});
+    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
+    guard_start(&guard, "");
+    api_hold("pods");
+    refuse_looks(&guard);
+    api_remove("pods", "default", "a");
+    put_pod(&(struct test_pod){.name = "a", .node = "node-1"});
+    check(!filter_passes(&guard, "b"), "nobody can be asked");
+    api_compact();
+    api_cut("pods");
+    api_release("pods");
+    check(api_wait("PATCH", "claimguard.io/nudged", 1), "b is requeued");
+    guard_stop(&guard);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct scenario all[] = {
+        SCENARIO(applied_and_refused_with_409_and_refuse_looks),
+        SCENARIO(applied_and_refused_with_403_and_refuse_looks),
+        SCENARIO(applied_and_refused_with_429_and_refuse_looks),
+        SCENARIO(applied_and_refused_with_409_and_hang_looks),
+        SCENARIO(applied_and_refused_with_409_and_let_nobody_look),
+        SCENARIO(applied_and_refused_with_429_and_let_nobody_look),
+        SCENARIO(sent_again_and_refused_with_409_and_refuse_looks),
+        SCENARIO(sent_again_and_refused_with_403_and_refuse_looks),
+        SCENARIO(sent_again_and_refused_with_429_and_refuse_looks),
+        SCENARIO(sent_again_and_refused_with_409_and_hang_looks),
+        SCENARIO(sent_again_and_refused_with_409_and_let_nobody_look),
+        SCENARIO(sent_again_and_refused_with_429_and_let_nobody_look),
+        SCENARIO(a_binding_that_was_refused_gives_the_claim_back),
+        SCENARIO(an_unclear_answer_to_a_binding_keeps_the_claim),
+        SCENARIO(a_bind_sees_what_another_one_has_settled),
+        SCENARIO(a_lock_of_a_pending_pod_is_respected_for_its_time),
+        SCENARIO(a_fence_that_meets_a_conflict_is_no_proof_that_the_pod_is_gone),
+        SCENARIO(a_binding_is_not_sent_when_the_time_is_over),
+        SCENARIO(forged_calls_free_nothing_that_is_being_bound),
+        SCENARIO(the_absence_of_a_forged_name_frees_nothing),
+        SCENARIO(whoever_waits_for_a_pod_that_a_list_replaces_is_requeued),
+    };
+    return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
+}
