@@ -252,6 +252,29 @@ static void put_counters(const struct writer *writer, struct metrics *metrics)
                (unsigned long long)atomic_load(&metrics->victims));
 }
 
+static void put_connections(const struct writer *writer, const struct metrics *metrics)
+{
+    static const char *const ports[PORT_COUNT] = {"extender", "metrics"};
+
+    put_family(writer, "claimguard_connections", "gauge", "Open connections by port.");
+    for (int port = 0; port < PORT_COUNT; port++)
+        buf_printf(writer->out, "claimguard_connections{port=\"%s\"} %u\n", ports[port],
+                   atomic_load(&metrics->connections[port]));
+    put_family(writer, "claimguard_connections_max", "gauge",
+               "How many connections a port has; for one more, the slowest is closed.");
+    for (int port = 0; port < PORT_COUNT; port++)
+        buf_printf(writer->out, "claimguard_connections_max{port=\"%s\"} %u\n", ports[port],
+                   metrics->connections_max[port]);
+    put_family(writer, "claimguard_tls_handshakes_refused", "counter",
+               "TLS handshakes that failed, on the scheduler's port.");
+    buf_printf(writer->out, "claimguard_tls_handshakes_refused_total %llu\n",
+               (unsigned long long)atomic_load(&metrics->handshakes_refused));
+    put_family(writer, "claimguard_binds_in_flight", "gauge",
+               "Bind calls that are being answered.");
+    buf_printf(writer->out, "claimguard_binds_in_flight %u\n",
+               atomic_load(&metrics->binds_in_flight));
+}
+
 static void put_rejected(const struct writer *writer, struct metrics *metrics)
 {
     size_t counts[METRICS_POLICIES_MAX] = {0};
@@ -418,6 +441,7 @@ void metrics_write(struct metrics *metrics, const struct view *view,
                CLAIMGUARD_REVISION);
     put_durations(&writer, metrics);
     put_counters(&writer, metrics);
+    put_connections(&writer, metrics);
     put_rejected(&writer, metrics);
     put_deferred(&writer, metrics, view);
     put_cache(&writer, view);

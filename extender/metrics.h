@@ -44,6 +44,8 @@ enum preemption_result {
     PREEMPTION_COUNT,
 };
 
+enum port { PORT_EXTENDER, PORT_METRICS, PORT_COUNT };
+
 enum { METRICS_BUCKETS = 17, METRICS_POLICIES_MAX = 4 };
 
 struct histogram {
@@ -62,10 +64,14 @@ struct metrics {
     atomic_uint_fast64_t confirmations[CONFIRMATION_COUNT];
     atomic_uint_fast64_t preemptions[PREEMPTION_COUNT];
     atomic_uint_fast64_t victims;
-    pthread_mutex_t rejected_lock;   /* guards rejected */
-    struct rejected_pod *rejected;   /* uthash, by UID; bounded */
-    pthread_mutex_t deferred_lock;   /* guards deferred */
-    struct deferred_tally *deferred; /* one for each entry that was ever used; bounded */
+    atomic_uint_fast64_t handshakes_refused;
+    atomic_uint binds_in_flight;
+    atomic_uint connections[PORT_COUNT];
+    unsigned connections_max[PORT_COUNT]; /* set before there are any */
+    pthread_mutex_t rejected_lock;        /* guards rejected */
+    struct rejected_pod *rejected;        /* uthash, by UID; bounded */
+    pthread_mutex_t deferred_lock;        /* guards deferred */
+    struct deferred_tally *deferred;      /* one for each entry that was ever used; bounded */
 };
 
 void metrics_init(struct metrics *metrics);

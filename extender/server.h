@@ -4,9 +4,9 @@
  * scheduler takes all connections of the first.
  *
  * What libmicrohttpd 0.9.75 lets through is refused here: several or contradictory lengths, a
- * request without one, encodings other than chunked, bodies over the limit, senders slower than
- * REQUEST_SECONDS_MAX. Who connects and says nothing is closed after HELLO_SECONDS_MAX, so that
- * nobody without a certificate can keep connections from the scheduler for long.
+ * request without one, encodings other than chunked, bodies over the limit. Who is slow is closed,
+ * and who takes more connections than there are, or than an address may have of the second server:
+ * connections.h.
  *
  * With state->tls, the verbs are served over TLS (tls.h); probes and scrapes are not.
  */
@@ -16,11 +16,9 @@
 #include "extender/state.h"
 
 enum {
-    REQUEST_SECONDS_MAX = 10, /* from a request's headers to the end of its body */
-    HELLO_SECONDS_MAX = 10,   /* without a byte, until the first request's headers are there */
-    IDLE_SECONDS_MAX = 120,   /* afterwards; longer than the 90 s that Go keeps idle connections */
     VERB_CONNECTIONS_MAX = 256,
     PAGE_CONNECTIONS_MAX = 64,
+    PAGE_CONNECTIONS_PER_ADDRESS_MAX = 16,
     CONNECTION_BUFFER_BYTES = 64 * 1024, /* bounds the headers; larger buys no speed */
     DRAIN_SECONDS_MAX = 10,
 };
@@ -43,8 +41,8 @@ int server_start(struct server **out, struct state *state, struct slice address,
 /* "127.0.0.1:8888", with the port that the system chose for port 0. */
 const char *server_address(const struct server *server);
 
-/* Stops accepting, answers what was accepted (for at most DRAIN_SECONDS_MAX), and frees. NULL is
- * fine. */
+/* Stops accepting, answers what was accepted (for at most DRAIN_SECONDS_MAX; what is still to be
+ * sent to us has a second), and frees. NULL is fine. */
 void server_stop(struct server *server);
 
 #endif

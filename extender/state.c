@@ -21,6 +21,7 @@ int state_init(struct state *state, struct config *config, struct error *err)
     events_init(&state->events);
     evictions_init(&state->evictions);
     state->config = config;
+    atomic_store(&state->body_bytes_max, (size_t)config->server.max_request_bytes);
     state->started_ms = now_ms();
     for (int kind = 0; kind < KIND_COUNT; kind++) /* until someone follows a cluster */
         atomic_store(&state->status[kind].is_synced, true);
@@ -89,6 +90,7 @@ void state_reload(struct state *state, struct config *config)
     (void)pthread_rwlock_wrlock(&state->lock);
     struct config *old = state->config;
     state->config = config;
+    atomic_store(&state->body_bytes_max, (size_t)config->server.max_request_bytes);
     (void)pthread_rwlock_unlock(&state->lock);
     config_free(old);
 }

@@ -32,8 +32,9 @@ struct defer_support {
 struct state {
     pthread_rwlock_t lock; /* guards cluster, config and seen_locks */
     struct cluster cluster;
-    struct config *config;  /* owned; replaced as a whole by state_reload */
-    struct metrics metrics; /* has its own rules */
+    struct config *config;        /* owned; replaced as a whole by state_reload */
+    atomic_size_t body_bytes_max; /* config's: no probe waits for the lock */
+    struct metrics metrics;       /* has its own rules */
     struct resource_status status[KIND_COUNT];
     struct nudge nudge; /* these have locks of their own */
     struct events events;

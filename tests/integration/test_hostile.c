@@ -1,7 +1,9 @@
 /* Hostile and malformed requests, over a real socket: after each the server answers as before. */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -333,6 +335,134 @@ Test(hostile, a_sender_that_drips_is_cut_off, .timeout = 60)
     }
     cr_expect(sent >= 18 && sent < 40, "cut off after %d half seconds", sent);
     (void)close(fd);
+}
+
+/* Sends the beginning of a request's headers, then a byte each half second, on each of the
+ * connections; seconds[i]: when it was closed, 0: not within half a minute. */
+static void drip_headers(const int *fds, int count, double *seconds)
+{
+    static const char begun[] = "GET /livez HTTP/1.1\r\nX: ";
+    int closed = 0;
+
+    for (int i = 0; i < count; i++) {
+        seconds[i] = 0;
+        cr_assert_eq(http_send(fds[i], begun, sizeof begun - 1), 0);
+    }
+    for (double now = 0.5; now < 30 && closed < count; now += 0.5) {
+        (void)usleep(500 * 1000);
+        for (int i = 0; i < count; i++) {
+            if (seconds[i] != 0 || http_send(fds[i], "x", 1) == 0)
+                continue;
+            seconds[i] = now;
+            closed++;
+        }
+    }
+}
+
+Test(hostile, no_trickle_extends_the_deadline_of_headers, .timeout = 60)
+{
+    static const char whole[] =
+        "POST /filter HTTP/1.1\r\nHost: h\r\nContent-Length: 48\r\n\r\n" BODY;
+    static const char *const names[] = {"a probe", "a first call", "a second call"};
+    int fds[] = {http_connect(server.metrics_port), http_connect(server.port),
+                 http_connect(server.port)};
+    double seconds[3];
+    struct response response;
+
+    cr_assert_eq(http_send(fds[2], whole, sizeof whole - 1), 0);
+    http_receive(fds[2], &response);
+    cr_expect_eq(response.status, 200);
+    response_free(&response);
+    drip_headers(fds, 3, seconds);
+    for (int i = 0; i < 3; i++) {
+        cr_expect(seconds[i] >= 9 && seconds[i] <= 13, "%s: %g s", names[i], seconds[i]);
+        (void)close(fds[i]);
+    }
+}
+
+Test(hostile, a_body_that_does_not_come_is_not_waited_for, .timeout = 60)
+{
+    static const char head[] = "POST /filter HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n";
+    int fd = http_connect(server.port);
+
+    cr_assert_eq(http_send(fd, head, sizeof head - 1), 0);
+    int seconds = http_seconds_until_closed(fd, 20);
+    cr_expect(seconds >= 9 && seconds <= 13, "%d", seconds);
+    (void)close(fd);
+}
+
+static bool is_open(int fd)
+{
+    char byte;
+
+    return recv(fd, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
+static int count_open(const int *fds, int count)
+{
+    int open = 0;
+
+    for (int i = 0; i < count; i++)
+        open += is_open(fds[i]);
+    return open;
+}
+
+static void close_all(const int *fds, int count)
+{
+    for (int i = 0; i < count; i++)
+        (void)close(fds[i]);
+}
+
+enum { CROWD = 80 };
+
+/* 80 connections send a byte now and then for as long as they like: each probe is answered. */
+Test(hostile, trickling_connections_leave_the_probes_alone, .timeout = 60)
+{
+    int crowd[CROWD];
+
+    for (int i = 0; i < CROWD; i++)
+        crowd[i] = http_connect_from(i % 2 == 0 ? "127.0.0.1" : "127.0.0.2", server.metrics_port);
+    for (int round = 0; round < 12; round++) {
+        struct response response;
+        time_t started = time(NULL);
+        for (int i = 0; i < CROWD; i++) { /* those that were closed come back */
+            if (http_send(crowd[i], "G", 1) == 0)
+                continue;
+            (void)close(crowd[i]);
+            crowd[i] = http_connect_from("127.0.0.2", server.metrics_port);
+        }
+        http_call(server.metrics_port, "GET", "/livez", NULL, &response);
+        cr_assert_eq(response.status, 200, "round %d", round);
+        cr_expect_leq(time(NULL) - started, 2);
+        response_free(&response);
+        (void)usleep(300 * 1000);
+    }
+    close_all(crowd, CROWD);
+}
+
+Test(hostile, an_address_has_a_share_of_the_metrics_port)
+{
+    int crowd[CROWD], other = http_connect_from("127.0.0.1", server.metrics_port);
+
+    for (int i = 0; i < CROWD; i++)
+        crowd[i] = http_connect_from("127.0.0.2", server.metrics_port);
+    (void)usleep(300 * 1000);
+    cr_expect_leq(count_open(crowd, CROWD), 16, "%d", count_open(crowd, CROWD));
+    cr_expect(is_open(other), "it came first, from another address");
+    close_all(crowd, CROWD);
+    (void)close(other);
+}
+
+/* Schedulers, and replicas of them, may come from one address. */
+Test(hostile, an_address_may_have_all_of_the_schedulers_port)
+{
+    int crowd[CROWD];
+
+    for (int i = 0; i < CROWD; i++)
+        crowd[i] = http_connect(server.port);
+    (void)usleep(300 * 1000);
+    cr_expect_eq(count_open(crowd, CROWD), CROWD);
+    close_all(crowd, CROWD);
 }
 
 Test(hostile, bad_input_never_changes_the_state)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "support/http.h"
@@ -139,6 +140,27 @@ Test(serve, histograms_are_cumulative_and_requests_are_counted)
     response_free(&metrics);
 }
 
+Test(serve, connections_are_counted)
+{
+    int fds[3];
+
+    for (int i = 0; i < 3; i++)
+        fds[i] = http_connect(server.port);
+    (void)usleep(200 * 1000);
+    struct response metrics = get(server.metrics_port, "/metrics");
+    static const char *const lines[] = {
+        "\nclaimguard_connections{port=\"extender\"} 3\n",
+        "\nclaimguard_connections{port=\"metrics\"} 1\n",
+        "\nclaimguard_connections_max{port=\"extender\"} 256\n",
+        "\nclaimguard_connections_max{port=\"metrics\"} 64\n",
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        cr_expect_not_null(strstr(metrics.body, lines[i]), "missing: %s", lines[i]);
+    response_free(&metrics);
+    for (int i = 0; i < 3; i++)
+        (void)close(fds[i]);
+}
+
 Test(serve, openmetrics_when_asked_for)
 {
     static const char request[] = "GET /metrics HTTP/1.1\r\nHost: h\r\nAccept: "
@@ -189,6 +211,26 @@ Test(serve, what_was_accepted_is_answered_on_shutdown)
     cr_expect_not_null(strcasestr(response.head, "Connection: close"));
     response_free(&response);
     (void)close(fd);
+}
+
+/* Half a request on each port, and nothing more. */
+Test(serve, a_silent_half_request_does_not_hold_up_the_shutdown)
+{
+    static const char head[] = "POST /filter HTTP/1.1\r\nHost: h\r\nContent-Length: 51\r\n\r\n";
+    static const char line[] = "GET /livez HTTP/1.1\r\nHost";
+    int fds[] = {http_connect(server.port), http_connect(server.metrics_port)};
+    struct timespec start, end;
+
+    cr_assert_eq(http_send(fds[0], head, sizeof head - 1), 0);
+    cr_assert_eq(http_send(fds[1], line, sizeof line - 1), 0);
+    (void)usleep(100 * 1000);
+    cr_assert_eq(kill(server.pid, SIGTERM), 0);
+    (void)clock_gettime(CLOCK_MONOTONIC, &start);
+    cr_expect(daemon_wait_for(&server, "stopped"));
+    (void)clock_gettime(CLOCK_MONOTONIC, &end);
+    cr_expect_leq(end.tv_sec - start.tv_sec, 4, "%d s", (int)(end.tv_sec - start.tv_sec));
+    (void)close(fds[0]);
+    (void)close(fds[1]);
 }
 
 Test(serve, many_requests_on_one_connection)

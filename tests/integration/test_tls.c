@@ -215,6 +215,17 @@ Test(tls, a_scheduler_with_a_certificate_of_the_authority_is_answered)
     free(body);
 }
 
+static void expect_refused(int count)
+{
+    char line[64];
+    struct response response;
+
+    (void)snprintf(line, sizeof line, "\nclaimguard_tls_handshakes_refused_total %d\n", count);
+    http_call(server.metrics_port, "GET", "/metrics", NULL, &response);
+    cr_expect_not_null(strstr(response.body, line), "%s", line);
+    response_free(&response);
+}
+
 Test(tls, nobody_else_is_let_in_where_the_authority_is_configured)
 {
     static const struct {
@@ -229,6 +240,7 @@ Test(tls, nobody_else_is_let_in_where_the_authority_is_configured)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         cr_expect_eq(status_for(rows[i].name), rows[i].status, "%s",
                      rows[i].name == NULL ? "no certificate" : rows[i].name);
+    expect_refused(7);
 }
 
 Test(tls, a_client_may_show_the_chain_up_to_the_authority)

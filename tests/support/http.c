@@ -15,13 +15,21 @@ enum { HEAD_BYTES_MAX = 16384, ANSWER_SECONDS_MAX = 20 };
 
 int http_connect(uint16_t port)
 {
+    return http_connect_from("127.0.0.1", port);
+}
+
+int http_connect_from(const char *from, uint16_t port)
+{
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
+    struct sockaddr_in own = {.sin_family = AF_INET};
     struct timeval patience = {.tv_sec = ANSWER_SECONDS_MAX};
     int on = 1;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof address) != 0) {
+    if (fd < 0 || inet_pton(AF_INET, from, &own.sin_addr) != 1 ||
+        bind(fd, (const struct sockaddr *)&own, sizeof own) != 0 ||
+        connect(fd, (const struct sockaddr *)&address, sizeof address) != 0) {
         perror("connect");
         abort();
     }

@@ -15,6 +15,9 @@ struct response {
 /* A connection to the port on loopback; aborts when there is none. */
 int http_connect(uint16_t port);
 
+/* The same from another address of loopback, "127.0.0.2". */
+int http_connect_from(const char *address, uint16_t port);
+
 /* Sends all bytes; 0, or -1 when the peer closed. */
 int http_send(int socket, const void *bytes, size_t len);
 
