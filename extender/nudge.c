@@ -14,8 +14,9 @@ struct waiting_pod {
     struct object_reference cause;
     uint64_t due_ns; /* UINT64_MAX: its cause has not changed */
     unsigned nudges;
-    UT_hash_handle hh; /* in the order in which they came */
-    char text[];       /* of both */
+    struct waiting_pod *next, **link; /* of those in one list by cause; link: what points here */
+    UT_hash_handle hh;                /* in the order in which they came */
+    char text[];                      /* of both */
 };
 
 void nudge_init(struct nudge *nudge)
@@ -25,9 +26,27 @@ void nudge_init(struct nudge *nudge)
     (void)pthread_mutex_init(&nudge->lock, NULL);
 }
 
+static struct waiting_pod **list_of(struct nudge *nudge, const struct object_reference *cause)
+{
+    struct slice key = cause->kind == KIND_POD ? cause->uid : cause->name;
+    return &nudge->by_cause[table_hash(key, 0) % NUDGE_CAUSES];
+}
+
+static void link_cause(struct nudge *nudge, struct waiting_pod *pod)
+{
+    pod->link = list_of(nudge, &pod->cause);
+    pod->next = *pod->link;
+    if (pod->next != NULL)
+        pod->next->link = &pod->next;
+    *pod->link = pod;
+}
+
 static void drop(struct nudge *nudge, struct waiting_pod *pod)
 {
     HASH_DEL(nudge->pods, pod);
+    *pod->link = pod->next;
+    if (pod->next != NULL)
+        pod->next->link = pod->link;
     free(pod);
 }
 
@@ -64,9 +83,12 @@ static void add(struct nudge *nudge, const struct meta *meta, const struct objec
     pod->cause = object_reference_copy(cause, pod->text + bytes);
     pod->due_ns = due_ns;
     HASH_ADD_KEYPTR(hh, nudge->pods, pod->pod.uid.ptr, pod->pod.uid.len, pod);
-    if (pod->hh.tbl == NULL)
+    if (pod->hh.tbl == NULL) {
         free(pod);
-    else if (due_ns < nudge->due_ns)
+        return;
+    }
+    link_cause(nudge, pod);
+    if (due_ns < nudge->due_ns)
         nudge->due_ns = due_ns;
 }
 
@@ -135,15 +157,17 @@ static void work(struct nudge *nudge, struct follow *follow, uint64_t now_ns)
             drop(nudge, pod);
             continue;
         }
-        if (pod->due_ns <= now_ns && rate_take(&nudge->rate, now_ns)) {
+        if (pod->due_ns <= now_ns && !rate_take(&nudge->rate, now_ns)) {
+            nudge->due_ns = now_ns + 1000 * MS / NUDGES_PER_SECOND; /* it and others have to wait */
+            return;
+        }
+        if (pod->due_ns <= now_ns) {
             send_patch(follow, &pod->pod);
             pod->due_ns = now_ns + (NUDGE_AGAIN_MS * MS << pod->nudges++);
         }
         if (pod->due_ns < nudge->due_ns)
             nudge->due_ns = pod->due_ns;
     }
-    if (nudge->due_ns <= now_ns) /* for some it was too much */
-        nudge->due_ns = now_ns + 1000 * MS / NUDGES_PER_SECOND;
 }
 
 void nudge_changed(struct nudge *nudge, const struct object_reference *cause, struct follow *follow)
@@ -152,7 +176,7 @@ void nudge_changed(struct nudge *nudge, const struct object_reference *cause, st
 
     (void)pthread_mutex_lock(&nudge->lock);
     bool is_any = false;
-    for (struct waiting_pod *pod = nudge->pods; pod != NULL; pod = pod->hh.next) {
+    for (struct waiting_pod *pod = *list_of(nudge, cause); pod != NULL; pod = pod->next) {
         if (pod->due_ns != UINT64_MAX || !is_same_cause(&pod->cause, cause))
             continue;
         pod->due_ns = now_ns;

@@ -26,7 +26,8 @@ enum {
     NUDGE_PODS_MAX = 10000, /* then the oldest waits for the scheduler's own flush */
     NUDGES_PER_SECOND = 50,
     NUDGE_AGAIN_MS = 10000, /* the first time */
-    NUDGES_MAX = 6          /* of one pod, which take 310 s */
+    NUDGES_MAX = 6,         /* of one pod, which take 310 s */
+    NUDGE_CAUSES = 4096     /* lists of pods, by what they wait for */
 };
 
 struct waiting_pod;
@@ -34,7 +35,8 @@ struct waiting_pod;
 struct nudge {
     pthread_mutex_t lock;     /* guards the rest */
     struct waiting_pod *pods; /* uthash, by UID */
-    uint64_t due_ns;          /* no nudge is due before */
+    struct waiting_pod *by_cause[NUDGE_CAUSES];
+    uint64_t due_ns; /* no nudge is due before */
     struct rate rate;
 };
 
