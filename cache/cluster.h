@@ -219,6 +219,12 @@ size_t cluster_count_budget_violations(const struct cluster *cluster, const stru
  * the arena; false when that is full. */
 bool cluster_describe_pod(const struct pod *pod, struct arena *arena, struct pod_object *out);
 
+/* A pod of a request, with the field deferFSMount of the volumes of which the cluster knows that
+ * its pod of that UID has it: a scheduler that is older than the field drops it. It costs a lookup
+ * where any pod defers. False when the arena is full. */
+bool cluster_complete_pod(const struct cluster *cluster, struct pod_object *pod,
+                          struct arena *arena);
+
 /* Whether the pod takes up the claims that it names: assigned, and not finished. A terminating pod
  * holds until it is gone (KEP-2485; NodeInfo counts it too). */
 static inline bool pod_holds(const struct pod *pod)

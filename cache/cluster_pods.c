@@ -412,3 +412,39 @@ bool cluster_describe_pod(const struct pod *pod, struct arena *arena, struct pod
             claim_name(pod->uses[i].claim), pod->uses[i].is_ephemeral, pod->uses[i].is_deferred};
     return true;
 }
+
+/* The mounts of the pod that the request is about; NULL: they are not kept. */
+static const struct pod_mounts *known_mounts(const struct cluster *cluster,
+                                             const struct pod_object *pod)
+{
+    const struct pod *known = cluster->deferring == NULL || pod->meta.uid.len == 0
+                                  ? NULL
+                                  : cluster_find_pod(cluster, pod->meta.namespace, pod->meta.name);
+
+    return known != NULL && uid_is(&known->uid, pod->meta.uid) ? pod_mounts(known) : NULL;
+}
+
+bool cluster_complete_pod(const struct cluster *cluster, struct pod_object *pod,
+                          struct arena *arena)
+{
+    const struct pod_mounts *known = pod->mounts == NULL ? NULL : known_mounts(cluster, pod);
+
+    if (known == NULL || known == pod->mounts || !mounts_miss_field(pod->mounts, known))
+        return true;
+    void *memory = arena_alloc(arena, mounts_bytes(pod->mounts));
+    struct claim_reference *claims = arena_alloc(arena, pod->claim_count * sizeof *claims);
+    if (memory == NULL || claims == NULL)
+        return false;
+    struct pod_mounts *mounts = mounts_copy(pod->mounts, memory);
+    mounts_take_fields(mounts, known);
+    for (size_t i = 0; i < pod->claim_count; i++) {
+        claims[i] = pod->claims[i];
+        for (uint32_t j = 0; j < mounts->volume_count && !claims[i].is_deferred; j++)
+            claims[i].is_deferred = volume_is_deferred(&mounts->volumes[j]) &&
+                                    mounts->volumes[j].claim.len != 0 &&
+                                    slice_equal(mounts->volumes[j].claim, claims[i].name);
+    }
+    pod->mounts = mounts;
+    pod->claims = claims;
+    return true;
+}

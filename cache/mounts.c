@@ -43,6 +43,35 @@ struct pod_volume *mounts_find(const struct pod_mounts *mounts, struct slice nam
     return NULL;
 }
 
+/* ---- fields that somebody dropped ---- */
+
+/* A pod's volumes stay as they were created, and in their order. */
+static bool misses_field(const struct pod_mounts *mounts, const struct pod_mounts *known,
+                         uint32_t i)
+{
+    const struct pod_volume *volume = &mounts->volumes[i], *same = &known->volumes[i];
+
+    return i < known->volume_count && same->field == DEFER_FIELD_TRUE &&
+           volume->field != DEFER_FIELD_TRUE && same->source == volume->source &&
+           slice_equal(same->name, volume->name) && slice_equal(same->claim, volume->claim) &&
+           slice_equal(same->driver, volume->driver);
+}
+
+bool mounts_miss_field(const struct pod_mounts *mounts, const struct pod_mounts *known)
+{
+    for (uint32_t i = 0; i < mounts->volume_count; i++)
+        if (misses_field(mounts, known, i))
+            return true;
+    return false;
+}
+
+void mounts_take_fields(struct pod_mounts *mounts, const struct pod_mounts *known)
+{
+    for (uint32_t i = 0; i < mounts->volume_count; i++)
+        if (misses_field(mounts, known, i))
+            mounts->volumes[i].field = DEFER_FIELD_TRUE;
+}
+
 /* ---- one block: the struct, its volumes, their strings ---- */
 
 enum { POD_STRINGS = 3, VOLUME_STRINGS = 4 };

@@ -65,6 +65,11 @@ bool annotation_names(struct slice annotation, struct slice volume);
 size_t mounts_bytes(const struct pod_mounts *mounts);
 struct pod_mounts *mounts_copy(const struct pod_mounts *mounts, void *memory);
 
+/* Whether `known` has a field deferFSMount that the mounts do not have, of a volume that is the
+ * same in both; and the mounts with it. */
+bool mounts_miss_field(const struct pod_mounts *mounts, const struct pod_mounts *known);
+void mounts_take_fields(struct pod_mounts *mounts, const struct pod_mounts *known);
+
 /* The volume of that name, or NULL. */
 struct pod_volume *mounts_find(const struct pod_mounts *mounts, struct slice name);
 

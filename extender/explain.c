@@ -155,13 +155,16 @@ static int put_verdict(json_t *object, const struct verdict *verdict)
 }
 
 /* The decision about each volume of the pod; none where nobody defers anything. */
-static json_t *explain_deferral(const struct view *view, const struct pod_object *pod,
+static json_t *explain_deferral(const struct view *view, const struct pod_object *asked,
                                 struct arena *arena)
 {
+    struct pod_object completed = *asked;
+    const struct pod_object *pod = &completed;
     json_t *list = json_array();
+    bool has_memory = cluster_complete_pod(view->cluster, &completed, arena);
     bool is_in_use = pod->mounts != NULL &&
                      (view->config->defer_fs_mount.entry_count != 0 || mounts_defer(pod->mounts));
-    int rc = list == NULL ? -1 : 0;
+    int rc = list == NULL || !has_memory ? -1 : 0;
 
     for (uint32_t i = 0; is_in_use && i < pod->mounts->volume_count && rc == 0; i++) {
         struct decision decision;

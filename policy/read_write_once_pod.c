@@ -271,13 +271,16 @@ static bool find_conflicts(const struct view *view, const struct pod_object *pod
                            const struct claim *const *claims, struct arena *arena,
                            struct conflicts *out)
 {
+    struct pod_object completed = *pod;
+
     out->alone = arena_alloc(arena, pod->claim_count * sizeof *out->alone);
-    if (out->alone == NULL)
+    if (out->alone == NULL || !cluster_complete_pod(view->cluster, &completed, arena))
         return false;
     for (size_t i = 0; i < pod->claim_count; i++) {
         if (claims[i] == NULL)
             continue;
-        out->alone[i] = claims[i]->is_exclusive || defer_takes_alone(view, pod, i, claims[i]);
+        out->alone[i] =
+            claims[i]->is_exclusive || defer_takes_alone(view, &completed, i, claims[i]);
         out->has_exclusive = out->has_exclusive || out->alone[i];
         if (!add_holders(view, pod, claims[i], out->alone[i], arena, out))
             return false;

@@ -649,6 +649,74 @@ Test(non_exclusive_claims, a_bind_that_shares_it_is_in_the_way_of_one_that_takes
     config_free(config);
 }
 
+/* The verdict on a pod `web-0`, of which the cache has this, when a pod holds the claim. */
+static enum code judge_beside(const char *cached, const char *asked)
+{
+    struct config *config = load_config("Auto", "");
+    const struct policy *judge;
+    struct cluster cluster;
+    struct verdict verdict;
+    struct pod_object pod;
+    struct arena arena;
+    struct pull json;
+    char text[4096];
+
+    cluster_init(&cluster);
+    arena_init(&arena, 1 << 20);
+    load_volume(&cluster, &(struct row){.claim = CLAIM("ReadWriteMany", "")});
+    (void)snprintf(text, sizeof text,
+                   "{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[{\"apiVersion\":\"v1\","
+                   "\"kind\":\"Pod\",\"metadata\":{\"name\":\"web-0\",\"uid\":\"u\"},\"spec\":{"
+                   "\"volumes\":[%s]}},{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{"
+                   "\"name\":\"h\",\"uid\":\"uh\"},\"spec\":{\"nodeName\":\"n\",\"volumes\":[{"
+                   "\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}}]}",
+                   cached);
+    load_text(&cluster, text);
+    pull_init(&json, slice_of(asked));
+    cr_assert(pod_read(&json, &arena, &pod), "%s: %s", asked, json.problem);
+    struct view view = {&cluster, config};
+    policy_prefilter(&view, &pod, &arena, &verdict, &judge);
+    arena_dispose(&arena);
+    cluster_dispose(&cluster);
+    config_free(config);
+    return verdict.code;
+}
+
+#define VOLUME(name_, claim_, more_) \
+    "{\"name\":\"" name_ "\",\"persistentVolumeClaim\":{\"claimName\":\"" claim_ "\"" more_ "}}"
+#define ASKED(name_, uid_, volumes_) \
+    "{\"metadata\":{\"name\":\"" name_ "\",\"uid\":\"" uid_ "\"},\"spec\":{\"volumes\":[" volumes_ \
+    "]}}"
+#define DEFERRED ",\"deferFSMount\":true"
+
+/* A scheduler that is older than the field drops it. */
+Test(non_exclusive_claims, a_field_counts_that_only_the_cache_knows)
+{
+    cr_expect_eq(
+        judge_beside(VOLUME("v", "data", DEFERRED), ASKED("web-0", "u", VOLUME("v", "data", ""))),
+        CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
+    cr_expect_eq(
+        judge_beside(VOLUME("v", "data", ""), ASKED("web-0", "u", VOLUME("v", "data", DEFERRED))),
+        CODE_UNSCHEDULABLE_AND_UNRESOLVABLE, "what the request says stays");
+}
+
+Test(non_exclusive_claims, a_field_counts_only_for_the_pod_and_the_volume_that_have_it)
+{
+    const char *cached = VOLUME("v", "data", DEFERRED) "," VOLUME("w", "logs", DEFERRED);
+
+    cr_expect_eq(judge_beside(cached, ASKED("web-0", "x", VOLUME("v", "data", ""))), CODE_SKIP,
+                 "another UID");
+    cr_expect_eq(judge_beside(cached, ASKED("web-0", "", VOLUME("v", "data", ""))), CODE_SKIP,
+                 "no UID");
+    cr_expect_eq(judge_beside(cached, ASKED("web-1", "u", VOLUME("v", "data", ""))), CODE_SKIP,
+                 "another name");
+    cr_expect_eq(judge_beside(cached, ASKED("web-0", "u", VOLUME("x", "data", ""))), CODE_SKIP,
+                 "another volume");
+    cr_expect_eq(
+        judge_beside(VOLUME("v", "logs", DEFERRED), ASKED("web-0", "u", VOLUME("v", "data", ""))),
+        CODE_SKIP, "another claim");
+}
+
 static size_t count_violations(const char *entries, const char *holder, const char *mode)
 {
     struct config *config = load_config("Auto", entries);
