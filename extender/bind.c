@@ -292,7 +292,7 @@ static int write_deferral(struct binding *binding, struct error *err)
     if (check_time(binding, err) < 0)
         return err->code;
     return deferral_write(binding->state, binding->request, deferral, &binding->version,
-                          left_ms(binding), binding->arena, err);
+                          binding->deadline_ns, binding->arena, err);
 }
 
 /*

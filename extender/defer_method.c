@@ -99,6 +99,13 @@ void defer_method_forget(struct state *state)
     atomic_store(&state->defer_support.method, METHOD_UNKNOWN);
 }
 
+void defer_method_drop(struct state *state)
+{
+    if (atomic_exchange(&state->defer_support.method, METHOD_ANNOTATION) == METHOD_FIELD)
+        log_info("deferFSMount is written as the API server can take it: it drops the field",
+                 LOG_STR("as", "Annotation"));
+}
+
 void defer_method_tick(struct state *state)
 {
     struct defer_support *support = &state->defer_support;

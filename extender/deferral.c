@@ -89,6 +89,7 @@ int deferral_plan(const struct view *view, const struct pod *pod, const struct p
             has_memory = add_refusal(out, object, &decision, arena);
     }
     out->annotation = copy(arena, object->mounts->annotation);
+    out->opts_out = mounts_opt_out(object->mounts);
     if (pod->version != 0)
         out->version = arena_printf(arena, "%llu", (unsigned long long)pod->version);
     if (!has_memory || out->annotation.ptr == NULL || (pod->version != 0 && out->version.len == 0))
@@ -114,10 +115,21 @@ void deferral_tell(struct state *state, const struct bind_request *request,
 
 /* ---- the write ---- */
 
-/* Whether the volume has yet to be written. */
+/* How it is written, and with what. */
+struct writing {
+    struct state *state;
+    const struct bind_request *request;
+    struct deferral *deferral;
+    struct slice *version;
+    struct arena *arena;
+    uint64_t deadline_ns;
+};
+
+/* Whether the volume has yet to be written. What is written the other way counts for nothing:
+ * nobody who reads this one looks there, and an older API server strips the field. */
 static bool is_due(const struct deferred_volume *volume, bool as_field)
 {
-    return !volume->has_field && (as_field || !volume->is_annotated);
+    return as_field ? !volume->has_field : !volume->is_annotated;
 }
 
 static size_t count_due(const struct deferral *deferral, bool as_field)
@@ -162,120 +174,161 @@ static void put_annotation(struct buf *body, const struct deferral *deferral, st
     body->failed |= list.ptr == NULL;
 }
 
-static void put_patch(struct buf *body, const struct bind_request *request,
-                      const struct deferral *deferral, struct slice version, bool as_field,
-                      struct arena *arena)
+static void put_patch(struct buf *body, const struct writing *writing, bool as_field)
 {
     buf_put(body, SLICE("{\"metadata\":{\"uid\":"));
-    buf_json(body, request->pod_uid);
-    if (version.len != 0) {
+    buf_json(body, writing->request->pod_uid);
+    if (writing->version->len != 0) {
         buf_put(body, SLICE(",\"resourceVersion\":"));
-        buf_json(body, version);
+        buf_json(body, *writing->version);
     }
     if (as_field)
-        put_field(body, deferral);
+        put_field(body, writing->deferral);
     else
-        put_annotation(body, deferral, arena);
+        put_annotation(body, writing->deferral, writing->arena);
 }
 
-/* The version that the write made; empty: it cannot be read. */
-static struct slice read_version(struct slice body, struct arena *arena)
+static void count_volume(struct state *state, const struct deferred_volume *volume)
 {
-    struct pod_object pod;
-    struct pull json;
-
-    pull_init(&json, body);
-    return pod_read(&json, arena, &pod) ? pod.meta.resource_version : SLICE("");
+    if (volume->is_new)
+        metrics_count_deferral(&state->metrics, volume->storage_class, volume->runtime_class);
 }
 
 void deferral_count(struct state *state, const struct deferral *deferral)
 {
     for (size_t i = 0; i < deferral->volume_count; i++)
-        if (deferral->volumes[i].is_new)
-            metrics_count_deferral(&state->metrics, deferral->volumes[i].storage_class,
-                                   deferral->volumes[i].runtime_class);
+        count_volume(state, &deferral->volumes[i]);
+}
+
+/* The pod that the API server has now: an API server whose feature gate is off drops the field with
+ * 200, and an admission webhook may take an annotation away. */
+static int look_at_pod(const struct writing *writing, struct slice body, struct error *err)
+{
+    struct deferral *deferral = writing->deferral;
+    struct pod_object pod;
+    struct pull json;
+
+    pull_init(&json, body);
+    if (!pod_read(&json, writing->arena, &pod) || pod.mounts == NULL ||
+        pod.meta.resource_version.len == 0)
+        return error_set(err, ERROR_UNAVAILABLE, "the API server's answer cannot be read");
+    for (size_t i = 0; i < deferral->volume_count; i++) {
+        struct deferred_volume *volume = &deferral->volumes[i];
+        const struct pod_volume *there = mounts_find(pod.mounts, volume->name);
+        bool was_there = volume->has_field || volume->is_annotated;
+        volume->has_field = there != NULL && there->field == DEFER_FIELD_TRUE;
+        volume->is_annotated = there != NULL && there->is_annotated;
+        if (!was_there && (volume->has_field || volume->is_annotated))
+            count_volume(writing->state, volume);
+    }
+    *writing->version = pod.meta.resource_version;
+    return 0;
+}
+
+/* What the API server said to the patch: 0, or why it is not written. */
+static int take_answer(const struct writing *writing, bool as_field,
+                       const struct follow_answer *answer, struct error *err)
+{
+    if (answer->status == 200)
+        return look_at_pod(writing, answer->body, err);
+    writing->deferral->is_stale = answer->status == 409;
+    if (writing->deferral->is_stale)
+        return error_set(err, ERROR_UNAVAILABLE, "pod %.*s changes all the time",
+                         SLICE_ARG(writing->request->pod_name));
+    if (as_field && answer->status / 100 == 4)
+        defer_method_forget(writing->state);
+    return error_set(
+        err, ERROR_UNAVAILABLE, "deferFSMount could not be written as %s: %.*s (status %u)",
+        as_field ? "field" : "annotation",
+        SLICE_ARG(answer->status == 0 ? SLICE("no answer from the API server") : answer->message),
+        answer->status);
+}
+
+/* Writes what is due, and looks at what is there then. */
+static int write_due(const struct writing *writing, bool as_field, struct error *err)
+{
+    struct follow_answer answer = {0};
+    uint64_t now_ns = monotonic_ns();
+    struct buf body;
+
+    if (count_due(writing->deferral, as_field) == 0)
+        return 0;
+    buf_init(&body, PATCH_BYTES_MAX);
+    put_patch(&body, writing, as_field);
+    struct object_call call = {
+        .method = "PATCH",
+        .object = bind_request_pod(writing->request),
+        .suffix = "?fieldValidation=Strict",
+        .content_type = "application/strategic-merge-patch+json",
+        .body = buf_slice(&body),
+        .timeout_ms = now_ns >= writing->deadline_ns
+                          ? 1
+                          : (int64_t)((writing->deadline_ns - now_ns) / UINT64_C(1000000)) + 1};
+    int rc = body.failed
+                 ? error_no_memory(err)
+                 : follow_call_object(writing->state->follow, &call, writing->arena, &answer, err);
+    buf_dispose(&body);
+    return rc < 0 ? rc : take_answer(writing, as_field, &answer, err);
+}
+
+/* Writes it, in one way or the other, until it is there. */
+static int write_somehow(const struct writing *writing, int apply, struct error *err)
+{
+    bool as_field = apply == DEFER_FIELD;
+
+    if (apply == DEFER_AUTO && defer_method_find(writing->state, &as_field, err) < 0)
+        return err->code;
+    if (write_due(writing, as_field, err) < 0)
+        return err->code;
+    if (apply == DEFER_AUTO && as_field && count_due(writing->deferral, true) != 0) {
+        defer_method_drop(writing->state);
+        as_field = false;
+        if (write_due(writing, as_field, err) < 0)
+            return err->code;
+    }
+    if (count_due(writing->deferral, as_field) == 0)
+        return 0;
+    return error_set(err, ERROR_UNAVAILABLE, "deferFSMount could not be written as %s",
+                     as_field ? "field: the API server drops it (is its feature gate on?)"
+                              : "annotation: it is not on the pod that the API server answered "
+                                "with (does an admission webhook remove it?)");
 }
 
 /* The pod is told, and the log. */
-static int fail(struct state *state, const struct bind_request *request, struct arena *arena,
-                const struct error *err)
+static void report_failure(const struct writing *writing, const struct error *err)
 {
+    const struct bind_request *request = writing->request;
     struct object_reference pod = bind_request_pod(request);
 
     log_warn("deferFSMount could not be written: the pod is not bound",
              LOG_SLICE("namespace", request->pod_namespace), LOG_SLICE("pod", request->pod_name),
              LOG_STR("error", err->message));
-    events_post(&state->events, state->follow, &pod, "Warning", "DeferFSMountFailed",
-                arena_printf(arena, "%s", err->message));
-    return err->code;
-}
-
-/* Whether the field is to be written, or the annotation. */
-static int choose_method(struct state *state, bool *as_field, struct error *err)
-{
-    (void)pthread_rwlock_rdlock(&state->lock);
-    int apply = state->config->defer_fs_mount.apply;
-    (void)pthread_rwlock_unlock(&state->lock);
-    *as_field = apply == DEFER_FIELD;
-    return apply == DEFER_AUTO ? defer_method_find(state, as_field, err) : 0;
-}
-
-/* What the API server said to the patch: 0, or why it is not written. */
-static int take_answer(struct state *state, const struct bind_request *request,
-                       struct deferral *deferral, bool as_field, const struct follow_answer *answer,
-                       struct arena *arena, struct error *err)
-{
-    deferral->is_stale = answer->status == 409;
-    if (answer->status == 200) {
-        deferral_count(state, deferral);
-        return 0;
-    }
-    if (deferral->is_stale)
-        return error_set(err, ERROR_UNAVAILABLE, "pod %.*s changes all the time",
-                         SLICE_ARG(request->pod_name));
-    if (as_field && answer->status / 100 == 4)
-        defer_method_forget(state);
-    (void)error_set(
-        err, ERROR_UNAVAILABLE, "deferFSMount could not be written as %s: %.*s (status %u)",
-        as_field ? "field" : "annotation",
-        SLICE_ARG(answer->status == 0 ? SLICE("no answer from the API server") : answer->message),
-        answer->status);
-    return fail(state, request, arena, err);
+    events_post(&writing->state->events, writing->state->follow, &pod, "Warning",
+                "DeferFSMountFailed", arena_printf(writing->arena, "%s", err->message));
 }
 
 int deferral_write(struct state *state, const struct bind_request *request,
-                   struct deferral *deferral, struct slice *version, int64_t timeout_ms,
+                   struct deferral *deferral, struct slice *version, uint64_t deadline_ns,
                    struct arena *arena, struct error *err)
 {
-    struct follow_answer answer = {0};
-    bool as_field;
-    struct buf body;
+    struct writing writing = {state, request, deferral, version, arena, deadline_ns};
 
-    if (count_due(deferral, true) == 0)
+    (void)pthread_rwlock_rdlock(&state->lock);
+    int apply = state->config->defer_fs_mount.apply;
+    (void)pthread_rwlock_unlock(&state->lock);
+    deferral->is_stale = false;
+    if (apply == DEFER_DISABLED || deferral->opts_out)
         return 0;
-    if (choose_method(state, &as_field, err) < 0)
-        return fail(state, request, arena, err);
-    if (count_due(deferral, as_field) == 0)
+    /* the cache's word is not enough: an API server that is older by now strips it. With Auto, a
+     * reconnect is noticed; here, the write is repeated, which changes nothing if it is there. */
+    for (size_t i = 0; apply == DEFER_FIELD && i < deferral->volume_count; i++)
+        deferral->volumes[i].has_field = false;
+    if (count_due(deferral, true) == 0 && count_due(deferral, false) == 0)
         return 0;
-    buf_init(&body, PATCH_BYTES_MAX);
-    put_patch(&body, request, deferral, *version, as_field, arena);
-    struct object_call call = {.method = "PATCH",
-                               .object = bind_request_pod(request),
-                               .suffix = "?fieldValidation=Strict",
-                               .content_type = "application/strategic-merge-patch+json",
-                               .body = buf_slice(&body),
-                               .timeout_ms = timeout_ms};
-    int rc = body.failed ? error_no_memory(err)
-                         : follow_call_object(state->follow, &call, arena, &answer, err);
-    buf_dispose(&body);
-    if (rc == 0)
-        rc = take_answer(state, request, deferral, as_field, &answer, arena, err);
-    if (rc < 0)
-        return rc;
-    *version = read_version(answer.body, arena);
-    return version->len != 0
-               ? 0
-               : error_set(err, ERROR_UNAVAILABLE, "the API server's answer cannot be read");
+    int rc = write_somehow(&writing, apply, err);
+    if (rc < 0 && !deferral->is_stale)
+        report_failure(&writing, err);
+    return rc;
 }
 
 /* ---- those that are to be drained ---- */

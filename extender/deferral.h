@@ -5,7 +5,10 @@
  *   Field        deferFSMount: true in the volume's source, with fieldValidation=Strict: an API
  *                server that does not know the field says so, instead of dropping it
  *   Annotation   claimguard.io/defer-fs-mount: "data,logs" on the pod, beside what is there
- *   Auto         Field where the API server knows it, else Annotation (defer_method.h)
+ *   Auto         Field where the API server knows and keeps it, else Annotation (defer_method.h)
+ *
+ * An API server whose feature gate is off drops the field with 200, Strict or not: only the pod
+ * that it answers with says what is there.
  *
  * A write has the version that was decided on as its precondition: it fails when the pod has
  * changed since, and cannot come late, to a pod that is bound. The version that it made is the
@@ -23,7 +26,7 @@ enum { REFUSALS_MAX = 8 }; /* told of one pod */
 struct deferred_volume {
     struct slice name, storage_class, runtime_class;
     uint8_t source;
-    bool has_field, is_annotated; /* where it is written already */
+    bool has_field, is_annotated; /* where it is written, as far as is known */
     bool is_new;                  /* decided now, by an entry */
 };
 
@@ -35,6 +38,7 @@ struct deferral {
     struct slice version;                /* of the pod; empty: unknown */
     struct slice refusals[REFUSALS_MAX]; /* "volume data: rule 6, ...", though an entry matches */
     size_t refusal_count;
+    bool opts_out;                     /* by the annotation: nothing is written */
     struct object_reference undecided; /* a claim that is not bound to a volume, as far as is known;
                                           no name: there is none */
     bool is_stale;                     /* the pod has changed: decide again */
@@ -46,12 +50,12 @@ int deferral_plan(const struct view *view, const struct pod *pod, const struct p
                   struct arena *arena, struct deferral *out, struct error *err);
 
 /*
- * Writes what is not written yet; nothing is asked when all is. *version: the pod's version as a
- * precondition, then the one that the write made. Errors: ERROR_UNAVAILABLE and others: not all is
- * written, as far as is known.
+ * Writes what is not written yet, and looks whether it is there then; nothing is asked when all is.
+ * *version: the pod's version as a precondition, then the one that the write made. deadline_ns: of
+ * monotonic_ns. Errors: ERROR_UNAVAILABLE and others: not all is written, as far as is known.
  */
 int deferral_write(struct state *state, const struct bind_request *request,
-                   struct deferral *deferral, struct slice *version, int64_t timeout_ms,
+                   struct deferral *deferral, struct slice *version, uint64_t deadline_ns,
                    struct arena *arena, struct error *err);
 
 /* The pod, which is bound, is deferred in the cache from now on. Under the lock, for writing. */

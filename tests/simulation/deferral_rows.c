@@ -1,6 +1,7 @@
 /* DeferFSMount against an API server that knows the field, or does not: a row each. The server
  * keeps KEP-2857's rules (only from false to true, not once a kubelet has the pod), and looks at
  * every pod that is bound: is its decision there? */
+#include <stdlib.h>
 #include <string.h>
 
 #include "simulation/rows.h"
@@ -27,6 +28,22 @@ static struct config *live_config(void)
     return world.replicas[0].state.config;
 }
 
+/* claimguard_deferred_mounts_total */
+static unsigned counted(void)
+{
+    static const char name[] = "\nclaimguard_deferred_mounts_total{";
+    struct state *state = &world.replicas[0].state;
+    struct view view = state_view(state);
+    struct buf text;
+
+    buf_init(&text, 1 << 20);
+    metrics_write(&state->metrics, &view, state->status, 0, false, &text);
+    const char *line = strstr(buf_text(&text), name);
+    unsigned count = line == NULL ? 0 : (unsigned)atoi(strchr(line, '}') + 1);
+    buf_dispose(&text);
+    return count;
+}
+
 static void share(void)
 {
     server_change_claim(2, false, false);
@@ -44,7 +61,7 @@ static void auto_writes_the_field_where_the_api_server_knows_it(void)
 
 static void auto_writes_the_annotation_elsewhere(void)
 {
-    world.has_field = false;
+    world.field = FIELD_ABSENT;
     const struct sim_pod *pod = vm_holder("vm", 0, BOTH);
 
     expect(pod->annotated == BOTH && pod->fields == 0, "both volumes are annotated");
@@ -61,12 +78,12 @@ static void annotation_is_written_though_the_field_is_known(void)
 static void field_is_refused_by_an_api_server_that_does_not_know_it(void)
 {
     live_config()->defer_fs_mount.apply = DEFER_FIELD;
-    world.has_field = false;
+    world.field = FIELD_ABSENT;
     const struct sim_pod *pod = create_vm("vm", 0, DATA);
 
     wait_seconds(20);
     expect(pod->node < 0 && pod->annotated == 0, "the pod is not bound, and nothing falls back");
-    world.has_field = true;
+    world.field = FIELD_KNOWN;
     wait_seconds(20);
     expect(pod->node >= 0 && pod->fields == DATA, "until the field can be written");
 }
@@ -74,7 +91,7 @@ static void field_is_refused_by_an_api_server_that_does_not_know_it(void)
 static void auto_asks_again_after_the_field_was_refused(void)
 {
     (void)vm_holder("first", 0, DATA);
-    world.has_field = false; /* a downgrade */
+    world.field = FIELD_ABSENT; /* a downgrade that nobody has noticed */
     const struct sim_pod *pod = create_vm("vm", 0, LOGS);
 
     wait_seconds(20);
@@ -83,13 +100,143 @@ static void auto_asks_again_after_the_field_was_refused(void)
 
 static void auto_asks_again_after_a_reconnect(void)
 {
-    world.has_field = false;
+    world.field = FIELD_ABSENT;
     (void)vm_holder("first", 0, DATA);
-    world.has_field = true; /* an upgrade */
-    atomic_fetch_add(&world.replicas[0].state.status[KIND_POD].restarts[RESTART_CONNECTION], 1);
+    server_replace(FIELD_KNOWN);
     const struct sim_pod *pod = vm_holder("vm", 0, LOGS);
 
     expect(pod->fields == LOGS && pod->annotated == 0, "the field");
+}
+
+static void auto_writes_the_annotation_where_the_gate_of_the_field_is_off(void)
+{
+    world.field = FIELD_GATED;
+    wait_seconds(2); /* the API server is asked about the field */
+    unsigned before = world.requests;
+    const struct sim_pod *pod = vm_holder("vm", 0, DATA);
+
+    expect(pod->annotated == DATA && pod->fields == 0, "the field was dropped");
+    expect(world.refused_binds == 0 && world.failures == 0, "in the same bind");
+    expect(world.requests - before == 3, "two patches and a Binding");
+    before = world.requests;
+    pod = vm_holder("other", 0, LOGS);
+    expect(pod->annotated == LOGS && world.requests - before == 2, "the next one: one patch");
+    expect(counted() == 2, "as often as there is one");
+    server_replace(FIELD_KNOWN); /* the gate is on */
+    pod = vm_holder("third", 0, SHARED);
+    expect(pod->fields == SHARED && pod->annotated == 0, "after a reconnect it is tried again");
+}
+
+static void field_is_refused_where_its_gate_is_off(void)
+{
+    live_config()->defer_fs_mount.apply = DEFER_FIELD;
+    world.field = FIELD_GATED;
+    const struct sim_pod *pod = create_vm("vm", 0, DATA);
+
+    wait_seconds(20);
+    expect(pod->node < 0 && pod->annotated == 0, "the pod is not bound, and nothing falls back");
+    expect(world.failures != 0, "told why");
+    expect(counted() == 0, "nothing is there");
+    world.field = FIELD_KNOWN;
+    wait_seconds(20);
+    expect(pod->node >= 0 && pod->fields == DATA && counted() == 1, "until the gate is on");
+}
+
+static void a_pod_whose_annotation_is_removed_as_it_is_written_is_not_bound(void)
+{
+    world.field = FIELD_ABSENT;
+    world.annotation_is_removed = true;
+    const struct sim_pod *pod = create_vm("vm", 0, DATA);
+
+    wait_seconds(20);
+    expect(pod->node < 0, "not bound");
+    expect(world.failures != 0, "told why");
+    expect(counted() == 0, "nothing is there");
+    world.annotation_is_removed = false;
+    wait_seconds(20);
+    expect(pod->node >= 0 && pod->annotated == DATA && counted() == 1, "until it stays");
+}
+
+/* A pod with the field in the cache, and an API server that is older than the field: its watches
+ * went on where they were. */
+static void auto_annotates_a_pod_that_has_the_field_when_the_api_server_is_older_now(void)
+{
+    world.lost_bindings = 1000;
+    const struct sim_pod *pod = create_vm("vm", 0, DATA);
+    wait_seconds(2);
+    expect(pod->fields == DATA, "the field is written, and the pod is not bound");
+    server_replace(FIELD_ABSENT);
+    wait_seconds(6);
+    world.lost_bindings = 0;
+    wait_seconds(100);
+    expect(pod->node >= 0 && pod->annotated == DATA, "the Binding has stripped the field");
+}
+
+static void auto_annotates_a_users_own_field_when_the_api_server_is_older_now(void)
+{
+    struct sim_pod *plain = holder("plain", 100, DATA);
+    const struct sim_pod *pod = server_create_pod(
+        "own", &(struct sim_pod){.claims = DATA, .fields = DATA, .own_fields = DATA});
+    wait_seconds(1);
+    server_replace(FIELD_ABSENT);
+    wait_seconds(6);
+    server_terminate(plain, 0);
+    wait_seconds(20);
+    expect(pod->node >= 0 && pod->annotated == DATA, "the Binding has stripped the field");
+}
+
+static void field_is_refused_by_an_api_server_that_is_older_now(void)
+{
+    live_config()->defer_fs_mount.apply = DEFER_FIELD;
+    world.lost_bindings = 1000;
+    const struct sim_pod *pod = create_vm("vm", 0, DATA);
+    wait_seconds(2);
+    expect(pod->fields == DATA, "the field is written, and the pod is not bound");
+    server_replace(FIELD_ABSENT);
+    wait_seconds(6);
+    world.lost_bindings = 0;
+    wait_seconds(100);
+    expect(pod->node < 0 && world.failures != 0, "the Binding would strip the field");
+}
+
+static void a_pod_that_opts_out_is_not_annotated_beside_its_own_field(void)
+{
+    live_config()->defer_fs_mount.apply = DEFER_ANNOTATION;
+    const struct sim_pod *pod = server_create_pod(
+        "own",
+        &(struct sim_pod){.claims = DATA, .fields = DATA, .own_fields = DATA, .opts_out = true});
+
+    wait_seconds(5);
+    expect(pod->node >= 0 && pod->annotated == 0, "its word stays");
+}
+
+static void filter_knows_a_field_that_the_scheduler_does_not(void)
+{
+    share();
+    world.scheduler_is_older = true;
+    struct sim_pod *plain = holder("plain", 0, SHARED);
+    const struct sim_pod *own = server_create_pod(
+        "own", &(struct sim_pod){.claims = SHARED, .fields = SHARED, .own_fields = SHARED});
+
+    wait_seconds(5);
+    expect(own->node < 0 && world.refused_binds <= 1, "rejected by filter, once it knows the pod");
+    expect(strstr(own->condition, "would mount it") != NULL, "told why");
+    server_terminate(plain, 0);
+    wait_seconds(20);
+    expect(own->node >= 0, "it has the claim alone");
+}
+
+static void a_field_that_the_scheduler_does_not_know_preempts(void)
+{
+    share();
+    world.scheduler_is_older = true;
+    const struct sim_pod *plain = holder("plain", 0, SHARED);
+    const struct sim_pod *own = server_create_pod(
+        "own", &(struct sim_pod){
+                   .priority = 100, .claims = SHARED, .fields = SHARED, .own_fields = SHARED});
+
+    wait_seconds(60);
+    expect(plain->evictions == 1 && own->node >= 0, "as it would for a field that it knows");
 }
 
 static void disabled_writes_nothing(void)
@@ -134,7 +281,7 @@ static void a_conflict_is_retried_on_a_fresh_decision(void)
 
 static void an_annotation_that_is_removed_before_the_binding_is_decided_again(void)
 {
-    world.has_field = false;
+    world.field = FIELD_ABSENT;
     world.edits = 1; /* behind the patch */
     const struct sim_pod *pod = create_vm("vm", 0, DATA);
 
@@ -145,7 +292,7 @@ static void an_annotation_that_is_removed_before_the_binding_is_decided_again(vo
 
 static void an_annotation_of_before_that_is_removed_before_the_binding_is_decided_again(void)
 {
-    world.has_field = false;
+    world.field = FIELD_ABSENT;
     world.edits = 1; /* nothing is written: what is there is looked at */
     const struct sim_pod *pod = server_create_pod(
         "vm", &(struct sim_pod){.claims = DATA, .is_vm = true, .annotated = DATA});
@@ -249,7 +396,8 @@ static void refuse_defers_nothing_and_they_share(void)
 
 static void begin_with_field(void)
 {
-    world.defers = world.has_field = true;
+    world.defers = true;
+    world.field = FIELD_KNOWN;
 }
 
 static void begin_disabled(void)
@@ -267,6 +415,16 @@ int main(int argc, char **argv)
         {ROW(field_is_refused_by_an_api_server_that_does_not_know_it), begin_with_field},
         {ROW(auto_asks_again_after_the_field_was_refused), begin_with_field},
         {ROW(auto_asks_again_after_a_reconnect), begin_with_field},
+        {ROW(auto_writes_the_annotation_where_the_gate_of_the_field_is_off), begin_with_field},
+        {ROW(field_is_refused_where_its_gate_is_off), begin_with_field},
+        {ROW(a_pod_whose_annotation_is_removed_as_it_is_written_is_not_bound), begin_with_field},
+        {ROW(auto_annotates_a_pod_that_has_the_field_when_the_api_server_is_older_now),
+         begin_with_field},
+        {ROW(auto_annotates_a_users_own_field_when_the_api_server_is_older_now), begin_with_field},
+        {ROW(field_is_refused_by_an_api_server_that_is_older_now), begin_with_field},
+        {ROW(a_pod_that_opts_out_is_not_annotated_beside_its_own_field), begin_with_field},
+        {ROW(filter_knows_a_field_that_the_scheduler_does_not), begin_with_field},
+        {ROW(a_field_that_the_scheduler_does_not_know_preempts), begin_with_field},
         {ROW(disabled_writes_nothing), begin_disabled},
         {ROW(a_pod_of_another_runtime_costs_no_request_and_one_that_defers_costs_one),
          begin_with_field},

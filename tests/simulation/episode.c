@@ -40,6 +40,7 @@ static void create_pod(void)
     static const int priorities[] = {0, 0, 10, 100};
     char name[16];
     unsigned claims = one_in(20) ? 0 : (unsigned)below((1 << CLAIMS) - 1) + 1;
+    unsigned own_fields = world.defers && one_in(3) ? claims & (unsigned)below(1 << CLAIMS) : 0;
 
     (void)snprintf(name, sizeof name, "p%u", (unsigned)below(NAMES));
     if (server_find_pod(name, strlen(name)) == NULL)
@@ -47,6 +48,8 @@ static void create_pod(void)
             name, &(struct sim_pod){.priority = priorities[below(4)],
                                     .never = one_in(10),
                                     .claims = claims,
+                                    .fields = world.field == FIELD_KNOWN ? own_fields : 0,
+                                    .own_fields = own_fields,
                                     .is_protected = one_in(3),
                                     .scheduler = (unsigned)below(world.scheduler_count),
                                     .is_vm = world.defers && one_in(2),
@@ -92,15 +95,6 @@ static void start_scheduler(void *context)
         scheduler_start(context);
 }
 
-static void notice_reconnect(void *context)
-{
-    (void)context;
-    for (unsigned i = 0; i < world.replica_count; i++)
-        if (world.replicas[i].is_up)
-            atomic_fetch_add(&world.replicas[i].state.status[KIND_POD].restarts[RESTART_CONNECTION],
-                             1);
-}
-
 static void fault(void)
 {
     struct replica *replica = &world.replicas[below(world.replica_count)];
@@ -118,10 +112,9 @@ static void fault(void)
         }
         break;
     case 2:
-        world.has_field = world.has_field != one_in(4); /* it comes back in another version */
-        trace("the API server is down; it will %sknow the field", world.has_field ? "" : "not ");
+        trace("the API server is down");
         world.api_down_until_ns = world.now_ns + below(8 * SECOND);
-        later(below(10 * SECOND), true, notice_reconnect, NULL);
+        server_replace(one_in(4) ? (enum field_support)below(3) : world.field);
         break;
     case 3: replica_relist(replica, watched_kinds[below(WATCHED_KINDS)]); break;
     default: /* of a hard world */
@@ -272,7 +265,8 @@ static void set_up(uint64_t seed)
     world.has_faults = !one_in(8);
     world.is_hard = is_hard && one_in(2);
     world.defers = one_in(2);
-    world.has_field = one_in(2);
+    world.field = (enum field_support)below(3);
+    world.scheduler_is_older = one_in(2);
     world.end_ns = 30 * SECOND + below(60 * SECOND);
     trace("seed %llu: %u replica(s), %u scheduler(s), claimLock %s, TTL %lld ms%s%s%s%s",
           (unsigned long long)seed, world.replica_count, world.scheduler_count,

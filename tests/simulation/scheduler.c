@@ -173,6 +173,19 @@ static void bind_now(void *context)
     replica_call(errand->scheduler->replica, VERB_BIND, body, bound, errand);
 }
 
+/* The pod as the scheduler passes it on. */
+static void put_seen(struct buf *out, const char *text)
+{
+    static const char field[] = ",\"deferFSMount\":true";
+
+    while (*text != '\0') {
+        const char *at = world.scheduler_is_older ? strstr(text, field) : NULL;
+        size_t len = at == NULL ? strlen(text) : (size_t)(at - text);
+        buf_put(out, (struct slice){text, len});
+        text += at == NULL ? len : len + sizeof field - 1;
+    }
+}
+
 /* ---- preempt ---- */
 
 static void end_cycle(struct errand *errand)
@@ -249,8 +262,9 @@ static void preempt(struct errand *errand)
     struct buf body;
 
     buf_init(&body, 1 << 20);
-    buf_printf(&body, "{\"Pod\":%s,\"NodeNameToVictims\":null,\"NodeNameToMetaVictims\":{",
-               errand->scheduler->pods[errand->pod].text);
+    buf_printf(&body, "{\"Pod\":");
+    put_seen(&body, errand->scheduler->pods[errand->pod].text);
+    buf_printf(&body, ",\"NodeNameToVictims\":null,\"NodeNameToMetaVictims\":{");
     for (int node = 0; node < NODES; node++) {
         bool is_first = true, is_empty = one_in(2);
         buf_printf(&body, "%s\"node-%d\":{\"Pods\":[", node == 0 ? "" : ",", node);
@@ -365,9 +379,9 @@ static void look(void *context)
     scheduler->is_busy = true;
     scheduler->has_moved = false;
     buf_init(&body, 1 << 20);
-    buf_printf(&body,
-               "{\"Pod\":%s,\"Nodes\":null,\"NodeNames\":[\"node-0\",\"node-1\",\"node-2\"]}",
-               queued->text);
+    buf_printf(&body, "{\"Pod\":");
+    put_seen(&body, queued->text);
+    buf_printf(&body, ",\"Nodes\":null,\"NodeNames\":[\"node-0\",\"node-1\",\"node-2\"]}");
     replica_call(scheduler->replica, VERB_FILTER, buf_text(&body), filtered, cycle);
     buf_dispose(&body);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "extender/bind.h"
 #include "simulation/world.h"
 
 static struct server *const server = &world.server;
@@ -23,6 +24,13 @@ static void write_annotation(const struct sim_pod *pod, struct buf *out)
             separator = ",";
         }
     buf_printf(out, "\"}");
+}
+
+/* An older API server does not see the field that a newer one has stored. Of pods that are bound it
+ * does here: what claimguard knows of those by the field alone, it forgets when it restarts. */
+static unsigned shown_fields(const struct sim_pod *pod)
+{
+    return world.field == FIELD_ABSENT && pod->node < 0 ? 0 : pod->fields;
 }
 
 static void write_pod(const struct sim_pod *pod, struct buf *out)
@@ -51,7 +59,7 @@ static void write_pod(const struct sim_pod *pod, struct buf *out)
             buf_printf(out,
                        "%s{\"name\":\"v%u\",\"persistentVolumeClaim\":{\"claimName\":\"%s\"%s}}",
                        is_first ? "" : ",", i, server->claims[i].name,
-                       (pod->fields >> i & 1) != 0 ? ",\"deferFSMount\":true" : "");
+                       (shown_fields(pod) >> i & 1) != 0 ? ",\"deferFSMount\":true" : "");
             is_first = false;
         }
     buf_printf(out, "]},\"status\":{\"phase\":\"%s\"", pod->is_finished ? "Succeeded" : "Pending");
@@ -113,12 +121,14 @@ static void append(enum kind kind, enum change change, int pod, struct buf *text
         scheduler_told(&world.schedulers[i], index);
 }
 
-/* The pod has changed. A pod that has finished is gone for those that watch the others. */
+/* The pod has changed, by a write of the API server as it is now. A pod that has finished is gone
+ * for those that watch the others. */
 static void publish(struct sim_pod *pod)
 {
     struct buf text;
 
     pod->version = ++server->version;
+    pod->fields = shown_fields(pod);
     buf_init(&text, 1 << 16);
     write_pod(pod, &text);
     append(KIND_POD, pod_is_there(pod) ? CHANGE_PUT : CHANGE_DELETE, (int)(pod - server->pods),
@@ -271,6 +281,19 @@ void server_touch(struct sim_pod *pod)
         publish(pod);
 }
 
+void server_replace(enum field_support field)
+{
+    static const char *const texts[] = {"does not know", "drops", "knows"};
+
+    trace("from now on the API server %s the field", texts[field]);
+    world.field = field;
+    world.field_since_ns = world.now_ns;
+    for (unsigned i = 0; i < world.replica_count; i++)
+        if (world.replicas[i].is_up) /* its connections were lost */
+            atomic_fetch_add(&world.replicas[i].state.status[KIND_POD].restarts[RESTART_CONNECTION],
+                             1);
+}
+
 void server_set_budget(int64_t allowed)
 {
     struct buf text;
@@ -333,14 +356,21 @@ static unsigned deferred_by(const struct sim_pod *pod)
     return pod->annotated | pod->fields;
 }
 
-/* A pod without its decision, or with one that nobody may have made. */
-static void check_decision(const struct sim_pod *pod)
+/* A pod without its decision, or with one that nobody may have made. known: its fields before the
+ * Binding. One thing nobody can help: a bind under way writes the field, and an older API server
+ * takes the Binding. */
+static void check_decision(const struct sim_pod *pod, unsigned known, uint64_t sent_ns)
 {
-    unsigned wanted = world.defers && pod->is_vm && !pod->opts_out ? pod->claims : 0;
+    unsigned wanted = (pod->is_vm ? pod->claims : 0) | (known & pod->own_fields);
+    unsigned there = deferred_by(pod);
+    bool is_lost = known != pod->fields && world.field_since_ns + BIND_MS * MILLISECOND > sent_ns;
 
-    if (deferred_by(pod) != wanted && world.apply != DEFER_DISABLED)
+    if (!world.defers || world.apply == DEFER_DISABLED || is_lost)
+        return;
+    wanted = pod->opts_out ? 0 : wanted;
+    if ((there & wanted) != wanted || (there & ~(wanted | pod->own_fields)) != 0)
         broken("%s (%s) is bound with mounts %u deferred, and not %u", pod->name, pod->uid + 24,
-               deferred_by(pod), wanted);
+               there, wanted);
 }
 
 /* Two pods on a claim that is exclusive, or that is mounted by the VM of one of them: what must
@@ -375,7 +405,8 @@ static void come_before_binding(struct sim_pod *pod)
     publish(pod);
 }
 
-static unsigned bind_it(struct sim_pod *pod, const json_t *body, struct buf *answer)
+static unsigned bind_it(struct sim_pod *pod, const json_t *body, uint64_t sent_ns,
+                        struct buf *answer)
 {
     const char *uid = text_at(body, "metadata", NULL, "uid");
     const char *version = text_at(body, "metadata", NULL, "resourceVersion");
@@ -392,11 +423,13 @@ static unsigned bind_it(struct sim_pod *pod, const json_t *body, struct buf *ans
         world.lost_bindings--;
         return 500;
     }
+    unsigned known = pod->fields;
+    pod->fields = shown_fields(pod);
     pod->node = atoi(node + strlen("node-"));
     world.bound++;
     trace("pod %s (%s) is bound to %s", pod->name, pod->uid + 24, node);
     check_exclusive(pod);
-    check_decision(pod);
+    check_decision(pod, known, sent_ns);
     publish(pod);
     buf_printf(answer, "{\"kind\":\"Status\",\"status\":\"Success\"}");
     return 201;
@@ -440,10 +473,12 @@ static unsigned patch_fields(struct sim_pod *pod, const json_t *volumes, struct 
     const json_t *volume;
     size_t i;
 
-    if (json_array_size(volumes) != 0 && !world.has_field) {
+    if (json_array_size(volumes) != 0 && world.field == FIELD_ABSENT) {
         buf_printf(answer, "{\"message\":\"unknown field \\\"deferFSMount\\\"\"}");
         return 422;
     }
+    /* Kubernetes drops the fields of a gate that is off, unless the object had one before */
+    bool is_kept = world.field == FIELD_KNOWN || pod->fields != 0;
     json_array_foreach (volumes, i, volume) {
         const char *name = json_string_value(json_object_get(volume, "name"));
         const json_t *field =
@@ -456,8 +491,10 @@ static unsigned patch_fields(struct sim_pod *pod, const json_t *volumes, struct 
         }
         if (pod->node >= 0)
             broken("a deferral of %s comes when it is bound", pod->name);
+        if (!is_kept)
+            continue;
+        world.deferred += (pod->fields >> bit & 1) == 0;
         pod->fields |= 1U << bit;
-        world.deferred++;
     }
     return 200;
 }
@@ -486,6 +523,7 @@ static unsigned patch_pod(struct sim_pod *pod, const json_t *body, struct buf *a
     const char *version = text_at(body, "metadata", NULL, "resourceVersion");
     const json_t *volumes = json_object_get(json_object_get(body, "spec"), "volumes");
     const char *list = text_at(body, "metadata", "annotations", "claimguard.io/defer-fs-mount");
+    unsigned before = deferred_by(pod);
 
     if (uid == NULL || strcmp(uid, pod->uid) != 0)
         return conflict(answer, "the UID in the precondition is another one");
@@ -496,15 +534,16 @@ static unsigned patch_pod(struct sim_pod *pod, const json_t *body, struct buf *a
     unsigned status = patch_fields(pod, volumes, answer);
     if (status != 200)
         return status;
-    if (list != NULL)
+    if (list != NULL && !world.annotation_is_removed)
         patch_annotation(pod, list);
-    publish(pod);
+    if (deferred_by(pod) != before || (volumes == NULL && list == NULL))
+        publish(pod); /* else nothing is written, and the version stays */
     write_pod(pod, answer);
     return 200;
 }
 
 static unsigned handle_pod(const char *method, const char *name, const json_t *body,
-                           struct buf *answer)
+                           uint64_t sent_ns, struct buf *answer)
 {
     size_t len = strcspn(name, "/?");
     const char *sub = name + len;
@@ -519,7 +558,7 @@ static unsigned handle_pod(const char *method, const char *name, const json_t *b
     if (strcmp(method, "PATCH") == 0)
         return patch_pod(pod, body, answer);
     if (strcmp(sub, "/binding") == 0)
-        return bind_it(pod, body, answer);
+        return bind_it(pod, body, sent_ns, answer);
     if (strcmp(sub, "/eviction") == 0 || strcmp(method, "DELETE") == 0)
         return evict_it(pod, body, sub[0] != '\0', answer);
     broken("%s %s", method, name);
@@ -554,11 +593,19 @@ static unsigned show_openapi(struct buf *answer)
     buf_printf(answer,
                "{\"openapi\":\"3.0.0\",\"components\":{\"schemas\":{\"io.k8s.api.core.v1."
                "PersistentVolumeClaimVolumeSource\":{\"properties\":{\"claimName\":{}%s}}}}}",
-               world.has_field ? ",\"deferFSMount\":{\"type\":\"boolean\"}" : "");
+               world.field != FIELD_ABSENT ? ",\"deferFSMount\":{\"type\":\"boolean\"}" : "");
     return 200;
 }
 
-unsigned server_handle(const char *method, const char *path, struct slice body, struct buf *answer)
+static void count_event(const json_t *event)
+{
+    const char *reason = json_string_value(json_object_get(event, "reason"));
+
+    world.failures += reason != NULL && strcmp(reason, "DeferFSMountFailed") == 0;
+}
+
+unsigned server_handle(const char *method, const char *path, struct slice body, uint64_t sent_ns,
+                       struct buf *answer)
 {
     static const char pods[] = "/api/v1/namespaces/ns/pods/";
     static const char claims[] = "/api/v1/namespaces/ns/persistentvolumeclaims/";
@@ -568,11 +615,13 @@ unsigned server_handle(const char *method, const char *path, struct slice body, 
     if (body.len != 0 && json == NULL)
         broken("no JSON: %.*s", SLICE_ARG(body));
     if (strncmp(path, pods, sizeof pods - 1) == 0)
-        status = handle_pod(method, path + sizeof pods - 1, json, answer);
+        status = handle_pod(method, path + sizeof pods - 1, json, sent_ns, answer);
     else if (strncmp(path, claims, sizeof claims - 1) == 0)
         status = handle_claim(method, path + sizeof claims - 1, json, answer);
     else if (strcmp(path, "/openapi/v3/api/v1") == 0)
         status = show_openapi(answer);
+    else
+        count_event(json);
     json_decref(json);
     return status;
 }

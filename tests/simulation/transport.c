@@ -92,6 +92,7 @@ struct call {
     bool is_repeated;      /* it was applied once already */
     unsigned status;       /* as the waiter has it; 0: unknown */
     unsigned arrived;      /* what the API server said */
+    uint64_t sent_ns;
     struct buf answer;
     char *method, *path, *body;
     size_t body_len;
@@ -228,8 +229,9 @@ static void apply(struct call *call)
     world.requests++;
     trace("%s %s of replica %u%s: %.*s", call->method, path_shown(call), call->replica->index,
           call->is_repeated ? ", again" : "", (int)call->body_len, call->body);
-    call->arrived = server_handle(call->method, call->path,
-                                  (struct slice){call->body, call->body_len}, &call->answer);
+    call->arrived =
+        server_handle(call->method, call->path, (struct slice){call->body, call->body_len},
+                      call->sent_ns, &call->answer);
 }
 
 static void deliver_again(void *context)
@@ -303,6 +305,7 @@ static struct call *send(struct follow *follow, const char *method, const char *
         abort();
     *call = (struct call){.replica = follow->replica,
                           .incarnation = follow->replica->incarnation,
+                          .sent_ns = world.now_ns,
                           .waiter = is_awaited ? fiber_current() : NULL,
                           .parts = is_awaited ? 2 : 1,
                           .method = strdup(method),

@@ -47,6 +47,7 @@ struct sim_pod {
     bool is_vm, opts_out; /* runtimeClassName; claimguard.io/defer-fs-mount: disabled */
     unsigned annotated,
         fields;          /* bits of the claims whose mount is deferred, by where it says so */
+    unsigned own_fields; /* those that the user has set */
     int node, nominated; /* -1: none */
     bool exists, is_terminating, is_finished;
     uint64_t gone_ns;    /* when it went; 0: it did not */
@@ -137,17 +138,27 @@ struct scheduler {
     } pods[PODS_MAX];
 };
 
+/* What the API server makes of deferFSMount. */
+enum field_support {
+    FIELD_ABSENT, /* an older one: refuses it, and strips it from what it shows and writes */
+    FIELD_GATED,  /* its feature gate is off: it lists the field, and drops it with 200 */
+    FIELD_KNOWN,
+};
+
 struct world {
     uint64_t random, now_ns, end_ns;
     uint64_t steps, trace; /* trace: a hash of all that happened */
     bool has_faults, is_annotation, is_over;
-    bool defers;            /* an entry, Exclusive, for the claims' storage class and the VMs */
-    bool has_field;         /* the API server knows deferFSMount */
-    int apply;              /* enum defer_apply */
-    unsigned lost_bindings; /* so many are not applied, and answered with 500 */
-    unsigned lost_preempts; /* so many answers to preempt never arrive */
-    unsigned edits;         /* before so many Bindings, a user removes the annotation */
-    unsigned touches;       /* before so many Bindings, a controller patches the pod */
+    bool defers; /* an entry, Exclusive, for the claims' storage class and the VMs */
+    enum field_support field;
+    uint64_t field_since_ns;    /* when the API server came to be as it is */
+    bool scheduler_is_older;    /* than the field: it does not pass it on */
+    bool annotation_is_removed; /* by a webhook, from what is written */
+    int apply;                  /* enum defer_apply */
+    unsigned lost_bindings;     /* so many are not applied, and answered with 500 */
+    unsigned lost_preempts;     /* so many answers to preempt never arrive */
+    unsigned edits;             /* before so many Bindings, a user removes the annotation */
+    unsigned touches;           /* before so many Bindings, a controller patches the pod */
     uint64_t api_down_until_ns;
     uint64_t gets_fail_until_ns; /* 503, or no answer; everything else goes through */
     bool is_hard;                /* FATE_CUT, FATE_REPEATED and FATE_DENIED happen, too */
@@ -159,7 +170,7 @@ struct world {
     bool respects_budgets, preempts;
     int64_t ttl_ms;
     /* what happened, for the summary */
-    unsigned bound, evicted, rejected, refused_binds, lost, repeated, deferred, requests;
+    unsigned bound, evicted, rejected, refused_binds, lost, repeated, deferred, requests, failures;
     char failure[512]; /* empty: all is well */
 };
 
@@ -197,6 +208,7 @@ void server_terminate(struct sim_pod *pod, uint64_t grace_ns);
 void server_finish(struct sim_pod *pod);
 void server_touch(struct sim_pod *pod);
 void server_set_budget(int64_t allowed);
+void server_replace(enum field_support field); /* by one that is of another version or setting */
 void server_change_claim(unsigned claim, bool is_exclusive, bool is_unbound);
 void server_remove_claim(unsigned claim);
 void server_create_claim(unsigned claim); /* one that was removed */
@@ -204,8 +216,9 @@ struct sim_pod *server_find_pod(const char *name, size_t len);
 struct sim_pod *server_pod_of(const char *uid, size_t len); /* also one that is gone */
 bool pod_is_there(const struct sim_pod *pod);               /* exists, and not finished */
 
-/* One request of a replica; returns the status, and the answer's body. */
-unsigned server_handle(const char *method, const char *path, struct slice body, struct buf *answer);
+/* One request of a replica, sent at that time; returns the status, and the answer's body. */
+unsigned server_handle(const char *method, const char *path, struct slice body, uint64_t sent_ns,
+                       struct buf *answer);
 
 /* The objects of a kind as they are now, each by put. */
 void server_list(enum kind kind, void (*put)(void *context, enum kind kind, struct slice text),
