@@ -244,29 +244,36 @@ static int take_answer(const struct writing *writing, bool as_field,
         answer->status);
 }
 
+static int send_patch(const struct writing *writing, const struct buf *body,
+                      struct follow_answer *answer, struct error *err)
+{
+    uint64_t now_ns = monotonic_ns();
+
+    if (body->failed)
+        return error_no_memory(err);
+    if (now_ns >= writing->deadline_ns)
+        return error_set(err, ERROR_TIMEOUT, "deferFSMount could not be written in time");
+    struct object_call call = {
+        .method = "PATCH",
+        .object = bind_request_pod(writing->request),
+        .suffix = "?fieldValidation=Strict",
+        .content_type = "application/strategic-merge-patch+json",
+        .body = buf_slice(body),
+        .timeout_ms = (int64_t)((writing->deadline_ns - now_ns) / UINT64_C(1000000)) + 1};
+    return follow_call_object(writing->state->follow, &call, writing->arena, answer, err);
+}
+
 /* Writes what is due, and looks at what is there then. */
 static int write_due(const struct writing *writing, bool as_field, struct error *err)
 {
     struct follow_answer answer = {0};
-    uint64_t now_ns = monotonic_ns();
     struct buf body;
 
     if (count_due(writing->deferral, as_field) == 0)
         return 0;
     buf_init(&body, PATCH_BYTES_MAX);
     put_patch(&body, writing, as_field);
-    struct object_call call = {
-        .method = "PATCH",
-        .object = bind_request_pod(writing->request),
-        .suffix = "?fieldValidation=Strict",
-        .content_type = "application/strategic-merge-patch+json",
-        .body = buf_slice(&body),
-        .timeout_ms = now_ns >= writing->deadline_ns
-                          ? 1
-                          : (int64_t)((writing->deadline_ns - now_ns) / UINT64_C(1000000)) + 1};
-    int rc = body.failed
-                 ? error_no_memory(err)
-                 : follow_call_object(writing->state->follow, &call, writing->arena, &answer, err);
+    int rc = send_patch(writing, &body, &answer, err);
     buf_dispose(&body);
     return rc < 0 ? rc : take_answer(writing, as_field, &answer, err);
 }
