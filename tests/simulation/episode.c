@@ -242,7 +242,8 @@ static void check_settled(void)
         if (!code_is_rejection(verdict.code))
             broken("nothing is in the way of %s (%s), and it is not bound", pod->name,
                    pod->uid + 24);
-        else if (verdict.code == CODE_UNSCHEDULABLE && world.preempts)
+        else if (verdict.code == CODE_UNSCHEDULABLE && world.preempts &&
+                 scheduler_asks(&world.schedulers[pod->scheduler], pod))
             broken("%s (%s) may preempt, and has not", pod->name, pod->uid + 24);
     }
     arena_dispose(&arena);
@@ -277,8 +278,10 @@ static void set_up(uint64_t seed)
                             : ", faults",
           world.defers ? ", deferral" : "");
     world_populate();
-    for (unsigned i = 0; i < world.scheduler_count; i++)
+    for (unsigned i = 0; i < world.scheduler_count; i++) {
         world.schedulers[i].preempts = one_in(2);
+        world.schedulers[i].sees_claims = world.schedulers[i].preempts && one_in(2);
+    }
     later(0, true, act, NULL);
     later(world.end_ns, true, calm_down, NULL);
 }

@@ -77,6 +77,8 @@ static void see(struct scheduler *scheduler, const struct log_entry *entry)
 {
     struct queued *queued = entry->pod < 0 ? NULL : &scheduler->pods[entry->pod];
 
+    if (entry->pod >= 0)
+        scheduler->seen[entry->pod] = entry->change == CHANGE_DELETE ? NULL : entry->text;
     if (queued != NULL && world.server.pods[entry->pod].scheduler == scheduler->index) {
         queued->text = entry->text;
         queued->is_assigned = entry->change == CHANGE_DELETE ||
@@ -255,10 +257,70 @@ static void preempted(void *context, const char *answer)
     park(errand);
 }
 
-/* The nodes with what its own plugins would have it evict there: sometimes nothing. */
-static void preempt(struct errand *errand)
+/* The node of a pod that uses one of the pod's claims, as far as the scheduler has seen; -1: it is
+ * none of those. exclusive: ReadWriteOncePod claims alone. */
+static int node_in_the_way(const struct scheduler *scheduler, size_t other,
+                           const struct sim_pod *pod, bool exclusive)
+{
+    static const char key[] = "\"nodeName\":\"node-";
+    const char *text = scheduler->seen[other];
+    const char *node = text == NULL ? NULL : strstr(text, key);
+    unsigned claims = pod->claims & world.server.pods[other].claims;
+
+    for (unsigned i = 0; i < CLAIMS; i++)
+        if (exclusive && !world.server.claims[i].is_exclusive)
+            claims &= ~(1U << i);
+    return node == NULL || claims == 0 || &world.server.pods[other] == pod
+               ? -1
+               : atoi(node + strlen(key));
+}
+
+/* Whether the scheduler's own plugins find the pod's claims in use; *helps: the node on which
+ * evictions would free them all, -1: there is none. */
+static bool sees_conflict(const struct scheduler *scheduler, const struct sim_pod *pod, int *helps)
+{
+    bool is_any = false, can_help = !pod->never;
+
+    *helps = -1;
+    for (size_t i = 0; i < world.server.pod_count; i++) {
+        int node = node_in_the_way(scheduler, i, pod, true);
+        if (node < 0)
+            continue;
+        can_help = can_help && (!is_any || node == *helps) &&
+                   world.server.pods[i].priority < pod->priority;
+        is_any = true;
+        *helps = node;
+    }
+    *helps = can_help ? *helps : -1;
+    return is_any;
+}
+
+bool scheduler_asks(const struct scheduler *scheduler, const struct sim_pod *pod)
+{
+    int helps = -1;
+
+    return !scheduler->sees_claims || !sees_conflict(scheduler, pod, &helps) || helps >= 0;
+}
+
+static void put_victims(const struct errand *errand, int node, bool exclusive, struct buf *body)
 {
     const struct sim_pod *pod = &world.server.pods[errand->pod];
+    const char *separator = "";
+
+    for (size_t i = 0; i < world.server.pod_count; i++) {
+        if (node_in_the_way(errand->scheduler, i, pod, exclusive) != node ||
+            world.server.pods[i].priority >= pod->priority)
+            continue;
+        buf_printf(body, "%s{\"UID\":\"%s\"}", separator, world.server.pods[i].uid);
+        separator = ",";
+    }
+}
+
+/* only: the node that its own plugins offer; -1: all of them, since they see no conflict, with what
+ * they would have it evict there: sometimes nothing. */
+static void preempt(struct errand *errand, int only)
+{
+    const char *separator = "";
     struct buf body;
 
     buf_init(&body, 1 << 20);
@@ -266,17 +328,13 @@ static void preempt(struct errand *errand)
     put_seen(&body, errand->scheduler->pods[errand->pod].text);
     buf_printf(&body, ",\"NodeNameToVictims\":null,\"NodeNameToMetaVictims\":{");
     for (int node = 0; node < NODES; node++) {
-        bool is_first = true, is_empty = one_in(2);
-        buf_printf(&body, "%s\"node-%d\":{\"Pods\":[", node == 0 ? "" : ",", node);
-        for (size_t i = 0; i < world.server.pod_count && !is_empty; i++) {
-            const struct sim_pod *victim = &world.server.pods[i];
-            if (!pod_is_there(victim) || victim->node != node || victim->is_terminating ||
-                victim->priority >= pod->priority || (victim->claims & pod->claims) == 0)
-                continue;
-            buf_printf(&body, "%s{\"UID\":\"%s\"}", is_first ? "" : ",", victim->uid);
-            is_first = false;
-        }
+        if (only >= 0 && only != node)
+            continue;
+        buf_printf(&body, "%s\"node-%d\":{\"Pods\":[", separator, node);
+        if (only >= 0 || one_in(2))
+            put_victims(errand, node, only >= 0, &body);
         buf_printf(&body, "],\"NumPDBViolations\":0}");
+        separator = ",";
     }
     buf_printf(&body, "}}");
     replica_call(errand->scheduler->replica, VERB_PREEMPT, buf_text(&body), preempted, errand);
@@ -312,7 +370,7 @@ static void rejected(struct errand *errand, const json_t *json)
         broken("a rejection without a reason");
     write_condition(errand, message);
     if (may_preempt && errand->scheduler->preempts)
-        preempt(errand);
+        preempt(errand, -1);
     else
         park(errand);
 }
@@ -361,6 +419,35 @@ static struct queued *next_pod(struct scheduler *scheduler)
     return best;
 }
 
+static void ask_filter(struct errand *cycle)
+{
+    struct buf body;
+
+    buf_init(&body, 1 << 20);
+    buf_printf(&body, "{\"Pod\":");
+    put_seen(&body, cycle->scheduler->pods[cycle->pod].text);
+    buf_printf(&body, ",\"Nodes\":null,\"NodeNames\":[\"node-0\",\"node-1\",\"node-2\"]}");
+    replica_call(cycle->scheduler->replica, VERB_FILTER, buf_text(&body), filtered, cycle);
+    buf_dispose(&body);
+}
+
+static void begin_cycle(struct errand *cycle)
+{
+    struct scheduler *scheduler = cycle->scheduler;
+    int helps = -1;
+
+    if (!scheduler->sees_claims ||
+        !sees_conflict(scheduler, &world.server.pods[cycle->pod], &helps)) {
+        ask_filter(cycle);
+        return;
+    }
+    write_condition(cycle, "node has pod using PersistentVolumeClaim with the same name");
+    if (helps >= 0 && scheduler->preempts)
+        preempt(cycle, helps);
+    else
+        park(cycle);
+}
+
 /* The next cycle, if none goes on. */
 static void look(void *context)
 {
@@ -374,16 +461,10 @@ static void look(void *context)
     if (queued == NULL)
         return;
     struct errand *cycle = errand_new(scheduler, (size_t)(queued - scheduler->pods));
-    struct buf body;
     queued->queue = QUEUE_CYCLE;
     scheduler->is_busy = true;
     scheduler->has_moved = false;
-    buf_init(&body, 1 << 20);
-    buf_printf(&body, "{\"Pod\":");
-    put_seen(&body, queued->text);
-    buf_printf(&body, ",\"Nodes\":null,\"NodeNames\":[\"node-0\",\"node-1\",\"node-2\"]}");
-    replica_call(scheduler->replica, VERB_FILTER, buf_text(&body), filtered, cycle);
-    buf_dispose(&body);
+    begin_cycle(cycle);
 }
 
 static void flush(void *context)
@@ -413,6 +494,7 @@ void scheduler_start(struct scheduler *scheduler)
     scheduler->is_busy = false;
     scheduler->incarnation++;
     memset(scheduler->pods, 0, sizeof scheduler->pods);
+    memset(scheduler->seen, 0, sizeof scheduler->seen);
     for (size_t i = 0; i < world.server.log_count; i++) /* its list */
         see(scheduler, &world.server.log[i]);
     look_later(scheduler, 0);

@@ -126,6 +126,8 @@ enum pod_queue { QUEUE_NONE, QUEUE_ACTIVE, QUEUE_UNSCHEDULABLE, QUEUE_CYCLE, QUE
 struct scheduler {
     unsigned index, replica;
     bool is_up, preempts, is_busy;
+    bool sees_claims; /* VolumeRestrictions is enabled: it sees by itself who uses a claim, asks
+                         filter only when nobody does, and preempt about the one node that helps */
     unsigned incarnation;
     uint64_t last_due_ns;
     bool has_moved; /* something happened since the cycle began */
@@ -136,6 +138,7 @@ struct scheduler {
         const char *text; /* the pod as it was last seen, of the log */
         bool is_assigned;
     } pods[PODS_MAX];
+    const char *seen[PODS_MAX]; /* any scheduler's pods, as it saw them last; NULL: none, or gone */
 };
 
 /* What the API server makes of deferFSMount. */
@@ -259,5 +262,9 @@ void replica_call(unsigned replica, enum verb verb, const char *body, answered *
 void scheduler_start(struct scheduler *scheduler);
 void scheduler_crash(struct scheduler *scheduler);
 void scheduler_told(struct scheduler *scheduler, size_t index);
+
+/* Whether it asks claimguard about the pod, as things are: it may see by itself that no node helps.
+ */
+bool scheduler_asks(const struct scheduler *scheduler, const struct sim_pod *pod);
 
 #endif
