@@ -2,12 +2,21 @@
 
 #include "config/base/log.h"
 
-static void judge_cached(struct state *state, const struct pod_object *pod, struct arena *arena,
-                         struct verdict *out, const struct policy **judge)
+static void decide(struct question *question, const struct view *view)
+{
+    if (question->decide != NULL) {
+        question->decide(question, view);
+        return;
+    }
+    policy_prefilter(view, question->pod, question->arena, &question->verdict, &question->judge);
+    question->is_refused = code_is_rejection(question->verdict.code);
+}
+
+static void decide_cached(struct state *state, struct question *question)
 {
     (void)pthread_rwlock_rdlock(&state->lock);
     struct view view = state_view(state);
-    policy_prefilter(&view, pod, arena, out, judge);
+    decide(question, &view);
     (void)pthread_rwlock_unlock(&state->lock); /* reasons and grounds lie in the arena */
 }
 
@@ -36,94 +45,112 @@ static size_t add_grounds(struct asked *asked, const struct verdict *verdict)
     return asked->count - before;
 }
 
-static enum confirmation confirm(struct state *state, const struct pod_object *pod,
-                                 struct arena *arena, struct verdict *out,
-                                 const struct policy **judge)
+static enum confirmation confirm(struct state *state, struct question *question)
 {
     uint64_t started_ns = monotonic_ns();
     struct asked asked = {.count = 0};
     struct error err = {0};
 
     for (int round = 0; round < CONFIRM_ROUNDS_MAX; round++) {
-        size_t added = add_grounds(&asked, out);
+        size_t added = add_grounds(&asked, &question->verdict);
         int64_t left_ms = CONFIRM_MS - (int64_t)((monotonic_ns() - started_ns) / 1000000);
         if (added == 0)
             return CONFIRMATION_STANDS;
         if (left_ms <= 0 || follow_confirm(state->follow, &asked.references[asked.count - added],
                                            added, left_ms, &err) < 0)
             return CONFIRMATION_UNKNOWN;
-        judge_cached(state, pod, arena, out, judge);
-        if (!code_is_rejection(out->code))
+        decide_cached(state, question);
+        if (!question->is_refused)
             return CONFIRMATION_OVERRULED;
     }
-    return add_grounds(&asked, out) == 0 ? CONFIRMATION_STANDS : CONFIRMATION_UNKNOWN;
+    return add_grounds(&asked, &question->verdict) == 0 ? CONFIRMATION_STANDS
+                                                        : CONFIRMATION_UNKNOWN;
 }
 
-enum confirmation judge_pod(struct state *state, const struct pod_object *pod, struct arena *arena,
-                            struct verdict *out, const struct policy **judge)
+enum confirmation judge_question(struct state *state, struct question *question)
 {
+    const struct meta *meta = &question->pod->meta;
+
     state_tick(state);
-    judge_cached(state, pod, arena, out, judge);
-    if (state->follow == NULL || !code_is_rejection(out->code) || out->ground_count == 0)
+    decide_cached(state, question);
+    if (state->follow == NULL || !question->is_refused || question->verdict.ground_count == 0)
         return CONFIRMATION_STANDS;
-    enum confirmation result = confirm(state, pod, arena, out, judge);
+    enum confirmation result = confirm(state, question);
     atomic_fetch_add(&state->metrics.confirmations[result], 1);
     if (result == CONFIRMATION_OVERRULED)
         log_debug("a rejection was overruled by the API server",
-                  LOG_SLICE("namespace", pod->meta.namespace), LOG_SLICE("pod", pod->meta.name));
+                  LOG_SLICE("namespace", meta->namespace), LOG_SLICE("pod", meta->name));
     else if (result == CONFIRMATION_UNKNOWN)
         log_warn("a rejection could not be confirmed: the cache's word stands",
-                 LOG_SLICE("namespace", pod->meta.namespace), LOG_SLICE("pod", pod->meta.name));
+                 LOG_SLICE("namespace", meta->namespace), LOG_SLICE("pod", meta->name));
     return result;
 }
 
-/* What the pod is rejected for and can change without an event for the scheduler; false: nothing.
- */
-static bool find_cause(const struct verdict *verdict, enum confirmation confirmation,
-                       struct object_reference *cause)
-{
-    bool is_unconfirmed = confirmation == CONFIRMATION_UNKNOWN && verdict->ground_count != 0;
+/* What the pod is refused for and can change without an event for the scheduler. */
+struct causes {
+    struct object_reference items[1 + GROUNDS_MAX];
+    size_t count;
+};
 
-    if (!code_is_rejection(verdict->code) || (verdict->reserved_for.len == 0 && !is_unconfirmed))
-        return false;
-    *cause = verdict->reserved_for.len != 0
-                 ? (struct object_reference){.kind = KIND_POD, .uid = verdict->reserved_for}
-                 : verdict->grounds[0];
-    return true;
+static void find_causes(const struct question *question, enum confirmation confirmation,
+                        struct causes *out)
+{
+    const struct verdict *verdict = &question->verdict;
+    bool is_unconfirmed = confirmation == CONFIRMATION_UNKNOWN;
+
+    out->count = 0;
+    if (question->is_refused && verdict->reserved_for.len != 0)
+        out->items[out->count++] =
+            (struct object_reference){.kind = KIND_POD, .uid = verdict->reserved_for};
+    for (size_t i = 0; question->is_refused && is_unconfirmed && i < verdict->ground_count; i++)
+        out->items[out->count++] = verdict->grounds[i];
 }
 
-/* Judges once more and reserves, so that nothing comes in between. */
-static void reserve(struct state *state, const struct pod_object *pod, struct arena *arena,
-                    struct verdict *out, const struct policy **judge)
+static bool are_equal(const struct causes *a, const struct causes *b)
+{
+    bool are_equal = a->count == b->count;
+
+    for (size_t i = 0; are_equal && i < a->count; i++)
+        are_equal = object_reference_equal(&a->items[i], &b->items[i]);
+    return are_equal;
+}
+
+/* Decides once more and reserves, so that nothing comes in between. */
+static void reserve(struct state *state, struct question *question)
 {
     static struct slice reason = {"out of memory", 13};
+    struct verdict *out = &question->verdict;
     struct error err = {0};
 
     (void)pthread_rwlock_wrlock(&state->lock);
     struct view view = state_view(state);
-    policy_prefilter(&view, pod, arena, out, judge);
-    if (out->code == CODE_SUCCESS && assumed_reserve(&state->cluster, pod, out->alone, false,
-                                                     state_reservation_end(state, false), &err) < 0)
+    decide(question, &view);
+    if (out->code == CODE_SUCCESS &&
+        assumed_reserve(&state->cluster, question->pod, out->alone, false,
+                        state_reservation_end(state, false), &err) < 0)
         *out = (struct verdict){.code = CODE_ERROR, .reasons = &reason, .reason_count = 1};
     (void)pthread_rwlock_unlock(&state->lock);
 }
 
-void judge_and_reserve(struct state *state, const struct pod_object *pod, struct arena *arena,
-                       struct verdict *out, const struct policy **judge)
+void judge_and_remember(struct state *state, struct question *question)
 {
-    struct object_reference known = {.kind = KIND_OTHER}, cause;
+    const struct meta *meta = &question->pod->meta;
+    struct causes known = {.count = 0}, causes;
 
-    nudge_forget(&state->nudge, pod->meta.uid);
-    enum confirmation confirmation = judge_pod(state, pod, arena, out, judge);
+    nudge_forget(&state->nudge, meta->uid);
+    enum confirmation confirmation = judge_question(state, question);
     for (;;) {
-        if (out->code == CODE_SUCCESS && pod->meta.uid.len != 0)
-            reserve(state, pod, arena, out, judge);
-        if (!find_cause(out, confirmation, &cause) || object_reference_equal(&cause, &known))
+        if (question->reserves && question->verdict.code == CODE_SUCCESS && meta->uid.len != 0)
+            reserve(state, question);
+        find_causes(question, confirmation, &causes);
+        if (causes.count == 0 || are_equal(&causes, &known))
             return;
-        nudge_wait(&state->nudge, &pod->meta, &cause);
-        /* it may have changed just before, so that nobody was waiting */
-        judge_cached(state, pod, arena, out, judge);
-        confirmation = CONFIRMATION_UNKNOWN;
-        known = cause;
+        nudge_wait(&state->nudge, meta, causes.items, causes.count);
+        known = causes;
+        /* one may have changed just before, so that nobody was waiting */
+        decide_cached(state, question);
+        find_causes(question, confirmation, &causes);
+        if (!are_equal(&causes, &known))
+            confirmation = CONFIRMATION_UNKNOWN; /* what is in the way now was not asked about */
     }
 }

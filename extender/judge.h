@@ -2,10 +2,13 @@
  * judge: the verdict on a pod, and no stale rejection. With a live cluster, a rejection is answered
  * only after the API server was asked about what it rests on (the holders, the missing claim): the
  * scheduler often hears of a deletion before our watch does, and a pod that is rejected by mistake
- * waits for minutes. A pod that passes costs no request.
+ * waits for minutes. The same holds for a node that `preempt` would drop. What passes costs no
+ * request.
  *
  * If the API server cannot be asked within CONFIRM_MS, the cache's word stands, and the pod is
  * nudged when the cache changes its mind.
+ *
+ * Threads: any; the lock on the cluster is not held.
  */
 #ifndef EXTENDER_JUDGE_H
 #define EXTENDER_JUDGE_H
@@ -17,16 +20,28 @@ enum {
     CONFIRM_ROUNDS_MAX = 3 /* a new holder may stand behind the one that is gone */
 };
 
-/* The verdict of all policies, as policy_prefilter has it, but for victims: those are not to be
- * looked at, since the lock on the cluster is not held any more. Returns whether a rejection is
- * confirmed. */
-enum confirmation judge_pod(struct state *state, const struct pod_object *pod, struct arena *arena,
-                            struct verdict *out, const struct policy **judge);
+/* What is asked about a pod, and answered from the cache. */
+struct question {
+    const struct pod_object *pod;
+    struct arena *arena;
+    bool reserves; /* when it passes, its exclusive claims are reserved for it (cache/assumed.h) */
 
-/* The same; a pod that passes has its exclusive claims reserved (cache/assumed.h), and one that is
- * rejected for a reservation, or without being confirmed, is remembered, to be nudged when that
- * changes (nudge.h). */
-void judge_and_reserve(struct state *state, const struct pod_object *pod, struct arena *arena,
-                       struct verdict *out, const struct policy **judge);
+    /* Sets verdict, judge and is_refused. Called with the lock held for reading, and again when
+     * more is known. NULL: the verdict of all policies, policy_prefilter. */
+    void (*decide)(struct question *question, const struct view *view);
+    void *context;
+
+    struct verdict verdict; /* but for victims, which are not to be looked at afterwards: the lock
+                               is not held any more */
+    const struct policy *judge;
+    bool is_refused; /* it is rejected, or some of its nodes are */
+};
+
+/* Decides, and confirms a refusal. */
+enum confirmation judge_question(struct state *state, struct question *question);
+
+/* The same; and a pod that is refused something for a reservation, or without being confirmed, is
+ * remembered, to be nudged when that changes (nudge.h). */
+void judge_and_remember(struct state *state, struct question *question);
 
 #endif

@@ -9,14 +9,20 @@ enum { TEXT_BYTES_MAX = 4096 };
 
 #define MS UINT64_C(1000000) /* nanoseconds */
 
+/* One thing that a pod waits for. */
+struct cause {
+    struct object_reference reference;
+    struct waiting_pod *pod;
+    struct cause *next, **link; /* of those in one list; link: what points here */
+};
+
 struct waiting_pod {
     struct object_reference pod; /* its UID is the key */
-    struct object_reference cause;
-    uint64_t due_ns; /* UINT64_MAX: its cause has not changed */
+    uint64_t due_ns;             /* UINT64_MAX: none of its causes has changed */
     unsigned nudges;
-    struct waiting_pod *next, **link; /* of those in one list by cause; link: what points here */
-    UT_hash_handle hh;                /* in the order in which they came */
-    char text[];                      /* of both */
+    UT_hash_handle hh; /* in the order in which they came */
+    size_t cause_count;
+    struct cause causes[]; /* behind them the text of all */
 };
 
 void nudge_init(struct nudge *nudge)
@@ -26,27 +32,33 @@ void nudge_init(struct nudge *nudge)
     (void)pthread_mutex_init(&nudge->lock, NULL);
 }
 
-static struct waiting_pod **list_of(struct nudge *nudge, const struct object_reference *cause)
+static struct cause **list_of(struct nudge *nudge, const struct object_reference *reference)
 {
-    struct slice key = cause->kind == KIND_POD ? cause->uid : cause->name;
+    struct slice key = reference->kind == KIND_POD ? reference->uid : reference->name;
     return &nudge->by_cause[table_hash(key, 0) % NUDGE_CAUSES];
 }
 
-static void link_cause(struct nudge *nudge, struct waiting_pod *pod)
+static void link_cause(struct nudge *nudge, struct cause *cause)
 {
-    pod->link = list_of(nudge, &pod->cause);
-    pod->next = *pod->link;
-    if (pod->next != NULL)
-        pod->next->link = &pod->next;
-    *pod->link = pod;
+    cause->link = list_of(nudge, &cause->reference);
+    cause->next = *cause->link;
+    if (cause->next != NULL)
+        cause->next->link = &cause->next;
+    *cause->link = cause;
+}
+
+static void unlink_cause(struct cause *cause)
+{
+    *cause->link = cause->next;
+    if (cause->next != NULL)
+        cause->next->link = cause->link;
 }
 
 static void drop(struct nudge *nudge, struct waiting_pod *pod)
 {
     HASH_DEL(nudge->pods, pod);
-    *pod->link = pod->next;
-    if (pod->next != NULL)
-        pod->next->link = pod->link;
+    for (size_t i = 0; i < pod->cause_count; i++)
+        unlink_cause(&pod->causes[i]);
     free(pod);
 }
 
@@ -66,47 +78,66 @@ static void drop_uid(struct nudge *nudge, struct slice uid)
         drop(nudge, pod);
 }
 
-/* Without memory, the pod waits for the scheduler's own flush. */
-static void add(struct nudge *nudge, const struct meta *meta, const struct object_reference *cause,
-                uint64_t due_ns)
+/* NULL: no memory. */
+static struct waiting_pod *waiting_pod_new(const struct meta *meta,
+                                           const struct object_reference *causes, size_t count)
 {
     struct object_reference reference = {KIND_POD, meta->namespace, meta->name, meta->uid};
-    size_t bytes = object_reference_bytes(&reference);
+    size_t head_bytes = sizeof(struct waiting_pod) + count * sizeof(struct cause);
+    size_t bytes = head_bytes + object_reference_bytes(&reference);
 
+    for (size_t i = 0; i < count; i++)
+        bytes += object_reference_bytes(&causes[i]);
+    struct waiting_pod *pod = calloc(1, bytes);
+    if (pod == NULL)
+        return NULL;
+    char *text = (char *)pod + head_bytes;
+    pod->pod = object_reference_copy(&reference, text);
+    text += object_reference_bytes(&reference);
+    for (size_t i = 0; i < count; i++) {
+        pod->causes[i] =
+            (struct cause){.reference = object_reference_copy(&causes[i], text), .pod = pod};
+        text += object_reference_bytes(&causes[i]);
+    }
+    pod->cause_count = count;
+    return pod;
+}
+
+static void add(struct nudge *nudge, const struct meta *meta, const struct object_reference *causes,
+                size_t count, uint64_t due_ns)
+{
     drop_uid(nudge, meta->uid);
     if (HASH_COUNT(nudge->pods) >= NUDGE_PODS_MAX)
         drop(nudge, nudge->pods); /* the oldest */
-    struct waiting_pod *pod = calloc(1, sizeof *pod + bytes + object_reference_bytes(cause));
+    struct waiting_pod *pod = waiting_pod_new(meta, causes, count);
     if (pod == NULL)
         return;
-    pod->pod = object_reference_copy(&reference, pod->text);
-    pod->cause = object_reference_copy(cause, pod->text + bytes);
     pod->due_ns = due_ns;
     HASH_ADD_KEYPTR(hh, nudge->pods, pod->pod.uid.ptr, pod->pod.uid.len, pod);
     if (pod->hh.tbl == NULL) {
         free(pod);
         return;
     }
-    link_cause(nudge, pod);
+    for (size_t i = 0; i < count; i++)
+        link_cause(nudge, &pod->causes[i]);
     if (due_ns < nudge->due_ns)
         nudge->due_ns = due_ns;
 }
 
-void nudge_wait(struct nudge *nudge, const struct meta *pod, const struct object_reference *cause)
+void nudge_wait(struct nudge *nudge, const struct meta *pod, const struct object_reference *causes,
+                size_t count)
 {
     if (pod->uid.len == 0)
         return;
     (void)pthread_mutex_lock(&nudge->lock);
-    add(nudge, pod, cause, UINT64_MAX);
+    add(nudge, pod, causes, count, UINT64_MAX);
     (void)pthread_mutex_unlock(&nudge->lock);
 }
 
 void nudge_pod(struct nudge *nudge, const struct meta *pod)
 {
-    static const struct object_reference nothing = {.kind = KIND_OTHER};
-
     (void)pthread_mutex_lock(&nudge->lock);
-    add(nudge, pod, &nothing, monotonic_ns());
+    add(nudge, pod, NULL, 0, monotonic_ns());
     (void)pthread_mutex_unlock(&nudge->lock);
 }
 
@@ -176,10 +207,10 @@ void nudge_changed(struct nudge *nudge, const struct object_reference *cause, st
 
     (void)pthread_mutex_lock(&nudge->lock);
     bool is_any = false;
-    for (struct waiting_pod *pod = *list_of(nudge, cause); pod != NULL; pod = pod->next) {
-        if (pod->due_ns != UINT64_MAX || !is_same_cause(&pod->cause, cause))
+    for (const struct cause *at = *list_of(nudge, cause); at != NULL; at = at->next) {
+        if (at->pod->due_ns != UINT64_MAX || !is_same_cause(&at->reference, cause))
             continue;
-        pod->due_ns = now_ns;
+        at->pod->due_ns = now_ns;
         is_any = true;
     }
     if (is_any)

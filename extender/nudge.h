@@ -31,11 +31,12 @@ enum {
 };
 
 struct waiting_pod;
+struct cause;
 
 struct nudge {
     pthread_mutex_t lock;     /* guards the rest */
     struct waiting_pod *pods; /* uthash, by UID */
-    struct waiting_pod *by_cause[NUDGE_CAUSES];
+    struct cause *by_cause[NUDGE_CAUSES];
     uint64_t due_ns; /* no nudge is due before */
     struct rate rate;
 };
@@ -43,9 +44,10 @@ struct nudge {
 void nudge_init(struct nudge *nudge);
 void nudge_dispose(struct nudge *nudge);
 
-/* The pod waits for the cause: a pod, or its reservation, by UID; or a claim, by its name. It waits
- * for one thing: the last. */
-void nudge_wait(struct nudge *nudge, const struct meta *pod, const struct object_reference *cause);
+/* The pod waits for any of the causes, and for nothing else any more: a pod, or its reservation, by
+ * UID; or a claim, by its name. Without memory, it waits for the scheduler's own flush. */
+void nudge_wait(struct nudge *nudge, const struct meta *pod, const struct object_reference *causes,
+                size_t count);
 
 /* The cause is not what it was when pods were rejected for it: they are nudged. follow: as below.
  */

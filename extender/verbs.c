@@ -45,29 +45,29 @@ static int answer_filter(struct state *state, struct scratch *scratch, enum resu
                          struct error *err)
 {
     struct filter_request request;
-    struct verdict verdict;
-    const struct policy *judge;
+    struct question question = {.pod = &request.pod, .arena = &scratch->arena, .reserves = true};
 
     if (protocol_read_filter(&request, buf_slice(&scratch->body), &scratch->arena, err) < 0)
         return err->code;
     if (request.node_count != 0)
-        judge_and_reserve(state, &request.pod, &scratch->arena, &verdict, &judge);
+        judge_and_remember(state, &question);
     else /* it cannot be bound anywhere: nothing is to be kept for it */
-        (void)judge_pod(state, &request.pod, &scratch->arena, &verdict, &judge);
-    metrics_count_verdict(&state->metrics, judge, &verdict, &request.pod);
-    struct slice reason = protocol_join_reasons(&verdict, &scratch->arena);
-    if (verdict.code == CODE_ERROR) {
+        (void)judge_question(state, &question);
+    enum code code = question.verdict.code;
+    metrics_count_verdict(&state->metrics, question.judge, &question.verdict, &request.pod);
+    struct slice reason = protocol_join_reasons(&question.verdict, &scratch->arena);
+    if (code == CODE_ERROR) {
         *result = RESULT_ERROR;
         protocol_write_error(&scratch->answer, reason);
         return 0;
     }
-    if (code_is_rejection(verdict.code)) {
+    if (code_is_rejection(code)) {
         log_debug("pod rejected", LOG_SLICE("namespace", request.pod.meta.namespace),
-                  LOG_SLICE("pod", request.pod.meta.name), LOG_STR("code", code_text(verdict.code)),
+                  LOG_SLICE("pod", request.pod.meta.name), LOG_STR("code", code_text(code)),
                   LOG_SLICE("reason", reason));
-        if (verdict.code == CODE_UNSCHEDULABLE && request.node_count != 0)
+        if (code == CODE_UNSCHEDULABLE && request.node_count != 0)
             evictions_want(state, &request.pod);
-        return protocol_write_rejected(&scratch->answer, &request, verdict.code, reason, err);
+        return protocol_write_rejected(&scratch->answer, &request, code, reason, err);
     }
     scratch->result = protocol_pass(&scratch->body, &request, &scratch->answer);
     return 0;
@@ -77,15 +77,13 @@ static int answer_prefilter(struct state *state, struct scratch *scratch, enum r
                             struct error *err)
 {
     struct pod_object pod;
-    struct verdict verdict;
-    const struct policy *judge;
+    struct question question = {.pod = &pod, .arena = &scratch->arena};
 
     (void)result;
     /* nodes are not looked at: they may be missing */
     if (protocol_read_pod(&pod, buf_slice(&scratch->body), &scratch->arena, err) < 0)
         return err->code;
-    (void)judge_pod(state, &pod, &scratch->arena, &verdict,
-                    &judge); /* so that the cache is not stale */
+    (void)judge_question(state, &question); /* so that the cache is not stale */
     (void)pthread_rwlock_rdlock(&state->lock);
     struct view view = state_view(state);
     json_t *explained = explain_prefilter(&view, &pod, &scratch->arena);
@@ -93,30 +91,73 @@ static int answer_prefilter(struct state *state, struct scratch *scratch, enum r
     return explain_write(explained, JSON_COMPACT, &scratch->answer, err);
 }
 
+/* A preempt call: what was asked, and the answer so far. */
+struct preempt_call {
+    struct preempt_request request;
+    struct buf *answer;
+    size_t kept; /* candidates */
+};
+
+/* The verdict on each candidate, and the answer, which names pods of the cluster. */
+static void decide_preempt(struct question *question, const struct view *view)
+{
+    bool may_add = view->config->read_write_once_pod.preemption == SWITCH_ENABLED;
+    struct preempt_call *call = question->context;
+
+    policy_prefilter(view, question->pod, question->arena, &question->verdict, &question->judge);
+    for (size_t i = 0; i < call->request.candidate_count; i++) {
+        struct preemption *candidate = &call->request.candidates[i].preemption;
+        question->judge->preempt(view, question->pod, &question->verdict, question->arena,
+                                 candidate);
+        candidate->keeps_node = candidate->keeps_node && (may_add || candidate->added_count == 0);
+    }
+    buf_reset(call->answer, SCRATCH_KEEP_BYTES);
+    call->kept = protocol_write_preempt(call->answer, &call->request);
+    question->is_refused = call->kept != call->request.candidate_count;
+}
+
+static bool is_in_the_way(const struct verdict *verdict, struct slice uid)
+{
+    for (size_t i = 0; i < verdict->ground_count; i++)
+        if (verdict->grounds[i].kind == KIND_POD && slice_equal(verdict->grounds[i].uid, uid))
+            return true;
+    return false;
+}
+
+/* Whether the pod would run on one of the candidates once its claims are free: no other pod has to
+ * go there. */
+static bool offers_node(const struct preempt_request *request, const struct verdict *verdict)
+{
+    for (size_t i = 0; i < request->candidate_count; i++) {
+        const struct preemption *candidate = &request->candidates[i].preemption;
+        size_t j = 0;
+        while (j < candidate->offered_count && is_in_the_way(verdict, candidate->offered[j]))
+            j++;
+        if (j == candidate->offered_count)
+            return true;
+    }
+    return false;
+}
+
 static int answer_preempt(struct state *state, struct scratch *scratch, enum result *result,
                           struct error *err)
 {
-    struct preempt_request request;
-    struct verdict verdict;
-    const struct policy *judge;
+    struct preempt_call call = {.answer = &scratch->answer};
+    struct question question = {.pod = &call.request.pod,
+                                .arena = &scratch->arena,
+                                .decide = decide_preempt,
+                                .context = &call};
 
     (void)result;
-    if (protocol_read_preempt(&request, buf_slice(&scratch->body), &scratch->arena, err) < 0)
+    if (protocol_read_preempt(&call.request, buf_slice(&scratch->body), &scratch->arena, err) < 0)
         return err->code;
-    (void)pthread_rwlock_rdlock(&state->lock);
-    bool may_add = state->config->read_write_once_pod.preemption == SWITCH_ENABLED;
-    struct view view = state_view(state);
-    policy_prefilter(&view, &request.pod, &scratch->arena, &verdict, &judge);
-    for (size_t i = 0; i < request.candidate_count; i++) {
-        struct preemption *candidate = &request.candidates[i].preemption;
-        judge->preempt(&view, &request.pod, &verdict, &scratch->arena, candidate);
-        candidate->keeps_node = candidate->keeps_node && (may_add || candidate->added_count == 0);
-    }
-    /* names pods: still under the lock */
-    size_t kept = protocol_write_preempt(&scratch->answer, &request);
-    (void)pthread_rwlock_unlock(&state->lock);
-    if (kept != 0)
-        evictions_leave(state, request.pod.meta.uid);
+    judge_and_remember(state, &question);
+    /* a scheduler that sees the conflict itself asks about such a pod here only */
+    if (question.verdict.code == CODE_UNSCHEDULABLE &&
+        offers_node(&call.request, &question.verdict))
+        evictions_want(state, &call.request.pod);
+    if (call.kept != 0)
+        evictions_leave(state, call.request.pod.meta.uid);
     return 0;
 }
 

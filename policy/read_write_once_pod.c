@@ -509,6 +509,8 @@ static void preempt(const struct view *view, const struct pod_object *pod,
 
     const struct claim **claims = find_claims(view->cluster, pod, arena);
 
+    candidate->added = NULL; /* of an answer before this one */
+    candidate->added_count = candidate->added_violations = 0;
     candidate->keeps_node = verdict->code != CODE_UNSCHEDULABLE_AND_UNRESOLVABLE &&
                             verdict->code != CODE_ERROR && claims != NULL &&
                             find_conflicts(view, pod, claims, arena, &conflicts);

@@ -4,7 +4,7 @@
  */
 #include "simulation/rows.h"
 
-enum { DATA = 1 }; /* claim */
+enum { DATA = 1, LOGS = 2 }; /* claims */
 
 static void two_schedulers(void)
 {
@@ -46,6 +46,15 @@ static struct sim_pod *create_behind_a_holder_that_went_unnoticed(void)
     wait_seconds(15);
     expect(behind->node < 0, "the cache's word stands");
     return behind;
+}
+
+static void resume_watch(void)
+{
+    replica()->is_watching[KIND_POD] = true;
+    for (size_t i = 0; i < world.server.log_count; i++)
+        if (world.server.log[i].kind == KIND_POD &&
+            world.server.log[i].version > replica()->watched[KIND_POD])
+            replica_told(replica(), i);
 }
 
 /* ---- the rows ---- */
@@ -112,11 +121,7 @@ static void an_unconfirmed_rejection_that_the_watch_makes_up_for(void)
 {
     struct sim_pod *behind = create_behind_a_holder_that_went_unnoticed();
 
-    replica()->is_watching[KIND_POD] = true;
-    for (size_t i = 0; i < world.server.log_count; i++)
-        if (world.server.log[i].kind == KIND_POD &&
-            world.server.log[i].version > replica()->watched[KIND_POD])
-            replica_told(replica(), i);
+    resume_watch();
     wait_seconds(15);
     expect(behind->node >= 0, "it is nudged, and bound");
 }
@@ -134,6 +139,64 @@ static void a_claim_that_came_while_nobody_could_be_asked(void)
     replica_relist(replica(), KIND_CLAIM);
     wait_seconds(15);
     expect(early->node >= 0, "it is nudged, and bound");
+}
+
+/* Of two holders, the one that is named second goes unnoticed. */
+static void an_unconfirmed_rejection_that_rests_on_two_holders(void)
+{
+    struct sim_pod *gone, *behind;
+
+    (void)holder("stays", 10, DATA);
+    gone = holder("gone", 100, LOGS);
+    behind = create("behind", 100, DATA | LOGS); /* it may preempt one of them */
+    wait_seconds(20);
+    replica()->is_watching[KIND_POD] = false;
+    world.api_down_until_ns = world.now_ns + 5 * SECOND;
+    server_terminate(gone, 0);
+    wait_seconds(15);
+    expect(behind->node < 0, "the cache's word stands");
+    replica_relist(replica(), KIND_POD);
+    wait_seconds(60);
+    expect(behind->node >= 0, "it is nudged, evicts the other one, and is bound");
+}
+
+/* The same where the scheduler asks only whether it may preempt. */
+static void a_node_that_preempt_dropped_unconfirmed(void)
+{
+    struct sim_pod *low = holder("low", 10, DATA), *high;
+    int node = low->node;
+
+    world.schedulers[0].preempts = world.schedulers[0].sees_claims = true;
+    replica()->is_watching[KIND_POD] = false;
+    server_terminate(low, 0);
+    low = server_create_pod("low", &(struct sim_pod){.priority = 10, .claims = DATA});
+    low->node = (node + 1) % NODES;
+    server_touch(low);
+    wait_seconds(1);
+    world.api_down_until_ns = world.now_ns + 5 * SECOND;
+    high = create("high", 100, DATA);
+    wait_seconds(15);
+    expect(high->node < 0 && low->exists, "the cache's word stands");
+    resume_watch();
+    wait_seconds(40);
+    expect(high->node >= 0, "it is nudged, and the scheduler preempts");
+}
+
+static void a_node_that_preempt_dropped_for_a_reservation(void)
+{
+    struct sim_pod *low = holder("low", 10, DATA), *first, *high;
+
+    first = create("first", 100, LOGS);
+    for (unsigned ms = 0; replica()->state.cluster.reservations == NULL && ms < 1000; ms++)
+        world_run(world.now_ns + MILLISECOND, NULL);
+    scheduler_crash(&world.schedulers[0]);
+    world.schedulers[1].preempts = world.schedulers[1].sees_claims = true;
+    high = server_create_pod(
+        "high", &(struct sim_pod){.priority = 100, .claims = DATA | LOGS, .scheduler = 1});
+    wait_seconds(3);
+    expect(first->node < 0 && high->node < 0 && low->exists, "it waits for the reservation");
+    wait_seconds(40);
+    expect(high->node >= 0, "it is nudged, and the scheduler preempts");
 }
 
 /* It is not nudged for ever: what it waits for now is not claimguard's business. */
@@ -158,6 +221,9 @@ int main(int argc, char **argv)
         {ROW(an_unconfirmed_rejection_for_a_pod_that_a_list_replaces), NULL},
         {ROW(an_unconfirmed_rejection_that_the_watch_makes_up_for), NULL},
         {ROW(a_claim_that_came_while_nobody_could_be_asked), NULL},
+        {ROW(an_unconfirmed_rejection_that_rests_on_two_holders), NULL},
+        {ROW(a_node_that_preempt_dropped_unconfirmed), NULL},
+        {ROW(a_node_that_preempt_dropped_for_a_reservation), two_schedulers},
         {ROW(a_pod_that_nobody_asks_about_again), two_schedulers},
     };
 

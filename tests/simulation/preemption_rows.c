@@ -1,5 +1,6 @@
 /* The rules of the preemption that claimguard starts itself, a row each. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "simulation/rows.h"
@@ -167,6 +168,81 @@ static void nothing_is_evicted_when_no_node_was_offered(void)
     expect(!is_asked_to_go(low), "nobody is evicted");
 }
 
+static char *preempt_answer;
+
+static void keep_answer(void *context, const char *answer)
+{
+    (void)context;
+    expect(answer != NULL, "an answer");
+    free(preempt_answer);
+    preempt_answer = strdup(answer == NULL ? "" : answer);
+}
+
+/* A scheduler that sees the conflict itself offers one node, and there the victim, if any. */
+static bool preempt_keeps(const struct sim_pod *pod, const char *node, const struct sim_pod *victim)
+{
+    char body[1024], meta[64] = "";
+
+    if (victim != NULL)
+        (void)snprintf(meta, sizeof meta, "{\"UID\":\"%s\"}", victim->uid);
+    (void)snprintf(body, sizeof body,
+                   "{\"Pod\":{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ns\",\"uid\":\"%s\"},"
+                   "\"spec\":{\"priority\":%d,\"volumes\":[{\"name\":\"v\","
+                   "\"persistentVolumeClaim\":{\"claimName\":\"c0\"}}]}},"
+                   "\"NodeNameToMetaVictims\":{\"%s\":{\"Pods\":[%s]}}}",
+                   pod->name, pod->uid, pod->priority, node, meta);
+    replica_call(0, VERB_PREEMPT, body, keep_answer, NULL);
+    wait_seconds(2);
+    return preempt_answer != NULL && strstr(preempt_answer, node) != NULL;
+}
+
+/* The holder goes, and comes again elsewhere, which only the API server knows; and one that waits,
+ * of whom the scheduler asks only in preempt calls. */
+static struct sim_pod *replace_holder_unnoticed(struct sim_pod **waiting)
+{
+    struct sim_pod *low = holder("low", 10, DATA);
+
+    world.schedulers[0].is_up = false;
+    *waiting = create("high", 100, DATA);
+    wait_seconds(1);
+    world.replicas[0].is_watching[KIND_POD] = false;
+    server_terminate(low, 0);
+    low = create("low", 10, DATA);
+    low->node = (world.server.pods[0].node + 1) % NODES;
+    server_touch(low);
+    return low;
+}
+
+static void preempt_keeps_a_node_of_which_only_the_api_server_knows(void)
+{
+    static const char *const nodes[] = {"node-0", "node-1", "node-2"};
+    struct sim_pod *high, *low = replace_holder_unnoticed(&high);
+
+    expect(preempt_keeps(high, nodes[low->node], low), "the node is kept");
+}
+
+static void preempt_adds_a_victim_of_which_only_the_api_server_knows(void)
+{
+    static const char *const nodes[] = {"node-0", "node-1", "node-2"};
+    struct sim_pod *high, *low = replace_holder_unnoticed(&high);
+
+    expect(preempt_keeps(high, nodes[low->node], NULL) && strstr(preempt_answer, low->uid) != NULL,
+           "the node is kept, with its holder");
+}
+
+static void preempt_asks_nobody_when_it_keeps_all_nodes(void)
+{
+    static const char *const nodes[] = {"node-0", "node-1", "node-2"};
+    struct sim_pod *low = holder("low", 10, DATA), *high;
+
+    world.schedulers[0].is_up = false;
+    high = create("high", 100, DATA);
+    wait_seconds(1);
+    unsigned requests = world.requests;
+    expect(preempt_keeps(high, nodes[low->node], low), "the node is kept");
+    expect(world.requests == requests, "nobody is asked");
+}
+
 static void a_budget_forbids_it_until_it_allows_one(void)
 {
     struct sim_pod *low = create_protected("low", DATA), *high;
@@ -276,6 +352,9 @@ int main(int argc, char **argv)
         {ROW(nothing_is_evicted_for_a_pod_that_is_bound), NULL},
         {ROW(nothing_is_evicted_for_a_pod_whose_priority_has_changed), NULL},
         {ROW(nothing_is_evicted_when_no_node_was_offered), NULL},
+        {ROW(preempt_keeps_a_node_of_which_only_the_api_server_knows), disable_preemption},
+        {ROW(preempt_adds_a_victim_of_which_only_the_api_server_knows), NULL},
+        {ROW(preempt_asks_nobody_when_it_keeps_all_nodes), NULL},
         {ROW(a_budget_forbids_it_until_it_allows_one), NULL},
         {ROW(budgets_that_are_not_respected_do_not_matter), ignore_budgets},
         {ROW(two_holders_of_which_a_budget_allows_one_both_stay), NULL},
@@ -285,5 +364,7 @@ int main(int argc, char **argv)
         {ROW(the_higher_of_two_preemptors_gets_the_claim), NULL},
     };
 
-    return rows_run(rows, sizeof rows / sizeof *rows, argc, argv);
+    int rc = rows_run(rows, sizeof rows / sizeof *rows, argc, argv);
+    free(preempt_answer);
+    return rc;
 }

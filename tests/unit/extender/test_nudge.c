@@ -55,7 +55,7 @@ static const struct object_reference claim = {KIND_CLAIM, {"ns", 2}, {"data", 4}
 static void wait_for(const char *name, const struct object_reference *cause)
 {
     struct meta pod = pod_of(name);
-    nudge_wait(&nudge, &pod, cause);
+    nudge_wait(&nudge, &pod, cause, 1);
 }
 
 Test(nudge, a_pod_is_told_by_its_name_and_uid)
@@ -96,7 +96,21 @@ Test(nudge, a_claim_as_the_cause_is_known_by_its_name)
     cr_expect_eq(sent, 1);
 }
 
-Test(nudge, a_pod_waits_for_one_thing_the_last)
+Test(nudge, a_pod_waits_for_any_of_several_causes)
+{
+    const struct object_reference causes[] = {claim, holder};
+    struct meta pod = pod_of("a");
+
+    for (size_t i = 0; i < 2; i++) {
+        nudge_wait(&nudge, &pod, causes, 2);
+        nudge_changed(&nudge, &causes[i], anyone);
+        cr_expect_eq(sent, i + 1);
+        cr_expect_str_eq(path, "/api/v1/namespaces/ns/pods/a");
+        time_ns += SECOND; /* no more than 50 a second */
+    }
+}
+
+Test(nudge, a_pod_waits_for_what_was_said_last)
 {
     wait_for("a", &holder);
     wait_for("a", &claim);
