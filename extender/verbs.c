@@ -161,6 +161,21 @@ static int answer_preempt(struct state *state, struct scratch *scratch, enum res
     return 0;
 }
 
+/* Binds, unless too many binds are under way: those wait for the API server. */
+static int bind_bounded(struct state *state, const struct bind_request *request,
+                        struct arena *arena, struct error *refusal)
+{
+    atomic_uint *in_flight = &state->metrics.binds_in_flight;
+    int rc = 0;
+
+    if (atomic_fetch_add(in_flight, 1) < BINDS_MAX)
+        rc = bind_pod(state, request, arena, refusal);
+    else
+        rc = error_set(refusal, ERROR_UNAVAILABLE, "%d binds are under way: try again", BINDS_MAX);
+    atomic_fetch_sub(in_flight, 1);
+    return rc;
+}
+
 static int answer_bind(struct state *state, struct scratch *scratch, enum result *result,
                        struct error *err)
 {
@@ -169,7 +184,7 @@ static int answer_bind(struct state *state, struct scratch *scratch, enum result
 
     if (protocol_read_bind(&request, buf_slice(&scratch->body), &scratch->arena, err) < 0)
         return err->code;
-    if (bind_pod(state, &request, &scratch->arena, &refusal) == 0) {
+    if (bind_bounded(state, &request, &scratch->arena, &refusal) == 0) {
         metrics_forget_pod(&state->metrics, request.pod_uid);
     } else {
         *result = RESULT_ERROR;

@@ -13,6 +13,7 @@ enum {
     ANSWER_BYTES_MAX = 256 << 20, /* a rejection on 65,000 nodes has some 25 MiB */
     REQUEST_ARENA_BYTES_MAX = 16 * 1024 * 1024,
     SCRATCH_KEEP_BYTES = 1024 * 1024, /* a connection keeps its memory up to this size */
+    BINDS_MAX = 128, /* under way: a slow API server leaves the other connections to filter */
 };
 
 /* What one call needs, kept by its connection from call to call. */
