@@ -1,22 +1,15 @@
 #include "cache/credentials.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "cache/pull_fields.h"
-#include "config/base/buf.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
 
-enum { CREDENTIALS_ARENA_BYTES_MAX = 4 * 1024 * 1024, EXEC_OUTPUT_BYTES_MAX = 1024 * 1024 };
+enum { CREDENTIALS_ARENA_BYTES_MAX = 4 * 1024 * 1024 };
 
-extern char **environ;
+#define MS UINT64_C(1000000) /* nanoseconds */
 
 void credentials_init(struct credentials *credentials, const struct kubeconfig *kubeconfig)
 {
@@ -29,29 +22,8 @@ void credentials_init(struct credentials *credentials, const struct kubeconfig *
 
 void credentials_dispose(struct credentials *credentials)
 {
+    plugin_stop(&credentials->run);
     arena_dispose(&credentials->arena);
-}
-
-void credentials_reject(struct credentials *credentials)
-{
-    credentials->has_plugin_answer = false;
-}
-
-int64_t time_parse(struct slice text)
-{
-    char copy[32];
-    struct tm tm = {0};
-
-    if (text.len < sizeof "2026-11-20T10:00:00Z" - 1 || text.len >= sizeof copy)
-        return 0;
-    memcpy(copy, text.ptr, text.len);
-    copy[text.len] = '\0';
-    const char *end = strptime(copy, "%Y-%m-%dT%H:%M:%S", &tm);
-    if (end != NULL && *end == '.')
-        end += 1 + strspn(end + 1, "0123456789"); /* fractions do not matter */
-    if (end == NULL || strcmp(end, "Z") != 0)
-        return 0;
-    return (int64_t)timegm(&tm) * 1000;
 }
 
 /* ---- a token in a file ---- */
@@ -76,9 +48,8 @@ static int read_token(struct credentials *credentials, struct error *err)
     return 0;
 }
 
-/* ---- a credential plugin ---- */
+/* ---- what a plugin prints: an ExecCredential ---- */
 
-/* What a plugin prints: an ExecCredential. */
 struct exec_credential {
     struct slice kind, api_version, token, cert, key, expires;
 };
@@ -88,7 +59,8 @@ struct exec_credential {
         .key = (key_), .type = PULL_STRING, .offset = offsetof(struct exec_credential, member_) \
     }
 
-static int read_credential(struct credentials *credentials, struct slice text, struct error *err)
+static int read_answer(const struct plugin_run *run, struct arena *arena,
+                       struct exec_credential *out, struct error *err)
 {
     static const struct pull_field status_fields[] = {
         FIELD("token", token),
@@ -101,187 +73,157 @@ static int read_credential(struct credentials *credentials, struct slice text, s
         FIELD("apiVersion", api_version),
         {.key = "status", .type = PULL_OBJECT, PULL_MEMBERS(status_fields)},
     };
-    const char *command = credentials->kubeconfig->exec.argv[0];
-    struct exec_credential found = {0};
     struct pull json;
 
-    pull_init(&json, text);
-    if (!pull_fields(&json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), &credentials->arena,
-                     &found) ||
+    pull_init(&json, buf_slice(&run->text));
+    if (!pull_fields(&json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), arena, out) ||
         !pull_finish(&json))
         return error_set(err, ERROR_INVALID, "%s: what it printed is no ExecCredential: %s",
-                         command, json.problem); /* never what it said: it holds a secret */
-    if (!slice_equal(found.kind, SLICE("ExecCredential")) ||
-        !slice_equal(found.api_version, SLICE("client.authentication.k8s.io/v1")))
-        return error_set(err, ERROR_INVALID,
-                         "%s: printed no client.authentication.k8s.io/v1 ExecCredential", command);
-    if ((found.token.len == 0 && found.cert.len == 0) ||
-        (found.cert.len == 0) != (found.key.len == 0))
+                         run->command, json.problem); /* never what it said: it holds a secret */
+    return 0;
+}
+
+static int check_answer(const struct credentials *credentials, const struct exec_credential *answer,
+                        struct error *err)
+{
+    const char *command = credentials->run.command;
+    const char *version = credentials->kubeconfig->exec.api_version;
+
+    if (!slice_equal(answer->kind, SLICE("ExecCredential")) ||
+        !slice_equal(answer->api_version, slice_of(version)))
+        return error_set(err, ERROR_INVALID, "%s: printed no %s ExecCredential", command, version);
+    if ((answer->token.len == 0 && answer->cert.len == 0) ||
+        (answer->cert.len == 0) != (answer->key.len == 0))
         return error_set(err, ERROR_INVALID,
                          "%s: status has neither a token nor a certificate with its key", command);
-    credentials->expires_ms = found.expires.len == 0 ? 0 : time_parse(found.expires);
-    if (found.expires.len != 0 && credentials->expires_ms == 0)
-        return error_set(err, ERROR_INVALID, "%s: status.expirationTimestamp is no time in UTC",
+    if (answer->expires.len != 0 && time_parse(answer->expires) == 0)
+        return error_set(err, ERROR_INVALID, "%s: status.expirationTimestamp is no RFC 3339 time",
                          command);
-    /* the text goes away: copy what may point into it */
-    credentials->token = arena_printf(&credentials->arena, "%.*s", SLICE_ARG(found.token));
-    if (found.cert.len != 0) {
-        credentials->cert.data = arena_printf(&credentials->arena, "%.*s", SLICE_ARG(found.cert));
-        credentials->key.data = arena_printf(&credentials->arena, "%.*s", SLICE_ARG(found.key));
-        if (credentials->cert.data.ptr == NULL || credentials->key.data.ptr == NULL)
-            return error_no_memory(err);
-    }
-    credentials->has_plugin_answer = credentials->token.ptr != NULL;
-    return credentials->has_plugin_answer ? 0 : error_no_memory(err);
+    return 0;
 }
 
-/* KUBERNETES_EXEC_INFO, as the plugin API wants it. */
-static bool write_info(const struct kubeconfig *kubeconfig, struct buf *out)
+/* When it ends, and when the next one is to be got. */
+static void set_times(struct credentials *credentials, struct slice expires, uint64_t now_ns,
+                      int64_t now_ms)
 {
-    buf_put(out, SLICE("KUBERNETES_EXEC_INFO={\"kind\":\"ExecCredential\",\"apiVersion\":"
-                       "\"client.authentication.k8s.io/v1\",\"spec\":{\"interactive\":false"));
-    if (kubeconfig->exec.wants_cluster_info) {
-        buf_put(out, SLICE(",\"cluster\":{\"server\":"));
-        buf_json(out, slice_of(kubeconfig->server));
-        if (kubeconfig->server_name != NULL) {
-            buf_put(out, SLICE(",\"tls-server-name\":"));
-            buf_json(out, slice_of(kubeconfig->server_name));
-        }
-        if (kubeconfig->skips_verification)
-            buf_put(out, SLICE(",\"insecure-skip-tls-verify\":true"));
-        buf_put(out, SLICE("}"));
-    }
-    buf_put(out, SLICE("}}\0"));
-    return !out->failed;
+    credentials->given_ns = now_ns;
+    credentials->renew_ns = credentials->end_ns = UINT64_MAX;
+    if (expires.len == 0)
+        return;
+    int64_t life_ms = time_parse(expires) - now_ms;
+    if (life_ms < CREDENTIALS_LIFE_MS_MIN)
+        life_ms = CREDENTIALS_LIFE_MS_MIN;
+    int64_t early_ms = life_ms / 2 < CREDENTIALS_EARLY_MS ? life_ms / 2 : CREDENTIALS_EARLY_MS;
+    credentials->end_ns = now_ns + (uint64_t)life_ms * MS;
+    credentials->renew_ns = now_ns + (uint64_t)(life_ms - early_ms) * MS;
 }
 
-/* Our environment, the plugin's own variables, and its info; NULL without memory. */
-static char **make_environment(const struct kubeconfig *kubeconfig, char *info, struct arena *arena)
-{
-    size_t inherited = 0, added = 0;
-
-    while (environ[inherited] != NULL)
-        inherited++;
-    while (kubeconfig->exec.env[added] != NULL)
-        added++;
-    char **variables = arena_alloc(arena, (inherited + added + 2) * sizeof *variables);
-    if (variables == NULL)
-        return NULL;
-    /* the plugin's come first: getenv finds the first */
-    for (size_t i = 0; i < added; i++)
-        variables[i] = (char *)(uintptr_t)kubeconfig->exec.env[i];
-    variables[added] = info;
-    memcpy(variables + added + 1, environ, inherited * sizeof *variables);
-    return variables;
-}
-
-/* Reads all that comes, until the end or the deadline. */
-static int read_output(int fd, const char *command, struct buf *out, struct error *err)
-{
-    time_t deadline = time(NULL) + EXEC_SECONDS_MAX;
-    struct pollfd ready = {.fd = fd, .events = POLLIN};
-    char piece[4096];
-
-    for (;;) {
-        time_t left = deadline - time(NULL);
-        int rc = left <= 0 ? 0 : poll(&ready, 1, (int)left * 1000);
-        if (rc < 0 && errno == EINTR)
-            continue;
-        if (rc <= 0)
-            return error_set(err, ERROR_TIMEOUT, "%s: no answer in %d s", command,
-                             EXEC_SECONDS_MAX);
-        ssize_t count = read(fd, piece, sizeof piece);
-        if (count <= 0)
-            return 0;
-        buf_put(out, (struct slice){piece, (size_t)count});
-        if (out->failed)
-            return error_set(err, ERROR_TOO_BIG, "%s: printed over %d KiB", command,
-                             EXEC_OUTPUT_BYTES_MAX / 1024);
-    }
-}
-
-static int spawn_plugin(const struct kubeconfig *kubeconfig, char **environment, int output,
-                        pid_t *pid, struct error *err)
-{
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none;
-
-    (void)sigemptyset(&none);
-    (void)posix_spawn_file_actions_init(&actions);
-    (void)posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    (void)posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-    (void)posix_spawnattr_init(&attributes);
-    (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK); /* serve blocks signals */
-    (void)posix_spawnattr_setsigmask(&attributes, &none);
-    int rc = posix_spawnp(pid, kubeconfig->exec.argv[0], &actions, &attributes,
-                          (char *const *)(uintptr_t)kubeconfig->exec.argv, environment);
-    (void)posix_spawn_file_actions_destroy(&actions);
-    (void)posix_spawnattr_destroy(&attributes);
-    if (rc == 0)
-        return 0;
-    const char *hint = kubeconfig->exec.install_hint;
-    return error_system(err, rc, "credential plugin %s%s%s", kubeconfig->exec.argv[0],
-                        hint == NULL ? "" : ": ", hint == NULL ? "" : hint);
-}
-
-static int run_plugin(struct credentials *credentials, struct buf *out, struct error *err)
+/* Takes what the plugin printed in the place of all that it gave before. */
+static int take_answer(struct credentials *credentials, uint64_t now_ns, int64_t now_ms,
+                       struct error *err)
 {
     const struct kubeconfig *kubeconfig = credentials->kubeconfig;
-    struct buf info;
-    int ends[2] = {-1, -1}, status = 0;
-    pid_t pid = 0;
+    struct exec_credential answer = {0};
+    struct arena arena;
 
-    buf_init(&info, CREDENTIALS_ARENA_BYTES_MAX);
-    char **environment = write_info(kubeconfig, &info)
-                             ? make_environment(kubeconfig, info.bytes, &credentials->arena)
-                             : NULL;
-    int rc = environment == NULL           ? error_no_memory(err)
-             : pipe2(ends, O_CLOEXEC) != 0 ? error_system(err, errno, "pipe")
-                                           : 0;
+    arena_init(&arena, CREDENTIALS_ARENA_BYTES_MAX);
+    if (read_answer(&credentials->run, &arena, &answer, err) < 0 ||
+        check_answer(credentials, &answer, err) < 0) {
+        arena_dispose(&arena);
+        return err->code;
+    }
+    /* the text goes away: what may point into it is copied */
+    struct slice token = arena_printf(&arena, "%.*s", SLICE_ARG(answer.token));
+    struct slice cert = arena_printf(&arena, "%.*s", SLICE_ARG(answer.cert));
+    struct slice key = arena_printf(&arena, "%.*s", SLICE_ARG(answer.key));
+    if (token.ptr == NULL || cert.ptr == NULL || key.ptr == NULL) {
+        arena_dispose(&arena);
+        return error_no_memory(err);
+    }
+    set_times(credentials, answer.expires, now_ns, now_ms);
+    arena_dispose(&credentials->arena);
+    credentials->arena = arena;
+    credentials->token = token;
+    credentials->cert = cert.len == 0 ? kubeconfig->cert : (struct pem){.data = cert};
+    credentials->key = key.len == 0 ? kubeconfig->key : (struct pem){.data = key};
+    credentials->is_given = true;
+    credentials->generation++;
+    return 0;
+}
+
+/* ---- when the plugin runs ---- */
+
+static uint64_t pause_ns(unsigned troubles)
+{
+    uint64_t pause_ms =
+        troubles > 6 ? PLUGIN_PAUSE_MS_MAX : (uint64_t)PLUGIN_PAUSE_MS_MIN << (troubles - 1);
+
+    return (pause_ms < PLUGIN_PAUSE_MS_MAX ? pause_ms : PLUGIN_PAUSE_MS_MAX) * MS;
+}
+
+/* Starts it, or looks at it. */
+static int move_plugin(struct credentials *credentials, uint64_t now_ns, int64_t now_ms,
+                       struct error *err)
+{
+    if (credentials->run.pid == 0)
+        return plugin_start(&credentials->run, credentials->kubeconfig, now_ns, err) < 0
+                   ? err->code
+                   : PLUGIN_RUNS;
+    int rc = plugin_step(&credentials->run, now_ns, err);
+    return rc == PLUGIN_DONE ? take_answer(credentials, now_ns, now_ms, err) : rc;
+}
+
+static void attend_plugin(struct credentials *credentials, uint64_t now_ns, int64_t now_ms)
+{
+    bool is_due = !credentials->is_given || now_ns >= credentials->renew_ns;
+    struct error err = {0};
+
+    if (credentials->run.pid == 0 && (!is_due || now_ns < credentials->retry_ns))
+        return;
+    int rc = move_plugin(credentials, now_ns, now_ms, &err);
+    if (rc == PLUGIN_RUNS)
+        return;
+    plugin_stop(&credentials->run);
     if (rc == 0) {
-        rc = spawn_plugin(kubeconfig, environment, ends[1], &pid, err);
-        (void)close(ends[1]);
-        if (rc == 0) {
-            rc = read_output(ends[0], kubeconfig->exec.argv[0], out, err);
-            if (rc < 0)
-                (void)kill(pid, SIGKILL);
-            (void)waitpid(pid, &status, 0);
-        }
-        (void)close(ends[0]);
+        credentials->failures = 0;
+        return;
     }
-    buf_dispose(&info);
-    if (rc == 0 && (!WIFEXITED(status) || WEXITSTATUS(status) != 0))
-        return error_set(err, ERROR_UNAVAILABLE, "%s: failed with exit status %d",
-                         kubeconfig->exec.argv[0], WIFEXITED(status) ? WEXITSTATUS(status) : -1);
-    return rc;
+    credentials->problem = err;
+    credentials->retry_ns = now_ns + pause_ns(++credentials->failures);
+    log_warn("the credential plugin failed", LOG_STR("error", err.message));
 }
 
-static int ask_plugin(struct credentials *credentials, struct error *err)
+int credentials_get(struct credentials *credentials, uint64_t now_ns, int64_t now_ms,
+                    struct error *err)
 {
-    struct buf out;
-
-    arena_reset(&credentials->arena);
-    credentials->token = (struct slice){NULL, 0};
-    credentials->has_plugin_answer = false;
-    buf_init(&out, EXEC_OUTPUT_BYTES_MAX);
-    int rc = run_plugin(credentials, &out, err);
-    if (rc == 0)
-        rc = read_credential(credentials, buf_slice(&out), err);
-    buf_dispose(&out);
-    return rc;
-}
-
-int credentials_refresh(struct credentials *credentials, int64_t now_ms, struct error *err)
-{
-    const struct kubeconfig *kubeconfig = credentials->kubeconfig;
-
-    if (kubeconfig->token_file != NULL)
+    if (credentials->kubeconfig->token_file != NULL)
         return read_token(credentials, err);
-    if (kubeconfig->exec.argv == NULL)
-        return 0;
-    bool is_good =
-        credentials->has_plugin_answer &&
-        (credentials->expires_ms == 0 || now_ms + EXEC_EARLY_MS < credentials->expires_ms);
-    return is_good ? 0 : ask_plugin(credentials, err);
+    if (credentials->kubeconfig->exec.argv == NULL)
+        return CREDENTIALS_READY;
+    attend_plugin(credentials, now_ns, now_ms);
+    if (credentials->is_given && now_ns < credentials->end_ns)
+        return CREDENTIALS_READY;
+    if (credentials_are_coming(credentials))
+        return CREDENTIALS_COME;
+    *err = credentials->problem;
+    return err->code;
+}
+
+bool credentials_are_coming(const struct credentials *credentials)
+{
+    return credentials->run.pid != 0;
+}
+
+void credentials_reject(struct credentials *credentials, unsigned generation, uint64_t now_ns)
+{
+    bool was_steady = now_ns - credentials->given_ns >= CREDENTIALS_STEADY_MS * MS;
+
+    if (!credentials->is_given || generation != credentials->generation)
+        return; /* there are others already */
+    credentials->is_given = false;
+    credentials->refusals = was_steady ? 0 : credentials->refusals + 1;
+    credentials->retry_ns = was_steady ? now_ns : now_ns + pause_ns(credentials->refusals);
+    (void)error_set(&credentials->problem, ERROR_UNAVAILABLE,
+                    "the API server refuses what %s gave (401)",
+                    credentials->kubeconfig->exec.argv[0]);
 }

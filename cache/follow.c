@@ -88,6 +88,7 @@ static void start_call(struct following *following, uint64_t now_ns)
     int rc = text == NULL ? error_no_memory(&err)
                           : api_start(following->follow->api,
                                       &(struct api_request){.path = text,
+                                                            .class = API_WATCH,
                                                             .on_bytes = on_bytes,
                                                             .on_end = on_end,
                                                             .context = following},
@@ -134,8 +135,7 @@ static void *run(void *context)
     while (!is_stopping(follow)) {
         uint64_t now_ns = monotonic_ns();
         uint64_t next_ns = attend(follow, now_ns);
-        send_fetches(follow);
-        send_requests(follow);
+        hand_over(follow);
         uint64_t wait_ns = next_ns > now_ns ? next_ns - now_ns : 0;
         api_poll(follow->api, (int)((wait_ns + 999999) / 1000000));
     }
@@ -162,7 +162,7 @@ static void follow_free(struct follow *follow)
     api_free(follow->api);
     for (int kind = 0; kind < KIND_COUNT; kind++)
         reflector_dispose(&follow->watched[kind].reflector);
-    asks_dispose(follow);
+    requests_dispose(follow);
     (void)pthread_cond_destroy(&follow->changed);
     (void)pthread_mutex_destroy(&follow->mutex);
     free(follow);
@@ -181,6 +181,8 @@ int follow_start(struct follow **out, const struct kubeconfig *kubeconfig,
         return err->code;
     }
     follow->target = *target;
+    TAILQ_INIT(&follow->incoming);
+    TAILQ_INIT(&follow->under_way);
     (void)pthread_mutex_init(&follow->mutex, NULL);
     (void)pthread_condattr_init(&attributes);
     (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);

@@ -22,10 +22,10 @@
 
 enum {
     CONFIRM_MAX = 16,           /* objects in one call; the others are not asked about */
-    FETCHES_MAX = 1024,         /* objects being asked about at a time, over all callers */
+    OBJECTS_ASKED_MAX = 1024,   /* objects being asked about at a time, over all callers */
     FETCH_BYTES_MAX = 16 << 20, /* of one object */
-    REQUESTS_MAX = 256,         /* not yet answered; more are dropped */
-    UNREACHABLE_MS = 3000,      /* after a time-out, nobody waits for an answer this long */
+    MESSAGES_MAX = 256,         /* of follow_send, not yet answered; more are dropped */
+    UNANSWERED_MS = 1000,       /* see follow_is_silent */
 };
 
 struct follow_target {
@@ -50,15 +50,20 @@ int follow_start(struct follow **out, const struct kubeconfig *kubeconfig,
                  const struct follow_target *target, struct error *err);
 void follow_stop(struct follow *follow);
 
-/* For a shutdown: everyone who waits in follow_confirm or follow_call, now or later, gets an answer
- * at once: ERROR_UNAVAILABLE, or status 0. Lists and watches go on until follow_stop.
- * Threads: any. */
+/* For a shutdown: everyone who waits in follow_confirm or follow_call, now or later, returns at
+ * once: with ERROR_UNAVAILABLE, or with status 0 where the request has left. Lists and watches go
+ * on until follow_stop. Threads: any; NULL is ignored. */
 void follow_interrupt(struct follow *follow);
+
+/* Whether a request has been on its way to the API server for UNANSWERED_MS, and no other was
+ * answered in the meantime: for who would rather not wait for the next one. Threads: any. */
+bool follow_is_silent(struct follow *follow);
 
 /*
  * Asks the API server what the pods and claims are now (a GET is a quorum read), and folds the
  * answers into the cluster. Many callers that ask the same cost one request; but a request that was
  * on its way before the caller came does not count: what it read may be older than the caller.
+ * Whoever asks is asked for, however others fared, and waits as long as it wants.
  * Errors: ERROR_TIMEOUT, ERROR_UNAVAILABLE, ERROR_NO_MEMORY: not all is known.
  */
 int follow_confirm(struct follow *follow, const struct object_reference *references, size_t count,
@@ -75,8 +80,9 @@ struct follow_answer {
     struct slice message; /* of a metav1.Status */
 };
 
-/* Sends a request and waits for its answer, timeout_ms at most. Calls do not wait for one another.
- * Errors: ERROR_NO_MEMORY: it was not sent. */
+/* Sends a request, once (cache/api.h), and waits for its answer, timeout_ms at most. Those of many
+ * callers are sent in the order in which they come, API_CALLS_AT_ONCE_MAX at a time.
+ * Errors: ERROR_UNAVAILABLE, ERROR_TIMEOUT, ERROR_NO_MEMORY: it was not sent, and will not be. */
 int follow_call(struct follow *follow, const char *method, const char *path,
                 const char *content_type, struct slice body, int64_t timeout_ms,
                 struct arena *arena, struct follow_answer *out, struct error *err);

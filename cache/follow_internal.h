@@ -1,14 +1,13 @@
-/* What follow.c and follow_ask.c share; nobody else includes this. */
+/* What follow.c, follow_ask.c and follow_request.c share; nobody else includes this. */
 #ifndef CACHE_FOLLOW_INTERNAL_H
 #define CACHE_FOLLOW_INTERNAL_H
+
+#include <sys/queue.h>
 
 #include "cache/api.h"
 #include "cache/fold.h"
 
 enum { PATH_BYTES_MAX = 16 * 1024 };
-
-struct fetch;
-struct request;
 
 /* A kind's reflector, and the call that is on its way for it. */
 struct following {
@@ -16,6 +15,28 @@ struct following {
     struct reflector reflector;
     struct api_call *call;
 };
+
+enum request_state { REQUEST_QUEUED, REQUEST_SENT, REQUEST_DONE };
+
+/* What is asked of the API server beside lists and watches. All of it is guarded by follow's mutex,
+ * but for what is sent, which does not change, and the answer, which is follow's thread's until it
+ * is done, and then the waiters'. */
+struct request {
+    TAILQ_ENTRY(request) link;
+    struct follow *follow;
+    enum request_state state;
+    bool is_handed_over; /* to the API client */
+    unsigned waiters;    /* callers who will look at it; the last one frees it, if it is done */
+    struct api_request sent;
+    struct object_reference object; /* that is asked about; KIND_OTHER: none */
+    struct buf answer;
+    unsigned status;      /* 0: none, or not all of it */
+    bool is_unsent;       /* it cannot have been applied */
+    struct error problem; /* why it failed */
+    char text[];          /* path, body, and the object's strings */
+};
+
+TAILQ_HEAD(requests, request);
 
 struct follow {
     struct follow_target target;
@@ -25,21 +46,45 @@ struct follow {
     bool has_synced;
 
     pthread_mutex_t mutex;  /* guards what follows */
-    pthread_cond_t changed; /* a fetch is done */
+    pthread_cond_t changed; /* a request is done */
     bool is_stopping;
-    bool is_interrupted; /* nobody waits any more */
-    struct fetch *fetches;
-    size_t fetch_count;
-    uint64_t unreachable_until_ns;
-    struct request *requests;
-    size_t request_count;
+    bool is_interrupted;       /* nobody waits any more */
+    struct requests incoming;  /* first come, first served */
+    struct requests under_way; /* handed over to the API client */
+    size_t object_count, message_count;
 };
 
-/* Send what was asked for since the last time. On follow's thread. */
-void send_fetches(struct follow *follow);
-void send_requests(struct follow *follow);
+/* ---- requests; all but hand_over under the mutex ---- */
+
+/* One that is to be queued. sent: what it points to is copied, but for method and content type.
+ * object: may be NULL. max_bytes: of the answer. NULL: no memory. */
+struct request *request_new(struct follow *follow, const struct api_request *sent,
+                            const struct object_reference *object, size_t max_bytes);
+
+/* Puts it into the queue. */
+void request_queue(struct request *request);
+
+/* Waits until it is done. False: the time is over, or nobody waits any more. */
+bool request_wait(const struct request *request, const struct timespec *deadline);
+
+/* A waiter looks at it no more. One that nobody wants is not sent. */
+void request_leave(struct request *request);
+
+/* The deadline of somebody who begins to wait now. */
+struct timespec deadline_in(int64_t timeout_ms);
+
+/* Why one that is not done is not waited for any longer. */
+int request_give_up(const struct request *request, struct error *err);
+
+/* Hands what is queued over to the API client. On follow's thread. */
+void hand_over(struct follow *follow);
 
 /* Frees what is left, when nothing runs any more. */
-void asks_dispose(struct follow *follow);
+void requests_dispose(struct follow *follow);
+
+/* ---- objects that are asked about (follow_ask.c) ---- */
+
+/* The answer is there: folds it into the cluster. On follow's thread. */
+void take_object(struct request *request, const struct api_result *result);
 
 #endif

@@ -47,13 +47,14 @@ static size_t add_grounds(struct asked *asked, const struct verdict *verdict)
 
 static enum confirmation confirm(struct state *state, struct question *question)
 {
+    int64_t patience_ms = follow_is_silent(state->follow) ? CONFIRM_SILENT_MS : CONFIRM_MS;
     uint64_t started_ns = monotonic_ns();
     struct asked asked = {.count = 0};
     struct error err = {0};
 
     for (int round = 0; round < CONFIRM_ROUNDS_MAX; round++) {
         size_t added = add_grounds(&asked, &question->verdict);
-        int64_t left_ms = CONFIRM_MS - (int64_t)((monotonic_ns() - started_ns) / 1000000);
+        int64_t left_ms = patience_ms - (int64_t)((monotonic_ns() - started_ns) / 1000000);
         if (added == 0)
             return CONFIRMATION_STANDS;
         if (left_ms <= 0 || follow_confirm(state->follow, &asked.references[asked.count - added],

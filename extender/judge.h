@@ -5,7 +5,8 @@
  * waits for minutes. The same holds for a node that `preempt` would drop. What passes costs no
  * request.
  *
- * If the API server cannot be asked within CONFIRM_MS, the cache's word stands, and the pod is
+ * If the API server cannot be asked within CONFIRM_MS (scheduling cycles come one after the other,
+ * so CONFIRM_SILENT_MS while it is known to be silent), the cache's word stands, and the pod is
  * nudged when the cache changes its mind.
  *
  * Threads: any; the lock on the cluster is not held.
@@ -16,8 +17,9 @@
 #include "extender/state.h"
 
 enum {
-    CONFIRM_MS = 1000,     /* of the scheduler's 5 s */
-    CONFIRM_ROUNDS_MAX = 3 /* a new holder may stand behind the one that is gone */
+    CONFIRM_MS = 1000,       /* of the scheduler's 5 s */
+    CONFIRM_SILENT_MS = 100, /* while the API server answers nobody, see follow_is_silent */
+    CONFIRM_ROUNDS_MAX = 3   /* a new holder may stand behind the one that is gone */
 };
 
 /* What is asked about a pod, and answered from the cache. */

@@ -114,6 +114,7 @@ static int ask(struct capture *capture, struct error *err)
     int rc = text == NULL ? error_no_memory(err)
                           : api_start(capture->api,
                                       &(struct api_request){.path = text,
+                                                            .class = API_WATCH,
                                                             .on_bytes = on_bytes,
                                                             .on_end = on_end,
                                                             .context = capture},

@@ -7,10 +7,16 @@
 
 #include <stdint.h>
 
+#include "config/base/slice.h"
+
 /* Milliseconds since 1970. */
 int64_t now_ms(void);
 
 /* Nanoseconds of a clock that only runs forward, for durations and deadlines. */
 uint64_t monotonic_ns(void);
+
+/* Milliseconds since 1970 of an RFC 3339 time ("2026-11-20T10:00:00Z", "...T12:00:00.5+02:00"),
+ * without its fraction of a second; 0: it is none. */
+int64_t time_parse(struct slice text);
 
 #endif

@@ -52,6 +52,7 @@ static struct api_request parse(char *line)
                         : is_patch   ? "application/merge-patch+json"
                                      : "application/json",
         .timeout_ms = 60000,
+        .class = API_WATCH, /* as many at once as the caller says */
         .on_end = on_end,
     };
 }

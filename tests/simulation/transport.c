@@ -86,7 +86,7 @@ struct call {
     struct fiber *waiter; /* NULL: nobody */
     unsigned long waits;
     unsigned parts; /* message, time-out, waiter: whoever is last frees it */
-    bool is_done, is_timed_out;
+    bool is_done;
     enum fate fate;
     unsigned refused_with; /* by a fault; 0: any status that it has */
     bool is_repeated;      /* it was applied once already */
@@ -139,7 +139,6 @@ static void time_out(void *context)
 {
     struct call *call = context;
 
-    call->is_timed_out = !call->is_done;
     finish(call, 0);
     drop(call);
 }
@@ -374,14 +373,18 @@ void follow_interrupt(struct follow *follow)
     (void)follow; /* nobody shuts down here: replicas crash */
 }
 
+bool follow_is_silent(struct follow *follow)
+{
+    (void)follow;
+    return world.has_faults && one_in(10); /* something else went unanswered */
+}
+
 int follow_confirm(struct follow *follow, const struct object_reference *references, size_t count,
                    int64_t timeout_ms, struct error *err)
 {
     struct call *calls[CONFIRM_MAX];
     int rc = 0;
 
-    if (monotonic_ns() < follow->unreachable_until_ns)
-        return error_set(err, ERROR_UNAVAILABLE, "the API server does not answer");
     count = count < CONFIRM_MAX ? count : CONFIRM_MAX;
     for (size_t i = 0; i < count; i++) {
         struct buf path;
@@ -397,8 +400,6 @@ int follow_confirm(struct follow *follow, const struct object_reference *referen
     for (size_t i = 0; i < count; i++) {
         if (calls[i]->status != 200 && calls[i]->status != 404)
             rc = error_set(err, ERROR_UNAVAILABLE, "the API server cannot be asked");
-        if (calls[i]->is_timed_out)
-            follow->unreachable_until_ns = monotonic_ns() + UNREACHABLE_MS * MILLISECOND;
         drop(calls[i]);
     }
     return rc;

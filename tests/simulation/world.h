@@ -232,7 +232,6 @@ void server_list(enum kind kind, void (*put)(void *context, enum kind kind, stru
 struct follow {
     struct replica *replica;
     struct follow_target target;
-    uint64_t unreachable_until_ns;
 };
 void follow_crash(struct replica *replica);
 

@@ -1,0 +1,383 @@
+/* Requests to the API server: how often they are sent, what is known when there is no answer, and
+ * who waits for whom. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/scenario.h"
+
+enum { CALLERS = 64, CLAIMS_EACH = 15, AT_ONCE_MAX = 32 + 8 + 16 /* calls, messages, watches */ };
+
+/* A claim that a pod holds, another pod that wants it, and claimguard. */
+static void start_with_a_conflict(struct guard *guard, const char *config)
+{
+    put_claim("held");
+    put_pod(&(struct test_pod){.name = "holder", .claim = "held", .node = "node-1"});
+    put_pod(&(struct test_pod){.name = "rejected", .claim = "held"});
+    guard_start(guard, config);
+}
+
+/* Leaves a connection that was just used, and is kept. */
+static void warm_up(const struct guard *guard)
+{
+    check(!filter_passes(guard, "rejected"), "its claim is held");
+}
+
+/* ---- what is sent twice ---- */
+
+static void a_binding_is_sent_once_when_its_connection_dies(void)
+{
+    struct guard guard;
+
+    put_claim("data");
+    put_pod(&(struct test_pod){.name = "a", .claim = "data"});
+    start_with_a_conflict(&guard, "");
+    warm_up(&guard);
+    api_fault(&(struct api_fault){
+        .method = "POST", .path = "/binding", .times = 1, .is_applied = true, .ending = API_CLOSE});
+    check(bind_succeeds(&guard, "a", "node-1"), "the look finds it bound");
+    check(api_count("POST", "/binding") == 1, "%zu Bindings were sent",
+          api_count("POST", "/binding"));
+    guard_stop(&guard);
+}
+
+static void a_lock_is_sent_once_when_its_connection_dies(void)
+{
+    struct guard guard;
+
+    put_claim("data");
+    put_pod(&(struct test_pod){.name = "a", .claim = "data"});
+    start_with_a_conflict(&guard, "readWriteOncePod: {claimLock: Annotation}\n");
+    warm_up(&guard);
+    api_fault(&(struct api_fault){.method = "PATCH",
+                                  .path = "persistentvolumeclaims/data",
+                                  .times = 1,
+                                  .is_applied = true,
+                                  .ending = API_CLOSE});
+    check(!bind_succeeds(&guard, "a", "node-1"), "whether the claim is locked is unknown");
+    check(api_count("PATCH", "persistentvolumeclaims/data") == 1, "it was sent again");
+    check(bind_succeeds(&guard, "a", "node-1"), "the lock is the pod's own");
+    guard_stop(&guard);
+}
+
+static void an_event_is_sent_once_when_its_connection_dies(void)
+{
+    struct guard guard;
+
+    start_with_a_conflict(&guard, "");
+    warm_up(&guard);
+    api_fault(&(struct api_fault){.method = "POST", .path = "/events", .ending = API_CLOSE});
+    put_pod(&(struct test_pod){.name = "second", .claim = "held", .node = "node-2"});
+    check(api_wait("POST", "/events", 1), "an Event says that two pods hold the claim");
+    check(guard_logs(&guard, "the API server did not take a request"), "its answer is lost");
+    check(api_count("POST", "/events") == 1, "%zu were sent", api_count("POST", "/events"));
+    guard_stop(&guard);
+}
+
+static void a_deletion_is_sent_once_when_its_connection_dies(void)
+{
+    struct guard guard;
+
+    put_claim("data");
+    put_pod(&(struct test_pod){.name = "low", .claim = "data", .node = "node-1", .priority = 1});
+    put_pod(&(struct test_pod){.name = "high", .claim = "data", .priority = 2});
+    start_with_a_conflict(&guard, "readWriteOncePod: {respectPodDisruptionBudgets: false}\n");
+    api_fault(&(struct api_fault){.method = "DELETE", .ending = API_CLOSE});
+    check(!filter_passes(&guard, "high"), "its claim is held");
+    check(api_wait("DELETE", "/pods/low", 1), "the holder is deleted");
+    sleep_ms(500);
+    check(api_count("DELETE", "/pods/low") == 1, "%zu were sent", api_count("DELETE", "/pods/low"));
+    guard_stop(&guard);
+}
+
+static void a_get_is_sent_again_when_its_connection_dies(void)
+{
+    struct guard guard;
+
+    start_with_a_conflict(&guard, "");
+    warm_up(&guard);
+    api_fault(&(struct api_fault){
+        .method = "GET", .path = "/pods/holder", .times = 1, .ending = API_CLOSE});
+    warm_up(&guard);
+    check(guard_metric(&guard, "claimguard_confirmations_total{result=\"unknown\"}") == 0,
+          "the rejection is confirmed");
+    guard_stop(&guard);
+}
+
+/* ---- what is known without an answer ---- */
+
+static void a_binding_that_was_not_sent_is_no_doubt(void)
+{
+    struct guard guard;
+
+    put_claim("data");
+    put_pod(&(struct test_pod){.name = "a", .claim = "data"});
+    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
+    guard_start(&guard, "");
+    api_go_down();
+    check(!bind_succeeds(&guard, "a", "node-1"), "nobody listens");
+    api_come_back();
+    check(filter_passes(&guard, "b"), "the claim is free");
+    check(bind_succeeds(&guard, "b", "node-2"), "the claim is free");
+    guard_stop(&guard);
+}
+
+/* ---- who waits for whom ---- */
+
+/* Asks about an object whose GET hangs, until its caller gives up. */
+static void be_unanswered(const struct guard *guard)
+{
+    api_fault(&(struct api_fault){.method = "GET", .path = "/pods/holder", .ending = API_HANG});
+    check(!filter_passes(guard, "rejected"), "the cache's word stands");
+    check(guard_metric(guard, "claimguard_confirmations_total{result=\"unknown\"}") == 1,
+          "it was not confirmed");
+}
+
+static void one_unanswered_caller_stops_no_other(void)
+{
+    struct guard guard;
+
+    put_claim("data");
+    put_pod(&(struct test_pod){.name = "a", .claim = "data", .node = "node-1"});
+    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
+    start_with_a_conflict(&guard, "");
+    be_unanswered(&guard);
+    api_hold("pods");
+    api_remove("pods", "default", "a");
+    check(filter_passes(&guard, "b"), "a is gone, says the API server");
+    guard_stop(&guard);
+}
+
+static void a_look_after_a_binding_waits_whoever_is_unanswered(void)
+{
+    struct guard guard;
+
+    put_claim("data");
+    put_pod(&(struct test_pod){.name = "a", .claim = "data"});
+    start_with_a_conflict(&guard, "");
+    api_fault(&(struct api_fault){
+        .method = "POST", .path = "/binding", .is_applied = true, .ending = API_CLOSE});
+    api_fault(&(struct api_fault){.method = "GET", .path = "/pods/a", .late_ms = 500});
+    be_unanswered(&guard);
+    api_hold("pods");
+    check(bind_succeeds(&guard, "a", "node-1"), "the look finds it bound");
+    guard_stop(&guard);
+}
+
+static void a_silent_server_makes_callers_wait_less(void)
+{
+    struct guard guard;
+
+    start_with_a_conflict(&guard, "");
+    be_unanswered(&guard);
+    sleep_ms(200);
+    int64_t started_ms = clock_ms();
+    check(!filter_passes(&guard, "rejected"), "the cache's word stands");
+    check(clock_ms() - started_ms < 600, "it took %lld ms", (long long)(clock_ms() - started_ms));
+    api_heal();
+    AWAIT(!filter_passes(&guard, "rejected") &&
+              guard_metric(&guard, "claimguard_confirmations_total{result=\"stands\"}") != 0,
+          "it is confirmed again");
+    guard_stop(&guard);
+}
+
+/* ---- how many at once ---- */
+
+struct caller {
+    const struct guard *guard;
+    pthread_t thread;
+    char pod[16];
+};
+
+static void *call_filter(void *context)
+{
+    const struct caller *caller = context;
+
+    free(guard_call(caller->guard, "/filter", filter_body(caller->pod)));
+    return NULL;
+}
+
+/* A pod that wants many claims, each of which another one holds. */
+static void put_pod_in_conflict(const char *name)
+{
+    char volumes[4096] = "", claim[64], holder[64];
+    size_t len = 0;
+
+    for (int i = 0; i < CLAIMS_EACH; i++) {
+        (void)snprintf(claim, sizeof claim, "%s-%d", name, i);
+        (void)snprintf(holder, sizeof holder, "%s-holder-%d", name, i);
+        put_claim(claim);
+        put_pod(&(struct test_pod){.name = holder, .claim = claim, .node = "node-1"});
+        len += (size_t)snprintf(volumes + len, sizeof volumes - len,
+                                "%s{\"name\":\"v%d\",\"persistentVolumeClaim\":{\"claimName\":"
+                                "\"%s\"}}",
+                                i == 0 ? ",\"volumes\":[" : ",", i, claim);
+    }
+    (void)snprintf(volumes + len, sizeof volumes - len, "]");
+    put_pod(&(struct test_pod){.name = name, .more_spec = volumes});
+}
+
+static void many_callers_share_a_bounded_number_of_connections(void)
+{
+    static struct caller callers[CALLERS];
+    struct guard guard;
+
+    for (int i = 0; i < CALLERS; i++) {
+        (void)snprintf(callers[i].pod, sizeof callers[i].pod, "p%d", i);
+        put_pod_in_conflict(callers[i].pod);
+    }
+    guard_start(&guard, "");
+    api_fault(&(struct api_fault){.method = "GET", .path = "-holder-", .delay_ms = 20});
+    for (int i = 0; i < CALLERS; i++) {
+        callers[i].guard = &guard;
+        check(pthread_create(&callers[i].thread, NULL, call_filter, &callers[i]) == 0, "thread");
+    }
+    for (int i = 0; i < CALLERS; i++)
+        (void)pthread_join(callers[i].thread, NULL);
+    check(api_connections_max() <= AT_ONCE_MAX, "%zu connections", api_connections_max());
+    guard_stop(&guard);
+}
+
+static void *call_bind(void *context)
+{
+    const struct caller *caller = context;
+
+    (void)bind_succeeds(caller->guard, caller->pod, "node-1");
+    return NULL;
+}
+
+static size_t binding_place(const struct caller *caller)
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof path, "/pods/%s/binding", caller->pod);
+    return api_place("POST", path);
+}
+
+/* More Bindings than are sent at once: those that came last are sent last. */
+static void requests_are_served_in_the_order_in_which_they_came(void)
+{
+    enum { BINDS = 64, AT_ONCE = 32, AT_A_TIME = 16 /* these may overtake one another */ };
+    static struct caller callers[BINDS];
+    struct guard guard;
+
+    for (int i = 0; i < BINDS; i++) {
+        (void)snprintf(callers[i].pod, sizeof callers[i].pod, "p%02d", i);
+        put_pod(&(struct test_pod){.name = callers[i].pod});
+    }
+    guard_start(&guard, "");
+    api_fault(&(struct api_fault){
+        .method = "POST", .path = "/binding", .times = AT_ONCE, .delay_ms = 1500});
+    for (int i = 0; i < BINDS; i++) {
+        callers[i].guard = &guard;
+        check(pthread_create(&callers[i].thread, NULL, call_bind, &callers[i]) == 0, "thread");
+        sleep_ms(10);
+    }
+    for (int i = 0; i < BINDS; i++)
+        (void)pthread_join(callers[i].thread, NULL);
+    for (int i = AT_A_TIME; i < BINDS; i++)
+        check(binding_place(&callers[i]) != SIZE_MAX &&
+                  binding_place(&callers[i]) > binding_place(&callers[i - AT_A_TIME]),
+              "%s came out of order", callers[i].pod);
+    guard_stop(&guard);
+}
+
+/* ---- credential plugins ---- */
+
+/* A plugin that is this shell script, which also counts its runs. */
+static void use_plugin(const char *script)
+{
+    char path[128], text[2048], user[512];
+
+    (void)snprintf(path, sizeof path, "%s/plugin", scenario_folder());
+    (void)snprintf(text, sizeof text, "echo run >>%s/runs\n%s\n", scenario_folder(), script);
+    FILE *file = fopen(path, "we");
+    check(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0, "%s", path);
+    (void)snprintf(user, sizeof user,
+                   "{exec: {apiVersion: client.authentication.k8s.io/v1, command: sh, args: "
+                   "[\"%s\"], interactiveMode: Never}}",
+                   path);
+    guard_user(user);
+}
+
+static size_t plugin_runs(void)
+{
+    char path[128];
+    size_t runs = 0;
+
+    (void)snprintf(path, sizeof path, "%s/runs", scenario_folder());
+    FILE *file = fopen(path, "re");
+    for (int c; file != NULL && (c = fgetc(file)) != EOF;)
+        runs += c == '\n';
+    if (file != NULL)
+        (void)fclose(file);
+    return runs;
+}
+
+#define CREDENTIAL \
+    "echo '{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\"," \
+    "\"status\":{\"token\":\"t\"}}'"
+
+static void a_plugin_that_hangs_holds_no_shutdown_up(void)
+{
+    struct guard guard;
+
+    use_plugin("exec >&-; sleep 100");
+    guard_launch(&guard, "");
+    AWAIT(plugin_runs() == 1, "the plugin runs");
+    guard_stop(&guard);
+}
+
+static void a_plugin_that_fails_runs_once_for_all(void)
+{
+    struct guard guard;
+
+    use_plugin("exit 3");
+    guard_launch(&guard, "");
+    check(guard_logs(&guard, "failed with exit status 3"), "why is said");
+    sleep_ms(2500); /* runs: at once, after 1 s, after 3 s */
+    check(plugin_runs() <= 3, "it ran %zu times", plugin_runs());
+    guard_stop(&guard);
+}
+
+/* A 401 makes it run again; what is under way does not notice. */
+static void a_plugin_that_runs_again_stops_no_watch(void)
+{
+    struct guard guard;
+
+    put_claim("data");
+    put_pod(&(struct test_pod){.name = "a", .claim = "data"});
+    use_plugin("[ $(wc -l <$(dirname $0)/runs) = 1 ] || exec sleep 100\n" CREDENTIAL);
+    guard_start(&guard, "");
+    api_fault(&(struct api_fault){.method = "POST", .path = "/binding", .times = 1, .status = 401});
+    check(!bind_succeeds(&guard, "a", "node-1"), "the API server refuses the token");
+    sleep_ms(1500); /* it was fresh: the plugin has a pause */
+    api_cut("nodes");
+    AWAIT(plugin_runs() == 2, "the plugin runs again");
+    put_pod(&(struct test_pod){.name = "c", .claim = "data", .node = "node-1"});
+    AWAIT(guard_metric(&guard, "claimguard_cache_objects{resource=\"pods\"}") == 2,
+          "the watch goes on");
+    guard_stop(&guard);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct scenario all[] = {
+        SCENARIO(a_binding_is_sent_once_when_its_connection_dies),
+        SCENARIO(a_lock_is_sent_once_when_its_connection_dies),
+        SCENARIO(an_event_is_sent_once_when_its_connection_dies),
+        SCENARIO(a_deletion_is_sent_once_when_its_connection_dies),
+        SCENARIO(a_get_is_sent_again_when_its_connection_dies),
+        SCENARIO(a_binding_that_was_not_sent_is_no_doubt),
+        SCENARIO(one_unanswered_caller_stops_no_other),
+        SCENARIO(a_look_after_a_binding_waits_whoever_is_unanswered),
+        SCENARIO(a_silent_server_makes_callers_wait_less),
+        SCENARIO(many_callers_share_a_bounded_number_of_connections),
+        SCENARIO(requests_are_served_in_the_order_in_which_they_came),
+        SCENARIO(a_plugin_that_hangs_holds_no_shutdown_up),
+        SCENARIO(a_plugin_that_fails_runs_once_for_all),
+        SCENARIO(a_plugin_that_runs_again_stops_no_watch),
+    };
+    return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
+}
