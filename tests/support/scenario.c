@@ -69,7 +69,7 @@ static void show(const char *path)
 }
 
 /* The claimguards of a scenario. Those that it leaves are ended, and their logs shown. */
-static struct guard *started[RUNNING_MAX];
+static struct guard started[RUNNING_MAX]; /* copies: theirs are gone with the scenario's stack */
 static size_t started_count;
 
 static void finish(int status)
@@ -77,9 +77,9 @@ static void finish(int status)
     char command[64];
 
     for (size_t i = 0; i < started_count; i++)
-        if (started[i]->pid > 0) {
-            (void)kill(started[i]->pid, SIGKILL);
-            show(started[i]->log);
+        if (started[i].pid > 0) {
+            (void)kill(started[i].pid, SIGKILL);
+            show(started[i].log);
         }
     (void)snprintf(command, sizeof command, "rm -rf %s", folder);
     (void)!system(command); /* NOLINT(cert-env33-c): a folder of our own */
@@ -227,7 +227,6 @@ void guard_launch(struct guard *guard, const char *config)
     write_file(guard->log, "");
     if (access(kubeconfig, F_OK) != 0) /* a scenario may have one of its own */
         guard_user("{token: t}");
-    started[started_count++] = guard;
     guard->pid = fork();
     if (guard->pid == 0) {
         int log = open(guard->log, O_WRONLY | O_APPEND);
@@ -240,6 +239,8 @@ void guard_launch(struct guard *guard, const char *config)
                     (char *)NULL);
         _exit(127);
     }
+    check(guard->pid > 0 && started_count < RUNNING_MAX, "fork");
+    started[started_count++] = *guard;
     AWAIT(read_ports(guard), "claimguard listens");
 }
 
@@ -261,6 +262,9 @@ void guard_stop(struct guard *guard)
         sleep_ms(ended == 0 ? 10 : 0);
     }
     check(ended == guard->pid, "claimguard has not ended ten seconds after SIGTERM");
+    for (size_t i = 0; i < started_count; i++)
+        if (started[i].pid == guard->pid)
+            started[i].pid = 0;
     guard->pid = 0;
     bool is_good = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     if (!is_good)
