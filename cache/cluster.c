@@ -65,9 +65,14 @@ static struct node *find_node(const struct cluster *cluster, const struct name *
     return node;
 }
 
+struct node *node_find(const struct cluster *cluster, struct slice name)
+{
+    return find_node(cluster, names_find(&cluster->names, name));
+}
+
 const struct node *cluster_find_node(const struct cluster *cluster, struct slice name)
 {
-    const struct node *node = find_node(cluster, names_find(&cluster->names, name));
+    const struct node *node = node_find(cluster, name);
     return node != NULL && node->exists ? node : NULL;
 }
 
@@ -126,7 +131,7 @@ void node_vanish(struct cluster *cluster, struct node *node)
 
 static void node_delete(struct cluster *cluster, const struct meta *meta)
 {
-    struct node *node = find_node(cluster, names_find(&cluster->names, meta->name));
+    struct node *node = node_find(cluster, meta->name);
 
     if (node != NULL && node->exists && !is_stale(cluster, KIND_NODE, meta, node->version))
         node_vanish(cluster, node);
@@ -171,6 +176,14 @@ static struct resource *find_resource(const struct cluster *cluster, enum kind k
     /* NOLINTNEXTLINE(clang-analyzer-core.*): uthash's hash of 16 bytes is taken for garbage */
     HASH_FIND(hh, cluster->resources[kind], key, sizeof *key, found);
     return found;
+}
+
+struct resource *resource_find(const struct cluster *cluster, enum kind kind,
+                               struct slice namespace, struct slice name)
+{
+    struct resource_key key = {names_find(&cluster->names, namespace),
+                               names_find(&cluster->names, name)};
+    return find_resource(cluster, kind, &key);
 }
 
 const struct resource *cluster_find_volume(const struct cluster *cluster, const struct claim *claim)
@@ -218,9 +231,8 @@ static int resource_apply(struct cluster *cluster, const struct object *object, 
 
 static void resource_delete(struct cluster *cluster, const struct object *object)
 {
-    struct resource_key key = {names_find(&cluster->names, object->meta.namespace),
-                               names_find(&cluster->names, object->meta.name)};
-    struct resource *known = find_resource(cluster, object->kind, &key);
+    struct resource *known =
+        resource_find(cluster, object->kind, object->meta.namespace, object->meta.name);
 
     if (known != NULL && !is_stale(cluster, object->kind, &object->meta, known->version))
         resource_remove(cluster, object->kind, known);

@@ -146,6 +146,7 @@ struct cluster {
     struct pod *deferring;                  /* pods with deferred mounts: kept_mounts links them */
     bool keeps_all_mounts;      /* of pending pods without a runtime class, too: for a dry run */
     bool overrides[KIND_COUNT]; /* the list that is being read counts, whatever is known */
+    bool keeps_all[KIND_COUNT]; /* ... and names an object that nobody knows: none is gone */
 };
 
 void cluster_init(struct cluster *cluster);
@@ -174,9 +175,13 @@ struct gone_listener {
  * what it did not name is gone at its end, unless it is newer than the list's version. Until then
  * all that was known stays. Begin may come again before the end: the list starts anew. overrides:
  * the list is of another history (a restored backup): it counts even where something newer is
- * known. listener: is told of each object that is gone; NULL: nobody is.
+ * known. keep: the list names this object, and nobody can read what it says: it stays as it is
+ * known; an empty name: nobody knows which one it is, so that none is gone. listener: is told of
+ * each object that is gone; NULL: nobody is.
  */
 void cluster_list_begin(struct cluster *cluster, enum kind kind, bool overrides);
+void cluster_list_keep(struct cluster *cluster, enum kind kind, struct slice namespace,
+                       struct slice name);
 void cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version,
                       const struct gone_listener *listener);
 

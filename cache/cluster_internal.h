@@ -8,8 +8,12 @@
 bool is_stale(const struct cluster *cluster, enum kind kind, const struct meta *told,
               uint64_t known);
 
-/* The record for that name, made (with exists false) when there is none; NULL without memory. */
+/* The record for that name; NULL: there is none. Obtained: made (with exists false) when there is
+ * none; NULL without memory. */
 struct node *node_obtain(struct cluster *cluster, struct slice name);
+struct node *node_find(const struct cluster *cluster, struct slice name);
+struct resource *resource_find(const struct cluster *cluster, enum kind kind,
+                               struct slice namespace, struct slice name);
 struct claim *claim_find(const struct cluster *cluster, struct slice namespace, struct slice name);
 struct claim *claim_obtain(struct cluster *cluster, struct name *namespace, struct slice name);
 

@@ -24,6 +24,7 @@ void cluster_list_begin(struct cluster *cluster, enum kind kind, bool overrides)
     uint32_t cursor = 0;
 
     cluster->overrides[kind] = overrides;
+    cluster->keeps_all[kind] = false;
     if (overrides)
         gone_dispose(cluster); /* in another history they may never have gone */
     if (kind == KIND_POD)
@@ -39,6 +40,26 @@ void cluster_list_begin(struct cluster *cluster, enum kind kind, bool overrides)
         for (struct resource *resource = cluster->resources[kind]; resource != NULL;
              resource = resource->hh.next)
             resource->is_listed = false;
+}
+
+void cluster_list_keep(struct cluster *cluster, enum kind kind, struct slice namespace,
+                       struct slice name)
+{
+    struct pod *pod = kind == KIND_POD ? cluster_find_pod(cluster, namespace, name) : NULL;
+    struct claim *claim = kind == KIND_CLAIM ? claim_find(cluster, namespace, name) : NULL;
+    struct node *node = kind == KIND_NODE ? node_find(cluster, name) : NULL;
+    struct resource *resource = resource_find(cluster, kind, namespace, name);
+
+    if (name.len == 0)
+        cluster->keeps_all[kind] = true;
+    else if (pod != NULL)
+        pod->is_listed = true;
+    else if (claim != NULL)
+        claim->is_listed = true;
+    else if (node != NULL)
+        node->is_listed = true;
+    else if (resource != NULL)
+        resource->is_listed = true;
 }
 
 /* Whether an object that the list did not name is gone: unless it came after the list. */
@@ -124,6 +145,10 @@ void cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version,
 {
     if (cluster->overrides[kind])
         version = 0; /* versions of another history tell nothing */
+    if (cluster->keeps_all[kind]) {
+        cluster->keeps_all[kind] = cluster->overrides[kind] = false;
+        return;
+    }
     switch (kind) {
     case KIND_POD: sweep_pods(cluster, version, listener); break;
     case KIND_CLAIM: sweep_claims(cluster, version, listener); break;

@@ -31,6 +31,12 @@ static int take(void *context, enum change change, const struct object *object, 
     return fold_change(&following->follow->target, change, object, err);
 }
 
+static void keep(void *context, enum kind kind, struct slice namespace, struct slice name)
+{
+    const struct following *following = context;
+    cluster_list_keep(following->follow->target.cluster, kind, namespace, name);
+}
+
 /* ---- lists and watches ---- */
 
 static void note_synced(struct follow *follow)
@@ -52,11 +58,12 @@ static bool on_bytes(void *context, unsigned status, struct slice bytes)
 {
     struct following *following = context;
     struct follow *follow = following->follow;
+    uint64_t news = following->reflector.news;
 
     (void)pthread_rwlock_wrlock(follow->target.lock);
     bool goes_on = reflector_take(&following->reflector, status, bytes, monotonic_ns());
     (void)pthread_rwlock_unlock(follow->target.lock);
-    if (status == 200)
+    if (following->reflector.news != news)
         atomic_store(&follow->target.status[following->reflector.kind].last_event_ms, now_ms());
     note_synced(follow);
     return goes_on;
@@ -150,7 +157,7 @@ static void init_watched(struct follow *follow)
         seed = (uint32_t)monotonic_ns(); /* it only spreads retries */
     for (int kind = 0; kind < KIND_COUNT; kind++) {
         struct following *following = &follow->watched[kind];
-        struct reflector_sink sink = {following, begin_list, end_list, take};
+        struct reflector_sink sink = {following, begin_list, end_list, take, keep};
         following->follow = follow;
         reflector_init(&following->reflector, (enum kind)kind, &sink, &follow->target.status[kind],
                        seed + (uint32_t)kind * 7919);

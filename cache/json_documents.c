@@ -81,6 +81,22 @@ static bool read_member(struct pull *json, struct arena *arena, struct slice key
     return true;
 }
 
+bool document_object(struct pull *json, struct arena *arena, struct type *type,
+                     struct slice *extent)
+{
+    struct slice key;
+    const char *begin = json_text_space(json->at, json->end);
+
+    *type = (struct type){0};
+    if (!pull_object(json))
+        return pull_problem(json, "expected an object");
+    while (pull_key(json, &key))
+        if (!read_member(json, arena, key, type))
+            return false;
+    *extent = (struct slice){begin, (size_t)(json->at - begin)};
+    return json->problem == NULL;
+}
+
 /* From the document's start to its items, or over all of it when it has none. */
 static bool start_document(struct pull *json, struct arena *arena, struct document *document)
 {
@@ -88,10 +104,11 @@ static bool start_document(struct pull *json, struct arena *arena, struct docume
     const char *begin = json_text_space(json->at, json->end);
 
     document->type = (struct type){0};
-    document->has_value = false;
+    document->has_value = document->has_items = false;
     if (!pull_object(json))
         return pull_problem(json, "expected an object");
     while (pull_key(json, &key)) {
+        document->has_items |= slice_equal(key, SLICE("items"));
         if (document->meta != NULL && slice_equal(key, SLICE("metadata"))) {
             if (!read_list_meta(json, arena, document))
                 return false;
@@ -116,8 +133,6 @@ static bool start_document(struct pull *json, struct arena *arena, struct docume
 /* The next item of the list, or the end of the items. */
 static bool read_item(struct pull *json, struct arena *arena, struct document *document)
 {
-    struct slice key;
-
     document->has_value = false;
     document->item = (struct type){0};
     if (!pull_item(json)) {
@@ -126,18 +141,9 @@ static bool read_item(struct pull *json, struct arena *arena, struct document *d
         document->depth = 1;
         return true;
     }
-    const char *begin = json_text_space(json->at, json->end);
-    if (!pull_object(json))
-        return pull_problem(json, "expected an object");
-    while (pull_key(json, &key))
-        if (!read_member(json, arena, key, &document->item))
-            return false;
-    if (json->problem != NULL)
-        return false;
-    document->has_value = true;
+    document->has_value = document_object(json, arena, &document->item, &document->extent);
     document->is_first = false;
-    document->extent = (struct slice){begin, (size_t)(json->at - begin)};
-    return true;
+    return document->has_value;
 }
 
 /* What stands behind the items, up to the end of the document. */

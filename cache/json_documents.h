@@ -46,9 +46,14 @@ struct document {
     unsigned depth;         /* 0: before the document; 1: in the object; 2: among a list's items */
     bool is_first;          /* nothing was read yet at this depth */
     bool has_value;         /* the step found an item or an object */
+    bool has_items;         /* `items` was seen; it may be null, as Go writes an empty list */
     struct slice extent;    /* of it, in the window */
     struct list_meta *meta; /* where to put what the list says of itself; NULL: nowhere */
 };
+
+/* The next value, which is an object: passed over; its type and its extent. */
+bool document_object(struct pull *json, struct arena *arena, struct type *type,
+                     struct slice *extent);
 
 /* The next piece of the window. False: json has the problem; the document is as before. */
 bool document_step(struct document *document, struct pull *json, struct slice window,

@@ -1,5 +1,6 @@
 #include <stdio.h>
 
+#include "cache/json_text.h"
 #include "cache/reflector_internal.h"
 #include "config/base/log.h"
 
@@ -83,7 +84,7 @@ void reflector_request(struct reflector *reflector, uint64_t now_ns, struct buf 
     reflector->deadline_ns = now_ns + LIST_SILENT_MS * MS;
     reflector->failure = -1;
     reflector->restarts_list = reflector->is_renewal = false;
-    reflector->is_established = reflector->is_page_whole = false;
+    reflector->is_established = reflector->is_page_whole = reflector->has_moved = false;
     reflector->retry_after_ms = 0;
     buf_reset(&reflector->window, WINDOW_KEEP_BYTES);
     reflector->scanned = 0;
@@ -122,13 +123,15 @@ void reflector_request(struct reflector *reflector, uint64_t now_ns, struct buf 
 
 /* ---- how it ends ---- */
 
-static uint64_t backoff_ns(struct reflector *reflector, int64_t retry_after_ms)
+static uint64_t backoff_ns(struct reflector *reflector, int64_t retry_after_ms, bool is_relist)
 {
-    unsigned doublings = reflector->failures < 8 ? reflector->failures : 8;
-    uint64_t ms = (uint64_t)RETRY_MS_MIN << doublings;
+    unsigned times = is_relist && reflector->relists > reflector->failures ? reflector->relists
+                                                                           : reflector->failures;
+    uint64_t ms = (uint64_t)RETRY_MS_MIN << (times < 9 ? times : 9);
+    uint64_t max = is_relist ? RELIST_MS_MAX : RETRY_MS_MAX;
 
-    if (ms > RETRY_MS_MAX)
-        ms = RETRY_MS_MAX;
+    if (ms > max)
+        ms = max;
     ms = ms / 2 + next_random(reflector) % (ms / 2 + 1);
     if (retry_after_ms > RETRY_AFTER_MS_MAX)
         retry_after_ms = RETRY_AFTER_MS_MAX;
@@ -138,21 +141,27 @@ static uint64_t backoff_ns(struct reflector *reflector, int64_t retry_after_ms)
     return ms * MS;
 }
 
-/* After an older version was seen, in pages: the first one tells how old the history is before any
- * object is read. */
+/* In pages after an older version was seen, since the first one tells how old the history is before
+ * any object is read; and where nothing comes of streams. */
 static void start_list(struct reflector *reflector, enum restart reason)
 {
-    bool streams = reflector->can_stream && reason != RESTART_OLDER_HISTORY;
+    bool streams = reflector->can_stream && reason != RESTART_OLDER_HISTORY &&
+                   reflector->refusals < REFUSED_MAX;
 
     reflector->phase = streams ? PHASE_STREAM : PHASE_PAGES;
     reflector->page[0] = '\0';
 }
 
 /* Kinds that an API server may lack; one without the others is none. */
+static bool may_lack(enum kind kind)
+{
+    return kind >= KIND_STORAGE_CLASS;
+}
+
 static bool may_be_absent(const struct reflector *reflector)
 {
-    return reflector->kind >= KIND_STORAGE_CLASS && (!atomic_load(&reflector->status->is_synced) ||
-                                                     atomic_load(&reflector->status->is_absent));
+    return may_lack(reflector->kind) && (!atomic_load(&reflector->status->is_synced) ||
+                                         atomic_load(&reflector->status->is_absent));
 }
 
 static void be_absent(struct reflector *reflector, uint64_t now_ns)
@@ -162,6 +171,7 @@ static void be_absent(struct reflector *reflector, uint64_t now_ns)
                  LOG_STR("resource", kind_resource(reflector->kind)));
     atomic_store(&reflector->status->is_absent, true);
     atomic_store(&reflector->status->is_synced, true);
+    reflector_moved(reflector);
     start_list(reflector, RESTART_SERVER_ERROR);
     reflector->is_done = reflector->is_list_only;
     reflector->due_ns = now_ns + ABSENT_RETRY_MS * MS;
@@ -174,6 +184,17 @@ static bool is_refused_probe(struct reflector *reflector)
     arena_reset(&reflector->arena);
     return read_details(buf_slice(&reflector->window), &reflector->arena, &details) &&
            is_too_large(&details);
+}
+
+/* Whether the answer is over, and what came of it last is not whole. */
+static bool ends_inside(const struct reflector *reflector, const struct reflector_ending *ending)
+{
+    struct slice left = buf_slice(&reflector->window);
+
+    if (ending->is_cut)
+        return false;
+    return reflector->phase == PHASE_PAGES ||
+           (left.len != 0 && json_text_space(left.ptr, left.ptr + left.len) != left.ptr + left.len);
 }
 
 /* What ended the answer, and whether a list has to start anew for it; -1: nothing is wrong. */
@@ -192,6 +213,8 @@ static int judge_ending(struct reflector *reflector, const struct reflector_endi
         reflector->restarts_list = true;
         return RESTART_OLDER_HISTORY;
     }
+    if (ending->status == 200 && ends_inside(reflector, ending))
+        return RESTART_MALFORMED;
     if (ending->status == 200)
         return reflector->phase == PHASE_WATCH && !ending->is_cut ? RESTART_TIMEOUT
                                                                   : RESTART_CONNECTION;
@@ -221,6 +244,79 @@ static void log_ending(const struct reflector *reflector, enum restart reason,
         LOG_STR("error", ending->error == NULL || reflector->failure >= 0 ? "" : ending->error));
 }
 
+/* ---- whether it gets anywhere ---- */
+
+void reflector_moved(struct reflector *reflector)
+{
+    if (atomic_exchange(&reflector->status->is_stalled, false))
+        log_info("a resource advances again", LOG_STR("resource", kind_resource(reflector->kind)));
+    reflector->refusals = 0;
+    reflector->has_moved = true;
+}
+
+/* Whether the API server answered, and nothing came of it. */
+static bool is_refused(const struct reflector *reflector, enum restart reason,
+                       const struct reflector_ending *ending, bool has_lasted)
+{
+    switch (reason) {
+    case RESTART_TIMEOUT:
+    case RESTART_CONNECTION:
+        return ending->status == 200 && !has_lasted && !reflector->is_established;
+    case RESTART_SILENT:
+    case RESTART_THROTTLED:
+    case RESTART_FALLBACK: return false;
+    case RESTART_SERVER_ERROR:
+        return ending->status <= 500 && !(ending->status == 404 && may_lack(reflector->kind));
+    default: return true;
+    }
+}
+
+/* One more refusal. Whether the list is to be read anew for it: not where it would be refused for
+ * the same reason. */
+static bool note_refusal(struct reflector *reflector, enum restart reason, uint64_t now_ns)
+{
+    if (reflector->refusals++ == 0)
+        reflector->refused_since_ns = now_ns;
+    if (now_ns - reflector->refused_since_ns >= STALLED_MS * MS &&
+        !atomic_exchange(&reflector->status->is_stalled, true))
+        log_error("a resource does not advance: what is known of it gets old",
+                  LOG_STR("resource", kind_resource(reflector->kind)),
+                  LOG_STR("version", reflector->version), LOG_STR("reason", restart_text(reason)));
+    return reflector->refusals >= REFUSED_MAX && reason != RESTART_UNAUTHORIZED &&
+           reason != RESTART_FORBIDDEN;
+}
+
+static void restart(struct reflector *reflector, enum restart reason,
+                    const struct reflector_ending *ending, bool has_lasted, uint64_t now_ns)
+{
+    bool was_refused = is_refused(reflector, reason, ending, has_lasted);
+    bool starts_list = was_refused && note_refusal(reflector, reason, now_ns);
+    bool is_relist = reason == RESTART_EXPIRED || reason == RESTART_OLDER_HISTORY;
+
+    if (reason == RESTART_TIMEOUT && has_lasted)
+        reflector_moved(reflector);
+    if (!was_refused)
+        reflector->refused_since_ns = now_ns; /* it may have been away all the time */
+    if (reflector->has_moved || (reflector->is_established && !was_refused))
+        reflector->failures = 0;
+    atomic_fetch_add(&reflector->status->restarts[reason], 1);
+    log_ending(reflector, reason, ending);
+    if (starts_list || reflector->restarts_list || reflector->phase == PHASE_STREAM)
+        start_list(reflector, reason);
+    else if (reflector->phase == PHASE_WATCH)
+        reflector->phase = PHASE_PROBE;
+    /* else the same page again, by its continue token, or the same probe */
+    reflector->relists += is_relist || starts_list;
+    int64_t retry_after_ms = reflector->retry_after_ms > ending->retry_after_ms
+                                 ? reflector->retry_after_ms
+                                 : ending->retry_after_ms;
+    bool is_at_once = (reason == RESTART_TIMEOUT && has_lasted) || reason == RESTART_FALLBACK ||
+                      (is_relist && reflector->relists < RELISTS_AT_ONCE_MAX);
+    reflector->due_ns =
+        is_at_once ? now_ns
+                   : now_ns + backoff_ns(reflector, retry_after_ms, is_relist || starts_list);
+}
+
 void reflector_end(struct reflector *reflector, const struct reflector_ending *ending,
                    uint64_t now_ns)
 {
@@ -231,29 +327,15 @@ void reflector_end(struct reflector *reflector, const struct reflector_ending *e
     }
     bool has_lasted = now_ns - reflector->started_ns > UINT64_C(1000) * MS;
     int reason = judge_ending(reflector, ending);
-    if (reflector->is_established)
-        reflector->failures = 0;
     if (reflector->is_established && has_lasted && reflector->phase == PHASE_WATCH)
         reflector->relists = 0;
     if (reason < 0) { /* a page is read: the next one, or the watch; a probe is passed: the watch */
         if (reflector->phase == PHASE_PROBE)
             reflector->phase = PHASE_WATCH;
+        else
+            reflector->failures = 0;
         reflector->due_ns = now_ns;
         return;
     }
-    atomic_fetch_add(&reflector->status->restarts[reason], 1);
-    log_ending(reflector, (enum restart)reason, ending);
-    if (reflector->restarts_list || reflector->phase == PHASE_STREAM)
-        start_list(reflector, (enum restart)reason);
-    else if (reflector->phase == PHASE_WATCH)
-        reflector->phase = PHASE_PROBE;
-    /* else the same page again, by its continue token, or the same probe */
-    bool is_relist = reason == RESTART_EXPIRED || reason == RESTART_OLDER_HISTORY;
-    reflector->relists += is_relist;
-    int64_t retry_after_ms = reflector->retry_after_ms > ending->retry_after_ms
-                                 ? reflector->retry_after_ms
-                                 : ending->retry_after_ms;
-    bool is_at_once = (reason == RESTART_TIMEOUT && has_lasted) || reason == RESTART_FALLBACK ||
-                      (is_relist && reflector->relists < RELISTS_AT_ONCE_MAX);
-    reflector->due_ns = is_at_once ? now_ns : now_ns + backoff_ns(reflector, retry_after_ms);
+    restart(reflector, (enum restart)reason, ending, has_lasted, now_ns);
 }

@@ -11,6 +11,22 @@
  *     version too old (410), continue expired   -->  list again
  *     an older version than was seen before: the server's history is another one (a restored
  *     backup)                                   -->  list again, and what it says overrides
+ *     refused three times at one version        -->  list again, in pages
+ *
+ * Only what was asked for counts: a list of the right kind, with a version and `items` (kind and
+ * metadata stand before them, as Go writes lists), objects of the right kind, a bookmark with a
+ * version. Anything else is no answer, and nothing that is known changes by it.
+ *
+ * An object that cannot be read is passed over, counted and logged, and the watch goes on behind
+ * it: nobody who may create objects may stop the cache with one. What was known of it stays, and a
+ * list that has it does not take it for gone; its deletion counts if namespace, name and UID can be
+ * read. A line that is no JSON is asked for again first; the third time it is passed over, if type,
+ * name and version stand in it, else the list is read anew.
+ *
+ * A resource is stalled when the API server has answered for STALLED_MS and nothing came of it: the
+ * cache gets old while the cluster goes on, so /readyz fails. While the API server is away or
+ * overloaded (no connection, 429, 502 and up) it is not: nobody can be bound then, what is known
+ * stays true, and a claimguard that is not ready, or restarts, would only be late afterwards.
  *
  * The probe asks for one object not older than the last version: an API server whose history ends
  * before that says so, while a watch from there would be silent until it catches up, and miss all
@@ -42,6 +58,9 @@ enum {
     ABSENT_RETRY_MS = 600000,    /* until a resource that is not served is asked for again */
     OBJECT_BYTES_MAX = 32 << 20, /* the API server takes none over a few MiB */
     RELISTS_AT_ONCE_MAX = 3,     /* then it is waited before a list starts anew */
+    RELIST_MS_MAX = 60000,       /* between lists, where no watch works */
+    REFUSED_MAX = 3,             /* at one version; then the list is read anew */
+    STALLED_MS = 20000,
 };
 
 /* Why a list or watch was started again: the label of watch_restarts_total. */
@@ -66,7 +85,8 @@ const char *restart_text(enum restart restart);
 struct resource_status {
     atomic_bool is_synced;             /* all of it was read once, or it is not served */
     atomic_bool is_absent;             /* this API server does not serve it */
-    atomic_int_fast64_t last_event_ms; /* since 1970; 0: never */
+    atomic_bool is_stalled;            /* answers come, and what is known gets old */
+    atomic_int_fast64_t last_event_ms; /* the last whole event or page, since 1970; 0: never */
     atomic_int_fast64_t list_ns;       /* what the last whole list took; 0: there was none */
     atomic_uint_fast64_t restarts[RESTART_COUNT];
     atomic_uint_fast64_t skipped; /* objects that could not be decoded */
@@ -84,6 +104,9 @@ struct reflector_sink {
     /* One object, gone when this returns. text: its JSON. Negative: nothing can be kept. */
     int (*take)(void *context, enum change change, const struct object *object, struct slice text,
                 struct error *err);
+    /* The list names this object, and it cannot be read: it is not gone. name empty: nobody knows
+     * which one it is, so that none is gone. */
+    void (*keep)(void *context, enum kind kind, struct slice namespace, struct slice name);
 };
 
 enum reflector_phase { PHASE_STREAM, PHASE_PAGES, PHASE_PROBE, PHASE_WATCH };
@@ -107,10 +130,17 @@ struct reflector {
     int64_t retry_after_ms;
     unsigned failures; /* in a row */
     unsigned relists;  /* lists that had to start anew, since a watch last worked */
+    unsigned refusals; /* answers of which nothing came, since the version last moved */
+    uint64_t refused_since_ns;
+    bool has_moved; /* ... in this answer */
+    uint64_t news;  /* whole events and pages so far */
+    bool has_read;  /* the last bytes completed something: a line, an item, ... */
     uint32_t random;
-    uint64_t due_ns;      /* when the next request is to be made */
-    uint64_t deadline_ns; /* when the present one is given up; 0: there is none */
-    uint64_t started_ns;  /* the present request */
+    uint64_t now_ns;         /* when the last bytes came */
+    uint64_t log_skipped_ns; /* when an object that is passed over may be logged again */
+    uint64_t due_ns;         /* when the next request is to be made */
+    uint64_t deadline_ns;    /* when the present one is given up; 0: there is none */
+    uint64_t started_ns;     /* the present request */
     uint64_t list_started_ns;
     bool is_page_whole;
     struct buf window; /* bytes that are not yet read */

@@ -1,4 +1,4 @@
-/* What reflector.c and reflector_read.c share; nobody else includes this. */
+/* What reflector.c, reflector_read.c and reflector_skip.c share; nobody else includes this. */
 #ifndef CACHE_REFLECTOR_INTERNAL_H
 #define CACHE_REFLECTOR_INTERNAL_H
 
@@ -21,5 +21,25 @@ enum restart reason_of(unsigned status);
 /* Whether this says that the server cannot stream lists: it does not know the parameters, or its
  * etcd cannot tell how far it is. */
 bool refuses_streaming(const struct reflector *reflector, int64_t code);
+
+/* What a text says of its object, as far as it can be read. What cannot be is empty. */
+struct identity {
+    struct slice type; /* of the event */
+    struct slice kind, api_version, namespace, name, uid, version;
+};
+
+/* Of an object, or of an event: up to where it cannot be read any more. */
+struct identity read_identity(struct slice text, bool is_event, struct arena *arena);
+
+/* Whether it says which object it is. */
+bool identity_is_whole(const struct identity *identity, enum kind kind);
+
+/* An object that cannot be read: counted, logged (one a second, since its owner may write it as
+ * often as he likes), and passed over. It stays as it was known, unless this is its deletion. */
+void reflector_pass_over(struct reflector *reflector, enum change change,
+                         const struct identity *identity, struct slice text, const char *problem);
+
+/* The version has moved on, or a list is whole. */
+void reflector_moved(struct reflector *reflector);
 
 #endif

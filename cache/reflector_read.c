@@ -74,8 +74,10 @@ static bool give_up(struct reflector *reflector, enum restart reason, bool resta
 
 static void see_version(struct reflector *reflector, struct slice version)
 {
-    if (version.len == 0 || version.len >= sizeof reflector->version)
+    if (version.len == 0 || version.len >= sizeof reflector->version ||
+        slice_equal(version, slice_of(reflector->version)))
         return;
+    reflector_moved(reflector);
     memcpy(reflector->version, version.ptr, version.len);
     reflector->version[version.len] = '\0';
     reflector->number = version_of(version);
@@ -96,22 +98,30 @@ static void begin_list(struct reflector *reflector)
 }
 
 /* The list is whole. */
-static void end_list(struct reflector *reflector, struct slice version, uint64_t now_ns)
+static void end_list(struct reflector *reflector, struct slice version)
 {
-    begin_list(reflector); /* an empty list begins and ends */
+    begin_list(reflector); /* a streamed list may be empty */
     see_version(reflector, version);
+    reflector_moved(reflector);
     reflector->sink.end(reflector->sink.context, reflector->kind, reflector->number);
     reflector->phase = PHASE_WATCH;
     reflector->overrides = reflector->has_begun = false;
     reflector->page[0] = '\0';
-    atomic_store(&reflector->status->list_ns, (int64_t)(now_ns - reflector->list_started_ns));
+    atomic_store(&reflector->status->list_ns,
+                 (int64_t)(reflector->now_ns - reflector->list_started_ns));
     atomic_store(&reflector->status->is_absent, false);
     atomic_store(&reflector->status->is_synced, true);
     reflector->is_done = reflector->is_list_only;
 }
 
-/* One object's JSON: decoded and handed on. An object that cannot be decoded is said and passed
- * over: no one who may create objects may stop the cache with one. */
+static bool is_of_kind(const struct type *type, enum kind kind)
+{
+    return kind_of(slice_of(type->api_version), slice_of(type->kind)) == kind;
+}
+
+/* ---- objects ---- */
+
+/* One object's JSON: decoded and handed on, or passed over. */
 static bool take_object(struct reflector *reflector, enum change change, struct slice text,
                         struct slice *version)
 {
@@ -134,14 +144,14 @@ static bool take_object(struct reflector *reflector, enum change change, struct 
                   LOG_STR("error", err.message));
         return give_up(reflector, RESTART_MALFORMED, true);
     }
-    atomic_fetch_add(&reflector->status->skipped, 1);
-    log_warn("an object is passed over: it cannot be decoded", LOG_STR("error", err.message));
+    arena_reset(&reflector->arena); /* it may be what was too small */
+    struct identity identity = read_identity(text, false, &reflector->arena);
+    *version = identity.version;
+    reflector_pass_over(reflector, change, &identity, text, err.message);
     return true;
 }
 
-struct event {
-    struct slice type, object;
-};
+/* ---- events ---- */
 
 static bool take_error(struct reflector *reflector, struct slice text)
 {
@@ -164,7 +174,7 @@ static bool take_error(struct reflector *reflector, struct slice text)
                    is_expired);
 }
 
-static bool take_bookmark(struct reflector *reflector, struct slice text, uint64_t now_ns)
+static bool take_bookmark(struct reflector *reflector, struct slice text)
 {
     struct event_details details;
 
@@ -175,45 +185,105 @@ static bool take_bookmark(struct reflector *reflector, struct slice text, uint64
     if (reflector->phase == PHASE_WATCH)
         see_version(reflector, details.version);
     else if (details.initial_events_end.len != 0)
-        end_list(reflector, details.version, now_ns);
+        end_list(reflector, details.version);
     return !reflector->is_done;
 }
 
-static bool take_event(struct reflector *reflector, struct slice line, uint64_t now_ns)
+/* Behind an event about an object. */
+static bool move_on(struct reflector *reflector, struct slice version)
 {
-    static const struct pull_field fields[] = {
-        {.key = "type", .type = PULL_STRING, .offset = offsetof(struct event, type)},
-        {.key = "object", .type = PULL_RAW, .offset = offsetof(struct event, object)},
-    };
-    struct event event = {{NULL, 0}, {NULL, 0}};
-    struct slice version = {NULL, 0};
-    struct pull json;
-
-    arena_reset(&reflector->arena);
-    pull_init(&json, line);
-    if (!pull_fields(&json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), &reflector->arena,
-                     &event) ||
-        !pull_finish(&json) || event.object.len == 0)
-        return give_up(reflector, RESTART_MALFORMED, false);
-    if (slice_equal(event.type, SLICE("ERROR")))
-        return take_error(reflector, event.object);
-    reflector->is_established = true;
-    if (slice_equal(event.type, SLICE("BOOKMARK")))
-        return take_bookmark(reflector, event.object, now_ns);
-    bool is_deletion = slice_equal(event.type, SLICE("DELETED"));
-    if (!is_deletion && !slice_equal(event.type, SLICE("ADDED")) &&
-        !slice_equal(event.type, SLICE("MODIFIED")))
-        return give_up(reflector, RESTART_MALFORMED, false);
-    if (reflector->phase == PHASE_STREAM)
-        begin_list(reflector);
-    if (!take_object(reflector, is_deletion ? CHANGE_DELETE : CHANGE_PUT, event.object, &version))
-        return false;
     if (reflector->phase != PHASE_WATCH)
         return true; /* the objects of a list come in the order of their names */
     if (is_older(reflector, version))
         return give_up(reflector, RESTART_OLDER_HISTORY, true);
     see_version(reflector, version);
     return true;
+}
+
+/* "ADDED" and the like; false for what is not about an object. */
+static bool change_of(struct slice type, enum change *out)
+{
+    *out = slice_equal(type, SLICE("DELETED")) ? CHANGE_DELETE : CHANGE_PUT;
+    return *out == CHANGE_DELETE || slice_equal(type, SLICE("ADDED")) ||
+           slice_equal(type, SLICE("MODIFIED"));
+}
+
+/* A line that is no JSON: on the way it may have been damaged, so it is asked for again first. */
+static bool take_broken_line(struct reflector *reflector, struct slice line, const char *problem)
+{
+    struct type type = {.kind = ""};
+    enum change change;
+
+    arena_reset(&reflector->arena);
+    struct identity identity = read_identity(line, true, &reflector->arena);
+    type_put(type.kind, identity.kind);
+    type_put(type.api_version, identity.api_version);
+    if (reflector->refusals + 1 < REFUSED_MAX || !change_of(identity.type, &change) ||
+        !is_of_kind(&type, reflector->kind) || !identity_is_whole(&identity, reflector->kind) ||
+        version_of(identity.version) == 0)
+        return give_up(reflector, RESTART_MALFORMED, false);
+    if (reflector->phase == PHASE_STREAM)
+        begin_list(reflector);
+    reflector_pass_over(reflector, change, &identity, line, problem);
+    return move_on(reflector, identity.version);
+}
+
+struct event_object {
+    struct type type;
+    struct slice extent;
+};
+
+struct event {
+    struct slice type;
+    struct event_object object;
+};
+
+static bool read_event_object(struct pull *json, struct arena *arena, void *field)
+{
+    struct event_object *object = field;
+    return document_object(json, arena, &object->type, &object->extent);
+}
+
+static bool read_event(struct pull *json, struct arena *arena, struct event *out)
+{
+    static const struct pull_field fields[] = {
+        {.key = "type", .type = PULL_STRING, .offset = offsetof(struct event, type)},
+        {.key = "object",
+         .type = PULL_READ,
+         .offset = offsetof(struct event, object),
+         .read = read_event_object},
+    };
+
+    *out = (struct event){.type = {NULL, 0}};
+    return pull_fields(json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), arena, out) &&
+           pull_finish(json);
+}
+
+static bool take_event(struct reflector *reflector, struct slice line)
+{
+    struct slice version = {NULL, 0};
+    struct event event;
+    struct pull json;
+    enum change change;
+
+    arena_reset(&reflector->arena);
+    pull_init(&json, line);
+    if (!read_event(&json, &reflector->arena, &event))
+        return take_broken_line(reflector, line, json.problem);
+    if (slice_equal(event.type, SLICE("ERROR")))
+        return take_error(reflector, event.object.extent);
+    bool is_bookmark = slice_equal(event.type, SLICE("BOOKMARK"));
+    if (!is_of_kind(&event.object.type, reflector->kind) ||
+        (!is_bookmark && !change_of(event.type, &change)))
+        return give_up(reflector, RESTART_MALFORMED, false);
+    reflector->is_established = true;
+    reflector->news++;
+    if (is_bookmark)
+        return take_bookmark(reflector, event.object.extent);
+    if (reflector->phase == PHASE_STREAM)
+        begin_list(reflector);
+    return take_object(reflector, change, event.object.extent, &version) &&
+           move_on(reflector, version);
 }
 
 /* Forgets the first bytes of the window. */
@@ -225,7 +295,7 @@ static void consume(struct buf *window, size_t count)
     window->len -= count;
 }
 
-static bool take_lines(struct reflector *reflector, uint64_t now_ns)
+static bool take_lines(struct reflector *reflector)
 {
     struct buf *window = &reflector->window;
     size_t taken = 0;
@@ -240,44 +310,66 @@ static bool take_lines(struct reflector *reflector, uint64_t now_ns)
         struct slice line = {window->bytes + taken, (size_t)(end - window->bytes) - taken};
         taken += line.len + 1;
         const char *text_end = line.ptr + line.len;
-        if (json_text_space(line.ptr, text_end) != text_end)
-            goes_on = take_event(reflector, line, now_ns);
+        if (json_text_space(line.ptr, text_end) == text_end)
+            continue;
+        goes_on = take_event(reflector, line);
+        reflector->has_read = true;
     }
     consume(window, taken);
     reflector->scanned = window->len;
     return goes_on;
 }
 
-/* The first page tells the list's version before its items. */
-static void begin_page(struct reflector *reflector)
+/* What stands before the items has been read. False: this is not the list that was asked for. */
+static bool begin_page(struct reflector *reflector)
 {
-    if (is_older(reflector, slice_of(reflector->meta.version)) && !reflector->overrides) {
+    static const struct type none;
+    const struct document *document = &reflector->document;
+    struct type items = type_of_item(&none, &document->type);
+    struct slice version = slice_of(reflector->meta.version);
+
+    if (!document->has_items || !type_is_list(&document->type) ||
+        !is_of_kind(&items, reflector->kind) || version_of(version) == 0)
+        return give_up(reflector, RESTART_MALFORMED, false);
+    if (is_older(reflector, version) && !reflector->overrides) {
         atomic_fetch_add(&reflector->status->restarts[RESTART_OLDER_HISTORY], 1);
         reflector->overrides = true;
     }
-    reflector->is_established = true;
     begin_list(reflector);
+    return true;
 }
 
 /* The page is whole: the next one is to be asked for, or the list is whole, too. */
-static void end_page(struct reflector *reflector, uint64_t now_ns)
+static void end_page(struct reflector *reflector)
 {
-    begin_page(reflector);
+    reflector->is_established = true;
+    reflector->news++;
     memcpy(reflector->page, reflector->meta.continue_token, sizeof reflector->page);
     if (reflector->page[0] == '\0')
-        end_list(reflector, slice_of(reflector->meta.version), now_ns);
+        end_list(reflector, slice_of(reflector->meta.version));
 }
 
-static bool take_page(struct reflector *reflector, uint64_t now_ns)
+static bool take_item(struct reflector *reflector)
+{
+    const struct document *document = &reflector->document;
+    struct type type = type_of_item(&document->item, &document->type);
+    struct slice version;
+
+    if (!is_of_kind(&type, reflector->kind))
+        return give_up(reflector, RESTART_MALFORMED, false);
+    return take_object(reflector, CHANGE_PUT, document->extent, &version);
+}
+
+static bool take_page(struct reflector *reflector)
 {
     struct buf *window = &reflector->window;
     struct document *document = &reflector->document;
     size_t taken = 0;
-    struct slice version;
     bool goes_on = true;
 
     while (goes_on && !reflector->is_page_whole) {
         struct pull json;
+        bool is_start = document->depth == 0;
         arena_reset(&reflector->arena);
         if (!document_step(document, &json,
                            (struct slice){window->bytes + taken, window->len - taken},
@@ -286,15 +378,14 @@ static bool take_page(struct reflector *reflector, uint64_t now_ns)
             break;
         }
         taken += (size_t)(json.at - json.start);
-        if (document->has_value) {
-            begin_page(reflector);
-            goes_on = take_object(reflector, CHANGE_PUT, document->extent, &version);
-        }
-        reflector->is_page_whole = document->depth == 0;
+        goes_on =
+            (!is_start || begin_page(reflector)) && (!document->has_value || take_item(reflector));
+        reflector->is_page_whole = goes_on && document->depth == 0;
     }
     consume(window, taken);
+    reflector->has_read = taken != 0;
     if (goes_on && reflector->is_page_whole)
-        end_page(reflector, now_ns);
+        end_page(reflector);
     return goes_on;
 }
 
@@ -309,11 +400,13 @@ bool reflector_take(struct reflector *reflector, unsigned status, struct slice b
     if (reflector->window.failed)
         return give_up(reflector, RESTART_MALFORMED, false);
     bool was_streaming = reflector->phase == PHASE_STREAM;
-    bool goes_on = reflector->phase == PHASE_PAGES ? take_page(reflector, now_ns)
-                                                   : take_lines(reflector, now_ns);
-    if (reflector->phase != PHASE_WATCH)
+    reflector->now_ns = now_ns;
+    reflector->has_read = false;
+    bool goes_on = reflector->phase == PHASE_PAGES ? take_page(reflector) : take_lines(reflector);
+    if (reflector->phase != PHASE_WATCH && reflector->has_read)
         reflector->deadline_ns = now_ns + LIST_SILENT_MS * MS;
-    else if (was_streaming) { /* it was asked for a list, and for longer than a watch may last */
+    else if (reflector->phase == PHASE_WATCH &&
+             was_streaming) { /* it was asked for a list, and for longer than a watch may last */
         reflector->is_renewal = true;
         reflector->deadline_ns = now_ns + (uint64_t)WATCH_SECONDS * 1000 * MS;
     }

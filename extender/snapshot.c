@@ -32,6 +32,7 @@ struct capture {
     struct buf text;
     off_t start; /* of this kind's objects in the file */
     size_t objects, kind_objects;
+    uint64_t left_out; /* objects that cannot be read */
     uint64_t shown_ns;
     struct error error; /* of writing */
 };
@@ -85,6 +86,15 @@ static int take(void *context, enum change change, const struct object *object, 
     capture->kind_objects++;
     show_progress(capture);
     return 0;
+}
+
+/* Left out, and counted by the reflector. */
+static void keep(void *context, enum kind kind, struct slice namespace, struct slice name)
+{
+    (void)context;
+    (void)kind;
+    (void)namespace;
+    (void)name;
 }
 
 static bool on_bytes(void *context, unsigned status, struct slice bytes)
@@ -155,12 +165,13 @@ static int fail(const struct capture *capture, struct error *err)
                      capture->server, resource, result->status,
                      result->status == 401   ? ": these credentials are not accepted"
                      : result->status == 403 ? ": these credentials may not list them"
+                     : result->status == 200 ? ", and is no such list"
                                              : "");
 }
 
 static int capture_kind(struct capture *capture, enum kind kind, struct error *err)
 {
-    struct reflector_sink sink = {capture, begin_list, end_list, take};
+    struct reflector_sink sink = {capture, begin_list, end_list, take, keep};
     struct reflector *reflector = &capture->reflector;
     int rc = 0;
 
@@ -178,6 +189,7 @@ static int capture_kind(struct capture *capture, enum kind kind, struct error *e
         else if (rc == 0 && (status == 401 || status == 403 || reflector->failures > FAILURES_MAX))
             rc = fail(capture, err);
     }
+    capture->left_out += atomic_load(&capture->status.skipped);
     reflector_dispose(reflector);
     return rc;
 }
@@ -240,6 +252,9 @@ static int write_snapshot(const struct kubeconfig *kubeconfig, const char *path,
     if (rc == 0)
         (void)fprintf(stderr, "claimguard: captured %zu objects into %s\n", capture.objects,
                       capture.path);
+    if (rc == 0 && capture.left_out != 0)
+        (void)fprintf(stderr, "claimguard: %llu objects could not be read and are left out\n",
+                      (unsigned long long)capture.left_out);
     buf_dispose(&capture.text);
     api_free(capture.api);
     free(temporary);
