@@ -1,5 +1,7 @@
 #include "cache/fold.h"
 
+#include "cache/pull_fields.h"
+
 static const struct pod *find_pod(const struct cluster *cluster, const struct object *object)
 {
     return object->kind == KIND_POD
@@ -86,18 +88,44 @@ void fold_list_end(const struct follow_target *target, enum kind kind, uint64_t 
     cluster_list_end(target->cluster, kind, version, &listener);
 }
 
-int fold_object(const struct follow_target *target, enum kind kind, struct slice text,
-                uint64_t watched, struct error *err)
+/* Whether the answer is the object that was asked for: of that kind and name, and with a UID if one
+ * is known. Another UID is right: then the one that was meant is gone, and this is its successor.
+ */
+static bool is_asked_for(const struct object_reference *asked, const struct type *type,
+                         const struct meta *meta)
+{
+    return kind_of(slice_of(type->api_version), slice_of(type->kind)) == asked->kind &&
+           slice_equal(meta->namespace, asked->namespace) && slice_equal(meta->name, asked->name) &&
+           (meta->uid.len != 0 || asked->uid.len == 0) && version_of(meta->resource_version) != 0;
+}
+
+static int read_answer(const struct object_reference *asked, struct slice text, struct arena *arena,
+                       struct object *out, struct error *err)
+{
+    const char *resource = kind_resource(asked->kind);
+    struct slice extent;
+    struct type type;
+    struct pull json;
+
+    pull_init(&json, text);
+    if (!document_object(&json, arena, &type, &extent) || !pull_finish(&json))
+        return pull_fail(&json, resource, (struct place){1, 1}, err);
+    pull_init(&json, extent);
+    if (!object_read(&json, asked->kind, arena, out))
+        return pull_fail(&json, resource, (struct place){1, 1}, err);
+    return is_asked_for(asked, &type, &out->meta)
+               ? 0
+               : error_set(err, ERROR_INVALID, "%s: the answer is another object", resource);
+}
+
+int fold_object(const struct follow_target *target, const struct object_reference *asked,
+                struct slice text, uint64_t watched, struct error *err)
 {
     struct arena arena;
     struct object object;
-    struct pull json;
 
     arena_init(&arena, FETCH_BYTES_MAX);
-    pull_init(&json, text);
-    int rc = object_read(&json, kind, &arena, &object) && pull_finish(&json)
-                 ? 0
-                 : pull_fail(&json, kind_resource(kind), (struct place){1, 1}, err);
+    int rc = read_answer(asked, text, &arena, &object, err);
     if (rc == 0) {
         (void)pthread_rwlock_wrlock(target->lock);
         struct before before = look_before(target->cluster, &object);
@@ -109,6 +137,34 @@ int fold_object(const struct follow_target *target, enum kind kind, struct slice
     }
     arena_dispose(&arena);
     return rc;
+}
+
+bool fold_says_absent(const struct object_reference *asked, struct slice text)
+{
+    struct said {
+        struct slice kind, reason, resource, name;
+    } said = {.kind = {NULL, 0}};
+    static const struct pull_field details[] = {
+        {.key = "kind", .type = PULL_STRING, .offset = offsetof(struct said, resource)},
+        {.key = "name", .type = PULL_STRING, .offset = offsetof(struct said, name)},
+    };
+    static const struct pull_field fields[] = {
+        {.key = "kind", .type = PULL_STRING, .offset = offsetof(struct said, kind)},
+        {.key = "reason", .type = PULL_STRING, .offset = offsetof(struct said, reason)},
+        {.key = "details", .type = PULL_OBJECT, PULL_MEMBERS(details)},
+    };
+    struct arena arena;
+    struct pull json;
+
+    arena_init(&arena, FETCH_BYTES_MAX);
+    pull_init(&json, text);
+    bool is_so =
+        pull_fields(&json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), &arena, &said) &&
+        slice_equal(said.kind, SLICE("Status")) && slice_equal(said.reason, SLICE("NotFound")) &&
+        slice_equal(said.resource, slice_of(kind_resource(asked->kind))) &&
+        slice_equal(said.name, asked->name);
+    arena_dispose(&arena);
+    return is_so;
 }
 
 void fold_absence(const struct follow_target *target, const struct object_reference *gone)

@@ -12,10 +12,11 @@ void take_object(struct request *request, const struct api_result *result)
     const struct object_reference *object = &request->object;
     int rc = 0;
 
-    if (result->status == 404 && !result->is_cut)
+    if (result->status == 404 && !result->is_cut &&
+        fold_says_absent(object, buf_slice(&request->answer)))
         fold_absence(&follow->target, object);
     else if (result->status == 200 && !result->is_cut)
-        rc = fold_object(&follow->target, object->kind, buf_slice(&request->answer),
+        rc = fold_object(&follow->target, object, buf_slice(&request->answer),
                          follow->watched[object->kind].reflector.number, &request->problem);
     else
         rc = error_set(&request->problem, ERROR_UNAVAILABLE, "status %u %s", result->status,

@@ -337,6 +337,11 @@ static double synced(const struct resource_status *status)
     return atomic_load(&status->is_synced) ? 1 : 0;
 }
 
+static double stalled(const struct resource_status *status)
+{
+    return atomic_load(&status->is_stalled) ? 1 : 0;
+}
+
 static double last_event_seconds(const struct resource_status *status)
 {
     return (double)atomic_load(&status->last_event_ms) / 1e3;
@@ -356,8 +361,12 @@ static void put_status(const struct writer *writer, const struct resource_status
 {
     put_resources(writer, "claimguard_cache_synced", "gauge",
                   "Whether all objects of the resource have been read once.", status, synced);
+    put_resources(
+        writer, "claimguard_cache_stalled", "gauge",
+        "Whether the API server answers, and nothing comes of it: what is known gets old.", status,
+        stalled);
     put_resources(writer, "claimguard_cache_last_event_timestamp_seconds", "gauge",
-                  "When the cache last learned something of the resource, in Unix time; 0: never.",
+                  "When the last whole event or page of the resource came, in Unix time; 0: never.",
                   status, last_event_seconds);
     put_resources(writer, "claimguard_list_duration_seconds", "gauge",
                   "How long the last list of the whole resource took; 0: there was none.", status,

@@ -29,28 +29,37 @@ static unsigned show_live(struct state *state, const struct page_request *reques
     return 200;
 }
 
+/* One resource's line, if it is to be shown. Whether the resource is as it should be. */
+static bool put_ready(struct buf *out, enum kind kind, const struct resource_status *status,
+                      bool is_verbose)
+{
+    bool is_synced = atomic_load(&status->is_synced);
+    bool is_good = is_synced && !atomic_load(&status->is_stalled);
+
+    if (is_verbose || !is_good)
+        buf_printf(out, "[%c] %s %s\n", is_good ? '+' : '-', kind_resource(kind),
+                   !is_synced                        ? "not synced"
+                   : !is_good                        ? "does not advance"
+                   : atomic_load(&status->is_absent) ? "not served by this API server"
+                                                     : "synced");
+    return is_good;
+}
+
 static unsigned show_ready(struct state *state, const struct page_request *request, struct buf *out,
                            const char **content_type)
 {
     bool is_draining = atomic_load(&state->is_draining);
-    enum kind missing = state_unsynced(state);
+    bool is_good = true;
 
     (void)content_type;
-    for (int kind = 0; kind < KIND_COUNT; kind++) {
-        const struct resource_status *status = &state->status[kind];
-        bool is_synced = atomic_load(&status->is_synced);
-        if (request->is_verbose || !is_synced)
-            buf_printf(out, "[%c] %s %s\n", is_synced ? '+' : '-', kind_resource((enum kind)kind),
-                       !is_synced                        ? "not synced"
-                       : atomic_load(&status->is_absent) ? "not served by this API server"
-                                                         : "synced");
-    }
+    for (int kind = 0; kind < KIND_COUNT; kind++)
+        is_good &= put_ready(out, (enum kind)kind, &state->status[kind], request->is_verbose);
     if (request->is_verbose)
         buf_printf(out, "[%c] not shutting down\n", is_draining ? '-' : '+');
-    buf_put(out, is_draining             ? SLICE("shutting down\n")
-                 : missing != KIND_COUNT ? SLICE("not ready\n")
-                                         : SLICE("ok\n"));
-    return is_draining || missing != KIND_COUNT ? 503 : 200;
+    buf_put(out, is_draining ? SLICE("shutting down\n")
+                 : !is_good  ? SLICE("not ready\n")
+                             : SLICE("ok\n"));
+    return is_draining || !is_good ? 503 : 200;
 }
 
 static unsigned show_metrics(struct state *state, const struct page_request *request,
@@ -82,7 +91,8 @@ static void put_status(struct buf *out, struct state *state, enum kind kind)
         (void)snprintf(age, sizeof age, "%llds ago", (long long)((now_ms() - last_ms) / 1000));
     buf_printf(out, "%-24s %10zu  %-10s  %10s  %8llu\n", kind_resource(kind),
                state->cluster.counts[kind],
-               atomic_load(&status->is_absent)   ? "not served"
+               atomic_load(&status->is_stalled)  ? "stalled"
+               : atomic_load(&status->is_absent) ? "not served"
                : atomic_load(&status->is_synced) ? "yes"
                                                  : "no",
                age, restarts);

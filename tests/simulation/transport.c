@@ -151,9 +151,8 @@ static void fold(struct call *call)
 
     if (call->arrived == 404)
         fold_absence(target, &call->reference);
-    else if (call->arrived == 200 &&
-             fold_object(target, call->reference.kind, buf_slice(&call->answer),
-                         replica->watched[call->reference.kind], &err) < 0)
+    else if (call->arrived == 200 && fold_object(target, &call->reference, buf_slice(&call->answer),
+                                                 replica->watched[call->reference.kind], &err) < 0)
         broken("%s", err.message);
 }
 

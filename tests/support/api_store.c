@@ -463,8 +463,12 @@ static unsigned handle_object(struct api_store *store, const struct api_request_
 {
     json_t *object = api_store_find(store, path->resource, path->namespace, path->name);
 
-    if (object == NULL)
-        return fail(answer, 404, "NotFound", "not found");
+    if (object == NULL) {
+        (void)fail(answer, 404, "NotFound", "not found");
+        json_object_set_new(*answer, "details",
+                            json_pack("{s:s,s:s}", "name", path->name, "kind", path->resource));
+        return 404;
+    }
     if (strcmp(head->method, "GET") == 0) {
         *answer = json_incref(object);
         return 200;

@@ -246,3 +246,52 @@ Test(cluster_lists, claims_are_counted_by_classes_and_phase)
     cr_expect_eq(tally("fast", "gold", CLAIM_BOUND), 0);
     cr_expect_eq(HASH_COUNT(cluster.tallies), 1, "a count of nothing is none");
 }
+
+static void list(const char *kept, const char *kept_namespace)
+{
+    for (int kind = 0; kind < KIND_COUNT; kind++) {
+        bool is_namespaced = kind_is_namespaced((enum kind)kind);
+        cluster_list_begin(&cluster, (enum kind)kind, false);
+        if (kept != NULL)
+            cluster_list_keep(&cluster, (enum kind)kind,
+                              is_namespaced ? slice_of(kept_namespace) : SLICE(""), slice_of(kept));
+        cluster_list_end(&cluster, (enum kind)kind, 20, NULL);
+    }
+}
+
+static void apply_all(const char *name)
+{
+    struct error err = {0};
+
+    for (int kind = 0; kind < KIND_COUNT; kind++) {
+        struct object object = object_of((enum kind)kind, name, "", "5");
+        if (!kind_is_namespaced((enum kind)kind))
+            object.meta.namespace = SLICE("");
+        cr_assert_eq(cluster_apply(&cluster, &object, &err), 0);
+    }
+}
+
+Test(cluster_lists, keeps_what_a_list_names_and_nobody_can_read)
+{
+    apply_all("a");
+    apply_all("b");
+    list("a", "default");
+    for (int kind = 0; kind < KIND_COUNT; kind++)
+        cr_expect_eq(cluster.counts[kind], 1, "%s", kind_resource((enum kind)kind));
+    cr_expect(has_pod("a") && !has_pod("b"));
+    list("nobody-knows-it", "default");
+    for (int kind = 0; kind < KIND_COUNT; kind++)
+        cr_expect_eq(cluster.counts[kind], 0, "%s", kind_resource((enum kind)kind));
+}
+
+Test(cluster_lists, keeps_all_when_nobody_knows_which_object_a_list_names)
+{
+    apply_all("a");
+    apply_all("b");
+    list("", "");
+    for (int kind = 0; kind < KIND_COUNT; kind++)
+        cr_expect_eq(cluster.counts[kind], 2, "%s", kind_resource((enum kind)kind));
+    list(NULL, NULL); /* the next list may be read */
+    for (int kind = 0; kind < KIND_COUNT; kind++)
+        cr_expect_eq(cluster.counts[kind], 0, "%s", kind_resource((enum kind)kind));
+}
