@@ -55,7 +55,7 @@ static bool on_bytes(void *context, unsigned status, struct slice bytes)
 {
     struct request *request = context;
 
-    if (status == 200 || !is_about_object(request))
+    if (status == 200 || status == 404 || !is_about_object(request))
         buf_put(&request->answer, bytes);
     return !request->answer.failed;
 }
