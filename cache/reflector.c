@@ -320,6 +320,8 @@ static void restart(struct reflector *reflector, enum restart reason,
 void reflector_end(struct reflector *reflector, const struct reflector_ending *ending,
                    uint64_t now_ns)
 {
+    bool is_early = now_ns + (SILENT_MS + 1000) * MS < reflector->deadline_ns;
+
     reflector->deadline_ns = 0;
     if (ending->status == 404 && may_be_absent(reflector)) {
         be_absent(reflector, now_ns);
@@ -337,5 +339,6 @@ void reflector_end(struct reflector *reflector, const struct reflector_ending *e
         reflector->due_ns = now_ns;
         return;
     }
+    atomic_fetch_add(&reflector->status->early_ends, reason == RESTART_TIMEOUT && is_early);
     restart(reflector, (enum restart)reason, ending, has_lasted, now_ns);
 }

@@ -89,7 +89,9 @@ struct resource_status {
     atomic_int_fast64_t last_event_ms; /* the last whole event or page, since 1970; 0: never */
     atomic_int_fast64_t list_ns;       /* what the last whole list took; 0: there was none */
     atomic_uint_fast64_t restarts[RESTART_COUNT];
-    atomic_uint_fast64_t skipped; /* objects that could not be decoded */
+    atomic_uint_fast64_t early_ends; /* watches that the API server ended well, and before their
+                                        time: it shuts down */
+    atomic_uint_fast64_t skipped;    /* objects that could not be decoded */
 };
 
 enum change { CHANGE_PUT, CHANGE_DELETE };

@@ -41,14 +41,16 @@ static bool read_openapi(struct slice body, struct arena *arena, struct openapi 
            pull_finish(&json);
 }
 
-/* How often a connection to the API server was lost: another one may lead to another version. */
+/* How often a connection to the API server was lost, or ended by one that shuts down: another one
+ * may lead to another version. */
 static uint64_t count_reconnects(const struct state *state)
 {
     uint64_t count = 0;
 
     for (int kind = 0; kind < KIND_COUNT; kind++)
         count += atomic_load(&state->status[kind].restarts[RESTART_CONNECTION]) +
-                 atomic_load(&state->status[kind].restarts[RESTART_SILENT]);
+                 atomic_load(&state->status[kind].restarts[RESTART_SILENT]) +
+                 atomic_load(&state->status[kind].early_ends);
     return count;
 }
 

@@ -102,8 +102,9 @@ void api_serve_pages(void);
 /* ---- KEP-2857's field ---- */
 
 enum api_field {
-    API_FIELD_UNKNOWN, /* not in OpenAPI; with fieldValidation=Strict, a 422 */
-    API_FIELD_GATED,   /* in OpenAPI, and dropped with 200, also when strict */
+    API_FIELD_UNKNOWN, /* not in OpenAPI; with fieldValidation=Strict, a 422; a PATCH or a Binding
+                          of a pod that has it strips it */
+    API_FIELD_GATED,   /* in OpenAPI, and dropped with 200, also when strict, unless it was there */
     API_FIELD_KEPT,
 };
 void api_set_field(enum api_field field);

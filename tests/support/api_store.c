@@ -365,6 +365,16 @@ static bool strip_field(json_t *pod)
     return found;
 }
 
+/* Whether a pod that is changed keeps the field: with the gate off, one that had it before. */
+static bool keeps_field(const struct api_store *store, const json_t *object)
+{
+    json_t *copy = json_deep_copy(object);
+    bool had_field = strip_field(copy);
+
+    json_decref(copy);
+    return store->field == API_FIELD_KEPT || (store->field == API_FIELD_GATED && had_field);
+}
+
 /* A PATCH, or a Binding, carries what it needs to be true. 0: it is. */
 static unsigned check_preconditions(const json_t *object, const char *uid, const char *version,
                                     json_t **answer)
@@ -386,16 +396,18 @@ static unsigned patch(struct api_store *store, const struct api_path *path, cons
                                           text_at(body, "metadata", "resourceVersion"), answer);
     if (status != 0)
         return status;
+    bool keeps = keeps_field(store, object);
     json_t *changed = json_deep_copy(object);
+    if (store->field == API_FIELD_UNKNOWN) /* it does not see it */
+        (void)strip_field(changed);
     merge(changed, body, is_strategic);
-    if (store->field != API_FIELD_KEPT && strip_field(changed) &&
-        store->field == API_FIELD_UNKNOWN &&
+    if (!keeps && strip_field(changed) && store->field == API_FIELD_UNKNOWN &&
         strstr(path->query, "fieldValidation=Strict") != NULL) {
         json_decref(changed);
         return fail(answer, 422, "Invalid", "strict decoding error: unknown field");
     }
-    if (strstr(path->query, "dryRun=All") == NULL)
-        api_store_put(store, json_incref(changed));
+    if (strstr(path->query, "dryRun=All") == NULL && !json_equal(changed, object))
+        api_store_put(store, json_incref(changed)); /* else nothing is written */
     *answer = changed;
     return 200;
 }
@@ -413,6 +425,8 @@ static unsigned bind_pod(struct api_store *store, const struct api_path *path, c
     if (text_at(pod, "metadata", "deletionTimestamp")[0] != '\0')
         return fail(answer, 409, "Conflict", "pod is being deleted, cannot be assigned");
     json_t *bound = json_deep_copy(pod);
+    if (store->field == API_FIELD_UNKNOWN)
+        (void)strip_field(bound);
     if (json_object_get(bound, "spec") == NULL)
         json_object_set_new(bound, "spec", json_object());
     json_object_set_new(json_object_get(bound, "spec"), "nodeName",

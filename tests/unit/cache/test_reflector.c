@@ -315,6 +315,24 @@ Test(reflector, a_watch_that_was_silent_is_found_within_a_minute)
     bench_free(bench);
 }
 
+Test(reflector, a_watch_that_ends_well_before_its_time_is_noticed)
+{
+    struct bench *bench = watching();
+
+    bench->now += 20 * S;
+    ends(bench, 200);
+    restarted(bench, RESTART_TIMEOUT);
+    cr_expect(atomic_load(&bench->status.early_ends) == 1, "the API server shuts down");
+    asks(bench, "limit=1");
+    cr_expect(gets(bench, 200, PAGE("12", "", ITEM("x", "1"))));
+    ends(bench, 200);
+    asks(bench, "watch=1");
+    bench->now = bench->reflector.deadline_ns - 8 * S; /* the time that was asked for */
+    ends(bench, 200);
+    cr_expect(atomic_load(&bench->status.early_ends) == 1, "it was its time");
+    bench_free(bench);
+}
+
 Test(reflector, a_list_may_take_long_but_not_be_silent)
 {
     struct bench *bench = bench_new(KIND_POD);

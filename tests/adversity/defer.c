@@ -1,0 +1,319 @@
+/* DeferFSMount in front of API servers that drop KEP-2857's field, are older than it, or let others
+ * change a pod between its decision and its Binding; and a scheduler that does not know the field.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/scenario.h"
+
+#define ENTRIES \
+    "  entries:\n" \
+    "  - {storageClass: fast-storage, runtimeClass: microvm}\n"
+#define AUTO       "deferFSMount:\n  apply: Auto\n" ENTRIES
+#define FIELD      "deferFSMount:\n  apply: Field\n" ENTRIES
+#define ANNOTATION "deferFSMount:\n  apply: Annotation\n" ENTRIES
+#define RUNTIME    ",\"runtimeClassName\":\"microvm\""
+
+static const char *annotation_of(const char *pod)
+{
+    return api_text("pods", "default", pod, "metadata.annotations.claimguard~io/defer-fs-mount");
+}
+
+static bool has_field(const char *pod)
+{
+    return strstr(api_object("pods", "default", pod), "\"deferFSMount\"") != NULL;
+}
+
+static bool is_bound(const char *pod)
+{
+    return api_text("pods", "default", pod, "spec.nodeName")[0] != '\0';
+}
+
+static void put_vm(const char *name, const char *claim)
+{
+    put_claim(claim);
+    put_pod(&(struct test_pod){.name = name, .claim = claim, .more_spec = RUNTIME});
+}
+
+/* ---- the field's gate is off ---- */
+
+static void with_the_gate_off_auto_binds_with_the_annotation(void)
+{
+    struct guard guard;
+
+    api_set_field(API_FIELD_GATED);
+    put_vm("vm", "data");
+    put_vm("other", "logs");
+    guard_start(&guard, AUTO);
+    check(bind_succeeds(&guard, "vm", "node-1"), "in one bind");
+    check(strcmp(annotation_of("vm"), "v") == 0 && !has_field("vm"), "with the annotation");
+    check(api_count("PATCH", "/pods/vm") == 2, "one that was dropped, one that was not");
+    check(bind_succeeds(&guard, "other", "node-1"), "the next one, too");
+    check(strcmp(annotation_of("other"), "v") == 0, "with the annotation");
+    check(api_count("PATCH", "/pods/other") == 1, "at once");
+    check(guard_metric(&guard, "claimguard_deferred_mounts_total{") == 2, "what is there counts");
+    guard_stop(&guard);
+}
+
+static void with_the_gate_off_field_does_not_bind(void)
+{
+    struct guard guard;
+
+    api_set_field(API_FIELD_GATED);
+    put_vm("vm", "data");
+    guard_start(&guard, FIELD);
+    check(!bind_succeeds(&guard, "vm", "node-1"), "the field is not there");
+    check(!is_bound("vm") && annotation_of("vm")[0] == '\0', "no silent fallback");
+    check(api_wait("POST", "DeferFSMountFailed", 1), "the pod is told");
+    check(guard_metric(&guard, "claimguard_deferred_mounts_total{") == 0, "nothing is there");
+    api_set_field(API_FIELD_KEPT);
+    check(bind_succeeds(&guard, "vm", "node-1") && has_field("vm"), "now it is");
+    guard_stop(&guard);
+}
+
+static void an_annotation_that_a_webhook_removes_does_not_bind(void)
+{
+    struct guard guard;
+
+    put_vm("vm", "data");
+    guard_start(&guard, ANNOTATION);
+    api_fault(&(struct api_fault){.method = "PATCH",
+                                  .path = "/pods/vm",
+                                  .times = 1,
+                                  .status = 200,
+                                  .answer = api_object("pods", "default", "vm")});
+    check(!bind_succeeds(&guard, "vm", "node-1") && !is_bound("vm"), "it is not there");
+    check(api_wait("POST", "DeferFSMountFailed", 1), "the pod is told");
+    check(guard_metric(&guard, "claimguard_deferred_mounts_total{") == 0, "nothing is there");
+    check(bind_succeeds(&guard, "vm", "node-1"), "now it is");
+    guard_stop(&guard);
+}
+
+static void an_answer_that_is_no_pod_does_not_bind(void)
+{
+    static const char *const answers[] = {"{}", "[", "{\"metadata\":{\"name\":\"vm\"}}",
+                                          "{\"kind\":\"Status\"}"};
+    struct guard guard;
+
+    put_vm("vm", "data");
+    guard_start(&guard, ANNOTATION);
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+        api_fault(&(struct api_fault){.method = "PATCH",
+                                      .path = "/pods/vm",
+                                      .times = 1,
+                                      .status = 200,
+                                      .answer = answers[i]});
+        check(!bind_succeeds(&guard, "vm", "node-1") && !is_bound("vm"), "%s", answers[i]);
+    }
+    guard_stop(&guard);
+}
+
+/* ---- an API server that is older than the field ---- */
+
+/* A pending pod that has the field, as the cache knows; then another API server answers, which
+ * resumes the watches. */
+static void move_to_older_server(struct guard *guard, const char *config)
+{
+    api_set_field(API_FIELD_KEPT);
+    put_vm("vm", "data");
+    guard_start(guard, config);
+    api_fault(&(struct api_fault){
+        .method = "POST", .path = "/pods/vm/binding", .times = 1, .status = 403});
+    check(!bind_succeeds(guard, "vm", "node-1"), "the Binding is refused");
+    check(has_field("vm"), "the field is written");
+    api_set_field(API_FIELD_UNKNOWN);
+    size_t lists = api_count("GET", "sendInitialEvents");
+    size_t watches = api_count("GET", "watch=1");
+    api_cut("pods");
+    check(api_wait("GET", "watch=1", watches + 1), "the watch is resumed");
+    check(api_count("GET", "sendInitialEvents") == lists, "and nothing is listed");
+}
+
+static void after_a_move_to_an_older_server_auto_writes_the_annotation_beside_the_field(void)
+{
+    struct guard guard;
+
+    move_to_older_server(&guard, AUTO);
+    check(bind_succeeds(&guard, "vm", "node-1"), "it is bound");
+    check(!has_field("vm") && strcmp(annotation_of("vm"), "v") == 0, "with the annotation");
+    guard_stop(&guard);
+}
+
+static void after_a_move_to_an_older_server_field_does_not_bind(void)
+{
+    struct guard guard;
+
+    move_to_older_server(&guard, FIELD);
+    check(!bind_succeeds(&guard, "vm", "node-1") && !is_bound("vm"), "the field would be lost");
+    check(api_wait("POST", "DeferFSMountFailed", 1), "the pod is told");
+    guard_stop(&guard);
+}
+
+/* ---- a scheduler that is older than the field ---- */
+
+/* A pod with a field of its own, and one that shares its claim. */
+static void put_sharers(int priority)
+{
+    api_set_field(API_FIELD_KEPT);
+    api_put("{\"kind\":\"PersistentVolume\",\"metadata\":{\"name\":\"pv-data\"},\"spec\":{"
+            "\"claimRef\":{\"namespace\":\"default\",\"name\":\"data\"},\"csi\":{\"driver\":"
+            "\"plugin1.example.com\"}}}");
+    api_put("{\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"namespace\":\"default\",\"name\":"
+            "\"data\"},\"spec\":{\"accessModes\":[\"ReadWriteMany\"],\"storageClassName\":"
+            "\"fast-storage\",\"volumeName\":\"pv-data\"},\"status\":{\"phase\":\"Bound\"}}");
+    put_pod(&(struct test_pod){.name = "plain", .claim = "data", .node = "node-1"});
+    api_put("{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"default\",\"name\":\"own\"},\"spec\":{"
+            "\"priority\":%d,\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":"
+            "\"data\",\"deferFSMount\":true}}]},\"status\":{\"phase\":\"Pending\"}}",
+            priority);
+}
+
+/* The pod `own` is not known to the scheduler to have the field. */
+static char *filter_without_field(const struct guard *guard, const char *uid)
+{
+    char body[1024];
+
+    (void)snprintf(body, sizeof body,
+                   "{\"Pod\":{\"metadata\":{\"namespace\":\"default\",\"name\":\"own\",\"uid\":"
+                   "\"%s\"},\"spec\":{\"priority\":%s,\"volumes\":[{\"name\":\"v\","
+                   "\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}},\"Nodes\":null,"
+                   "\"NodeNames\":[\"node-1\",\"node-2\"]}",
+                   uid, strstr(api_object("pods", "default", "own"), ":100") != NULL ? "100" : "0");
+    return guard_call(guard, "/filter", body);
+}
+
+static void a_field_of_its_own_counts_though_the_scheduler_drops_it(void)
+{
+    struct guard guard;
+
+    put_sharers(0);
+    guard_start(&guard, AUTO);
+    const char *uid = api_text("pods", "default", "own", "metadata.uid");
+    char *answer = filter_without_field(&guard, uid);
+    check(strstr(answer, "would mount it") != NULL, "rejected: %s", answer);
+    free(answer);
+    answer = filter_without_field(&guard, "00000000-0000-4000-8000-00000000ffff");
+    check(strstr(answer, "would mount it") == NULL, "no other pod's: %s", answer);
+    free(answer);
+    guard_stop(&guard);
+}
+
+static void a_field_of_its_own_preempts_though_the_scheduler_drops_it(void)
+{
+    struct guard guard;
+
+    put_sharers(100);
+    guard_start(&guard, AUTO);
+    const char *uid = api_text("pods", "default", "own", "metadata.uid");
+    for (int i = 0; i < 50 && api_count("POST", "/plain/eviction") == 0; i++) {
+        free(filter_without_field(&guard, uid));
+        sleep_ms(100);
+    }
+    check(api_count("POST", "/plain/eviction") != 0, "its holder is evicted");
+    guard_stop(&guard);
+}
+
+/* ---- somebody patches the pod between its decision and its Binding ---- */
+
+static void *bind_vm(void *guard)
+{
+    return bind_succeeds(guard, "vm", "node-1") ? guard : NULL;
+}
+
+/* Binds the pod; while its first Binding is on its way, the pod becomes `changed`. */
+static bool binds_over(struct guard *guard, const struct test_pod *changed)
+{
+    void *succeeded = NULL;
+    pthread_t thread;
+
+    api_hold("pods");
+    api_fault(&(struct api_fault){
+        .method = "POST", .path = "/pods/vm/binding", .times = 1, .delay_ms = 500});
+    check(pthread_create(&thread, NULL, bind_vm, guard) == 0, "a thread");
+    check(api_wait("POST", "/pods/vm/binding", 1), "a Binding");
+    put_pod(changed);
+    (void)pthread_join(thread, &succeeded);
+    api_release("pods");
+    return succeeded != NULL;
+}
+
+static void an_annotation_that_is_removed_before_the_binding_is_written_again(void)
+{
+    const struct test_pod vm = {.name = "vm", .claim = "data", .more_spec = RUNTIME};
+    struct guard guard;
+
+    put_vm("vm", "data");
+    guard_start(&guard, ANNOTATION);
+    check(binds_over(&guard, &vm), "bound");
+    check(is_bound("vm") && strcmp(annotation_of("vm"), "v") == 0, "with the annotation");
+    check(api_count("PATCH", "/pods/vm") == 2, "it was decided again");
+    guard_stop(&guard);
+}
+
+static void an_annotation_of_before_that_is_removed_before_the_binding_is_written_again(void)
+{
+    const struct test_pod vm = {.name = "vm", .claim = "data", .more_spec = RUNTIME};
+    struct test_pod before = vm;
+    struct guard guard;
+
+    before.more_meta = ",\"annotations\":{\"claimguard.io/defer-fs-mount\":\"v\"}";
+    put_claim("data");
+    put_pod(&before);
+    guard_start(&guard, ANNOTATION);
+    check(binds_over(&guard, &vm), "bound");
+    check(is_bound("vm") && strcmp(annotation_of("vm"), "v") == 0, "with the annotation");
+    guard_stop(&guard);
+}
+
+static void a_pod_that_opts_out_before_the_binding_is_bound_without_the_annotation(void)
+{
+    const struct test_pod vm = {
+        .name = "vm",
+        .claim = "data",
+        .more_spec = RUNTIME,
+        .more_meta = ",\"annotations\":{\"claimguard.io/defer-fs-mount\":\"disabled\"}"};
+    struct guard guard;
+
+    put_vm("vm", "data");
+    guard_start(&guard, ANNOTATION);
+    check(binds_over(&guard, &vm), "bound");
+    check(strcmp(annotation_of("vm"), "disabled") == 0, "as its user says");
+    guard_stop(&guard);
+}
+
+static void a_patch_of_somebody_else_before_the_binding_fails_no_bind(void)
+{
+    const struct test_pod vm = {
+        .name = "vm",
+        .claim = "data",
+        .more_spec = RUNTIME,
+        .more_meta = ",\"annotations\":{\"claimguard.io/defer-fs-mount\":\"v\",\"x\":\"y\"}"};
+    struct guard guard;
+
+    put_vm("vm", "data");
+    guard_start(&guard, ANNOTATION);
+    check(binds_over(&guard, &vm), "bound");
+    check(is_bound("vm") && api_count("PATCH", "/pods/vm") == 1, "nothing is written again");
+    guard_stop(&guard);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct scenario all[] = {
+        SCENARIO(with_the_gate_off_auto_binds_with_the_annotation),
+        SCENARIO(with_the_gate_off_field_does_not_bind),
+        SCENARIO(an_annotation_that_a_webhook_removes_does_not_bind),
+        SCENARIO(an_answer_that_is_no_pod_does_not_bind),
+        SCENARIO(after_a_move_to_an_older_server_auto_writes_the_annotation_beside_the_field),
+        SCENARIO(after_a_move_to_an_older_server_field_does_not_bind),
+        SCENARIO(a_field_of_its_own_counts_though_the_scheduler_drops_it),
+        SCENARIO(a_field_of_its_own_preempts_though_the_scheduler_drops_it),
+        SCENARIO(an_annotation_that_is_removed_before_the_binding_is_written_again),
+        SCENARIO(an_annotation_of_before_that_is_removed_before_the_binding_is_written_again),
+        SCENARIO(a_pod_that_opts_out_before_the_binding_is_bound_without_the_annotation),
+        SCENARIO(a_patch_of_somebody_else_before_the_binding_fails_no_bind),
+    };
+    return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
+}
