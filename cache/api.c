@@ -116,7 +116,7 @@ static void end_unsent(struct api_call *call, const char *why)
 {
     struct api_result result = {.is_cut = true, .is_unsent = true};
 
-    (void)snprintf(result.error, sizeof result.error, "%s", why);
+    (void)snprintf(result.error, sizeof result.error, "%.255s", why);
     end(call, &result);
 }
 
