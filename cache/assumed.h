@@ -37,9 +37,9 @@ struct reservation {
  * reservations that may be taken over; what the pod had reserved before is replaced. alone: for
  * each of the pod's claims, whether it does; NULL: those that are ReadWriteOncePod. A pod that
  * takes none alone, or that is known to be bound or finished, reserves nothing. binds: a bind
- * begins: until it ends, nobody may take the pod's other claims alone, either, and a call that is no
- * bind, and says what it likes about the pod, changes nothing. assumed_doubt or assumed_undo is its
- * end, if the pod is not bound. Errors: ERROR_NO_MEMORY; nothing has changed.
+ * begins: until it ends, nobody may take the pod's other claims alone, either, and a call that is
+ * no bind, and says what it likes about the pod, changes nothing. assumed_doubt or assumed_undo is
+ * its end, if the pod is not bound. Errors: ERROR_NO_MEMORY; nothing has changed.
  */
 int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, const bool *alone,
                     bool binds, uint64_t expires_ns, struct error *err);
@@ -47,8 +47,8 @@ int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, const
 /* Ends the pod's reservation, if it has one. */
 void assumed_release(struct cluster *cluster, const struct uid *uid);
 
-/* The API server has no pod of that name and UID: its reservation ends. One that is for another name
- * stays: who asks about a pod may say any UID. */
+/* The API server has no pod of that name and UID: its reservation ends. One that is for another
+ * name stays: who asks about a pod may say any UID. */
 void assumed_release_absent(struct cluster *cluster, const struct object_reference *absent);
 
 /* A bind has ended: a Binding was sent, and its answer was lost. It may still be applied, so until

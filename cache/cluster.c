@@ -10,7 +10,7 @@ bool is_stale(const struct cluster *cluster, enum kind kind, const struct meta *
               uint64_t known)
 {
     uint64_t version = version_of(told->resource_version);
-    return version != 0 && known != 0 && version < known && !cluster->overrides[kind];
+    return version != 0 && known != 0 && version < known && !cluster->lists[kind].overrides;
 }
 
 void cluster_init(struct cluster *cluster)
@@ -18,37 +18,15 @@ void cluster_init(struct cluster *cluster)
     *cluster = (struct cluster){0};
 }
 
-static void nodes_dispose(struct cluster *cluster)
-{
-    struct node *first = cluster->nodes;
-
-    HASH_CLEAR(hh, cluster->nodes); /* the nodes stay linked to one another */
-    for (struct node *node = first, *next; node != NULL; node = next) {
-        next = node->hh.next;
-        refcounts_dispose(&node->refs);
-        free(node);
-    }
-}
-
-static void resources_dispose(struct resource **table)
-{
-    struct resource *first = *table;
-
-    HASH_CLEAR(hh, *table);
-    for (struct resource *resource = first, *next; resource != NULL; resource = next) {
-        next = resource->hh.next;
-        free(resource);
-    }
-}
-
 void cluster_dispose(struct cluster *cluster)
 {
     assumed_dispose(cluster);
     pods_dispose(cluster);
     claims_dispose(cluster);
-    nodes_dispose(cluster);
+    table_free_records(&cluster->nodes);
+    table_free_records(&cluster->refs);
     for (int kind = 0; kind < KIND_COUNT; kind++)
-        resources_dispose(&cluster->resources[kind]);
+        table_free_records(&cluster->resources[kind]);
     gone_dispose(cluster);
     names_dispose(&cluster->names);
     cluster_init(cluster);
@@ -56,13 +34,17 @@ void cluster_dispose(struct cluster *cluster)
 
 /* ---- nodes ---- */
 
+static bool node_matches(const struct table_record *record, const void *name)
+{
+    return ((const struct node *)(const void *)record)->name == name;
+}
+
 static struct node *find_node(const struct cluster *cluster, const struct name *name)
 {
-    struct node *node = NULL;
-
-    if (name != NULL)
-        HASH_FIND_PTR(cluster->nodes, &name, node);
-    return node;
+    if (name == NULL)
+        return NULL;
+    return (struct node *)(void *)table_find(&cluster->nodes, name->record.hash, node_matches,
+                                             name);
 }
 
 struct node *node_find(const struct cluster *cluster, struct slice name)
@@ -89,8 +71,8 @@ struct node *node_obtain(struct cluster *cluster, struct slice text)
     node = calloc(1, sizeof *node);
     if (node != NULL) {
         node->name = name;
-        HASH_ADD_PTR(cluster->nodes, name, node);
-        if (node->hh.tbl != NULL)
+        node->record.hash = name->record.hash;
+        if (table_add(&cluster->nodes, &node->record))
             return node;
     }
     names_release(&cluster->names, name);
@@ -102,9 +84,8 @@ void node_settle(struct cluster *cluster, struct node *node)
 {
     if (node->exists || node->pods != 0)
         return;
-    HASH_DEL(cluster->nodes, node);
+    table_remove(&cluster->nodes, &node->record);
     names_release(&cluster->names, node->name);
-    refcounts_dispose(&node->refs);
     free(node);
 }
 
@@ -115,7 +96,8 @@ static int node_apply(struct cluster *cluster, const struct meta *meta, struct e
     if (node == NULL)
         return error_no_memory(err);
     cluster->counts[KIND_NODE] += !node->exists;
-    node->exists = node->is_listed = true;
+    node->exists = true;
+    node->listed = cluster->lists[KIND_NODE].number;
     if (!is_stale(cluster, KIND_NODE, meta, node->version))
         node->version = version_of(meta->resource_version);
     return 0;
@@ -137,7 +119,7 @@ static void node_delete(struct cluster *cluster, const struct meta *meta)
         node_vanish(cluster, node);
 }
 
-/* ---- the kinds that are few ---- */
+/* ---- the other kinds ---- */
 
 static void resource_free(struct names *names, struct resource *resource)
 {
@@ -146,6 +128,12 @@ static void resource_free(struct names *names, struct resource *resource)
     names_release(names, resource->key.namespace);
     names_release(names, resource->key.name);
     free(resource);
+}
+
+static uint32_t resource_hash(const struct resource_key *key)
+{
+    const uint32_t hashes[] = {name_hash(key->namespace), name_hash(key->name)};
+    return table_hash((struct slice){(const char *)hashes, sizeof hashes}, 0);
 }
 
 static struct resource *resource_new(struct names *names, const struct resource_object *object)
@@ -161,21 +149,24 @@ static struct resource *resource_new(struct names *names, const struct resource_
         resource->attributes[i] = names_take(names, object->attributes[i], &failed);
     resource->number = object->number;
     resource->version = version_of(object->meta.resource_version);
-    resource->is_listed = true;
+    resource->record.hash = resource_hash(&resource->key);
     if (!failed)
         return resource;
     resource_free(names, resource);
     return NULL;
 }
 
+static bool resource_matches(const struct table_record *record, const void *key)
+{
+    const struct resource_key *a = &((const struct resource *)(const void *)record)->key, *b = key;
+    return a->namespace == b->namespace && a->name == b->name;
+}
+
 static struct resource *find_resource(const struct cluster *cluster, enum kind kind,
                                       const struct resource_key *key)
 {
-    struct resource *found = NULL;
-
-    /* NOLINTNEXTLINE(clang-analyzer-core.*): uthash's hash of 16 bytes is taken for garbage */
-    HASH_FIND(hh, cluster->resources[kind], key, sizeof *key, found);
-    return found;
+    return (struct resource *)(void *)table_find(&cluster->resources[kind], resource_hash(key),
+                                                 resource_matches, key);
 }
 
 struct resource *resource_find(const struct cluster *cluster, enum kind kind,
@@ -201,7 +192,7 @@ const struct resource *cluster_find_volume(const struct cluster *cluster, const 
 
 void resource_remove(struct cluster *cluster, enum kind kind, struct resource *resource)
 {
-    HASH_DEL(cluster->resources[kind], resource);
+    table_remove(&cluster->resources[kind], &resource->record);
     cluster->counts[kind]--;
     resource_free(&cluster->names, resource);
 }
@@ -213,13 +204,13 @@ static int resource_apply(struct cluster *cluster, const struct object *object, 
     if (resource == NULL)
         return error_no_memory(err);
     struct resource *known = find_resource(cluster, object->kind, &resource->key);
+    resource->listed = cluster->lists[object->kind].number;
     if (known != NULL && is_stale(cluster, object->kind, &object->meta, known->version)) {
-        known->is_listed = true;
+        known->listed = resource->listed;
         resource_free(&cluster->names, resource);
         return 0;
     }
-    HASH_ADD(hh, cluster->resources[object->kind], key, sizeof resource->key, resource);
-    if (resource->hh.tbl == NULL) {
+    if (!table_add(&cluster->resources[object->kind], &resource->record)) {
         resource_free(&cluster->names, resource);
         return error_no_memory(err);
     }

@@ -20,13 +20,12 @@
 #include "cache/uthash_config.h"
 
 struct node {
+    struct table_record record; /* by name */
+    uint32_t listed;            /* the last list that named it: see struct listing */
     struct name *name;
-    struct refcounts refs; /* by the pods assigned to it that are not finished */
     uint64_t version;
-    uint32_t pods;  /* assigned to it, finished ones too */
-    bool exists;    /* a Node object was seen */
-    bool is_listed; /* by the list that is being read */
-    UT_hash_handle hh;
+    uint32_t pods; /* assigned to it, finished ones too */
+    bool exists;   /* a Node object was seen */
 };
 
 /* A pod's naming of a claim: part of the pod, and linked from the claim. */
@@ -50,7 +49,6 @@ struct claim {
     bool is_deleting : 1;
     bool is_volume_provisioned : 1; /* its volume is pvc-<uid>, as provisioners name them */
     bool is_block : 1;              /* volumeMode */
-    bool is_listed : 1;
     struct name *namespace;
     struct name *storage_class;
     struct name *volume_attributes_class;
@@ -62,6 +60,7 @@ struct claim {
     uint64_t version;
     uint32_t deferred; /* how many of its uses are deferred */
     uint32_t sharers;  /* pods that are being bound, and do not want it for themselves alone */
+    uint32_t listed;   /* as a node's */
     char name[];       /* name_len bytes */
 };
 
@@ -76,6 +75,8 @@ struct nomination {
     char created[CREATED_BYTES]; /* the pod; all 0: not known */
 };
 
+enum { POD_LISTED_BITS = 24, POD_LISTED_MAX = (1 << POD_LISTED_BITS) - 1 };
+
 struct pod {
     struct table_record record; /* by namespace and name */
     int32_t priority;
@@ -85,7 +86,7 @@ struct pod {
     bool is_terminating : 1; /* has a deletionTimestamp */
     bool never_preempts : 1; /* preemptionPolicy Never */
     bool has_mounts : 1;     /* while it is pending with a runtime class, and if it defers any */
-    bool is_listed : 1;
+    uint32_t listed : POD_LISTED_BITS; /* as a node's; the last bits, which costs no memory */
     struct name *namespace;
     struct node *node;             /* NULL: not assigned */
     struct nomination *nomination; /* NULL: none */
@@ -102,26 +103,36 @@ struct kept_mounts {
     struct pod_mounts mounts;
 };
 
-/* The objects of a kind that is few: string attributes, by the enums of objects.h. */
+/* Any other kind: string attributes, by the enums of objects.h. */
 struct resource {
+    struct table_record record; /* by its key */
+    uint32_t listed;            /* as a node's */
     struct resource_key {
         struct name *namespace, *name;
     } key;
     struct name *attributes[RESOURCE_ATTRIBUTES];
     int64_t number;
     uint64_t version;
-    bool is_listed;
-    UT_hash_handle hh;
 };
 
 /* How many claims there are of one kind: KEP-3751 asks for these counts. */
 struct claim_tally {
+    struct table_record record; /* by its key */
     struct claim_tally_key {
         struct name *namespace, *storage_class, *volume_attributes_class;
         uint64_t phase; /* enum claim_phase; wide, so that the key has no padding */
     } key;
     size_t count;
-    UT_hash_handle hh;
+};
+
+/* The list of a kind that is being read. A record belongs to it if its `listed` is the list's
+ * number, so that a list begins without a walk through all records. */
+struct listing {
+    uint32_t number;
+    bool overrides; /* it counts, whatever is known */
+    bool keeps_all; /* it names an object that nobody knows: none is gone */
+    bool is_whole;  /* cluster_list_end has begun */
+    uint64_t swept; /* as far as that has come: table_walk.at */
 };
 
 /* An object that the API server said is gone, while the watch may still speak of it. */
@@ -136,17 +147,17 @@ struct cluster {
     struct names names;
     struct table pods;
     struct table claims;
-    struct node *nodes;                     /* uthash, by the name's pointer */
-    struct resource *resources[KIND_COUNT]; /* uthash; the other kinds */
-    size_t counts[KIND_COUNT];              /* objects that exist, by kind */
-    size_t violations;                      /* exclusive claims that two or more pods hold */
-    struct claim_tally *tallies;            /* uthash */
-    struct reservation *reservations;       /* uthash; see assumed.h */
-    struct gone_object *gone;               /* uthash, oldest first */
-    struct pod *deferring;                  /* pods with deferred mounts: kept_mounts links them */
-    bool keeps_all_mounts;      /* of pending pods without a runtime class, too: for a dry run */
-    bool overrides[KIND_COUNT]; /* the list that is being read counts, whatever is known */
-    bool keeps_all[KIND_COUNT]; /* ... and names an object that nobody knows: none is gone */
+    struct table nodes;
+    struct table refs; /* per node and claim, by the pods on it that are not finished: refcount.h */
+    struct table resources[KIND_COUNT]; /* the other kinds */
+    struct table tallies;
+    size_t counts[KIND_COUNT];        /* objects that exist, by kind */
+    size_t violations;                /* exclusive claims that two or more pods hold */
+    struct reservation *reservations; /* uthash; see assumed.h */
+    struct gone_object *gone;         /* uthash, oldest first */
+    struct pod *deferring;            /* pods with deferred mounts: kept_mounts links them */
+    struct listing lists[KIND_COUNT];
+    bool keeps_all_mounts; /* of pending pods without a runtime class, too: for a dry run */
 };
 
 void cluster_init(struct cluster *cluster);
@@ -178,12 +189,19 @@ struct gone_listener {
  * known. keep: the list names this object, and nobody can read what it says: it stays as it is
  * known; an empty name: nobody knows which one it is, so that none is gone. listener: is told of
  * each object that is gone; NULL: nobody is.
+ *
+ * The end comes in steps, so that nobody waits for the lock until all is gone: each looks at
+ * some of the records and returns whether there are more; the caller gives the lock up
+ * in between. Then others may do whatever they do at other times (binds, reservations, what a GET
+ * said), but for another list or the watch of that kind. What is not looked at yet counts as
+ * before: a claim that it holds is held. What comes in between stays, since it is newer than the
+ * list.
  */
 void cluster_list_begin(struct cluster *cluster, enum kind kind, bool overrides);
 void cluster_list_keep(struct cluster *cluster, enum kind kind, struct slice namespace,
                        struct slice name);
-void cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version,
-                      const struct gone_listener *listener);
+bool cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version,
+                      const struct gone_listener *listener) MUST_USE;
 
 /*
  * What a GET said of a pod or a claim, beside the watch, which has come as far as version watched.
@@ -229,6 +247,41 @@ bool cluster_describe_pod(const struct pod *pod, struct arena *arena, struct pod
  * where any pod defers. False when the arena is full. */
 bool cluster_complete_pod(const struct cluster *cluster, struct pod_object *pod,
                           struct arena *arena);
+
+/* The records one by one: see table_next. Claims and nodes that are only named, too. */
+static inline struct pod *cluster_next_pod(const struct cluster *cluster, struct table_walk *walk)
+{
+    return (struct pod *)(void *)table_next(&cluster->pods, walk);
+}
+
+static inline struct claim *cluster_next_claim(const struct cluster *cluster,
+                                               struct table_walk *walk)
+{
+    return (struct claim *)(void *)table_next(&cluster->claims, walk);
+}
+
+static inline struct node *cluster_next_node(const struct cluster *cluster, struct table_walk *walk)
+{
+    return (struct node *)(void *)table_next(&cluster->nodes, walk);
+}
+
+static inline struct resource *cluster_next_resource(const struct cluster *cluster, enum kind kind,
+                                                     struct table_walk *walk)
+{
+    return (struct resource *)(void *)table_next(&cluster->resources[kind], walk);
+}
+
+static inline const struct refcount *cluster_next_refcount(const struct cluster *cluster,
+                                                           struct table_walk *walk)
+{
+    return (const struct refcount *)(void *)table_next(&cluster->refs, walk);
+}
+
+static inline struct claim_tally *cluster_next_tally(const struct cluster *cluster,
+                                                     struct table_walk *walk)
+{
+    return (struct claim_tally *)(void *)table_next(&cluster->tallies, walk);
+}
 
 /* Whether the pod takes up the claims that it names: assigned, and not finished. A terminating pod
  * holds until it is gone (KEP-2485; NodeInfo counts it too). */

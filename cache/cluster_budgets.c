@@ -44,8 +44,9 @@ size_t cluster_count_budget_violations(const struct cluster *cluster, const stru
     size_t looked_at = count < COUNTED_PODS_MAX ? count : COUNTED_PODS_MAX;
     size_t violations = count - looked_at; /* of the others nothing is known */
 
-    for (const struct resource *budget = cluster->resources[KIND_POD_DISRUPTION_BUDGET];
-         budget != NULL; budget = budget->hh.next)
+    struct table_walk walk = {.at = 0};
+    for (const struct resource *budget;
+         (budget = cluster_next_resource(cluster, KIND_POD_DISRUPTION_BUDGET, &walk)) != NULL;)
         mark_violations(budget, pods, looked_at, is_violation);
     for (size_t i = 0; i < looked_at; i++)
         violations += is_violation[i];

@@ -122,22 +122,39 @@ static struct claim_tally_key tally_key(const struct claim *claim)
                                     claim->volume_attributes_class, claim->phase};
 }
 
+static bool tally_matches(const struct table_record *record, const void *key)
+{
+    const struct claim_tally *tally = (const struct claim_tally *)(const void *)record;
+    return memcmp(&tally->key, key, sizeof tally->key) == 0;
+}
+
+static uint32_t tally_hash(const struct claim_tally_key *key)
+{
+    const uint32_t hashes[] = {name_hash(key->namespace), name_hash(key->storage_class),
+                               name_hash(key->volume_attributes_class), (uint32_t)key->phase};
+    return table_hash((struct slice){(const char *)hashes, sizeof hashes}, 0);
+}
+
+static struct claim_tally *find_tally(const struct cluster *cluster,
+                                      const struct claim_tally_key *key)
+{
+    return (struct claim_tally *)(void *)table_find(&cluster->tallies, tally_hash(key),
+                                                    tally_matches, key);
+}
+
 /* The tally for the claim as it will be, with room made for it; NULL without memory. */
 static struct claim_tally *tally_obtain(struct cluster *cluster, const struct claim_tally_key *key)
 {
-    struct claim_tally *tally = NULL;
+    struct claim_tally *tally = find_tally(cluster, key);
 
-    /* NOLINTNEXTLINE(clang-analyzer-core.*): uthash's hash of the key, which it takes for garbage
-     */
-    HASH_FIND(hh, cluster->tallies, key, sizeof *key, tally);
     if (tally != NULL)
         return tally;
     tally = calloc(1, sizeof *tally);
     if (tally == NULL)
         return NULL;
     tally->key = *key;
-    HASH_ADD(hh, cluster->tallies, key, sizeof tally->key, tally);
-    if (tally->hh.tbl != NULL)
+    tally->record.hash = tally_hash(key);
+    if (table_add(&cluster->tallies, &tally->record))
         return tally;
     free(tally);
     return NULL;
@@ -148,13 +165,11 @@ static struct claim_tally *tally_obtain(struct cluster *cluster, const struct cl
 static void tally_leave(struct cluster *cluster, const struct claim *claim)
 {
     struct claim_tally_key key = tally_key(claim);
-    struct claim_tally *tally = NULL;
+    struct claim_tally *tally = find_tally(cluster, &key);
 
-    /* NOLINTNEXTLINE(clang-analyzer-core.*): as above */
-    HASH_FIND(hh, cluster->tallies, &key, sizeof key, tally);
     if (tally == NULL || --tally->count != 0)
         return;
-    HASH_DEL(cluster->tallies, tally);
+    table_remove(&cluster->tallies, &tally->record);
     free(tally);
 }
 
@@ -171,7 +186,8 @@ static void put_facts(struct cluster *cluster, struct claim *claim,
     release_facts(&cluster->names, &old);
     cluster->violations -= claim_is_violated(claim);
     cluster->counts[KIND_CLAIM] += !claim->exists;
-    claim->exists = claim->is_listed = true;
+    claim->exists = true;
+    claim->listed = cluster->lists[KIND_CLAIM].number;
     claim->is_exclusive = object->is_exclusive;
     claim->is_block = slice_equal(object->volume_mode, SLICE("Block"));
     claim->is_deleting = object->meta.deletion_timestamp.len != 0;
@@ -199,7 +215,7 @@ int claim_apply(struct cluster *cluster, const struct claim_object *object, stru
     if (claim == NULL)
         return error_no_memory(err);
     if (claim->exists && is_stale(cluster, KIND_CLAIM, &object->meta, claim->version)) {
-        claim->is_listed = true;
+        claim->listed = cluster->lists[KIND_CLAIM].number;
         return 0;
     }
     if (!take_facts(&cluster->names, object, &facts)) {
@@ -256,15 +272,6 @@ void claim_delete(struct cluster *cluster, const struct meta *meta)
 
 void claims_dispose(struct cluster *cluster)
 {
-    uint32_t cursor = 0;
-
-    for (struct table_record *record; (record = table_next(&cluster->claims, &cursor)) != NULL;)
-        free(record); /* the names go all at once */
-    table_dispose(&cluster->claims);
-    struct claim_tally *first = cluster->tallies;
-    HASH_CLEAR(hh, cluster->tallies); /* the tallies stay linked to one another */
-    for (struct claim_tally *tally = first, *next; tally != NULL; tally = next) {
-        next = tally->hh.next;
-        free(tally);
-    }
+    table_free_records(&cluster->claims);
+    table_free_records(&cluster->tallies);
 }

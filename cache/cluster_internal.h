@@ -34,6 +34,17 @@ void pod_delete(struct cluster *cluster, const struct meta *meta);
 void pod_remove(struct cluster *cluster, struct pod *pod);
 void pods_dispose(struct cluster *cluster);
 
+/* The pod is in the list that is being read; whether it is. */
+static inline void pod_list(const struct cluster *cluster, struct pod *pod)
+{
+    pod->listed = cluster->lists[KIND_POD].number & POD_LISTED_MAX;
+}
+
+static inline bool pod_is_listed(const struct cluster *cluster, const struct pod *pod)
+{
+    return pod->listed == (cluster->lists[KIND_POD].number & POD_LISTED_MAX);
+}
+
 void node_vanish(struct cluster *cluster, struct node *node);
 void resource_remove(struct cluster *cluster, enum kind kind, struct resource *resource);
 
@@ -50,7 +61,7 @@ struct object_key {
 
 static inline uint32_t object_key_hash(struct object_key key)
 {
-    return table_hash(key.name, key.namespace == NULL ? 0 : key.namespace->record.hash);
+    return table_hash(key.name, name_hash(key.namespace));
 }
 
 #endif

@@ -7,39 +7,17 @@
 #include "cache/assumed.h"
 #include "cache/cluster_internal.h"
 
-static struct pod *pod_of(struct table_record *record)
-{
-    return (struct pod *)(void *)record;
-}
-
-static struct claim *claim_of(struct table_record *record)
-{
-    return (struct claim *)(void *)record;
-}
+enum { SWEEP_WORK_MAX = 256 }; /* of one step: objects, and claims of pods */
 
 /* ---- whole lists ---- */
 
 void cluster_list_begin(struct cluster *cluster, enum kind kind, bool overrides)
 {
-    uint32_t cursor = 0;
+    uint32_t number = cluster->lists[kind].number + 1;
 
-    cluster->overrides[kind] = overrides;
-    cluster->keeps_all[kind] = false;
+    cluster->lists[kind] = (struct listing){.number = number, .overrides = overrides};
     if (overrides)
         gone_dispose(cluster); /* in another history they may never have gone */
-    if (kind == KIND_POD)
-        for (struct table_record *record; (record = table_next(&cluster->pods, &cursor)) != NULL;)
-            pod_of(record)->is_listed = false;
-    else if (kind == KIND_CLAIM)
-        for (struct table_record *record; (record = table_next(&cluster->claims, &cursor)) != NULL;)
-            claim_of(record)->is_listed = false;
-    else if (kind == KIND_NODE)
-        for (struct node *node = cluster->nodes; node != NULL; node = node->hh.next)
-            node->is_listed = false;
-    else
-        for (struct resource *resource = cluster->resources[kind]; resource != NULL;
-             resource = resource->hh.next)
-            resource->is_listed = false;
 }
 
 void cluster_list_keep(struct cluster *cluster, enum kind kind, struct slice namespace,
@@ -49,113 +27,127 @@ void cluster_list_keep(struct cluster *cluster, enum kind kind, struct slice nam
     struct claim *claim = kind == KIND_CLAIM ? claim_find(cluster, namespace, name) : NULL;
     struct node *node = kind == KIND_NODE ? node_find(cluster, name) : NULL;
     struct resource *resource = resource_find(cluster, kind, namespace, name);
+    struct listing *list = &cluster->lists[kind];
 
     if (name.len == 0)
-        cluster->keeps_all[kind] = true;
+        list->keeps_all = true;
     else if (pod != NULL)
-        pod->is_listed = true;
+        pod_list(cluster, pod);
     else if (claim != NULL)
-        claim->is_listed = true;
+        claim->listed = list->number;
     else if (node != NULL)
-        node->is_listed = true;
+        node->listed = list->number;
     else if (resource != NULL)
-        resource->is_listed = true;
+        resource->listed = list->number;
 }
+
+/* What the end of a list looks at. */
+struct sweep {
+    struct cluster *cluster;
+    enum kind kind;
+    uint32_t number;
+    uint64_t version; /* of the list; 0: it tells nothing */
+    const struct gone_listener *listener;
+};
 
 /* Whether an object that the list did not name is gone: unless it came after the list. */
-static bool is_left(bool is_listed, bool exists, uint64_t version, uint64_t list_version)
+static bool is_left(const struct sweep *sweep, bool is_listed, uint64_t version)
 {
-    return exists && !is_listed && (list_version == 0 || version <= list_version);
+    return !is_listed && (sweep->version == 0 || version <= sweep->version);
 }
 
-static void tell(const struct gone_listener *listener, enum kind kind, struct slice namespace,
-                 struct slice name, struct slice uid)
+static void tell(const struct sweep *sweep, struct slice namespace, struct slice name,
+                 const struct uid *uid)
 {
-    struct object object = {.kind = kind};
+    char text[UID_TEXT_BYTES];
+    struct object object = {.kind = sweep->kind};
 
-    object.meta = (struct meta){.namespace = namespace, .name = name, .uid = uid};
-    if (listener != NULL)
-        listener->gone(listener->context, &object);
+    object.meta = (struct meta){.namespace = namespace, .name = name};
+    if (uid != NULL)
+        object.meta.uid = uid_text(uid, text);
+    if (sweep->listener != NULL)
+        sweep->listener->gone(sweep->listener->context, &object);
 }
 
-static void sweep_pods(struct cluster *cluster, uint64_t version,
-                       const struct gone_listener *listener)
-{
-    char uid[UID_TEXT_BYTES];
-    uint32_t cursor = 0;
+/* Each of these removes the object if it is gone, and returns how much work that was. */
 
-    for (struct table_record *record; (record = table_next(&cluster->pods, &cursor)) != NULL;) {
-        struct pod *pod = pod_of(record);
-        if (!is_left(pod->is_listed, true, pod->version, version))
-            continue;
-        tell(listener, KIND_POD, name_slice(pod->namespace), pod_name(pod),
-             uid_text(&pod->uid, uid));
-        pod_remove(cluster, pod);
-        cursor--; /* another one may have moved up into the slot */
+static size_t sweep_pod(const struct sweep *sweep, struct pod *pod)
+{
+    size_t work = 1 + pod->use_count;
+
+    if (!is_left(sweep, pod_is_listed(sweep->cluster, pod), pod->version))
+        return 0;
+    tell(sweep, name_slice(pod->namespace), pod_name(pod), &pod->uid);
+    pod_remove(sweep->cluster, pod);
+    return work;
+}
+
+static size_t sweep_claim(const struct sweep *sweep, struct claim *claim)
+{
+    if (!claim->exists || !is_left(sweep, claim->listed == sweep->number, claim->version))
+        return 0;
+    tell(sweep, name_slice(claim->namespace), claim_name(claim), &claim->uid);
+    claim_vanish(sweep->cluster, claim);
+    return 1;
+}
+
+static size_t sweep_node(const struct sweep *sweep, struct node *node)
+{
+    if (!node->exists || !is_left(sweep, node->listed == sweep->number, node->version))
+        return 0;
+    tell(sweep, SLICE(""), name_slice(node->name), NULL);
+    node_vanish(sweep->cluster, node);
+    return 1;
+}
+
+static size_t sweep_resource(const struct sweep *sweep, struct resource *resource)
+{
+    if (!is_left(sweep, resource->listed == sweep->number, resource->version))
+        return 0;
+    tell(sweep, name_slice(resource->key.namespace), name_slice(resource->key.name), NULL);
+    resource_remove(sweep->cluster, sweep->kind, resource);
+    return 1;
+}
+
+static size_t sweep_record(const struct sweep *sweep, struct table_record *record)
+{
+    void *object = record;
+
+    switch (sweep->kind) {
+    case KIND_POD: return sweep_pod(sweep, object);
+    case KIND_CLAIM: return sweep_claim(sweep, object);
+    case KIND_NODE: return sweep_node(sweep, object);
+    default: return sweep_resource(sweep, object);
     }
 }
 
-static void sweep_claims(struct cluster *cluster, uint64_t version,
-                         const struct gone_listener *listener)
+static const struct table *table_of(const struct cluster *cluster, enum kind kind)
 {
-    char uid[UID_TEXT_BYTES];
-    uint32_t cursor = 0;
-
-    for (struct table_record *record; (record = table_next(&cluster->claims, &cursor)) != NULL;) {
-        struct claim *claim = claim_of(record);
-        uint32_t count = cluster->claims.count;
-        if (!is_left(claim->is_listed, claim->exists, claim->version, version))
-            continue;
-        tell(listener, KIND_CLAIM, name_slice(claim->namespace), claim_name(claim),
-             uid_text(&claim->uid, uid));
-        claim_vanish(cluster, claim);
-        if (cluster->claims.count != count)
-            cursor--;
+    switch (kind) {
+    case KIND_POD: return &cluster->pods;
+    case KIND_CLAIM: return &cluster->claims;
+    case KIND_NODE: return &cluster->nodes;
+    default: return &cluster->resources[kind];
     }
 }
 
-static void sweep_nodes(struct cluster *cluster, uint64_t version,
-                        const struct gone_listener *listener)
-{
-    for (struct node *node = cluster->nodes, *next; node != NULL; node = next) {
-        next = node->hh.next;
-        if (!is_left(node->is_listed, node->exists, node->version, version))
-            continue;
-        tell(listener, KIND_NODE, SLICE(""), name_slice(node->name), SLICE(""));
-        node_vanish(cluster, node);
-    }
-}
-
-static void sweep_resources(struct cluster *cluster, enum kind kind, uint64_t version,
-                            const struct gone_listener *listener)
-{
-    for (struct resource *resource = cluster->resources[kind], *next; resource != NULL;
-         resource = next) {
-        next = resource->hh.next;
-        if (!is_left(resource->is_listed, true, resource->version, version))
-            continue;
-        tell(listener, kind, name_slice(resource->key.namespace), name_slice(resource->key.name),
-             SLICE(""));
-        resource_remove(cluster, kind, resource);
-    }
-}
-
-void cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version,
+bool cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version,
                       const struct gone_listener *listener)
 {
-    if (cluster->overrides[kind])
-        version = 0; /* versions of another history tell nothing */
-    if (cluster->keeps_all[kind]) {
-        cluster->keeps_all[kind] = cluster->overrides[kind] = false;
-        return;
-    }
-    switch (kind) {
-    case KIND_POD: sweep_pods(cluster, version, listener); break;
-    case KIND_CLAIM: sweep_claims(cluster, version, listener); break;
-    case KIND_NODE: sweep_nodes(cluster, version, listener); break;
-    default: sweep_resources(cluster, kind, version, listener); break;
-    }
-    cluster->overrides[kind] = false;
+    struct listing *list = &cluster->lists[kind];
+    struct table_walk walk = {.at = list->swept};
+    /* versions of another history tell nothing */
+    struct sweep sweep = {cluster, kind, list->number, list->overrides ? 0 : version, listener};
+
+    bool has_more = !list->keeps_all && table_next_page(table_of(cluster, kind), &walk);
+    list->is_whole = has_more;
+    list->overrides = list->overrides && has_more;
+    /* each frees its own record at most, so the others of the page stay what they are */
+    for (size_t work = 0; has_more && walk.next < walk.count && work < SWEEP_WORK_MAX;)
+        work += sweep_record(&sweep, walk.records[walk.next++]);
+    if (walk.next == walk.count)
+        list->swept = walk.at; /* else the page's rest comes next time */
+    return has_more;
 }
 
 /* ---- what a GET said ---- */
@@ -218,19 +210,23 @@ int cluster_learn(struct cluster *cluster, const struct object *object, uint64_t
     if (version_of(meta->resource_version) <= watched)
         return 0;
     /* a list that is being read may be older, or newer: only its version can tell, so what it has
-     * not named stays so */
+     * not named stays so; one that is whole is older */
     struct pod *pod = cluster_find_pod(cluster, meta->namespace, meta->name);
     struct claim *claim = claim_find(cluster, meta->namespace, meta->name);
-    bool was_listed = object->kind == KIND_POD ? pod != NULL && pod->is_listed
-                                               : claim != NULL && claim->is_listed;
+    bool was_listed = cluster->lists[object->kind].is_whole ||
+                      (object->kind == KIND_POD
+                           ? pod != NULL && pod_is_listed(cluster, pod)
+                           : claim != NULL && claim->listed == cluster->lists[KIND_CLAIM].number);
     if (cluster_apply(cluster, object, err) < 0)
         return err->code;
+    if (was_listed)
+        return 0;
     if (object->kind == KIND_POD &&
         (pod = cluster_find_pod(cluster, meta->namespace, meta->name)) != NULL)
-        pod->is_listed = was_listed;
+        pod->listed = (cluster->lists[KIND_POD].number - 1) & POD_LISTED_MAX;
     if (object->kind == KIND_CLAIM &&
         (claim = claim_find(cluster, meta->namespace, meta->name)) != NULL)
-        claim->is_listed = was_listed;
+        claim->listed = cluster->lists[KIND_CLAIM].number - 1;
     return 0;
 }
 

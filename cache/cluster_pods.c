@@ -21,15 +21,24 @@ struct pod *cluster_find_pod(const struct cluster *cluster, struct slice namespa
                                             &key);
 }
 
+static void uncount(struct cluster *cluster, const struct pod *pod, unsigned use_count)
+{
+    for (unsigned i = 0; i < use_count; i++) {
+        refcount_remove(&cluster->refs, pod->node, pod->uses[i].claim);
+        claim_add_refs(cluster, pod->uses[i].claim, -1);
+    }
+}
+
 /* Counts the pod's claims as held on its node. False: no memory, and nothing was counted. */
 static bool start_holding(struct cluster *cluster, struct pod *pod)
 {
     if (!pod_holds(pod))
         return true;
-    if (!refcounts_reserve(&pod->node->refs, pod->use_count))
-        return false;
     for (unsigned i = 0; i < pod->use_count; i++) {
-        refcounts_add(&pod->node->refs, pod->uses[i].claim);
+        if (!refcount_add(&cluster->refs, pod->node, pod->uses[i].claim)) {
+            uncount(cluster, pod, i);
+            return false;
+        }
         claim_add_refs(cluster, pod->uses[i].claim, +1);
     }
     return true;
@@ -37,12 +46,8 @@ static bool start_holding(struct cluster *cluster, struct pod *pod)
 
 static void stop_holding(struct cluster *cluster, struct pod *pod)
 {
-    if (!pod_holds(pod))
-        return;
-    for (unsigned i = 0; i < pod->use_count; i++) {
-        refcounts_remove(&pod->node->refs, pod->uses[i].claim);
-        claim_add_refs(cluster, pod->uses[i].claim, -1);
-    }
+    if (pod_holds(pod))
+        uncount(cluster, pod, pod->use_count);
 }
 
 static void leave_node(struct cluster *cluster, struct pod *pod)
@@ -213,7 +218,7 @@ static struct pod *pod_new(struct cluster *cluster, const struct pod_object *obj
     pod->name_len = (uint16_t)object->meta.name.len;
     pod->is_terminal = phase_is_terminal(object->phase);
     pod->is_terminating = object->meta.deletion_timestamp.len != 0;
-    pod->is_listed = true;
+    pod_list(cluster, pod);
     pod->never_preempts = slice_equal(object->preemption_policy, SLICE("Never"));
     pod->version = version_of(object->meta.resource_version);
     memcpy(&pod->uses[pod->use_count], object->meta.name.ptr, object->meta.name.len);
@@ -254,7 +259,7 @@ static bool misses_binding(const struct cluster *cluster, const struct pod *know
                            const struct pod_object *object)
 {
     return known != NULL && known->node != NULL && object->node.len == 0 &&
-           uid_is(&known->uid, object->meta.uid) && !cluster->overrides[KIND_POD];
+           uid_is(&known->uid, object->meta.uid) && !cluster->lists[KIND_POD].overrides;
 }
 
 /* The mounts of a bound pod of which what is told misses a deferral: the runtime has mounted the
@@ -266,7 +271,7 @@ static const struct pod_mounts *missed_deferrals(const struct cluster *cluster,
 {
     const struct pod_mounts *mounts = known == NULL ? NULL : pod_mounts(known);
 
-    if (mounts == NULL || known->node == NULL || cluster->overrides[KIND_POD] ||
+    if (mounts == NULL || known->node == NULL || cluster->lists[KIND_POD].overrides ||
         !uid_is(&known->uid, object->meta.uid))
         return NULL;
     for (uint32_t i = 0; i < mounts->volume_count; i++) {
@@ -297,7 +302,7 @@ int pod_apply(struct cluster *cluster, const struct pod_object *object, struct e
                          POD_CLAIMS_MAX, UINT16_MAX);
     struct pod *known = cluster_find_pod(cluster, object->meta.namespace, object->meta.name);
     if (known != NULL && is_stale(cluster, KIND_POD, &object->meta, known->version)) {
-        known->is_listed = true;
+        pod_list(cluster, known);
         return 0;
     }
     struct pod_object corrected = *object;
@@ -377,11 +382,11 @@ void cluster_defer(struct cluster *cluster, struct pod *pod, struct slice name)
 
 void pods_dispose(struct cluster *cluster)
 {
-    uint32_t cursor = 0;
+    struct table_walk walk = {.at = 0};
 
-    for (struct table_record *record; (record = table_next(&cluster->pods, &cursor)) != NULL;) {
-        free(((struct pod *)(void *)record)->nomination);
-        free(record); /* the names go all at once */
+    for (struct pod *pod; (pod = cluster_next_pod(cluster, &walk)) != NULL;) {
+        free(pod->nomination);
+        free(pod); /* the names go all at once */
     }
     table_dispose(&cluster->pods);
 }

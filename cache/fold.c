@@ -2,6 +2,8 @@
 
 #include "cache/pull_fields.h"
 
+enum { TOLD_BYTES_MAX = 1 << 20 }; /* of what is told when the lock is given up again */
+
 static const struct pod *find_pod(const struct cluster *cluster, const struct object *object)
 {
     return object->kind == KIND_POD
@@ -11,28 +13,36 @@ static const struct pod *find_pod(const struct cluster *cluster, const struct ob
 
 /* What was known of a pod before something was said of it. */
 struct before {
-    struct uid uid; /* of the one that had its name; all zero: none had */
+    struct arena arena;
+    struct slice former; /* UID of another pod, which had its name and is gone; empty: none had */
     bool was_holding;
 };
 
-/* To be ended with forget_before. */
-static struct before look_before(struct cluster *cluster, const struct object *object)
+/* Under the lock. Ended by tell_change. */
+static void look_before(struct before *before, const struct cluster *cluster,
+                        const struct object *object)
 {
     const struct pod *pod = find_pod(cluster, object);
     char text[UID_TEXT_BYTES];
-    bool failed = false; /* it is known: nothing is allocated */
 
+    *before = (struct before){.was_holding = false};
+    arena_init(&before->arena, TOLD_BYTES_MAX);
     if (pod == NULL)
-        return (struct before){.was_holding = false};
-    return (struct before){
-        .uid = uid_take(&cluster->names, uid_text(&pod->uid, text), &failed),
-        .was_holding = pod_holds(pod) && uid_is(&pod->uid, object->meta.uid),
-    };
+        return;
+    if (uid_is(&pod->uid, object->meta.uid))
+        before->was_holding = pod_holds(pod);
+    else
+        before->former = arena_printf(&before->arena, "%.*s", SLICE_ARG(uid_text(&pod->uid, text)));
 }
 
-static void forget_before(struct cluster *cluster, const struct before *before)
+/* Under the lock. */
+static void look_after(struct before *before, const struct cluster *cluster,
+                       const struct object *object)
 {
-    uid_release(&cluster->names, before->uid);
+    const struct pod *pod = find_pod(cluster, object);
+
+    if (pod != NULL && uid_is(&pod->uid, before->former))
+        before->former.len = 0; /* what was said is older */
 }
 
 static void tell(const struct follow_target *target, enum change change,
@@ -42,51 +52,100 @@ static void tell(const struct follow_target *target, enum change change,
         target->changed(target->context, change, object, was_holding);
 }
 
-/* Tells what has changed; first the end of a pod whose name another one has now. */
-static void tell_after(const struct follow_target *target, enum change change,
-                       const struct object *object, const struct before *before)
+static void tell_gone(const struct follow_target *target, const struct object_reference *gone)
 {
-    const struct pod *pod = find_pod(target->cluster, object);
-    char text[UID_TEXT_BYTES];
-    struct slice uid = uid_text(&before->uid, text);
-    bool is_there = pod != NULL && uid_is(&pod->uid, uid);
+    struct object object = {.kind = gone->kind};
 
-    if (uid.len != 0 && !is_there && !slice_equal(uid, object->meta.uid)) {
-        struct object former = {.kind = KIND_POD};
-        former.meta = object->meta;
-        former.meta.uid = uid;
-        tell(target, CHANGE_DELETE, &former, false);
-    }
-    tell(target, change, object, before->was_holding);
+    object.meta = (struct meta){.namespace = gone->namespace, .name = gone->name, .uid = gone->uid};
+    tell(target, CHANGE_DELETE, &object, false);
+}
+
+/* Tells what has changed, if the change was taken (rc); first the end of a pod whose name another
+ * one has now. Without the lock. */
+static void tell_change(const struct follow_target *target, enum change change,
+                        const struct object *object, struct before *before, int rc)
+{
+    const struct meta *meta = &object->meta;
+
+    if (rc == 0 && before->former.len != 0)
+        tell_gone(target, &(struct object_reference){KIND_POD, meta->namespace, meta->name,
+                                                     before->former});
+    if (rc == 0)
+        tell(target, change, object, before->was_holding);
+    arena_dispose(&before->arena);
 }
 
 int fold_change(const struct follow_target *target, enum change change, const struct object *object,
                 struct error *err)
 {
-    struct before before = look_before(target->cluster, object);
+    struct before before;
     int rc = 0;
 
+    (void)pthread_rwlock_wrlock(target->lock);
+    look_before(&before, target->cluster, object);
     if (change == CHANGE_DELETE)
         cluster_delete(target->cluster, object);
     else
         rc = cluster_apply(target->cluster, object, err);
-    if (rc == 0)
-        tell_after(target, change, object, &before);
-    forget_before(target->cluster, &before);
+    look_after(&before, target->cluster, object);
+    (void)pthread_rwlock_unlock(target->lock);
+    tell_change(target, change, object, &before, rc);
     return rc;
 }
 
-static void tell_gone(void *context, const struct object *object)
+/* ---- lists ---- */
+
+void fold_list_begin(const struct follow_target *target, enum kind kind, bool overrides)
 {
-    tell(context, CHANGE_DELETE, object, false);
+    (void)pthread_rwlock_wrlock(target->lock);
+    cluster_list_begin(target->cluster, kind, overrides);
+    (void)pthread_rwlock_unlock(target->lock);
+}
+
+void fold_list_keep(const struct follow_target *target, enum kind kind, struct slice namespace,
+                    struct slice name)
+{
+    (void)pthread_rwlock_wrlock(target->lock);
+    cluster_list_keep(target->cluster, kind, namespace, name);
+    (void)pthread_rwlock_unlock(target->lock);
+}
+
+/* What one step of a list's end removes, to be told of without the lock. */
+struct leaving {
+    struct arena arena;
+    struct kept_reference *first;
+};
+
+static void keep_gone(void *context, const struct object *object)
+{
+    const struct meta *meta = &object->meta;
+    struct object_reference reference = {object->kind, meta->namespace, meta->name, meta->uid};
+    struct leaving *leaving = context;
+
+    /* without memory nobody is told: who waits for it waits for the scheduler's own flush */
+    (void)object_reference_keep(&leaving->first, &reference, &leaving->arena);
 }
 
 void fold_list_end(const struct follow_target *target, enum kind kind, uint64_t version)
 {
-    struct gone_listener listener = {(void *)(uintptr_t)target, tell_gone};
+    struct leaving leaving = {.first = NULL};
+    struct gone_listener listener = {&leaving, keep_gone};
+    bool has_more = true;
 
-    cluster_list_end(target->cluster, kind, version, &listener);
+    arena_init(&leaving.arena, TOLD_BYTES_MAX);
+    while (has_more) {
+        leaving.first = NULL;
+        arena_reset(&leaving.arena);
+        (void)pthread_rwlock_wrlock(target->lock);
+        has_more = cluster_list_end(target->cluster, kind, version, &listener);
+        (void)pthread_rwlock_unlock(target->lock);
+        for (const struct kept_reference *gone = leaving.first; gone != NULL; gone = gone->next)
+            tell_gone(target, &gone->reference);
+    }
+    arena_dispose(&leaving.arena);
 }
+
+/* ---- what a GET said ---- */
 
 /* Whether the answer is the object that was asked for: of that kind and name, and with a UID if one
  * is known. Another UID is right: then the one that was meant is gone, and this is its successor.
@@ -127,13 +186,13 @@ int fold_object(const struct follow_target *target, const struct object_referenc
     arena_init(&arena, FETCH_BYTES_MAX);
     int rc = read_answer(asked, text, &arena, &object, err);
     if (rc == 0) {
+        struct before before;
         (void)pthread_rwlock_wrlock(target->lock);
-        struct before before = look_before(target->cluster, &object);
+        look_before(&before, target->cluster, &object);
         rc = cluster_learn(target->cluster, &object, watched, err);
-        if (rc == 0)
-            tell_after(target, CHANGE_PUT, &object, &before);
-        forget_before(target->cluster, &before);
+        look_after(&before, target->cluster, &object);
         (void)pthread_rwlock_unlock(target->lock);
+        tell_change(target, CHANGE_PUT, &object, &before, rc);
     }
     arena_dispose(&arena);
     return rc;
@@ -169,11 +228,8 @@ bool fold_says_absent(const struct object_reference *asked, struct slice text)
 
 void fold_absence(const struct follow_target *target, const struct object_reference *gone)
 {
-    struct object object = {.kind = gone->kind};
-
-    object.meta = (struct meta){.namespace = gone->namespace, .name = gone->name, .uid = gone->uid};
     (void)pthread_rwlock_wrlock(target->lock);
     cluster_learn_gone(target->cluster, gone->kind, gone->namespace, gone->name, gone->uid);
-    tell(target, CHANGE_DELETE, &object, false);
     (void)pthread_rwlock_unlock(target->lock);
+    tell_gone(target, gone);
 }

@@ -8,12 +8,12 @@
 
 enum { POLL_MS_MAX = 1000 };
 
-/* ---- what the reflectors hand on; called with the lock held for writing ---- */
+/* ---- what the reflectors hand on ---- */
 
 static void begin_list(void *context, enum kind kind, bool overrides)
 {
     const struct following *following = context;
-    cluster_list_begin(following->follow->target.cluster, kind, overrides);
+    fold_list_begin(&following->follow->target, kind, overrides);
 }
 
 static void end_list(void *context, enum kind kind, uint64_t version)
@@ -34,7 +34,7 @@ static int take(void *context, enum change change, const struct object *object, 
 static void keep(void *context, enum kind kind, struct slice namespace, struct slice name)
 {
     const struct following *following = context;
-    cluster_list_keep(following->follow->target.cluster, kind, namespace, name);
+    fold_list_keep(&following->follow->target, kind, namespace, name);
 }
 
 /* ---- lists and watches ---- */
@@ -47,11 +47,8 @@ static void note_synced(struct follow *follow)
         if (!atomic_load(&follow->target.status[kind].is_synced))
             return;
     follow->has_synced = true;
-    if (follow->target.synced == NULL)
-        return;
-    (void)pthread_rwlock_wrlock(follow->target.lock);
-    follow->target.synced(follow->target.context);
-    (void)pthread_rwlock_unlock(follow->target.lock);
+    if (follow->target.synced != NULL)
+        follow->target.synced(follow->target.context);
 }
 
 static bool on_bytes(void *context, unsigned status, struct slice bytes)
@@ -60,9 +57,7 @@ static bool on_bytes(void *context, unsigned status, struct slice bytes)
     struct follow *follow = following->follow;
     uint64_t news = following->reflector.news;
 
-    (void)pthread_rwlock_wrlock(follow->target.lock);
     bool goes_on = reflector_take(&following->reflector, status, bytes, monotonic_ns());
-    (void)pthread_rwlock_unlock(follow->target.lock);
     if (following->reflector.news != news)
         atomic_store(&follow->target.status[following->reflector.kind].last_event_ms, now_ms());
     note_synced(follow);

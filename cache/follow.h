@@ -6,7 +6,7 @@
  *     follow_confirm(follow, references, count, 1000, err) what the API server says of them now
  *     follow_stop(follow)
  *
- * The cluster is written under target.lock, in pieces that take microseconds.
+ * The cluster is written under target.lock, in pieces that take microseconds (fold).
  *
  * Threads: follow_confirm, follow_send and follow_call may be called by any; confirm and call not
  * with the lock held.
@@ -33,10 +33,10 @@ struct follow_target {
     pthread_rwlock_t *lock;         /* guards *cluster */
     struct resource_status *status; /* KIND_COUNT of them */
 
-    /* Called on follow's thread, with the lock held for writing. */
+    /* Called on follow's thread, without the lock. */
     void *context;
-    /* The object has been applied, or, left out by a list, is about to be removed. was_holding: of
-     * a pod: that one took up its claims before. */
+    /* The object has been applied or removed; of one that a list has left out, only the meta is
+     * set. was_holding: of a pod: that one took up its claims before. */
     void (*changed)(void *context, enum change change, const struct object *object,
                     bool was_holding);
     /* All kinds are synced for the first time. */

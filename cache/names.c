@@ -55,9 +55,5 @@ void names_release(struct names *names, struct name *name)
 
 void names_dispose(struct names *names)
 {
-    uint32_t cursor = 0;
-
-    for (struct table_record *record; (record = table_next(&names->table, &cursor)) != NULL;)
-        free(record);
-    table_dispose(&names->table);
+    table_free_records(&names->table);
 }

@@ -38,4 +38,9 @@ static inline struct slice name_slice(const struct name *name)
     return name == NULL ? (struct slice){"", 0} : (struct slice){name->bytes, name->len};
 }
 
+static inline uint32_t name_hash(const struct name *name)
+{
+    return name == NULL ? 0 : name->record.hash;
+}
+
 #endif

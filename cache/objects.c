@@ -339,3 +339,17 @@ struct object_reference object_reference_copy(const struct object_reference *ref
     copy.name = copy_to(&text, reference->name);
     return copy;
 }
+
+bool object_reference_keep(struct kept_reference **list, const struct object_reference *reference,
+                           struct arena *arena)
+{
+    struct kept_reference *kept =
+        arena_alloc(arena, sizeof *kept + object_reference_bytes(reference));
+
+    if (kept == NULL)
+        return false;
+    kept->reference = object_reference_copy(reference, (char *)(kept + 1));
+    kept->next = *list;
+    *list = kept;
+    return true;
+}

@@ -137,6 +137,16 @@ static inline size_t object_reference_bytes(const struct object_reference *refer
 }
 struct object_reference object_reference_copy(const struct object_reference *reference, char *text);
 
+/* References that are kept in an arena, the last one first. */
+struct kept_reference {
+    struct kept_reference *next;
+    struct object_reference reference;
+};
+
+/* Puts a copy in front of the list; false: the arena is full. */
+bool object_reference_keep(struct kept_reference **list, const struct object_reference *reference,
+                           struct arena *arena);
+
 /* The kind of {apiVersion, kind}; KIND_OTHER for any that is not kept. Versions do not matter. */
 enum kind kind_of(struct slice api_version, struct slice kind);
 

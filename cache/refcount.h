@@ -1,39 +1,29 @@
 /*
- * refcount: for one node, how many of the pods on it reference each claim: KEP-2485's "map the PVC
- * name to a reference count", but a count where the in-tree cache keeps a set.
+ * refcount: how many of the pods on a node reference a claim: KEP-2485's "map the PVC name to a
+ * reference count", but a count where the in-tree cache keeps a set. One table for all nodes.
  *
- * The claims are borrowed; a claim outlives its counts. 16 bytes a slot, at most 3/4 full.
+ * The nodes and claims are borrowed; they outlive their counts.
  */
 #ifndef CACHE_REFCOUNT_H
 #define CACHE_REFCOUNT_H
 
-#include <stdint.h>
-
-#include "config/base/slice.h"
+#include "cache/table.h"
 
 struct claim;
+struct node;
 
 struct refcount {
-    struct claim *claim; /* NULL: free */
-    uint32_t count;
+    struct table_record record; /* by node and claim */
+    uint32_t count;             /* over 0 */
+    const struct node *node;
+    const struct claim *claim;
 };
 
-struct refcounts {
-    struct refcount *slots;
-    uint32_t capacity; /* a power of two, or 0 */
-    uint32_t used;
-};
+/* One reference more, or one less. False: no memory, and nothing was counted. */
+bool refcount_add(struct table *refs, const struct node *node, const struct claim *claim) MUST_USE;
+void refcount_remove(struct table *refs, const struct node *node, const struct claim *claim);
 
-void refcounts_dispose(struct refcounts *refs);
-
-/* Makes room for `more` claims, so that as many refcounts_add cannot fail. False: no memory. */
-bool refcounts_reserve(struct refcounts *refs, uint32_t more) MUST_USE;
-
-/* One reference more (after refcounts_reserve), or one less. */
-void refcounts_add(struct refcounts *refs, struct claim *claim);
-void refcounts_remove(struct refcounts *refs, const struct claim *claim);
-
-/* How many references there are to the claim. */
-uint32_t refcounts_get(const struct refcounts *refs, const struct claim *claim);
+/* How many references there are. */
+uint32_t refcount_get(const struct table *refs, const struct node *node, const struct claim *claim);
 
 #endif

@@ -141,8 +141,8 @@ static int take_claims_locked(struct binding *binding, struct error *err)
     struct state *state = binding->state;
 
     *err = (struct error){.code = 0};
+    state_tick(state);
     (void)pthread_rwlock_wrlock(&state->lock);
-    state_expire(state);
     int rc = take_claims(binding, err);
     (void)pthread_rwlock_unlock(&state->lock);
     return rc;

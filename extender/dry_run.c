@@ -45,7 +45,8 @@ static int choose_nodes(struct dry_run *run, const struct arguments *arguments, 
     }
     if (arguments->node_count != 0)
         return 0;
-    for (const struct node *node = run->cluster.nodes; node != NULL; node = node->hh.next)
+    struct table_walk walk = {.at = 0};
+    for (const struct node *node; (node = cluster_next_node(&run->cluster, &walk)) != NULL;)
         if (node->exists)
             run->nodes[run->node_count++] = name_slice(node->name);
     qsort(run->nodes, run->node_count, sizeof *run->nodes, compare_slices);
@@ -90,16 +91,14 @@ static int judge_pending(struct dry_run *run, struct error *err)
 {
     const struct pod **pods = calloc(run->cluster.counts[KIND_POD] + 1, sizeof *pods);
     size_t count = 0;
-    uint32_t cursor = 0;
+    struct table_walk walk = {.at = 0};
     int rc = 0;
 
     if (pods == NULL)
         return error_no_memory(err);
-    for (struct table_record *record; (record = table_next(&run->cluster.pods, &cursor)) != NULL;) {
-        const struct pod *pod = (const struct pod *)(const void *)record;
+    for (const struct pod *pod; (pod = cluster_next_pod(&run->cluster, &walk)) != NULL;)
         if (pod->node == NULL && !pod->is_terminal)
             pods[count++] = pod;
-    }
     qsort((void *)pods, count, sizeof *pods, compare_pods);
     for (size_t i = 0; i < count && rc == 0; i++)
         rc = judge_cached(run, pods[i], err);

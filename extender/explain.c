@@ -262,15 +262,19 @@ static int put_claim(json_t *object, const struct claim *claim, json_t *value)
     return put_at(object, (struct slice){key, kept}, value);
 }
 
-static json_t *explain_refs(const struct node *node)
+/* Each node with how many of its pods reference each claim. */
+static json_t *explain_refs(const struct cluster *cluster)
 {
+    struct table_walk nodes = {.at = 0}, refs = {.at = 0};
     json_t *object = json_object();
     int rc = 0;
 
-    for (uint32_t i = 0; i < node->refs.capacity; i++) {
-        const struct refcount *ref = &node->refs.slots[i];
-        if (ref->claim != NULL)
-            rc |= put_claim(object, ref->claim, json_integer(ref->count));
+    for (const struct node *node; (node = cluster_next_node(cluster, &nodes)) != NULL;)
+        rc |= put_at(object, name_slice(node->name), json_object());
+    for (const struct refcount *ref; (ref = cluster_next_refcount(cluster, &refs)) != NULL;) {
+        struct slice node = name_slice(ref->node->name);
+        rc |= put_claim(json_object_getn(object, node.ptr, node.len), ref->claim,
+                        json_integer(ref->count));
     }
     return whole(object, rc);
 }
@@ -306,17 +310,13 @@ static json_t *explain_reservations(const struct cluster *cluster)
 
 json_t *explain_cache(const struct cluster *cluster)
 {
-    json_t *object = json_object(), *nodes = json_object(), *claims = json_object();
-    uint32_t cursor = 0;
+    json_t *object = json_object(), *claims = json_object();
+    struct table_walk walk = {.at = 0};
     int rc = 0;
 
-    for (const struct node *node = cluster->nodes; node != NULL; node = node->hh.next)
-        rc |= put_at(nodes, name_slice(node->name), explain_refs(node));
-    for (struct table_record *record; (record = table_next(&cluster->claims, &cursor)) != NULL;) {
-        const struct claim *claim = (const struct claim *)(void *)record;
+    for (const struct claim *claim; (claim = cluster_next_claim(cluster, &walk)) != NULL;)
         rc |= put_claim(claims, claim, explain_claim(cluster, claim));
-    }
-    rc |= put(object, "nodes", nodes);
+    rc |= put(object, "nodes", explain_refs(cluster));
     rc |= put(object, "claims", claims);
     return whole(object, rc | put(object, "reservations", explain_reservations(cluster)));
 }

@@ -20,7 +20,7 @@ struct reported {
     UT_hash_handle hh;
 };
 
-/* All of it is used on follow's thread alone, with the state's lock held. */
+/* All of it is used on follow's thread alone. */
 struct live {
     struct state *state;
     bool is_synced;
@@ -114,70 +114,98 @@ static void report_claim(struct live *live, const struct claim *claim)
 
 /* A pod that waits, though its claims are free or can be had by preemption, may have been rejected
  * for what that claimguard alone knew, or be the one that it was about to evict others for. */
-static bool wake(struct live *live, const struct pod *pod, struct arena *arena)
+static bool is_hopeful(const struct live *live, const struct pod *pod, struct arena *arena)
 {
     struct view view = state_view(live->state);
     const struct policy *judge;
     struct pod_object object;
     struct verdict verdict;
 
-    arena_reset(arena);
     if (!cluster_describe_pod(pod, arena, &object))
         return false;
     policy_prefilter(&view, &object, arena, &verdict, &judge);
-    bool is_hopeful = verdict.code == CODE_SUCCESS || verdict.code == CODE_UNSCHEDULABLE;
-    if (is_hopeful)
-        nudge_pod(&live->state->nudge, &object.meta);
-    return is_hopeful;
+    return verdict.code == CODE_SUCCESS || verdict.code == CODE_UNSCHEDULABLE;
 }
 
-static void wake_all(struct live *live)
+static bool wake(const struct live *live, const struct object_reference *waiting)
 {
-    const struct table *pods = &live->state->cluster.pods;
+    struct state *state = live->state;
+    struct meta meta = {
+        .namespace = waiting->namespace, .name = waiting->name, .uid = waiting->uid};
     struct arena arena;
-    uint32_t cursor = 0;
-    unsigned woken = 0;
 
     arena_init(&arena, WAKE_BYTES_MAX);
-    for (struct table_record *record;
-         woken < WOKEN_MAX && (record = table_next(pods, &cursor)) != NULL;) {
-        const struct pod *pod = (const struct pod *)(void *)record;
-        if (pod->use_count != 0 && pod->node == NULL && !pod->is_terminal && !pod->is_terminating)
-            woken += wake(live, pod, &arena);
+    (void)pthread_rwlock_rdlock(&state->lock);
+    const struct pod *pod = cluster_find_pod(&state->cluster, meta.namespace, meta.name);
+    bool is_woken = pod != NULL && uid_is(&pod->uid, meta.uid) && is_hopeful(live, pod, &arena);
+    (void)pthread_rwlock_unlock(&state->lock);
+    arena_dispose(&arena);
+    if (is_woken)
+        nudge_pod(&state->nudge, &meta);
+    return is_woken;
+}
+
+/* The pods of the walk's next page that wait. False: that was the last page. */
+static bool list_waiting(const struct live *live, struct table_walk *walk,
+                         struct kept_reference **waiting, struct arena *arena)
+{
+    struct state *state = live->state;
+    char uid[UID_TEXT_BYTES];
+
+    (void)pthread_rwlock_rdlock(&state->lock);
+    bool has_more = table_next_page(&state->cluster.pods, walk);
+    for (; has_more && walk->next < walk->count; walk->next++) {
+        const struct pod *pod = (const struct pod *)(const void *)walk->records[walk->next];
+        if (pod->use_count == 0 || pod->node != NULL || pod->is_terminal || pod->is_terminating)
+            continue;
+        struct object_reference reference = {KIND_POD, name_slice(pod->namespace), pod_name(pod),
+                                             uid_text(&pod->uid, uid)};
+        (void)object_reference_keep(waiting, &reference, arena); /* else the scheduler's flush */
+    }
+    (void)pthread_rwlock_unlock(&state->lock);
+    return has_more;
+}
+
+static void wake_all(const struct live *live)
+{
+    struct table_walk walk = {.at = 0};
+    struct arena arena;
+    unsigned woken = 0;
+    bool has_more = true;
+
+    arena_init(&arena, WAKE_BYTES_MAX);
+    while (has_more && woken < WOKEN_MAX) {
+        struct kept_reference *waiting = NULL;
+        arena_reset(&arena);
+        has_more = list_waiting(live, &walk, &waiting, &arena);
+        for (; waiting != NULL && woken < WOKEN_MAX; waiting = waiting->next)
+            woken += wake(live, &waiting->reference);
     }
     arena_dispose(&arena);
 }
 
 /* ---- what follow tells ---- */
 
-static void changed(void *context, enum change change, const struct object *object,
-                    bool was_holding)
+static void report_if_violated(struct live *live, const struct claim *claim)
 {
-    struct live *live = context;
-    struct cluster *cluster = &live->state->cluster;
+    if (is_violated(live, claim))
+        report_claim(live, claim);
+}
+
+/* Tells of what the change violates. Under the lock. */
+static void look_for_violations(struct live *live, const struct object *object, bool was_holding)
+{
+    const struct cluster *cluster = &live->state->cluster;
     struct slice namespace = object->meta.namespace, name = object->meta.name;
-
-    bool is_gone_pod = object->kind == KIND_POD && change == CHANGE_DELETE;
-
-    if (is_gone_pod || (object->kind == KIND_POD && object->pod.node.len != 0)) {
-        metrics_forget_pod(&live->state->metrics, object->meta.uid);
-        nudge_forget(&live->state->nudge, object->meta.uid);
-    }
-    if (is_gone_pod || object->kind == KIND_CLAIM)
-        nudge_changed(&live->state->nudge,
-                      &(struct object_reference){object->kind, namespace, name, object->meta.uid},
-                      live->state->follow);
-    if (!live->is_synced || change == CHANGE_DELETE ||
-        (cluster->violations == 0 && cluster->deferring == NULL))
-        return;
-    if (object->kind == KIND_CLAIM) {
-        const struct claim *claim = cluster_find_claim(cluster, namespace, name);
-        if (claim != NULL && is_violated(live, claim))
-            report_claim(live, claim);
-        return;
-    }
+    const struct claim *claim =
+        object->kind == KIND_CLAIM ? cluster_find_claim(cluster, namespace, name) : NULL;
     const struct pod *pod =
         object->kind == KIND_POD ? cluster_find_pod(cluster, namespace, name) : NULL;
+
+    if (cluster->violations == 0 && cluster->deferring == NULL)
+        return;
+    if (claim != NULL)
+        report_if_violated(live, claim);
     if (pod == NULL || was_holding || !pod_holds(pod))
         return;
     for (unsigned i = 0; i < pod->use_count; i++)
@@ -185,19 +213,52 @@ static void changed(void *context, enum change change, const struct object *obje
             report(live, pod, pod->uses[i].claim);
 }
 
+static void changed(void *context, enum change change, const struct object *object,
+                    bool was_holding)
+{
+    struct live *live = context;
+    struct state *state = live->state;
+    const struct meta *meta = &object->meta;
+    bool is_gone_pod = object->kind == KIND_POD && change == CHANGE_DELETE;
+
+    if (is_gone_pod || (object->kind == KIND_POD && object->pod.node.len != 0)) {
+        metrics_forget_pod(&state->metrics, meta->uid);
+        nudge_forget(&state->nudge, meta->uid);
+    }
+    if (is_gone_pod || object->kind == KIND_CLAIM)
+        nudge_changed(
+            &state->nudge,
+            &(struct object_reference){object->kind, meta->namespace, meta->name, meta->uid},
+            state->follow);
+    if (!live->is_synced || change == CHANGE_DELETE)
+        return;
+    (void)pthread_rwlock_rdlock(&state->lock);
+    look_for_violations(live, object, was_holding);
+    (void)pthread_rwlock_unlock(&state->lock);
+}
+
+static void report_all(struct live *live)
+{
+    struct state *state = live->state;
+    struct table_walk walk = {.at = 0};
+    bool has_more = true;
+
+    while (has_more) {
+        (void)pthread_rwlock_rdlock(&state->lock);
+        has_more = table_next_page(&state->cluster.claims, &walk);
+        for (; has_more && walk.next < walk.count; walk.next++)
+            report_if_violated(live, (const struct claim *)(void *)walk.records[walk.next]);
+        (void)pthread_rwlock_unlock(&state->lock);
+    }
+}
+
 static void synced(void *context)
 {
     struct live *live = context;
-    const struct cluster *cluster = &live->state->cluster;
-    uint32_t cursor = 0;
 
     live->is_synced = true;
     log_info("the cache is synced", LOG_NONE);
-    for (struct table_record *record; (record = table_next(&cluster->claims, &cursor)) != NULL;) {
-        const struct claim *claim = (const struct claim *)(void *)record;
-        if (is_violated(live, claim))
-            report_claim(live, claim);
-    }
+    report_all(live);
     wake_all(live);
 }
 

@@ -405,8 +405,8 @@ static void put_claims(const struct writer *writer, const struct cluster *cluste
 
     put_family(writer, "claimguard_persistentvolumeclaims", "gauge",
                "Claims by namespace, classes and phase.");
-    for (const struct claim_tally *tally = cluster->tallies; tally != NULL;
-         tally = tally->hh.next) {
+    struct table_walk walk = {.at = 0};
+    for (const struct claim_tally *tally; (tally = cluster_next_tally(cluster, &walk)) != NULL;) {
         buf_put(writer->out, SLICE("claimguard_persistentvolumeclaims{"));
         put_label(writer, "namespace", name_slice(tally->key.namespace));
         put_label(writer, ",storage_class", name_slice(tally->key.storage_class));

@@ -2,6 +2,11 @@
 
 #include "extender/claim_lock.h"
 
+enum {
+    EXPIRED_CLAIMS_MAX = 256, /* of reservations that end while the lock is held */
+    EXPIRED_BYTES_MAX = 1 << 20,
+};
+
 int state_init(struct state *state, struct config *config, struct error *err)
 {
     pthread_rwlockattr_t attributes;
@@ -58,18 +63,40 @@ uint64_t state_reservation_end(const struct state *state, bool is_binding)
     return monotonic_ns() + (uint64_t)ms * UINT64_C(1000000);
 }
 
-void state_expire(struct state *state)
+/* Ends some, and says who they were for. Under the lock, for writing. */
+static void end_expired(struct state *state, struct kept_reference **ended, struct arena *arena)
 {
     const struct reservation *expired;
+    uint64_t now_ns = monotonic_ns();
     char text[UID_TEXT_BYTES];
+    size_t claims = 0;
 
-    while ((expired = assumed_expired(&state->cluster, monotonic_ns())) != NULL) {
+    while (claims < EXPIRED_CLAIMS_MAX &&
+           (expired = assumed_expired(&state->cluster, now_ns)) != NULL) {
         struct uid uid = expired->uid;
-        nudge_changed(&state->nudge,
-                      &(struct object_reference){.kind = KIND_POD, .uid = uid_text(&uid, text)},
-                      state->follow);
+        struct object_reference pod = {.kind = KIND_POD, .uid = uid_text(&uid, text)};
+        (void)object_reference_keep(ended, &pod, arena); /* else the scheduler's own flush */
+        claims += 1 + expired->claim_count + expired->shared_count;
         assumed_release(&state->cluster, &uid);
     }
+}
+
+static void expire(struct state *state)
+{
+    struct kept_reference *ended;
+    struct arena arena;
+
+    arena_init(&arena, EXPIRED_BYTES_MAX);
+    do {
+        ended = NULL;
+        arena_reset(&arena);
+        (void)pthread_rwlock_wrlock(&state->lock);
+        end_expired(state, &ended, &arena);
+        (void)pthread_rwlock_unlock(&state->lock);
+        for (const struct kept_reference *pod = ended; pod != NULL; pod = pod->next)
+            nudge_changed(&state->nudge, &pod->reference, state->follow);
+    } while (ended != NULL);
+    arena_dispose(&arena);
 }
 
 void state_tick(struct state *state)
@@ -78,11 +105,8 @@ void state_tick(struct state *state)
     (void)pthread_rwlock_rdlock(&state->lock);
     bool has_expired = assumed_expired(&state->cluster, monotonic_ns()) != NULL;
     (void)pthread_rwlock_unlock(&state->lock);
-    if (!has_expired)
-        return;
-    (void)pthread_rwlock_wrlock(&state->lock);
-    state_expire(state);
-    (void)pthread_rwlock_unlock(&state->lock);
+    if (has_expired)
+        expire(state);
 }
 
 void state_reload(struct state *state, struct config *config)

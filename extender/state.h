@@ -65,12 +65,8 @@ enum kind state_unsynced(const struct state *state);
  * has given its Binding up. Under the lock. */
 uint64_t state_reservation_end(const struct state *state, bool is_binding);
 
-/* Ends the reservations that have expired, and nudges who waits for them. Under the lock, for
- * writing. */
-void state_expire(struct state *state);
-
-/* The same, taking the lock, and for writing only when there is one to end; and nudges who is due.
- */
+/* Ends the reservations that have expired, and nudges who waits for them, or is due. Takes the
+ * lock, for a few of them at a time. */
 void state_tick(struct state *state);
 
 /* Puts another configuration in force. Ownership: takes it; frees the old one. */

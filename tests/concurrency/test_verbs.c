@@ -10,7 +10,7 @@
 #include "extender/pages.h"
 #include "extender/verbs.h"
 
-enum { READERS = 4, ROUNDS = 1500 };
+enum { READERS = 4, ROUNDS = 1500, LISTED_PODS = 1000 };
 
 static struct state state;
 static atomic_int failures;
@@ -77,6 +77,26 @@ static void change(const char *text, bool is_deletion, enum kind kind)
     arena_dispose(&arena);
 }
 
+/* A list that names no pod, after many others came. */
+static void list_no_pods(void)
+{
+    bool has_more = true;
+    char text[64];
+
+    for (int i = 0; i < LISTED_PODS; i++) {
+        (void)snprintf(text, sizeof text, "{\"metadata\":{\"name\":\"listed-%d\"}}", i);
+        change(text, false, KIND_POD);
+    }
+    (void)pthread_rwlock_wrlock(&state.lock);
+    cluster_list_begin(&state.cluster, KIND_POD, false);
+    (void)pthread_rwlock_unlock(&state.lock);
+    while (has_more) {
+        (void)pthread_rwlock_wrlock(&state.lock);
+        has_more = cluster_list_end(&state.cluster, KIND_POD, 0, NULL);
+        (void)pthread_rwlock_unlock(&state.lock);
+    }
+}
+
 static void *write_always(void *argument)
 {
     static const char claim[] = "{\"metadata\":{\"name\":\"data\"},\"spec\":{\"accessModes\":["
@@ -94,6 +114,8 @@ static void *write_always(void *argument)
         change(claim, i % 3 == 2, KIND_CLAIM);
         change(holder, i % 2 == 1, KIND_POD);
         change(waits, i % 5 == 4, KIND_POD);
+        if (i % 100 == 0)
+            list_no_pods();
         if (i % 10 == 0 && config_load(&config, NULL, &err) == 0)
             state_reload(&state, config);
     }

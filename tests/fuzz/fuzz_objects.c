@@ -10,11 +10,10 @@
 
 static void check_counts(const struct cluster *cluster)
 {
-    uint32_t cursor = 0;
+    struct table_walk walk = {.at = 0}, ref_walk = {.at = 0};
     uint64_t by_claims = 0, by_nodes = 0;
 
-    for (struct table_record *record; (record = table_next(&cluster->claims, &cursor)) != NULL;) {
-        const struct claim *claim = (const struct claim *)(void *)record;
+    for (const struct claim *claim; (claim = cluster_next_claim(cluster, &walk)) != NULL;) {
         uint32_t holders = 0;
         for (const struct use *use = claim->uses; use != NULL; use = use->next)
             holders += pod_holds(use_pod(use));
@@ -27,9 +26,8 @@ static void check_counts(const struct cluster *cluster)
                 abort();
         }
     }
-    for (const struct node *node = cluster->nodes; node != NULL; node = node->hh.next)
-        for (uint32_t i = 0; i < node->refs.capacity; i++)
-            by_nodes += node->refs.slots[i].claim == NULL ? 0 : node->refs.slots[i].count;
+    for (const struct refcount *ref; (ref = cluster_next_refcount(cluster, &ref_walk)) != NULL;)
+        by_nodes += ref->count;
     if (by_claims != by_nodes)
         abort();
 }

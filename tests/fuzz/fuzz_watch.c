@@ -58,7 +58,8 @@ static void end(void *context, enum kind kind, uint64_t version)
     struct outcome *outcome = context;
     outcome->ends++;
     mix(outcome, version + 3);
-    cluster_list_end(&outcome->cluster, kind, version, NULL);
+    while (cluster_list_end(&outcome->cluster, kind, version, NULL))
+        continue;
 }
 
 static void keep(void *context, enum kind kind, struct slice namespace, struct slice name)
@@ -343,8 +344,9 @@ static bool has(const struct cluster *cluster, enum kind kind, struct slice name
         return cluster_find_claim(cluster, namespace, name) != NULL;
     if (kind == KIND_NODE)
         return cluster_find_node(cluster, name) != NULL;
-    for (const struct resource *resource = cluster->resources[kind]; resource != NULL;
-         resource = resource->hh.next)
+    struct table_walk walk = {.at = 0};
+    for (const struct resource *resource;
+         (resource = cluster_next_resource(cluster, kind, &walk)) != NULL;)
         if (slice_equal(name_slice(resource->key.name), name))
             return true;
     return false;

@@ -217,7 +217,8 @@ static void put_object(void *context, enum kind kind, struct slice text)
 static void check_settled(void)
 {
     struct cluster cluster;
-    struct follow_target truth = {.cluster = &cluster};
+    pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+    struct follow_target truth = {.cluster = &cluster, .lock = &lock};
     struct config config = {.arena = {0}};
     struct view view = {&cluster, &config};
     struct arena arena;

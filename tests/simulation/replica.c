@@ -70,10 +70,8 @@ static void take_event(void *context)
     const struct log_entry *entry = &world.server.log[errand->index];
 
     if (!is_void(errand)) {
-        (void)pthread_rwlock_wrlock(&replica->state.lock);
         take_object(&replica->follow->target, entry->kind, entry->change, slice_of(entry->text));
         replica->watched[entry->kind] = entry->version;
-        (void)pthread_rwlock_unlock(&replica->state.lock);
     }
     free(errand);
 }
@@ -102,37 +100,56 @@ static void note_synced(struct replica *replica)
     if (replica->is_synced || state_unsynced(&replica->state) != KIND_COUNT)
         return;
     replica->is_synced = true;
-    (void)pthread_rwlock_wrlock(&replica->state.lock);
     replica->follow->target.synced(replica->follow->target.context);
-    (void)pthread_rwlock_unlock(&replica->state.lock);
 }
 
+/* The watch goes on from the list, unless another list has been asked for meanwhile. */
+static void begin_watch(const struct errand *errand)
+{
+    struct replica *replica = errand->replica;
+    enum kind kind = errand->kind;
+
+    atomic_store(&replica->state.status[kind].is_synced, true);
+    replica->is_watching[kind] = !is_void(errand);
+    for (size_t i = errand->index; i < world.server.log_count; i++)
+        if (world.server.log[i].kind == kind)
+            replica_told(replica, i);
+    note_synced(replica);
+}
+
+/* In a fiber: others come in between two objects, and between two steps of its end. */
 static void take_list(void *context)
 {
     struct errand *errand = context;
     struct replica *replica = errand->replica;
+    const struct follow_target *target = &replica->follow->target;
     enum kind kind = errand->kind;
 
     if (!is_void(errand)) {
-        struct cluster *cluster = &replica->state.cluster;
-        (void)pthread_rwlock_wrlock(&replica->state.lock);
-        cluster_list_begin(cluster, kind, false);
+        replica->is_listing[kind] = true;
+        fold_list_begin(target, kind, false);
         for (size_t i = 0; i < errand->count; i++)
-            take_object(&replica->follow->target, kind, CHANGE_PUT, slice_of(errand->texts[i]));
-        fold_list_end(&replica->follow->target, kind, errand->version);
+            take_object(target, kind, CHANGE_PUT, slice_of(errand->texts[i]));
         replica->watched[kind] = errand->version;
-        (void)pthread_rwlock_unlock(&replica->state.lock);
-        atomic_store(&replica->state.status[kind].is_synced, true);
-        replica->is_watching[kind] = true;
-        for (size_t i = errand->index; i < world.server.log_count; i++)
-            if (world.server.log[i].kind == kind)
-                replica_told(replica, i);
-        note_synced(replica);
+        fold_list_end(target, kind, errand->version);
+        replica->is_listing[kind] = false;
+        begin_watch(errand);
     }
     for (size_t i = 0; i < errand->count; i++)
         free(errand->texts[i]);
     free(errand->texts);
     free(errand);
+}
+
+/* One list of a kind after the other. */
+static void arrive_list(void *context)
+{
+    struct errand *errand = context;
+
+    if (!is_void(errand) && errand->replica->is_listing[errand->kind])
+        later(MILLISECOND, true, arrive_list, errand);
+    else
+        fiber_start(take_list, errand, errand->replica);
 }
 
 static void keep_text(void *context, enum kind kind, struct slice text)
@@ -153,7 +170,7 @@ static void list(void *context)
         errand->version = world.server.version;
         errand->texts = calloc(PODS_MAX, sizeof *errand->texts);
         server_list(asked->kind, keep_text, errand);
-        later(below(100 * MILLISECOND), true, take_list, errand);
+        later(below(100 * MILLISECOND), true, arrive_list, errand);
     }
     free(asked);
 }
@@ -251,6 +268,7 @@ void replica_start(struct replica *replica)
     replica->follow = replica->state.follow;
     replica->is_up = true;
     replica->is_synced = replica->is_evicting = false;
+    memset(replica->is_listing, 0, sizeof replica->is_listing);
     for (int kind = 0; kind < KIND_COUNT; kind++)
         atomic_store(&replica->state.status[kind].is_synced, true);
     for (size_t i = 0; i < WATCHED_KINDS; i++) {

@@ -116,7 +116,7 @@ struct replica {
     struct kubeconfig kubeconfig;
     uint64_t watched[KIND_COUNT]; /* version */
     unsigned lists[KIND_COUNT];   /* how many were begun: what a former watch brings is late */
-    bool is_watching[KIND_COUNT];
+    bool is_watching[KIND_COUNT], is_listing[KIND_COUNT];
     uint64_t last_due_ns[KIND_COUNT];
     bool is_evicting;
 };

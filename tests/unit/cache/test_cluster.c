@@ -93,7 +93,7 @@ static uint32_t refs_on(const char *node_name)
 {
     const struct claim *claim = cluster_find_claim(&cluster, SLICE("default"), SLICE("data"));
     const struct node *node = cluster_find_node(&cluster, slice_of(node_name));
-    return node == NULL || claim == NULL ? 0 : refcounts_get(&node->refs, claim);
+    return node == NULL || claim == NULL ? 0 : refcount_get(&cluster.refs, node, claim);
 }
 
 Test(cluster, a_pod_before_its_claim)
@@ -219,7 +219,8 @@ Test(cluster, nothing_is_left_when_all_is_deleted)
     drop(KIND_POD, "p", "not-a-uuid", "7");
     cr_expect_eq(cluster.claims.count, 0);
     cr_expect_eq(cluster.pods.count, 0);
-    cr_expect_null(cluster.nodes);
+    cr_expect_eq(cluster.nodes.count, 0);
+    cr_expect_eq(cluster.refs.count, 0);
     cr_expect_eq(cluster.names.table.count, 0, "%u names left", cluster.names.table.count);
 }
 

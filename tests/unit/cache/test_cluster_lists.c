@@ -86,6 +86,12 @@ static void tell(void *context, const struct object *object)
 
 static const struct gone_listener listener = {&told, tell};
 
+static void end_list(enum kind kind, uint64_t version, const struct gone_listener *gone)
+{
+    while (cluster_list_end(&cluster, kind, version, gone))
+        continue;
+}
+
 Test(cluster_lists, what_a_list_does_not_name_is_gone_at_its_end_and_not_before)
 {
     apply(KIND_CLAIM, "data", UID(1), "1");
@@ -96,7 +102,7 @@ Test(cluster_lists, what_a_list_does_not_name_is_gone_at_its_end_and_not_before)
     apply(KIND_POD, "kept", UID(3), "3");
     apply(KIND_POD, "new", UID(4), "9");
     cr_expect(has_pod("old"));
-    cluster_list_end(&cluster, KIND_POD, 10, &listener);
+    end_list(KIND_POD, 10, &listener);
     cr_expect(!has_pod("old") && has_pod("kept") && has_pod("new"));
     cr_expect(told.count == 1 && told.kind == KIND_POD);
     cr_expect_str_eq(told.text, "default/old " UID(2));
@@ -113,7 +119,7 @@ Test(cluster_lists, every_kind_is_swept_by_itself)
         cluster_list_begin(&cluster, (enum kind)kind, false);
         apply((enum kind)kind, "m", "", "5");
         told.count = 0;
-        cluster_list_end(&cluster, (enum kind)kind, 10, &listener);
+        end_list((enum kind)kind, 10, &listener);
         cr_expect_eq(cluster.counts[kind], 1, "%s", kind_resource((enum kind)kind));
         cr_expect(told.count == 25 && told.kind == (enum kind)kind);
         for (int other = kind + 1; other < KIND_COUNT; other++)
@@ -128,7 +134,7 @@ Test(cluster_lists, a_list_that_starts_anew_forgets_what_the_first_try_named)
     apply(KIND_POD, "a", UID(1), "1");
     cluster_list_begin(&cluster, KIND_POD, false);
     apply(KIND_POD, "b", UID(2), "12");
-    cluster_list_end(&cluster, KIND_POD, 20, NULL);
+    end_list(KIND_POD, 20, NULL);
     cr_expect(!has_pod("a") && has_pod("b"));
 }
 
@@ -138,7 +144,7 @@ Test(cluster_lists, a_list_of_another_history_counts_whatever_is_known)
     apply(KIND_POD, "b", UID(2), "101");
     cluster_list_begin(&cluster, KIND_POD, true);
     apply(KIND_POD, "a", UID(1), "7");
-    cluster_list_end(&cluster, KIND_POD, 10, NULL);
+    end_list(KIND_POD, 10, NULL);
     cr_expect_eq(cluster_find_pod(&cluster, SLICE("default"), SLICE("a"))->version, 7);
     cr_expect(!has_pod("b"), "though it is newer than the list");
     apply(KIND_POD, "a", UID(1), "6");
@@ -160,7 +166,7 @@ Test(cluster_lists, what_a_get_said_outlives_a_list_that_is_older)
     cluster_list_begin(&cluster, KIND_POD, false);
     learn(KIND_POD, "newer", UID(1), "15", 0);
     learn(KIND_POD, "gone-since", UID(2), "8", 0);
-    cluster_list_end(&cluster, KIND_POD, 10, NULL);
+    end_list(KIND_POD, 10, NULL);
     cr_expect(has_pod("newer"), "the watch from 10 on tells of it");
     cr_expect(!has_pod("gone-since"), "it was deleted between 8 and 10");
 }
@@ -171,7 +177,7 @@ Test(cluster_lists, what_a_list_named_is_not_lost_by_a_get_of_the_same)
     apply(KIND_POD, "a", UID(1), "8");
     learn(KIND_POD, "a", UID(1), "8", 0);
     learn(KIND_POD, "a", UID(1), "7", 0);
-    cluster_list_end(&cluster, KIND_POD, 10, NULL);
+    end_list(KIND_POD, 10, NULL);
     cr_expect(has_pod("a"));
 }
 
@@ -201,7 +207,7 @@ Test(cluster_lists, another_history_may_bring_back_what_was_gone)
     cluster_learn_gone(&cluster, KIND_POD, SLICE("default"), SLICE("a"), SLICE(UID(1)));
     cluster_list_begin(&cluster, KIND_POD, true);
     apply(KIND_POD, "a", UID(1), "3");
-    cluster_list_end(&cluster, KIND_POD, 4, NULL);
+    end_list(KIND_POD, 4, NULL);
     cr_expect(has_pod("a"));
 }
 
@@ -216,9 +222,118 @@ Test(cluster_lists, no_more_is_remembered_of_the_gone_than_fits)
     cr_expect_eq(HASH_COUNT(cluster.gone), GONE_OBJECTS_MAX);
 }
 
+/* ---- the steps of a list's end ---- */
+
+static void apply_many(enum kind kind, unsigned first, unsigned count)
+{
+    char name[16], uid[48];
+
+    for (unsigned i = first; i < first + count; i++) {
+        (void)snprintf(name, sizeof name, "x%u", i);
+        (void)snprintf(uid, sizeof uid, "6d1a0d3e-3f0b-4a39-8a5c-%012x", i);
+        apply(kind, name, uid, "5");
+    }
+}
+
+Test(cluster_lists, no_step_of_an_end_removes_many_and_what_is_left_counts)
+{
+    enum { MANY = 10000 };
+    size_t left = MANY;
+
+    apply(KIND_CLAIM, "data", UID(1), "1");
+    apply_many(KIND_POD, 0, MANY);
+    cluster_list_begin(&cluster, KIND_POD, false);
+    told.count = 0;
+    while (cluster_list_end(&cluster, KIND_POD, 10, &listener)) {
+        cr_assert_leq(left - cluster.counts[KIND_POD], 256);
+        left = cluster.counts[KIND_POD];
+        cr_assert_eq(holders(), left, "a claim that is held never looks free");
+    }
+    cr_expect(left == 0 && told.count == MANY);
+}
+
+Test(cluster_lists, a_step_removes_fewer_pods_that_name_many_claims)
+{
+    enum { PODS = 100, CLAIMS = 200 };
+    static struct claim_reference claims[CLAIMS];
+    static char names[CLAIMS][16];
+    struct error err = {0};
+    size_t left = PODS;
+
+    for (int c = 0; c < CLAIMS; c++) {
+        (void)snprintf(names[c], sizeof names[c], "c%d", c);
+        claims[c].name = slice_of(names[c]);
+    }
+    for (int p = 0; p < PODS; p++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "p%d", p);
+        struct object object = object_of(KIND_POD, name, UID(1), "5");
+        object.pod.claims = claims;
+        object.pod.claim_count = CLAIMS;
+        cr_assert_eq(cluster_apply(&cluster, &object, &err), 0);
+    }
+    cluster_list_begin(&cluster, KIND_POD, false);
+    while (cluster_list_end(&cluster, KIND_POD, 10, NULL)) {
+        cr_assert_leq(left - cluster.counts[KIND_POD], 2);
+        left = cluster.counts[KIND_POD];
+    }
+    cr_expect_eq(left, 0);
+}
+
+Test(cluster_lists, what_a_get_says_between_the_steps_stays_in_another_history_too)
+{
+    for (int overrides = 0; overrides < 2; overrides++) {
+        apply_many(KIND_POD, 0, 1000);
+        cluster_list_begin(&cluster, KIND_POD, overrides != 0);
+        cr_assert(cluster_list_end(&cluster, KIND_POD, 10, NULL));
+        learn(KIND_POD, "new", UID(1), "11", 10);
+        learn(KIND_POD, "x7", UID(2), "12", 10); /* in the place of one that is gone */
+        end_list(KIND_POD, 10, NULL);
+        cr_expect(has_pod("new") && has_pod("x7") && cluster.counts[KIND_POD] == 2);
+        cluster_list_begin(&cluster, KIND_POD, true);
+        end_list(KIND_POD, 20, NULL);
+        cr_expect_eq(cluster.counts[KIND_POD], 0);
+    }
+}
+
+Test(cluster_lists, a_list_may_start_anew_while_the_former_one_ends)
+{
+    apply_many(KIND_POD, 0, 1000);
+    cluster_list_begin(&cluster, KIND_POD, false);
+    cr_assert(cluster_list_end(&cluster, KIND_POD, 10, NULL));
+    cluster_list_begin(&cluster, KIND_POD, false);
+    apply_many(KIND_POD, 0, 1000);
+    end_list(KIND_POD, 10, NULL);
+    cr_expect_eq(cluster.counts[KIND_POD], 1000);
+}
+
+Test(cluster_lists, memory_goes_back_after_a_list_of_a_hundredth)
+{
+    enum { MANY = 20000, FEW = MANY / 100 };
+
+    for (int kind = 0; kind < KIND_COUNT; kind++)
+        apply_many((enum kind)kind, 0, MANY);
+    for (int kind = 0; kind < KIND_COUNT; kind++) {
+        cluster_list_begin(&cluster, (enum kind)kind, false);
+        apply_many((enum kind)kind, 0, FEW);
+        end_list((enum kind)kind, 10, NULL);
+        cr_expect_eq(cluster.counts[kind], FEW);
+        cr_expect_leq(cluster.resources[kind].page_count, FEW / 32);
+    }
+    cr_expect_leq(cluster.pods.page_count, FEW / 32);
+    cr_expect_leq(cluster.claims.page_count, FEW / 32);
+    cr_expect_leq(cluster.nodes.page_count, FEW / 32);
+    cr_expect_leq(cluster.names.table.page_count, 4 * FEW / 32, "%u names",
+                  cluster.names.table.count);
+    const struct node *node = cluster_find_node(&cluster, SLICE("x1"));
+    cr_assert_not_null(node);
+}
+
 static size_t tally(const char *storage_class, const char *attributes_class, uint64_t phase)
 {
-    for (const struct claim_tally *t = cluster.tallies; t != NULL; t = t->hh.next)
+    struct table_walk walk = {.at = 0};
+
+    for (const struct claim_tally *t; (t = cluster_next_tally(&cluster, &walk)) != NULL;)
         if (slice_equal(name_slice(t->key.storage_class), slice_of(storage_class)) &&
             slice_equal(name_slice(t->key.volume_attributes_class), slice_of(attributes_class)) &&
             t->key.phase == phase)
@@ -244,7 +359,7 @@ Test(cluster_lists, claims_are_counted_by_classes_and_phase)
     cr_expect_eq(tally("fast", "gold", CLAIM_BOUND), 1);
     cluster_delete(&cluster, &object);
     cr_expect_eq(tally("fast", "gold", CLAIM_BOUND), 0);
-    cr_expect_eq(HASH_COUNT(cluster.tallies), 1, "a count of nothing is none");
+    cr_expect_eq(cluster.tallies.count, 1, "a count of nothing is none");
 }
 
 static void list(const char *kept, const char *kept_namespace)
@@ -255,7 +370,7 @@ static void list(const char *kept, const char *kept_namespace)
         if (kept != NULL)
             cluster_list_keep(&cluster, (enum kind)kind,
                               is_namespaced ? slice_of(kept_namespace) : SLICE(""), slice_of(kept));
-        cluster_list_end(&cluster, (enum kind)kind, 20, NULL);
+        end_list((enum kind)kind, 20, NULL);
     }
 }
 

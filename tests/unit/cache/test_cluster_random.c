@@ -6,12 +6,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cache/cluster.h"
+#include "cache/assumed.h"
 
-enum { SEEDS = 60, STEPS = 400, PODS = 12, CLAIMS = 5, NODES = 4, POD_CLAIMS = 3 };
+enum {
+    SEEDS = 60,
+    STEPS = 400,
+    LIST_SEEDS = 10,
+    LIST_STEPS = 100,
+    PODS = 12,
+    OTHERS = 500, /* pods that only make the end of a list come in many steps */
+    CLAIMS = 5,
+    NODES = 4,
+    POD_CLAIMS = 3
+};
 
 struct model_pod {
     bool exists;
+    bool is_ghost; /* it is gone, and a list's end has not come to it yet: so it still counts */
     int uid, node, phase; /* node -1: none; phase 0 Running, 1 Succeeded */
     int claims[POD_CLAIMS], claim_count;
     unsigned version;
@@ -28,7 +39,9 @@ struct world {
     struct model_pod pods[PODS];
     struct model_claim claims[CLAIMS];
     bool nodes[NODES];
+    bool others[OTHERS];
     unsigned version; /* the last one handed out, as etcd would */
+    uint64_t listed;  /* the version of a list whose end has begun; 0: there is none */
     int uid;
     uint64_t random;
 };
@@ -61,6 +74,16 @@ static void apply(struct world *world, const struct object *object)
     cr_assert_eq(cluster_apply(&world->cluster, object, &err), 0);
 }
 
+static void take_pod(struct world *world, const struct object *object)
+{
+    struct error err = {0};
+
+    if (world->listed == 0)
+        apply(world, object);
+    else /* only GETs tell of pods while a list of them ends */
+        cr_assert_eq(cluster_learn(&world->cluster, object, world->listed, &err), 0);
+}
+
 static void send_pod(struct world *world, int index, const struct model_pod *pod)
 {
     struct texts t;
@@ -78,7 +101,7 @@ static void send_pod(struct world *world, int index, const struct model_pod *pod
     }
     object.pod.claims = t.references;
     object.pod.claim_count = (size_t)pod->claim_count;
-    apply(world, &object);
+    take_pod(world, &object);
 }
 
 static void change_pod(struct world *world)
@@ -86,7 +109,7 @@ static void change_pod(struct world *world)
     int index = (int)roll(world, PODS);
     struct model_pod *pod = &world->pods[index];
 
-    if (!pod->exists) {
+    if (!pod->exists || pod->is_ghost) {
         *pod = (struct model_pod){.exists = true, .uid = ++world->uid, .node = -1};
         for (int c = 0; c < CLAIMS && pod->claim_count < POD_CLAIMS; c++)
             if (roll(world, 2) == 0)
@@ -110,8 +133,50 @@ static void delete_pod(struct world *world)
     struct object object = {.kind = KIND_POD};
 
     object.meta = put_meta(&t, 'p', index, world->pods[index].uid, ++world->version);
-    cluster_delete(&world->cluster, &object);
+    if (world->listed == 0)
+        cluster_delete(&world->cluster, &object);
+    else
+        cluster_learn_gone(&world->cluster, KIND_POD, object.meta.namespace, object.meta.name,
+                           object.meta.uid);
     world->pods[index].exists = false;
+}
+
+static struct pod *find_pod(struct world *world, char kind, int index)
+{
+    char name[16];
+
+    (void)snprintf(name, sizeof name, "%c%d", kind, index);
+    return cluster_find_pod(&world->cluster, SLICE("default"), slice_of(name));
+}
+
+static void bind_pod(struct world *world)
+{
+    int index = (int)roll(world, PODS);
+    struct model_pod *pod = &world->pods[index];
+    struct error err = {0};
+    char node[16];
+
+    if (!pod->exists || pod->node >= 0)
+        return;
+    pod->node = (int)roll(world, NODES);
+    (void)snprintf(node, sizeof node, "n%d", pod->node);
+    cr_assert_eq(cluster_assign(&world->cluster, find_pod(world, 'p', index), slice_of(node), &err),
+                 0);
+}
+
+static void reserve(struct world *world)
+{
+    const struct pod *pod = find_pod(world, 'p', (int)roll(world, PODS));
+    struct error err = {0};
+    struct arena arena;
+    struct pod_object object;
+
+    if (pod == NULL)
+        return;
+    arena_init(&arena, 1 << 16);
+    cr_assert(cluster_describe_pod(pod, &arena, &object));
+    cr_assert_eq(assumed_reserve(&world->cluster, &object, NULL, roll(world, 2) == 0, 0, &err), 0);
+    arena_dispose(&arena);
 }
 
 static void change_claim(struct world *world)
@@ -202,12 +267,14 @@ static void check(const struct world *world, unsigned seed, unsigned step)
             const struct node *node = cluster_find_node(&world->cluster, slice_of(name));
             cr_assert_eq(node != NULL, world->nodes[n]);
             if (node != NULL)
-                cr_assert_eq(refcounts_get(&node->refs, claim), count(world, c, n),
+                cr_assert_eq(refcount_get(&world->cluster.refs, node, claim), count(world, c, n),
                              "seed %u step %u", seed, step);
         }
     }
     for (int p = 0; p < PODS; p++)
         pods += world->pods[p].exists;
+    for (int o = 0; o < OTHERS; o++)
+        pods += world->others[o];
     cr_assert_eq(world->cluster.violations, violations, "seed %u step %u", seed, step);
     cr_assert_eq(world->cluster.counts[KIND_POD], pods, "seed %u step %u", seed, step);
     cr_assert_eq(world->cluster.counts[KIND_CLAIM], claims, "seed %u step %u", seed, step);
@@ -225,6 +292,90 @@ Test(cluster_random, counts_are_exact_after_any_sequence_of_events)
         cluster_init(&world->cluster);
         for (unsigned step = 0; step < STEPS; step++) {
             events[roll(world, sizeof events / sizeof *events)](world);
+            check(world, seed, step);
+        }
+        cluster_dispose(&world->cluster);
+        free(world);
+    }
+}
+
+/* ---- lists ---- */
+
+static void put_others(struct world *world)
+{
+    for (int o = 0; o < OTHERS; o++) {
+        struct texts t;
+        struct object object = {.kind = KIND_POD};
+        object.meta = put_meta(&t, 'o', o, ++world->uid, ++world->version);
+        apply(world, &object);
+        world->others[o] = true;
+    }
+}
+
+/* What the cluster does not have any more is gone, if it should. */
+static void look_for_ghosts(struct world *world)
+{
+    for (int p = 0; p < PODS; p++)
+        if (world->pods[p].exists && world->pods[p].is_ghost && find_pod(world, 'p', p) == NULL)
+            world->pods[p].exists = false;
+    for (int o = 0; o < OTHERS; o++)
+        world->others[o] = world->others[o] && find_pod(world, 'o', o) != NULL;
+}
+
+static bool is_any_ghost(const struct world *world)
+{
+    bool is_any = false;
+
+    for (int p = 0; p < PODS; p++)
+        is_any = is_any || (world->pods[p].exists && world->pods[p].is_ghost);
+    for (int o = 0; o < OTHERS; o++)
+        is_any = is_any || world->others[o];
+    return is_any;
+}
+
+static void list_pods(struct world *world, unsigned seed)
+{
+    static void (*const meanwhile[])(struct world *) = {
+        change_pod, delete_pod, bind_pod, reserve, change_claim, delete_claim, change_node};
+    unsigned steps = 0;
+
+    put_others(world);
+    for (int p = 0; p < PODS; p++)
+        world->pods[p].is_ghost = roll(world, 3) == 0;
+    uint64_t version = ++world->version;
+    cluster_list_begin(&world->cluster, KIND_POD, false);
+    for (int p = 0; p < PODS; p++)
+        if (world->pods[p].exists && !world->pods[p].is_ghost)
+            send_pod(world, p, &world->pods[p]);
+    check(world, seed, 0);
+    world->listed = version;
+    while (cluster_list_end(&world->cluster, KIND_POD, version, NULL)) {
+        look_for_ghosts(world);
+        check(world, seed, ++steps);
+        meanwhile[roll(world, sizeof meanwhile / sizeof *meanwhile)](world);
+        look_for_ghosts(world);
+        check(world, seed, steps);
+    }
+    cr_assert(steps > 3 && !is_any_ghost(world), "seed %u", seed);
+    world->listed = 0;
+    for (int p = 0; p < PODS; p++)
+        world->pods[p].is_ghost = false;
+}
+
+Test(cluster_random, counts_are_exact_while_the_end_of_a_list_comes_in_steps)
+{
+    static void (*const events[])(struct world *) = {change_pod,   change_pod,   bind_pod,
+                                                     delete_pod,   reserve,      change_claim,
+                                                     change_claim, delete_claim, change_node};
+    for (unsigned seed = 1; seed <= LIST_SEEDS; seed++) {
+        struct world *world = calloc(1, sizeof *world);
+        cr_assert_not_null(world);
+        world->random = seed;
+        cluster_init(&world->cluster);
+        for (unsigned step = 0; step < LIST_STEPS; step++) {
+            events[roll(world, sizeof events / sizeof *events)](world);
+            if (roll(world, 10) == 0)
+                list_pods(world, seed);
             check(world, seed, step);
         }
         cluster_dispose(&world->cluster);
