@@ -123,6 +123,7 @@ void reflector_request(struct reflector *reflector, uint64_t now_ns, struct buf 
 
 /* ---- how it ends ---- */
 
+/* is_relist: a list was whole, and what followed it has failed. */
 static uint64_t backoff_ns(struct reflector *reflector, int64_t retry_after_ms, bool is_relist)
 {
     unsigned times = is_relist && reflector->relists > reflector->failures ? reflector->relists
@@ -292,6 +293,7 @@ static void restart(struct reflector *reflector, enum restart reason,
     bool was_refused = is_refused(reflector, reason, ending, has_lasted);
     bool starts_list = was_refused && note_refusal(reflector, reason, now_ns);
     bool is_relist = reason == RESTART_EXPIRED || reason == RESTART_OLDER_HISTORY;
+    bool was_listed = reflector->phase == PHASE_WATCH || reflector->phase == PHASE_PROBE;
 
     if (reason == RESTART_TIMEOUT && has_lasted)
         reflector_moved(reflector);
@@ -306,15 +308,15 @@ static void restart(struct reflector *reflector, enum restart reason,
     else if (reflector->phase == PHASE_WATCH)
         reflector->phase = PHASE_PROBE;
     /* else the same page again, by its continue token, or the same probe */
-    reflector->relists += is_relist || starts_list;
+    reflector->relists += is_relist || (starts_list && was_listed);
     int64_t retry_after_ms = reflector->retry_after_ms > ending->retry_after_ms
                                  ? reflector->retry_after_ms
                                  : ending->retry_after_ms;
     bool is_at_once = (reason == RESTART_TIMEOUT && has_lasted) || reason == RESTART_FALLBACK ||
                       (is_relist && reflector->relists < RELISTS_AT_ONCE_MAX);
-    reflector->due_ns =
-        is_at_once ? now_ns
-                   : now_ns + backoff_ns(reflector, retry_after_ms, is_relist || starts_list);
+    reflector->due_ns = is_at_once ? now_ns
+                                   : now_ns + backoff_ns(reflector, retry_after_ms,
+                                                         was_listed && (is_relist || starts_list));
 }
 
 void reflector_end(struct reflector *reflector, const struct reflector_ending *ending,
