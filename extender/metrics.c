@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "cache/assumed.h"
+#include "config/base/log.h"
 #include "extender/deferral.h"
 #include "extender/process_metrics.h"
 #include "extender/version.h"
@@ -290,6 +291,14 @@ static void put_rejected(const struct writer *writer, struct metrics *metrics)
                    policies[i]->name, counts[i]);
 }
 
+static void put_log(const struct writer *writer)
+{
+    put_family(writer, "claimguard_log_lines_dropped", "counter",
+               "Log lines that were lost because nobody read them fast enough.");
+    buf_printf(writer->out, "claimguard_log_lines_dropped_total %llu\n",
+               (unsigned long long)log_dropped());
+}
+
 static void put_certificate(const struct writer *writer, int64_t ends_s)
 {
     if (ends_s == 0)
@@ -457,6 +466,7 @@ void metrics_write(struct metrics *metrics, const struct view *view,
     put_claims(&writer, view->cluster);
     put_status(&writer, status);
     put_certificate(&writer, certificate_ends_s);
+    put_log(&writer);
     process_metrics_write(out, is_open_metrics);
     if (is_open_metrics)
         buf_put(out, SLICE("# EOF\n"));

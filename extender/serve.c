@@ -180,6 +180,18 @@ static int serve_live(struct state *state, const struct arguments *arguments,
     return rc;
 }
 
+/* Before any thread is there, so that all of them have these blocked and the main one takes them.
+ */
+static void block_signals(sigset_t *signals)
+{
+    (void)sigemptyset(signals);
+    (void)sigaddset(signals, SIGTERM);
+    (void)sigaddset(signals, SIGINT);
+    (void)sigaddset(signals, SIGHUP);
+    (void)pthread_sigmask(SIG_BLOCK, signals, NULL);
+    (void)signal(SIGPIPE, SIG_IGN); /* a peer that hangs up is an error of one write */
+}
+
 int command_serve(const struct arguments *arguments)
 {
     struct config *config = NULL;
@@ -187,27 +199,23 @@ int command_serve(const struct arguments *arguments)
     struct error err = {0};
     sigset_t signals;
 
-    (void)sigemptyset(&signals);
-    (void)sigaddset(&signals, SIGTERM);
-    (void)sigaddset(&signals, SIGINT);
-    (void)sigaddset(&signals, SIGHUP);
-    /* before any thread is there, so that all of them have it blocked and this one takes it */
-    (void)pthread_sigmask(SIG_BLOCK, &signals, NULL);
-    (void)signal(SIGPIPE, SIG_IGN); /* a peer that hangs up is an error of one write */
+    block_signals(&signals);
     if (configure_log(arguments, &err) < 0 || config_load(&config, arguments->config, &err) < 0)
         return command_fail(&err);
     if (check_arguments(arguments, &err) < 0 || state_init(&state, config, &err) < 0) {
         config_free(config);
         return command_fail(&err);
     }
-    int rc = tls_open(&state.tls, config, &err);
+    int rc = log_start(&err); /* nobody who serves waits for whoever reads the log */
+    if (rc == 0)
+        rc = tls_open(&state.tls, config, &err);
     if (rc == 0)
         rc = arguments->snapshot != NULL ? serve_snapshot(&state, arguments, &signals, &err)
                                          : serve_live(&state, arguments, &signals, &err);
     tls_close(state.tls);
     state_dispose(&state);
-    if (rc < 0)
-        return command_fail(&err);
-    log_info("stopped", LOG_NONE);
-    return EXIT_DONE;
+    if (rc == 0)
+        log_info("stopped", LOG_NONE);
+    log_stop();
+    return rc < 0 ? command_fail(&err) : EXIT_DONE;
 }

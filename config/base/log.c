@@ -1,10 +1,11 @@
 #include "config/base/log.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <unistd.h>
 
-#include "config/base/buf.h"
 #include "config/base/clock.h"
+#include "config/base/log_queue.h"
 
 enum { LINE_BYTES_MAX = 16 * 1024 };
 
@@ -78,6 +79,16 @@ static void put_json_line(struct buf *line, enum log_level level, const char *me
     buf_put(line, SLICE("}"));
 }
 
+static void put_line(struct buf *line, enum log_level level, const char *message,
+                     const struct log_field *fields)
+{
+    if (atomic_load(&line_format) == (int)LOG_JSON)
+        put_json_line(line, level, message, fields);
+    else
+        put_text_line(line, level, message, fields);
+    buf_put(line, SLICE("\n"));
+}
+
 void log_write(enum log_level level, const char *message, const struct log_field *fields)
 {
     struct buf line;
@@ -85,13 +96,34 @@ void log_write(enum log_level level, const char *message, const struct log_field
     if ((int)level < atomic_load(&least_level))
         return;
     buf_init(&line, LINE_BYTES_MAX);
-    if (atomic_load(&line_format) == (int)LOG_JSON)
-        put_json_line(&line, level, message, fields);
-    else
-        put_text_line(&line, level, message, fields);
-    buf_put(&line, SLICE("\n"));
+    put_line(&line, level, message, fields);
     /* One write: lines of threads do not mix. A line that cannot be written has nowhere to go. */
-    if (!line.failed)
+    if (!line.failed && !log_queue_put(&line))
         (void)!write(STDERR_FILENO, line.bytes, line.len);
     buf_dispose(&line);
+}
+
+/* ---- the thread that writes ---- */
+
+static void say_dropped(struct buf *line, uint64_t count)
+{
+    char text[24];
+
+    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)count);
+    put_line(line, LOG_WARN, "log lines were dropped", LOG_FIELDS(LOG_STR("count", text)));
+}
+
+int log_start(struct error *err)
+{
+    return log_queue_start(say_dropped, err);
+}
+
+void log_stop(void)
+{
+    log_queue_stop();
+}
+
+uint64_t log_dropped(void)
+{
+    return log_queue_dropped();
 }

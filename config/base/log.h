@@ -6,12 +6,18 @@
  *     2026-11-20T19:37:44.120Z INFO  listening address=127.0.0.1:8888
  *     {"time":"...","level":"info","message":"listening","address":"127.0.0.1:8888"}
  *
- * Any thread; log_configure once, before threads start.
+ * A line is written by whoever logs it, until log_start: from then on by a thread, so that nobody
+ * waits for whoever reads stderr (log_queue.h has the limits). Where lines were dropped, a line
+ * says how many.
+ *
+ * Any thread; log_configure, log_start and log_stop by one, while there are no others.
  */
 #ifndef CONFIG_BASE_LOG_H
 #define CONFIG_BASE_LOG_H
 
-#include "config/base/slice.h"
+#include <stdint.h>
+
+#include "config/base/error.h"
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 enum log_format { LOG_TEXT, LOG_JSON };
@@ -25,6 +31,13 @@ struct log_field {
 #define LOG_SLICE(key, slice) ((struct log_field){(key), (slice)})
 
 void log_configure(enum log_level least, enum log_format format);
+
+/* Ownership: log_stop, which writes what is left, for a second at most. Errors: ERROR_SYSTEM. */
+int log_start(struct error *err);
+void log_stop(void);
+
+/* Lines that were dropped so far. Any thread. */
+uint64_t log_dropped(void);
 
 /* "debug", "info", "warn", "error" / "text", "json"; false when the word is none of them. */
 bool log_level_parse(enum log_level *out, const char *word);

@@ -298,3 +298,58 @@ Test(unsynced, is_not_ready_and_decides_nothing)
     cr_expect_eq(daemon_stop(&server), 0);
     (void)unlink(config_path);
 }
+
+/* ---- a log that nobody reads ---- */
+
+/* Each is a line of over ten kilobytes. */
+static void refuse_binds(const struct daemon *daemon, int count)
+{
+    static char body[12000];
+    char name[10001];
+
+    memset(name, 'p', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    (void)snprintf(body, sizeof body,
+                   "{\"PodName\":\"%s\",\"PodNamespace\":\"default\",\"PodUID\":\"u\",\"Node\":"
+                   "\"node-1\"}",
+                   name);
+    for (int i = 0; i < count; i++) {
+        struct response response;
+        http_call(daemon->port, "POST", "/bind", body, &response);
+        cr_expect_eq(response.status, 200);
+        response_free(&response);
+    }
+}
+
+static double dropped_lines(const struct daemon *daemon)
+{
+    static const char key[] = "\nclaimguard_log_lines_dropped_total ";
+    struct response metrics = get(daemon->metrics_port, "/metrics");
+    const char *at = strstr(metrics.body, key);
+
+    cr_assert_not_null(at);
+    double value = strtod(at + strlen(key), NULL);
+    response_free(&metrics);
+    return value;
+}
+
+Test(serve_unread, a_log_that_nobody_reads_hangs_nobody, .timeout = 60)
+{
+    struct daemon daemon;
+    int status = 0;
+
+    cr_assert(daemon_start(
+        &daemon,
+        (const char *const[]){"--snapshot", SOURCE_DIR "/docs/example/snapshot.yaml", NULL}));
+    refuse_binds(&daemon, 200);
+    cr_expect_eq(status_of(daemon.port, "/livez"), 200);
+    cr_expect_eq(status_of(daemon.metrics_port, "/livez"), 200);
+    cr_expect_gt(dropped_lines(&daemon), 0);
+    (void)kill(daemon.pid, SIGTERM); /* and the pipe is still full */
+    for (int i = 0; waitpid(daemon.pid, &status, WNOHANG) == 0; i++) {
+        cr_assert_lt(i, 1000, "it has not ended after ten seconds");
+        (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    (void)close(daemon.log);
+}

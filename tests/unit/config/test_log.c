@@ -1,0 +1,119 @@
+/* The thread that writes the log, and what becomes of lines that nobody reads. */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "config/base/clock.h"
+#include "config/base/log.h"
+
+enum { LINES = 4000, LINE_BYTES = 1000 };
+
+static int reading_end;
+
+/* stderr is a pipe from now on. */
+static void replace_stderr(void)
+{
+    int ends[2];
+
+    cr_assert(pipe2(ends, O_CLOEXEC) == 0 && dup2(ends[1], STDERR_FILENO) == STDERR_FILENO);
+    (void)close(ends[1]);
+    reading_end = ends[0];
+}
+
+/* Lines with their numbers. */
+static void log_lines(unsigned from, unsigned count)
+{
+    char text[LINE_BYTES], number[16];
+
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    for (unsigned i = from; i < from + count; i++) {
+        (void)snprintf(number, sizeof number, "%u", i);
+        log_info("line", LOG_STR("number", number), LOG_STR("text", text));
+    }
+}
+
+static double seconds_since(uint64_t start_ns)
+{
+    return (double)(monotonic_ns() - start_ns) / 1e9;
+}
+
+/* Reads numbered lines, from 0 on, up to the one that has the text; *read: how many. Returns the
+ * count that this last one names; 0: none. */
+static unsigned long read_until(const char *last, unsigned *read)
+{
+    static char line[4 * LINE_BYTES];
+    FILE *file = fdopen(reading_end, "re");
+
+    *read = 0;
+    while (fgets(line, sizeof line, file) != NULL && strstr(line, last) == NULL) {
+        const char *number = strstr(line, " number=");
+        cr_assert_not_null(number, "%s", line);
+        cr_expect_eq(strtoul(strchr(number, '=') + 1, NULL, 10), (*read)++);
+    }
+    const char *count = strstr(line, " count=");
+    return count == NULL ? 0 : strtoul(strchr(count, '=') + 1, NULL, 10);
+}
+
+Test(log, lines_that_nobody_reads_block_nobody_and_are_counted)
+{
+    struct error err = {0};
+    unsigned read;
+
+    replace_stderr();
+    cr_assert_eq(log_start(&err), 0);
+    uint64_t start_ns = monotonic_ns();
+    log_lines(0, LINES);
+    cr_expect_lt(seconds_since(start_ns), 5);
+    uint64_t dropped = log_dropped();
+    cr_expect(dropped > 0 && dropped < LINES);
+    unsigned long missing = read_until("log lines were dropped", &read);
+    cr_expect_eq(missing, dropped);
+    cr_expect_eq(read + missing, LINES);
+    log_stop();
+}
+
+Test(log, all_that_is_logged_is_written_in_order)
+{
+    struct error err = {0};
+    unsigned read;
+
+    replace_stderr();
+    (void)fcntl(reading_end, F_SETPIPE_SZ, 1 << 20);
+    cr_assert_eq(log_start(&err), 0);
+    log_lines(0, 500);
+    log_info("the last", LOG_NONE);
+    log_stop();
+    cr_expect_eq(read_until("the last", &read), 0);
+    cr_expect_eq(read, 500);
+    cr_expect_eq(log_dropped(), 0);
+}
+
+Test(log, the_end_does_not_wait_for_a_reader)
+{
+    struct error err = {0};
+
+    replace_stderr();
+    cr_assert_eq(log_start(&err), 0);
+    log_lines(0, LINES);
+    uint64_t start_ns = monotonic_ns();
+    log_stop();
+    cr_expect_lt(seconds_since(start_ns), 5);
+    cr_expect_gt(log_dropped(), 0);
+}
+
+Test(log, a_reader_that_has_gone_blocks_nobody)
+{
+    struct error err = {0};
+
+    (void)signal(SIGPIPE, SIG_IGN);
+    replace_stderr();
+    (void)close(reading_end);
+    cr_assert_eq(log_start(&err), 0);
+    log_lines(0, 10);
+    log_stop();
+    cr_expect_eq(log_dropped(), 10);
+}
