@@ -7,11 +7,7 @@
 #include "extender/deferral.h"
 #include "extender/judge.h"
 
-enum {
-    BIND_ATTEMPTS_MAX = 3,
-    BINDING_BYTES_MAX = 16 * 1024,
-    SEND_MS_MIN = 100, /* a Binding with less time for its answer would block its claims for long */
-};
+enum { BIND_ATTEMPTS_MAX = 3, BINDING_BYTES_MAX = 16 * 1024 };
 
 /* How an attempt to bind the pod ended. */
 enum outcome {

@@ -4,9 +4,9 @@
  * the watch has told it or not.
  *
  * Idempotent (kubernetes#96579): a pod that is bound to that node already is a success, also when
- * the answer to our own Binding was lost. A failure undoes what was taken; where nobody knows
- * whether the Binding was applied, the claims stay taken until the watch tells, or for the
- * reservation's time.
+ * the answer to our own Binding was lost. A failure undoes what was taken, once the pod was seen
+ * unbound; where nobody knows whether the Binding was applied, the claims stay taken until the
+ * watch reports it, or for BINDING_DEAD_MS.
  */
 #ifndef EXTENDER_BIND_H
 #define EXTENDER_BIND_H
@@ -14,7 +14,11 @@
 #include "extender/protocol.h"
 #include "extender/state.h"
 
-enum { BIND_MS = 4000 }; /* for all of it; the scheduler's default patience is 5 s */
+enum {
+    BIND_MS = 4000,    /* for all of it; the scheduler's default patience is 5 s */
+    SEND_MS_MIN = 100, /* a Binding that has less for its answer is not sent: one without an answer
+                          blocks its claims */
+};
 
 /* Errors: why the pod is not bound. Claims that are not free count as a bind conflict. */
 int bind_pod(struct state *state, const struct bind_request *request, struct arena *arena,

@@ -7,6 +7,7 @@
 #include <sys/random.h>
 
 #include "config/base/clock.h"
+#include "extender/bind.h"
 #include "simulation/fiber.h"
 #include "simulation/world.h"
 
@@ -417,6 +418,8 @@ int follow_call(struct follow *follow, const char *method, const char *path,
 {
     struct call *call = send(follow, method, path, body, true);
 
+    if (strstr(path, "/binding") != NULL && timeout_ms < SEND_MS_MIN)
+        broken("a Binding is sent with %lld ms to its end", (long long)timeout_ms);
     (void)content_type;
     (void)err;
     wait_for(&call, 1, timeout_ms);
