@@ -200,7 +200,7 @@ static enum fate draw_fate(struct call *call)
     if (world.has_faults && one_in(40))
         return FATE_UNANSWERED;
     if (!is_get && world.has_faults && world.is_hard && one_in(15))
-        return FATE_CUT + below(3);
+        return FATE_CUT + below(4);
     return FATE_NONE;
 }
 
@@ -243,14 +243,37 @@ static void deliver_again(void *context)
     later(below(5 * MILLISECOND), true, respond, call);
 }
 
+/* The API server gives a request 60 s; one replica alone relies on nothing being slower than its
+ * own restart. */
+static uint64_t delay_max_ns(void)
+{
+    return (world.is_annotation ? 60 : 2) * SECOND;
+}
+
+static void apply_late(void *context)
+{
+    struct call *call = context;
+
+    apply(call);
+    drop(call);
+}
+
+static void orphan(struct call *call)
+{
+    uint64_t age_ns = world.now_ns - call->sent_ns, max_ns = delay_max_ns();
+
+    finish(call, 0);
+    later(age_ns < max_ns ? below(max_ns - age_ns) : 0, true, apply_late, call);
+}
+
 static void deliver(void *context)
 {
     struct call *call = context;
 
     call->fate = draw_fate(call);
     world.lost += call->fate != FATE_NONE;
-    if (call->fate == FATE_LOST) {
-        lose(call);
+    if (call->fate == FATE_LOST || call->fate == FATE_ORPHANED) {
+        (call->fate == FATE_LOST ? lose : orphan)(call);
         return;
     }
     apply(call);
@@ -323,10 +346,8 @@ static struct call *send(struct follow *follow, const char *method, const char *
         return call;
     }
     check_eviction(call);
-    /* the API server gives a request 60 s; one replica alone relies on nothing being slower than
-     * its own restart */
     if (world.has_faults && one_in(50))
-        delay_ns = below((world.is_annotation ? 60 : 2) * SECOND);
+        delay_ns = below(delay_max_ns());
     later(delay_ns, true, deliver, call);
     return call;
 }

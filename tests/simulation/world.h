@@ -89,6 +89,7 @@ enum fate {
     FATE_LOST,       /* never applied: 503, or the connection dies */
     FATE_UNANSWERED, /* applied, and nothing comes back: the client waits until its time is over */
     FATE_CUT,        /* applied, and the connection dies */
+    FATE_ORPHANED,   /* the connection dies, and it is applied later */
     FATE_REPEATED,   /* applied, and a client or proxy that heard nothing sends it again: the answer
                         is what the API server says to the second */
     FATE_DENIED, /* the same, but the second is refused by someone who knows nothing of the first:
