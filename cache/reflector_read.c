@@ -178,7 +178,7 @@ static bool take_bookmark(struct reflector *reflector, struct slice text)
 {
     struct event_details details;
 
-    if (!read_details(text, &reflector->arena, &details) || details.version.len == 0)
+    if (!read_details(text, &reflector->arena, &details) || version_of(details.version) == 0)
         return give_up(reflector, RESTART_MALFORMED, false);
     if (is_older(reflector, details.version))
         return give_up(reflector, RESTART_OLDER_HISTORY, true);

@@ -155,6 +155,8 @@ Test(reflector_refused, a_watch_that_is_refused_three_times_is_listed_anew)
         "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"Node\",\"metadata\":{\"resourceVersion\":"
         "\"11\"}}}\n",
         BOOKMARK(""),
+        BOOKMARK("x"),
+        BOOKMARK("0"),
         /* truncated before its name */
         "{\"type\":\"MODIFIED\",\"object\":{\"kind\":\"Pod\",\"metadata\":{\"x\":\n",
     };
@@ -250,6 +252,21 @@ Test(reflector_refused, a_page_that_is_no_list_changes_nothing)
             cr_expect(bench->reflector.news == 0);
             bench_free(bench);
         }
+    }
+}
+
+Test(reflector_refused, initial_events_end_at_a_version)
+{
+    static const char *const ends[] = {INITIAL_END(""), INITIAL_END("0"), INITIAL_END("[10")};
+
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        struct bench *bench = bench_new(KIND_POD);
+        asks(bench, "sendInitialEvents=true");
+        cr_expect_not(gets(bench, 200, ends[i]), "%s", ends[i]);
+        is_cut(bench);
+        saw(bench, "");
+        restarted(bench, RESTART_MALFORMED);
+        bench_free(bench);
     }
 }
 
