@@ -51,6 +51,7 @@ static struct {
     size_t record_count;
     const char *held[RESOURCES_MAX];
     struct watch_cut cuts[RESOURCES_MAX];
+    unsigned let_go; /* how often those that hang were closed */
     size_t connections, connections_max;
     bool is_open[DESCRIPTORS_MAX]; /* connections */
     bool is_down;                  /* nobody is to listen */
@@ -168,10 +169,25 @@ static bool is_closed(int fd)
     return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-static void hang(int fd)
+static unsigned read_let_go(void)
 {
-    while (!is_closed(fd))
+    lock();
+    unsigned count = api.let_go;
+    unlock();
+    return count;
+}
+
+static void hang(int fd, unsigned let_go_before)
+{
+    while (!is_closed(fd) && read_let_go() == let_go_before)
         pause_ms(TICK_MS);
+}
+
+void api_let_go(void)
+{
+    lock();
+    api.let_go++;
+    unlock();
 }
 
 /* ---- what came ---- */
@@ -445,6 +461,7 @@ static bool answer(int fd, const struct request *request)
 
     lock();
     note(request);
+    unsigned let_go_before = api.let_go;
     bool is_hit = find_fault(request, &fault);
     bool watches = is_watch(request, &path);
     bool refuses = !watches && api.store.serves_pages &&
@@ -470,7 +487,7 @@ static bool answer(int fd, const struct request *request)
     bool stays = fault.ending == API_ANSWER &&
                  send_answer(fd, status, is_hit && fault.answer != NULL ? fault.answer : text);
     if (fault.ending == API_HANG)
-        hang(fd);
+        hang(fd, let_go_before);
     free(text);
     return stays;
 }

@@ -73,6 +73,9 @@ void api_fault(const struct api_fault *fault);
 /* Ends all faults; those that hang go on hanging. */
 void api_heal(void);
 
+/* Those that hang now are closed. */
+void api_let_go(void);
+
 /* ---- watches ---- */
 
 /* No event of the resource is sent, until it is released. GETs and lists are not held. */

@@ -1,0 +1,249 @@
+/* cache/follow in this process, in front of an API server that lies: turns, sharing, interruption.
+ * What transport.c cannot see from outside. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache/api.h"
+#include "cache/follow.h"
+#include "support/scenario.h"
+
+enum { CALLERS_MAX = 64 };
+
+static struct cluster cluster;
+static struct resource_status status[KIND_COUNT];
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+
+static void ignore(void *context, enum change change, const struct object *object, bool was_holding)
+{
+    (void)context;
+    (void)change;
+    (void)object;
+    (void)was_holding;
+}
+
+static struct follow *start(void)
+{
+    static char server[64];
+    static struct kubeconfig kubeconfig;
+    struct follow_target target = {
+        .cluster = &cluster, .lock = &lock, .status = status, .changed = ignore};
+    struct follow *follow = NULL;
+    struct error err = {0};
+
+    (void)snprintf(server, sizeof server, "http://127.0.0.1:%u", api_port());
+    kubeconfig = (struct kubeconfig){.server = server};
+    cluster_init(&cluster);
+    check(api_global_init(&err) == 0 && follow_start(&follow, &kubeconfig, &target, &err) == 0,
+          "%s", err.message);
+    return follow;
+}
+
+static void stop(struct follow *follow)
+{
+    int64_t started_ms = clock_ms();
+
+    follow_stop(follow);
+    check(clock_ms() - started_ms < 2000, "follow_stop took %lld ms",
+          (long long)(clock_ms() - started_ms));
+    cluster_dispose(&cluster);
+    api_global_cleanup();
+}
+
+/* One that asks, in a thread of its own. */
+struct caller {
+    struct follow *follow;
+    pthread_t thread;
+    const char *path; /* NULL: it confirms that object */
+    struct object_reference object;
+    int64_t timeout_ms;
+    int rc;
+    unsigned status;
+    int64_t took_ms;
+};
+
+static void *call(void *context)
+{
+    struct caller *caller = context;
+    struct follow_answer answer = {0};
+    struct error err = {0};
+    struct arena arena;
+    int64_t started_ms = clock_ms();
+
+    arena_init(&arena, 1 << 20);
+    caller->rc =
+        caller->path != NULL
+            ? follow_call(caller->follow, "PATCH", caller->path, "application/merge-patch+json",
+                          SLICE("{}"), caller->timeout_ms, &arena, &answer, &err)
+            : follow_confirm(caller->follow, &caller->object, 1, caller->timeout_ms, &err);
+    caller->status = answer.status;
+    caller->took_ms = clock_ms() - started_ms;
+    arena_dispose(&arena);
+    return NULL;
+}
+
+static void begin(struct caller *caller, struct follow *follow, const char *path,
+                  int64_t timeout_ms)
+{
+    *caller = (struct caller){.follow = follow, .path = path, .timeout_ms = timeout_ms};
+    caller->object =
+        (struct object_reference){KIND_POD, SLICE("default"), SLICE("shared"), SLICE("u")};
+    check(pthread_create(&caller->thread, NULL, call, caller) == 0, "thread");
+}
+
+static void join(struct caller *callers, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        (void)pthread_join(callers[i].thread, NULL);
+}
+
+/* All that may be under way is, and hangs until api_let_go. */
+static void fill(struct caller *callers, struct follow *follow)
+{
+    api_fault(&(struct api_fault){.method = "PATCH", .path = "/pods/slow", .ending = API_HANG});
+    for (int i = 0; i < API_CALLS_AT_ONCE_MAX; i++)
+        begin(&callers[i], follow, "/api/v1/namespaces/default/pods/slow", 60000);
+    check(api_wait("PATCH", "/pods/slow", API_CALLS_AT_ONCE_MAX), "all are under way");
+}
+
+static void empty(struct caller *callers)
+{
+    api_let_go();
+    join(callers, API_CALLS_AT_ONCE_MAX);
+    for (int i = 0; i < API_CALLS_AT_ONCE_MAX; i++)
+        check(callers[i].rc == 0 && callers[i].status == 0, "what became of it is unknown");
+}
+
+static void a_call_whose_turn_does_not_come_is_an_error_and_never_sent(void)
+{
+    struct caller callers[API_CALLS_AT_ONCE_MAX], late;
+    struct follow *follow = start();
+
+    fill(callers, follow);
+    begin(&late, follow, "/api/v1/namespaces/default/pods/late", 200);
+    join(&late, 1);
+    check(late.rc == ERROR_TIMEOUT, "%d", late.rc);
+    empty(callers);
+    begin(&late, follow, "/api/v1/namespaces/default/pods/next", 5000);
+    join(&late, 1);
+    check(late.rc == 0 && late.status == 404, "there is room again");
+    check(api_count("PATCH", "/pods/late") == 0, "it was sent, and nobody knew");
+    stop(follow);
+}
+
+static void those_who_ask_the_same_share_a_request(void)
+{
+    enum { SAME = 20 };
+    struct caller callers[API_CALLS_AT_ONCE_MAX], same[SAME];
+    struct follow *follow = start();
+
+    fill(callers, follow);
+    for (size_t i = 0; i < SAME; i++)
+        begin(&same[i], follow, NULL, 60000);
+    sleep_ms(200);
+    empty(callers);
+    join(same, SAME);
+    for (size_t i = 0; i < SAME; i++)
+        check(same[i].rc == 0, "each knows");
+    check(api_count("GET", "/pods/shared") == 1, "%zu were sent", api_count("GET", "/pods/shared"));
+    stop(follow);
+}
+
+static void what_nobody_wants_any_more_is_not_sent(void)
+{
+    struct caller callers[API_CALLS_AT_ONCE_MAX], impatient;
+    struct follow *follow = start();
+
+    fill(callers, follow);
+    begin(&impatient, follow, NULL, 100);
+    join(&impatient, 1);
+    check(impatient.rc == ERROR_TIMEOUT, "its time is over");
+    empty(callers);
+    sleep_ms(200);
+    check(api_count("GET", "/pods/shared") == 0, "nobody looks at the answer");
+    stop(follow);
+}
+
+static void messages_and_calls_do_not_wait_for_each_other(void)
+{
+    struct follow *follow = start();
+    struct caller caller;
+
+    api_fault(&(struct api_fault){.method = "POST", .path = "/events", .ending = API_HANG});
+    for (int i = 0; i < MESSAGES_MAX + 50; i++)
+        follow_send(follow, "POST", "/api/v1/namespaces/default/events", "application/json",
+                    SLICE("{}"));
+    check(api_wait("POST", "/events", API_MESSAGES_AT_ONCE_MAX), "some are under way");
+    begin(&caller, follow, "/api/v1/namespaces/default/pods/any", 5000);
+    join(&caller, 1);
+    check(caller.rc == 0 && caller.status == 404, "it has an answer");
+    check(api_count("POST", "/events") == API_MESSAGES_AT_ONCE_MAX, "%zu at once",
+          api_count("POST", "/events"));
+    stop(follow);
+}
+
+static void everyone_who_waits_returns_when_interrupted(void)
+{
+    struct caller callers[API_CALLS_AT_ONCE_MAX], waiting[2], later[2];
+    struct follow *follow = start();
+
+    fill(callers, follow);
+    begin(&waiting[0], follow, "/api/v1/namespaces/default/pods/late", 60000);
+    begin(&waiting[1], follow, NULL, 60000);
+    sleep_ms(100);
+    follow_interrupt(follow);
+    join(callers, API_CALLS_AT_ONCE_MAX);
+    join(waiting, 2);
+    for (int i = 0; i < API_CALLS_AT_ONCE_MAX; i++)
+        check(callers[i].rc == 0 && callers[i].status == 0, "what became of it is unknown");
+    begin(&later[0], follow, "/api/v1/namespaces/default/pods/late", 60000);
+    begin(&later[1], follow, NULL, 60000);
+    join(later, 2);
+    for (int i = 0; i < 2; i++)
+        check(waiting[i].rc == ERROR_UNAVAILABLE && later[i].rc == ERROR_UNAVAILABLE,
+              "it was not sent");
+    check(api_count("PATCH", "/pods/late") == 0, "it was sent");
+    stop(follow);
+}
+
+/* Whatever happens to many at once, each ends, and nothing is lost or used after it is freed. */
+static void many_callers_in_many_ways(void)
+{
+    static struct caller callers[CALLERS_MAX];
+    struct follow *follow = start();
+
+    api_fault(&(struct api_fault){.method = "PATCH", .path = "/pods/slow", .delay_ms = 30});
+    api_fault(&(struct api_fault){.method = "PATCH", .path = "/pods/dies", .ending = API_CLOSE});
+    api_fault(&(struct api_fault){.method = "GET", .path = "/pods/shared", .delay_ms = 10});
+    for (int round = 0; round < 8; round++) {
+        for (int i = 0; i < CALLERS_MAX; i++)
+            begin(&callers[i], follow,
+                  i % 4 == 0   ? "/api/v1/namespaces/default/pods/slow"
+                  : i % 4 == 1 ? "/api/v1/namespaces/default/pods/dies"
+                  : i % 4 == 2 ? "/api/v1/namespaces/default/pods/any"
+                               : NULL,
+                  5 + i);
+        for (int i = 0; i < 20; i++)
+            follow_send(follow, "POST", "/api/v1/namespaces/default/events", "application/json",
+                        SLICE("{}"));
+        if (round == 7)
+            follow_interrupt(follow);
+        join(callers, CALLERS_MAX);
+        (void)follow_is_silent(follow);
+    }
+    stop(follow);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct scenario all[] = {
+        SCENARIO(a_call_whose_turn_does_not_come_is_an_error_and_never_sent),
+        SCENARIO(those_who_ask_the_same_share_a_request),
+        SCENARIO(what_nobody_wants_any_more_is_not_sent),
+        SCENARIO(messages_and_calls_do_not_wait_for_each_other),
+        SCENARIO(everyone_who_waits_returns_when_interrupted),
+        SCENARIO(many_callers_in_many_ways),
+    };
+    return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
+}
