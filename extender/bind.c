@@ -137,7 +137,7 @@ static int take_claims_locked(struct binding *binding, struct error *err)
     struct state *state = binding->state;
 
     *err = (struct error){.code = 0};
-    state_tick(state);
+    state_expire(state);
     (void)pthread_rwlock_wrlock(&state->lock);
     int rc = take_claims(binding, err);
     (void)pthread_rwlock_unlock(&state->lock);

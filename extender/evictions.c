@@ -267,7 +267,7 @@ static int look_closely(struct attempt *attempt, enum outlook *outlook, struct e
     struct state *state = attempt->state;
 
     for (int round = 0; round <= CONFIRM_ROUNDS_MAX; round++) {
-        state_tick(state);
+        state_expire(state);
         (void)pthread_rwlock_wrlock(&state->lock);
         *outlook = look(attempt);
         (void)pthread_rwlock_unlock(&state->lock);

@@ -81,13 +81,21 @@ static void end_expired(struct state *state, struct kept_reference **ended, stru
     }
 }
 
-static void expire(struct state *state)
+static bool has_expired(struct state *state)
+{
+    (void)pthread_rwlock_rdlock(&state->lock);
+    bool has_expired = assumed_expired(&state->cluster, monotonic_ns()) != NULL;
+    (void)pthread_rwlock_unlock(&state->lock);
+    return has_expired;
+}
+
+void state_expire(struct state *state)
 {
     struct kept_reference *ended;
     struct arena arena;
 
     arena_init(&arena, EXPIRED_BYTES_MAX);
-    do {
+    while (has_expired(state)) {
         ended = NULL;
         arena_reset(&arena);
         (void)pthread_rwlock_wrlock(&state->lock);
@@ -95,18 +103,14 @@ static void expire(struct state *state)
         (void)pthread_rwlock_unlock(&state->lock);
         for (const struct kept_reference *pod = ended; pod != NULL; pod = pod->next)
             nudge_changed(&state->nudge, &pod->reference, state->follow);
-    } while (ended != NULL);
+    }
     arena_dispose(&arena);
 }
 
 void state_tick(struct state *state)
 {
     nudge_tick(&state->nudge, state->follow);
-    (void)pthread_rwlock_rdlock(&state->lock);
-    bool has_expired = assumed_expired(&state->cluster, monotonic_ns()) != NULL;
-    (void)pthread_rwlock_unlock(&state->lock);
-    if (has_expired)
-        expire(state);
+    state_expire(state);
 }
 
 void state_reload(struct state *state, struct config *config)

@@ -65,8 +65,11 @@ enum kind state_unsynced(const struct state *state);
  * has given its Binding up. Under the lock. */
 uint64_t state_reservation_end(const struct state *state, bool is_binding);
 
-/* Ends the reservations that have expired, and nudges who waits for them, or is due. Takes the
- * lock, for a few of them at a time. */
+/* Ends the reservations that have expired, and nudges who waits for them. Takes the lock, for
+ * writing only if there are any, and for a few of them at a time. */
+void state_expire(struct state *state);
+
+/* The same, and nudges who is due. To be called often. */
 void state_tick(struct state *state);
 
 /* Puts another configuration in force. Ownership: takes it; frees the old one. */
