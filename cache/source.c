@@ -9,7 +9,10 @@
 #include "cache/json_text.h"
 #include "cache/source_internal.h"
 
-enum { OBJECT_ARENA_BYTES_MAX = 32 * 1024 * 1024 };
+enum {
+    OBJECT_ARENA_BYTES_MAX = 32 * 1024 * 1024,
+    FORMAT_BYTES = 64 * 1024, /* of a file are looked at, to see what it is */
+};
 
 int reading_take(struct reading *reading, const struct type *type, struct slice text,
                  struct place place, bool is_source_text, struct error *err)
@@ -48,21 +51,41 @@ int reading_fill(struct reading *reading, struct error *err)
     return rc;
 }
 
-/* JSON starts with a bracket, behind white space; all else is YAML. */
+/* Whether it begins as JSON, one document behind the other. */
+static bool begins_as_json(struct slice seen)
+{
+    const char *p = seen.ptr;
+    const char *end = p + (seen.len < FORMAT_BYTES ? seen.len : FORMAT_BYTES);
+
+    while ((p = json_text_space(p, end)) != end) {
+        if (*p != '{' && *p != '[')
+            return false;
+        struct json_scan scan = json_text_value(p, end, JSON_LEVELS_MAX);
+        if (scan.problem != NULL)
+            return scan.problem == json_text_ended || scan.problem == json_text_too_deep;
+        p = scan.at;
+    }
+    return true;
+}
+
+/* JSON starts with a bracket, behind white space; but so does YAML in flow style. A pipe cannot be
+ * read again, so what tells them apart has to stand at the beginning, unless the name does. */
 static int read_opened(struct reading *reading, struct error *err)
 {
     struct input *input = reading->input;
+    bool is_named_json = slice_ends_with(slice_of(input->path), SLICE(".json"));
 
     for (;;) {
         struct slice seen = input_slice(input);
         const char *end = seen.ptr + seen.len;
         const char *first = json_text_space(seen.ptr, end);
-        if (first != end && (*first == '{' || *first == '['))
-            return source_read_json(reading, err);
-        if (first != end)
+        if (first != end && *first != '{' && *first != '[')
             return source_read_yaml(reading, err);
+        if (first != end && (is_named_json || input->at_eof || seen.len >= FORMAT_BYTES))
+            return is_named_json || begins_as_json(seen) ? source_read_json(reading, err)
+                                                         : source_read_yaml(reading, err);
         int rc = reading_fill(reading, err);
-        if (rc <= 0)
+        if (rc < 0 || (rc == 0 && first == end))
             return rc;
     }
 }

@@ -2,6 +2,9 @@
  * source: Kubernetes objects from files: what `kubectl get ... -o json` or `-o yaml` prints (a
  * List), multi-document streams, single objects, directories of such files, standard input ("-").
  *
+ * What starts with a bracket and is JSON for its first 64 KiB, or has a name in .json, is read as
+ * JSON; all else as YAML (of which JSON is a part).
+ *
  * Streaming: one object is in memory at a time, never the document. YAML becomes JSON one object at
  * a time, so both are decoded by the same code and cannot differ.
  *

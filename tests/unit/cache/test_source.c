@@ -60,6 +60,12 @@ static const struct shape shapes[] = {
      "apiVersion: v1\nitems:\n- metadata: {name: b}\n",
      2},
     {"YAML, only a comment", "# nothing\n", 0},
+    {"YAML that starts with a brace", "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n", 1},
+    {"YAML that starts as JSON does",
+     "{\"apiVersion\": \"v1\", \"kind\": Pod, 'metadata': {name: a}}\n", 1},
+    {"YAML, JSON with a comment and a comma too many",
+     "{\n\"kind\": \"List\", # both\n\"items\": [\n" POD("a") ",\n" POD("b") ",\n]}\n", 2},
+    {"YAML, JSON documents with a line between them", POD("a") "\n---\n" POD("b") "\n", 2},
 };
 
 Test(source, reads_every_shape_of_snapshot)
@@ -193,4 +199,21 @@ Test(source, reads_the_json_and_yaml_files_of_a_directory)
     cr_expect_eq(cluster.counts[KIND_POD], 3);
     (void)snprintf(command, sizeof command, "rm -r %s", directory);
     cr_assert_eq(system(command), 0); /* NOLINT(cert-env33-c): a fixed command */
+}
+
+/* What is JSON is known from a file's first 64 KiB: a pipe cannot be read again. */
+Test(source, a_fault_far_into_a_json_file_is_told_as_json)
+{
+    struct error err = {0};
+    struct buf text;
+
+    buf_init(&text, 1 << 20);
+    buf_put(&text, SLICE("{\"kind\":\"List\",\"items\":[" POD("a")));
+    for (int i = 0; i < 2000; i++)
+        buf_put(&text, SLICE(",\n" POD("b")));
+    buf_put(&text, SLICE(",\n]}"));
+    cr_expect_eq(try_load_text(&cluster, buf_text(&text), &err), ERROR_INVALID);
+    cr_expect_not_null(strstr(err.message, ":2002:1: expected a value after ','"), "%s",
+                       err.message);
+    buf_dispose(&text);
 }
