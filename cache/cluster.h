@@ -82,10 +82,11 @@ struct pod {
     int32_t priority;
     uint16_t name_len;
     uint16_t use_count;
-    bool is_terminal : 1;    /* Succeeded or Failed */
-    bool is_terminating : 1; /* has a deletionTimestamp */
-    bool never_preempts : 1; /* preemptionPolicy Never */
-    bool has_mounts : 1;     /* while it is pending with a runtime class, and if it defers any */
+    bool is_terminal : 1;     /* Succeeded or Failed */
+    bool is_terminating : 1;  /* has a deletionTimestamp */
+    bool never_preempts : 1;  /* preemptionPolicy Never */
+    bool has_mounts : 1;      /* while it is pending with a runtime class, and if it defers any */
+    bool has_no_priority : 1; /* it names a PriorityClass that is not known: 0 is assumed */
     uint32_t listed : POD_LISTED_BITS; /* as a node's; the last bits, which costs no memory */
     struct name *namespace;
     struct node *node;             /* NULL: not assigned */

@@ -43,7 +43,7 @@ static void note_synced(struct follow *follow)
 {
     if (follow->has_synced)
         return;
-    for (int kind = 0; kind < KIND_COUNT; kind++)
+    for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
         if (!atomic_load(&follow->target.status[kind].is_synced))
             return;
     follow->has_synced = true;
@@ -105,7 +105,7 @@ static uint64_t attend(struct follow *follow, uint64_t now_ns)
 {
     uint64_t next = now_ns + POLL_MS_MAX * UINT64_C(1000000);
 
-    for (int kind = 0; kind < KIND_COUNT; kind++) {
+    for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++) {
         struct following *following = &follow->watched[kind];
         const struct reflector *reflector = &following->reflector;
         if (following->call != NULL && now_ns >= reflector->deadline_ns) {
@@ -150,7 +150,7 @@ static void init_watched(struct follow *follow)
 
     if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) < 0)
         seed = (uint32_t)monotonic_ns(); /* it only spreads retries */
-    for (int kind = 0; kind < KIND_COUNT; kind++) {
+    for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++) {
         struct following *following = &follow->watched[kind];
         struct reflector_sink sink = {following, begin_list, end_list, take, keep};
         following->follow = follow;
@@ -162,7 +162,7 @@ static void init_watched(struct follow *follow)
 static void follow_free(struct follow *follow)
 {
     api_free(follow->api);
-    for (int kind = 0; kind < KIND_COUNT; kind++)
+    for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
         reflector_dispose(&follow->watched[kind].reflector);
     requests_dispose(follow);
     (void)pthread_cond_destroy(&follow->changed);

@@ -42,7 +42,7 @@ struct follow {
     struct follow_target target;
     struct api *api;
     pthread_t thread;
-    struct following watched[KIND_COUNT];
+    struct following watched[KIND_WATCHED_COUNT];
     bool has_synced;
 
     pthread_mutex_t mutex;  /* guards what follows */

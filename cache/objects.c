@@ -194,6 +194,25 @@ static const struct pull_field budget_fields[] = {
     OBJECT("status", budget_status_fields),
 };
 
+/* "true" or nothing. */
+static bool read_flag(struct pull *json, struct arena *arena, void *field)
+{
+    bool is_true = false;
+
+    (void)arena;
+    if (!pull_boolean(json, &is_true))
+        return false;
+    *(struct slice *)field = is_true ? SLICE("true") : SLICE("");
+    return true;
+}
+
+static const struct pull_field priority_class_fields[] = {
+    OBJECT("metadata", meta_fields),
+    FIELD("value", PULL_INTEGER, resource_object, number),
+    READ("globalDefault", resource_object, attributes[PRIORITY_CLASS_DEFAULT], read_flag),
+    ATTRIBUTE("preemptionPolicy", PRIORITY_CLASS_PREEMPTION_POLICY),
+};
+
 /* ---- all of them ---- */
 
 static const struct kind_info {
@@ -222,6 +241,8 @@ static const struct kind_info {
         KIND("RuntimeClass", "node.k8s.io", "runtimeclasses", false, runtime_class_fields),
     [KIND_POD_DISRUPTION_BUDGET] =
         KIND("PodDisruptionBudget", "policy", "poddisruptionbudgets", true, budget_fields),
+    [KIND_PRIORITY_CLASS] =
+        KIND("PriorityClass", "scheduling.k8s.io", "priorityclasses", false, priority_class_fields),
 #undef KIND
 };
 
@@ -295,6 +316,9 @@ bool object_read(struct pull *json, enum kind kind, struct arena *arena, struct 
         return pull_problem(json, "an object without metadata.name");
     if (kinds[kind].is_namespaced)
         default_namespace(&out->meta);
+    if (kind == KIND_PRIORITY_CLASS &&
+        (out->resource.number < INT32_MIN || out->resource.number > INT32_MAX))
+        return pull_problem(json, "value does not fit 32 bits");
     return true;
 }
 

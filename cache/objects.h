@@ -26,6 +26,8 @@ enum kind {
     KIND_VOLUME_ATTRIBUTES_CLASS,
     KIND_RUNTIME_CLASS,
     KIND_POD_DISRUPTION_BUDGET,
+    KIND_WATCHED_COUNT, /* those before; what follows is read from snapshots only */
+    KIND_PRIORITY_CLASS = KIND_WATCHED_COUNT,
     KIND_COUNT,
     KIND_OTHER = KIND_COUNT, /* any other: skipped and counted */
 };
@@ -56,9 +58,11 @@ struct pod_object {
     struct slice node;           /* spec.nodeName; empty: not assigned */
     struct slice nominated_node; /* status.nominatedNodeName */
     struct slice phase;
+    struct slice priority_class; /* spec.priorityClassName */
     struct slice preemption_policy;
     struct slice labels;            /* as selector.h keeps them */
     int64_t priority;               /* fits 32 bits */
+    bool has_priority;              /* false: the API server has not seen it (a manifest) */
     struct claim_reference *claims; /* each claim once, in the order of the pod's volumes */
     size_t claim_count;
     const struct pod_mounts *mounts; /* NULL: not known */
@@ -90,6 +94,10 @@ enum csi_driver_attribute { CSI_DRIVER_LIFECYCLE_MODES /* joined by ',' */ };
 enum csi_node_attribute { CSI_NODE_DRIVERS /* joined by ',' */ };
 enum volume_attributes_class_attribute { VOLUME_ATTRIBUTES_CLASS_DRIVER };
 enum runtime_class_attribute { RUNTIME_CLASS_HANDLER };
+enum priority_class_attribute {
+    PRIORITY_CLASS_PREEMPTION_POLICY,
+    PRIORITY_CLASS_DEFAULT /* "true": of pods that name none; else empty */
+};
 enum budget_attribute {
     BUDGET_SELECTOR,      /* as selector.h keeps it */
     BUDGET_DISRUPTED_PODS /* names joined by ',': their evictions are counted already */
@@ -102,7 +110,8 @@ enum { DISRUPTED_PODS_MAX = 2000, POD_NAME_BYTES_MAX = 253 };
 struct resource_object {
     struct meta meta;
     struct slice attributes[RESOURCE_ATTRIBUTES];
-    int64_t number; /* of a PodDisruptionBudget: disruptionsAllowed */
+    int64_t number; /* of a PodDisruptionBudget: disruptionsAllowed; of a PriorityClass: value,
+                       which fits 32 bits */
 };
 
 struct object {

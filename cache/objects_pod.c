@@ -147,6 +147,15 @@ static bool read_containers(struct pull *json, struct arena *arena, void *field)
 
 /* ---- the pod ---- */
 
+static bool read_priority(struct pull *json, struct arena *arena, void *field)
+{
+    struct pod_reading *reading = field;
+
+    (void)arena;
+    reading->pod.has_priority = !pull_null(json);
+    return !reading->pod.has_priority || pull_integer(json, &reading->pod.priority);
+}
+
 static const struct pull_field pod_security_fields[] = {
     FIELD("fsGroup", PULL_PRESENCE, pod_reading, mounts.has_fs_group),
     FIELD("fsGroupChangePolicy", PULL_STRING, pod_reading, mounts.fs_group_change_policy),
@@ -159,7 +168,8 @@ static const struct pull_field pod_spec_fields[] = {
     READ_MEMBERS("containers", pod_reading, pod, read_containers, container_fields),
     READ_MEMBERS("ephemeralContainers", pod_reading, pod, read_containers, container_fields),
     FIELD("nodeName", PULL_STRING, pod_reading, pod.node),
-    FIELD("priority", PULL_INTEGER, pod_reading, pod.priority),
+    READ("priority", pod_reading, pod, read_priority),
+    FIELD("priorityClassName", PULL_STRING, pod_reading, pod.priority_class),
     FIELD("preemptionPolicy", PULL_STRING, pod_reading, pod.preemption_policy),
     FIELD("runtimeClassName", PULL_STRING, pod_reading, mounts.runtime_class),
     OBJECT("securityContext", pod_security_fields),

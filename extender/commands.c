@@ -103,7 +103,7 @@ static const struct command commands[] = {
      "judge pods against a cluster snapshot",
      "Says whether claimguard would let the pod pass, who holds the claim that is in its way, and\n"
      "whether preemption would help. A snapshot is what\n"
-     "    kubectl get pods,pvc,pv,nodes,storageclasses -A -o json\n"
+     "    kubectl get pods,pvc,pv,nodes,storageclasses,priorityclasses -A -o json\n"
      "prints. Exit status: 0 schedulable, 1 not (or not all), 2 bad usage or input.\n",
      dry_run_flags, NULL, command_dry_run},
     {"check-config", "FILE", "check a configuration file and print it as it takes effect",

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cache/priority_class.h"
 #include "config/config.h"
 #include "extender/commands.h"
 #include "extender/deferral.h"
@@ -19,6 +20,7 @@ struct dry_run {
     struct config *config;
     struct slice *nodes; /* by name */
     size_t node_count;
+    enum output_format format;
     struct render *render;
     bool all_schedulable;
 };
@@ -53,12 +55,30 @@ static int choose_nodes(struct dry_run *run, const struct arguments *arguments, 
     return 0;
 }
 
-static int judge(struct dry_run *run, const struct pod_object *pod, struct arena *arena,
-                 struct error *err)
+/* Says that the answer for a pod rests on a guess: in the result, or, since a table has no place
+ * for it, on stderr. False: no memory. */
+static bool warn(const struct dry_run *run, const struct pod_object *pod, struct slice warning,
+                 json_t *result)
+{
+    if (run->format == OUTPUT_JSON || run->format == OUTPUT_YAML)
+        return json_object_set_new(result, "warnings",
+                                   json_pack("[s%]", warning.ptr, warning.len)) == 0;
+    (void)fprintf(stderr, "claimguard: %.*s/%.*s: %.*s\n", SLICE_ARG(pod->meta.namespace),
+                  SLICE_ARG(pod->meta.name), SLICE_ARG(warning));
+    return true;
+}
+
+/* warning: empty for none. */
+static int judge(struct dry_run *run, const struct pod_object *pod, struct slice warning,
+                 struct arena *arena, struct error *err)
 {
     struct view view = {&run->cluster, run->config};
     json_t *result = explain_pod(&view, pod, run->nodes, run->node_count, arena);
 
+    if (result != NULL && warning.len != 0 && !warn(run, pod, warning, result)) {
+        json_decref(result);
+        result = NULL;
+    }
     if (result == NULL)
         return error_no_memory(err);
     if (!json_is_true(json_object_get(result, "schedulable")))
@@ -74,7 +94,11 @@ static int judge_cached(struct dry_run *run, const struct pod *pod, struct error
     struct pod_object object;
 
     arena_init(&arena, DRY_RUN_ARENA_BYTES_MAX);
-    int rc = cluster_describe_pod(pod, &arena, &object) ? judge(run, &object, &arena, err)
+    struct slice warning =
+        pod->has_no_priority
+            ? SLICE("its PriorityClass is not in the snapshot: priority 0 is assumed")
+            : SLICE("");
+    int rc = cluster_describe_pod(pod, &arena, &object) ? judge(run, &object, warning, &arena, err)
                                                         : error_no_memory(err);
     arena_dispose(&arena);
     return rc;
@@ -114,6 +138,27 @@ struct pod_file {
     size_t pods;
 };
 
+/* The API server's admission has not seen a manifest: it gets its priority here. */
+static int judge_manifest(struct dry_run *run, struct pod_object pod, struct arena *arena,
+                          struct error *err)
+{
+    struct slice warning = {"", 0};
+    struct priority_class class;
+    bool is_known = priority_class_find(&run->cluster, pod.priority_class, &class);
+
+    if (!pod.has_priority && !is_known)
+        warning = arena_printf(arena,
+                               "there is no PriorityClass \"%.*s\" in the snapshot: priority 0 is "
+                               "assumed",
+                               SLICE_ARG(pod.priority_class));
+    if (class.never_preempts && pod.preemption_policy.len == 0 &&
+        (!pod.has_priority || pod.priority_class.len != 0))
+        pod.preemption_policy = SLICE("Never");
+    if (!pod.has_priority)
+        pod.priority = class.value;
+    return warning.ptr == NULL ? error_no_memory(err) : judge(run, &pod, warning, arena, err);
+}
+
 static int take_pod(void *context, const struct object *object, struct error *err)
 {
     struct pod_file *file = context;
@@ -124,7 +169,7 @@ static int take_pod(void *context, const struct object *object, struct error *er
     if (file->pods++ != 0)
         return error_set(err, ERROR_INVALID, "%s: more than one Pod", file->path);
     arena_init(&arena, DRY_RUN_ARENA_BYTES_MAX);
-    int rc = judge(file->run, &object->pod, &arena, err);
+    int rc = judge_manifest(file->run, object->pod, &arena, err);
     arena_dispose(&arena);
     return rc;
 }
@@ -198,29 +243,29 @@ static void show_orphans(const struct dry_run *run, const char *path)
 }
 
 /* What the answers cannot say. On stderr: standard output is data. */
-static void show_notes(const struct dry_run *run, const struct source_report *report,
+static void show_notes(const struct dry_run *run, const struct load_report *report,
                        const char *path)
 {
-    const char *warning = load_warning(&run->cluster);
+    const char *warnings[LOAD_WARNINGS_MAX];
+    size_t count = load_warnings(&run->cluster, report, warnings);
 
-    if (report->skipped != 0)
+    if (report->source.skipped != 0)
         (void)fprintf(stderr, "claimguard: %s: skipped %zu objects of other kinds\n", path,
-                      report->skipped);
-    if (warning != NULL)
-        (void)fprintf(stderr, "claimguard: %s: %s\n", path, warning);
+                      report->source.skipped);
+    for (size_t i = 0; i < count; i++)
+        (void)fprintf(stderr, "claimguard: %s: %s\n", path, warnings[i]);
     show_orphans(run, path);
 }
 
-static int run_all(struct dry_run *run, const struct arguments *arguments,
-                   enum output_format format, struct error *err)
+static int run_all(struct dry_run *run, const struct arguments *arguments, struct error *err)
 {
-    struct source_report report;
+    struct load_report report;
 
     if (load_snapshot(&run->cluster, arguments->snapshot, &report, err) < 0 ||
         choose_nodes(run, arguments, err) < 0)
         return err->code;
     show_notes(run, &report, arguments->snapshot);
-    run->render = render_new(format, arguments->all_pending);
+    run->render = render_new(run->format, arguments->all_pending);
     if (run->render == NULL)
         return error_no_memory(err);
     int rc =
@@ -237,16 +282,15 @@ static int run_all(struct dry_run *run, const struct arguments *arguments,
 int command_dry_run(const struct arguments *arguments)
 {
     struct dry_run run = {.all_schedulable = true};
-    enum output_format format;
     struct error err = {0};
 
     cluster_init(&run.cluster);
     run.cluster.keeps_all_mounts = true;
-    int rc = check_arguments(arguments, &format, &err);
+    int rc = check_arguments(arguments, &run.format, &err);
     if (rc == 0)
         rc = config_load(&run.config, arguments->config, &err);
     if (rc == 0)
-        rc = run_all(&run, arguments, format, &err);
+        rc = run_all(&run, arguments, &err);
     free(run.nodes);
     cluster_dispose(&run.cluster);
     config_free(run.config);

@@ -278,7 +278,7 @@ int live_start(struct live **out, struct state *state, const struct kubeconfig *
     live->state = state;
     (void)snprintf(state->source, sizeof state->source, "%s (by %s)", kubeconfig->server,
                    kubeconfig->origin);
-    for (int kind = 0; kind < KIND_COUNT; kind++)
+    for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
         atomic_store(&state->status[kind].is_synced, false);
     /* follow's thread takes the lock before it tells anything: state->follow is set by then */
     (void)pthread_rwlock_wrlock(&state->lock);

@@ -1,8 +1,10 @@
 #include "extender/load.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
+#include "cache/priority_class.h"
 #include "config/base/clock.h"
 
 enum { PROGRESS_MS = 100 };
@@ -34,31 +36,111 @@ static void show_progress(void *context, const struct source_report *report)
                   mib * 1000 / (double)ms);
 }
 
-static int keep(void *cluster, const struct object *object, struct error *err)
+/* ---- priorities ---- */
+
+/* A pod of the snapshot that has no priority. Real ones all have: the API server sees to it. */
+struct unclassed {
+    struct unclassed *next;
+    struct object_reference pod;
+    struct slice class;
+    bool has_policy; /* a preemptionPolicy of its own */
+    char text[];     /* of the strings */
+};
+
+struct loading {
+    struct cluster *cluster;
+    struct unclassed *unclassed;
+};
+
+static bool remember(struct loading *loading, const struct pod_object *pod)
 {
-    return cluster_apply(cluster, object, err);
+    struct object_reference reference = {
+        .kind = KIND_POD, .namespace = pod->meta.namespace, .name = pod->meta.name};
+    size_t bytes = object_reference_bytes(&reference);
+    struct unclassed *unclassed = malloc(sizeof *unclassed + bytes + pod->priority_class.len);
+
+    if (unclassed == NULL)
+        return false;
+    unclassed->pod = object_reference_copy(&reference, unclassed->text);
+    unclassed->class = (struct slice){unclassed->text + bytes, pod->priority_class.len};
+    if (pod->priority_class.len != 0)
+        memcpy(unclassed->text + bytes, pod->priority_class.ptr, pod->priority_class.len);
+    unclassed->has_policy = pod->preemption_policy.len != 0;
+    unclassed->next = loading->unclassed;
+    loading->unclassed = unclassed;
+    return true;
 }
 
-int load_snapshot(struct cluster *cluster, const char *path, struct source_report *report,
+/* Once all classes are known. False: there is no such class. */
+static bool classify(const struct cluster *cluster, const struct unclassed *unclassed)
+{
+    struct pod *pod = cluster_find_pod(cluster, unclassed->pod.namespace, unclassed->pod.name);
+    struct priority_class class;
+    bool is_known = priority_class_find(cluster, unclassed->class, &class);
+
+    if (pod == NULL)
+        return true;
+    pod->has_no_priority = !is_known;
+    pod->priority = class.value;
+    if (!unclassed->has_policy)
+        pod->never_preempts = class.never_preempts;
+    return is_known;
+}
+
+/* Classifies (unless the snapshot is bad) and forgets them. False: a class is not there. */
+static bool finish_loading(struct loading *loading, bool is_good)
+{
+    bool are_known = true;
+
+    for (struct unclassed *unclassed = loading->unclassed, *next; unclassed != NULL;
+         unclassed = next) {
+        next = unclassed->next;
+        if (is_good && !classify(loading->cluster, unclassed))
+            are_known = false;
+        free(unclassed);
+    }
+    return are_known;
+}
+
+/* ---- loading ---- */
+
+static int keep(void *context, const struct object *object, struct error *err)
+{
+    struct loading *loading = context;
+
+    if (object->kind == KIND_POD && !object->pod.has_priority && !remember(loading, &object->pod))
+        return error_no_memory(err);
+    return cluster_apply(loading->cluster, object, err);
+}
+
+int load_snapshot(struct cluster *cluster, const char *path, struct load_report *report,
                   struct error *err)
 {
     struct progress progress = {.started_ns = monotonic_ns()};
+    struct loading loading = {.cluster = cluster};
     struct source source = {.path = path,
                             .sink = keep,
-                            .context = cluster,
+                            .context = &loading,
                             .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
                             .progress_context = &progress};
 
-    int rc = source_read(&source, report, err);
+    int rc = source_read(&source, &report->source, err);
+    report->lacks_classes = !finish_loading(&loading, rc == 0);
     if (progress.shown_ms != 0)
         (void)fprintf(stderr, "\r\033[K");
     return rc;
 }
 
-const char *load_warning(const struct cluster *cluster)
+size_t load_warnings(const struct cluster *cluster, const struct load_report *report,
+                     const char *warnings[LOAD_WARNINGS_MAX])
 {
+    size_t count = 0;
+
     /* pods name claims, and there is not one: more likely left out than missing */
     if (cluster->counts[KIND_CLAIM] == 0 && cluster->claims.count != 0)
-        return "the snapshot has no PersistentVolumeClaims: add pvc to kubectl get";
-    return NULL;
+        warnings[count++] = "the snapshot has no PersistentVolumeClaims: add pvc to kubectl get";
+    if (report->lacks_classes)
+        warnings[count++] = "pods name PriorityClasses that the snapshot does not have, and count "
+                            "with priority 0: add priorityclasses to kubectl get";
+    return count;
 }

@@ -7,11 +7,20 @@
 #include "cache/cluster.h"
 #include "cache/source.h"
 
-/* Errors: as source_read; the cluster then holds what was read before. */
-int load_snapshot(struct cluster *cluster, const char *path, struct source_report *report,
+struct load_report {
+    struct source_report source;
+    bool lacks_classes; /* pods name PriorityClasses that are not there */
+};
+
+/* A pod without a priority gets that of its PriorityClass, as from the API server (has_no_priority:
+ * there is no such class). Errors: as source_read; the cluster then holds what was read before. */
+int load_snapshot(struct cluster *cluster, const char *path, struct load_report *report,
                   struct error *err);
 
-/* What a person who made the snapshot should know about it (a static string), or NULL. */
-const char *load_warning(const struct cluster *cluster);
+enum { LOAD_WARNINGS_MAX = 2 };
+
+/* What a person who made the snapshot should know about it (static strings); returns how many. */
+size_t load_warnings(const struct cluster *cluster, const struct load_report *report,
+                     const char *warnings[LOAD_WARNINGS_MAX]);
 
 #endif

@@ -324,7 +324,7 @@ static void put_cache(const struct writer *writer, const struct view *view)
                "they passed, others while they are being bound.");
     buf_printf(writer->out, "claimguard_reservations %u\n", HASH_COUNT(cluster->reservations));
     put_family(writer, "claimguard_cache_objects", "gauge", "Objects in the cache by resource.");
-    for (int kind = 0; kind < KIND_COUNT; kind++)
+    for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
         buf_printf(writer->out, "claimguard_cache_objects{resource=\"%s\"} %zu\n",
                    kind_resource((enum kind)kind), cluster->counts[kind]);
 }
@@ -335,7 +335,7 @@ static void put_resources(const struct writer *writer, const char *name, const c
                           double (*value)(const struct resource_status *status))
 {
     put_family(writer, name, type, help);
-    for (int kind = 0; kind < KIND_COUNT; kind++)
+    for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
         buf_printf(writer->out, "%s%s{resource=\"%s\"} %.*f\n", name,
                    strcmp(type, "counter") == 0 ? "_total" : "", kind_resource((enum kind)kind),
                    strcmp(type, "counter") == 0 ? 0 : 3, value(&status[kind]));
@@ -385,7 +385,7 @@ static void put_status(const struct writer *writer, const struct resource_status
                   skipped);
     put_family(writer, "claimguard_watch_restarts", "counter",
                "Lists and watches that were started again, by what ended them; timeout is normal.");
-    for (int kind = 0; kind < KIND_COUNT; kind++)
+    for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
         for (int reason = 0; reason < RESTART_COUNT; reason++)
             buf_printf(writer->out,
                        "claimguard_watch_restarts_total{resource=\"%s\",reason=\"%s\"} %llu\n",

@@ -52,7 +52,7 @@ static unsigned show_ready(struct state *state, const struct page_request *reque
     bool is_good = true;
 
     (void)content_type;
-    for (int kind = 0; kind < KIND_COUNT; kind++)
+    for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
         is_good &= put_ready(out, (enum kind)kind, &state->status[kind], request->is_verbose);
     if (request->is_verbose)
         buf_printf(out, "[%c] not shutting down\n", is_draining ? '-' : '+');
@@ -148,7 +148,7 @@ static unsigned show_status(struct state *state, const struct page_request *requ
     put_deferral(out, state);
     buf_printf(out, "%-24s %10s  %-10s  %10s  %8s\n", "RESOURCE", "OBJECTS", "SYNCED", "LAST EVENT",
                "RESTARTS");
-    for (int kind = 0; kind < KIND_COUNT; kind++)
+    for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
         put_status(out, state, (enum kind)kind);
     (void)pthread_rwlock_unlock(&state->lock);
     return 200;

@@ -101,7 +101,8 @@ static int configure_log(const struct arguments *arguments, struct error *err)
 
 static int load(struct state *state, const char *path, struct error *err)
 {
-    struct source_report report;
+    const char *warnings[LOAD_WARNINGS_MAX];
+    struct load_report report;
     char objects[24], skipped[24];
 
     if (load_snapshot(&state->cluster, path, &report, err) < 0)
@@ -110,12 +111,13 @@ static int load(struct state *state, const char *path, struct error *err)
         if (state->cluster.counts[kind] != 0)
             atomic_store(&state->status[kind].last_event_ms, now_ms());
     (void)snprintf(state->source, sizeof state->source, "snapshot %s", path);
-    (void)snprintf(objects, sizeof objects, "%zu", report.objects);
-    (void)snprintf(skipped, sizeof skipped, "%zu", report.skipped);
+    (void)snprintf(objects, sizeof objects, "%zu", report.source.objects);
+    (void)snprintf(skipped, sizeof skipped, "%zu", report.source.skipped);
     log_info("snapshot loaded", LOG_STR("file", path), LOG_STR("objects", objects),
              LOG_STR("skipped", skipped));
-    if (load_warning(&state->cluster) != NULL)
-        log_warn(load_warning(&state->cluster), LOG_STR("file", path));
+    size_t count = load_warnings(&state->cluster, &report, warnings);
+    for (size_t i = 0; i < count; i++)
+        log_warn(warnings[i], LOG_STR("file", path));
     return 0;
 }
 

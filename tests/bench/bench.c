@@ -459,7 +459,7 @@ static struct cluster loaded_cluster;
 
 static void load_ours(const char *path)
 {
-    struct source_report report;
+    struct load_report report;
     struct error err = {0};
 
     if (load_snapshot(&loaded_cluster, path, &report, &err) < 0)

@@ -1,0 +1,87 @@
+/* PriorityClasses are for the dry run alone: captured, never watched, and nothing fails without the
+ * right to them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/process.h"
+#include "support/scenario.h"
+
+static void put_class(void)
+{
+    api_put("{\"kind\":\"PriorityClass\",\"metadata\":{\"name\":\"high\"},\"value\":1000,"
+            "\"preemptionPolicy\":\"Never\",\"description\":\"for those in a hurry\"}");
+}
+
+/* `claimguard snapshot` of the API server; its file's text and its stderr. Ownership: both are the
+ * caller's to free. */
+static char *capture(char **err)
+{
+    char kubeconfig[64], file[64], *out;
+
+    guard_user("{token: t}");
+    (void)snprintf(kubeconfig, sizeof kubeconfig, "%s/kubeconfig", scenario_folder());
+    (void)snprintf(file, sizeof file, "%s/snapshot.json", scenario_folder());
+    const char *arguments[] = {"snapshot", "--kubeconfig", kubeconfig, "-o", file, NULL};
+    int status = process_run(arguments, NULL, &out, err);
+    check(status == 0, "exit status %d: %s", status, *err);
+    free(out);
+    return read_file(file);
+}
+
+static void a_snapshot_has_the_priority_classes(void)
+{
+    char *err, *text;
+
+    put_class();
+    put_claim("data");
+    text = capture(&err);
+    check(strstr(text, "\"kind\":\"PriorityClass\"") != NULL, "%s", text);
+    check(strstr(text, "\"value\":1000,\"preemptionPolicy\":\"Never\"") != NULL, "%s", text);
+    check(strstr(text, "hurry") == NULL, "what nobody asks about is not captured: %s", text);
+    check(strstr(text, "PersistentVolumeClaim") != NULL, "%s", text);
+    free(text);
+    free(err);
+}
+
+static void a_snapshot_without_the_right_to_priority_classes_says_so(void)
+{
+    char *err, *text;
+
+    put_class();
+    put_claim("data");
+    api_fault(&(struct api_fault){.path = "/priorityclasses", .status = 403});
+    text = capture(&err);
+    check(strstr(err, "priorityclasses is answered with status 403") != NULL, "%s", err);
+    check(strstr(text, "PriorityClass") == NULL, "%s", text);
+    check(strstr(text, "PersistentVolumeClaim") != NULL, "%s", text);
+    check(strcmp(text + strlen(text) - 4, "\n]}\n") == 0, "it is whole: %s", text);
+    free(text);
+    free(err);
+}
+
+static void priority_classes_are_not_watched(void)
+{
+    struct guard guard;
+    int status;
+
+    put_class();
+    guard_start(&guard, "");
+    char *ready = guard_get(&guard, "/readyz?verbose", &status);
+    check(status == 200 && strstr(ready, "priorityclasses") == NULL, "%s", ready);
+    check(api_count("GET", "priorityclasses") == 0, "nobody asks for them");
+    check(guard_metric(&guard, "claimguard_cache_objects{resource=\"priorityclasses\"") == 0,
+          "or counts them");
+    free(ready);
+    guard_stop(&guard);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct scenario all[] = {
+        SCENARIO(a_snapshot_has_the_priority_classes),
+        SCENARIO(a_snapshot_without_the_right_to_priority_classes_says_so),
+        SCENARIO(priority_classes_are_not_watched),
+    };
+    return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
+}
