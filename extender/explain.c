@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "policy/defer_fs_mount.h"
-#include "policy/read_write_once_pod.h"
+#include "policy/holders.h"
 
 static json_t *text(struct slice s)
 {

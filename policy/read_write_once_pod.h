@@ -26,18 +26,4 @@
 
 extern const struct policy read_write_once_pod;
 
-/* How a pod holds a claim. */
-enum hold { HOLD_NONE, HOLD_BOUND, HOLD_TERMINATING, HOLD_NOMINATED, HOLD_RESERVED };
-
-/*
- * Whether and how `holder`, which names a claim, holds it against `pod`:
- *   assigned and not finished          Bound, or Terminating: until it is gone
- *   nominated to a node that exists, of
- *     equal or higher priority         Nominated, as the scheduler counts nominated pods; against a
- *                                      pod that is nominated itself only if it is tried before
- * that: of higher priority, or older itself (by UID)                    never
- */
-enum hold hold_against(const struct cluster *cluster, const struct pod *holder,
-                       const struct pod_object *pod);
-
 #endif

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "cases/cases.h"
+#include "policy/holders.h"
 #include "policy/policy.h"
-#include "policy/read_write_once_pod.h"
 #include "support/load.h"
 
 struct judged {
