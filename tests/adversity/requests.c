@@ -1,5 +1,6 @@
 /* cache/follow in this process, in front of an API server that lies: turns, sharing, interruption.
  * What transport.c cannot see from outside. */
+#include <netdb.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,21 +24,40 @@ static void ignore(void *context, enum change change, const struct object *objec
     (void)was_holding;
 }
 
-static struct follow *start(void)
+/* In the place of the C library's, for libcurl: a name server that does not answer. */
+__attribute__((visibility("default"))) int getaddrinfo(const char *name, const char *service,
+                                                       const struct addrinfo *hints,
+                                                       struct addrinfo **out)
 {
-    static char server[64];
+    (void)name;
+    (void)service;
+    (void)hints;
+    *out = NULL;
+    sleep_ms(30000);
+    return EAI_AGAIN;
+}
+
+static struct follow *start_with(const char *server)
+{
     static struct kubeconfig kubeconfig;
     struct follow_target target = {
         .cluster = &cluster, .lock = &lock, .status = status, .changed = ignore};
     struct follow *follow = NULL;
     struct error err = {0};
 
-    (void)snprintf(server, sizeof server, "http://127.0.0.1:%u", api_port());
     kubeconfig = (struct kubeconfig){.server = server};
     cluster_init(&cluster);
     check(api_global_init(&err) == 0 && follow_start(&follow, &kubeconfig, &target, &err) == 0,
           "%s", err.message);
     return follow;
+}
+
+static struct follow *start(void)
+{
+    static char server[64];
+
+    (void)snprintf(server, sizeof server, "http://127.0.0.1:%u", api_port());
+    return start_with(server);
 }
 
 static void stop(struct follow *follow)
@@ -207,6 +227,17 @@ static void everyone_who_waits_returns_when_interrupted(void)
     stop(follow);
 }
 
+static void a_name_that_is_being_looked_up_holds_nobody_up(void)
+{
+    struct follow *follow = start_with("http://api.example.test");
+    struct caller caller;
+
+    begin(&caller, follow, "/api/v1/namespaces/default/pods/any", 300);
+    join(&caller, 1);
+    check(caller.took_ms < 2000, "it took %lld ms", (long long)caller.took_ms);
+    stop(follow);
+}
+
 /* Whatever happens to many at once, each ends, and nothing is lost or used after it is freed. */
 static void many_callers_in_many_ways(void)
 {
@@ -243,6 +274,7 @@ int main(int argc, char **argv)
         SCENARIO(what_nobody_wants_any_more_is_not_sent),
         SCENARIO(messages_and_calls_do_not_wait_for_each_other),
         SCENARIO(everyone_who_waits_returns_when_interrupted),
+        SCENARIO(a_name_that_is_being_looked_up_holds_nobody_up),
         SCENARIO(many_callers_in_many_ways),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);

@@ -105,6 +105,25 @@ static void a_get_is_sent_again_when_its_connection_dies(void)
     guard_stop(&guard);
 }
 
+/* Who closes idle connections closes one that a write goes over, sooner or later. */
+static void a_write_goes_over_no_connection_that_was_idle(void)
+{
+    struct guard guard;
+
+    put_pod(&(struct test_pod){.name = "a"});
+    put_pod(&(struct test_pod){.name = "b"});
+    start_with_a_conflict(&guard, "");
+    warm_up(&guard);
+    size_t before = api_connections_ever();
+    check(bind_succeeds(&guard, "a", "node-1"), "nothing is in its way");
+    check(api_connections_ever() == before, "one that was just used is used again");
+    sleep_ms(6500);
+    before = api_connections_ever();
+    check(bind_succeeds(&guard, "b", "node-1"), "nothing is in its way");
+    check(api_connections_ever() > before, "it went over an old connection");
+    guard_stop(&guard);
+}
+
 /* ---- what is known without an answer ---- */
 
 static void a_binding_that_was_not_sent_is_no_doubt(void)
@@ -369,6 +388,7 @@ int main(int argc, char **argv)
         SCENARIO(an_event_is_sent_once_when_its_connection_dies),
         SCENARIO(a_deletion_is_sent_once_when_its_connection_dies),
         SCENARIO(a_get_is_sent_again_when_its_connection_dies),
+        SCENARIO(a_write_goes_over_no_connection_that_was_idle),
         SCENARIO(a_binding_that_was_not_sent_is_no_doubt),
         SCENARIO(one_unanswered_caller_stops_no_other),
         SCENARIO(a_look_after_a_binding_waits_whoever_is_unanswered),

@@ -52,7 +52,7 @@ static struct {
     const char *held[RESOURCES_MAX];
     struct watch_cut cuts[RESOURCES_MAX];
     unsigned let_go; /* how often those that hang were closed */
-    size_t connections, connections_max;
+    size_t connections, connections_max, connections_ever;
     bool is_open[DESCRIPTORS_MAX]; /* connections */
     bool is_down;                  /* nobody is to listen */
     bool is_listening;
@@ -258,6 +258,14 @@ size_t api_connections_max(void)
     size_t most = api.connections_max;
     unlock();
     return most;
+}
+
+size_t api_connections_ever(void)
+{
+    lock();
+    size_t count = api.connections_ever;
+    unlock();
+    return count;
 }
 
 /* ---- faults ---- */
@@ -499,6 +507,7 @@ static void *serve_connection(void *context)
     bool stays = true;
 
     lock();
+    api.connections_ever++;
     if (++api.connections > api.connections_max)
         api.connections_max = api.connections;
     api.is_open[fd] = true;

@@ -126,4 +126,7 @@ bool api_wait(const char *method, const char *text, size_t count);
 /* The most connections that were open at a time. */
 size_t api_connections_max(void);
 
+/* How many were opened so far. */
+size_t api_connections_ever(void);
+
 #endif
