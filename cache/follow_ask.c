@@ -57,25 +57,27 @@ static struct request *ask(struct follow *follow, const struct object_reference 
     return request;
 }
 
-/* A request that will be sent, for the object; the caller is one of its waiters. Under the mutex.
- */
-static int obtain(struct follow *follow, const struct object_reference *object,
-                  struct request **out, struct error *err)
+/* A request that will be sent, for the object; the caller is one of its waiters. NULL: there are
+ * too many, or no memory. Under the mutex. */
+static struct request *obtain(struct follow *follow, const struct object_reference *object,
+                              struct error *err)
 {
     struct request *request = find(&follow->incoming, object);
 
     if (request == NULL)
         request = find(&follow->under_way, object);
-    if (request == NULL && follow->object_count >= OBJECTS_ASKED_MAX)
-        return error_set(err, ERROR_UNAVAILABLE, "over %d objects are being asked about",
-                         OBJECTS_ASKED_MAX);
+    if (request == NULL && follow->object_count >= OBJECTS_ASKED_MAX) {
+        (void)error_set(err, ERROR_UNAVAILABLE, "over %d objects are being asked about",
+                        OBJECTS_ASKED_MAX);
+        return NULL;
+    }
     if (request == NULL)
         request = ask(follow, object);
     if (request == NULL)
-        return error_no_memory(err);
-    request->waiters++;
-    *out = request;
-    return 0;
+        (void)error_no_memory(err);
+    else
+        request->waiters++;
+    return request;
 }
 
 /* Under the mutex. */
@@ -101,9 +103,13 @@ int follow_confirm(struct follow *follow, const struct object_reference *referen
     int rc = 0;
 
     (void)pthread_mutex_lock(&follow->mutex);
-    while (rc == 0 && asked < count && asked < CONFIRM_MAX) {
-        rc = obtain(follow, &references[asked], &requests[asked], err);
-        asked += rc == 0;
+    while (asked < count && asked < CONFIRM_MAX) {
+        requests[asked] = obtain(follow, &references[asked], err);
+        if (requests[asked] == NULL) {
+            rc = err->code;
+            break;
+        }
+        asked++;
     }
     if (asked != 0)
         api_wake(follow->api);

@@ -113,8 +113,9 @@ struct request *request_new(struct follow *follow, const struct api_request *sen
     request->sent.on_bytes = on_bytes;
     request->sent.on_end = on_end;
     request->sent.context = request;
-    request->object = object == NULL ? (struct object_reference){.kind = KIND_OTHER}
-                                     : object_reference_copy(object, rest);
+    request->object.kind = KIND_OTHER;
+    if (object != NULL)
+        request->object = object_reference_copy(object, rest);
     buf_init(&request->answer, max_bytes);
     return request;
 }

@@ -195,11 +195,9 @@ static const char *convert_variable(const struct yaml_node *item, struct arena *
         .ptr;
 }
 
-static int check_exec(const struct entry *entry, const struct yaml_node *exec, const char *command,
-                      const char *version, const char *mode, struct error *err)
+static int check_exec(const struct entry *entry, const struct yaml_node *exec, const char *version,
+                      const char *mode, struct error *err)
 {
-    if (command == NULL || *command == '\0')
-        return fail(err, entry, exec, "exec.command", "is missing");
     if (strcmp(version, "client.authentication.k8s.io/v1") != 0 &&
         strcmp(version, "client.authentication.k8s.io/v1beta1") != 0)
         return fail(err, entry, exec, "exec.apiVersion",
@@ -223,7 +221,9 @@ static int read_exec(const struct entry *entry, struct kubeconfig *out, struct e
         get_text(entry, exec, "interactiveMode", &mode, err) < 0 ||
         get_text(entry, exec, "installHint", &out->exec.install_hint, err) < 0)
         return err->code;
-    if (check_exec(entry, exec, command, version, mode, err) < 0)
+    if (command == NULL || *command == '\0')
+        return fail(err, entry, exec, "exec.command", "is missing");
+    if (check_exec(entry, exec, version, mode, err) < 0)
         return err->code;
     out->exec.api_version = version;
     out->exec.wants_cluster_info = info != NULL && strcmp(info, "true") == 0;

@@ -21,11 +21,13 @@ struct line {
     struct buf text;
 };
 
+STAILQ_HEAD(lines, line);
+
 static struct {
     pthread_mutex_t mutex; /* guards what follows; never held while a line is written */
     pthread_cond_t changed;
     bool is_running, is_stopping;
-    STAILQ_HEAD(, line) lines;
+    struct lines lines;
     size_t bytes;     /* of memory, of all lines, with the one that is being written */
     uint64_t dropped; /* since the last that was queued */
     pthread_t thread;

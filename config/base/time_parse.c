@@ -3,6 +3,8 @@
 
 #include "config/base/clock.h"
 
+enum { MINUTES_OF_DAY = 1440 };
+
 /* "Z", or "+02:00". */
 static bool parse_offset(const char *text, int64_t *out_minutes)
 {
@@ -17,7 +19,7 @@ static bool parse_offset(const char *text, int64_t *out_minutes)
         return false;
     minutes = strtol(text + 1, NULL, 10) * 60 + strtol(text + 4, NULL, 10);
     *out_minutes = text[0] == '-' ? -minutes : minutes;
-    return minutes < 24 * 60 && text[4] < '6';
+    return minutes < MINUTES_OF_DAY && text[4] < '6';
 }
 
 int64_t time_parse(struct slice text)
