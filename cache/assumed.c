@@ -109,6 +109,16 @@ static bool is_settled(const struct cluster *cluster, const struct pod_object *o
            (pod->node != NULL || pod->is_terminal);
 }
 
+/* Of those before the new one: a preemptor's lasts longer than others, and the configuration may
+ * have changed. */
+static void note_late(const struct reservation *newest)
+{
+    for (struct reservation *before = newest->hh.prev;
+         before != NULL && (before->is_late || before->expires_ns > newest->expires_ns);
+         before = before->hh.prev)
+        before->is_late = true;
+}
+
 /* The new reservation takes the place of what the pod had. */
 static void succeed(struct cluster *cluster, struct reservation *reservation,
                     struct reservation *former)
@@ -142,6 +152,7 @@ int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, const
     reservation->expires_ns = expires_ns;
     if (former != NULL)
         succeed(cluster, reservation, former);
+    note_late(reservation);
     take_claims(cluster, reservation, pod, alone);
     if (reservation->claim_count + reservation->shared_count == 0)
         end(cluster, reservation);
@@ -199,15 +210,15 @@ bool assumed_undo(struct cluster *cluster, const struct uid *uid)
     return assumed_give_back(cluster, uid);
 }
 
-/* Those that are not being bound stand in the order in which they expire; of the others there are
- * never many. */
+/* Those that are neither being bound nor late stand in the order in which they expire; of the
+ * others there are never many. */
 const struct reservation *assumed_expired(const struct cluster *cluster, uint64_t now_ns)
 {
     for (const struct reservation *reservation = cluster->reservations; reservation != NULL;
          reservation = reservation->hh.next) {
         if (reservation->expires_ns <= now_ns)
             return reservation;
-        if (!reservation_binds(reservation))
+        if (!reservation_binds(reservation) && !reservation->is_late)
             return NULL;
     }
     return NULL;

@@ -25,8 +25,9 @@ struct reservation {
     int32_t priority;
     unsigned binds;   /* under way: more than one when a scheduler asks again before it is told */
     bool is_doubtful; /* a Binding was sent, and nobody knows what became of it */
+    bool is_late;     /* it expires later than one that was made after it */
     uint64_t expires_ns;
-    UT_hash_handle hh; /* in the order in which they expire */
+    UT_hash_handle hh; /* in the order in which they were made */
     size_t claim_count, shared_count;
     struct claim *claims[]; /* claim_count taken alone (NULL: taken over by another pod), then, of a
                                pod that is being bound, shared_count that it shares */

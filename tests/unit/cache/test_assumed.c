@@ -181,6 +181,24 @@ Test(assumed, one_that_is_being_bound_does_not_keep_others_from_expiring)
     cr_expect(slice_equal(name_slice(expired->name), SLICE("second")));
 }
 
+Test(assumed, one_that_lasts_longer_does_not_keep_others_from_expiring)
+{
+    struct pod_object pods[] = {pod_of("first", UID(1), 0, 1), pod_of("second", UID(2), 0, 1),
+                                pod_of("third", UID(3), 10, 1)};
+
+    reserve(&pods[0], false, 200);
+    pods[1].claims = &both[1];
+    reserve(&pods[1], false, 110);
+    cr_expect_null(assumed_expired(&cluster, 109));
+    cr_assert_not_null(assumed_expired(&cluster, 110));
+    reserve(&pods[2], false, 120); /* it takes the claim of the first */
+    assumed_release(&cluster, &assumed_expired(&cluster, 110)->uid);
+    cr_assert_not_null(assumed_expired(&cluster, 120));
+    assumed_release(&cluster, &assumed_expired(&cluster, 120)->uid);
+    cr_expect_null(assumed_expired(&cluster, 199));
+    cr_expect_not_null(assumed_expired(&cluster, 200));
+}
+
 Test(assumed, a_binding_in_doubt_keeps_its_claims_whatever_comes_of_the_next_bind)
 {
     struct pod_object pod = pod_of("first", UID(1), 0, 1), higher = pod_of("higher", UID(2), 10, 1);
