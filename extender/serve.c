@@ -174,7 +174,7 @@ static int serve_live(struct state *state, const struct arguments *arguments,
                  LOG_STR("credentials", kubeconfig->origin));
         rc = listen_until_end(state, arguments, signals, err);
     }
-    follow_interrupt(state->follow); /* an eviction may be under way */
+    follow_interrupt(state->follow); /* for evictions, where no server has started */
     evictions_stop(state);
     live_stop(live);
     api_global_cleanup();

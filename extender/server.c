@@ -387,11 +387,12 @@ const char *server_address(const struct server *server)
 void server_stop(struct server *server)
 {
     const struct timespec pause = {.tv_nsec = QUIET_STEP_NS};
-    uint64_t deadline_ns = monotonic_ns() + DRAIN_SECONDS_MAX * UINT64_C(1000000000);
     int quiet = 0;
 
     if (server == NULL)
         return;
+    uint64_t seconds = server->role == SERVER_VERBS ? DRAIN_SECONDS_MAX : PAGES_DRAIN_SECONDS_MAX;
+    uint64_t deadline_ns = monotonic_ns() + seconds * UINT64_C(1000000000);
     MHD_socket socket = MHD_quiesce_daemon(server->daemon);
     connections_hurry(&server->connections);
     /* Quiet for a moment, not once: a connection may have been accepted whose request is on its
@@ -400,6 +401,7 @@ void server_stop(struct server *server)
         quiet = connections_busy(&server->connections) == 0 ? quiet + 1 : 0;
         (void)nanosleep(&pause, NULL);
     }
+    follow_interrupt(server->state->follow); /* it waits for the calls that are left */
     MHD_stop_daemon(server->daemon);
     if (socket != MHD_INVALID_SOCKET)
         (void)close(socket);

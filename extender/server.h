@@ -20,7 +20,8 @@ enum {
     PAGE_CONNECTIONS_MAX = 64,
     PAGE_CONNECTIONS_PER_ADDRESS_MAX = 16,
     CONNECTION_BUFFER_BYTES = 64 * 1024, /* bounds the headers; larger buys no speed */
-    DRAIN_SECONDS_MAX = 10,
+    DRAIN_SECONDS_MAX = 5,               /* a bind takes four */
+    PAGES_DRAIN_SECONDS_MAX = 1
 };
 
 enum server_role {
@@ -42,7 +43,9 @@ int server_start(struct server **out, struct state *state, struct slice address,
 const char *server_address(const struct server *server);
 
 /* Stops accepting, answers what was accepted (for at most DRAIN_SECONDS_MAX; what is still to be
- * sent to us has a second), and frees. NULL is fine. */
+ * sent to us has a second), and frees. After that, whoever still waits for the API server is
+ * interrupted (follow_interrupt), here and elsewhere: to be called when claimguard ends. NULL is
+ * fine. */
 void server_stop(struct server *server);
 
 #endif
