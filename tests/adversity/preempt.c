@@ -1,9 +1,11 @@
 /* Preemption: what the scheduler hears from /preempt, and the evictions that claimguard starts, in
  * front of an API server that is late, fails or hangs. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/http.h"
 #include "support/scenario.h"
 
 static const char quick[] = "readWriteOncePod: {preemptionGrace: 10ms, reservationTTL: 2s}\n";
@@ -39,6 +41,16 @@ static void start_with_a_preemptor(struct guard *guard, const char *config)
     guard_start(guard, config);
     put_preemptor("data");
     AWAIT(sees(guard, 2), "the preemptor is seen");
+}
+
+static void start_with_two_preemptors(struct guard *guard)
+{
+    put_held_claim("data");
+    put_held_claim("logs");
+    guard_start(guard, quick);
+    put_preemptor("data");
+    put_preemptor("logs");
+    AWAIT(sees(guard, 4), "the preemptors are seen");
 }
 
 static void replace_low(const char *node)
@@ -165,6 +177,171 @@ static void a_preemptor_whose_holders_are_on_two_nodes_needs_no_filter_call(void
     guard_stop(&guard);
 }
 
+/* ---- evictions ---- */
+
+static void nothing_is_evicted_before_the_scheduler_asks_again(void)
+{
+    struct guard guard;
+
+    start_with_a_preemptor(&guard, quick);
+    api_fault(&(struct api_fault){.method = "POST", .path = "/eviction", .status = 429});
+    check(!filter_passes(&guard, "high-data"), "the claim is held");
+    check(api_wait("POST", "/eviction", 1), "an eviction is tried");
+    api_heal();
+    for (int i = 0; i < 150 && !is_requeued("high-data"); i++)
+        sleep_ms(100);
+    sleep_ms(500);
+    check(!is_evicted("low-data"), "nobody is evicted: the scheduler has not asked again");
+    check(is_requeued("high-data"), "the pod is requeued");
+    check(!filter_passes(&guard, "high-data"), "a node is offered, and the claim is held");
+    AWAIT(is_evicted("low-data"), "now it is evicted");
+    guard_stop(&guard);
+}
+
+/* The watch is late, too: only GETs would tell that the holder terminates. */
+static void a_failed_look_does_not_lose_the_claim_of_a_preemptor(void)
+{
+    struct guard guard;
+
+    start_with_a_preemptor(&guard, quick);
+    put_pod(&(struct test_pod){.name = "middle", .claim = "data", .priority = 50});
+    AWAIT(sees(&guard, 3), "it is seen");
+    api_hold("pods");
+    api_fault(&(struct api_fault){.method = "GET",
+                                  .path = "/pods/low-data",
+                                  .skip = 2, /* /filter's, and the one before the eviction */
+                                  .status = 503});
+    check(!filter_passes(&guard, "high-data"), "the claim is held");
+    AWAIT(is_evicted("low-data"), "the holder is evicted");
+    sleep_ms(4000);
+    api_heal();
+    api_remove("pods", "default", "low-data");
+    api_release("pods");
+    sleep_ms(500);
+    check(!filter_passes(&guard, "middle"), "the claim is kept for the preemptor");
+    check(filter_passes(&guard, "high-data"), "which gets it");
+    check(api_count("POST", "\"Preempting\"") == 1, "an Event says so");
+    check(api_count("POST", "PreemptionFailed") == 0, "and none the contrary");
+    guard_stop(&guard);
+}
+
+static void an_eviction_that_hangs_stops_no_other(void)
+{
+    struct guard guard;
+
+    start_with_two_preemptors(&guard);
+    api_fault(
+        &(struct api_fault){.method = "POST", .path = "/low-data/eviction", .ending = API_HANG});
+    check(!filter_passes(&guard, "high-data"), "its claim is held");
+    check(api_wait("POST", "/low-data/eviction", 1), "its eviction is sent");
+    check(!filter_passes(&guard, "high-logs"), "its claim is held, too");
+    int64_t began_ms = clock_ms();
+    AWAIT(is_evicted("low-logs"), "the other holder is evicted");
+    check(clock_ms() - began_ms < 2000, "at once, not after %lld ms",
+          (long long)(clock_ms() - began_ms));
+    guard_stop(&guard);
+}
+
+/* ---- shutdown ---- */
+
+/* SIGTERM; fails unless it is over by then. */
+static void stop_within(struct guard *guard, int64_t ms)
+{
+    int64_t began_ms = clock_ms();
+
+    guard_stop(guard);
+    int64_t took_ms = clock_ms() - began_ms;
+    printf("SIGTERM took %lld ms\n", (long long)took_ms);
+    check(took_ms < ms, "SIGTERM took %lld ms", (long long)took_ms);
+}
+
+static void sigterm_does_not_wait_for_evictions(void)
+{
+    struct guard guard;
+
+    start_with_two_preemptors(&guard);
+    api_fault(&(struct api_fault){.method = "POST", .path = "/eviction", .ending = API_HANG});
+    check(!filter_passes(&guard, "high-data"), "its claim is held");
+    check(!filter_passes(&guard, "high-logs"), "its claim is held, too");
+    check(api_wait("POST", "/eviction", 1), "an eviction is sent");
+    stop_within(&guard, 3000);
+}
+
+static void *call_bind(void *context)
+{
+    const struct guard *guard = context;
+    struct response response;
+
+    http_call(guard->port, "POST", "/bind", bind_body("high-data", "node-2"), &response);
+    printf("bind: status %d: %s\n", response.status, response.body);
+    response_free(&response);
+    return NULL;
+}
+
+/* A bind under way, with the API server hanging. */
+static void stop_in_a_bind(const char *config, const struct api_fault *fault)
+{
+    struct guard guard;
+    pthread_t thread;
+
+    put_claim("data");
+    put_preemptor("data");
+    guard_start(&guard, config);
+    api_fault(fault);
+    check(pthread_create(&thread, NULL, call_bind, &guard) == 0, "thread");
+    check(api_wait(fault->method, fault->path, 1), "%s is sent", fault->path);
+    stop_within(&guard, 10000);
+    (void)pthread_join(thread, NULL);
+}
+
+static void sigterm_does_not_wait_for_a_binding_that_hangs(void)
+{
+    stop_in_a_bind("",
+                   &(struct api_fault){.method = "POST", .path = "/binding", .ending = API_HANG});
+}
+
+static void sigterm_does_not_wait_for_a_lock_that_hangs(void)
+{
+    stop_in_a_bind("readWriteOncePod: {claimLock: Annotation}\n",
+                   &(struct api_fault){.method = "PATCH",
+                                       .path = "/persistentvolumeclaims/data",
+                                       .ending = API_HANG});
+}
+
+static void *call_filter(void *context)
+{
+    const struct guard *guard = context;
+    struct response response;
+
+    http_call(guard->port, "POST", "/filter", filter_body("high-data"), &response);
+    response_free(&response);
+    return NULL;
+}
+
+static void sigterm_does_not_wait_for_a_confirmation_that_hangs(void)
+{
+    struct guard guard;
+    pthread_t thread;
+
+    start_with_a_preemptor(&guard, "");
+    api_fault(&(struct api_fault){.method = "GET", .path = "/pods/", .ending = API_HANG});
+    check(pthread_create(&thread, NULL, call_filter, &guard) == 0, "thread");
+    check(api_wait("GET", "/pods/low-data", 1), "the holder is asked about");
+    stop_within(&guard, 10000);
+    (void)pthread_join(thread, NULL);
+}
+
+static void sigterm_does_not_wait_for_the_openapi_document(void)
+{
+    struct guard guard;
+
+    api_fault(&(struct api_fault){.method = "GET", .path = "/openapi", .ending = API_HANG});
+    guard_launch(&guard, "deferFSMount: {apply: Auto, entries: [{storageClass: fast-storage, "
+                         "runtimeClass: microvm, postMountConfig: {}}]}\n");
+    check(api_wait("GET", "/openapi", 1), "it is asked for");
+    stop_within(&guard, 10000);
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
@@ -173,6 +350,14 @@ int main(int argc, char **argv)
         SCENARIO(a_preemptor_whose_node_was_dropped_for_a_reservation_is_requeued_at_its_end),
         SCENARIO(a_preemptor_whose_node_was_dropped_unconfirmed_is_requeued_when_the_cache_knows),
         SCENARIO(a_preemptor_whose_holders_are_on_two_nodes_needs_no_filter_call),
+        SCENARIO(nothing_is_evicted_before_the_scheduler_asks_again),
+        SCENARIO(a_failed_look_does_not_lose_the_claim_of_a_preemptor),
+        SCENARIO(an_eviction_that_hangs_stops_no_other),
+        SCENARIO(sigterm_does_not_wait_for_evictions),
+        SCENARIO(sigterm_does_not_wait_for_a_binding_that_hangs),
+        SCENARIO(sigterm_does_not_wait_for_a_lock_that_hangs),
+        SCENARIO(sigterm_does_not_wait_for_a_confirmation_that_hangs),
+        SCENARIO(sigterm_does_not_wait_for_the_openapi_document),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
 }

@@ -1,24 +1,10 @@
 /* The rules of the preemption that claimguard starts itself, a row each. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "simulation/rows.h"
 
 enum { DATA = 1, LOGS = 2, BOTH = 3 }; /* claims */
-
-/* A pod of low priority that the budget is for. */
-static struct sim_pod *create_protected(const char *name, unsigned claims)
-{
-    return server_create_pod(
-        name, &(struct sim_pod){.priority = 10, .claims = claims, .is_protected = true});
-}
-
-/* The victim is asked to go, and is gone when told: its kubelet takes its time. */
-static bool is_asked_to_go(const struct sim_pod *pod)
-{
-    return pod->is_terminating || !pod->exists;
-}
 
 /* ---- the rows ---- */
 
@@ -168,34 +154,6 @@ static void nothing_is_evicted_when_no_node_was_offered(void)
     expect(!is_asked_to_go(low), "nobody is evicted");
 }
 
-static char *preempt_answer;
-
-static void keep_answer(void *context, const char *answer)
-{
-    (void)context;
-    expect(answer != NULL, "an answer");
-    free(preempt_answer);
-    preempt_answer = strdup(answer == NULL ? "" : answer);
-}
-
-/* A scheduler that sees the conflict itself offers one node, and there the victim, if any. */
-static bool preempt_keeps(const struct sim_pod *pod, const char *node, const struct sim_pod *victim)
-{
-    char body[1024], meta[64] = "";
-
-    if (victim != NULL)
-        (void)snprintf(meta, sizeof meta, "{\"UID\":\"%s\"}", victim->uid);
-    (void)snprintf(body, sizeof body,
-                   "{\"Pod\":{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ns\",\"uid\":\"%s\"},"
-                   "\"spec\":{\"priority\":%d,\"volumes\":[{\"name\":\"v\","
-                   "\"persistentVolumeClaim\":{\"claimName\":\"c0\"}}]}},"
-                   "\"NodeNameToMetaVictims\":{\"%s\":{\"Pods\":[%s]}}}",
-                   pod->name, pod->uid, pod->priority, node, meta);
-    replica_call(0, VERB_PREEMPT, body, keep_answer, NULL);
-    wait_seconds(2);
-    return preempt_answer != NULL && strstr(preempt_answer, node) != NULL;
-}
-
 /* The holder goes, and comes again elsewhere, which only the API server knows; and one that waits,
  * of whom the scheduler asks only in preempt calls. */
 static struct sim_pod *replace_holder_unnoticed(struct sim_pod **waiting)
@@ -226,7 +184,8 @@ static void preempt_adds_a_victim_of_which_only_the_api_server_knows(void)
     static const char *const nodes[] = {"node-0", "node-1", "node-2"};
     struct sim_pod *high, *low = replace_holder_unnoticed(&high);
 
-    expect(preempt_keeps(high, nodes[low->node], NULL) && strstr(preempt_answer, low->uid) != NULL,
+    expect(preempt_keeps(high, nodes[low->node], NULL) &&
+               strstr(preempt_answer(), low->uid) != NULL,
            "the node is kept, with its holder");
 }
 
@@ -364,7 +323,5 @@ int main(int argc, char **argv)
         {ROW(the_higher_of_two_preemptors_gets_the_claim), NULL},
     };
 
-    int rc = rows_run(rows, sizeof rows / sizeof *rows, argc, argv);
-    free(preempt_answer);
-    return rc;
+    return rows_run(rows, sizeof rows / sizeof *rows, argc, argv);
 }

@@ -210,7 +210,7 @@ static void evict(void *context)
     struct replica *replica = context;
 
     evictions_step(&replica->state);
-    replica->is_evicting = false;
+    replica->evicting--;
 }
 
 static void poll(void *context)
@@ -222,8 +222,9 @@ static void poll(void *context)
         free(errand);
         return;
     }
-    if (!replica->is_evicting && evictions_due_ns(&replica->state.evictions) <= monotonic_ns()) {
-        replica->is_evicting = true;
+    while (replica->evicting < EVICTORS &&
+           evictions_due_ns(&replica->state.evictions) <= monotonic_ns()) {
+        replica->evicting++;
         fiber_start(evict, replica, replica);
     }
     later(POLL_MS * MILLISECOND, false, poll, errand);
@@ -267,7 +268,8 @@ void replica_start(struct replica *replica)
         abort();
     replica->follow = replica->state.follow;
     replica->is_up = true;
-    replica->is_synced = replica->is_evicting = false;
+    replica->is_synced = false;
+    replica->evicting = 0;
     memset(replica->is_listing, 0, sizeof replica->is_listing);
     for (int kind = 0; kind < KIND_COUNT; kind++)
         atomic_store(&replica->state.status[kind].is_synced, true);

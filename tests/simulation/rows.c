@@ -1,6 +1,7 @@
 #include "simulation/rows.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "config/base/log.h"
@@ -31,6 +32,49 @@ struct sim_pod *holder(const char *name, int priority, unsigned claims)
     return pod;
 }
 
+struct sim_pod *create_protected(const char *name, unsigned claims)
+{
+    return server_create_pod(
+        name, &(struct sim_pod){.priority = 10, .claims = claims, .is_protected = true});
+}
+
+bool is_asked_to_go(const struct sim_pod *pod)
+{
+    return pod->is_terminating || !pod->exists;
+}
+
+static char *last_answer;
+
+static void keep_answer(void *context, const char *answer)
+{
+    (void)context;
+    expect(answer != NULL, "an answer");
+    free(last_answer);
+    last_answer = strdup(answer == NULL ? "" : answer);
+}
+
+bool preempt_keeps(const struct sim_pod *pod, const char *node, const struct sim_pod *victim)
+{
+    char body[1024], meta[64] = "";
+
+    if (victim != NULL)
+        (void)snprintf(meta, sizeof meta, "{\"UID\":\"%s\"}", victim->uid);
+    (void)snprintf(body, sizeof body,
+                   "{\"Pod\":{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ns\",\"uid\":\"%s\"},"
+                   "\"spec\":{\"priority\":%d,\"volumes\":[{\"name\":\"v\","
+                   "\"persistentVolumeClaim\":{\"claimName\":\"c0\"}}]}},"
+                   "\"NodeNameToMetaVictims\":{\"%s\":{\"Pods\":[%s]}}}",
+                   pod->name, pod->uid, pod->priority, node, meta);
+    replica_call(0, VERB_PREEMPT, body, keep_answer, NULL);
+    wait_seconds(2);
+    return last_answer != NULL && strstr(last_answer, node) != NULL;
+}
+
+const char *preempt_answer(void)
+{
+    return last_answer;
+}
+
 static bool run_row(const struct row *row)
 {
     world_begin(1);
@@ -58,5 +102,6 @@ int rows_run(const struct row *rows, size_t count, int argc, char **argv)
     for (size_t i = 0; i < count; i++)
         failed += !run_row(&rows[i]);
     fibers_dispose();
+    free(last_answer);
     return failed != 0;
 }

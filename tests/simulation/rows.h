@@ -29,4 +29,17 @@ struct sim_pod *create(const char *name, int priority, unsigned claims);
 /* The same, bound before anyone else comes. */
 struct sim_pod *holder(const char *name, int priority, unsigned claims);
 
+/* The same, of low priority, that the budget is for; not bound yet. */
+struct sim_pod *create_protected(const char *name, unsigned claims);
+
+/* A victim is asked to go, and is gone when told: its kubelet takes its time. */
+bool is_asked_to_go(const struct sim_pod *pod);
+
+/* A scheduler that sees the conflict itself asks about the pod, whose claim is c0, and offers one
+ * node, and there the victim, if any. Takes two seconds. */
+bool preempt_keeps(const struct sim_pod *pod, const char *node, const struct sim_pod *victim);
+
+/* The last answer to that; valid until the next. */
+const char *preempt_answer(void);
+
 #endif

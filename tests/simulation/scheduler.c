@@ -230,6 +230,7 @@ static void bind_now(void *context)
                    "{\"PodName\":\"%s\",\"PodNamespace\":\"ns\",\"PodUID\":\"%s\",\"Node\":"
                    "\"node-%d\"}",
                    pod->name, pod->uid, errand->node);
+    world.server.pods[errand->pod].bind_ns = world.now_ns;
     replica_call(errand->scheduler->replica, VERB_BIND, body, bound, errand);
     forge_sometimes(errand);
 }
@@ -316,51 +317,6 @@ static void preempted(void *context, const char *answer)
     park(errand);
 }
 
-/* The node of a pod that uses one of the pod's claims, as far as the scheduler has seen; -1: it is
- * none of those. exclusive: ReadWriteOncePod claims alone. */
-static int node_in_the_way(const struct scheduler *scheduler, size_t other,
-                           const struct sim_pod *pod, bool exclusive)
-{
-    static const char key[] = "\"nodeName\":\"node-";
-    const char *text = scheduler->seen[other];
-    const char *node = text == NULL ? NULL : strstr(text, key);
-    unsigned claims = pod->claims & world.server.pods[other].claims;
-
-    for (unsigned i = 0; i < CLAIMS; i++)
-        if (exclusive && !world.server.claims[i].is_exclusive)
-            claims &= ~(1U << i);
-    return node == NULL || claims == 0 || &world.server.pods[other] == pod
-               ? -1
-               : atoi(node + strlen(key));
-}
-
-/* Whether the scheduler's own plugins find the pod's claims in use; *helps: the node on which
- * evictions would free them all, -1: there is none. */
-static bool sees_conflict(const struct scheduler *scheduler, const struct sim_pod *pod, int *helps)
-{
-    bool is_any = false, can_help = !pod->never;
-
-    *helps = -1;
-    for (size_t i = 0; i < world.server.pod_count; i++) {
-        int node = node_in_the_way(scheduler, i, pod, true);
-        if (node < 0)
-            continue;
-        can_help = can_help && (!is_any || node == *helps) &&
-                   world.server.pods[i].priority < pod->priority;
-        is_any = true;
-        *helps = node;
-    }
-    *helps = can_help ? *helps : -1;
-    return is_any;
-}
-
-bool scheduler_asks(const struct scheduler *scheduler, const struct sim_pod *pod)
-{
-    int helps = -1;
-
-    return !scheduler->sees_claims || !sees_conflict(scheduler, pod, &helps) || helps >= 0;
-}
-
 static void put_victims(const struct errand *errand, int node, bool exclusive, struct buf *body)
 {
     const struct sim_pod *pod = &world.server.pods[errand->pod];
@@ -396,6 +352,7 @@ static void preempt(struct errand *errand, int only)
         separator = ",";
     }
     buf_printf(&body, "}}");
+    world.server.pods[errand->pod].asked_ns = world.now_ns;
     replica_call(errand->scheduler->replica, VERB_PREEMPT, buf_text(&body), preempted, errand);
     buf_dispose(&body);
 }
@@ -482,6 +439,8 @@ static void ask_filter(struct errand *cycle)
 {
     struct buf body;
 
+    world.server.pods[cycle->pod].asked_ns = world.now_ns;
+
     buf_init(&body, 1 << 20);
     buf_printf(&body, "{\"Pod\":");
     put_seen(&body, cycle->scheduler->pods[cycle->pod].text);
@@ -495,6 +454,11 @@ static void begin_cycle(struct errand *cycle)
     struct scheduler *scheduler = cycle->scheduler;
     int helps = -1;
 
+    if (world.is_full) {
+        write_condition(cycle, "Insufficient cpu");
+        park(cycle);
+        return;
+    }
     if (!scheduler->sees_claims ||
         !sees_conflict(scheduler, &world.server.pods[cycle->pod], &helps)) {
         ask_filter(cycle);

@@ -390,6 +390,43 @@ static void check_exclusive(const struct sim_pod *bound)
     }
 }
 
+/* Whether the scheduler asked about another pod that may take the claims from the one that waits,
+ * since they were freed for it. */
+static bool has_rival(const struct sim_pod *waiting, unsigned claims, uint64_t since_ns)
+{
+    for (size_t i = 0; i < server->pod_count; i++) {
+        const struct sim_pod *pod = &server->pods[i];
+        if (pod != waiting && pod->priority >= waiting->priority && (pod->claims & claims) != 0 &&
+            pod->asked_ns >= since_ns)
+            return true;
+    }
+    return false;
+}
+
+/* A claim that was freed for one pod, and goes to one of lower priority: it is reserved for the
+ * first while that waits, and for 30 s after its holder went, unless a bind fails. Another replica
+ * may not know. */
+static void check_preemptors(const struct sim_pod *bound)
+{
+    for (size_t i = 0; i < server->pod_count; i++) {
+        const struct sim_pod *victim = &server->pods[i];
+        bool is_known = victim->evictions != 0 && victim->evicted_for >= 0 &&
+                        world.replica_count == 1 &&
+                        victim->evicted_by == world.replicas[0].incarnation;
+        if (!is_known || (victim->gone_ns != 0 && world.now_ns - victim->gone_ns > 20 * SECOND))
+            continue;
+        const struct sim_pod *waiting = &server->pods[victim->evicted_for];
+        unsigned claims = waiting->claims & bound->claims & victim->claims;
+        for (unsigned c = 0; c < CLAIMS; c++)
+            claims &= server->claims[c].is_exclusive ? ~0U : ~(1U << c);
+        if (claims != 0 && waiting != bound && pod_is_there(waiting) && waiting->node < 0 &&
+            waiting->priority > bound->priority && waiting->bind_ns <= victim->gone_ns &&
+            !has_rival(waiting, claims, victim->evicted_ns))
+            broken("%s (%s) gets a claim that was freed for %s (%s)", bound->name, bound->uid + 24,
+                   waiting->name, waiting->uid + 24);
+    }
+}
+
 /* What others do to a pod right before its Binding. */
 static void come_before_binding(struct sim_pod *pod)
 {
@@ -429,6 +466,7 @@ static unsigned bind_it(struct sim_pod *pod, const json_t *body, uint64_t sent_n
     world.bound++;
     trace("pod %s (%s) is bound to %s", pod->name, pod->uid + 24, node);
     check_exclusive(pod);
+    check_preemptors(pod);
     check_decision(pod, known, sent_ns);
     publish(pod);
     buf_printf(answer, "{\"kind\":\"Status\",\"status\":\"Success\"}");
@@ -446,9 +484,11 @@ static unsigned evict_it(struct sim_pod *pod, const json_t *body, bool asks_budg
         broken("an eviction of %s without a UID", pod->name);
     else if (strcmp(uid, pod->uid) != 0)
         return conflict(answer, "the UID in the precondition is another one");
+    pod->eviction_requests += !is_trial;
     if (pod->is_terminating)
         return 201;
-    if (asks_budget && pod->is_protected && server->disruptions_allowed == 0) {
+    if (asks_budget && ((pod->is_protected && server->disruptions_allowed == 0) ||
+                        (world.trials_lie && !is_trial))) {
         buf_printf(answer, "{\"message\":\"Cannot evict pod as it would violate the pod's "
                            "disruption budget.\"}");
         return 429;
@@ -458,10 +498,12 @@ static unsigned evict_it(struct sim_pod *pod, const json_t *body, bool asks_budg
     if (asks_budget && pod->is_protected)
         server_set_budget(server->disruptions_allowed - 1);
     world.evicted++;
+    pod->evicted_ns = world.now_ns;
     if (pod->evictions++ != 0)
         broken("pod %s (%s) is evicted twice", pod->name, pod->uid + 24);
     trace("pod %s (%s) is evicted", pod->name, pod->uid + 24);
-    server_terminate(pod, below(20) * SECOND);
+    server_terminate(pod, (world.termination_seconds != 0 ? world.termination_seconds : below(20)) *
+                              SECOND);
     buf_printf(answer, "{}");
     return 201;
 }
@@ -534,6 +576,7 @@ static unsigned patch_pod(struct sim_pod *pod, const json_t *body, struct buf *a
     unsigned status = patch_fields(pod, volumes, answer);
     if (status != 200)
         return status;
+    pod->requeues += text_at(body, "metadata", "annotations", "claimguard.io/nudged") != NULL;
     if (list != NULL && !world.annotation_is_removed)
         patch_annotation(pod, list);
     if (deferred_by(pod) != before || (volumes == NULL && list == NULL))

@@ -289,32 +289,48 @@ static void deliver(void *context)
     }
 }
 
-/* An eviction may be sent only for a pod that waits, with more priority, for a claim of the victim;
- * one that went a moment ago could not be known to be gone. */
+enum {
+    ASKED_SECONDS = 18
+}; /* grace, ASKED_LATELY_MS, an attempt's time, and the way of the call */
+
+/* Whether the victim may be evicted for the pod: it waits, with more priority, for a claim of the
+ * victim, and its scheduler has asked lately; one that went or was bound a moment ago could not be
+ * known to be. */
+static bool may_be_evicted_for(const struct sim_pod *victim, const struct sim_pod *pod)
+{
+    bool waits = pod_is_there(pod) && pod->node < 0;
+    bool went = pod->gone_ns != 0 && world.now_ns - pod->gone_ns < 10 * SECOND;
+    bool was_bound = pod->node >= 0; /* just now, by another replica */
+    bool is_asked_about =
+        pod->asked_ns != 0 && world.now_ns - pod->asked_ns < ASKED_SECONDS * SECOND;
+
+    return (waits || went || was_bound) && is_asked_about && !pod->never &&
+           pod->priority > victim->priority && (pod->claims & victim->claims) != 0;
+}
+
 static void check_eviction(const struct call *call)
 {
     const char *uid = strstr(call->body, "\"uid\":\""); /* as precondition: see evict_it */
-    const struct sim_pod *victim =
-        uid == NULL ? NULL : server_pod_of(uid + 7, strcspn(uid + 7, "\""));
+    struct sim_pod *victim = uid == NULL ? NULL : server_pod_of(uid + 7, strcspn(uid + 7, "\""));
     bool is_delete = strcmp(call->method, "DELETE") == 0;
+    bool is_trial = strstr(call->body, "\"dryRun\"") != NULL;
+    unsigned count = 0;
 
     if (strstr(call->path, "/eviction") == NULL && !is_delete)
         return;
     if (!world.preempts || is_delete == world.respects_budgets)
         broken("an eviction that the configuration does not allow: %s %s", call->method,
                call->path);
-    if (victim == NULL || !victim->exists)
+    if (victim == NULL || !victim->exists || is_trial)
         return;
     for (size_t i = 0; i < world.server.pod_count; i++) {
-        const struct sim_pod *pod = &world.server.pods[i];
-        bool waits = pod_is_there(pod) && pod->node < 0;
-        bool went = pod->gone_ns != 0 && world.now_ns - pod->gone_ns < 10 * SECOND;
-        bool was_bound = pod->node >= 0; /* just now, by another replica */
-        if ((waits || went || was_bound) && !pod->never && pod->priority > victim->priority &&
-            (pod->claims & victim->claims) != 0)
-            return;
+        if (!may_be_evicted_for(victim, &world.server.pods[i]))
+            continue;
+        victim->evicted_for = ++count == 1 ? (int)i : -1;
+        victim->evicted_by = call->incarnation;
     }
-    broken("an eviction of %s for nobody", victim->name);
+    if (count == 0)
+        broken("an eviction of %s for nobody", victim->name);
 }
 
 static struct call *send(struct follow *follow, const char *method, const char *path,

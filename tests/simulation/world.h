@@ -10,6 +10,7 @@
  *     transport.c  follow.h and clock.h for the replicas; locks at which another thread comes in
  *     replica.c    start, crash, lists and watches, calls of the verbs
  *     scheduler.c  queues, filter, preempt and bind calls, as kube-scheduler makes them
+ *     scheduler_view.c  what VolumeRestrictions sees
  *     episode.c    random worlds: users and faults, and what has to hold throughout
  *     *_rows.c     small worlds, each for one rule of preemption, deferral or nudging
  */
@@ -50,8 +51,15 @@ struct sim_pod {
     unsigned own_fields; /* those that the user has set */
     int node, nominated; /* -1: none */
     bool exists, is_terminating, is_finished;
-    uint64_t gone_ns;    /* when it went; 0: it did not */
-    unsigned evictions;  /* accepted, by claimguard */
+    uint64_t gone_ns;           /* when it went; 0: it did not */
+    uint64_t asked_ns;          /* when its scheduler asked about it, with nodes; 0: never */
+    uint64_t evicted_ns;        /* by claimguard */
+    uint64_t bind_ns;           /* when its scheduler called bind; 0: never */
+    unsigned requeues;          /* by claimguard's annotation */
+    unsigned evictions;         /* accepted, by claimguard */
+    unsigned eviction_requests; /* all of them but trials */
+    int evicted_for;     /* index of the one pod for which it can have been; -1: of several */
+    unsigned evicted_by; /* incarnation of the replica */
     char condition[256]; /* why it is not scheduled */
 };
 
@@ -119,7 +127,7 @@ struct replica {
     unsigned lists[KIND_COUNT];   /* how many were begun: what a former watch brings is late */
     bool is_watching[KIND_COUNT], is_listing[KIND_COUNT];
     uint64_t last_due_ns[KIND_COUNT];
-    bool is_evicting;
+    unsigned evicting; /* attempts under way */
 };
 
 enum pod_queue { QUEUE_NONE, QUEUE_ACTIVE, QUEUE_UNSCHEDULABLE, QUEUE_CYCLE, QUEUE_BINDING };
@@ -163,6 +171,9 @@ struct world {
     unsigned lost_preempts;     /* so many answers to preempt never arrive */
     unsigned edits;             /* before so many Bindings, a user removes the annotation */
     unsigned touches;           /* before so many Bindings, a controller patches the pod */
+    bool is_full; /* no node passes the schedulers' own plugins: claimguard is not asked */
+    unsigned termination_seconds; /* of a pod that is evicted; 0: chance */
+    bool trials_lie; /* an eviction that is tried would do, and is refused when it is real */
     uint64_t api_down_until_ns;
     uint64_t gets_fail_until_ns; /* 503, or no answer; everything else goes through */
     bool is_hard;                /* FATE_CUT, FATE_REPEATED and FATE_DENIED happen, too */
@@ -257,14 +268,24 @@ typedef void answered(void *context, const char *answer);
 void replica_call(unsigned replica, enum verb verb, const char *body, answered *answer,
                   void *context);
 
+/* ---- scheduler_view.c: what a scheduler with VolumeRestrictions sees by itself ---- */
+
+/* The node of a pod that uses one of the pod's claims, as far as the scheduler has seen; -1: it is
+ * none of those. exclusive: ReadWriteOncePod claims alone. */
+int node_in_the_way(const struct scheduler *scheduler, size_t other, const struct sim_pod *pod,
+                    bool exclusive);
+
+/* Whether the pod's claims are in use; *helps: the node on which evictions would free them all, -1:
+ * there is none. */
+bool sees_conflict(const struct scheduler *scheduler, const struct sim_pod *pod, int *helps);
+
+/* Whether it asks claimguard about the pod, as things are: it may see that no node helps. */
+bool scheduler_asks(const struct scheduler *scheduler, const struct sim_pod *pod);
+
 /* ---- scheduler.c ---- */
 
 void scheduler_start(struct scheduler *scheduler);
 void scheduler_crash(struct scheduler *scheduler);
 void scheduler_told(struct scheduler *scheduler, size_t index);
-
-/* Whether it asks claimguard about the pod, as things are: it may see by itself that no node helps.
- */
-bool scheduler_asks(const struct scheduler *scheduler, const struct sim_pod *pod);
 
 #endif
