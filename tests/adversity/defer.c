@@ -267,6 +267,26 @@ static void an_annotation_of_before_that_is_removed_before_the_binding_is_writte
     guard_stop(&guard);
 }
 
+static void a_pod_that_changed_before_the_write_is_decided_again(void)
+{
+    const struct test_pod vm = {.name = "vm",
+                                .claim = "data",
+                                .more_spec = RUNTIME,
+                                .more_meta = ",\"annotations\":{\"x\":\"y\"}"};
+    struct guard guard;
+
+    put_vm("vm", "data");
+    guard_start(&guard, ANNOTATION);
+    api_hold("pods");
+    put_pod(&vm);
+    check(bind_succeeds(&guard, "vm", "node-1"), "in one bind");
+    check(strcmp(annotation_of("vm"), "v") == 0, "with the annotation");
+    check(api_count("PATCH", "/pods/vm") == 2, "the first was for another version");
+    check(api_count("POST", "DeferFSMountFailed") == 0, "nothing failed");
+    api_release("pods");
+    guard_stop(&guard);
+}
+
 static void a_pod_that_opts_out_before_the_binding_is_bound_without_the_annotation(void)
 {
     const struct test_pod vm = {
@@ -312,6 +332,7 @@ int main(int argc, char **argv)
         SCENARIO(a_field_of_its_own_preempts_though_the_scheduler_drops_it),
         SCENARIO(an_annotation_that_is_removed_before_the_binding_is_written_again),
         SCENARIO(an_annotation_of_before_that_is_removed_before_the_binding_is_written_again),
+        SCENARIO(a_pod_that_changed_before_the_write_is_decided_again),
         SCENARIO(a_pod_that_opts_out_before_the_binding_is_bound_without_the_annotation),
         SCENARIO(a_patch_of_somebody_else_before_the_binding_fails_no_bind),
     };
