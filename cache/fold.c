@@ -181,7 +181,7 @@ int fold_object(const struct follow_target *target, const struct object_referenc
                 struct slice text, uint64_t watched, struct error *err)
 {
     struct arena arena;
-    struct object object;
+    struct object object = {.kind = asked->kind};
 
     arena_init(&arena, FETCH_BYTES_MAX);
     int rc = read_answer(asked, text, &arena, &object, err);

@@ -230,6 +230,8 @@ static inline void push_level(struct levels *levels, char close)
     uint64_t bit = UINT64_C(1) << (levels->depth % 64);
     uint64_t *word = &levels->is_object[levels->depth / 64];
 
+    if (levels->depth % 64 == 0)
+        *word = 0;
     *word = close == '}' ? *word | bit : *word & ~bit;
     levels->depth++;
     levels->close = close;

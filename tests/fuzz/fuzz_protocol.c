@@ -1,11 +1,11 @@
 /*
  * The extender protocol: the first byte is the verb, the rest the body. What is answered with 200
- * was JSON for jansson too, and every answer is JSON.
+ * was JSON for jansson too (as_go.h), and every answer is JSON.
  */
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "as_go.h"
 #include "config/base/log.h"
 #include "extender/verbs.h"
 #include "fuzz.h"
@@ -51,9 +51,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     scratch_init(&scratch, 1 << 20);
     buf_put(&scratch.body, (struct slice){(const char *)data + 1, size - 1});
     unsigned status = verb_answer(&state, (enum verb)(data[0] % VERB_COUNT), &scratch);
-    json_t *answer = json_loadb(scratch.result.ptr, scratch.result.len, 0, NULL);
-    json_t *body = json_loadb((const char *)data + 1, size - 1, 0, NULL);
-    if (answer == NULL || (status == 200 && body == NULL) || (status != 200 && status != 400))
+    bool is_answer_limited, is_body_limited;
+    json_t *answer = load_as_go(scratch.result, 0, &is_answer_limited);
+    json_t *body =
+        load_as_go((struct slice){(const char *)data + 1, size - 1}, 0, &is_body_limited);
+    if ((answer == NULL && !is_answer_limited) ||
+        (status == 200 && body == NULL && !is_body_limited) || (status != 200 && status != 400))
         abort();
     json_decref(answer);
     json_decref(body);

@@ -11,10 +11,10 @@
  * - Whatever came, a good list afterwards gives what it says, and nothing else; and it is asked for
  *   soon, also where each watch from the version that was reached is refused.
  */
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "as_go.h"
 #include "cache/cluster.h"
 #include "cache/reflector.h"
 #include "config/base/log.h"
@@ -170,11 +170,6 @@ static bool is_good_list(json_t *page, enum kind kind)
     return true;
 }
 
-static json_t *load(struct slice text, size_t flags)
-{
-    return json_loadb(text.ptr, text.len, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL | flags, NULL);
-}
-
 /* What one line of a watch says. */
 struct line {
     bool is_event;  /* nothing about it is to be refused */
@@ -184,8 +179,8 @@ struct line {
 
 static struct line read_line(struct slice text, enum kind kind)
 {
-    json_t *event = load(text, JSON_REJECT_DUPLICATES);
-    json_t *loose = event == NULL ? load(text, 0) : json_incref(event);
+    json_t *event = load_as_go(text, JSON_REJECT_DUPLICATES, NULL);
+    json_t *loose = event == NULL ? load_as_go(text, 0, NULL) : json_incref(event);
     const char *type = text_of(loose, "type");
     const json_t *object = json_object_get(loose, "object");
     const json_t *meta = json_object_get(object, "metadata");
@@ -233,8 +228,8 @@ static void check_lines(struct slice answer, enum kind kind, const struct outcom
 static void check_page(struct slice answer, enum kind kind, const struct outcome *before,
                        const struct outcome *after, bool is_malformed)
 {
-    json_t *page = load(answer, JSON_DISABLE_EOF_CHECK);
-    json_t *strict = load(answer, JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES);
+    json_t *page = load_as_go(answer, JSON_DISABLE_EOF_CHECK, NULL);
+    json_t *strict = load_as_go(answer, JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES, NULL);
 
     check(after->deletions == before->deletions, "a page deletes nothing by itself");
     check(after->ends == before->ends || page == NULL || is_list(page, kind),
