@@ -13,6 +13,7 @@
  *     -DNO_BIND_PRECONDITION   the Binding does not say the pod's version
  *     -DNO_PATCH_PRECONDITION  deferFSMount is written on the pod whatever its version is
  *     -DNO_RELEASE_FENCE       a lock is given back while an earlier Binding of the pod may be on its way
+ *     -DCONFLICT_IS_GONE       a fence that is answered with 409 passes for one of a pod that is gone
  */
 
 #define PODS 2
@@ -90,12 +91,15 @@ again: /* lock_claim: GET */
         atomic {
             if
             :: pod_bound[other] -> goto start /* refused: in use by */
-            :: pod_version[other] >= VERSIONS -> goto done
-            :: else ->
+            :: !pod_bound[other] && pod_version[other] >= VERSIONS -> goto done
+            :: !pod_bound[other] && pod_version[other] < VERSIONS ->
 #ifndef NO_FENCE
                 pod_version[other]++
 #else
                 skip
+#endif
+#ifdef CONFLICT_IS_GONE
+            :: true /* 409, from too many writers; with fence_pod's look it is the same as no answer */
 #endif
             fi
         }
