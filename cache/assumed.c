@@ -38,21 +38,81 @@ static void end(struct cluster *cluster, struct reservation *reservation)
     reservation_free(cluster, reservation);
 }
 
-/* The reservation loses the claim to another pod. */
-static void lose(struct reservation *reservation, const struct claim *claim)
+/* It is the next that assumed_expired finds. */
+static void end_early(struct cluster *cluster, struct reservation *reservation)
 {
-    for (size_t i = 0; i < reservation->claim_count; i++)
+    if (reservation->is_ended)
+        return;
+    HASH_DEL(cluster->reservations, reservation);
+    reservation->is_ended = true;
+    reservation->next = cluster->ended_early;
+    cluster->ended_early = reservation;
+}
+
+void assumed_end(struct cluster *cluster, struct reservation *reservation)
+{
+    struct reservation **link = &cluster->ended_early;
+
+    if (!reservation->is_ended) {
+        end(cluster, reservation);
+        return;
+    }
+    while (*link != reservation)
+        link = &(*link)->next;
+    *link = reservation->next;
+    reservation_free(cluster, reservation);
+}
+
+/* The reservation, of a pod that is not being bound, loses the claim to another pod. */
+static void lose(struct cluster *cluster, struct reservation *reservation,
+                 const struct claim *claim)
+{
+    size_t left = 0;
+
+    for (size_t i = 0; i < reservation->claim_count; i++) {
         if (reservation->claims[i] == claim) {
             reservation->claims[i]->named--; /* the one that takes it has named it already */
             reservation->claims[i] = NULL;
         }
+        left += reservation->claims[i] != NULL;
+    }
+    if (left == 0 && !reservation_binds(reservation))
+        end_early(cluster, reservation);
 }
 
-/* As the pod says, with no claim yet; NULL without memory. */
-static struct reservation *reservation_new(struct cluster *cluster, const struct pod_object *pod)
+/* The one that expires first makes room for another. One whose pod is being bound never does. */
+static void make_room(struct cluster *cluster)
+{
+    if (HASH_COUNT(cluster->reservations) <= RESERVATIONS_MAX)
+        return;
+    for (struct reservation *reservation = cluster->reservations; reservation != NULL;
+         reservation = reservation->hh.next) {
+        if (!reservation_binds(reservation) && !reservation->is_late) {
+            end_early(cluster, reservation);
+            return;
+        }
+    }
+}
+
+/* How many claims the pod may take. What only a scheduler says of a pod costs no more than the
+ * claims that it gets. */
+static size_t count_claims(const struct pod_object *pod, const bool *alone, bool binds)
+{
+    size_t count = 0;
+
+    if (binds || alone == NULL)
+        return pod->claim_count;
+    for (size_t i = 0; i < pod->claim_count; i++)
+        count += alone[i];
+    return count;
+}
+
+/* As the pod says, with room for so many claims, and none yet; NULL without memory. */
+static struct reservation *reservation_new(struct cluster *cluster, const struct pod_object *pod,
+                                           size_t claims)
 {
     struct reservation *reservation =
-        calloc(1, sizeof *reservation + pod->claim_count * sizeof *reservation->claims);
+        calloc(1, sizeof *reservation + claims * sizeof *reservation->claims);
     bool failed = false;
 
     if (reservation == NULL)
@@ -67,16 +127,19 @@ static struct reservation *reservation_new(struct cluster *cluster, const struct
     return NULL;
 }
 
-static void take_alone(struct reservation *reservation, struct claim *claim)
+static void take_alone(struct cluster *cluster, struct reservation *reservation,
+                       struct claim *claim)
 {
     reservation->claims[reservation->claim_count++] = claim;
     if (claim->reservation != NULL)
-        lose(claim->reservation, claim);
+        lose(cluster, claim->reservation, claim);
     claim->reservation = reservation;
 }
 
-static void take_shared(struct reservation *reservation, struct claim *claim)
+static void take_shared(struct cluster *cluster, struct reservation *reservation,
+                        struct claim *claim)
 {
+    (void)cluster;
     reservation->claims[reservation->claim_count + reservation->shared_count++] = claim;
     claim->sharers++;
 }
@@ -94,7 +157,7 @@ static void take_claims(struct cluster *cluster, struct reservation *reservation
             if (is_alone == (shares != 0))
                 continue;
             claim->named++;
-            (shares ? take_shared : take_alone)(reservation, claim);
+            (shares ? take_shared : take_alone)(cluster, reservation, claim);
         }
     }
 }
@@ -135,7 +198,8 @@ int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, const
 {
     if (is_settled(cluster, pod))
         return 0;
-    struct reservation *reservation = reservation_new(cluster, pod);
+    struct reservation *reservation =
+        reservation_new(cluster, pod, count_claims(pod, alone, binds));
     if (reservation == NULL)
         return error_no_memory(err);
     struct reservation *former = find(cluster, &reservation->uid);
@@ -156,6 +220,8 @@ int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, const
     take_claims(cluster, reservation, pod, alone);
     if (reservation->claim_count + reservation->shared_count == 0)
         end(cluster, reservation);
+    else if (!binds)
+        make_room(cluster);
     return 0;
 }
 
@@ -212,9 +278,11 @@ bool assumed_undo(struct cluster *cluster, const struct uid *uid)
 
 /* Those that are neither being bound nor late stand in the order in which they expire; of the
  * others there are never many. */
-const struct reservation *assumed_expired(const struct cluster *cluster, uint64_t now_ns)
+struct reservation *assumed_expired(const struct cluster *cluster, uint64_t now_ns)
 {
-    for (const struct reservation *reservation = cluster->reservations; reservation != NULL;
+    if (cluster->ended_early != NULL)
+        return cluster->ended_early;
+    for (struct reservation *reservation = cluster->reservations; reservation != NULL;
          reservation = reservation->hh.next) {
         if (reservation->expires_ns <= now_ns)
             return reservation;
@@ -242,4 +310,6 @@ void assumed_dispose(struct cluster *cluster)
 {
     while (cluster->reservations != NULL)
         end(cluster, cluster->reservations);
+    while (cluster->ended_early != NULL)
+        assumed_end(cluster, cluster->ended_early);
 }

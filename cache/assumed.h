@@ -5,9 +5,10 @@
  *
  *   filter passes           reserved until expires_ns; asked again: later
  *   a pod of higher
- *     priority passes       it takes the claims over; the first pod's bind will be refused
- *   bind begins             binding: nobody takes it over, and it does not expire before then
- *   seen bound, or gone     ends: the pod itself holds the claims, or needs them no more
+ *     priority passes       it takes the claims over; the first pod's bind will be refused, and
+ * what has no claim left ends bind begins             binding: nobody takes it over, and it does
+ * not expire before then seen bound, or gone     ends: the pod itself holds the claims, or needs
+ * them no more
  *
  * The time is told by the caller: nanoseconds of a clock that only runs forward.
  *
@@ -18,6 +19,9 @@
 
 #include "cache/cluster.h"
 
+/* Then the one that expires first ends, of those whose pods are not being bound. */
+enum { RESERVATIONS_MAX = 10000 };
+
 struct reservation {
     struct uid uid; /* the pod's: the key */
     struct name *namespace;
@@ -27,7 +31,9 @@ struct reservation {
     bool is_doubtful; /* a Binding was sent, and nobody knows what became of it */
     bool is_late;     /* it expires later than one that was made after it */
     uint64_t expires_ns;
-    UT_hash_handle hh; /* in the order in which they were made */
+    bool is_ended;            /* early: it has no claims any more, or made room for another */
+    struct reservation *next; /* of those */
+    UT_hash_handle hh;        /* in the order in which they were made */
     size_t claim_count, shared_count;
     struct claim *claims[]; /* claim_count taken alone (NULL: taken over by another pod), then, of a
                                pod that is being bound, shared_count that it shares */
@@ -37,7 +43,8 @@ struct reservation {
  * Reserves the claims that the pod takes alone, which the caller has found free, or held by
  * reservations that may be taken over; what the pod had reserved before is replaced. alone: for
  * each of the pod's claims, whether it does; NULL: those that are ReadWriteOncePod. A pod that
- * takes none alone, or that is known to be bound or finished, reserves nothing. binds: a bind
+ * takes none alone, or that is known to be bound or finished, reserves nothing. Of too many, the
+ * one that expires first ends. binds: a bind
  * begins: until it ends, nobody may take the pod's other claims alone, either, and a call that is
  * no bind, and says what it likes about the pod, changes nothing. assumed_doubt or assumed_undo is
  * its end, if the pod is not bound. Errors: ERROR_NO_MEMORY; nothing has changed.
@@ -64,8 +71,10 @@ bool assumed_undo(struct cluster *cluster, const struct uid *uid);
  * doubt. False: one is. */
 bool assumed_give_back(struct cluster *cluster, const struct uid *uid);
 
-/* A reservation that has expired by now_ns, or NULL: to be told, then released. */
-const struct reservation *assumed_expired(const struct cluster *cluster, uint64_t now_ns);
+/* A reservation that has expired by now_ns or has ended early, or NULL: who waits for it is to hear
+ * of it, then assumed_end. */
+struct reservation *assumed_expired(const struct cluster *cluster, uint64_t now_ns);
+void assumed_end(struct cluster *cluster, struct reservation *reservation);
 
 /* A pod that is being bound, or may be: nobody takes its claims over. */
 static inline bool reservation_binds(const struct reservation *reservation)

@@ -155,6 +155,7 @@ struct cluster {
     size_t counts[KIND_COUNT];        /* objects that exist, by kind */
     size_t violations;                /* exclusive claims that two or more pods hold */
     struct reservation *reservations; /* uthash; see assumed.h */
+    struct reservation *ended_early;  /* not among them any more */
     struct gone_object *gone;         /* uthash, oldest first */
     struct pod *deferring;            /* pods with deferred mounts: kept_mounts links them */
     struct listing lists[KIND_COUNT];

@@ -66,7 +66,7 @@ uint64_t state_reservation_end(const struct state *state, bool is_binding)
 /* Ends some, and says who they were for. Under the lock, for writing. */
 static void end_expired(struct state *state, struct kept_reference **ended, struct arena *arena)
 {
-    const struct reservation *expired;
+    struct reservation *expired;
     uint64_t now_ns = monotonic_ns();
     char text[UID_TEXT_BYTES];
     size_t claims = 0;
@@ -77,7 +77,7 @@ static void end_expired(struct state *state, struct kept_reference **ended, stru
         struct object_reference pod = {.kind = KIND_POD, .uid = uid_text(&uid, text)};
         (void)object_reference_keep(ended, &pod, arena); /* else the scheduler's own flush */
         claims += 1 + expired->claim_count + expired->shared_count;
-        assumed_release(&state->cluster, &uid);
+        assumed_end(&state->cluster, expired);
     }
 }
 

@@ -1,4 +1,5 @@
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "cache/assumed.h"
@@ -185,13 +186,16 @@ Test(assumed, one_that_lasts_longer_does_not_keep_others_from_expiring)
 {
     struct pod_object pods[] = {pod_of("first", UID(1), 0, 1), pod_of("second", UID(2), 0, 1),
                                 pod_of("third", UID(3), 10, 1)};
+    struct claim_reference more = {.name = {"more", 4}};
 
+    apply_claim("more", true);
     reserve(&pods[0], false, 200);
     pods[1].claims = &both[1];
     reserve(&pods[1], false, 110);
     cr_expect_null(assumed_expired(&cluster, 109));
     cr_assert_not_null(assumed_expired(&cluster, 110));
-    reserve(&pods[2], false, 120); /* it takes the claim of the first */
+    pods[2].claims = &more;
+    reserve(&pods[2], false, 120);
     assumed_release(&cluster, &assumed_expired(&cluster, 110)->uid);
     cr_assert_not_null(assumed_expired(&cluster, 120));
     assumed_release(&cluster, &assumed_expired(&cluster, 120)->uid);
@@ -359,4 +363,60 @@ Test(assumed, the_absence_of_another_name_ends_no_reservation)
     cr_expect_eq(count(), 1, "whoever asked has said that UID");
     cluster_learn_gone(&cluster, KIND_POD, SLICE("default"), SLICE("first"), SLICE(UID(1)));
     cr_expect_eq(count(), 0);
+}
+
+Test(assumed, what_has_lost_all_its_claims_ends_and_is_told)
+{
+    struct pod_object low = pod_of("low", UID(1), 1, 2), high = pod_of("high", UID(2), 2, 1);
+
+    reserve(&low, false, 1000);
+    reserve(&high, false, 1000);
+    cr_expect_null(assumed_expired(&cluster, 0), "it still has a claim");
+    high.claim_count = 2;
+    reserve(&high, false, 1000);
+    cr_expect_eq(HASH_COUNT(cluster.reservations), 1);
+    struct reservation *ended = assumed_expired(&cluster, 0);
+    cr_assert(ended != NULL && uid_is(&ended->uid, slice_of(UID(1))));
+    assumed_end(&cluster, ended);
+    cr_expect_null(assumed_expired(&cluster, 0));
+}
+
+Test(assumed, what_has_ended_early_may_be_reserved_again_before_it_is_told)
+{
+    struct pod_object low = pod_of("low", UID(1), 1, 1), high = pod_of("high", UID(2), 2, 1);
+
+    reserve(&low, false, 1000);
+    reserve(&high, false, 1000);
+    low.priority = 3;
+    reserve(&low, false, 1000);
+    cr_expect_eq(HASH_COUNT(cluster.reservations), 1);
+    for (int i = 0; i < 2; i++) {
+        struct reservation *ended = assumed_expired(&cluster, 0);
+        cr_assert_not_null(ended);
+        assumed_end(&cluster, ended);
+    }
+    cr_expect_null(assumed_expired(&cluster, 0));
+    cr_expect(uid_is(&cluster.reservations->uid, slice_of(UID(1))));
+}
+
+Test(assumed, of_too_many_the_one_that_expires_first_ends)
+{
+    char name[32], uid[48];
+    struct claim_reference claim = {.name = {name, 0}};
+    struct pod_object first = pod_of("first", UID(1), 1, 1), pod = pod_of("p", uid, 1, 1);
+
+    reserve(&first, true, 5); /* is being bound: stays */
+    pod.claims = &claim;
+    for (int i = 0; i <= RESERVATIONS_MAX + 1; i++) {
+        claim.name.len = (size_t)snprintf(name, sizeof name, "claim-%d", i);
+        apply_claim(name, true);
+        (void)snprintf(uid, sizeof uid, "6d1a0d3e-3f0b-4a39-8a5c-1%011d", i);
+        pod.meta.uid = slice_of(uid);
+        reserve(&pod, false, 10 + (uint64_t)i);
+    }
+    cr_expect_eq(HASH_COUNT(cluster.reservations), RESERVATIONS_MAX);
+    cr_expect(uid_is(&cluster.reservations->uid, slice_of(UID(1))), "it is being bound");
+    struct reservation *ended = assumed_expired(&cluster, 0);
+    cr_assert_not_null(ended);
+    cr_expect(ended->expires_ns <= 12);
 }
