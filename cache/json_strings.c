@@ -60,7 +60,7 @@ static const char *skip_plain_strings(const char *p, const char *end, size_t *co
         consumed = 0;
         while (closing != 0) {
             unsigned i = (unsigned)__builtin_ctzll(closing);
-            if (p[i + 1] != ',' || p[i + 2] != '"')
+            if (p[i + 1] != ',' || p[i + 2] != '"' || p + i - open > JSON_NAME_BYTES_MAX)
                 return open;
             take_string(open, p + i + 1, count, join);
             open = p + i + 2;
@@ -99,6 +99,8 @@ struct json_scan json_text_strings(const char *p, const char *end, size_t *count
             return scan;
         if ((oddities & JSON_INVALID_UTF8) != 0)
             return (struct json_scan){p, "invalid UTF-8 in a name"};
+        if (scan.at - p - 2 > JSON_NAME_BYTES_MAX)
+            return (struct json_scan){p, "a name of over 253 bytes"};
         take_string(p, scan.at, count, join);
         p = json_text_space(scan.at, end);
         if (p == end)

@@ -13,7 +13,11 @@
         .read = (read_) \
     }
 
-enum { REASON_BYTES_MAX = 32 * 1024 };
+enum {
+    REASON_BYTES_MAX = 1024, /* as much of it as the API server lets an Event have */
+    TAIL_BYTES_MAX = 16 * 1024,
+    EPHEMERAL_BYTES_MAX = POD_NAME_BYTES_MAX + 1 + 63, /* of a claim's name: "pod-volume" */
+};
 
 static const char too_big[] = "too big for the memory of one request";
 
@@ -37,11 +41,36 @@ static bool read_pod(struct pull *json, struct arena *arena, void *field)
     return pod_read(json, arena, field);
 }
 
-static int require_pod(const struct pod_object *pod, struct error *err)
+/* What is longer is no name that the API server would take, and is not to be remembered. */
+static int limit(struct slice name, size_t max, const char *what, struct error *err)
+{
+    return name.len <= max
+               ? 0
+               : error_set(err, ERROR_INVALID, "body: %s has over %zu bytes", what, max);
+}
+
+static int limit_claims(const struct pod_object *pod, struct error *err)
+{
+    for (size_t i = 0; i < pod->claim_count; i++) {
+        const struct claim_reference *claim = &pod->claims[i];
+        size_t max = claim->is_ephemeral ? EPHEMERAL_BYTES_MAX : POD_NAME_BYTES_MAX;
+        if (limit(claim->name, max, "a claim's name", err) < 0)
+            return err->code;
+    }
+    return 0;
+}
+
+static int check_pod(const struct pod_object *pod, struct error *err)
 {
     if (pod->meta.name.len == 0)
         return error_set(err, ERROR_INVALID, "body: Pod is missing");
-    return 0;
+    if (limit(pod->meta.name, POD_NAME_BYTES_MAX, "Pod.metadata.name", err) < 0 ||
+        limit(pod->meta.namespace, POD_NAME_BYTES_MAX, "Pod.metadata.namespace", err) < 0 ||
+        limit(pod->meta.uid, UID_TEXT_BYTES, "Pod.metadata.uid", err) < 0 ||
+        limit(pod->node, POD_NAME_BYTES_MAX, "Pod.spec.nodeName", err) < 0 ||
+        limit(pod->nominated_node, POD_NAME_BYTES_MAX, "Pod.status.nominatedNodeName", err) < 0)
+        return err->code;
+    return limit_claims(pod, err);
 }
 
 /* ---- filter ---- */
@@ -70,6 +99,9 @@ static bool read_items(struct pull *json, struct arena *arena, void *field)
                                sizeof(struct named), arena, &items, &request->node_count);
 
     request->names = items;
+    for (size_t i = 0; ok && i < request->node_count; i++)
+        ok = request->names[i].len <= POD_NAME_BYTES_MAX ||
+             pull_problem(json, "a name of over 253 bytes");
     return ok;
 }
 
@@ -101,7 +133,7 @@ int protocol_read_filter(struct filter_request *out, struct slice body, struct a
 
     *out = (struct filter_request){0};
     if (read_body(fields, PULL_FIELD_COUNT(fields), body, arena, out, err) < 0 ||
-        require_pod(&out->pod, err) < 0)
+        check_pod(&out->pod, err) < 0)
         return err->code;
     if ((out->nodes.ptr == NULL) == (out->node_names.ptr == NULL))
         return error_set(err, ERROR_INVALID, "body: %s",
@@ -118,7 +150,7 @@ int protocol_read_pod(struct pod_object *out, struct slice body, struct arena *a
     *out = (struct pod_object){0};
     if (read_body(fields, PULL_FIELD_COUNT(fields), body, arena, out, err) < 0)
         return err->code;
-    return require_pod(out, err);
+    return check_pod(out, err);
 }
 
 /* ExtenderFilterResult around the node list of a call that passes. */
@@ -192,6 +224,18 @@ struct slice protocol_join_reasons(const struct verdict *verdict, struct arena *
     return joined.ptr == NULL ? SLICE(too_big) : joined;
 }
 
+/* The reason as it is repeated for each node. */
+static struct slice shorten(struct slice reason)
+{
+    size_t length = REASON_BYTES_MAX;
+
+    if (reason.len <= REASON_BYTES_MAX)
+        return reason;
+    while (length != 0 && ((unsigned char)reason.ptr[length] & 0xC0U) == 0x80)
+        length--; /* whole characters */
+    return (struct slice){reason.ptr, length};
+}
+
 int protocol_write_rejected(struct buf *out, const struct filter_request *request, enum code code,
                             struct slice reason, struct error *err)
 {
@@ -200,9 +244,9 @@ int protocol_write_rejected(struct buf *out, const struct filter_request *reques
     struct buf tail; /* behind each name */
     int rc = 0;
 
-    buf_init(&tail, REASON_BYTES_MAX);
+    buf_init(&tail, TAIL_BYTES_MAX);
     buf_put(&tail, SLICE(":"));
-    buf_json(&tail, reason);
+    buf_json(&tail, shorten(reason));
     buf_put(&tail, SLICE(","));
     buf_put(out, is_names ? SLICE("{\"Nodes\":null,\"NodeNames\":[],")
                           : SLICE("{\"Nodes\":{\"metadata\":{},\"items\":[]},\"NodeNames\":null,"));
@@ -247,8 +291,8 @@ static bool read_victim_pods(struct pull *json, struct arena *arena, void *field
         return false;
     victims->uids = items;
     for (size_t i = 0; i < victims->count; i++)
-        if (victims->uids[i].len == 0)
-            return pull_problem(json, "a victim without UID");
+        if (victims->uids[i].len == 0 || victims->uids[i].len > UID_TEXT_BYTES)
+            return pull_problem(json, "a victim without UID, or with one of over 36 bytes");
     return true;
 }
 
@@ -282,6 +326,8 @@ static bool read_candidates(struct pull *json, struct arena *arena, void *field)
         return json->problem == NULL;
     while (pull_key(json, &node)) {
         struct victims victims = {0};
+        if (node.len > POD_NAME_BYTES_MAX)
+            return pull_problem(json, "a name of over 253 bytes");
         char kept[PULL_KEY_MAX];
         if (node.ptr == json->key) /* the reader's own memory, which the next key overwrites */
             node.ptr = memcpy(kept, node.ptr, node.len);
@@ -305,7 +351,7 @@ int protocol_read_preempt(struct preempt_request *out, struct slice body, struct
     *out = (struct preempt_request){0};
     if (read_body(fields, PULL_FIELD_COUNT(fields), body, arena, out, err) < 0)
         return err->code;
-    return require_pod(&out->pod, err);
+    return check_pod(&out->pod, err);
 }
 
 static void put_meta_pod(struct buf *out, struct slice uid, bool is_first)
@@ -355,19 +401,23 @@ int protocol_read_bind(struct bind_request *out, struct slice body, struct arena
     const struct {
         const char *key;
         const struct slice *value;
+        size_t max;
     } required[] = {
-        {"PodName", &out->pod_name},
-        {"PodNamespace", &out->pod_namespace},
-        {"PodUID", &out->pod_uid},
-        {"Node", &out->node},
+        {"PodName", &out->pod_name, POD_NAME_BYTES_MAX},
+        {"PodNamespace", &out->pod_namespace, POD_NAME_BYTES_MAX},
+        {"PodUID", &out->pod_uid, UID_TEXT_BYTES},
+        {"Node", &out->node, POD_NAME_BYTES_MAX},
     };
 
     *out = (struct bind_request){0};
     if (read_body(fields, PULL_FIELD_COUNT(fields), body, arena, out, err) < 0)
         return err->code;
-    for (size_t i = 0; i < sizeof required / sizeof *required; i++)
+    for (size_t i = 0; i < sizeof required / sizeof *required; i++) {
         if (required[i].value->len == 0)
             return error_set(err, ERROR_INVALID, "body: %s is missing", required[i].key);
+        if (limit(*required[i].value, required[i].max, required[i].key, err) < 0)
+            return err->code;
+    }
     return 0;
 }
 

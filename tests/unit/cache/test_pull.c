@@ -358,6 +358,30 @@ Test(pull, finds_the_extent_of_an_array_of_strings)
     }
 }
 
+/* In each place of the blocks of 64 bytes in which names are passed over. */
+Test(pull, a_name_in_an_array_has_at_most_253_bytes)
+{
+    char text[2048], name[300];
+
+    memset(name, 'n', sizeof name);
+    for (int length = 250; length < 300; length++) {
+        for (int before = 0; before < 20; before++) {
+            struct pull json;
+            struct slice extent;
+            size_t count;
+            int used = snprintf(text, sizeof text, "[");
+            for (int i = 0; i < before; i++)
+                used += snprintf(text + used, sizeof text - (size_t)used, "\"node-%d\",", i * i);
+            (void)snprintf(text + used, sizeof text - (size_t)used,
+                           "\"%.*s\",\"a\",\"b\",\"%.*s\",\"%.*s\"]", length, name, 100, name, 100,
+                           name);
+            pull_init(&json, slice_of(text));
+            cr_expect_eq(pull_string_array(&json, &extent, &count), length <= 253, "%d behind %d",
+                         length, before);
+        }
+    }
+}
+
 static bool is_string_array(const json_t *value)
 {
     const json_t *item;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "extender/metrics.h"
 #include "extender/protocol.h"
 
 static struct arena arena;
@@ -200,6 +201,84 @@ Test(protocol, a_candidate_without_victims_is_left_out)
     protocol_write_preempt(&out, &request);
     cr_expect(slice_equal(buf_slice(&out), SLICE("{\"NodeNameToMetaVictims\":{}}")));
     buf_dispose(&out);
+}
+
+/* Bodies with a name, or a UID, in place of %s. */
+static const struct {
+    enum verb verb;
+    size_t max;
+    const char *body;
+} named_bodies[] = {
+    {VERB_FILTER, 253, "{\"Pod\":{\"metadata\":{\"name\":\"%s\"}},\"NodeNames\":[]}"},
+    {VERB_FILTER, 253,
+     "{\"Pod\":{\"metadata\":{\"name\":\"a\",\"namespace\":\"%s\"}},\"NodeNames\":[]}"},
+    {VERB_FILTER, 36, "{\"Pod\":{\"metadata\":{\"name\":\"a\",\"uid\":\"%s\"}},\"NodeNames\":[]}"},
+    {VERB_FILTER, 253,
+     "{\"Pod\":{\"metadata\":{\"name\":\"a\"},\"spec\":{\"nodeName\":\"%s\"}},\"NodeNames\":[]}"},
+    {VERB_FILTER, 253,
+     "{\"Pod\":{\"metadata\":{\"name\":\"a\"},\"status\":{\"nominatedNodeName\":\"%s\"}},"
+     "\"NodeNames\":[]}"},
+    {VERB_FILTER, 253,
+     "{\"Pod\":{\"metadata\":{\"name\":\"a\"},\"spec\":{\"volumes\":[{\"name\":\"v\","
+     "\"persistentVolumeClaim\":{\"claimName\":\"%s\"}}]}},\"NodeNames\":[]}"},
+    {VERB_FILTER, 253 + 1 + 63 - 2, /* with "a-" before it, a claim's name */
+     "{\"Pod\":{\"metadata\":{\"name\":\"a\"},\"spec\":{\"volumes\":[{\"name\":\"%s\","
+     "\"ephemeral\":{}}"
+     "]}},\"NodeNames\":[]}"},
+    {VERB_FILTER, 253, "{" POD ",\"NodeNames\":[\"%s\"]}"},
+    {VERB_FILTER, 253, "{" POD ",\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"%s\"}}]}}"},
+    {VERB_PREFILTER, 253, "{\"Pod\":{\"metadata\":{\"name\":\"%s\"}}}"},
+    {VERB_PREEMPT, 253, "{" POD ",\"NodeNameToMetaVictims\":{\"%s\":{\"Pods\":[]}}}"},
+    {VERB_PREEMPT, 36, "{" POD ",\"NodeNameToMetaVictims\":{\"n\":{\"Pods\":[{\"UID\":\"%s\"}]}}}"},
+    {VERB_PREEMPT, 36, "{\"Pod\":{\"metadata\":{\"name\":\"a\",\"uid\":\"%s\"}}}"},
+    {VERB_BIND, 253, "{\"PodName\":\"%s\",\"PodNamespace\":\"n\",\"PodUID\":\"u\",\"Node\":\"n\"}"},
+    {VERB_BIND, 253, "{\"PodName\":\"n\",\"PodNamespace\":\"%s\",\"PodUID\":\"u\",\"Node\":\"n\"}"},
+    {VERB_BIND, 36, "{\"PodName\":\"n\",\"PodNamespace\":\"n\",\"PodUID\":\"%s\",\"Node\":\"n\"}"},
+    {VERB_BIND, 253, "{\"PodName\":\"n\",\"PodNamespace\":\"n\",\"PodUID\":\"u\",\"Node\":\"%s\"}"},
+};
+
+static int read_as(enum verb verb, struct slice body, struct error *err)
+{
+    union {
+        struct filter_request filter;
+        struct pod_object pod;
+        struct preempt_request preempt;
+        struct bind_request bind;
+    } out;
+
+    switch (verb) {
+    case VERB_FILTER: return protocol_read_filter(&out.filter, body, &arena, err);
+    case VERB_PREFILTER: return protocol_read_pod(&out.pod, body, &arena, err);
+    case VERB_PREEMPT: return protocol_read_preempt(&out.preempt, body, &arena, err);
+    default: return protocol_read_bind(&out.bind, body, &arena, err);
+    }
+}
+
+/* The body with so many letters in place of %s. */
+static void expand(struct buf *out, const char *body, size_t letters)
+{
+    const char *place = strstr(body, "%s");
+
+    buf_init(out, 4096);
+    buf_put(out, (struct slice){body, (size_t)(place - body)});
+    for (size_t i = 0; i < letters; i++)
+        buf_put(out, SLICE("n"));
+    buf_put(out, slice_of(place + 2));
+}
+
+Test(protocol, names_and_uids_have_at_most_as_many_bytes_as_the_api_server_takes)
+{
+    for (size_t i = 0; i < sizeof named_bodies / sizeof *named_bodies; i++) {
+        for (size_t more = 0; more < 2; more++) {
+            struct error err = {0};
+            struct buf body;
+            expand(&body, named_bodies[i].body, named_bodies[i].max + more);
+            int rc = read_as(named_bodies[i].verb, buf_slice(&body), &err);
+            cr_expect_eq(rc, more == 0 ? 0 : ERROR_INVALID, "%s: %s", named_bodies[i].body,
+                         err.message);
+            buf_dispose(&body);
+        }
+    }
 }
 
 Test(protocol, bind_needs_all_of_its_keys)
