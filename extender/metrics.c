@@ -38,7 +38,7 @@ struct deferred_tally {
     char text[];
 };
 
-enum { REJECTED_PODS_MAX = 100000, DEFERRED_TALLIES_MAX = 1000 };
+enum { DEFERRED_TALLIES_MAX = 1000 };
 
 void metrics_init(struct metrics *metrics)
 {
@@ -91,16 +91,43 @@ static size_t policy_index(const struct policy *policy)
     return index;
 }
 
+/* Under the lock. */
+static void forget_rejected(struct metrics *metrics, struct rejected_pod *pod)
+{
+    if (pod == NULL)
+        return;
+    HASH_DEL(metrics->rejected, pod);
+    metrics->rejected_counts[pod->policy]--;
+    free(pod);
+}
+
 void metrics_forget_pod(struct metrics *metrics, struct slice uid)
 {
     struct rejected_pod *known = NULL;
 
     (void)pthread_mutex_lock(&metrics->rejected_lock);
     HASH_FIND(hh, metrics->rejected, uid.ptr, uid.len, known);
-    if (known != NULL)
-        HASH_DEL(metrics->rejected, known);
+    forget_rejected(metrics, known);
     (void)pthread_mutex_unlock(&metrics->rejected_lock);
-    free(known);
+}
+
+/* Without memory, the gauge is one short. Under the lock. */
+static void add_rejected(struct metrics *metrics, size_t policy, struct slice uid)
+{
+    struct rejected_pod *pod = calloc(1, sizeof *pod + uid.len);
+
+    if (pod == NULL)
+        return;
+    memcpy(pod->uid, uid.ptr, uid.len);
+    pod->policy = policy;
+    HASH_ADD_KEYPTR(hh, metrics->rejected, pod->uid, uid.len, pod);
+    if (pod->hh.tbl == NULL) {
+        free(pod);
+        return;
+    }
+    metrics->rejected_counts[policy]++;
+    if (HASH_COUNT(metrics->rejected) > REJECTED_PODS_MAX)
+        forget_rejected(metrics, metrics->rejected); /* the oldest */
 }
 
 static void remember_rejected(struct metrics *metrics, size_t policy, struct slice uid)
@@ -109,18 +136,10 @@ static void remember_rejected(struct metrics *metrics, size_t policy, struct sli
 
     (void)pthread_mutex_lock(&metrics->rejected_lock);
     HASH_FIND(hh, metrics->rejected, uid.ptr, uid.len, known);
-    if (known == NULL && HASH_COUNT(metrics->rejected) < REJECTED_PODS_MAX)
-        known = calloc(1, sizeof *known + uid.len);
-    if (known != NULL && known->hh.tbl == NULL) {
-        memcpy(known->uid, uid.ptr, uid.len);
-        HASH_ADD_KEYPTR(hh, metrics->rejected, known->uid, uid.len, known);
-        if (known->hh.tbl == NULL) { /* no memory: the gauge is one short */
-            free(known);
-            known = NULL;
-        }
+    if (known == NULL || known->policy != policy) {
+        forget_rejected(metrics, known);
+        add_rejected(metrics, policy, uid);
     }
-    if (known != NULL)
-        known->policy = policy;
     (void)pthread_mutex_unlock(&metrics->rejected_lock);
 }
 
@@ -278,11 +297,10 @@ static void put_connections(const struct writer *writer, const struct metrics *m
 
 static void put_rejected(const struct writer *writer, struct metrics *metrics)
 {
-    size_t counts[METRICS_POLICIES_MAX] = {0};
+    size_t counts[METRICS_POLICIES_MAX];
 
     (void)pthread_mutex_lock(&metrics->rejected_lock);
-    for (const struct rejected_pod *pod = metrics->rejected; pod != NULL; pod = pod->hh.next)
-        counts[pod->policy]++;
+    memcpy(counts, metrics->rejected_counts, sizeof counts);
     (void)pthread_mutex_unlock(&metrics->rejected_lock);
     put_family(writer, "claimguard_unschedulable_pods", "gauge",
                "Pods whose last filter verdict was a rejection and that are not bound.");

@@ -46,7 +46,7 @@ enum preemption_result {
 
 enum port { PORT_EXTENDER, PORT_METRICS, PORT_COUNT };
 
-enum { METRICS_BUCKETS = 17, METRICS_POLICIES_MAX = 4 };
+enum { METRICS_BUCKETS = 17, METRICS_POLICIES_MAX = 4, REJECTED_PODS_MAX = 100000 };
 
 struct histogram {
     atomic_uint_fast64_t buckets[METRICS_BUCKETS + 1]; /* not cumulated; the last one is +Inf */
@@ -68,10 +68,11 @@ struct metrics {
     atomic_uint binds_in_flight;
     atomic_uint connections[PORT_COUNT];
     unsigned connections_max[PORT_COUNT]; /* set before there are any */
-    pthread_mutex_t rejected_lock;        /* guards rejected */
-    struct rejected_pod *rejected;        /* uthash, by UID; bounded */
-    pthread_mutex_t deferred_lock;        /* guards deferred */
-    struct deferred_tally *deferred;      /* one for each entry that was ever used; bounded */
+    pthread_mutex_t rejected_lock;        /* guards the next two */
+    struct rejected_pod *rejected;        /* uthash, by UID; the oldest makes room */
+    size_t rejected_counts[METRICS_POLICIES_MAX];
+    pthread_mutex_t deferred_lock;   /* guards deferred */
+    struct deferred_tally *deferred; /* one for each entry that was ever used; bounded */
 };
 
 void metrics_init(struct metrics *metrics);

@@ -100,14 +100,26 @@ static enum MHD_Result answer_page(struct connection *connection, struct MHD_Con
 
 /* ---- a request ---- */
 
-/* A call's headers are good: its body comes next. */
+static enum MHD_Result refuse_body(struct connection *connection, struct MHD_Connection *mhd)
+{
+    return connection->scratch.share.was_refused
+               ? refuse(connection, mhd, 503, "other requests take too much memory", NULL)
+               : refuse(connection, mhd, 413, "the body is over server.maxRequestBytes", NULL);
+}
+
+/* A call's headers are good: its body of so many bytes (0: in chunks) comes next. What was only
+ * announced is not reserved, but for what most calls need. */
 static enum MHD_Result begin_body(struct connection *connection, struct MHD_Connection *mhd,
                                   bool has_body, size_t bytes)
 {
+    struct buf *body = &connection->scratch.body;
+    size_t whole = bytes + BODY_TAIL_BYTES;
+
     if (!has_body)
         return refuse(connection, mhd, 405, "this path takes POST only", "POST");
-    if (!buf_reserve(&connection->scratch.body, bytes))
-        return refuse(connection, mhd, 503, "out of memory", NULL);
+    body->max_bytes = bytes == 0 ? atomic_load(&connection->server->state->body_bytes_max) : whole;
+    if (!buf_reserve(body, whole < SCRATCH_KEEP_BYTES ? whole : SCRATCH_KEEP_BYTES))
+        return refuse_body(connection, mhd);
     enter(connection, STAGE_BODY);
     return MHD_YES;
 }
@@ -122,8 +134,6 @@ static enum MHD_Result begin_request(struct connection *connection, struct MHD_C
     const char *problem = NULL;
     char message[160];
 
-    scratch_reset(&connection->scratch);
-    connection->scratch.body.max_bytes = body_max;
     unsigned status = http_guard(mhd, has_body, body_max, &body_bytes, &problem);
     if (status != 0)
         return refuse(connection, mhd, status, problem, NULL);
@@ -138,10 +148,16 @@ static enum MHD_Result begin_request(struct connection *connection, struct MHD_C
     return answer_page(connection, mhd, path);
 }
 
-/* What is over the limit is read as well, so that the sender hears the answer. */
+/* What is over the limit is read as well, so that the sender hears the answer; it is not kept. */
 static enum MHD_Result take_body(struct connection *connection, const char *data, size_t *size)
 {
-    buf_put(&connection->scratch.body, (struct slice){data, *size});
+    struct buf *body = &connection->scratch.body;
+
+    buf_put(body, (struct slice){data, *size});
+    if (body->failed) {
+        buf_dispose(body);
+        body->failed = true;
+    }
     *size = 0;
     return MHD_YES;
 }
@@ -151,7 +167,7 @@ static enum MHD_Result end_request(struct connection *connection, struct MHD_Con
     struct scratch *scratch = &connection->scratch;
 
     if (scratch->body.failed)
-        return refuse(connection, mhd, 413, "the body is over server.maxRequestBytes", NULL);
+        return refuse_body(connection, mhd);
     enter(connection, STAGE_WORK);
     unsigned status = verb_answer(connection->server->state, connection->verb, scratch);
     return send_answer(connection, mhd, scratch->result, status, json_type, NULL, false);
@@ -213,8 +229,10 @@ static void on_completed(void *context, struct MHD_Connection *mhd, void **reque
     (void)context;
     (void)request;
     (void)code;
-    if (connection != NULL)
-        enter(connection, STAGE_IDLE);
+    if (connection == NULL)
+        return;
+    scratch_reset(&connection->scratch);
+    enter(connection, STAGE_IDLE);
 }
 
 static void *open_connection(struct server *server, struct MHD_Connection *mhd)
@@ -230,7 +248,7 @@ static void *open_connection(struct server *server, struct MHD_Connection *mhd)
         return NULL;
     }
     connection->server = server;
-    scratch_init(&connection->scratch, 0);
+    scratch_init(&connection->scratch, 0, &server->state->requests);
     connections_add(&server->connections, &connection->entry, fd->connect_fd,
                     address == NULL ? NULL : address->client_addr);
     return connection;

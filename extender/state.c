@@ -7,6 +7,16 @@ enum {
     EXPIRED_BYTES_MAX = 1 << 20,
 };
 
+/* How much memory calls may take: each, and together. */
+static void set_limits(struct state *state)
+{
+    size_t body_max = (size_t)state->config->server.max_request_bytes;
+
+    atomic_store(&state->body_bytes_max, body_max);
+    atomic_store(&state->requests.max_bytes,
+                 2 * body_max < REQUESTS_BYTES_MIN ? REQUESTS_BYTES_MIN : 2 * body_max);
+}
+
 int state_init(struct state *state, struct config *config, struct error *err)
 {
     pthread_rwlockattr_t attributes;
@@ -26,7 +36,7 @@ int state_init(struct state *state, struct config *config, struct error *err)
     events_init(&state->events);
     evictions_init(&state->evictions);
     state->config = config;
-    atomic_store(&state->body_bytes_max, (size_t)config->server.max_request_bytes);
+    set_limits(state);
     state->started_ms = now_ms();
     for (int kind = 0; kind < KIND_COUNT; kind++) /* until someone follows a cluster */
         atomic_store(&state->status[kind].is_synced, true);
@@ -118,7 +128,7 @@ void state_reload(struct state *state, struct config *config)
     (void)pthread_rwlock_wrlock(&state->lock);
     struct config *old = state->config;
     state->config = config;
-    atomic_store(&state->body_bytes_max, (size_t)config->server.max_request_bytes);
+    set_limits(state);
     (void)pthread_rwlock_unlock(&state->lock);
     config_free(old);
 }

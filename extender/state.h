@@ -16,7 +16,10 @@
 #include "extender/metrics.h"
 #include "extender/nudge.h"
 
-enum { BINDING_DEAD_MS = 65000 }; /* the API server gives a request 60 s */
+enum {
+    BINDING_DEAD_MS = 65000,       /* the API server gives a request 60 s */
+    REQUESTS_BYTES_MIN = 64 << 20, /* for all calls; else two bodies of the largest size */
+};
 
 struct seen_lock;
 struct tls;
@@ -34,6 +37,7 @@ struct state {
     struct cluster cluster;
     struct config *config;        /* owned; replaced as a whole by state_reload */
     atomic_size_t body_bytes_max; /* config's: no probe waits for the lock */
+    struct quota requests;        /* the memory of all calls */
     struct metrics metrics;       /* has its own rules */
     struct resource_status status[KIND_COUNT];
     struct nudge nudge; /* these have locks of their own */

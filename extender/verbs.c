@@ -8,11 +8,15 @@
 #include "extender/judge.h"
 #include "extender/protocol.h"
 
-void scratch_init(struct scratch *scratch, size_t max_body_bytes)
+void scratch_init(struct scratch *scratch, size_t max_body_bytes, struct quota *quota)
 {
+    struct quota_share *share = quota == NULL ? NULL : &scratch->share;
+
+    scratch->share = (struct quota_share){.quota = quota};
     buf_init(&scratch->body, max_body_bytes);
     buf_init(&scratch->answer, ANSWER_BYTES_MAX);
     arena_init(&scratch->arena, REQUEST_ARENA_BYTES_MAX);
+    scratch->body.share = scratch->answer.share = scratch->arena.share = share;
 }
 
 void scratch_dispose(struct scratch *scratch)
@@ -24,9 +28,16 @@ void scratch_dispose(struct scratch *scratch)
 
 void scratch_reset(struct scratch *scratch)
 {
-    buf_reset(&scratch->body, SCRATCH_KEEP_BYTES);
-    buf_reset(&scratch->answer, SCRATCH_KEEP_BYTES);
-    arena_reset(&scratch->arena);
+    struct quota *quota = scratch->share.quota;
+    bool is_ample = quota == NULL || quota_is_ample(quota);
+
+    scratch->share.was_refused = false;
+    buf_reset(&scratch->body, is_ample ? SCRATCH_KEEP_BYTES : 0);
+    buf_reset(&scratch->answer, is_ample ? SCRATCH_KEEP_BYTES : 0);
+    if (is_ample)
+        arena_reset(&scratch->arena);
+    else
+        arena_dispose(&scratch->arena);
 }
 
 void verb_write_failure(struct buf *answer, const char *message)
@@ -219,6 +230,37 @@ static unsigned answer_unsynced(enum verb verb, enum kind missing, struct scratc
     return 200;
 }
 
+/* The call was not answered: why, in the form in which its caller hears it. Of an answer other than
+ * 200, the scheduler shows the status alone. */
+static unsigned answer_failure(enum verb verb, struct scratch *scratch, const struct error *err,
+                               enum result *result)
+{
+    bool is_theirs = err->code == ERROR_INVALID, is_busy = err->code == ERROR_UNAVAILABLE;
+    bool has_error = verb == VERB_FILTER || verb == VERB_BIND;
+
+    buf_reset(&scratch->answer, SCRATCH_KEEP_BYTES);
+    if (has_error && (is_busy || err->code == ERROR_TOO_BIG)) {
+        *result = RESULT_ERROR;
+        protocol_write_error(&scratch->answer, slice_of(err->message));
+        return 200;
+    }
+    *result = is_theirs ? RESULT_INVALID : RESULT_FAILED;
+    verb_write_failure(&scratch->answer, err->message);
+    return is_theirs ? 400 : is_busy ? 503 : 500;
+}
+
+/* An answer that failed for memory. */
+static int check_memory(const struct scratch *scratch, int rc, struct error *err)
+{
+    if (rc == 0 && !scratch->answer.failed)
+        return 0;
+    if (scratch->share.was_refused)
+        return error_set(err, ERROR_UNAVAILABLE, "other requests take too much memory");
+    if (rc == 0)
+        return error_set(err, ERROR_TOO_BIG, "the answer is over %d MiB", ANSWER_BYTES_MAX >> 20);
+    return rc;
+}
+
 unsigned verb_answer(struct state *state, enum verb verb, struct scratch *scratch)
 {
     static answer_function *const functions[VERB_COUNT] = {answer_filter, answer_prefilter,
@@ -237,16 +279,8 @@ unsigned verb_answer(struct state *state, enum verb verb, struct scratch *scratc
         result = RESULT_ERROR;
         status = answer_unsynced(verb, missing, scratch);
     }
-    if (rc == 0 && scratch->answer.failed)
-        rc = error_set(&err, ERROR_TOO_BIG, "out of memory, or the answer is over %d MiB",
-                       ANSWER_BYTES_MAX >> 20);
-    if (rc < 0) {
-        bool is_theirs = rc == ERROR_INVALID;
-        result = is_theirs ? RESULT_INVALID : RESULT_FAILED;
-        status = is_theirs ? 400 : 500;
-        buf_reset(&scratch->answer, SCRATCH_KEEP_BYTES);
-        verb_write_failure(&scratch->answer, err.message);
-    }
+    if (check_memory(scratch, rc, &err) < 0)
+        status = answer_failure(verb, scratch, &err, &result);
     if (scratch->result.ptr == NULL)
         scratch->result = buf_slice(&scratch->answer);
     metrics_count_request(&state->metrics, verb, result, monotonic_ns() - started);

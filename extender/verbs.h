@@ -10,28 +10,31 @@
 #include "extender/state.h"
 
 enum {
-    ANSWER_BYTES_MAX = 256 << 20, /* a rejection on 65,000 nodes has some 25 MiB */
-    REQUEST_ARENA_BYTES_MAX = 16 * 1024 * 1024,
-    SCRATCH_KEEP_BYTES = 1024 * 1024, /* a connection keeps its memory up to this size */
+    ANSWER_BYTES_MAX = 32 << 20, /* a rejection on 65,000 nodes has some 15 MiB */
+    REQUEST_ARENA_BYTES_MAX = 16 << 20,
+    SCRATCH_KEEP_BYTES = 1 << 20, /* for the next call, while memory is ample */
+    BODY_TAIL_BYTES = 128,        /* room behind a body: see protocol_pass */
     BINDS_MAX = 128, /* under way: a slow API server leaves the other connections to filter */
 };
 
 /* What one call needs, kept by its connection from call to call. */
 struct scratch {
-    struct buf body;     /* gone once it is answered */
-    struct buf answer;   /* where most answers are made */
-    struct slice result; /* the answer: in `answer`, or in `body` */
+    struct quota_share share; /* of all three below */
+    struct buf body;          /* gone once it is answered */
+    struct buf answer;        /* where most answers are made */
+    struct slice result;      /* the answer: in `answer`, or in `body` */
     struct arena arena;
 };
 
-void scratch_init(struct scratch *scratch, size_t max_body_bytes);
+/* quota: bounds what all calls take together; NULL: nothing does. */
+void scratch_init(struct scratch *scratch, size_t max_body_bytes, struct quota *quota);
 void scratch_dispose(struct scratch *scratch);
 
-/* Makes ready for the next call. */
+/* Makes ready for the next call, and gives back what that will not need. */
 void scratch_reset(struct scratch *scratch);
 
-/* Answers scratch->body in scratch->result. Returns the HTTP status: 200, 400 or 500; the answer to
- * the others is {"error": "..."}. */
+/* Answers scratch->body in scratch->result. Returns the HTTP status: 200, 400, 500 or 503; the
+ * answer to the others is {"error": "..."}. */
 unsigned verb_answer(struct state *state, enum verb verb, struct scratch *scratch);
 
 /* {"error": "..."} */

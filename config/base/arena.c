@@ -20,11 +20,19 @@ void arena_init(struct arena *arena, size_t max_bytes)
     *arena = (struct arena){.max_bytes = max_bytes};
 }
 
+static void block_free(const struct arena *arena, struct arena_block *block)
+{
+    if (block == NULL)
+        return;
+    quota_give(arena->share, sizeof *block + block->size);
+    free(block);
+}
+
 void arena_dispose(struct arena *arena)
 {
     for (struct arena_block *block = arena->blocks, *next; block != NULL; block = next) {
         next = block->next;
-        free(block);
+        block_free(arena, block);
     }
     arena->blocks = NULL;
     arena->used_bytes = 0;
@@ -37,10 +45,10 @@ void arena_reset(struct arena *arena)
     for (struct arena_block *block = arena->blocks, *next; block != NULL; block = next) {
         next = block->next;
         if (block->size > KEPT_BYTES_MAX || (kept != NULL && kept->size >= block->size)) {
-            free(block);
+            block_free(arena, block);
             continue;
         }
-        free(kept);
+        block_free(arena, kept);
         kept = block;
     }
     if (kept != NULL) {
@@ -58,9 +66,13 @@ static struct arena_block *block_with_room(struct arena *arena, size_t size)
         return newest;
 
     size_t block_size = size > BLOCK_BYTES ? size : BLOCK_BYTES;
-    struct arena_block *block = malloc(sizeof *block + block_size);
-    if (block == NULL)
+    if (!quota_take(arena->share, sizeof(struct arena_block) + block_size))
         return NULL;
+    struct arena_block *block = malloc(sizeof *block + block_size);
+    if (block == NULL) {
+        quota_give(arena->share, sizeof *block + block_size);
+        return NULL;
+    }
     *block = (struct arena_block){.next = newest, .size = block_size};
     arena->blocks = block;
     return block;

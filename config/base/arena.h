@@ -7,6 +7,7 @@
 #ifndef CONFIG_BASE_ARENA_H
 #define CONFIG_BASE_ARENA_H
 
+#include "config/base/quota.h"
 #include "config/base/slice.h"
 
 struct arena_block;
@@ -15,6 +16,7 @@ struct arena {
     struct arena_block *blocks; /* newest first */
     size_t used_bytes;          /* over all blocks, against max_bytes */
     size_t max_bytes;
+    struct quota_share *share; /* of its blocks; NULL, as arena_init leaves it: of nothing */
 };
 
 /* An empty arena that hands out at most max_bytes. Dispose of it with arena_dispose. */

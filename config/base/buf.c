@@ -7,6 +7,8 @@
 
 #include "config/base/utf8.h"
 
+enum { CAPACITY_MIN = 256 };
+
 void buf_init(struct buf *buf, size_t max_bytes)
 {
     *buf = (struct buf){.max_bytes = max_bytes};
@@ -15,7 +17,8 @@ void buf_init(struct buf *buf, size_t max_bytes)
 void buf_dispose(struct buf *buf)
 {
     free(buf->bytes);
-    *buf = (struct buf){.max_bytes = buf->max_bytes};
+    quota_give(buf->share, buf->capacity);
+    *buf = (struct buf){.max_bytes = buf->max_bytes, .share = buf->share};
 }
 
 void buf_reset(struct buf *buf, size_t keep_bytes)
@@ -26,26 +29,43 @@ void buf_reset(struct buf *buf, size_t keep_bytes)
     buf->failed = false;
 }
 
+/* By half at least, so that many small pieces cost as much as one; not beyond the maximum. */
+static size_t next_capacity(const struct buf *buf, size_t wanted)
+{
+    size_t capacity = buf->capacity + buf->capacity / 2;
+
+    if (capacity > buf->max_bytes)
+        capacity = buf->max_bytes;
+    if (capacity < CAPACITY_MIN)
+        capacity = CAPACITY_MIN;
+    return capacity < wanted ? wanted : capacity;
+}
+
+static bool grow(struct buf *buf, size_t wanted)
+{
+    size_t capacity = next_capacity(buf, wanted), more = capacity - buf->capacity;
+
+    if (!quota_take(buf->share, more))
+        return false;
+    char *grown = realloc(buf->bytes, capacity);
+    if (grown == NULL) {
+        quota_give(buf->share, more);
+        return false;
+    }
+    buf->bytes = grown;
+    buf->capacity = capacity;
+    return true;
+}
+
 bool buf_reserve(struct buf *buf, size_t more)
 {
     if (buf->failed || buf->len > buf->max_bytes || more > buf->max_bytes - buf->len) {
         buf->failed = true;
         return false;
     }
-    if (more <= buf->capacity - buf->len)
-        return true;
-    size_t wanted = buf->len + more;
-    size_t capacity = buf->capacity < 256 ? 256 : buf->capacity;
-    while (capacity < wanted)
-        capacity += capacity / 2;
-    char *grown = realloc(buf->bytes, capacity);
-    if (grown == NULL) {
+    if (more > buf->capacity - buf->len && !grow(buf, buf->len + more))
         buf->failed = true;
-        return false;
-    }
-    buf->bytes = grown;
-    buf->capacity = capacity;
-    return true;
+    return !buf->failed;
 }
 
 void buf_put(struct buf *buf, struct slice s)

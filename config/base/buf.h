@@ -15,6 +15,7 @@
 
 #include <stdint.h>
 
+#include "config/base/quota.h"
 #include "config/base/slice.h"
 
 struct buf {
@@ -23,6 +24,7 @@ struct buf {
     size_t capacity;
     size_t max_bytes;
     bool failed;
+    struct quota_share *share; /* of what it takes; NULL, as buf_init leaves it: of nothing */
 };
 
 void buf_init(struct buf *buf, size_t max_bytes);

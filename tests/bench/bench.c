@@ -548,7 +548,7 @@ static double measure_verdicts(const struct model *model)
     if (config_load(&config, NULL, &err) < 0 || state_init(&state, config, &err) < 0)
         die(err.message);
     fill(&state, model);
-    scratch_init(&scratch, 64 << 20);
+    scratch_init(&scratch, 64 << 20, NULL);
     for (unsigned i = 0; i < VERDICTS; i++) {
         unsigned claim = (unsigned)((i * UINT64_C(2654435761)) % model->claims);
         scratch_reset(&scratch);

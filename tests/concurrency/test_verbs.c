@@ -40,7 +40,7 @@ static void *read_always(void *argument)
     struct page_request metrics = {.path = SLICE("/metrics")};
 
     (void)argument;
-    scratch_init(&scratch, 1 << 20);
+    scratch_init(&scratch, 1 << 20, NULL);
     for (int i = 0; i < ROUNDS; i++) {
         ask(&scratch, VERB_FILTER, "{" POD("u1") ",\"NodeNames\":[\"n1\",\"n2\"]}");
         ask(&scratch, VERB_PREFILTER, "{" POD("u2") "}");

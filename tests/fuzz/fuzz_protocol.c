@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     log_configure(LOG_ERROR, LOG_TEXT);
     fill(&state);
-    scratch_init(&scratch, 1 << 20);
+    scratch_init(&scratch, 1 << 20, NULL);
     buf_put(&scratch.body, (struct slice){(const char *)data + 1, size - 1});
     unsigned status = verb_answer(&state, (enum verb)(data[0] % VERB_COUNT), &scratch);
     bool is_answer_limited, is_body_limited;

@@ -127,7 +127,7 @@ static void ask(enum verb verb, const char *body)
 {
     struct scratch scratch;
 
-    scratch_init(&scratch, 1 << 20);
+    scratch_init(&scratch, 1 << 20, NULL);
     buf_put(&scratch.body, slice_of(body));
     if (!scratch.body.failed) {
         unsigned status = verb_answer(&state, verb, &scratch);

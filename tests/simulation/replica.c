@@ -342,7 +342,7 @@ static void work(void *context)
     struct replica *replica = call->replica;
     struct scratch scratch;
 
-    scratch_init(&scratch, 1 << 20);
+    scratch_init(&scratch, 1 << 20, NULL);
     buf_put(&scratch.body, slice_of(call->body));
     unsigned status = verb_answer(&replica->state, call->verb, &scratch);
     if (status == 200)

@@ -1,0 +1,242 @@
+/*
+ * What a client can make the server keep in memory. The limit that manifests/deployment.yaml sets
+ * is 256 MiB; here the growth from the start to the peak is held against LIMIT_MIB, in every kind
+ * of build (a sanitizer's shadow adds an eighth; its quarantine is made small).
+ */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/base/buf.h"
+#include "support/http.h"
+#include "support/process.h"
+
+enum { LIMIT_MIB = 200, IDLE_MIB = 40, ANSWER_MIB = 32, LARGE = 64 << 20 };
+
+static struct daemon server;
+static long base_mib;
+
+/* VmRSS or VmHWM of the server. */
+static long memory_mib(const char *field)
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)server.pid);
+    char *text = read_file(path), *at = strstr(text, field);
+    cr_assert_not_null(at);
+    long kib = strtol(at + strlen(field) + 1, NULL, 10);
+    free(text);
+    return kib / 1024;
+}
+
+static void setup(void)
+{
+    const char *options = getenv("ASAN_OPTIONS");
+    char more[512];
+
+    (void)snprintf(more, sizeof more, "%s:quarantine_size_mb=1:thread_local_quarantine_size_kb=64",
+                   options == NULL ? "" : options);
+    cr_assert_eq(setenv("ASAN_OPTIONS", more, 1), 0);
+    cr_assert(daemon_start(
+        &server,
+        (const char *const[]){"--snapshot", SOURCE_DIR "/docs/example/snapshot.yaml", NULL}));
+    base_mib = memory_mib("VmHWM");
+}
+
+static void teardown(void)
+{
+    cr_expect_eq(daemon_stop(&server), 0);
+}
+
+static void expect_small(void)
+{
+    long peak_mib = memory_mib("VmHWM");
+
+    cr_expect_leq(peak_mib - base_mib, LIMIT_MIB, "%ld MiB more than %ld MiB", peak_mib - base_mib,
+                  base_mib);
+}
+
+TestSuite(memory, .init = setup, .fini = teardown, .timeout = 120);
+
+/* A pod that is rejected: db-0 has the claim. */
+#define REJECTED \
+    "{\"Pod\":{\"metadata\":{\"name\":\"db-1\",\"namespace\":\"default\",\"uid\":\"u\"},\"spec\":" \
+    "{" \
+    "\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":\"db-data\"}}]}}," \
+    "\"NodeNames\":["
+
+/* A filter call of a pod that is rejected, on so many nodes with names of `bytes` bytes. */
+static void put_rejected(struct buf *out, unsigned nodes, int bytes)
+{
+    buf_init(out, LARGE);
+    buf_put(out, SLICE(REJECTED));
+    for (unsigned i = 0; i < nodes; i++)
+        buf_printf(out, "%s\"%0*u\"", i == 0 ? "" : ",", bytes, i % 10);
+    buf_put(out, SLICE("]}"));
+    cr_assert_not_null(buf_text(out));
+}
+
+Test(memory, an_answer_is_bounded)
+{
+    struct response response;
+    struct buf body;
+
+    put_rejected(&body, 1000000, 1); /* 3.9 MiB */
+    http_call(server.port, "POST", "/filter", buf_text(&body), &response);
+    cr_expect_eq(response.status, 200);
+    cr_expect_leq(response.body_len, ANSWER_MIB << 20, "%zu MiB", response.body_len >> 20);
+    cr_expect_not_null(strstr(response.body, "\"Error\":\"the answer is over 32 MiB"), "%.200s",
+                       response.body);
+    response_free(&response);
+    buf_dispose(&body);
+    expect_small();
+}
+
+Test(memory, a_rejection_on_65000_nodes_is_answered)
+{
+    struct response response;
+    struct buf body;
+
+    put_rejected(&body, 65000, 60);
+    http_call(server.port, "POST", "/filter", buf_text(&body), &response);
+    cr_expect_eq(response.status, 200);
+    cr_expect_geq(response.body_len, 7 << 20);
+    cr_expect_not_null(strstr(response.body, "\"Error\":\"\""));
+    response_free(&response);
+    buf_dispose(&body);
+    expect_small();
+}
+
+static int post(const char *path, const struct buf *body)
+{
+    int fd = http_connect(server.port);
+    char head[256];
+    int length =
+        snprintf(head, sizeof head, "POST %s HTTP/1.1\r\nHost: h\r\nContent-Length: %zu\r\n\r\n",
+                 path, body->len);
+
+    cr_assert_eq(http_send(fd, head, (size_t)length), 0);
+    (void)http_send(fd, body->bytes, body->len); /* may be refused before its end */
+    return fd;
+}
+
+Test(memory, what_was_sent_is_given_back)
+{
+    struct response response;
+    struct buf body;
+    int fds[3];
+
+    put_rejected(&body, 200000, 60);
+    for (int i = 0; i < 3; i++) {
+        fds[i] = post("/filter", &body);
+        http_receive(fds[i], &response);
+        cr_expect_eq(response.status, 200);
+        response_free(&response);
+    }
+    (void)usleep(500 * 1000);
+    long more_mib = memory_mib("VmRSS") - base_mib;
+    cr_expect_leq(more_mib, IDLE_MIB, "%ld MiB for three idle connections", more_mib);
+    for (int i = 0; i < 3; i++)
+        (void)close(fds[i]);
+    buf_dispose(&body);
+    expect_small();
+}
+
+/* Bodies without their end, which claimguard waits for. */
+Test(memory, bodies_have_a_bound_in_all)
+{
+    struct response response;
+    struct buf body;
+    int fds[8];
+
+    buf_init(&body, LARGE);
+    cr_assert(buf_reserve(&body, 60 << 20));
+    memset(body.bytes, ' ', 60 << 20);
+    body.len = 60 << 20;
+    for (int i = 0; i < 8; i++) {
+        char head[] = "POST /filter HTTP/1.1\r\nHost: h\r\nContent-Length: 67000000\r\n\r\n";
+        fds[i] = http_connect(server.port);
+        cr_assert_eq(http_send(fds[i], head, sizeof head - 1), 0);
+        (void)http_send(fds[i], body.bytes, body.len);
+    }
+    http_call(server.port, "GET", "/livez", NULL, &response);
+    cr_expect_eq(response.status, 200);
+    response_free(&response);
+    for (int i = 0; i < 8; i++)
+        (void)close(fds[i]);
+    buf_dispose(&body);
+    expect_small();
+}
+
+/* Answers that nobody reads, from as many connections as there are. */
+Test(memory, answers_have_a_bound_in_all)
+{
+    struct response response;
+    struct buf body;
+    int fds[32];
+
+    put_rejected(&body, 65000, 60);
+    for (int i = 0; i < 32; i++)
+        fds[i] = post("/filter", &body);
+    (void)usleep(500 * 1000);
+    http_call(server.port, "GET", "/livez", NULL, &response);
+    cr_expect_eq(response.status, 200);
+    response_free(&response);
+    for (int i = 0; i < 32; i++)
+        (void)close(fds[i]);
+    buf_dispose(&body);
+    expect_small();
+}
+
+/* ---- what is remembered ---- */
+
+static long metric(const char *name)
+{
+    struct response response;
+
+    http_call(server.metrics_port, "GET", "/metrics", NULL, &response);
+    char *line = strstr(response.body, name);
+    long value = line == NULL ? -1 : strtol(line + strlen(name), NULL, 10);
+    response_free(&response);
+    return value;
+}
+
+/* Calls of pods that do not exist, on one connection: pod i takes the claim "free-data" over from
+ * pod i - 1, which had a lower priority. */
+static void forge(int count)
+{
+    static char padding[200];
+    int fd = http_connect(server.port);
+
+    memset(padding, 'x', sizeof padding - 1);
+    for (int i = 0; i < count; i++) {
+        char body[1024], request[1200];
+        struct response response;
+        int length = snprintf(
+            body, sizeof body,
+            "{\"Pod\":{\"metadata\":{\"name\":\"f-%s-%d\",\"namespace\":\"default\",\"uid\":"
+            "\"00000000-0000-0000-0000-%012d\"},\"spec\":{\"priority\":%d,\"volumes\":[{\"name\":"
+            "\"v\",\"persistentVolumeClaim\":{\"claimName\":\"web-data\"}}]}},\"NodeNames\":[\"n\"]"
+            "}",
+            padding, i, i, i);
+        length = snprintf(request, sizeof request,
+                          "POST /filter HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s",
+                          length, body);
+        cr_assert_eq(http_send(fd, request, (size_t)length), 0);
+        http_receive(fd, &response);
+        cr_assert_eq(response.status, 200);
+        cr_assert_not_null(strstr(response.body, "\"NodeNames\":[\"n\"]"), "%s", response.body);
+        response_free(&response);
+    }
+    (void)close(fd);
+}
+
+Test(memory, a_reservation_that_lost_its_claims_ends)
+{
+    forge(20000);
+    cr_expect_eq(metric("\nclaimguard_reservations "), 1, "%ld",
+                 metric("\nclaimguard_reservations "));
+    expect_small();
+}

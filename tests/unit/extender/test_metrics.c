@@ -1,0 +1,53 @@
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "extender/metrics.h"
+
+static struct metrics metrics;
+
+static void setup(void)
+{
+    metrics_init(&metrics);
+}
+
+static void teardown(void)
+{
+    metrics_dispose(&metrics);
+}
+
+TestSuite(metrics, .init = setup, .fini = teardown);
+
+static void judge(const char *uid, enum code code)
+{
+    struct pod_object pod = {.meta = {.uid = slice_of(uid)}};
+
+    metrics_count_verdict(&metrics, policies[0], &(struct verdict){.code = code}, &pod);
+}
+
+Test(metrics, a_pod_counts_as_rejected_until_it_passes_or_goes)
+{
+    judge("a", CODE_UNSCHEDULABLE);
+    judge("a", CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
+    judge("b", CODE_UNSCHEDULABLE);
+    judge("c", CODE_UNSCHEDULABLE);
+    cr_expect_eq(metrics.rejected_counts[0], 3);
+    judge("a", CODE_SUCCESS);
+    metrics_forget_pod(&metrics, SLICE("b"));
+    metrics_forget_pod(&metrics, SLICE("unknown"));
+    cr_expect_eq(metrics.rejected_counts[0], 1);
+}
+
+Test(metrics, of_too_many_rejected_pods_the_oldest_is_forgotten)
+{
+    char uid[32];
+
+    for (int i = 0; i < REJECTED_PODS_MAX + 10; i++) {
+        (void)snprintf(uid, sizeof uid, "%d", i);
+        judge(uid, CODE_UNSCHEDULABLE);
+    }
+    cr_expect_eq(metrics.rejected_counts[0], REJECTED_PODS_MAX);
+    metrics_forget_pod(&metrics, SLICE("9"));
+    cr_expect_eq(metrics.rejected_counts[0], REJECTED_PODS_MAX, "it was forgotten");
+    metrics_forget_pod(&metrics, slice_of(uid));
+    cr_expect_eq(metrics.rejected_counts[0], REJECTED_PODS_MAX - 1);
+}
