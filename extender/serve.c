@@ -68,13 +68,21 @@ static void refresh_tls(struct state *state)
         log_info("certificate reloaded", LOG_NONE);
 }
 
+/* What a run of serve is about. */
+struct run {
+    const struct arguments *arguments;
+    sigset_t signals;         /* that it waits for */
+    struct file_mark read_as; /* the configuration file, just before it was read */
+};
+
 /* Until SIGTERM or SIGINT. */
-static void wait_for_end(struct state *state, const char *path, const sigset_t *signals)
+static void wait_for_end(struct state *state, const struct run *run)
 {
-    struct file_mark known = file_mark(path);
+    const char *path = run->arguments->config;
+    struct file_mark known = run->read_as;
 
     for (;;) {
-        int signal = sigtimedwait(signals, NULL, &(struct timespec){.tv_sec = LOOK_SECONDS});
+        int signal = sigtimedwait(&run->signals, NULL, &(struct timespec){.tv_sec = LOOK_SECONDS});
         if (signal == SIGTERM || signal == SIGINT) {
             log_info("shutting down", LOG_STR("signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"));
             return;
@@ -135,9 +143,9 @@ static int load(struct state *state, const char *path, struct error *err)
 }
 
 /* Starts the servers and waits for the end. */
-static int listen_until_end(struct state *state, const struct arguments *arguments,
-                            const sigset_t *signals, struct error *err)
+static int listen_until_end(struct state *state, const struct run *run, struct error *err)
 {
+    const struct arguments *arguments = run->arguments;
     const struct config *config = state->config;
     struct slice listen =
         arguments->listen != NULL ? slice_of(arguments->listen) : config->server.listen;
@@ -152,7 +160,7 @@ static int listen_until_end(struct state *state, const struct arguments *argumen
     if (rc == 0) {
         log_info("listening", LOG_STR("address", server_address(verbs)),
                  LOG_STR("metrics", server_address(pages)));
-        wait_for_end(state, arguments->config, signals);
+        wait_for_end(state, run);
         atomic_store(&state->is_draining, true);
     }
     server_stop(verbs);
@@ -160,17 +168,16 @@ static int listen_until_end(struct state *state, const struct arguments *argumen
     return rc;
 }
 
-static int serve_snapshot(struct state *state, const struct arguments *arguments,
-                          const sigset_t *signals, struct error *err)
+static int serve_snapshot(struct state *state, const struct run *run, struct error *err)
 {
-    if (load(state, arguments->snapshot, err) < 0)
+    if (load(state, run->arguments->snapshot, err) < 0)
         return err->code;
-    return listen_until_end(state, arguments, signals, err);
+    return listen_until_end(state, run, err);
 }
 
-static int serve_live(struct state *state, const struct arguments *arguments,
-                      const sigset_t *signals, struct error *err)
+static int serve_live(struct state *state, const struct run *run, struct error *err)
 {
+    const struct arguments *arguments = run->arguments;
     struct kubeconfig *kubeconfig = NULL;
     struct live *live = NULL;
 
@@ -185,7 +192,7 @@ static int serve_live(struct state *state, const struct arguments *arguments,
     if (rc == 0) {
         log_info("following", LOG_STR("server", kubeconfig->server),
                  LOG_STR("credentials", kubeconfig->origin));
-        rc = listen_until_end(state, arguments, signals, err);
+        rc = listen_until_end(state, run, err);
     }
     follow_interrupt(state->follow); /* for evictions, where no server has started */
     evictions_stop(state);
@@ -211,11 +218,11 @@ int command_serve(const struct arguments *arguments)
 {
     struct config *config = NULL;
     struct state state;
+    struct run run = {.arguments = arguments, .read_as = file_mark(arguments->config)};
     struct error err = {0};
-    sigset_t signals;
 
     configure_malloc();
-    block_signals(&signals);
+    block_signals(&run.signals);
     if (configure_log(arguments, &err) < 0 || config_load(&config, arguments->config, &err) < 0)
         return command_fail(&err);
     if (check_arguments(arguments, &err) < 0 || state_init(&state, config, &err) < 0) {
@@ -226,8 +233,8 @@ int command_serve(const struct arguments *arguments)
     if (rc == 0)
         rc = tls_open(&state.tls, config, &err);
     if (rc == 0)
-        rc = arguments->snapshot != NULL ? serve_snapshot(&state, arguments, &signals, &err)
-                                         : serve_live(&state, arguments, &signals, &err);
+        rc = arguments->snapshot != NULL ? serve_snapshot(&state, &run, &err)
+                                         : serve_live(&state, &run, &err);
     tls_close(state.tls);
     state_dispose(&state);
     if (rc == 0)
