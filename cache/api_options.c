@@ -5,7 +5,6 @@
 
 #include "cache/api_internal.h"
 #include "config/base/buf.h"
-#include "config/base/clock.h"
 
 enum {
     RECEIVE_BYTES = 64 * 1024,
@@ -22,8 +21,6 @@ static size_t take_bytes(char *bytes, size_t size, size_t count, void *context)
     long status = 0;
 
     (void)curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
-    if (call->request.class != API_WATCH)
-        call->api->answered_ns = monotonic_ns();
     if (call->request.on_bytes == NULL ||
         call->request.on_bytes(call->request.context, (unsigned)status,
                                (struct slice){bytes, size * count}))

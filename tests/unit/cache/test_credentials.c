@@ -78,6 +78,11 @@ static const int64_t start_ms = INT64_C(1795168800000); /* 2026-11-20T10:00:00Z 
 
 static const uint64_t second_ns = UINT64_C(1000000000);
 
+static uint64_t at_ns(unsigned second)
+{
+    return (1000000 + second) * second_ns; /* up for some days */
+}
+
 /* As credentials_get, so many seconds after the start, once no plugin runs any more. */
 static int get(struct credentials *credentials, unsigned second, struct error *err)
 {
@@ -86,12 +91,12 @@ static int get(struct credentials *credentials, unsigned second, struct error *e
 
     *err = (struct error){.code = 0};
     do {
-        rc = credentials_get(credentials, (1 + second) * second_ns, start_ms + second * 1000, err);
+        rc = credentials_get(credentials, at_ns(second), start_ms + second * 1000, err);
         (void)nanosleep(&pause, NULL);
     } while (credentials_are_coming(credentials));
-    return rc == CREDENTIALS_COME ? credentials_get(credentials, (1 + second) * second_ns,
-                                                    start_ms + second * 1000, err)
-                                  : rc;
+    return rc == CREDENTIALS_COME
+               ? credentials_get(credentials, at_ns(second), start_ms + second * 1000, err)
+               : rc;
 }
 
 Test(credentials, a_token_file_is_read_anew_each_time)
@@ -127,7 +132,7 @@ Test(credentials, a_plugin_runs_again_before_its_answer_expires)
         cr_assert(get(&credentials, second, &err) == 0, "%s", err.message);
     cr_expect(slice_equal(credentials.token, SLICE("t")));
     cr_expect_eq(runs(), 1);
-    cr_expect(credentials_get(&credentials, (1 + 241) * second_ns, 0, &err) == CREDENTIALS_READY,
+    cr_expect(credentials_get(&credentials, at_ns(241), 0, &err) == CREDENTIALS_READY,
               "what it gave is good while it runs");
     cr_assert(get(&credentials, 242, &err) == 0);
     cr_expect_eq(runs(), 2);
@@ -145,7 +150,7 @@ Test(credentials, a_step_of_the_wall_clock_changes_nothing)
     credentials_init(&credentials, &kubeconfig);
     cr_assert(get(&credentials, 0, &err) == 0, "%s", err.message);
     for (int64_t step_ms = -86400000; step_ms <= 86400000; step_ms += 86400000)
-        cr_expect(credentials_get(&credentials, 60 * second_ns, start_ms + step_ms, &err) == 0);
+        cr_expect(credentials_get(&credentials, at_ns(60), start_ms + step_ms, &err) == 0);
     cr_expect_eq(runs(), 1);
     credentials_dispose(&credentials);
 }
@@ -174,14 +179,14 @@ Test(credentials, a_plugin_runs_again_after_a_refusal_and_not_too_often)
 
     credentials_init(&credentials, &kubeconfig);
     cr_assert(get(&credentials, 0, &err) == 0, "%s", err.message);
-    credentials_reject(&credentials, credentials.generation - 1, 100 * second_ns);
+    credentials_reject(&credentials, credentials.generation - 1, at_ns(99));
     cr_assert(get(&credentials, 100, &err) == 0);
     cr_expect_eq(runs(), 1, "a former one was refused");
-    credentials_reject(&credentials, credentials.generation, 101 * second_ns);
+    credentials_reject(&credentials, credentials.generation, at_ns(100));
     cr_assert(get(&credentials, 100, &err) == 0);
     cr_expect_eq(runs(), 2, "it was good for long: at once");
     for (unsigned i = 0; i < 8; i++) {
-        credentials_reject(&credentials, credentials.generation, (102 + i) * second_ns);
+        credentials_reject(&credentials, credentials.generation, at_ns(101 + i));
         (void)get(&credentials, 101 + i, &err);
     }
     cr_expect_eq(runs(), 4, "got %zu: after 1 s, then after 2 s", runs());
@@ -255,7 +260,7 @@ Test(credentials, what_a_plugin_gives_takes_the_place_of_all_that_it_gave_before
     credentials_init(&credentials, &kubeconfig);
     cr_assert(get(&credentials, 0, &err) == 0, "%s", err.message);
     cr_expect(slice_equal(credentials.cert.data, SLICE("C")) && credentials.token.len == 0);
-    credentials_reject(&credentials, credentials.generation, 100 * second_ns);
+    credentials_reject(&credentials, credentials.generation, at_ns(99));
     cr_assert(get(&credentials, 100, &err) == 0, "%s", err.message);
     cr_expect(slice_equal(credentials.token, SLICE("T")));
     cr_expect(credentials.cert.data.len == 0 && credentials.key.data.len == 0);
@@ -348,10 +353,10 @@ Test(credentials, a_plugin_that_hangs_is_killed_with_what_it_started)
     struct error err = {0};
 
     credentials_init(&credentials, &kubeconfig);
-    cr_expect(credentials_get(&credentials, second_ns, start_ms, &err) == CREDENTIALS_COME);
+    cr_expect(credentials_get(&credentials, at_ns(0), start_ms, &err) == CREDENTIALS_COME);
     pid_t pid = read_pid();
-    cr_expect(credentials_get(&credentials, 30 * second_ns, start_ms, &err) == CREDENTIALS_COME);
-    cr_expect(credentials_get(&credentials, 31 * second_ns, start_ms, &err) == ERROR_TIMEOUT);
+    cr_expect(credentials_get(&credentials, at_ns(29), start_ms, &err) == CREDENTIALS_COME);
+    cr_expect(credentials_get(&credentials, at_ns(30), start_ms, &err) == ERROR_TIMEOUT);
     cr_expect(strstr(err.message, "has not ended after 30 s") != NULL, "%s", err.message);
     await_end(pid);
     credentials_dispose(&credentials);
@@ -365,7 +370,7 @@ Test(credentials, a_plugin_is_killed_at_the_end)
     struct error err = {0};
 
     credentials_init(&credentials, &kubeconfig);
-    cr_expect(credentials_get(&credentials, second_ns, start_ms, &err) == CREDENTIALS_COME);
+    cr_expect(credentials_get(&credentials, at_ns(0), start_ms, &err) == CREDENTIALS_COME);
     pid_t pid = read_pid();
     credentials_dispose(&credentials);
     await_end(pid);
