@@ -328,8 +328,7 @@ static bool begin_page(struct reflector *reflector)
     struct type items = type_of_item(&none, &document->type);
     struct slice version = slice_of(reflector->meta.version);
 
-    if (!document->has_items || !type_is_list(&document->type) ||
-        !is_of_kind(&items, reflector->kind) || version_of(version) == 0)
+    if (!document->has_items || !is_of_kind(&items, reflector->kind) || version_of(version) == 0)
         return give_up(reflector, RESTART_MALFORMED, false);
     if (is_older(reflector, version) && !reflector->overrides) {
         atomic_fetch_add(&reflector->status->restarts[RESTART_OLDER_HISTORY], 1);

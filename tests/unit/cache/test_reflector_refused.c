@@ -157,6 +157,7 @@ Test(reflector_refused, a_watch_that_is_refused_three_times_is_listed_anew)
         BOOKMARK(""),
         BOOKMARK("x"),
         BOOKMARK("0"),
+        BOOKMARK("10") ERROR_EVENT("500", "InternalError", "no"), /* nothing new comes of it */
         /* truncated before its name */
         "{\"type\":\"MODIFIED\",\"object\":{\"kind\":\"Pod\",\"metadata\":{\"x\":\n",
     };
@@ -172,6 +173,7 @@ Test(reflector_refused, a_watch_that_is_refused_three_times_is_listed_anew)
             cr_expect(wait_seconds(bench) > wait / 3, "%s", answers[i]);
             wait = wait_seconds(bench);
         }
+        cr_expect(wait >= 0.7, "%g s: %s", wait, answers[i]);
         saw(bench, "");
         asks(bench, "limit=500 !continue !resourceVersion=");
         cr_expect(gets(bench, 200, PAGE("20", "", ITEM("b", "12"))), "%s", answers[i]);
@@ -180,6 +182,25 @@ Test(reflector_refused, a_watch_that_is_refused_three_times_is_listed_anew)
         asks(bench, "watch=1 resourceVersion=20");
         bench_free(bench);
     }
+}
+
+Test(reflector_refused, a_watch_that_lasts_and_ends_well_is_no_refusal_and_ends_their_row)
+{
+    struct bench *bench = watching();
+
+    is_cut(bench);
+    for (int i = 0; i < 3 * REFUSED_MAX; i++) {
+        probes(bench);
+        asks(bench, "watch=1 resourceVersion=10");
+        if (i % REFUSED_MAX != REFUSED_MAX - 1) {
+            is_refused(bench, ERROR_EVENT("500", "InternalError", "no"));
+            continue;
+        }
+        bench->now += 45 * S; /* nothing happened */
+        ends(bench, 200);
+    }
+    probes(bench); /* it was never listed */
+    bench_free(bench);
 }
 
 Test(reflector_refused, lists_are_farther_and_farther_apart_where_no_watch_works)
