@@ -3,12 +3,11 @@
  * reserves its exclusive claims, all of them or none, so that no other pod passes for the same
  * claim before the first one is bound. The record lies in the cluster; policies see it as a holder.
  *
- *   filter passes           reserved until expires_ns; asked again: later
- *   a pod of higher
- *     priority passes       it takes the claims over; the first pod's bind will be refused, and
- * what has no claim left ends bind begins             binding: nobody takes it over, and it does
- * not expire before then seen bound, or gone     ends: the pod itself holds the claims, or needs
- * them no more
+ *   filter passes          reserved until expires_ns; asked again: later
+ *   one of higher          takes the claims over: the first pod's bind will be refused,
+ *     priority passes        and a reservation that has no claim left ends
+ *   bind begins            binding: nobody takes it over, and it does not expire before then
+ *   seen bound, or gone    ends: the pod itself holds the claims, or needs them no more
  *
  * The time is told by the caller: nanoseconds of a clock that only runs forward.
  *

@@ -82,6 +82,20 @@ static struct wanted *add(struct evictions *evictions, const struct pod_object *
     return NULL;
 }
 
+/* The entry of the pod; NULL: there is none. One of another name is none: whoever asks may say any
+ * UID, and what he has said does not stand in the way of the pod that has it. */
+static struct wanted *find_pod(struct evictions *evictions, const struct meta *pod)
+{
+    struct wanted *wanted = find(evictions, pod->uid);
+    bool is_same = wanted != NULL && slice_equal(wanted->pod.namespace, pod->namespace) &&
+                   slice_equal(wanted->pod.name, pod->name);
+
+    if (wanted == NULL || is_same || wanted->is_busy)
+        return wanted;
+    forget(evictions, wanted);
+    return NULL;
+}
+
 static void note_asked(struct wanted *wanted, int64_t priority, uint64_t grace_ns)
 {
     wanted->priority = priority;
@@ -105,7 +119,7 @@ void evictions_want(struct state *state, const struct pod_object *pod)
     if (!is_enabled)
         return;
     (void)pthread_mutex_lock(&evictions->lock);
-    struct wanted *wanted = find(evictions, pod->meta.uid);
+    struct wanted *wanted = find_pod(evictions, &pod->meta);
     if (wanted == NULL)
         wanted = add(evictions, pod);
     if (wanted != NULL)
