@@ -45,6 +45,10 @@ struct meta {
  * costs the square. */
 enum { POD_CLAIMS_MAX = 4096 };
 
+/* The problem of a pod with more: of all that an API server is known to take and send, the one
+ * object that is not read. */
+extern const char pod_has_too_many_claims[];
+
 /* A claim that a pod names in a volume. */
 struct claim_reference {
     struct slice name; /* in the pod's namespace */

@@ -5,6 +5,9 @@
 /* Whose volumes are to be looked at one by one: looking for a mount's volume costs the product. */
 enum { POD_VOLUMES_MAX = 4096, POD_MOUNTS_MAX = 65536, ANNOTATION_BYTES_MAX = 16 * 1024 };
 
+static const char too_big[] = "too big for the memory of one request";
+const char pod_has_too_many_claims[] = "a pod with over 4096 claims";
+
 /* A volumeMounts entry of a container. */
 struct container_mount {
     struct slice volume, sub_path, sub_path_expr;
@@ -278,13 +281,13 @@ static struct claim_reference *find_reference(const struct pod_object *pod, stru
     return NULL;
 }
 
-/* The claims that the volumes name, each once. False: too many, or no memory. */
-static bool collect_claims(const struct pod_reading *reading, struct arena *arena,
-                           struct pod_object *pod)
+/* The claims that the volumes name, each once. NULL, or what is wrong. */
+static const char *collect_claims(const struct pod_reading *reading, struct arena *arena,
+                                  struct pod_object *pod)
 {
     pod->claims = arena_alloc(arena, reading->volume_count * sizeof *pod->claims);
     if (pod->claims == NULL)
-        return false;
+        return too_big;
     for (size_t i = 0; i < reading->volume_count; i++) {
         const struct pod_volume *volume = &reading->volumes[i];
         if (volume->source != VOLUME_SOURCE_CLAIM && volume->source != VOLUME_SOURCE_EPHEMERAL)
@@ -292,14 +295,14 @@ static bool collect_claims(const struct pod_reading *reading, struct arena *aren
         struct claim_reference *reference = find_reference(pod, volume->claim);
         if (reference == NULL) {
             if (pod->claim_count == POD_CLAIMS_MAX)
-                return false;
+                return pod_has_too_many_claims;
             reference = &pod->claims[pod->claim_count++];
             *reference = (struct claim_reference){
                 .name = volume->claim, .is_ephemeral = volume->source == VOLUME_SOURCE_EPHEMERAL};
         }
         reference->is_deferred |= volume_is_deferred(volume);
     }
-    return true;
+    return NULL;
 }
 
 bool pod_read(struct pull *json, struct arena *arena, struct pod_object *out)
@@ -316,8 +319,8 @@ bool pod_read(struct pull *json, struct arena *arena, struct pod_object *out)
         return pull_problem(json, "a Pod without metadata.name");
     if (out->priority < INT32_MIN || out->priority > INT32_MAX)
         return pull_problem(json, "spec.priority does not fit 32 bits");
-    if (!name_claims(&reading, arena) || !finish_mounts(&reading, arena, &out->mounts) ||
-        !collect_claims(&reading, arena, out))
-        return pull_problem(json, "too big for the memory of one request");
-    return true;
+    if (!name_claims(&reading, arena) || !finish_mounts(&reading, arena, &out->mounts))
+        return pull_problem(json, too_big);
+    const char *problem = collect_claims(&reading, arena, out);
+    return problem == NULL || pull_problem(json, problem);
 }

@@ -21,6 +21,7 @@
 struct source_report {
     size_t objects;     /* given to the sink */
     size_t skipped;     /* of kinds that are not kept */
+    size_t unreadable;  /* pods with too many claims */
     size_t bytes_read;  /* of the file being read */
     size_t bytes_total; /* its size; 0 when that is not known */
     const char *path;   /* the file being read */

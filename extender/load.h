@@ -17,7 +17,7 @@ struct load_report {
 int load_snapshot(struct cluster *cluster, const char *path, struct load_report *report,
                   struct error *err);
 
-enum { LOAD_WARNINGS_MAX = 2 };
+enum { LOAD_WARNINGS_MAX = 3 };
 
 /* What a person who made the snapshot should know about it (static strings); returns how many. */
 size_t load_warnings(const struct cluster *cluster, const struct load_report *report,

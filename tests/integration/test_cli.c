@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support/process.h"
 
@@ -175,6 +176,30 @@ Test(cli, what_a_snapshot_lacks_is_said_on_stderr)
     cr_expect_eq(run.status, 0);
     cr_expect_not_null(strstr(run.err, "skipped 1 objects of other kinds"), "%s", run.err);
     run_free(&run);
+}
+
+Test(cli, a_pod_that_is_not_read_spoils_no_snapshot)
+{
+    char path[] = "/tmp/claimguard-test-XXXXXX";
+    int fd = mkstemp(path);
+    FILE *file = fdopen(fd, "w");
+
+    cr_assert_not_null(file);
+    (void)fputs("{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"items\":[{\"metadata\":{\"name\":"
+                "\"many\"},\"spec\":{\"volumes\":[",
+                file);
+    for (int i = 0; i < 5000; i++)
+        (void)fprintf(file, "%s{\"persistentVolumeClaim\":{\"claimName\":\"%d\"}}",
+                      i == 0 ? "" : ",", i);
+    (void)fputs("]}},{\"metadata\":{\"name\":\"other\",\"annotations\":{\"x\":\"\\u0000\"}}}]}",
+                file);
+    cr_assert_eq(fclose(file), 0);
+    struct run run = RUN("dry-run", "-s", path, "-a");
+    cr_expect_eq(run.status, 0, "%s", run.err);
+    cr_expect_not_null(strstr(run.out, "1 pod: 1 schedulable"), "%s", run.out);
+    cr_expect_not_null(strstr(run.err, "pods with over 4096 claims are left out"), "%s", run.err);
+    run_free(&run);
+    (void)unlink(path);
 }
 
 Test(cli, check_config_prints_what_it_accepts)
