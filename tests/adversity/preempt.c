@@ -308,6 +308,45 @@ static void sigterm_does_not_wait_for_a_lock_that_hangs(void)
                                        .ending = API_HANG});
 }
 
+enum { MANY = 150 };
+
+struct one_of_many {
+    const struct guard *guard;
+    char pod[16];
+};
+
+static void *call_bind_of(void *context)
+{
+    const struct one_of_many *one = context;
+    struct response response;
+
+    http_call(one->guard->port, "POST", "/bind", bind_body(one->pod, "node-2"), &response);
+    response_free(&response);
+    return NULL;
+}
+
+/* More of them than claimguard takes at a time. */
+static void sigterm_does_not_wait_for_many_bindings_that_hang(void)
+{
+    static struct one_of_many binds[MANY];
+    pthread_t threads[MANY];
+    struct guard guard;
+
+    for (size_t i = 0; i < MANY; i++) {
+        binds[i].guard = &guard;
+        (void)snprintf(binds[i].pod, sizeof binds[i].pod, "pod-%zu", i);
+        put_pod(&(struct test_pod){.name = binds[i].pod});
+    }
+    guard_start(&guard, "");
+    api_fault(&(struct api_fault){.method = "POST", .path = "/binding", .ending = API_HANG});
+    for (size_t i = 0; i < MANY; i++)
+        check(pthread_create(&threads[i], NULL, call_bind_of, &binds[i]) == 0, "thread");
+    check(api_wait("POST", "/binding", 16), "Bindings are sent");
+    stop_within(&guard, 10000);
+    for (size_t i = 0; i < MANY; i++)
+        (void)pthread_join(threads[i], NULL);
+}
+
 static void *call_filter(void *context)
 {
     const struct guard *guard = context;
@@ -356,6 +395,7 @@ int main(int argc, char **argv)
         SCENARIO(sigterm_does_not_wait_for_evictions),
         SCENARIO(sigterm_does_not_wait_for_a_binding_that_hangs),
         SCENARIO(sigterm_does_not_wait_for_a_lock_that_hangs),
+        SCENARIO(sigterm_does_not_wait_for_many_bindings_that_hang),
         SCENARIO(sigterm_does_not_wait_for_a_confirmation_that_hangs),
         SCENARIO(sigterm_does_not_wait_for_the_openapi_document),
     };
