@@ -182,13 +182,13 @@ static void note_late(const struct reservation *newest)
         before->is_late = true;
 }
 
-/* The new reservation takes the place of what the pod had. */
+/* The new reservation takes the place of what the pod had, and ends no sooner. */
 static void succeed(struct cluster *cluster, struct reservation *reservation,
                     struct reservation *former)
 {
     reservation->is_doubtful = former->is_doubtful;
     reservation->binds += former->binds;
-    if (reservation_binds(former) && reservation->expires_ns < former->expires_ns)
+    if (reservation->expires_ns < former->expires_ns)
         reservation->expires_ns = former->expires_ns;
     end(cluster, former);
 }

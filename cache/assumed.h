@@ -40,13 +40,13 @@ struct reservation {
 
 /*
  * Reserves the claims that the pod takes alone, which the caller has found free, or held by
- * reservations that may be taken over; what the pod had reserved before is replaced. alone: for
- * each of the pod's claims, whether it does; NULL: those that are ReadWriteOncePod. A pod that
- * takes none alone, or that is known to be bound or finished, reserves nothing. Of too many, the
- * one that expires first ends. binds: a bind
- * begins: until it ends, nobody may take the pod's other claims alone, either, and a call that is
- * no bind, and says what it likes about the pod, changes nothing. assumed_doubt or assumed_undo is
- * its end, if the pod is not bound. Errors: ERROR_NO_MEMORY; nothing has changed.
+ * reservations that may be taken over; what the pod had reserved before is replaced, and ends no
+ * sooner. alone: for each of the pod's claims, whether it does; NULL: those that are
+ * ReadWriteOncePod. A pod that takes none alone, or that is known to be bound or finished, reserves
+ * nothing. Of too many, the one that expires first ends. binds: a bind begins: until it ends,
+ * nobody may take the pod's other claims alone, either, and a call that is no bind, and says what
+ * it likes about the pod, changes nothing. assumed_doubt or assumed_undo is its end, if the pod is
+ * not bound. Errors: ERROR_NO_MEMORY; nothing has changed.
  */
 int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, const bool *alone,
                     bool binds, uint64_t expires_ns, struct error *err);

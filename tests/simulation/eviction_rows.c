@@ -208,6 +208,22 @@ static void a_lost_answer_to_an_eviction_does_not_lose_the_claim(void)
     race_for_the_claim(low, high);
 }
 
+/* Its scheduler dies when filter has passed; with reservationTTL alone it would not last. */
+static void the_claim_is_kept_until_the_scheduler_has_tried_again(void)
+{
+    struct sim_pod *low = holder("low", 10, DATA), *high = create("high", 100, DATA);
+    const struct queued *queued = &world.schedulers[0].pods[high - world.server.pods];
+
+    while (queued->queue != QUEUE_BINDING && world.failure[0] == '\0')
+        world_run(world.now_ns + MILLISECOND, NULL);
+    scheduler_crash(&world.schedulers[0]);
+    wait_seconds(5);
+    const struct sim_pod *other = server_create_pod(
+        "other", &(struct sim_pod){.priority = 50, .claims = DATA, .scheduler = 1});
+    wait_seconds(5);
+    expect(low->evictions == 1 && other->node < 0, "the claim is kept");
+}
+
 static void an_eviction_without_an_answer_is_asked_about(void)
 {
     struct sim_pod *low = holder("low", 10, DATA);
@@ -308,6 +324,7 @@ int main(int argc, char **argv)
         {ROW(a_look_that_fails_does_not_lose_the_claim), two_schedulers},
         {ROW(looks_that_fail_for_long_do_not_lose_the_claim), two_schedulers},
         {ROW(looks_that_fail_for_minutes_do), two_schedulers},
+        {ROW(the_claim_is_kept_until_the_scheduler_has_tried_again), two_schedulers},
         {ROW(an_eviction_without_an_answer_is_asked_about), NULL},
         {ROW(a_part_of_what_a_pod_needs_is_kept_for_it), two_schedulers},
         {ROW(a_lost_answer_to_an_eviction_does_not_lose_the_claim), two_schedulers},

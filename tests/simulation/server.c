@@ -420,7 +420,7 @@ static void check_preemptors(const struct sim_pod *bound)
         for (unsigned c = 0; c < CLAIMS; c++)
             claims &= server->claims[c].is_exclusive ? ~0U : ~(1U << c);
         if (claims != 0 && waiting != bound && pod_is_there(waiting) && waiting->node < 0 &&
-            waiting->priority > bound->priority && waiting->bind_ns <= victim->gone_ns &&
+            waiting->priority > bound->priority && waiting->bind_ns < victim->evicted_ns &&
             !has_rival(waiting, claims, victim->evicted_ns))
             broken("%s (%s) gets a claim that was freed for %s (%s)", bound->name, bound->uid + 24,
                    waiting->name, waiting->uid + 24);

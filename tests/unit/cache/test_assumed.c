@@ -203,6 +203,16 @@ Test(assumed, one_that_lasts_longer_does_not_keep_others_from_expiring)
     cr_expect_not_null(assumed_expired(&cluster, 200));
 }
 
+Test(assumed, asked_again_it_ends_no_sooner)
+{
+    struct pod_object pod = pod_of("first", UID(1), 0, 1);
+
+    reserve(&pod, false, 200); /* of a preemptor */
+    reserve(&pod, false, 110); /* filter */
+    cr_expect_null(assumed_expired(&cluster, 199));
+    cr_expect_not_null(assumed_expired(&cluster, 200));
+}
+
 Test(assumed, a_binding_in_doubt_keeps_its_claims_whatever_comes_of_the_next_bind)
 {
     struct pod_object pod = pod_of("first", UID(1), 0, 1), higher = pod_of("higher", UID(2), 10, 1);
