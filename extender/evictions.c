@@ -18,10 +18,10 @@ struct wanted {
     uint64_t under_way_until_ns;       /* 0: no holder was evicted */
     uint64_t requeue_after_ns;
     unsigned requeues;
-    bool is_busy;     /* an attempt is made */
-    bool is_left;     /* to the scheduler: it was, once */
-    bool is_requeued; /* and the scheduler has not asked since */
-    bool is_told;     /* that it cannot be done */
+    bool is_busy;         /* an attempt is made */
+    bool is_left;         /* to the scheduler: it was, once */
+    bool awaits_question; /* of the scheduler: nothing is done before */
+    bool is_told;         /* that it cannot be done */
     UT_hash_handle hh;
     char text[];
 };
@@ -74,7 +74,7 @@ static struct wanted *add(struct evictions *evictions, const struct pod_object *
     if (wanted == NULL)
         return NULL;
     wanted->pod = object_reference_copy(&reference, wanted->text);
-    wanted->is_requeued = true; /* as one that is asked about now */
+    wanted->awaits_question = true;
     HASH_ADD_KEYPTR(hh, evictions->wanted, wanted->pod.uid.ptr, wanted->pod.uid.len, wanted);
     if (wanted->hh.tbl != NULL)
         return wanted;
@@ -101,9 +101,9 @@ static void note_asked(struct wanted *wanted, int64_t priority, uint64_t grace_n
     wanted->priority = priority;
     wanted->asked_ns = monotonic_ns();
     wanted->fresh_until_ns = wanted->asked_ns + grace_ns + ASKED_LATELY_MS * MS;
-    if (wanted->is_requeued)
+    if (wanted->awaits_question)
         wanted->due_ns = wanted->asked_ns + grace_ns;
-    wanted->is_requeued = false;
+    wanted->awaits_question = false;
 }
 
 void evictions_want(struct state *state, const struct pod_object *pod)
@@ -182,63 +182,59 @@ static bool take(struct evictions *evictions, struct attempt *attempt)
     return text != NULL;
 }
 
-/* The scheduler has to ask about it again. Returns whether it is to be requeued, which is rarer
- * each time. */
-static bool await_question(struct wanted *wanted, const struct attempt *attempt, uint64_t now_ns)
+/* The scheduler has to ask about it again. Returns whether it is to be requeued. */
+static bool await_question(struct wanted *wanted, uint64_t now_ns)
 {
-    if (wanted->asked_ns != attempt->asked_ns) { /* it has, just now */
-        wanted->due_ns = now_ns;
+    wanted->due_ns = wanted->requeue_after_ns;
+    if (now_ns < wanted->requeue_after_ns)
         return false;
-    }
-    if (now_ns < wanted->requeue_after_ns) {
-        wanted->due_ns = wanted->requeue_after_ns;
-        return false;
-    }
     wanted->requeue_after_ns = now_ns + (RETRY_MS * MS << wanted->requeues);
     wanted->requeues += wanted->requeues < REQUEUE_DOUBLINGS_MAX;
-    wanted->is_requeued = true;
+    wanted->awaits_question = true;
     wanted->due_ns = wanted->asked_ns + FORGOTTEN_MS * MS;
     return true;
 }
 
-/* When it is looked at again. Returns whether the pod is to be requeued. */
-static bool plan_next(struct wanted *wanted, const struct attempt *attempt,
-                      enum attempt_result result)
+static uint64_t pause_ns(enum attempt_result result)
+{
+    return (result == ATTEMPT_WAIT     ? WAIT_MS
+            : result == ATTEMPT_UNSURE ? UNSURE_MS
+                                       : RETRY_MS) *
+           MS;
+}
+
+/* Plans what comes next, and forgets the pod when nothing does. Returns whether it is to be
+ * requeued. */
+static bool plan_next(struct evictions *evictions, struct wanted *wanted,
+                      const struct attempt *attempt, enum attempt_result result)
 {
     uint64_t now_ns = monotonic_ns();
-    bool is_sure = attempt->is_under_way && result == ATTEMPT_WAIT;
+    bool was_asked = wanted->asked_ns != attempt->asked_ns; /* since: what was found is old */
+    bool is_silent = now_ns - wanted->asked_ns >= FORGOTTEN_MS * MS &&
+                     (result == ATTEMPT_FAILED || result == ATTEMPT_UNASKED);
 
+    wanted->is_busy = false;
     wanted->is_told = attempt->is_told;
-    if (attempt_may_have_evicted(attempt) || is_sure)
+    wanted->due_ns = now_ns + pause_ns(result);
+    if (attempt_may_have_evicted(attempt) || (attempt->is_under_way && result == ATTEMPT_WAIT))
         wanted->under_way_until_ns = now_ns + UNDER_WAY_MS * MS;
-    if (result == ATTEMPT_UNASKED)
-        return await_question(wanted, attempt, now_ns);
-    wanted->due_ns = now_ns + (result == ATTEMPT_WAIT     ? WAIT_MS * MS
-                               : result == ATTEMPT_UNSURE ? UNSURE_MS * MS
-                                                          : RETRY_MS * MS);
+    if (was_asked && (result == ATTEMPT_OVER || result == ATTEMPT_UNASKED))
+        wanted->due_ns = wanted->fresh_until_ns - ASKED_LATELY_MS * MS; /* after the grace */
+    else if (result == ATTEMPT_OVER || is_silent)
+        forget(evictions, wanted);
+    else if (result == ATTEMPT_UNASKED)
+        return await_question(wanted, now_ns);
     return false;
 }
 
-static bool is_forgotten(const struct wanted *wanted, enum attempt_result result)
-{
-    return (result == ATTEMPT_FAILED || result == ATTEMPT_UNASKED) &&
-           monotonic_ns() - wanted->asked_ns >= FORGOTTEN_MS * MS;
-}
-
-/* Ends the attempt. Only it forgets the pod meanwhile, so that this finds it. */
+/* Ends the attempt. Nobody else forgets the pod meanwhile, so that it is found. */
 static void put_back(const struct attempt *attempt, enum attempt_result result)
 {
     struct state *state = attempt->state;
     struct evictions *evictions = &state->evictions;
-    bool is_requeued = false;
 
     (void)pthread_mutex_lock(&evictions->lock);
-    struct wanted *wanted = find(evictions, attempt->pod.uid);
-    wanted->is_busy = false;
-    if (result == ATTEMPT_OVER || is_forgotten(wanted, result))
-        forget(evictions, wanted);
-    else
-        is_requeued = plan_next(wanted, attempt, result);
+    bool is_requeued = plan_next(evictions, find(evictions, attempt->pod.uid), attempt, result);
     (void)pthread_mutex_unlock(&evictions->lock);
     if (is_requeued)
         nudge_pod(&state->nudge, &(struct meta){.namespace = attempt->pod.namespace,

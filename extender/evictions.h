@@ -10,19 +10,21 @@
  *     then                 an attempt (preemption_attempt.h): holders are evicted, or terminate
  *     holders terminate    looked at every WAIT_MS, until they are gone
  *     forbidden, failed    tried again after RETRY_MS
- *     not asked about      the pod is requeued, and holders are evicted when the scheduler has
- * asked lately               again and was offered no more than before; at most after 10 s, 20 s,
- * 40 s,
- *                          ... of each pod. One that it does not ask about is forgotten.
+ *     not asked about      requeued (nudge.h); when the scheduler has asked again, and the pod was
+ *     lately               rejected again, holders are evicted
+ *     not asked about      forgotten
+ *     for FORGOTTEN_MS
  *
  * Whether some node would take the pod is known by the scheduler alone, at the moment when it asks:
  * it asks `filter` about nodes that passed its own plugins, and `preempt` about nodes that would
- * pass. ASKED_LATELY_MS is how long such a word is relied on, once the grace is over. In a quiet
- * cluster a rejected pod is tried twice, and then not before kube-scheduler's flush after five
- * minutes; in a busy one again and again, with a back-off of 1 to 10 s. Five seconds are enough for
- * an attempt that is due, whatever else is going on here, and less than the time after which one
- * that failed is repeated, so that what forbade it for a while never leads to an eviction for a
- * node that is taken by then.
+ * pass. ASKED_LATELY_MS is how long that is relied on, once the grace is over. In a quiet cluster a
+ * rejected pod is tried twice, and then not before kube-scheduler's flush after five minutes; in a
+ * busy one again and again, with a back-off of 1 to 10 s, and there a node can be taken within
+ * seconds. Five seconds are enough for an attempt that is due, whatever else goes on here, and less
+ * than the time after which a failed one is repeated: so what forbade it for a while never leads to
+ * an eviction for a node that is taken by then.
+ *
+ * A pod is requeued 10 s after the last time at the earliest, then 20 s, 40 s, ... 320 s.
  *
  * Threads: evictions_want and evictions_leave by any, and they do not wait. EVICTORS threads evict.
  */

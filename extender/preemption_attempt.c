@@ -290,7 +290,7 @@ static void give_back(struct attempt *attempt)
         nudge_changed(&state->nudge, &attempt->pod, state->follow);
 }
 
-static void tell_failure(struct attempt *attempt, const struct error *problem)
+static void report_failure(struct attempt *attempt, const struct error *problem)
 {
     struct state *state = attempt->state;
 
@@ -306,7 +306,7 @@ static void tell_failure(struct attempt *attempt, const struct error *problem)
 static enum attempt_result give_up(struct attempt *attempt, const struct error *problem)
 {
     count(attempt, problem->code == ERROR_INVALID ? PREEMPTION_FORBIDDEN : PREEMPTION_FAILED);
-    tell_failure(attempt, problem);
+    report_failure(attempt, problem);
     give_back(attempt);
     return ATTEMPT_FAILED;
 }
