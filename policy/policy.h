@@ -39,7 +39,7 @@ static inline bool code_is_rejection(enum code code)
     return code != CODE_SUCCESS && code != CODE_SKIP;
 }
 
-enum { GROUNDS_MAX = 16 };
+enum { GROUNDS_MAX = 16, VERDICT_VICTIMS_MAX = 1000 };
 
 struct verdict {
     enum code code;
@@ -50,7 +50,8 @@ struct verdict {
     const bool *alone; /* for each of the pod's claims: it takes that for itself alone; NULL: those
                           that are ReadWriteOncePod */
     struct slice reserved_for;  /* UID of a pod for which a claim is reserved; empty: for none */
-    const struct pod **victims; /* whose removal lets the pod pass; none when nothing would */
+    const struct pod **victims; /* whose removal lets the pod pass; none when nothing would. Of more
+                                   than VERDICT_VICTIMS_MAX, the first: nobody evicts so many */
     size_t victim_count;
 };
 

@@ -1,5 +1,7 @@
 #include "policy/read_write_once_pod.h"
 
+#include <stdlib.h>
+
 #include "cache/assumed.h"
 #include "policy/defer_fs_mount.h"
 #include "policy/holders.h"
@@ -226,18 +228,20 @@ static int64_t holder_priority(const struct conflict *conflict)
     return conflict->holder == NULL ? conflict->reservation->priority : conflict->holder->priority;
 }
 
+static int compare_holders(const void *a, const void *b)
+{
+    return slice_compare(holder_name(a), holder_name(b));
+}
+
 /* By claim in the pod's order, then by the holder's name: reasons must read the same at any time.
- */
+ * Pods that name their node may hold one claim by the thousands. */
 static void sort_conflicts(struct conflicts *conflicts)
 {
-    for (size_t i = 1; i < conflicts->count; i++) {
-        struct conflict moving = conflicts->items[i];
-        size_t j = i;
-        for (; j > 0 && conflicts->items[j - 1].claim == moving.claim &&
-               slice_compare(holder_name(&conflicts->items[j - 1]), holder_name(&moving)) > 0;
-             j--)
-            conflicts->items[j] = conflicts->items[j - 1];
-        conflicts->items[j] = moving;
+    for (size_t i = 0, end; i < conflicts->count; i = end) {
+        for (end = i + 1;
+             end < conflicts->count && conflicts->items[end].claim == conflicts->items[i].claim;)
+            end++;
+        qsort(conflicts->items + i, end - i, sizeof *conflicts->items, compare_holders);
     }
 }
 
@@ -298,7 +302,7 @@ static bool add_pod(const struct pod ***pods, size_t *count, const struct pod *p
 
 static bool put_victims(const struct conflicts *conflicts, struct arena *arena, struct verdict *out)
 {
-    for (size_t i = 0; i < conflicts->count; i++)
+    for (size_t i = 0; i < conflicts->count && out->victim_count < VERDICT_VICTIMS_MAX; i++)
         if (conflicts->items[i].hold != HOLD_TERMINATING &&
             conflicts->items[i].hold != HOLD_RESERVED &&
             !add_pod(&out->victims, &out->victim_count, conflicts->items[i].holder, arena))

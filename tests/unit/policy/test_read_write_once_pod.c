@@ -355,3 +355,49 @@ Test(deleted, a_pending_pod_that_only_the_cache_knows_to_be_deleted_is_refused)
     arena_dispose(&arena);
     cluster_dispose(&cluster);
 }
+
+/* Pods that name their node get past every scheduler: anyone who may create pods can do this. */
+Test(read_write_once_pod, of_very_many_holders_the_first_by_name_are_named)
+{
+    enum { HOLDERS = 20000 };
+    struct cluster cluster;
+    const struct policy *judge;
+    struct verdict verdict;
+    struct arena arena;
+    struct error err = {0};
+    char name[16], uid[40];
+    struct claim_reference claim = {.name = SLICE("data")};
+    struct object object = {.kind = KIND_CLAIM};
+
+    cluster_init(&cluster);
+    arena_init(&arena, 16 << 20);
+    object.meta = (struct meta){.namespace = SLICE("d"),
+                                .name = SLICE("data"),
+                                .uid = SLICE("u"),
+                                .resource_version = SLICE("1")};
+    object.claim = (struct claim_object){.meta = object.meta, .is_exclusive = true};
+    cr_assert_eq(cluster_apply(&cluster, &object, &err), 0);
+    for (int i = HOLDERS; i-- > 0;) {
+        (void)snprintf(name, sizeof name, "p%06d", i);
+        (void)snprintf(uid, sizeof uid, "00000000-0000-4000-8000-%012d", i);
+        object = (struct object){.kind = KIND_POD};
+        object.meta = (struct meta){.namespace = SLICE("d"),
+                                    .name = slice_of(name),
+                                    .uid = slice_of(uid),
+                                    .resource_version = SLICE("2")};
+        object.pod = (struct pod_object){
+            .meta = object.meta, .node = SLICE("node-1"), .claims = &claim, .claim_count = 1};
+        cr_assert_eq(cluster_apply(&cluster, &object, &err), 0);
+    }
+    struct pod_object pod = {.priority = 1, .claims = &claim, .claim_count = 1};
+    pod.meta = (struct meta){.namespace = SLICE("d"), .name = SLICE("w"), .uid = SLICE("w")};
+    struct view view = {&cluster, &plain_config};
+    policy_prefilter(&view, &pod, &arena, &verdict, &judge);
+    cr_expect_eq(verdict.code, CODE_UNSCHEDULABLE);
+    cr_expect_eq(verdict.victim_count, VERDICT_VICTIMS_MAX);
+    cr_expect(slice_equal(pod_name(verdict.victims[0]), SLICE("p000000")));
+    cr_expect(slice_equal(verdict.reasons[0],
+                          SLICE("claim d/data is in use by pod d/p000000 on node-1")));
+    arena_dispose(&arena);
+    cluster_dispose(&cluster);
+}
