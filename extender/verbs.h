@@ -14,7 +14,9 @@ enum {
     REQUEST_ARENA_BYTES_MAX = 16 << 20,
     SCRATCH_KEEP_BYTES = 1 << 20, /* for the next call, while memory is ample */
     BODY_TAIL_BYTES = 128,        /* room behind a body: see protocol_pass */
-    BINDS_MAX = 128, /* under way: a slow API server leaves the other connections to filter */
+    /* Binds under way. A slow API server leaves the other connections to filter; and of more that
+     * share API_CALLS_AT_ONCE_MAX calls, each would run out of time before its turn comes. */
+    BINDS_MAX = 64,
 };
 
 /* What one call needs, kept by its connection from call to call. */

@@ -39,7 +39,7 @@ static int count_refused(const int *fds)
         struct response response;
         http_receive(fds[i], &response);
         check(response.status == 200, "bind %d has an answer", i);
-        refused += strstr(response.body, "128 binds are under way") != NULL;
+        refused += strstr(response.body, "64 binds are under way") != NULL;
         response_free(&response);
         (void)close(fds[i]);
     }
@@ -62,9 +62,9 @@ static void slow_binds_leave_room_for_filter(void)
     }
     check(filter_passes(&guard, "p-0"), "there is room for filter");
     double in_flight = guard_metric(&guard, "claimguard_binds_in_flight");
-    check(in_flight > 0 && in_flight <= 128, "%g binds are under way", in_flight);
+    check(in_flight > 0 && in_flight <= 64, "%g binds are under way", in_flight);
     int refused = count_refused(fds);
-    check(refused > 0 && refused <= BINDS - 128, "%d were refused", refused);
+    check(refused > 0 && refused <= BINDS - 64, "%d were refused", refused);
     check(guard_metric(&guard, "claimguard_binds_in_flight") == 0, "none is under way");
     check(bind_succeeds(&guard, "p-299", "node-1"), "a bind that was refused may come again");
     guard_stop(&guard);
