@@ -169,8 +169,8 @@ static int fail(const struct capture *capture, struct error *err)
                                              : "");
 }
 
-/* Whether the kind may not be listed, and only the dry run of a manifest asks about it: the snapshot
- * is good without it. */
+/* Whether the kind may not be listed, and only the dry run of a manifest asks about it: the
+ * snapshot is good without it. */
 static bool is_left_out(const struct capture *capture, enum kind kind)
 {
     struct error refusal = {0};

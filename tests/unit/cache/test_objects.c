@@ -128,7 +128,8 @@ Test(objects, wrong_types_are_named_with_their_path)
         {"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\"},"
          "\"spec\":{\"priority\":3000000000}}",
          "spec.priority does not fit 32 bits"},
-        {"{\"kind\":\"PriorityClass\",\"apiVersion\":\"scheduling.k8s.io/v1\",\"metadata\":{\"name\":"
+        {"{\"kind\":\"PriorityClass\",\"apiVersion\":\"scheduling.k8s.io/"
+         "v1\",\"metadata\":{\"name\":"
          "\"a\"},\"value\":2147483648}",
          "value does not fit 32 bits"},
         {"{\"kind\":\"Pod\",\"apiVersion\":\"v1\"}", "a Pod without metadata.name"},
