@@ -3,7 +3,7 @@
  * reserves its exclusive claims, all of them or none, so that no other pod passes for the same
  * claim before the first one is bound. The record lies in the cluster; policies see it as a holder.
  *
- *   filter passes          reserved until expires_ns; asked again: later
+ *   filter passes          reserved until expires_ns; asked again: later, never sooner
  *   one of higher          takes the claims over: the first pod's bind will be refused,
  *     priority passes        and a reservation that has no claim left ends
  *   bind begins            binding: nobody takes it over, and it does not expire before then

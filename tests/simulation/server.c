@@ -238,7 +238,8 @@ struct sim_pod *server_create_pod(const char *name, const struct sim_pod *proper
 static void vanish(struct sim_pod *pod)
 {
     pod->exists = false;
-    pod->gone_ns = world.now_ns;
+    if (pod->gone_ns == 0) /* else it has finished before */
+        pod->gone_ns = world.now_ns;
     trace("pod %s (%s) is gone", pod->name, pod->uid + 24);
     publish(pod);
 }

@@ -51,7 +51,7 @@ struct sim_pod {
     unsigned own_fields; /* those that the user has set */
     int node, nominated; /* -1: none */
     bool exists, is_terminating, is_finished;
-    uint64_t gone_ns;           /* when it went; 0: it did not */
+    uint64_t gone_ns;           /* when it went, or finished; 0: it did not */
     uint64_t asked_ns;          /* when its scheduler asked about it, with nodes; 0: never */
     uint64_t evicted_ns;        /* by claimguard */
     uint64_t bind_ns;           /* when its scheduler called bind; 0: never */

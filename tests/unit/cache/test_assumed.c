@@ -411,7 +411,7 @@ Test(assumed, what_has_ended_early_may_be_reserved_again_before_it_is_told)
 
 Test(assumed, of_too_many_the_one_that_expires_first_ends)
 {
-    char name[32], uid[48];
+    char name[32], uid[48] = "";
     struct claim_reference claim = {.name = {name, 0}};
     struct pod_object first = pod_of("first", UID(1), 1, 1), pod = pod_of("p", uid, 1, 1);
 
