@@ -138,7 +138,8 @@ void judge_and_remember(struct state *state, struct question *question)
     const struct meta *meta = &question->pod->meta;
     struct causes known = {.count = 0}, causes;
 
-    nudge_forget(&state->nudge, meta->uid);
+    if (question->reserves) /* preempt comes behind a filter call, whose causes stand */
+        nudge_forget(&state->nudge, meta->uid);
     enum confirmation confirmation = judge_question(state, question);
     for (;;) {
         if (question->reserves && question->verdict.code == CODE_SUCCESS && meta->uid.len != 0)
