@@ -94,6 +94,7 @@ static CURLcode set_transport(struct api_call *call)
         {CURLOPT_FOLLOWLOCATION, 0},
         {CURLOPT_CONNECTTIMEOUT_MS, API_CONNECT_MS_MAX},
         {CURLOPT_BUFFERSIZE, RECEIVE_BYTES},
+        {CURLOPT_PATH_AS_IS, 1}, /* paths are made here: nothing in them is to be resolved */
         {CURLOPT_TCP_KEEPALIVE, 1},
         {CURLOPT_TCP_KEEPIDLE, KEEPALIVE_IDLE_S},
         {CURLOPT_TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S},

@@ -103,13 +103,14 @@ int follow_confirm(struct follow *follow, const struct object_reference *referen
     int rc = 0;
 
     (void)pthread_mutex_lock(&follow->mutex);
-    while (asked < count && asked < CONFIRM_MAX) {
-        requests[asked] = obtain(follow, &references[asked], err);
-        if (requests[asked] == NULL) {
+    for (size_t i = 0; i < count && i < CONFIRM_MAX && rc == 0; i++) {
+        if (!object_reference_is_possible(&references[i]))
+            continue; /* it is not there, whoever is asked */
+        requests[asked] = obtain(follow, &references[i], err);
+        if (requests[asked] == NULL)
             rc = err->code;
-            break;
-        }
-        asked++;
+        else
+            asked++;
     }
     if (asked != 0)
         api_wake(follow->api);

@@ -354,6 +354,19 @@ static struct slice copy_to(char **at, struct slice text)
     return copy;
 }
 
+/* As the API server has it: IsValidPathSegmentName. */
+static bool is_path_segment(struct slice name)
+{
+    return name.len != 0 && !slice_equal(name, SLICE(".")) && !slice_equal(name, SLICE("..")) &&
+           memchr(name.ptr, '/', name.len) == NULL && memchr(name.ptr, '%', name.len) == NULL;
+}
+
+bool object_reference_is_possible(const struct object_reference *reference)
+{
+    return is_path_segment(reference->name) &&
+           (reference->namespace.len == 0 || is_path_segment(reference->namespace));
+}
+
 struct object_reference object_reference_copy(const struct object_reference *reference, char *text)
 {
     struct object_reference copy = {.kind = reference->kind};

@@ -150,6 +150,10 @@ static inline size_t object_reference_bytes(const struct object_reference *refer
 }
 struct object_reference object_reference_copy(const struct object_reference *reference, char *text);
 
+/* Whether there can be an object of that name. A pod may name its claims as it likes, but "..", or
+ * what has a '/' or a '%', is the name of nothing, and would be the path of something else. */
+bool object_reference_is_possible(const struct object_reference *reference);
+
 /* References that are kept in an arena, the last one first. */
 struct kept_reference {
     struct kept_reference *next;

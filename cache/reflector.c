@@ -69,6 +69,8 @@ void object_path(struct buf *path, enum kind kind, struct slice namespace, struc
     }
     buf_printf(path, "/%s/", kind_resource(kind));
     put_escaped(path, name);
+    path->failed = path->failed || !object_reference_is_possible(&(struct object_reference){
+                                       .namespace = namespace, .name = name});
 }
 
 void reflector_request(struct reflector *reflector, uint64_t now_ns, struct buf *path)

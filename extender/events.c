@@ -76,6 +76,7 @@ void events_post(struct events *events, struct follow *follow, const struct obje
     buf_init(&path, PATH_BYTES_MAX);
     write_event(&body, events, number, pod, type, reason, message);
     buf_printf(&path, "/api/v1/namespaces/%.*s/events", SLICE_ARG(pod->namespace));
+    path.failed = path.failed || !object_reference_is_possible(pod);
     const char *text = buf_text(&path);
     if (text != NULL && !body.failed)
         follow_send(follow, "POST", text, "application/json", buf_slice(&body));

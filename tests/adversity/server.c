@@ -70,10 +70,33 @@ static void slow_binds_leave_room_for_filter(void)
     guard_stop(&guard);
 }
 
+/* The API server does not look at how a pod names its claims. */
+static void a_claim_that_cannot_be_is_not_asked_about(void)
+{
+    static const char *const names[] = {".", "..", "../../../../apis", "a/b", "%2e%2e", "x/../y"};
+    struct guard guard;
+    char pod[16];
+
+    guard_start(&guard, "");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        (void)snprintf(pod, sizeof pod, "p-%zu", i);
+        put_pod(&(struct test_pod){.name = pod, .claim = names[i]});
+        char *answer = guard_call(&guard, "/filter", filter_body(pod));
+        printf("%s: %s\n", names[i], answer);
+        check(strstr(answer, "not found") != NULL, "%s: %s", names[i], answer);
+        free(answer);
+    }
+    check(api_count("GET", "/api/v1/namespaces/default") == 0, "nothing of the namespace was read");
+    check(guard_metric(&guard, "claimguard_confirmations_total{result=\"stands\"}") == 6,
+          "each verdict is certain");
+    guard_stop(&guard);
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
         SCENARIO(slow_binds_leave_room_for_filter),
+        SCENARIO(a_claim_that_cannot_be_is_not_asked_about),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
 }
