@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "cache/assumed.h"
+#include "config/base/clock.h"
 #include "config/base/log.h"
 #include "extender/deferral.h"
 #include "extender/process_metrics.h"
@@ -80,6 +81,13 @@ void metrics_count_request(struct metrics *metrics, enum verb verb, enum result 
     atomic_fetch_add_explicit(&histogram->buckets[bucket], 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&histogram->sum_ns, duration_ns, memory_order_relaxed);
     atomic_fetch_add_explicit(&metrics->requests[verb][result], 1, memory_order_relaxed);
+}
+
+void metrics_note_config(struct metrics *metrics, bool is_good)
+{
+    atomic_store(&metrics->is_config_refused, !is_good);
+    if (is_good)
+        atomic_store(&metrics->config_loaded_ms, now_ms());
 }
 
 static size_t policy_index(const struct policy *policy)
@@ -295,6 +303,19 @@ static void put_connections(const struct writer *writer, const struct metrics *m
                atomic_load(&metrics->binds_in_flight));
 }
 
+static void put_config(const struct writer *writer, const struct metrics *metrics)
+{
+    put_family(writer, "claimguard_config_last_reload_successful", "gauge",
+               "Whether the configuration file that was read last is in force; with another one "
+               "claimguard does not start again.");
+    buf_printf(writer->out, "claimguard_config_last_reload_successful %d\n",
+               !atomic_load(&metrics->is_config_refused));
+    put_family(writer, "claimguard_config_last_reload_success_timestamp_seconds", "gauge",
+               "When the configuration in force was read, in Unix time.");
+    buf_printf(writer->out, "claimguard_config_last_reload_success_timestamp_seconds %.3f\n",
+               (double)atomic_load(&metrics->config_loaded_ms) / 1e3);
+}
+
 static void put_rejected(const struct writer *writer, struct metrics *metrics)
 {
     size_t counts[METRICS_POLICIES_MAX];
@@ -347,16 +368,22 @@ static void put_cache(const struct writer *writer, const struct view *view)
                    kind_resource((enum kind)kind), cluster->counts[kind]);
 }
 
-/* A gauge or counter with one sample a resource. */
+/* A gauge or counter with one sample a resource, but for those whose value is less than 0: they
+ * have none. */
 static void put_resources(const struct writer *writer, const char *name, const char *type,
                           const char *help, const struct resource_status *status,
                           double (*value)(const struct resource_status *status))
 {
+    bool is_counter = strcmp(type, "counter") == 0;
+
     put_family(writer, name, type, help);
-    for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
-        buf_printf(writer->out, "%s%s{resource=\"%s\"} %.*f\n", name,
-                   strcmp(type, "counter") == 0 ? "_total" : "", kind_resource((enum kind)kind),
-                   strcmp(type, "counter") == 0 ? 0 : 3, value(&status[kind]));
+    for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++) {
+        double sample = value(&status[kind]);
+        if (sample >= 0)
+            buf_printf(writer->out, "%s%s{resource=\"%s\"} %.*f\n", name,
+                       is_counter ? "_total" : "", kind_resource((enum kind)kind),
+                       is_counter ? 0 : 3, sample);
+    }
 }
 
 static double synced(const struct resource_status *status)
@@ -369,14 +396,20 @@ static double stalled(const struct resource_status *status)
     return atomic_load(&status->is_stalled) ? 1 : 0;
 }
 
+/* What the API server does not serve, or has not sent yet, has no time, rather than one long ago.
+ */
 static double last_event_seconds(const struct resource_status *status)
 {
-    return (double)atomic_load(&status->last_event_ms) / 1e3;
+    int64_t last_ms = atomic_load(&status->last_event_ms);
+
+    return last_ms == 0 || atomic_load(&status->is_absent) ? -1 : (double)last_ms / 1e3;
 }
 
 static double list_seconds(const struct resource_status *status)
 {
-    return (double)atomic_load(&status->list_ns) / 1e9;
+    int64_t list_ns = atomic_load(&status->list_ns);
+
+    return list_ns == 0 || atomic_load(&status->is_absent) ? -1 : (double)list_ns / 1e9;
 }
 
 static double skipped(const struct resource_status *status)
@@ -392,12 +425,12 @@ static void put_status(const struct writer *writer, const struct resource_status
         writer, "claimguard_cache_stalled", "gauge",
         "Whether the API server answers, and nothing comes of it: what is known gets old.", status,
         stalled);
-    put_resources(writer, "claimguard_cache_last_event_timestamp_seconds", "gauge",
-                  "When the last whole event or page of the resource came, in Unix time; 0: never.",
-                  status, last_event_seconds);
+    put_resources(
+        writer, "claimguard_cache_last_event_timestamp_seconds", "gauge",
+        "When the last whole event or page of the resource came, in Unix time; none: never.",
+        status, last_event_seconds);
     put_resources(writer, "claimguard_list_duration_seconds", "gauge",
-                  "How long the last list of the whole resource took; 0: there was none.", status,
-                  list_seconds);
+                  "How long the last list of the whole resource took.", status, list_seconds);
     put_resources(writer, "claimguard_cache_skipped_objects", "counter",
                   "Objects that were passed over because they could not be decoded.", status,
                   skipped);
@@ -477,6 +510,7 @@ void metrics_write(struct metrics *metrics, const struct view *view,
                CLAIMGUARD_REVISION);
     put_durations(&writer, metrics);
     put_counters(&writer, metrics);
+    put_config(&writer, metrics);
     put_connections(&writer, metrics);
     put_rejected(&writer, metrics);
     put_deferred(&writer, metrics, view);

@@ -66,6 +66,8 @@ struct metrics {
     atomic_uint_fast64_t victims;
     atomic_uint_fast64_t handshakes_refused;
     atomic_uint binds_in_flight;
+    atomic_bool is_config_refused;        /* the file that was read last */
+    atomic_int_fast64_t config_loaded_ms; /* when one was good, since 1970 */
     atomic_uint connections[PORT_COUNT];
     unsigned connections_max[PORT_COUNT]; /* set before there are any */
     pthread_mutex_t rejected_lock;        /* guards the next two */
@@ -83,6 +85,9 @@ const char *verb_text(enum verb verb);
 
 void metrics_count_request(struct metrics *metrics, enum verb verb, enum result result,
                            uint64_t duration_ns);
+
+/* The configuration was read: whether it is in force now. */
+void metrics_note_config(struct metrics *metrics, bool is_good);
 
 /* A volume whose mount was deferred. */
 void metrics_count_deferral(struct metrics *metrics, struct slice storage_class,

@@ -39,7 +39,9 @@ static void reload(struct state *state, const char *path)
 
     if (path == NULL)
         return;
-    if (config_load(&config, path, &err) < 0) {
+    int rc = config_load(&config, path, &err);
+    metrics_note_config(&state->metrics, rc == 0);
+    if (rc < 0) {
         log_error("the configuration is not reloaded: the one in force stays",
                   LOG_STR("error", err.message));
         return;

@@ -32,6 +32,7 @@ int state_init(struct state *state, struct config *config, struct error *err)
         return error_system(err, rc, "lock");
     cluster_init(&state->cluster);
     metrics_init(&state->metrics);
+    metrics_note_config(&state->metrics, true);
     nudge_init(&state->nudge);
     events_init(&state->events);
     evictions_init(&state->evictions);

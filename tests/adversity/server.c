@@ -92,11 +92,33 @@ static void a_claim_that_cannot_be_is_not_asked_about(void)
     guard_stop(&guard);
 }
 
+static void what_is_not_served_has_no_time(void)
+{
+    static const char *const names[] = {"claimguard_cache_last_event_timestamp_seconds",
+                                        "claimguard_list_duration_seconds"};
+    struct guard guard;
+    char sample[128];
+
+    api_fault(&(struct api_fault){.path = "/volumeattributesclasses", .status = 404});
+    guard_start(&guard, "");
+    char *text = guard_get(&guard, "/metrics", NULL);
+    for (int i = 0; i < 2; i++) {
+        (void)snprintf(sample, sizeof sample, "\n%s{resource=\"volumeattributesclasses\"}",
+                       names[i]);
+        check(strstr(text, sample) == NULL, "there is %s", sample);
+        (void)snprintf(sample, sizeof sample, "\n%s{resource=\"pods\"}", names[i]);
+        check(strstr(text, sample) != NULL, "there is no %s", sample);
+    }
+    free(text);
+    guard_stop(&guard);
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
         SCENARIO(slow_binds_leave_room_for_filter),
         SCENARIO(a_claim_that_cannot_be_is_not_asked_about),
+        SCENARIO(what_is_not_served_has_no_time),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
 }

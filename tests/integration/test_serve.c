@@ -176,6 +176,34 @@ Test(serve, openmetrics_when_asked_for)
     response_free(&response);
 }
 
+static double metric(const char *name)
+{
+    struct response metrics = get(server.metrics_port, "/metrics");
+    const char *at = strstr(metrics.body, name);
+    double value = at == NULL ? -1 : strtod(at + strlen(name), NULL);
+
+    response_free(&metrics);
+    return value;
+}
+
+Test(serve, a_file_that_is_not_in_force_can_be_told_by_a_metric)
+{
+    static const char is_good[] = "\nclaimguard_config_last_reload_successful ";
+    static const char loaded[] = "\nclaimguard_config_last_reload_success_timestamp_seconds ";
+    double before = metric(loaded);
+
+    cr_expect_eq(metric(is_good), 1);
+    cr_expect(before > (double)time(NULL) - 60 && before < (double)time(NULL) + 1, "%f", before);
+    write_config(HEAD "server: {debugEndpoint: false}\n");
+    cr_expect(daemon_wait_for(&server, "unknown key"));
+    cr_expect_eq(metric(is_good), 0);
+    cr_expect_eq(metric(loaded), before);
+    write_config(HEAD "server: {debugEndpoints: false}\n");
+    cr_expect(daemon_wait_for(&server, "configuration reloaded"));
+    cr_expect_eq(metric(is_good), 1);
+    cr_expect_gt(metric(loaded), before);
+}
+
 Test(serve, a_changed_file_is_reloaded_and_a_bad_one_ignored)
 {
     cr_expect_eq(status_of(server.port, "/debug/cache"), 404);
