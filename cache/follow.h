@@ -70,8 +70,8 @@ int follow_confirm(struct follow *follow, const struct object_reference *referen
                    int64_t timeout_ms, struct error *err);
 
 /* Sends a request and does not wait for its answer; a failure is logged. method and content_type
- * are static strings. */
-void follow_send(struct follow *follow, const char *method, const char *path,
+ * are static strings. False: it was dropped, since too many wait to be sent, or without memory. */
+bool follow_send(struct follow *follow, const char *method, const char *path,
                  const char *content_type, struct slice body);
 
 struct follow_answer {

@@ -214,7 +214,7 @@ bool follow_is_silent(struct follow *follow)
 
 /* ---- follow_send and follow_call ---- */
 
-void follow_send(struct follow *follow, const char *method, const char *path,
+bool follow_send(struct follow *follow, const char *method, const char *path,
                  const char *content_type, struct slice body)
 {
     struct api_request sent = {.method = method,
@@ -233,6 +233,7 @@ void follow_send(struct follow *follow, const char *method, const char *path,
     (void)pthread_mutex_unlock(&follow->mutex);
     if (request != NULL)
         api_wake(follow->api);
+    return request != NULL;
 }
 
 /* metav1.Status */

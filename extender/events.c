@@ -6,10 +6,16 @@
 
 enum { EVENT_BYTES_MAX = 64 * 1024, PATH_BYTES_MAX = 1024 };
 
+static const char *const reasons[EVENT_REASONS - 1] = {
+    "ExclusiveClaimViolated", "Preempted",           "Preempting",
+    "PreemptionFailed",       "DeferFSMountRefused", "DeferFSMountFailed",
+};
+
 void events_init(struct events *events)
 {
     *events = (struct events){.posted = 0};
-    rate_init(&events->rate, EVENTS_PER_MINUTE / 60.0, EVENTS_BURST, monotonic_ns());
+    for (int i = 0; i < EVENT_REASONS; i++)
+        rate_init(&events->rates[i], EVENTS_PER_MINUTE / 60.0, EVENTS_BURST, monotonic_ns());
     (void)gethostname(events->host, sizeof events->host - 1);
     (void)pthread_mutex_init(&events->lock, NULL);
 }
@@ -20,10 +26,14 @@ void events_dispose(struct events *events)
 }
 
 /* Whether one more may be posted; its number. */
-static bool take_number(struct events *events, unsigned *number)
+static bool take_number(struct events *events, const char *reason, unsigned *number)
 {
+    int i = 0;
+
+    while (i < EVENT_REASONS - 1 && strcmp(reasons[i], reason) != 0)
+        i++;
     (void)pthread_mutex_lock(&events->lock);
-    bool may = rate_take(&events->rate, monotonic_ns());
+    bool may = rate_take(&events->rates[i], monotonic_ns());
     *number = events->posted;
     events->posted += may;
     (void)pthread_mutex_unlock(&events->lock);
@@ -64,22 +74,31 @@ static void write_event(struct buf *out, const struct events *events, unsigned n
     buf_put(out, SLICE("}"));
 }
 
-void events_post(struct events *events, struct follow *follow, const struct object_reference *pod,
+/* False: it is not posted. */
+static bool post(struct events *events, struct follow *follow, const struct object_reference *pod,
                  const char *type, const char *reason, struct slice message)
 {
     struct buf body, path;
     unsigned number;
 
-    if (follow == NULL || message.ptr == NULL || !take_number(events, &number))
-        return;
+    if (message.ptr == NULL || !take_number(events, reason, &number))
+        return false;
     buf_init(&body, EVENT_BYTES_MAX);
     buf_init(&path, PATH_BYTES_MAX);
     write_event(&body, events, number, pod, type, reason, message);
     buf_printf(&path, "/api/v1/namespaces/%.*s/events", SLICE_ARG(pod->namespace));
     path.failed = path.failed || !object_reference_is_possible(pod);
     const char *text = buf_text(&path);
-    if (text != NULL && !body.failed)
-        follow_send(follow, "POST", text, "application/json", buf_slice(&body));
+    bool is_posted = text != NULL && !body.failed &&
+                     follow_send(follow, "POST", text, "application/json", buf_slice(&body));
     buf_dispose(&body);
     buf_dispose(&path);
+    return is_posted;
+}
+
+void events_post(struct events *events, struct follow *follow, const struct object_reference *pod,
+                 const char *type, const char *reason, struct slice message)
+{
+    if (follow != NULL && !post(events, follow, pod, type, reason, message))
+        atomic_fetch_add(&events->dropped, 1);
 }

@@ -171,7 +171,7 @@ static void send_patch(struct follow *follow, const struct object_reference *pod
                (long long)now_ms());
     const char *text = buf_text(&path);
     if (text != NULL && !body.failed)
-        follow_send(follow, "PATCH", text, "application/merge-patch+json", buf_slice(&body));
+        (void)follow_send(follow, "PATCH", text, "application/merge-patch+json", buf_slice(&body));
     log_debug("pod nudged: what it was rejected for has changed",
               LOG_SLICE("namespace", pod->namespace), LOG_SLICE("pod", pod->name));
     buf_dispose(&path);

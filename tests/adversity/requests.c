@@ -192,7 +192,7 @@ static void messages_and_calls_do_not_wait_for_each_other(void)
 
     api_fault(&(struct api_fault){.method = "POST", .path = "/events", .ending = API_HANG});
     for (int i = 0; i < MESSAGES_MAX + 50; i++)
-        follow_send(follow, "POST", "/api/v1/namespaces/default/events", "application/json",
+        (void)follow_send(follow, "POST", "/api/v1/namespaces/default/events", "application/json",
                     SLICE("{}"));
     check(api_wait("POST", "/events", API_MESSAGES_AT_ONCE_MAX), "some are under way");
     begin(&caller, follow, "/api/v1/namespaces/default/pods/any", 5000);
@@ -256,7 +256,7 @@ static void many_callers_in_many_ways(void)
                                : NULL,
                   5 + i);
         for (int i = 0; i < 20; i++)
-            follow_send(follow, "POST", "/api/v1/namespaces/default/events", "application/json",
+            (void)follow_send(follow, "POST", "/api/v1/namespaces/default/events", "application/json",
                         SLICE("{}"));
         if (round == 7)
             follow_interrupt(follow);

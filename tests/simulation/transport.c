@@ -442,11 +442,12 @@ int follow_confirm(struct follow *follow, const struct object_reference *referen
     return rc;
 }
 
-void follow_send(struct follow *follow, const char *method, const char *path,
+bool follow_send(struct follow *follow, const char *method, const char *path,
                  const char *content_type, struct slice body)
 {
     (void)content_type;
     (void)send(follow, method, path, body, false);
+    return true;
 }
 
 int follow_call(struct follow *follow, const char *method, const char *path,

@@ -19,9 +19,9 @@ uint64_t __wrap_monotonic_ns(void)
     return time_ns;
 }
 
-void __wrap_follow_send(struct follow *follow, const char *method, const char *request_path,
+bool __wrap_follow_send(struct follow *follow, const char *method, const char *request_path,
                         const char *content_type, struct slice text);
-void __wrap_follow_send(struct follow *follow, const char *method, const char *request_path,
+bool __wrap_follow_send(struct follow *follow, const char *method, const char *request_path,
                         const char *content_type, struct slice text)
 {
     cr_assert(follow == anyone && strcmp(method, "PATCH") == 0);
@@ -29,6 +29,7 @@ void __wrap_follow_send(struct follow *follow, const char *method, const char *r
     (void)snprintf(path, sizeof path, "%s", request_path);
     (void)snprintf(body, sizeof body, "%.*s", SLICE_ARG(text));
     sent++;
+    return true;
 }
 
 static void setup(void)
