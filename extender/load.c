@@ -113,6 +113,19 @@ static int keep(void *context, const struct object *object, struct error *err)
     return cluster_apply(loading->cluster, object, err);
 }
 
+/* A snapshot of nothing is another file than the one that was meant. */
+static int check_objects(const char *path, const struct source_report *report, struct error *err)
+{
+    const char *name = strcmp(path, "-") == 0 ? "<stdin>" : path;
+
+    if (report->objects != 0)
+        return 0;
+    return report->skipped == 0
+               ? error_set(err, ERROR_INVALID, "%s: no Kubernetes object in it", name)
+               : error_set(err, ERROR_INVALID, "%s: no object of a kind that counts (others: %zu)",
+                           name, report->skipped);
+}
+
 int load_snapshot(struct cluster *cluster, const char *path, struct load_report *report,
                   struct error *err)
 {
@@ -128,7 +141,7 @@ int load_snapshot(struct cluster *cluster, const char *path, struct load_report 
     report->lacks_classes = !finish_loading(&loading, rc == 0);
     if (progress.shown_ms != 0)
         (void)fprintf(stderr, "\r\033[K");
-    return rc;
+    return rc < 0 ? rc : check_objects(path, &report->source, err);
 }
 
 size_t load_warnings(const struct cluster *cluster, const struct load_report *report,

@@ -13,7 +13,8 @@ struct load_report {
 };
 
 /* A pod without a priority gets that of its PriorityClass, as from the API server (has_no_priority:
- * there is no such class). Errors: as source_read; the cluster then holds what was read before. */
+ * there is no such class). Errors: as source_read, and ERROR_INVALID where there is no object; the
+ * cluster then holds what was read before. */
 int load_snapshot(struct cluster *cluster, const char *path, struct load_report *report,
                   struct error *err);
 

@@ -10,6 +10,7 @@
 
 #define EXAMPLE      SOURCE_DIR "/docs/example/snapshot.yaml"
 #define EXAMPLE_JSON TESTS_DIR "/fixtures/example.json"
+#define NOTHING      TESTS_DIR "/fixtures/no-kind-that-counts.yaml"
 
 struct run {
     int status;
@@ -58,6 +59,18 @@ static const struct {
     {{"dry-run", "--snapshot", EXAMPLE, "--all-pending", "--config", "/nonexistent"},
      2,
      "claimguard: /nonexistent: No such file"},
+    {{"dry-run", "--snapshot", "/dev/null", "--all-pending"},
+     2,
+     "claimguard: /dev/null: no Kubernetes object in it"},
+    {{"dry-run", "--snapshot", "-", "--all-pending"},
+     2,
+     "claimguard: <stdin>: no Kubernetes object in it"},
+    {{"dry-run", "--snapshot", NOTHING, "--all-pending"},
+     2,
+     "claimguard: " NOTHING ": no object of a kind that counts (others: 1)"},
+    {{"serve", "--snapshot", "/dev/null", "--listen", "localhost:1"},
+     2,
+     "claimguard: /dev/null: no Kubernetes object in it"},
     {{"serve"}, 2, "claimguard: no cluster: give --kubeconfig"},
     {{"serve", "--kubeconfig", "/nowhere"}, 2, "claimguard: /nowhere: No such file"},
     {{"serve", "--kubeconfig", "x", "--snapshot", "y"},
