@@ -18,7 +18,7 @@
 
 #include "cache/cluster.h"
 
-/* Then the one that expires first ends, of those whose pods are not being bound. */
+/* With more, the one that expires first ends, of those whose pods are not being bound. */
 enum { RESERVATIONS_MAX = 10000 };
 
 struct reservation {
@@ -40,13 +40,16 @@ struct reservation {
 
 /*
  * Reserves the claims that the pod takes alone, which the caller has found free, or held by
- * reservations that may be taken over; what the pod had reserved before is replaced, and ends no
- * sooner. alone: for each of the pod's claims, whether it does; NULL: those that are
- * ReadWriteOncePod. A pod that takes none alone, or that is known to be bound or finished, reserves
- * nothing. Of too many, the one that expires first ends. binds: a bind begins: until it ends,
- * nobody may take the pod's other claims alone, either, and a call that is no bind, and says what
- * it likes about the pod, changes nothing. assumed_doubt or assumed_undo is its end, if the pod is
- * not bound. Errors: ERROR_NO_MEMORY; nothing has changed.
+ * reservations that may be taken over; what the pod had reserved before is replaced, and
+ * ends no sooner. alone: for
+ * each of the pod's claims, whether it does; NULL: those that are ReadWriteOncePod. A pod that
+ * takes none alone, or that is known to be bound or finished, reserves nothing. Of more than
+ * RESERVATIONS_MAX, the one that expires first ends.
+ *
+ * binds: a bind begins. Until it ends, nobody may take the pod's other claims alone, either, and a
+ * call that is no bind changes nothing, whatever it says about the pod. assumed_doubt or
+ * assumed_undo ends the bind, if the pod is not bound.
+ * Errors: ERROR_NO_MEMORY; nothing has changed.
  */
 int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, const bool *alone,
                     bool binds, uint64_t expires_ns, struct error *err);

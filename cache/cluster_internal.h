@@ -1,4 +1,4 @@
-/* What cluster.c, cluster_claims.c and cluster_pods.c share; nobody else includes this. */
+/* What cluster*.c, assumed.c and priority_class.c share; nobody else includes this. */
 #ifndef CACHE_CLUSTER_INTERNAL_H
 #define CACHE_CLUSTER_INTERNAL_H
 

@@ -9,8 +9,9 @@
  *
  *     struct pull json;
  *     if (document_step(&document, &json, window, arena)) {
- *         if (document.has_value) take(type_of_item(&document.item, &document.type),
- * document.extent); consume(json.at - json.start);
+ *         if (document.has_value)
+ *             take(type_of_item(&document.item, &document.type), document.extent);
+ *         consume(json.at - json.start);
  *     }
  */
 #ifndef CACHE_JSON_DOCUMENTS_H

@@ -35,7 +35,7 @@ struct identity read_identity(struct slice text, bool is_event, struct arena *ar
 bool identity_is_whole(const struct identity *identity, enum kind kind);
 
 /* An object that cannot be read: counted, logged (one a second, since its owner may write it as
- * often as he likes), and passed over. It stays as it was known, unless this is its deletion. */
+ * often as they like), and passed over. It stays as it was known, unless this is its deletion. */
 void reflector_pass_over(struct reflector *reflector, enum change change,
                          const struct identity *identity, struct slice text, const char *problem);
 

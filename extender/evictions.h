@@ -10,10 +10,10 @@
  *     then                 an attempt (preemption_attempt.h): holders are evicted, or terminate
  *     holders terminate    looked at every WAIT_MS, until they are gone
  *     forbidden, failed    tried again after RETRY_MS
- *     not asked about      requeued (nudge.h); when the scheduler has asked again, and the pod was
- *     lately               rejected again, holders are evicted
- *     not asked about      forgotten
- *     for FORGOTTEN_MS
+ *     not asked about      the pod is requeued, and holders are evicted when the scheduler has
+ *       lately               asked again; at most after 10 s, 20 s, 40 s, ... of each pod
+ *
+ * A pod about which the scheduler does not ask for FORGOTTEN_MS is forgotten.
  *
  * Whether some node would take the pod is known by the scheduler alone, at the moment when it asks:
  * it asks `filter` about nodes that passed its own plugins, and `preempt` about nodes that would
@@ -75,7 +75,7 @@ void evictions_want(struct state *state, const struct pod_object *pod);
 void evictions_leave(struct state *state, struct slice uid);
 
 /* Works on the one pod that is due and most important, if any is. It asks the API server, so it
- * takes a while: ATTEMPT_MS at most. */
+ * takes a while: ATTEMPT_MS at most, and a second. */
 void evictions_step(struct state *state);
 
 /* When there is something to do next, on the clock of monotonic_ns; UINT64_MAX: never so far. */

@@ -18,7 +18,7 @@
 
 enum {
     BINDING_DEAD_MS = 65000,       /* the API server gives a request 60 s */
-    REQUESTS_BYTES_MIN = 64 << 20, /* for all calls; else two bodies of the largest size */
+    REQUESTS_BYTES_MIN = 64 << 20, /* for all calls together; or two of the largest bodies */
 };
 
 struct seen_lock;
