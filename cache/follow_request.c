@@ -174,10 +174,7 @@ void requests_dispose(struct follow *follow)
 
 struct timespec deadline_in(int64_t timeout_ms)
 {
-    uint64_t at_ns = monotonic_ns() + (uint64_t)timeout_ms * UINT64_C(1000000);
-
-    return (struct timespec){.tv_sec = (time_t)(at_ns / UINT64_C(1000000000)),
-                             .tv_nsec = (long)(at_ns % UINT64_C(1000000000))};
+    return monotonic_timespec(monotonic_ns() + (uint64_t)timeout_ms * UINT64_C(1000000));
 }
 
 bool request_wait(const struct request *request, const struct timespec *deadline)

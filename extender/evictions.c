@@ -280,8 +280,7 @@ static bool wait_for_work(struct evictions *evictions)
 
     (void)pthread_mutex_lock(&evictions->lock);
     while (!evictions->is_stopping && (due_ns = first_due_ns(evictions)) > monotonic_ns()) {
-        struct timespec at = {.tv_sec = (time_t)(due_ns / UINT64_C(1000000000)),
-                              .tv_nsec = (long)(due_ns % UINT64_C(1000000000))};
+        struct timespec at = monotonic_timespec(due_ns);
         if (due_ns == UINT64_MAX)
             (void)pthread_cond_wait(&evictions->changed, &evictions->lock);
         else
