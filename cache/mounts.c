@@ -49,12 +49,14 @@ struct pod_volume *mounts_find(const struct pod_mounts *mounts, struct slice nam
 static bool misses_field(const struct pod_mounts *mounts, const struct pod_mounts *known,
                          uint32_t i)
 {
-    const struct pod_volume *volume = &mounts->volumes[i], *same = &known->volumes[i];
+    const struct pod_volume *volume = &mounts->volumes[i];
 
-    return i < known->volume_count && same->field == DEFER_FIELD_TRUE &&
-           volume->field != DEFER_FIELD_TRUE && same->source == volume->source &&
-           slice_equal(same->name, volume->name) && slice_equal(same->claim, volume->claim) &&
-           slice_equal(same->driver, volume->driver);
+    if (i >= known->volume_count)
+        return false;
+    const struct pod_volume *same = &known->volumes[i];
+    return same->field == DEFER_FIELD_TRUE && volume->field != DEFER_FIELD_TRUE &&
+           same->source == volume->source && slice_equal(same->name, volume->name) &&
+           slice_equal(same->claim, volume->claim) && slice_equal(same->driver, volume->driver);
 }
 
 bool mounts_miss_field(const struct pod_mounts *mounts, const struct pod_mounts *known)
