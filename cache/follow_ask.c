@@ -33,9 +33,9 @@ static struct request *find(const struct requests *requests, const struct object
 {
     struct request *request;
 
-    TAILQ_FOREACH(request, requests, link)
-    if (request->state == REQUEST_QUEUED && object_reference_equal(&request->object, object))
-        return request;
+    TAILQ_FOREACH (request, requests, link)
+        if (request->state == REQUEST_QUEUED && object_reference_equal(&request->object, object))
+            return request;
     return NULL;
 }
 

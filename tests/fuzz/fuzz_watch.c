@@ -366,7 +366,8 @@ static void run(struct outcome *outcome, unsigned how, size_t piece, struct slic
     struct reflector_sink sink = {outcome, begin, end, take, keep};
     struct reflector reflector;
 
-    reflector_init(&reflector, (enum kind)(how / 4 % KIND_WATCHED_COUNT), &sink, &outcome->status, 1);
+    reflector_init(&reflector, (enum kind)(how / 4 % KIND_WATCHED_COUNT), &sink, &outcome->status,
+                   1);
     reflector.phase = how % 4 == 0 ? PHASE_STREAM : how % 4 == 1 ? PHASE_PAGES : PHASE_WATCH;
     while (rest.len != 0) {
         const char *zero = memchr(rest.ptr, '\0', rest.len);
