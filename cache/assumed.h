@@ -40,11 +40,10 @@ struct reservation {
 
 /*
  * Reserves the claims that the pod takes alone, which the caller has found free, or held by
- * reservations that may be taken over; what the pod had reserved before is replaced, and
- * ends no sooner. alone: for
- * each of the pod's claims, whether it does; NULL: those that are ReadWriteOncePod. A pod that
- * takes none alone, or that is known to be bound or finished, reserves nothing. Of more than
- * RESERVATIONS_MAX, the one that expires first ends.
+ * reservations that may be taken over; what the pod had reserved before is replaced, and ends no
+ * sooner. alone: for each of the pod's claims, whether it does; NULL: those that are
+ * ReadWriteOncePod. A pod that takes none alone, or that is known to be bound or finished, reserves
+ * nothing. Of more than RESERVATIONS_MAX, the one that expires first ends.
  *
  * binds: a bind begins. Until it ends, nobody may take the pod's other claims alone, either, and a
  * call that is no bind changes nothing, whatever it says about the pod. assumed_doubt or
