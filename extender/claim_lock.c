@@ -1,12 +1,14 @@
 #include "extender/claim_lock.h"
 
 #include <stdlib.h>
+#include <sys/random.h>
 
 #include "cache/pull_fields.h"
 #include "config/base/log.h"
 
-#define HOLDER "claimguard.io/holder"
-#define FENCED "claimguard.io/fenced"
+#define HOLDER    "claimguard.io/holder"
+#define LOCKED_AT "claimguard.io/locked-at"
+#define FENCED    "claimguard.io/fenced"
 
 /* The lock of another pod that is pending, and since when it was seen unchanged. */
 struct seen_lock {
@@ -17,8 +19,7 @@ struct seen_lock {
 
 /* What is looked at of a claim or a pod. */
 struct remote {
-    struct slice uid, version, holder, node, phase;
-    bool exists;
+    struct slice uid, version, holder, fenced, node, phase;
 };
 
 #define FIELD(key_, member_) \
@@ -28,7 +29,7 @@ struct remote {
 
 static bool read_remote(struct slice body, struct arena *arena, struct remote *out)
 {
-    static const struct pull_field annotations[] = {FIELD(HOLDER, holder)};
+    static const struct pull_field annotations[] = {FIELD(HOLDER, holder), FIELD(FENCED, fenced)};
     static const struct pull_field meta[] = {
         FIELD("uid", uid),
         FIELD("resourceVersion", version),
@@ -43,7 +44,6 @@ static bool read_remote(struct slice body, struct arena *arena, struct remote *o
     };
     struct pull json;
 
-    *out = (struct remote){.exists = true};
     pull_init(&json, body);
     return pull_fields(&json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), arena, out) &&
            out->version.len != 0;
@@ -57,7 +57,7 @@ static unsigned ask(struct claim_locks *locks, const char *method, enum kind kin
     struct error err = {0};
     uint64_t now_ns = monotonic_ns();
 
-    *out = (struct remote){.exists = false};
+    *out = (struct remote){.uid = {NULL, 0}};
     if (now_ns >= locks->deadline_ns)
         return 0;
     struct object_call call = {
@@ -142,24 +142,38 @@ static int refuse(struct error *err, const struct claim_locks *locks, struct sli
                      SLICE_ARG(holder));
 }
 
+/* What no earlier fence has written, so that it is a change: the API server does not write a PATCH
+ * that changes nothing, and the version stays. NULL: there is no memory. */
+static struct slice fence_text(struct claim_locks *locks)
+{
+    uint64_t nonce;
+
+    if (getrandom(&nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce)
+        return (struct slice){NULL, 0};
+    return arena_printf(locks->arena, "%lld by %.*s, %016llx", (long long)now_ms(),
+                        SLICE_ARG(locks->request->pod_uid), (unsigned long long)nonce);
+}
+
 /*
  * Changes the version of a pod, so that a Binding of it that may be on its way fails. *is_bound: it
  * is bound already. ERROR_UNAVAILABLE: nobody knows.
  *
  * A fence may be sent twice: it changes the version once more. But a 409 is no proof that the pod
  * has gone: it may also come from too many writers (then the pod is not fenced), or be the answer
- * to a second sending, while the first showed that the pod is bound. So the pod is looked at.
+ * to a second sending, while the first showed that the pod is bound. So the pod is looked at. And a
+ * 200 is none if the text is not there: a webhook may have removed it, so that nothing changed.
  */
 static int fence_pod(struct claim_locks *locks, struct slice uid, struct slice name, bool *is_bound,
                      struct error *err)
 {
     struct remote pod;
+    struct slice text = fence_text(locks);
     struct slice body = arena_printf(
-        locks->arena,
-        "{\"metadata\":{\"uid\":\"%.*s\",\"annotations\":{\"" FENCED "\":\"%lld by %.*s\"}}}",
-        SLICE_ARG(uid), (long long)now_ms(), SLICE_ARG(locks->request->pod_uid));
-    unsigned status = body.ptr == NULL ? 0 : ask(locks, "PATCH", KIND_POD, name, body, &pod);
-    bool is_fenced = status == 200;
+        locks->arena, "{\"metadata\":{\"uid\":\"%.*s\",\"annotations\":{\"" FENCED "\":\"%.*s\"}}}",
+        SLICE_ARG(uid), SLICE_ARG(text));
+    unsigned status =
+        text.ptr == NULL || body.ptr == NULL ? 0 : ask(locks, "PATCH", KIND_POD, name, body, &pod);
+    bool is_fenced = status == 200 && slice_equal(pod.fenced, text);
 
     *is_bound = false;
     if (status == 409)
@@ -224,22 +238,49 @@ static int judge_lock(struct claim_locks *locks, struct slice claim, const struc
 
 /* ---- our own ---- */
 
-/* A lock and its release may be sent twice: they have the claim's version as precondition, so that
- * the second is refused, and the claim is read again; a lock that is our own is as good as none. */
-static struct slice lock_patch(struct claim_locks *locks, struct slice version, bool is_release)
+/*
+ * A lock and its release may be sent twice: they have the claim's version as precondition, so that
+ * the second is refused, and the claim is read again; a lock that is our own is as good as none.
+ *
+ * Each changes the claim, also a lock that is taken again: the API server does not write a PATCH
+ * that changes nothing, and a version that another pod's bind, or a release of this pod that is
+ * late, has seen before would still be true. The version in LOCKED_AT was never there before.
+ */
+static struct slice lock_patch(struct claim_locks *locks, struct slice version)
 {
     const struct bind_request *request = locks->request;
 
-    if (is_release)
-        return arena_printf(locks->arena,
-                            "{\"metadata\":{\"resourceVersion\":\"%.*s\",\"annotations\":{\"" HOLDER
-                            "\":null}}}",
-                            SLICE_ARG(version));
     return arena_printf(locks->arena,
                         "{\"metadata\":{\"resourceVersion\":\"%.*s\",\"annotations\":{\"" HOLDER
-                        "\":\"%.*s/%.*s\"}}}",
+                        "\":\"%.*s/%.*s\",\"" LOCKED_AT "\":\"%.*s\"}}}",
                         SLICE_ARG(version), SLICE_ARG(request->pod_uid),
-                        SLICE_ARG(request->pod_name));
+                        SLICE_ARG(request->pod_name), SLICE_ARG(version));
+}
+
+static struct slice release_patch(struct claim_locks *locks, struct slice version)
+{
+    return arena_printf(locks->arena,
+                        "{\"metadata\":{\"resourceVersion\":\"%.*s\",\"annotations\":{\"" HOLDER
+                        "\":null,\"" LOCKED_AT "\":null}}}",
+                        SLICE_ARG(version));
+}
+
+/* Whether what a PATCH has made of the claim is our lock, and new: a webhook may undo either. */
+static bool is_locked(struct claim_locks *locks, const struct remote *found,
+                      const struct remote *patched)
+{
+    struct slice ours = arena_printf(locks->arena, "%.*s/%.*s", SLICE_ARG(locks->request->pod_uid),
+                                     SLICE_ARG(locks->request->pod_name));
+
+    return slice_equal(patched->holder, ours) && !slice_equal(patched->version, found->version);
+}
+
+static int undone(struct error *err, const struct claim_locks *locks, struct slice claim)
+{
+    return error_set(err, ERROR_UNAVAILABLE,
+                     "claim %.*s/%.*s could not be locked: the API server (an admission webhook?) "
+                     "takes the annotations " HOLDER " and " LOCKED_AT " away again",
+                     SLICE_ARG(locks->request->pod_namespace), SLICE_ARG(claim));
 }
 
 static int lock_claim(struct claim_locks *locks, struct slice claim, struct slice *version,
@@ -255,11 +296,11 @@ static int lock_claim(struct claim_locks *locks, struct slice claim, struct slic
             return contended(err, locks);
         if (judge_lock(locks, claim, &found, err) < 0)
             return err->code;
-        struct slice body = lock_patch(locks, found.version, false);
+        struct slice body = lock_patch(locks, found.version);
         status = body.ptr == NULL ? 0 : ask(locks, "PATCH", KIND_CLAIM, claim, body, &patched);
         *version = patched.version;
         if (status == 200)
-            return 0;
+            return is_locked(locks, &found, &patched) ? 0 : undone(err, locks, claim);
         if (status != 409)
             return contended(err, locks);
     }
@@ -316,7 +357,7 @@ void claim_locks_release(struct claim_locks *locks)
     int rc = fence_pod(locks, locks->request->pod_uid, locks->request->pod_name, &is_bound, &err);
     /* a lock that is not given back is found to be of a pod that was not bound */
     for (size_t i = 0; rc == 0 && !is_bound && i < locks->locked_count; i++) {
-        struct slice body = lock_patch(locks, locks->versions[i], true);
+        struct slice body = release_patch(locks, locks->versions[i]);
         if (body.ptr != NULL)
             (void)ask(locks, "PATCH", KIND_CLAIM, locks->claims[i], body, &ignored);
     }

@@ -4,8 +4,10 @@
  * the API server is the one arbiter: there is no election and no clock.
  *
  * The lock is an annotation on the claim (claimguard.io/holder: UID/NAME of the pod), written with
- * the claim's resourceVersion as precondition. It stays for as long as the pod has the claim. One
- * whose pod is gone, is finished, or was never bound is taken over, after asking the API server.
+ * the claim's resourceVersion as precondition, which goes into a second one (claimguard.io/
+ * locked-at), so that a lock that is taken again is a change, too. It stays for as long as the pod
+ * has the claim. One whose pod is gone, is finished, or was never bound is taken over, after asking
+ * the API server.
  *
  * A lock of a pod that is pending may belong to a bind that is under way elsewhere, or was sent and
  * not yet applied. So that pod is fenced first: an annotation changes its resourceVersion, which

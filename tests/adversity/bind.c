@@ -39,16 +39,6 @@ static void put_pair(void)
     put_pod(&(struct test_pod){.name = "b", .claim = "data"});
 }
 
-/* A claim that another claimguard has locked for the pod. */
-static void put_locked_claim(const char *name, const char *uid, const char *pod)
-{
-    api_put(
-        "{\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"namespace\":\"default\",\"name\":"
-        "\"%s\",\"annotations\":{\"claimguard.io/holder\":\"%s/%s\"}},\"spec\":{\"accessModes\":["
-        "\"ReadWriteOncePod\"],\"volumeName\":\"pv-%s\"},\"status\":{\"phase\":\"Bound\"}}",
-        name, uid, pod, name);
-}
-
 /* A call beside what the scenario does. */
 struct beside {
     pthread_t thread;
@@ -207,43 +197,6 @@ static void a_bind_sees_what_another_one_has_settled(void)
     guard_stop(&guard);
 }
 
-/* ---- claimLock: Annotation ---- */
-
-static void a_lock_of_a_pending_pod_is_respected_for_its_time(void)
-{
-    struct guard guard;
-
-    put_pair();
-    put_locked_claim("data", api_text("pods", "default", "a", "metadata.uid"), "a");
-    guard_start(&guard, "readWriteOncePod: {claimLock: Annotation}\n");
-    check(!bind_succeeds(&guard, "b", "node-2"), "another claimguard may be binding it");
-    sleep_ms(5200); /* LOCK_PATIENCE_MS */
-    check(bind_succeeds(&guard, "b", "node-2"), "it is taken over");
-    guard_stop(&guard);
-}
-
-/* Too many writers, or the answer to a second sending: it does not show whether the pod is there.
- */
-static void a_fence_that_meets_a_conflict_is_no_proof_that_the_pod_is_gone(void)
-{
-    struct api_fault before_it_was_bound = {
-        .method = "GET", .path = "/pods/a", .times = 1, .status = 200};
-    struct guard guard;
-
-    put_pair();
-    put_locked_claim("data", api_text("pods", "default", "a", "metadata.uid"), "a");
-    guard_start(&guard, "readWriteOncePod: {claimLock: Annotation}\n");
-    check(!bind_succeeds(&guard, "b", "node-2"), "it is locked for a");
-    before_it_was_bound.answer = api_object("pods", "default", "a");
-    sleep_ms(5200); /* LOCK_PATIENCE_MS */
-    api_hold("pods");
-    put_pod(&(struct test_pod){.name = "a", .claim = "data", .node = "node-1"});
-    api_fault(&before_it_was_bound); /* a is bound between this look and the fence */
-    api_fault(&(struct api_fault){.method = "PATCH", .path = "/pods/a", .status = 409});
-    check(!bind_succeeds(&guard, "b", "node-2") && node_of("b")[0] == '\0', "the claim is a's");
-    guard_stop(&guard);
-}
-
 /* ---- too late ---- */
 
 /* What comes before the Binding takes all of the bind's time. */
@@ -381,8 +334,6 @@ int main(int argc, char **argv)
         SCENARIO(a_binding_that_was_refused_gives_the_claim_back),
         SCENARIO(an_unclear_answer_to_a_binding_keeps_the_claim),
         SCENARIO(a_bind_sees_what_another_one_has_settled),
-        SCENARIO(a_lock_of_a_pending_pod_is_respected_for_its_time),
-        SCENARIO(a_fence_that_meets_a_conflict_is_no_proof_that_the_pod_is_gone),
         SCENARIO(a_binding_is_not_sent_when_the_time_is_over),
         SCENARIO(forged_calls_free_nothing_that_is_being_bound),
         SCENARIO(the_absence_of_a_forged_name_frees_nothing),

@@ -13,6 +13,7 @@
  *     -DNO_BIND_PRECONDITION   the Binding does not say the pod's version
  *     -DNO_PATCH_PRECONDITION  deferFSMount is written on the pod whatever its version is
  *     -DNO_RELEASE_FENCE       a lock is given back while an earlier Binding of the pod may be on its way
+ *     -DNO_NONCE               a lock that is taken again writes what is there: the API server does not write that, and its version stays
  *     -DCONFLICT_IS_GONE       a fence that is answered with 409 passes for one of a pod that is gone
  */
 
@@ -114,8 +115,14 @@ again: /* lock_claim: GET */
 #else
         :: claim_version == seen_version && claim_version < VERSIONS ->
 #endif
-            claim_holder = me;
-            claim_version++;
+            if
+#ifdef NO_NONCE
+            :: claim_holder == me /* nothing changes */
+            :: claim_holder != me -> claim_holder = me; claim_version++
+#else
+            :: true -> claim_holder = me; claim_version++ /* claimguard.io/locked-at changes, if nothing else does */
+#endif
+            fi;
             my_lock = claim_version
         :: claim_version >= VERSIONS -> goto done
         :: else -> goto again /* 409 */

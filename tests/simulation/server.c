@@ -14,10 +14,12 @@ static void write_annotation(const struct sim_pod *pod, struct buf *out)
 {
     const char *separator = "";
 
-    if (pod->annotated == 0 && !pod->opts_out)
+    buf_printf(out, ",\"annotations\":{\"claimguard.io/fenced\":\"%s\"", pod->fenced);
+    if (pod->annotated == 0 && !pod->opts_out) {
+        buf_printf(out, "}");
         return;
-    buf_printf(out, ",\"annotations\":{\"claimguard.io/defer-fs-mount\":\"%s",
-               pod->opts_out ? "disabled" : "");
+    }
+    buf_printf(out, ",\"claimguard.io/defer-fs-mount\":\"%s", pod->opts_out ? "disabled" : "");
     for (unsigned i = 0; i < CLAIMS; i++)
         if ((pod->annotated >> i & 1) != 0) {
             buf_printf(out, "%sv%u", separator, i);
@@ -75,7 +77,10 @@ static void write_claim(const struct sim_claim *claim, struct buf *out)
                "\"%s\",\"namespace\":\"ns\",\"uid\":\"%s\",\"resourceVersion\":\"%llu\"",
                claim->name, claim->uid, (unsigned long long)claim->version);
     if (claim->holder[0] != '\0')
-        buf_printf(out, ",\"annotations\":{\"claimguard.io/holder\":\"%s\"}", claim->holder);
+        buf_printf(out,
+                   ",\"annotations\":{\"claimguard.io/holder\":\"%s\","
+                   "\"claimguard.io/locked-at\":\"%s\"}",
+                   claim->holder, claim->locked_at);
     buf_printf(out, "},\"spec\":{\"accessModes\":[\"%s\"],\"storageClassName\":\"fast-storage\"",
                claim->is_exclusive ? "ReadWriteOncePod" : "ReadWriteMany");
     if (!claim->is_unbound)
@@ -207,7 +212,7 @@ void server_create_claim(unsigned index)
     struct sim_claim *claim = &server->claims[index];
 
     claim->is_absent = false;
-    claim->holder[0] = '\0';
+    claim->holder[0] = claim->locked_at[0] = '\0';
     (void)snprintf(claim->uid, sizeof claim->uid, "00000000-0000-4000-9000-%06x%06x",
                    ++claim->lives, index + 1);
     trace("claim c%u is created", index);
@@ -350,6 +355,24 @@ static unsigned conflict(struct buf *answer, const char *message)
 {
     buf_printf(answer, "{\"kind\":\"Status\",\"message\":\"%s\",\"code\":409}", message);
     return 409;
+}
+
+static unsigned absent(struct buf *answer, const char *resource, const char *name, size_t len)
+{
+    buf_printf(answer,
+               "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"details\":{\"kind\":\"%s\",\"name\":"
+               "\"%.*s\"},\"code\":404}",
+               resource, (int)len, name);
+    return 404;
+}
+
+/* Sets the text; a merge patch that leaves it out leaves it. Returns whether it is another one. */
+static bool set_text(char *text, size_t size, const char *to)
+{
+    if (to == NULL || strcmp(text, to) == 0)
+        return false;
+    (void)snprintf(text, size, "%s", to);
+    return true;
 }
 
 static unsigned deferred_by(const struct sim_pod *pod)
@@ -577,10 +600,13 @@ static unsigned patch_pod(struct sim_pod *pod, const json_t *body, struct buf *a
     unsigned status = patch_fields(pod, volumes, answer);
     if (status != 200)
         return status;
-    pod->requeues += text_at(body, "metadata", "annotations", "claimguard.io/nudged") != NULL;
+    bool is_nudge = text_at(body, "metadata", "annotations", "claimguard.io/nudged") != NULL;
+    pod->requeues += is_nudge;
+    bool is_fence = set_text(pod->fenced, sizeof pod->fenced,
+                             text_at(body, "metadata", "annotations", "claimguard.io/fenced"));
     if (list != NULL && !world.annotation_is_removed)
         patch_annotation(pod, list);
-    if (deferred_by(pod) != before || (volumes == NULL && list == NULL))
+    if (deferred_by(pod) != before || is_nudge || is_fence)
         publish(pod); /* else nothing is written, and the version stays */
     write_pod(pod, answer);
     return 200;
@@ -594,7 +620,7 @@ static unsigned handle_pod(const char *method, const char *name, const json_t *b
     struct sim_pod *pod = server_find_pod(name, len);
 
     if (pod == NULL)
-        return 404;
+        return absent(answer, "pods", name, len);
     if (strcmp(method, "GET") == 0) {
         write_pod(pod, answer);
         return 200;
@@ -616,17 +642,23 @@ static unsigned handle_claim(const char *method, const char *name, const json_t 
     const char *version = text_at(body, "metadata", NULL, "resourceVersion");
 
     if (claim->is_absent)
-        return 404;
+        return absent(answer, "persistentvolumeclaims", name, strlen(name));
     if (strcmp(method, "PATCH") == 0) {
         const json_t *annotations =
             json_object_get(json_object_get(body, "metadata"), "annotations");
         const char *holder =
             json_string_value(json_object_get(annotations, "claimguard.io/holder"));
+        const char *locked_at =
+            json_string_value(json_object_get(annotations, "claimguard.io/locked-at"));
         if (version != NULL && strtoull(version, NULL, 10) != claim->version)
             return conflict(answer, "the object has been modified");
-        (void)snprintf(claim->holder, sizeof claim->holder, "%s", holder == NULL ? "" : holder);
+        bool is_change =
+            set_text(claim->holder, sizeof claim->holder, holder == NULL ? "" : holder);
+        is_change |=
+            set_text(claim->locked_at, sizeof claim->locked_at, locked_at == NULL ? "" : locked_at);
         trace("claim %s is locked by '%s'", claim->name, claim->holder);
-        publish_claim(claim);
+        if (is_change) /* else nothing is written, and the version stays */
+            publish_claim(claim);
     }
     write_claim(claim, answer);
     return 200;

@@ -58,13 +58,14 @@ struct sim_pod {
     unsigned requeues;          /* by claimguard's annotation */
     unsigned evictions;         /* accepted, by claimguard */
     unsigned eviction_requests; /* all of them but trials */
-    int evicted_for;     /* index of the one pod for which it can have been; -1: of several */
-    unsigned evicted_by; /* incarnation of the replica */
-    char condition[256]; /* why it is not scheduled */
+    int evicted_for;       /* index of the one pod for which it can have been; -1: of several */
+    unsigned evicted_by;   /* incarnation of the replica */
+    char condition[256];   /* why it is not scheduled */
+    char fenced[TEXT_MAX]; /* the annotation */
 };
 
 struct sim_claim {
-    char name[8], uid[40], holder[TEXT_MAX];
+    char name[8], uid[40], holder[TEXT_MAX], locked_at[24];
     uint64_t version;
     bool is_exclusive, is_unbound; /* unbound: to no volume yet */
     bool is_absent;
@@ -159,6 +160,7 @@ enum field_support {
 
 struct world {
     uint64_t random, now_ns, end_ns;
+    unsigned randoms;      /* that were drawn by getrandom */
     uint64_t steps, trace; /* trace: a hash of all that happened */
     bool has_faults, is_annotation, is_over;
     bool defers; /* an entry, Exclusive, for the claims' storage class and the VMs */

@@ -1,0 +1,214 @@
+/* claimLock: Annotation, with two claimguards: a claim never has two bound pods, whatever is late,
+ * or lies. */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "support/scenario.h"
+
+static const char annotation[] = "readWriteOncePod: {claimLock: Annotation}\n";
+
+static const char *node_of(const char *pod)
+{
+    return api_text("pods", "default", pod, "spec.nodeName");
+}
+
+/* Pods a and b on one claim. */
+static void put_pair(void)
+{
+    put_claim("data");
+    put_pod(&(struct test_pod){.name = "a", .claim = "data"});
+    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
+}
+
+/* A claim that another claimguard has locked for the pod. */
+static void put_locked_claim(const char *name, const char *uid, const char *pod)
+{
+    api_put(
+        "{\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"namespace\":\"default\",\"name\":"
+        "\"%s\",\"annotations\":{\"claimguard.io/holder\":\"%s/%s\"}},\"spec\":{\"accessModes\":["
+        "\"ReadWriteOncePod\"],\"volumeName\":\"pv-%s\"},\"status\":{\"phase\":\"Bound\"}}",
+        name, uid, pod, name);
+}
+
+static void check_one_is_bound(void)
+{
+    check((node_of("a")[0] == '\0') != (node_of("b")[0] == '\0'),
+          "one has the claim; a is on '%s', b on '%s'", node_of("a"), node_of("b"));
+}
+
+/* A bind beside what the scenario does. */
+struct beside {
+    pthread_t thread;
+    const struct guard *guard;
+    const char *pod, *node;
+};
+
+static void *bind(void *context)
+{
+    const struct beside *beside = context;
+
+    (void)bind_succeeds(beside->guard, beside->pod, beside->node);
+    return NULL;
+}
+
+static void begin(struct beside *beside)
+{
+    check(pthread_create(&beside->thread, NULL, bind, beside) == 0, "a thread");
+}
+
+static void end(struct beside *beside)
+{
+    (void)pthread_join(beside->thread, NULL);
+}
+
+/* ---- locks of others ---- */
+
+static void a_lock_of_a_pending_pod_is_respected_for_its_time(void)
+{
+    struct guard guard;
+
+    put_pair();
+    put_locked_claim("data", api_text("pods", "default", "a", "metadata.uid"), "a");
+    guard_start(&guard, annotation);
+    check(!bind_succeeds(&guard, "b", "node-2"), "another claimguard may be binding it");
+    sleep_ms(5200); /* LOCK_PATIENCE_MS */
+    check(bind_succeeds(&guard, "b", "node-2"), "it is taken over");
+    guard_stop(&guard);
+}
+
+/* Too many writers, or the answer to a second sending: it does not show whether the pod is there.
+ */
+static void a_fence_that_meets_a_conflict_is_no_proof_that_the_pod_is_gone(void)
+{
+    struct api_fault before_it_was_bound = {
+        .method = "GET", .path = "/pods/a", .times = 1, .status = 200};
+    struct guard guard;
+
+    put_pair();
+    put_locked_claim("data", api_text("pods", "default", "a", "metadata.uid"), "a");
+    guard_start(&guard, annotation);
+    check(!bind_succeeds(&guard, "b", "node-2"), "it is locked for a");
+    before_it_was_bound.answer = api_object("pods", "default", "a");
+    sleep_ms(5200); /* LOCK_PATIENCE_MS */
+    api_hold("pods");
+    put_pod(&(struct test_pod){.name = "a", .claim = "data", .node = "node-1"});
+    api_fault(&before_it_was_bound); /* a is bound between this look and the fence */
+    api_fault(&(struct api_fault){.method = "PATCH", .path = "/pods/a", .status = 409});
+    check(!bind_succeeds(&guard, "b", "node-2") && node_of("b")[0] == '\0', "the claim is a's");
+    guard_stop(&guard);
+}
+
+/* ---- one's own lock, taken again: nobody may write by the version that was seen before ---- */
+
+/* b has fenced a, which has not been bound for long, and is about to lock the claim; a comes back
+ * in between. */
+static void a_take_over_fails_when_the_holder_locks_again(void)
+{
+    struct guard one, two;
+    struct beside take_over = {.guard = &two, .pod = "b", .node = "node-2"};
+
+    put_pair();
+    put_locked_claim("data", api_text("pods", "default", "a", "metadata.uid"), "a");
+    guard_start(&one, annotation);
+    guard_start(&two, annotation);
+    check(!bind_succeeds(&two, "b", "node-2"), "it is locked for a");
+    sleep_ms(5200); /* LOCK_PATIENCE_MS */
+    api_fault(&(struct api_fault){.method = "PATCH",
+                                  .path = "/persistentvolumeclaims/data",
+                                  .body = "/b\"",
+                                  .times = 1,
+                                  .delay_ms = 1200});
+    begin(&take_over);
+    check(api_wait("PATCH", "/b\"", 1), "a is fenced, and b's lock is on its way");
+    (void)bind_succeeds(&one, "a", "node-1");
+    end(&take_over);
+    check_one_is_bound();
+    guard_stop(&one);
+    guard_stop(&two);
+}
+
+/* Two binds of one pod: the first is refused, and its release is applied when the second has the
+ * lock. */
+static void a_late_release_fails_when_the_pod_locks_again(void)
+{
+    struct guard one, two;
+    struct beside refused = {.guard = &one, .pod = "a", .node = "node-1"};
+    struct beside again = {.guard = &two, .pod = "a", .node = "node-1"};
+
+    put_pair();
+    guard_start(&one, annotation);
+    guard_start(&two, annotation);
+    api_fault(&(struct api_fault){
+        .method = "POST", .path = "/pods/a/binding", .times = 1, .delay_ms = 2000});
+    api_fault(&(struct api_fault){
+        .method = "POST", .path = "/pods/a/binding", .times = 1, .status = 403});
+    api_fault(&(struct api_fault){.method = "PATCH",
+                                  .path = "/persistentvolumeclaims/data",
+                                  .body = "null",
+                                  .times = 1,
+                                  .delay_ms = 1000});
+    begin(&refused);
+    check(api_wait("PATCH", "null", 1), "the release is on its way");
+    begin(&again);
+    end(&refused);
+    check(api_wait("POST", "/pods/a/binding", 2), "the second Binding is on its way");
+    check(!bind_succeeds(&one, "b", "node-2"), "it is locked for a");
+    end(&again);
+    check_one_is_bound();
+    guard_stop(&one);
+    guard_stop(&two);
+}
+
+/* ---- answers that lie ---- */
+
+static void a_lock_that_a_webhook_removes_is_none(void)
+{
+    struct guard one, two;
+
+    put_pair();
+    guard_start(&one, annotation);
+    guard_start(&two, annotation);
+    api_hold("pods");
+    api_fault(
+        &(struct api_fault){.method = "PATCH",
+                            .path = "/persistentvolumeclaims/data",
+                            .status = 200,
+                            .answer = api_object("persistentvolumeclaims", "default", "data")});
+    check(!bind_succeeds(&one, "a", "node-1"), "it has no lock");
+    check(!bind_succeeds(&two, "b", "node-2"), "it has no lock");
+    check(api_count("POST", "/binding") == 0, "nothing is bound without a lock");
+    guard_stop(&one);
+    guard_stop(&two);
+}
+
+/* A fence that a webhook removes changes nothing: a Binding may still come. */
+static void a_fence_that_a_webhook_removes_is_none(void)
+{
+    struct guard guard;
+
+    put_pair();
+    put_locked_claim("data", api_text("pods", "default", "a", "metadata.uid"), "a");
+    guard_start(&guard, annotation);
+    check(!bind_succeeds(&guard, "b", "node-2"), "it is locked for a");
+    sleep_ms(5200); /* LOCK_PATIENCE_MS */
+    api_fault(&(struct api_fault){.method = "PATCH",
+                                  .path = "/pods/a",
+                                  .status = 200,
+                                  .answer = api_object("pods", "default", "a")});
+    check(!bind_succeeds(&guard, "b", "node-2") && node_of("b")[0] == '\0', "a is not fenced");
+    guard_stop(&guard);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct scenario all[] = {
+        SCENARIO(a_lock_of_a_pending_pod_is_respected_for_its_time),
+        SCENARIO(a_fence_that_meets_a_conflict_is_no_proof_that_the_pod_is_gone),
+        SCENARIO(a_take_over_fails_when_the_holder_locks_again),
+        SCENARIO(a_late_release_fails_when_the_pod_locks_again),
+        SCENARIO(a_lock_that_a_webhook_removes_is_none),
+        SCENARIO(a_fence_that_a_webhook_removes_is_none),
+    };
+    return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
+}
