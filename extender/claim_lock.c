@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "cache/fold.h"
 #include "cache/pull_fields.h"
 #include "config/base/log.h"
 
@@ -19,7 +20,7 @@ struct seen_lock {
 
 /* What is looked at of a claim or a pod. */
 struct remote {
-    struct slice uid, version, holder, fenced, node, phase;
+    struct slice kind, namespace, name, uid, version, holder, fenced, node, phase;
 };
 
 #define FIELD(key_, member_) \
@@ -27,10 +28,14 @@ struct remote {
         .key = (key_), .type = PULL_STRING, .offset = offsetof(struct remote, member_) \
     }
 
-static bool read_remote(struct slice body, struct arena *arena, struct remote *out)
+/* False: the body is not that object. */
+static bool read_remote(const struct object_reference *asked, struct slice body,
+                        struct arena *arena, struct remote *out)
 {
     static const struct pull_field annotations[] = {FIELD(HOLDER, holder), FIELD(FENCED, fenced)};
     static const struct pull_field meta[] = {
+        FIELD("namespace", namespace),
+        FIELD("name", name),
         FIELD("uid", uid),
         FIELD("resourceVersion", version),
         {.key = "annotations", .type = PULL_OBJECT, PULL_MEMBERS(annotations)},
@@ -38,6 +43,7 @@ static bool read_remote(struct slice body, struct arena *arena, struct remote *o
     static const struct pull_field spec[] = {FIELD("nodeName", node)};
     static const struct pull_field status[] = {FIELD("phase", phase)};
     static const struct pull_field fields[] = {
+        FIELD("kind", kind),
         {.key = "metadata", .type = PULL_OBJECT, PULL_MEMBERS(meta)},
         {.key = "spec", .type = PULL_OBJECT, PULL_MEMBERS(spec)},
         {.key = "status", .type = PULL_OBJECT, PULL_MEMBERS(status)},
@@ -46,10 +52,13 @@ static bool read_remote(struct slice body, struct arena *arena, struct remote *o
 
     pull_init(&json, body);
     return pull_fields(&json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), arena, out) &&
-           out->version.len != 0;
+           slice_equal(out->kind, slice_of(kind_text(asked->kind))) &&
+           slice_equal(out->namespace, asked->namespace) && slice_equal(out->name, asked->name) &&
+           out->uid.len != 0 && out->version.len != 0;
 }
 
-/* One request about an object of the pod's namespace. Returns the HTTP status; 0: unknown. */
+/* One request about an object of the pod's namespace. Returns the HTTP status; 0: unknown. A 200 or
+ * a 404 that does not speak of that object may come from anything in between. */
 static unsigned ask(struct claim_locks *locks, const char *method, enum kind kind,
                     struct slice name, struct slice body, struct remote *out)
 {
@@ -57,7 +66,7 @@ static unsigned ask(struct claim_locks *locks, const char *method, enum kind kin
     struct error err = {0};
     uint64_t now_ns = monotonic_ns();
 
-    *out = (struct remote){.uid = {NULL, 0}};
+    *out = (struct remote){.kind = {NULL, 0}};
     if (now_ns >= locks->deadline_ns)
         return 0;
     struct object_call call = {
@@ -68,7 +77,9 @@ static unsigned ask(struct claim_locks *locks, const char *method, enum kind kin
         .timeout_ms = (int64_t)((locks->deadline_ns - now_ns) / 1000000) + 1};
     if (follow_call_object(locks->state->follow, &call, locks->arena, &answer, &err) < 0)
         return 0;
-    if (answer.status == 200 && !read_remote(answer.body, locks->arena, out))
+    if (answer.status == 200 && !read_remote(&call.object, answer.body, locks->arena, out))
+        return 0;
+    if (answer.status == 404 && !fold_says_absent(&call.object, answer.body))
         return 0;
     return answer.status;
 }

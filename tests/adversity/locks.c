@@ -200,6 +200,50 @@ static void a_fence_that_a_webhook_removes_is_none(void)
     guard_stop(&guard);
 }
 
+/* a is bound, which the other claimguard's watch has not heard, and this comes when it asks. */
+static void is_not_fooled_about_the_holder(unsigned status, const char *answer)
+{
+    struct guard one, two;
+
+    put_pair();
+    guard_start(&one, annotation);
+    guard_start(&two, annotation);
+    api_hold("pods");
+    check(bind_succeeds(&one, "a", "node-1"), "a is bound");
+    api_fault(&(struct api_fault){
+        .method = "GET", .path = "/pods/a", .status = status, .answer = answer});
+    (void)bind_succeeds(&two, "b", "node-2");
+    check_one_is_bound();
+    guard_stop(&one);
+    guard_stop(&two);
+}
+
+static void a_proxys_404_of_a_holder_is_no_proof_that_it_is_gone(void)
+{
+    is_not_fooled_about_the_holder(404, "<html>no upstream</html>");
+}
+
+static void a_404_of_another_object_is_no_proof_that_the_holder_is_gone(void)
+{
+    is_not_fooled_about_the_holder(404, "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":"
+                                        "\"Failure\",\"reason\":\"NotFound\",\"code\":404,"
+                                        "\"details\":{\"name\":\"default\",\"kind\":"
+                                        "\"namespaces\"}}");
+}
+
+static void a_list_in_the_place_of_the_holder_says_nothing(void)
+{
+    is_not_fooled_about_the_holder(200, "{\"kind\":\"NodeList\",\"apiVersion\":\"v1\",\"metadata\":"
+                                        "{\"resourceVersion\":\"7\"},\"items\":[]}");
+}
+
+static void another_pod_in_the_place_of_the_holder_says_nothing(void)
+{
+    is_not_fooled_about_the_holder(200, "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{"
+                                        "\"namespace\":\"default\",\"name\":\"c\",\"uid\":\"u\","
+                                        "\"resourceVersion\":\"7\"}}");
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
@@ -209,6 +253,10 @@ int main(int argc, char **argv)
         SCENARIO(a_late_release_fails_when_the_pod_locks_again),
         SCENARIO(a_lock_that_a_webhook_removes_is_none),
         SCENARIO(a_fence_that_a_webhook_removes_is_none),
+        SCENARIO(a_proxys_404_of_a_holder_is_no_proof_that_it_is_gone),
+        SCENARIO(a_404_of_another_object_is_no_proof_that_the_holder_is_gone),
+        SCENARIO(a_list_in_the_place_of_the_holder_says_nothing),
+        SCENARIO(another_pod_in_the_place_of_the_holder_says_nothing),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
 }
