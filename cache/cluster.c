@@ -16,6 +16,13 @@ bool is_stale(const struct cluster *cluster, enum kind kind, const struct meta *
 void cluster_init(struct cluster *cluster)
 {
     *cluster = (struct cluster){0};
+#if !defined(RECORDS_FROM_MALLOC)
+    struct pool *pool = &cluster->pool;
+    cluster->names.table.pool = cluster->pods.pool = cluster->claims.pool = pool;
+    cluster->nodes.pool = cluster->refs.pool = cluster->tallies.pool = pool;
+    for (int kind = 0; kind < KIND_COUNT; kind++)
+        cluster->resources[kind].pool = pool;
+#endif
 }
 
 void cluster_dispose(struct cluster *cluster)
@@ -29,6 +36,7 @@ void cluster_dispose(struct cluster *cluster)
         table_free_records(&cluster->resources[kind]);
     gone_dispose(cluster);
     names_dispose(&cluster->names);
+    pool_dispose(&cluster->pool);
     cluster_init(cluster);
 }
 
@@ -68,7 +76,7 @@ struct node *node_obtain(struct cluster *cluster, struct slice text)
         names_release(&cluster->names, name);
         return node;
     }
-    node = calloc(1, sizeof *node);
+    node = pool_alloc(cluster->nodes.pool, sizeof *node);
     if (node != NULL) {
         node->name = name;
         node->record.hash = name->record.hash;
@@ -76,7 +84,7 @@ struct node *node_obtain(struct cluster *cluster, struct slice text)
             return node;
     }
     names_release(&cluster->names, name);
-    free(node);
+    pool_free(cluster->nodes.pool, node);
     return NULL;
 }
 
@@ -86,7 +94,7 @@ void node_settle(struct cluster *cluster, struct node *node)
         return;
     table_remove(&cluster->nodes, &node->record);
     names_release(&cluster->names, node->name);
-    free(node);
+    pool_free(cluster->nodes.pool, node);
 }
 
 static int node_apply(struct cluster *cluster, const struct meta *meta, struct error *err)
@@ -127,7 +135,7 @@ static void resource_free(struct names *names, struct resource *resource)
         names_release(names, resource->attributes[i]);
     names_release(names, resource->key.namespace);
     names_release(names, resource->key.name);
-    free(resource);
+    pool_free(names->table.pool, resource);
 }
 
 static uint32_t resource_hash(const struct resource_key *key)
@@ -138,7 +146,7 @@ static uint32_t resource_hash(const struct resource_key *key)
 
 static struct resource *resource_new(struct names *names, const struct resource_object *object)
 {
-    struct resource *resource = calloc(1, sizeof *resource);
+    struct resource *resource = pool_alloc(names->table.pool, sizeof *resource);
     bool failed = false;
 
     if (resource == NULL)
@@ -233,6 +241,7 @@ static void resource_delete(struct cluster *cluster, const struct object *object
 
 int cluster_apply(struct cluster *cluster, const struct object *object, struct error *err)
 {
+    (void)pool_trim(&cluster->pool, TRIMMED_PAGES_MAX);
     if (is_gone(cluster, &object->meta))
         return 0;
     switch (object->kind) {
@@ -245,6 +254,7 @@ int cluster_apply(struct cluster *cluster, const struct object *object, struct e
 
 void cluster_delete(struct cluster *cluster, const struct object *object)
 {
+    (void)pool_trim(&cluster->pool, TRIMMED_PAGES_MAX);
     gone_forget(cluster, object->meta.uid); /* the watch has caught up */
     switch (object->kind) {
     case KIND_POD: pod_delete(cluster, &object->meta); break;

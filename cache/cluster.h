@@ -145,6 +145,7 @@ struct gone_object {
 enum { GONE_OBJECTS_MAX = 1024 };
 
 struct cluster {
+    struct pool pool; /* where the tables and their records lie, so it stays where it is */
     struct names names;
     struct table pods;
     struct table claims;

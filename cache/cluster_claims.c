@@ -35,7 +35,7 @@ struct claim *claim_obtain(struct cluster *cluster, struct name *namespace, stru
 
     if (claim != NULL || name.len > UINT16_MAX)
         return claim;
-    claim = calloc(1, sizeof *claim + name.len);
+    claim = pool_alloc(cluster->claims.pool, sizeof *claim + name.len);
     if (claim == NULL)
         return NULL;
     claim->record.hash = object_key_hash(key);
@@ -43,7 +43,7 @@ struct claim *claim_obtain(struct cluster *cluster, struct name *namespace, stru
     if (name.len != 0)
         memcpy(claim->name, name.ptr, name.len);
     if (!table_add(&cluster->claims, &claim->record)) {
-        free(claim);
+        pool_free(cluster->claims.pool, claim);
         return NULL;
     }
     claim->namespace = namespace;
@@ -149,14 +149,14 @@ static struct claim_tally *tally_obtain(struct cluster *cluster, const struct cl
 
     if (tally != NULL)
         return tally;
-    tally = calloc(1, sizeof *tally);
+    tally = pool_alloc(cluster->tallies.pool, sizeof *tally);
     if (tally == NULL)
         return NULL;
     tally->key = *key;
     tally->record.hash = tally_hash(key);
     if (table_add(&cluster->tallies, &tally->record))
         return tally;
-    free(tally);
+    pool_free(cluster->tallies.pool, tally);
     return NULL;
 }
 
@@ -170,7 +170,7 @@ static void tally_leave(struct cluster *cluster, const struct claim *claim)
     if (tally == NULL || --tally->count != 0)
         return;
     table_remove(&cluster->tallies, &tally->record);
-    free(tally);
+    pool_free(cluster->tallies.pool, tally);
 }
 
 /* Replaces all that the object says on the record; the pods that name the claim stay linked. */
@@ -240,7 +240,7 @@ void claim_settle(struct cluster *cluster, struct claim *claim)
         return;
     table_remove(&cluster->claims, &claim->record);
     names_release(&cluster->names, claim->namespace);
-    free(claim);
+    pool_free(cluster->claims.pool, claim);
 }
 
 void claim_vanish(struct cluster *cluster, struct claim *claim)

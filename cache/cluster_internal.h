@@ -4,6 +4,9 @@
 
 #include "cache/cluster.h"
 
+/* Pages that an operation gives back to the system at most. */
+enum { TRIMMED_PAGES_MAX = 16 };
+
 /* Whether what is told of an object is older than what is known of it. */
 bool is_stale(const struct cluster *cluster, enum kind kind, const struct meta *told,
               uint64_t known);

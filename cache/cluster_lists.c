@@ -7,7 +7,7 @@
 #include "cache/assumed.h"
 #include "cache/cluster_internal.h"
 
-enum { SWEEP_WORK_MAX = 256 }; /* of one step: objects, and claims of pods */
+enum { SWEEP_WORK_MAX = 32 }; /* of one step: objects, and claims of pods */
 
 /* ---- whole lists ---- */
 
@@ -139,6 +139,7 @@ bool cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version,
     /* versions of another history tell nothing */
     struct sweep sweep = {cluster, kind, list->number, list->overrides ? 0 : version, listener};
 
+    bool has_surplus = pool_trim(&cluster->pool, TRIMMED_PAGES_MAX);
     bool has_more = !list->keeps_all && table_next_page(table_of(cluster, kind), &walk);
     list->is_whole = has_more;
     list->overrides = list->overrides && has_more;
@@ -147,7 +148,7 @@ bool cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version,
         work += sweep_record(&sweep, walk.records[walk.next++]);
     if (walk.next == walk.count)
         list->swept = walk.at; /* else the page's rest comes next time */
-    return has_more;
+    return has_more || has_surplus;
 }
 
 /* ---- what a GET said ---- */

@@ -163,7 +163,7 @@ static void pod_free(struct cluster *cluster, struct pod *pod)
     nomination_free(&cluster->names, pod->nomination);
     names_release(&cluster->names, pod->labels);
     uid_release(&cluster->names, pod->uid);
-    free(pod);
+    pool_free(cluster->pods.pool, pod);
 }
 
 /* Connects the pod to its claims and its node. False: no memory. */
@@ -208,7 +208,8 @@ static struct pod *pod_new(struct cluster *cluster, const struct pod_object *obj
     size_t mounts_size = keeps_mounts(cluster, object) ? 7 + offsetof(struct kept_mounts, mounts) +
                                                              mounts_bytes(object->mounts)
                                                        : 0;
-    struct pod *pod = calloc(1, sizeof *pod + uses_bytes + object->meta.name.len + mounts_size);
+    struct pod *pod = pool_alloc(cluster->pods.pool,
+                                 sizeof *pod + uses_bytes + object->meta.name.len + mounts_size);
     bool failed = false;
 
     if (pod == NULL)
@@ -277,7 +278,7 @@ static const struct pod_mounts *missed_deferrals(const struct cluster *cluster,
     for (uint32_t i = 0; i < mounts->volume_count; i++) {
         const struct pod_volume *volume = &mounts->volumes[i];
         const struct pod_volume *told =
-            object->mounts == NULL ? NULL : mounts_find(object->mounts, volume->name);
+            object->mounts == NULL ? NULL : mounts_find_near(object->mounts, volume->name, i);
         if (volume_is_deferred(volume) && (told == NULL || !volume_is_deferred(told)))
             return mounts;
     }
@@ -386,7 +387,7 @@ void pods_dispose(struct cluster *cluster)
 
     for (struct pod *pod; (pod = cluster_next_pod(cluster, &walk)) != NULL;) {
         free(pod->nomination);
-        free(pod); /* the names go all at once */
+        pool_free(cluster->pods.pool, pod); /* the names go all at once */
     }
     table_dispose(&cluster->pods);
 }

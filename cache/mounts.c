@@ -43,6 +43,14 @@ struct pod_volume *mounts_find(const struct pod_mounts *mounts, struct slice nam
     return NULL;
 }
 
+struct pod_volume *mounts_find_near(const struct pod_mounts *mounts, struct slice name,
+                                    uint32_t index)
+{
+    if (index < mounts->volume_count && slice_equal(mounts->volumes[index].name, name))
+        return &mounts->volumes[index];
+    return mounts_find(mounts, name);
+}
+
 /* ---- fields that somebody dropped ---- */
 
 /* A pod's volumes stay as they were created, and in their order. */

@@ -70,7 +70,9 @@ struct pod_mounts *mounts_copy(const struct pod_mounts *mounts, void *memory);
 bool mounts_miss_field(const struct pod_mounts *mounts, const struct pod_mounts *known);
 void mounts_take_fields(struct pod_mounts *mounts, const struct pod_mounts *known);
 
-/* The volume of that name, or NULL. */
+/* The volume of that name, or NULL. It is found at once where it stands at that index. */
 struct pod_volume *mounts_find(const struct pod_mounts *mounts, struct slice name);
+struct pod_volume *mounts_find_near(const struct pod_mounts *mounts, struct slice name,
+                                    uint32_t index);
 
 #endif

@@ -28,7 +28,7 @@ struct name *names_take(struct names *names, struct slice s, bool *failed)
         name->refs++;
         return name;
     }
-    name = s.len > UINT32_MAX ? NULL : malloc(sizeof *name + s.len);
+    name = s.len > UINT32_MAX ? NULL : pool_alloc(names->table.pool, sizeof *name + s.len);
     if (name == NULL) {
         *failed = true;
         return NULL;
@@ -38,7 +38,7 @@ struct name *names_take(struct names *names, struct slice s, bool *failed)
     name->len = (uint32_t)s.len;
     memcpy(name->bytes, s.ptr, s.len);
     if (!table_add(&names->table, &name->record)) {
-        free(name);
+        pool_free(names->table.pool, name);
         *failed = true;
         return NULL;
     }
@@ -50,7 +50,7 @@ void names_release(struct names *names, struct name *name)
     if (name == NULL || --name->refs != 0)
         return;
     table_remove(&names->table, &name->record);
-    free(name);
+    pool_free(names->table.pool, name);
 }
 
 void names_dispose(struct names *names)

@@ -41,9 +41,9 @@ struct meta {
     struct slice owner_uid;          /* of the Pod that controls it; empty: no Pod does */
 };
 
-/* A pod with more claims is refused: no node attaches as many, and looking for the same claim twice
- * costs the square. */
-enum { POD_CLAIMS_MAX = 4096 };
+/* A pod with more claims is refused: no node attaches as many, all of them are counted while the
+ * cluster's lock is held, and looking for the same claim twice costs the square. */
+enum { POD_CLAIMS_MAX = 512 };
 
 /* The problem of a pod with more: of all that an API server is known to take and send, the one
  * object that is not read. */

@@ -6,7 +6,7 @@
 enum { POD_VOLUMES_MAX = 4096, POD_MOUNTS_MAX = 65536, ANNOTATION_BYTES_MAX = 16 * 1024 };
 
 static const char too_big[] = "too big for the memory of one request";
-const char pod_has_too_many_claims[] = "a pod with over 4096 claims";
+const char pod_has_too_many_claims[] = "a pod with over 512 claims";
 
 /* A volumeMounts entry of a container. */
 struct container_mount {

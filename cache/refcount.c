@@ -27,13 +27,13 @@ bool refcount_add(struct table *refs, const struct node *node, const struct clai
         ref->count++;
         return true;
     }
-    ref = malloc(sizeof *ref);
+    ref = pool_alloc(refs->pool, sizeof *ref);
     if (ref == NULL)
         return false;
     *ref = key;
     if (table_add(refs, &ref->record))
         return true;
-    free(ref);
+    pool_free(refs->pool, ref);
     return false;
 }
 
@@ -45,7 +45,7 @@ void refcount_remove(struct table *refs, const struct node *node, const struct c
     if (ref == NULL || --ref->count != 0)
         return;
     table_remove(refs, &ref->record);
-    free(ref);
+    pool_free(refs->pool, ref);
 }
 
 uint32_t refcount_get(const struct table *refs, const struct node *node, const struct claim *claim)

@@ -9,7 +9,7 @@ enum {
     FULL = TABLE_PAGE_SLOTS / 4 * 3,
     SPARSE = TABLE_PAGE_SLOTS / 8 * 3, /* two pages with so few in both become one */
     HASH_BITS = 32,
-    DEPTH_MAX = 24, /* the bits that do not choose the slot */
+    DEPTH_MAX = 25, /* the bits that do not choose the slot */
 };
 
 struct table_page {
@@ -62,10 +62,10 @@ void table_dispose(struct table *table)
     for (uint32_t i = 0; i < size;) {
         struct table_page *page = table->pages[i];
         i += UINT32_C(1) << (table->depth - page->depth);
-        free(page);
+        pool_free(table->pool, page);
     }
     free((void *)table->pages);
-    *table = (struct table){0};
+    *table = (struct table){.pool = table->pool};
 }
 
 struct table_record *table_find(const struct table *table, uint32_t hash, table_match *match,
@@ -108,11 +108,11 @@ static void enter(struct table *table, struct table_page *page, uint32_t hash)
 static bool begin(struct table *table)
 {
     table->pages = (struct table_page **)calloc(1, sizeof *table->pages);
-    struct table_page *page = calloc(1, sizeof *page);
+    struct table_page *page = pool_alloc(table->pool, sizeof *page);
 
     if (table->pages == NULL || page == NULL) {
         free((void *)table->pages);
-        free(page);
+        pool_free(table->pool, page);
         table->pages = NULL;
         return false;
     }
@@ -162,10 +162,10 @@ static bool split(struct table *table, uint32_t hash)
 {
     struct table_page *page = page_of(table, hash), former = *page;
 
-    /* a page of hashes that have 24 bits in common: seeded, they do not come to be */
+    /* a page of hashes that have 25 bits in common: seeded, they do not come to be */
     if (page->depth == DEPTH_MAX || (page->depth == table->depth && !double_directory(table)))
         return false;
-    struct table_page *other = calloc(1, sizeof *other);
+    struct table_page *other = pool_alloc(table->pool, sizeof *other);
     if (other == NULL)
         return false;
     uint32_t bit = UINT32_C(1) << (HASH_BITS - 1 - former.depth);
@@ -181,15 +181,15 @@ static bool split(struct table *table, uint32_t hash)
 }
 
 /* The page of the hash and the one that it was split from become one, if they have few records. */
-static bool join(struct table *table, uint32_t hash)
+static void join(struct table *table, uint32_t hash)
 {
     struct table_page *page = page_of(table, hash);
 
     if (page->depth == 0)
-        return false;
+        return;
     struct table_page *other = page_of(table, hash ^ UINT32_C(1) << (HASH_BITS - page->depth));
     if (other->depth != page->depth || page->count + other->count > SPARSE)
-        return false;
+        return;
     for (unsigned i = 0; i < TABLE_PAGE_SLOTS; i++)
         if (other->tags[i] != 0)
             place(page, other->slots[i]);
@@ -197,8 +197,7 @@ static bool join(struct table *table, uint32_t hash)
     table->page_count--;
     page->depth--;
     enter(table, page, hash);
-    free(other);
-    return true;
+    pool_free(table->pool, other);
 }
 
 bool table_add(struct table *table, struct table_record *record)
@@ -242,8 +241,7 @@ void table_remove(struct table *table, const struct table_record *record)
         table_dispose(table);
         return;
     }
-    while (join(table, hash))
-        continue;
+    join(table, hash);
     while (table->deepest == 0 && halve_directory(table))
         continue;
 }
@@ -277,6 +275,6 @@ void table_free_records(struct table *table)
     struct table_walk walk = {.at = 0};
 
     for (struct table_record *record; (record = table_next(table, &walk)) != NULL;)
-        free(record);
+        pool_free(table->pool, record);
     table_dispose(table);
 }

@@ -6,7 +6,7 @@
  * It grows and shrinks a page at a time (extendible hashing): a hash's first bits choose the page,
  * its last ones the slot. A full page becomes two, two that are nearly empty become one, so no
  * operation moves more than TABLE_PAGE_SLOTS records, however many there are, and memory goes back
- * when records do. Only the directory is ever copied as a whole: 8 bytes for about 100 records.
+ * when records do. Only the directory is ever copied as a whole: 8 bytes for about 50 records.
  *
  * Each record starts with its 32-bit hash. The table owns its pages, not the records.
  *
@@ -17,9 +17,10 @@
 
 #include <stdint.h>
 
+#include "cache/pool.h"
 #include "config/base/slice.h"
 
-enum { TABLE_PAGE_SLOTS = 256 };
+enum { TABLE_PAGE_SLOTS = 128 };
 
 struct table_record {
     uint32_t hash;
@@ -29,6 +30,7 @@ struct table_page;
 
 /* All zero: empty. */
 struct table {
+    struct pool *pool;         /* of its pages and its records; NULL: malloc */
     struct table_page **pages; /* 2^depth, by the hash's first bits: one page may stand often */
     uint32_t count;
     uint32_t page_count;

@@ -156,6 +156,6 @@ size_t load_warnings(const struct cluster *cluster, const struct load_report *re
         warnings[count++] = "pods name PriorityClasses that the snapshot does not have, and count "
                             "with priority 0: add priorityclasses to kubectl get";
     if (report->source.unreadable != 0)
-        warnings[count++] = "pods with over 4096 claims are left out: nobody sees what they hold";
+        warnings[count++] = "pods with over 512 claims are left out: nobody sees what they hold";
     return count;
 }

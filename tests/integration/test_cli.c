@@ -210,7 +210,7 @@ Test(cli, a_pod_that_is_not_read_spoils_no_snapshot)
     struct run run = RUN("dry-run", "-s", path, "-a");
     cr_expect_eq(run.status, 0, "%s", run.err);
     cr_expect_not_null(strstr(run.out, "1 pod: 1 schedulable"), "%s", run.out);
-    cr_expect_not_null(strstr(run.err, "pods with over 4096 claims are left out"), "%s", run.err);
+    cr_expect_not_null(strstr(run.err, "pods with over 512 claims are left out"), "%s", run.err);
     run_free(&run);
     (void)unlink(path);
 }

@@ -1,0 +1,433 @@
+/*
+ * holds: how long the cluster's lock is held, by operation, at 500,000 pods: everyone else waits
+ * for as long. The linker puts our own lock and unlock in the place of the C library's; what stands
+ * between them is the product's code, also of the thread that follows a cluster, but for the
+ * network. Prints a Markdown table. Never asserts on time.
+ *
+ *     holds [--pods N]
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cache/fold.h"
+#include "config/base/log.h"
+#include "extender/live.h"
+#include "extender/verbs.h"
+#include "model.h"
+
+enum {
+    NODES = 65000,
+    EVENTS = 20000,
+    CALLS = 20000,
+    FEW = 100,         /* a hundredth is left */
+    LARGE_EVENTS = 20, /* of the largest pod that is kept */
+    LIST_VERSION = 900000000,
+};
+
+static unsigned pods = 500000;
+
+static void die(const char *what)
+{
+    (void)fprintf(stderr, "holds: %s\n", what);
+    exit(1);
+}
+
+/* ---- how long it is held ---- */
+
+static double clock_us(clockid_t clock)
+{
+    struct timespec now;
+
+    (void)clock_gettime(clock, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+/* Of one operation, writing or reading. */
+struct holds {
+    unsigned long count, count_over_ms; /* by CPU time */
+    double longest_us, longest_cpu_us;
+    double wall_started_us, cpu_started_us;
+    bool is_held;
+};
+
+static struct holds written, read_only;
+
+static void begin_hold(struct holds *holds)
+{
+    holds->is_held = true;
+    holds->wall_started_us = clock_us(CLOCK_MONOTONIC);
+    holds->cpu_started_us = clock_us(CLOCK_THREAD_CPUTIME_ID);
+}
+
+static void end_hold(struct holds *holds)
+{
+    double cpu_us = clock_us(CLOCK_THREAD_CPUTIME_ID) - holds->cpu_started_us;
+    double wall_us = clock_us(CLOCK_MONOTONIC) - holds->wall_started_us;
+
+    holds->is_held = false;
+    holds->count++;
+    holds->count_over_ms += cpu_us > 1000;
+    holds->longest_us = wall_us > holds->longest_us ? wall_us : holds->longest_us;
+    holds->longest_cpu_us = cpu_us > holds->longest_cpu_us ? cpu_us : holds->longest_cpu_us;
+}
+
+int __real_pthread_rwlock_wrlock(pthread_rwlock_t *lock);
+int __wrap_pthread_rwlock_wrlock(pthread_rwlock_t *lock);
+int __wrap_pthread_rwlock_wrlock(pthread_rwlock_t *lock)
+{
+    int rc = __real_pthread_rwlock_wrlock(lock);
+    begin_hold(&written);
+    return rc;
+}
+
+int __real_pthread_rwlock_rdlock(pthread_rwlock_t *lock);
+int __wrap_pthread_rwlock_rdlock(pthread_rwlock_t *lock);
+int __wrap_pthread_rwlock_rdlock(pthread_rwlock_t *lock)
+{
+    int rc = __real_pthread_rwlock_rdlock(lock);
+    begin_hold(&read_only);
+    return rc;
+}
+
+int __real_pthread_rwlock_unlock(pthread_rwlock_t *lock);
+int __wrap_pthread_rwlock_unlock(pthread_rwlock_t *lock);
+int __wrap_pthread_rwlock_unlock(pthread_rwlock_t *lock)
+{
+    end_hold(written.is_held ? &written : &read_only);
+    return __real_pthread_rwlock_unlock(lock);
+}
+
+static void put_holds(const struct holds *holds)
+{
+    if (holds->count == 0)
+        (void)printf(" | | |");
+    else
+        (void)printf(" | %lu | %.0f / %.0f µs | **%lu**", holds->count, holds->longest_cpu_us,
+                     holds->longest_us, holds->count_over_ms);
+}
+
+/* What happened since the last one. */
+static void report(const char *operation)
+{
+    (void)printf("| %s", operation);
+    put_holds(&written);
+    put_holds(&read_only);
+    (void)printf(" |\n");
+    (void)fflush(stdout);
+    written = read_only = (struct holds){.count = 0};
+}
+
+/* ---- cache/follow without a network ---- */
+
+struct follow {
+    struct follow_target target;
+};
+
+int follow_start(struct follow **out, const struct kubeconfig *kubeconfig,
+                 const struct follow_target *target, struct error *err)
+{
+    (void)kubeconfig;
+    *out = calloc(1, sizeof **out);
+    if (*out == NULL)
+        return error_no_memory(err);
+    (*out)->target = *target;
+    return 0;
+}
+
+void follow_stop(struct follow *follow)
+{
+    free(follow);
+}
+
+void follow_interrupt(struct follow *follow)
+{
+    (void)follow;
+}
+
+bool follow_is_silent(struct follow *follow)
+{
+    (void)follow;
+    return false;
+}
+
+int follow_confirm(struct follow *follow, const struct object_reference *references, size_t count,
+                   int64_t timeout_ms, struct error *err)
+{
+    (void)follow, (void)references, (void)count, (void)timeout_ms, (void)err;
+    return 0;
+}
+
+void follow_send(struct follow *follow, const char *method, const char *path,
+                 const char *content_type, struct slice body)
+{
+    (void)follow, (void)method, (void)path, (void)content_type, (void)body;
+}
+
+int follow_call(struct follow *follow, const char *method, const char *path,
+                const char *content_type, struct slice body, int64_t timeout_ms,
+                struct arena *arena, struct follow_answer *out, struct error *err)
+{
+    (void)follow, (void)method, (void)path, (void)content_type, (void)body, (void)timeout_ms;
+    (void)arena, (void)err;
+    *out = (struct follow_answer){.status = 201, .body = SLICE("{}"), .message = SLICE("")};
+    return 0;
+}
+
+/* ---- what it is told ---- */
+
+static struct state state;
+static struct model model;
+static const struct follow_target *target;
+
+static void put(enum kind kind, enum change change, struct slice text)
+{
+    struct error err = {0};
+    struct arena arena;
+    struct object object;
+    struct pull json;
+
+    arena_init(&arena, 32 << 20);
+    pull_init(&json, text);
+    if (!object_read(&json, kind, &arena, &object) ||
+        fold_change(target, change, &object, &err) < 0)
+        die("an object was refused");
+    arena_dispose(&arena);
+}
+
+typedef void put_function(const struct model *model, unsigned i, struct buf *out);
+
+static put_function *const puts_of[KIND_COUNT] = {[KIND_POD] = model_put_pod,
+                                                  [KIND_CLAIM] = model_put_claim,
+                                                  [KIND_NODE] = model_put_node,
+                                                  [KIND_VOLUME] = model_put_volume};
+
+static void put_numbered(enum kind kind, enum change change, unsigned i)
+{
+    static struct buf text;
+
+    if (text.max_bytes == 0)
+        buf_init(&text, 1 << 20);
+    buf_reset(&text, SIZE_MAX);
+    puts_of[kind](&model, i, &text);
+    put(kind, change, buf_slice(&text));
+}
+
+/* A list of so many objects, from the first one on. */
+static void list(enum kind kind, unsigned first, unsigned count)
+{
+    fold_list_begin(target, kind, false);
+    for (unsigned i = first; i < first + count; i++)
+        put_numbered(kind, CHANGE_PUT, i);
+    fold_list_end(target, kind, LIST_VERSION);
+}
+
+static void list_all(unsigned first, unsigned count)
+{
+    list(KIND_NODE, 0, NODES);
+    list(KIND_VOLUME, 0, count);
+    list(KIND_CLAIM, 0, count);
+    list(KIND_POD, first, count);
+}
+
+static unsigned any(unsigned i, unsigned count)
+{
+    return (unsigned)(i * UINT64_C(2654435761) % count);
+}
+
+/* A pod that names as many claims as may be kept. */
+static void put_large_pod(const char *node, enum change change)
+{
+    struct buf text;
+
+    buf_init(&text, 32 << 20);
+    buf_put(&text, SLICE("{\"metadata\":{\"name\":\"large\",\"namespace\":\"large\",\"uid\":"
+                         "\"5f3b9c1e-0000-4000-8000-000000000001\"},\"spec\":{"));
+    if (node != NULL)
+        buf_printf(&text, "\"nodeName\":\"%s\",", node);
+    buf_put(&text, SLICE("\"runtimeClassName\":\"microvm\",\"volumes\":["));
+    for (int i = 0; i < POD_CLAIMS_MAX; i++)
+        buf_printf(&text,
+                   "%s{\"name\":\"volume-%d\",\"persistentVolumeClaim\":{\"claimName\":"
+                   "\"a-claim-of-the-large-pod-%d\"}}",
+                   i == 0 ? "" : ",", i, i);
+    buf_put(&text, SLICE("]}}"));
+    put(KIND_POD, change, buf_slice(&text));
+    buf_dispose(&text);
+}
+
+/* ---- what is asked of it ---- */
+
+static void ask(enum verb verb, struct scratch *scratch)
+{
+    if (verb_answer(&state, verb, scratch) != 200)
+        die("a call failed");
+}
+
+static void filter(unsigned first, unsigned count)
+{
+    struct scratch scratch;
+
+    scratch_init(&scratch, 64 << 20);
+    for (unsigned i = first; i < first + count; i++) {
+        scratch_reset(&scratch);
+        model_put_filter(&model, any(i, model.claims), 10, &scratch.body);
+        ask(VERB_FILTER, &scratch);
+    }
+    scratch_dispose(&scratch);
+}
+
+static void bind(const struct pod *pod, struct scratch *scratch)
+{
+    char uid[UID_TEXT_BYTES];
+
+    scratch_reset(scratch);
+    buf_put(&scratch->body, SLICE("{\"PodName\":"));
+    buf_json(&scratch->body, pod_name(pod));
+    buf_put(&scratch->body, SLICE(",\"PodNamespace\":"));
+    buf_json(&scratch->body, name_slice(pod->namespace));
+    buf_put(&scratch->body, SLICE(",\"PodUID\":"));
+    buf_json(&scratch->body, uid_text(&pod->uid, uid));
+    buf_put(&scratch->body, SLICE(",\"Node\":\"ip-10-20-node-1\"}"));
+    ask(VERB_BIND, scratch);
+}
+
+/* Some pods that wait. */
+static void bind_some(unsigned count)
+{
+    struct table_walk walk = {.at = 0};
+    struct scratch scratch;
+
+    scratch_init(&scratch, 1 << 20);
+    for (const struct pod *pod;
+         count != 0 && (pod = cluster_next_pod(&state.cluster, &walk)) != NULL;) {
+        if (pod->node != NULL)
+            continue;
+        bind(pod, &scratch); /* changes the pod, and removes none */
+        count--;
+    }
+    scratch_dispose(&scratch);
+}
+
+static double rss_mib(void)
+{
+    char line[256];
+    long kib = 0;
+    FILE *file = fopen("/proc/self/status", "re");
+
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        if (strncmp(line, "VmRSS:", 6) == 0)
+            kib = strtol(line + 6, NULL, 10);
+    if (file != NULL)
+        (void)fclose(file);
+    return (double)kib / 1024;
+}
+
+/* ---- the operations ---- */
+
+static void start(void)
+{
+    static const struct kubeconfig kubeconfig = {.server = "nowhere", .origin = "bench"};
+    struct config *config;
+    struct live *live;
+    struct error err = {0};
+
+    if (config_load(&config, NULL, &err) < 0 || state_init(&state, config, &err) < 0 ||
+        live_start(&live, &state, &kubeconfig, &err) < 0)
+        die(err.message);
+    config->read_write_once_pod.reservation_ttl_ms = 1000;
+    for (int kind = 0; kind < KIND_COUNT; kind++)
+        atomic_store(&state.status[kind].is_synced, true);
+    target = &state.follow->target;
+    written = read_only = (struct holds){.count = 0};
+}
+
+static void change_config(void)
+{
+    struct config *config;
+    struct error err = {0};
+
+    if (config_load(&config, NULL, &err) < 0)
+        die(err.message);
+    state_reload(&state, config);
+}
+
+/* On a thread of its own, as cache/follow has it, whose memory comes from an arena of its own. */
+static void *run_all(void *unused)
+{
+    double empty_mib = rss_mib();
+
+    (void)unused;
+    list_all(0, pods);
+    report("lists fill the empty cache (tables grow)");
+    double full_mib = rss_mib();
+    target->synced(target->context);
+    report("the first sync");
+    list_all(0, pods);
+    report("lists say what is known");
+    for (unsigned i = 0; i < EVENTS; i++)
+        put_numbered(i % 4 == 0 ? KIND_CLAIM : KIND_POD, CHANGE_PUT, any(i, pods));
+    report("an event: a pod or a claim has changed");
+    for (unsigned i = 0; i < EVENTS; i++)
+        put_numbered(KIND_POD, i % 2 == 0 ? CHANGE_DELETE : CHANGE_PUT, any(i / 2, pods));
+    report("an event: a pod is gone, or comes");
+    filter(0, CALLS);
+    report("a filter call");
+    change_config();
+    report("another configuration");
+    (void)sleep(2);
+    state_tick(&state);
+    report("all their reservations expire at once");
+    bind_some(CALLS);
+    report("a bind");
+    for (int i = 0; i < LARGE_EVENTS; i++)
+        put_large_pod(i % 2 == 0 ? NULL : "ip-10-20-node-1", CHANGE_PUT);
+    put_large_pod(NULL, CHANGE_DELETE);
+    report("an event: a pod with 512 claims");
+    list(KIND_POD, pods, pods);
+    report("a list replaces all pods");
+    list_all(pods, pods / FEW);
+    report("lists leave a hundredth of all");
+    double few_mib = rss_mib();
+    for (int kind = 0; kind < KIND_COUNT; kind++)
+        list((enum kind)kind, 0, 0);
+    report("lists leave nothing");
+    (void)printf("\nRSS: %.0f MiB when it was full, %.0f MiB with a hundredth of it, %.0f MiB "
+                 "before.\n",
+                 full_mib, few_mib, empty_mib);
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {{"pods", required_argument, NULL, 'p'},
+                                            {NULL, 0, NULL, 0}};
+
+    while (getopt_long(argc, argv, "", options, NULL) == 'p')
+        pods = (unsigned)strtoul(optarg, NULL, 10);
+    if (pods < FEW)
+        die("usage: holds [--pods N]");
+    log_configure(LOG_ERROR, LOG_TEXT);
+    model = (struct model){.nodes = NODES,
+                           .pods = pods,
+                           .claims = pods,
+                           .exclusive_share = 0.5,
+                           .pending_share = 0.1,
+                           .seed = 1};
+    (void)printf(
+        "\n## How long the cluster's lock is held: %u pods, claims and volumes, %u nodes\n\n"
+        "For writing, and for reading, which keeps out who wants to write: how often, the longest "
+        "time,\nas CPU time of the thread / wall time, and how often **over a millisecond** of CPU "
+        "time. Wall time has\nin it what other programs took, and both what the machine under this "
+        "one took: what is not the same\nin the next run is theirs.\n\n"
+        "| operation | writes | longest | over 1 ms | reads | longest | over 1 ms |\n"
+        "|---|---|---|---|---|---|---|\n",
+        pods, NODES);
+    start();
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, run_all, NULL) != 0 || pthread_join(thread, NULL) != 0)
+        die("no thread");
+    return 0;
+}
