@@ -135,11 +135,13 @@ static void *run(void *context)
     struct follow *follow = context;
 
     while (!is_stopping(follow)) {
+        struct watched *watched = watchdog_begin(follow->target.watchdog, "follow");
         uint64_t now_ns = monotonic_ns();
         uint64_t next_ns = attend(follow, now_ns);
         hand_over(follow);
         uint64_t wait_ns = next_ns > now_ns ? next_ns - now_ns : 0;
         api_poll(follow->api, (int)((wait_ns + 999999) / 1000000));
+        watchdog_end(watched);
     }
     return NULL;
 }

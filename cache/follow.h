@@ -18,6 +18,7 @@
 
 #include "cache/cluster.h"
 #include "cache/reflector.h"
+#include "config/base/watchdog.h"
 #include "config/kubeconfig.h"
 
 enum {
@@ -32,6 +33,7 @@ struct follow_target {
     struct cluster *cluster;
     pthread_rwlock_t *lock;         /* guards *cluster */
     struct resource_status *status; /* KIND_COUNT of them */
+    struct watchdog *watchdog;      /* NULL: nobody looks */
 
     /* Called on follow's thread, without the lock. */
     void *context;

@@ -295,8 +295,11 @@ static void *run(void *context)
 {
     struct state *state = context;
 
-    while (wait_for_work(&state->evictions))
+    while (wait_for_work(&state->evictions)) {
+        struct watched *watched = watchdog_begin(&state->watchdog, "evictions");
         evictions_step(state);
+        watchdog_end(watched);
+    }
     return NULL;
 }
 

@@ -269,6 +269,7 @@ int live_start(struct live **out, struct state *state, const struct kubeconfig *
     struct follow_target target = {.cluster = &state->cluster,
                                    .lock = &state->lock,
                                    .status = state->status,
+                                   .watchdog = &state->watchdog,
                                    .context = live,
                                    .changed = changed,
                                    .synced = synced};

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "config/base/log.h"
 #include "extender/defer_method.h"
 #include "extender/deferral.h"
 #include "extender/explain.h"
@@ -22,11 +23,18 @@ typedef unsigned page(struct state *state, const struct page_request *request, s
 static unsigned show_live(struct state *state, const struct page_request *request, struct buf *out,
                           const char **content_type)
 {
-    (void)state;
+    unsigned seconds;
+    const char *stuck = watchdog_find(&state->watchdog, monotonic_ns(), &seconds);
+
     (void)request;
     (void)content_type;
-    buf_put(out, SLICE("ok\n"));
-    return 200;
+    if (stuck == NULL) {
+        buf_put(out, SLICE("ok\n"));
+        return 200;
+    }
+    log_error("a thread is stuck", LOG_STR("thread", stuck));
+    buf_printf(out, "[-] %s has been at one thing for %u s\n", stuck, seconds);
+    return 500;
 }
 
 /* One resource's line, if it is to be shown. Whether the resource is as it should be. */

@@ -89,6 +89,7 @@ static void wait_for_end(struct state *state, const struct run *run)
             log_info("shutting down", LOG_STR("signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"));
             return;
         }
+        struct watched *watched = watchdog_begin(&state->watchdog, "main");
         state_tick(state);
         defer_method_tick(state);
         refresh_tls(state);
@@ -96,6 +97,7 @@ static void wait_for_end(struct state *state, const struct run *run)
         if (signal == SIGHUP || !file_mark_equal(&seen, &known))
             reload(state, path);
         known = seen;
+        watchdog_end(watched);
     }
 }
 

@@ -10,6 +10,7 @@
 #include "cache/assumed.h"
 #include "cache/follow.h"
 #include "config/base/clock.h"
+#include "config/base/watchdog.h"
 #include "config/config.h"
 #include "extender/events.h"
 #include "extender/evictions.h"
@@ -50,6 +51,7 @@ struct state {
     char source[256];             /* of the cluster, for people; set before there are threads */
     int64_t started_ms;           /* since 1970 */
     atomic_bool is_draining;
+    struct watchdog watchdog; /* of all threads */
 };
 
 /* Ownership: takes the config. */

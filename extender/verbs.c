@@ -269,6 +269,7 @@ unsigned verb_answer(struct state *state, enum verb verb, struct scratch *scratc
     struct error err = {0};
     unsigned status = 200;
     uint64_t started = monotonic_ns();
+    struct watched *watched = watchdog_begin(&state->watchdog, verb_text(verb));
     enum kind missing = state_unsynced(state);
     int rc = 0;
 
@@ -284,5 +285,6 @@ unsigned verb_answer(struct state *state, enum verb verb, struct scratch *scratc
     if (scratch->result.ptr == NULL)
         scratch->result = buf_slice(&scratch->answer);
     metrics_count_request(&state->metrics, verb, result, monotonic_ns() - started);
+    watchdog_end(watched);
     return status;
 }

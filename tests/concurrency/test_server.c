@@ -1,6 +1,6 @@
 /*
  * Many clients on a real server in this process while it is reloaded and then stopped: for TSan.
- * Exits with 1 when an accepted request was not answered.
+ * Exits with 1 when an accepted request was not answered, or a probe waits for the cluster's lock.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,8 +92,38 @@ static void load_pods(void)
     }
 }
 
+static int livez(const struct server *of, char *text, size_t size)
+{
+    struct response response;
+
+    http_call((uint16_t)strtoul(strchr(server_address(of), ':') + 1, NULL, 10), "GET", "/livez",
+              NULL, &response);
+    (void)snprintf(text, size, "%s", response.body);
+    response_free(&response);
+    return response.status;
+}
+
+/* A thread holds the lock, and does not come to an end. */
+static bool probes_tell_a_deadlock(const struct server *pages)
+{
+    char text[128];
+    bool is_good = true;
+
+    (void)pthread_rwlock_wrlock(&state.lock);
+    struct watched *watched = watchdog_begin(&state.watchdog, "follow");
+    is_good = is_good && livez(server, text, sizeof text) == 200;
+    is_good = is_good && livez(pages, text, sizeof text) == 200;
+    atomic_fetch_sub(&watched->since_ns, WATCHDOG_SECONDS * UINT64_C(1000000000));
+    is_good = is_good && livez(pages, text, sizeof text) == 500;
+    is_good = is_good && strcmp(text, "[-] follow has been at one thing for 60 s\n") == 0;
+    watchdog_end(watched);
+    (void)pthread_rwlock_unlock(&state.lock);
+    return is_good && livez(pages, text, sizeof text) == 200;
+}
+
 int main(void)
 {
+    struct server *pages;
     struct config *config;
     struct error err = {0};
 
@@ -103,15 +133,19 @@ int main(void)
     load_pods();
     if (server_start(&server, &state, SLICE("127.0.0.1:0"), SERVER_VERBS, &err) < 0)
         return 1;
+    if (server_start(&pages, &state, SLICE("127.0.0.1:0"), SERVER_PAGES, &err) < 0)
+        return 1;
     port = (uint16_t)strtoul(strchr(server_address(server), ':') + 1, NULL, 10);
     run(bind_once, false);
     run(call_always, true);
+    bool is_told = probes_tell_a_deadlock(pages);
     server_stop(server);
+    server_stop(pages);
     state_dispose(&state);
-    (void)printf("%d answered, %d wrong, %d of %d binds won\n", atomic_load(&answered),
-                 atomic_load(&wrong), atomic_load(&bound), CLIENTS);
+    (void)printf("%d answered, %d wrong, %d of %d binds won, probes %s\n", atomic_load(&answered),
+                 atomic_load(&wrong), atomic_load(&bound), CLIENTS, is_told ? "fine" : "wrong");
     return atomic_load(&wrong) == 0 && atomic_load(&answered) == CLIENTS * REQUESTS &&
-                   atomic_load(&bound) == 1
+                   atomic_load(&bound) == 1 && is_told
                ? 0
                : 1;
 }
