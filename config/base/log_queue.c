@@ -1,7 +1,6 @@
 #include "config/base/log_queue.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -11,9 +10,7 @@
 
 #include "config/base/clock.h"
 
-enum { NOTICE_BYTES_MAX = 512, POLL_MS = 100, JOIN_MS = LOG_FLUSH_MS + 2 * POLL_MS };
-
-#define MS UINT64_C(1000000) /* nanoseconds */
+enum { NOTICE_BYTES_MAX = 512 };
 
 struct line {
     STAILQ_ENTRY(line) link;
@@ -35,7 +32,6 @@ static struct {
 } queue = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 static atomic_uint_fast64_t dropped_ever;
-static atomic_uint_fast64_t end_ns = UINT64_MAX; /* when writing is given up */
 
 uint64_t log_queue_dropped(void)
 {
@@ -86,20 +82,16 @@ bool log_queue_put(struct buf *line)
 
 /* ---- who writes ---- */
 
-/* All of it; false: it cannot be written, or the end does not wait any longer. A pipe or terminal
- * that is ready takes this much at once, so that this ends when it should. */
+/* All of it, however long that takes. False: it cannot be written. */
 static bool write_all(struct slice text)
 {
     struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
 
     while (text.len != 0) {
-        if (monotonic_ns() >= atomic_load(&end_ns))
-            return false;
-        if (poll(&ready, 1, POLL_MS) <= 0)
-            continue;
-        ssize_t count =
-            write(STDERR_FILENO, text.ptr, text.len < PIPE_BUF ? text.len : (size_t)PIPE_BUF);
-        if (count < 0 && errno != EINTR && errno != EAGAIN)
+        ssize_t count = write(STDERR_FILENO, text.ptr, text.len);
+        if (count < 0 && errno == EAGAIN) /* somebody else has made it non-blocking */
+            (void)poll(&ready, 1, -1);
+        else if (count < 0 && errno != EINTR)
             return false;
         text.ptr += count < 0 ? 0 : count;
         text.len -= count < 0 ? 0 : (size_t)count;
@@ -107,15 +99,14 @@ static bool write_all(struct slice text)
     return true;
 }
 
-static bool write_notice(uint64_t count)
+static void write_notice(uint64_t count)
 {
     struct buf text;
 
     buf_init(&text, NOTICE_BYTES_MAX);
     queue.say_dropped(&text, count);
-    bool is_written = write_all(buf_slice(&text));
+    (void)write_all(buf_slice(&text));
     buf_dispose(&text);
-    return is_written;
 }
 
 /* The next line, and what is missing before it; NULL: none. Waits for one of the two. Under the
@@ -145,7 +136,7 @@ static void *run(void *context)
             break; /* the end */
         (void)pthread_mutex_unlock(&queue.mutex);
         if (dropped != 0)
-            (void)write_notice(dropped);
+            write_notice(dropped);
         if (line != NULL && !write_all(buf_slice(&line->text)))
             atomic_fetch_add(&dropped_ever, 1);
         (void)pthread_mutex_lock(&queue.mutex);
@@ -164,7 +155,6 @@ int log_queue_start(void (*say_dropped)(struct buf *line, uint64_t count), struc
     STAILQ_INIT(&queue.lines);
     queue.say_dropped = say_dropped;
     queue.is_stopping = false;
-    atomic_store(&end_ns, UINT64_MAX);
     int rc = pthread_create(&queue.thread, NULL, run, NULL);
     if (rc != 0)
         return error_system(err, rc, "thread");
@@ -177,7 +167,7 @@ int log_queue_start(void (*say_dropped)(struct buf *line, uint64_t count), struc
 /* When the thread must have ended, on the clock that pthread_timedjoin_np has. */
 static struct timespec join_deadline(void)
 {
-    int64_t at_ms = now_ms() + JOIN_MS;
+    int64_t at_ms = now_ms() + LOG_FLUSH_MS;
 
     return (struct timespec){.tv_sec = at_ms / 1000, .tv_nsec = at_ms % 1000 * 1000000};
 }
@@ -190,10 +180,9 @@ void log_queue_stop(void)
     bool was_running = queue.is_running;
     queue.is_running = false;
     queue.is_stopping = true;
-    atomic_store(&end_ns, monotonic_ns() + LOG_FLUSH_MS * MS);
     (void)pthread_cond_signal(&queue.changed);
     (void)pthread_mutex_unlock(&queue.mutex);
-    /* a write that blocks although there was room (another process filled it) ends with us */
+    /* one that cannot write, since nobody reads, ends with the process */
     if (was_running && pthread_timedjoin_np(queue.thread, NULL, &deadline) != 0)
         (void)pthread_detach(queue.thread);
 }

@@ -58,7 +58,7 @@ static unsigned long read_until(const char *last, unsigned *read)
     return count == NULL ? 0 : strtoul(strchr(count, '=') + 1, NULL, 10);
 }
 
-Test(log, lines_that_nobody_reads_block_nobody_and_are_counted)
+Test(log, lines_that_nobody_reads_block_nobody_and_are_counted, .timeout = 30)
 {
     struct error err = {0};
     unsigned read;
@@ -76,7 +76,7 @@ Test(log, lines_that_nobody_reads_block_nobody_and_are_counted)
     log_stop();
 }
 
-Test(log, all_that_is_logged_is_written_in_order)
+Test(log, all_that_is_logged_is_written_in_order, .timeout = 30)
 {
     struct error err = {0};
     unsigned read;
@@ -92,7 +92,7 @@ Test(log, all_that_is_logged_is_written_in_order)
     cr_expect_eq(log_dropped(), 0);
 }
 
-Test(log, the_end_does_not_wait_for_a_reader)
+Test(log, the_end_does_not_wait_for_a_reader, .timeout = 30)
 {
     struct error err = {0};
 
@@ -105,7 +105,7 @@ Test(log, the_end_does_not_wait_for_a_reader)
     cr_expect_gt(log_dropped(), 0);
 }
 
-Test(log, a_reader_that_has_gone_blocks_nobody)
+Test(log, a_reader_that_has_gone_blocks_nobody, .timeout = 30)
 {
     struct error err = {0};
 
