@@ -174,6 +174,7 @@ static void put_forged_bind(struct buf *body, const struct sim_pod *pod)
                pod->uid);
 }
 
+/* Of the lowest priority: a higher one takes reservations over, as it may. */
 static void put_forged_filter(struct buf *body, const struct sim_pod *pod)
 {
     unsigned claims = (unsigned)below(1 << CLAIMS);
@@ -181,8 +182,8 @@ static void put_forged_filter(struct buf *body, const struct sim_pod *pod)
 
     buf_printf(body,
                "{\"Pod\":{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ns\",\"uid\":\"%s\"},"
-               "\"spec\":{\"priority\":%d,\"volumes\":[",
-               one_in(2) ? pod->name : "forged", pod->uid, one_in(2) ? pod->priority : 0);
+               "\"spec\":{\"priority\":0,\"volumes\":[",
+               one_in(2) ? pod->name : "forged", pod->uid);
     for (unsigned i = 0; i < CLAIMS; i++)
         if ((claims >> i & 1) != 0) {
             buf_printf(body,
