@@ -296,8 +296,8 @@ static int write_deferral(struct binding *binding, struct error *err)
  * cache/api sends nothing but GETs twice, but a proxy may: then the answer is that to the second
  * (409, or 403 or 429 from who stands before the API server), and the first may have been applied.
  * So no answer proves that the pod is not bound: the pod itself has to be seen. If it cannot be, or
- * if the answer is none that refuses the Binding (a time-out, 5xx: it may be applied yet), nothing
- * is known.
+ * if the answer is none that refuses the Binding (a time-out, 5xx: it may be applied yet; a 200 of
+ * something that is no API server), nothing is known.
  */
 static enum outcome look(const struct binding *binding, const struct follow_answer *answer,
                          struct error *err)
@@ -336,7 +336,7 @@ static enum outcome attempt(struct binding *binding, struct error *err)
         rc = post_binding(binding, &answer, err);
     if (rc < 0) /* no Binding was sent */
         return binding->deferral.is_stale ? OUTCOME_CHANGED : OUTCOME_REFUSED;
-    return answer.status / 100 == 2 ? OUTCOME_BOUND : look(binding, &answer, err);
+    return answer.status == 201 ? OUTCOME_BOUND : look(binding, &answer, err);
 }
 
 static int bind_live(struct binding *binding, enum outcome *outcome, struct error *err)

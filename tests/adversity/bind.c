@@ -178,6 +178,21 @@ static void an_unclear_answer_to_a_binding_keeps_the_claim(void)
     guard_stop(&guard);
 }
 
+static void a_success_that_is_none_is_looked_at(void)
+{
+    struct guard guard;
+
+    put_pair();
+    guard_start(&guard, "");
+    api_fault(&(struct api_fault){
+        .method = "POST", .path = "/binding", .times = 1, .status = 200, .answer = "Welcome!"});
+    check(!bind_succeeds(&guard, "a", "node-1"), "it is not bound");
+    check(!filter_passes(&guard, "b"), "it may be applied yet");
+    check(bind_succeeds(&guard, "a", "node-1"), "a may try again");
+    check(strcmp(node_of("a"), "node-1") == 0, "now it is bound");
+    guard_stop(&guard);
+}
+
 /* One bind of the pod knows nothing, and cannot look; another one has seen it bound. */
 static void a_bind_sees_what_another_one_has_settled(void)
 {
@@ -333,6 +348,7 @@ int main(int argc, char **argv)
         SCENARIO(sent_again_and_refused_with_429_and_let_nobody_look),
         SCENARIO(a_binding_that_was_refused_gives_the_claim_back),
         SCENARIO(an_unclear_answer_to_a_binding_keeps_the_claim),
+        SCENARIO(a_success_that_is_none_is_looked_at),
         SCENARIO(a_bind_sees_what_another_one_has_settled),
         SCENARIO(a_binding_is_not_sent_when_the_time_is_over),
         SCENARIO(forged_calls_free_nothing_that_is_being_bound),

@@ -155,7 +155,7 @@ static void fold(struct call *call)
     const struct follow_target *target = &replica->follow->target;
     struct error err = {0};
 
-    if (call->arrived == 404)
+    if (call->arrived == 404 && fold_says_absent(&call->reference, buf_slice(&call->answer)))
         fold_absence(target, &call->reference);
     else if (call->arrived == 200 && fold_object(target, &call->reference, buf_slice(&call->answer),
                                                  replica->watched[call->reference.kind], &err) < 0)
