@@ -2,7 +2,7 @@
  * Episodes: users come and go, things fail, then nothing fails any more and everything has to
  * settle.
  *
- *     simulation [--steps N] [--seed S] [--hard] [--trace]
+ *     simulation [--steps N] [--seed S] [--trace]
  *
  * Runs episodes of seeds S, S+1, ... until N steps were taken. A step is one event: a request or an
  * answer that arrives, a watch event that is taken, a lock that is reached. Each episode follows
@@ -17,10 +17,6 @@
 #include "config/base/log.h"
 #include "simulation/fiber.h"
 #include "simulation/world.h"
-
-/* In half of the episodes, writes are sent twice or the connection dies when they were applied, and
- * GETs fail for seconds. */
-static bool is_hard;
 
 /* ---- users ---- */
 
@@ -265,7 +261,7 @@ static void set_up(uint64_t seed)
     world.preempts = !one_in(4);
     world.ttl_ms = ttls[below(3)];
     world.has_faults = !one_in(8);
-    world.is_hard = is_hard && one_in(2);
+    world.is_hard = one_in(2);
     world.defers = one_in(2);
     world.field = (enum field_support)below(3);
     world.scheduler_is_older = one_in(2);
@@ -324,7 +320,7 @@ static void add_up(struct sums *sums)
 
 static int usage(void)
 {
-    fputs("Usage: simulation [--steps N] [--seed S] [--hard] [--trace]\n", stderr);
+    fputs("Usage: simulation [--steps N] [--seed S] [--trace]\n", stderr);
     return 2;
 }
 
@@ -336,8 +332,6 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--trace") == 0)
             is_traced = true;
-        else if (strcmp(argv[i], "--hard") == 0)
-            is_hard = true;
         else if (i + 1 < argc && strcmp(argv[i], "--steps") == 0)
             steps = strtoull(argv[++i], NULL, 10);
         else if (i + 1 < argc && strcmp(argv[i], "--seed") == 0)

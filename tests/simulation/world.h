@@ -178,7 +178,7 @@ struct world {
     bool trials_lie; /* an eviction that is tried would do, and is refused when it is real */
     uint64_t api_down_until_ns;
     uint64_t gets_fail_until_ns; /* 503, or no answer; everything else goes through */
-    bool is_hard;                /* FATE_CUT, FATE_REPEATED and FATE_DENIED happen, too */
+    bool is_hard;                /* FATE_CUT and what follows it happen; GETs fail for seconds */
     struct planned_fault fault;
     struct server server;
     struct replica replicas[REPLICAS_MAX];
