@@ -141,7 +141,7 @@ static void finish(struct api *api, CURL *easy, CURLcode code)
     result.status = (unsigned)status;
     result.is_cut = code != CURLE_OK;
     result.is_unsent = call->sendings == 0;
-    result.retry_after_ms = (int64_t)retry_after_s * 1000;
+    result.retry_after_ms = (retry_after_s < INT32_MAX ? (int64_t)retry_after_s : INT32_MAX) * 1000;
     if (code != CURLE_OK)
         (void)snprintf(result.error, sizeof result.error, "%s", explain(call, code));
     if (status != 0 && call->request.class != API_WATCH)

@@ -153,6 +153,14 @@ static bool take_object(struct reflector *reflector, enum change change, struct 
 
 /* ---- events ---- */
 
+/* The server may write any number. */
+static int64_t retry_after_ms(int64_t seconds)
+{
+    if (seconds <= 0)
+        return 0;
+    return seconds < RETRY_AFTER_MS_MAX / 1000 ? seconds * 1000 : RETRY_AFTER_MS_MAX;
+}
+
 static bool take_error(struct reflector *reflector, struct slice text)
 {
     struct event_details details;
@@ -162,7 +170,7 @@ static bool take_error(struct reflector *reflector, struct slice text)
     log_info("the API server ended a watch with an error",
              LOG_STR("resource", kind_resource(reflector->kind)),
              LOG_SLICE("reason", details.reason), LOG_SLICE("message", details.message));
-    reflector->retry_after_ms = details.retry_after_s * 1000;
+    reflector->retry_after_ms = retry_after_ms(details.retry_after_s);
     if (refuses_streaming(reflector, details.code)) {
         reflector->can_stream = false;
         return give_up(reflector, RESTART_FALLBACK, true);

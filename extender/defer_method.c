@@ -89,8 +89,9 @@ int defer_method_find(struct state *state, bool *as_field, struct error *err)
         return 0;
     int rc = ask_openapi(state, as_field, err);
     int method = rc < 0 ? METHOD_UNKNOWN : *as_field ? METHOD_FIELD : METHOD_ANNOTATION;
-    atomic_store(&support->reconnects, reconnects);
-    if (atomic_exchange(&support->method, method) != method && rc == 0 && method != known)
+    int former = atomic_exchange(&support->method, method);
+    atomic_store(&support->reconnects, reconnects); /* last: then the method is as fresh as that */
+    if (former != method && rc == 0 && method != known)
         log_info("deferFSMount is written as the API server can take it",
                  LOG_STR("as", *as_field ? "Field" : "Annotation"));
     return rc;

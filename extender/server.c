@@ -94,6 +94,8 @@ static enum MHD_Result answer_page(struct connection *connection, struct MHD_Con
     enter(connection, STAGE_WORK);
     unsigned status = page_answer(connection->server->state, &request, &connection->scratch.answer,
                                   &content_type);
+    if (connection->scratch.answer.failed) /* a part of a page is none */
+        return refuse(connection, mhd, 503, "other requests take too much memory", NULL);
     return send_answer(connection, mhd, buf_slice(&connection->scratch.answer), status,
                        content_type, NULL, false);
 }
