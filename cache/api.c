@@ -156,7 +156,8 @@ static void finish(struct api *api, CURL *easy, CURLcode code)
 static bool has_room(const struct api *api, enum api_class class)
 {
     static const size_t most[API_CLASS_COUNT] = {
-        [API_CALL] = API_CALLS_AT_ONCE_MAX,
+        [API_READ] = API_CALLS_AT_ONCE_MAX,
+        [API_WRITE] = API_CALLS_AT_ONCE_MAX,
         [API_MESSAGE] = API_MESSAGES_AT_ONCE_MAX,
         [API_WATCH] = SIZE_MAX,
     };

@@ -29,8 +29,8 @@ enum {
     API_CONNECT_MS_MAX = 5000,
     API_DEAD_PEER_MS = 20000,
     API_ERROR_BYTES = 256,
-    API_CALLS_AT_ONCE_MAX = 32,   /* each on a connection of its own */
-    API_MESSAGES_AT_ONCE_MAX = 8, /* beside those, so that neither waits for the other */
+    API_CALLS_AT_ONCE_MAX = 32,   /* reads, and as many writes; each on a connection of its own */
+    API_MESSAGES_AT_ONCE_MAX = 8, /* beside those */
 
     /* A write goes over no connection that was idle for longer. Servers and load balancers close
      * idle connections, after ten seconds at the least; a write that is on its way just then is in
@@ -38,10 +38,12 @@ enum {
     API_WRITE_IDLE_S_MAX = 5,
 };
 
-/* What calls take turns with one another. */
+/* What calls take turns with one another. Those of one class wait for none of another: webhooks may
+ * make writes slow, and a scheduling cycle waits for a read. */
 enum api_class {
-    API_CALL,    /* somebody waits for the answer */
-    API_MESSAGE, /* nobody does */
+    API_READ,    /* somebody waits for the answer */
+    API_WRITE,   /* the same */
+    API_MESSAGE, /* nobody waits for it */
     API_WATCH,   /* lists and watches: a few, which last; they wait for nobody */
     API_CLASS_COUNT,
 };

@@ -267,7 +267,8 @@ int follow_call(struct follow *follow, const char *method, const char *path,
                 struct arena *arena, struct follow_answer *out, struct error *err)
 {
     struct timespec deadline = deadline_in(timeout_ms);
-    struct api_request sent = {method, path, body, content_type, timeout_ms, .class = API_CALL};
+    enum api_class class = strcmp(method, "GET") == 0 ? API_READ : API_WRITE;
+    struct api_request sent = {method, path, body, content_type, timeout_ms, .class = class};
     struct request *request = request_new(follow, &sent, NULL, ANSWER_BYTES_MAX);
     int rc = 0;
 

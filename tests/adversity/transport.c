@@ -7,7 +7,7 @@
 
 #include "support/scenario.h"
 
-enum { CALLERS = 64, CLAIMS_EACH = 15, AT_ONCE_MAX = 32 + 8 + 16 /* calls, messages, watches */ };
+enum { CALLERS = 64, CLAIMS_EACH = 15, AT_ONCE_MAX = 32 + 8 + 16 /* reads, messages, watches */ };
 
 /* A claim that a pod holds, another pod that wants it, and claimguard. */
 static void start_with_a_conflict(struct guard *guard, const char *config)
