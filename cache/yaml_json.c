@@ -136,6 +136,8 @@ static const char *put_scalar(struct yaml_json *writer, const yaml_event_t *even
     bool is_plain =
         event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && event->data.scalar.plain_implicit;
 
+    if (is_key && event->data.scalar.plain_implicit && slice_equal(yaml_scalar(event), SLICE("<<")))
+        return "merge keys (<<) are not supported: write the values out";
     if (is_key && !remember_key(writer, event))
         return "out of memory";
     put_separator(writer);

@@ -1,7 +1,7 @@
 /*
  * yaml_json: YAML events -> JSON text, as sigs.k8s.io/yaml converts: plain scalars that look like
  * null, booleans or numbers become those, all else strings; keys are strings. Duplicate keys,
- * aliases (they can blow up) and more than YAML_DEPTH_MAX levels are refused.
+ * merge keys (<<), aliases (they can blow up) and more than YAML_DEPTH_MAX levels are refused.
  *
  *     yaml_json_start(&writer);
  *     ... yaml_json_put(&writer, &event, &problem) for each event of one value

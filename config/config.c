@@ -6,7 +6,11 @@
 #include "config/quantity.h"
 #include "config/yaml_node.h"
 
-enum { CONFIG_ARENA_BYTES_MAX = 16 * 1024 * 1024 };
+enum {
+    CONFIG_ARENA_BYTES_MAX = 16 * 1024 * 1024,
+    ENTRIES_MAX = 1000, /* each is held against each, and looked at for a verdict */
+    FS_TYPES_MAX = 16,
+};
 
 /* ---- the keys ---- */
 
@@ -92,7 +96,7 @@ static const struct option entry_options[] = {
     {.key = "csiDriver", .type = OPTION_STRING, .offset = ENTRY(csi_driver)},
     {.key = "runtimeClass", .type = OPTION_STRING, .offset = ENTRY(runtime_class)},
     SECTION("postMountConfig", post_mount_options),
-    {.key = "fsTypes", .type = OPTION_STRINGS, .offset = ENTRY(fs_types)},
+    {.key = "fsTypes", .type = OPTION_STRINGS, .offset = ENTRY(fs_types), .most = FS_TYPES_MAX},
     {.key = "nonExclusiveClaims",
      .type = OPTION_WORD,
      .offset = ENTRY(non_exclusive_claims),
@@ -109,7 +113,8 @@ static const struct option defer_options[] = {
     {.key = "entries",
      .type = OPTION_ENTRIES,
      .offset = AT(defer_fs_mount.entries),
-     .members = entry_options},
+     .members = entry_options,
+     .most = ENTRIES_MAX},
     {.key = NULL},
 };
 const struct option file_options[] = {
@@ -247,6 +252,16 @@ static int read_words(const struct reader *reader, const struct option *option,
     return 0;
 }
 
+/* Whether the list may have one more item. */
+static int check_count(const struct reader *reader, const struct option *option,
+                       const struct yaml_node *item, size_t count)
+{
+    if (count < (size_t)option->most)
+        return 0;
+    return yaml_fail(reader->err, reader->path, item, "%s: more than %lld", option->key,
+                     (long long)option->most);
+}
+
 static int read_strings(const struct reader *reader, const struct option *option,
                         const struct yaml_node *node, struct slice **out)
 {
@@ -258,7 +273,8 @@ static int read_strings(const struct reader *reader, const struct option *option
         *out = arena_grow(reader->arena, *out, *count, sizeof **out);
         if (*out == NULL)
             return error_no_memory(reader->err);
-        if (read_string(reader, item, &(*out)[*count]) < 0)
+        if (check_count(reader, option, item, *count) < 0 ||
+            read_string(reader, item, &(*out)[*count]) < 0)
             return reader->err->code;
         ++*count;
     }
@@ -325,7 +341,8 @@ static int read_entries(const struct reader *reader, const struct option *option
             return error_no_memory(reader->err);
         struct defer_entry *entry = &(*out)[*count];
         *entry = (struct defer_entry){0};
-        if (apply_presets(reader, option->members, entry) < 0 ||
+        if (check_count(reader, option, item, *count) < 0 ||
+            apply_presets(reader, option->members, entry) < 0 ||
             read_section(reader, option->members, item, entry) < 0 ||
             check_entry(reader, item, entry) < 0 || check_overlap(reader, item, *out, *count) < 0)
             return reader->err->code;

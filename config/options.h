@@ -26,7 +26,7 @@ struct option {
     const char *const *words;
     const struct option *members; /* ends with a NULL key */
     const char *preset;           /* the default, as in a file; NULL: empty, false, none */
-    int64_t least, most;          /* of OPTION_BYTES and OPTION_DURATION */
+    int64_t least, most;          /* of OPTION_BYTES and OPTION_DURATION; most: items */
 };
 
 /* The file's own keys; ends with a NULL key. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <yaml.h>
 
 struct loading {
@@ -80,10 +81,9 @@ static int take_key(struct loading *loading, const yaml_event_t *event, struct e
 
     if (key.ptr == NULL)
         return error_no_memory(err);
-    for (struct yaml_node *child = loading->levels[top].node->first; child != NULL;
-         child = child->next)
-        if (slice_equal(child->key, key))
-            return fail_event(loading, event, err, "this key appears twice");
+    if (event->data.scalar.plain_implicit && slice_equal(key, SLICE("<<")))
+        return fail_event(loading, event, err,
+                          "merge keys (<<) are not supported: write the values out");
     loading->levels[top].key = key;
     loading->levels[top].key_line = event->start_mark.line + 1;
     loading->levels[top].key_column = event->start_mark.column + 1;
@@ -138,6 +138,52 @@ static int add_node(struct loading *loading, const yaml_event_t *event, enum yam
     return 0;
 }
 
+static int compare_keys(const void *a, const void *b)
+{
+    const struct yaml_node *x = *(struct yaml_node *const *)a, *y = *(struct yaml_node *const *)b;
+    int order = slice_compare(x->key, y->key);
+
+    if (order != 0)
+        return order;
+    if (x->key_line != y->key_line)
+        return x->key_line < y->key_line ? -1 : 1;
+    return (x->key_column > y->key_column) - (x->key_column < y->key_column);
+}
+
+/* The first key of the mapping that was there before; NULL: each is there once. */
+static const struct yaml_node *find_second(const struct yaml_node **sorted, size_t count)
+{
+    const struct yaml_node *second = NULL;
+
+    for (size_t i = 1; i < count; i++)
+        if (slice_equal(sorted[i]->key, sorted[i - 1]->key) &&
+            (second == NULL || sorted[i]->key_line < second->key_line ||
+             (sorted[i]->key_line == second->key_line &&
+              sorted[i]->key_column < second->key_column)))
+            second = sorted[i];
+    return second;
+}
+
+/* A mapping ends: whether it has each key once. */
+static int check_keys(const struct loading *loading, const struct yaml_node *mapping,
+                      struct error *err)
+{
+    size_t count = 0;
+
+    for (const struct yaml_node *child = mapping->first; child != NULL; child = child->next)
+        count++;
+    const struct yaml_node **sorted = calloc(count + 1, sizeof *sorted);
+    if (sorted == NULL)
+        return error_no_memory(err);
+    count = 0;
+    for (const struct yaml_node *child = mapping->first; child != NULL; child = child->next)
+        sorted[count++] = child;
+    qsort((void *)sorted, count, sizeof *sorted, compare_keys);
+    const struct yaml_node *second = find_second(sorted, count);
+    free((void *)sorted);
+    return second == NULL ? 0 : yaml_fail_key(err, loading->path, second, "this key appears twice");
+}
+
 static int put_event(struct loading *loading, const yaml_event_t *event, struct error *err)
 {
     bool wants_key = loading->depth != 0 &&
@@ -155,8 +201,10 @@ static int put_event(struct loading *loading, const yaml_event_t *event, struct 
         return add_node(loading, event,
                         event->type == YAML_MAPPING_START_EVENT ? YAML_MAPPING : YAML_SEQUENCE,
                         err);
-    case YAML_SEQUENCE_END_EVENT:
-    case YAML_MAPPING_END_EVENT: loading->depth--; return 0;
+    case YAML_SEQUENCE_END_EVENT: loading->depth--; return 0;
+    case YAML_MAPPING_END_EVENT:
+        loading->depth--;
+        return check_keys(loading, loading->levels[loading->depth].node, err);
     case YAML_ALIAS_EVENT: return fail_event(loading, event, err, "aliases are not supported");
     case YAML_DOCUMENT_START_EVENT:
         if (loading->root != NULL)

@@ -1,8 +1,8 @@
 /*
  * yaml_node: a small YAML document as a tree that remembers where each value stands, for files that
- * people write and must be told "FILE:LINE:COL" about. Duplicate keys and aliases are refused;
- * depth, size and count of nodes are bounded. Snapshots, which can be large, do not come through
- * here.
+ * people write and must be told "FILE:LINE:COL" about. Duplicate keys, merge keys (<<) and aliases
+ * are refused; depth, size and count of nodes are bounded. Snapshots, which can be large, do not
+ * come through here.
  */
 #ifndef CONFIG_YAML_NODE_H
 #define CONFIG_YAML_NODE_H

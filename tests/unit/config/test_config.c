@@ -179,6 +179,15 @@ static const struct bad bad_files[] = {
      "fsTypes that differ"},
     {"not a list", HEAD "deferFSMount: {entries: {}}\n", "3:25: entries: expected a list"},
     {"alias", HEAD "server: &a {}\nreadWriteOncePod: *a\n", "4:19: aliases are not supported"},
+    {"merge key", HEAD "server:\n  <<: {debugEndpoints: true}\n",
+     "4:3: merge keys (<<) are not supported: write the values out"},
+    {"a quoted key that is none", HEAD "server: {'<<': {}}\n", "3:10: unknown key \"<<\""},
+    {"the first of two that appear twice", HEAD "z: 1\na: 1\nz: 2\na: 2\n",
+     "5:1: this key appears twice"},
+    {"too many fsTypes",
+     HEAD "deferFSMount: {entries: [{storageClass: a, runtimeClass: b, fsTypes: "
+          "[a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r]}]}\n",
+     "3:119: fsTypes: more than 16"},
     {"two documents", HEAD "---\n" HEAD, "3:1: a second document in the file"},
     {"bad YAML", HEAD "server: [a\n", "4:1: did not find expected ',' or ']'"},
     {"tab", HEAD "server:\n\tlisten: a\n", "4:1: found character that cannot start any token"},
@@ -208,6 +217,31 @@ Test(config, nests_no_deeper_than_its_limit)
     memset(text + strlen(text), '[', 10000);
     cr_expect_eq(load_text(&config, text, path, &err), ERROR_INVALID);
     cr_expect_not_null(strstr(err.message, "nested too deep"), "%s", err.message);
+}
+
+/* It took 38 s, when each key was held against each. */
+Test(config, many_keys_and_many_entries_are_read_in_a_moment, .timeout = 20)
+{
+    struct config *config;
+    struct error err = {0};
+    char path[32];
+    struct buf text;
+
+    buf_init(&text, 1 << 20);
+    buf_put(&text, SLICE(HEAD "server:\n"));
+    for (int i = 0; i < 100000; i++)
+        buf_printf(&text, " %x:\n", i);
+    buf_put(&text, (struct slice){"", 1});
+    cr_expect_eq(load_text(&config, text.bytes, path, &err), ERROR_INVALID);
+    cr_expect_not_null(strstr(err.message, ":4:2: unknown key"), "%s", err.message);
+    buf_reset(&text, SIZE_MAX);
+    buf_put(&text, SLICE(HEAD "deferFSMount:\n entries:\n"));
+    for (int i = 0; i < 1001; i++)
+        buf_printf(&text, " - {storageClass: s%d, runtimeClass: r}\n", i);
+    buf_put(&text, (struct slice){"", 1});
+    cr_expect_eq(load_text(&config, text.bytes, path, &err), ERROR_INVALID);
+    cr_expect_not_null(strstr(err.message, ":1005:4: entries: more than 1000"), "%s", err.message);
+    buf_dispose(&text);
 }
 
 Test(config, of_a_file_that_is_not_there_says_so)

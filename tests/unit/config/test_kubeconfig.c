@@ -126,6 +126,8 @@ Test(kubeconfig, errors_name_the_place_and_the_field)
             "insecure-skip-tls-verify: contradicts certificate-authority");
     refused(CONTEXT CLUSTER "users:\n- {name: u, user: {client-certificate: /c}}\n",
             "users[u].client-key: is missing");
+    refused(CONTEXT CLUSTER "users:\n- {name: u, user: {<<: {token: secret}}}\n",
+            ":10:20: merge keys (<<) are not supported");
     refused(CONTEXT CLUSTER "users:\n- {name: u, user: {as: admin}}\n",
             "users[u].as: is not supported");
     refused(CONTEXT CLUSTER "users:\n- {name: u, user: {password: x}}\n",
