@@ -49,6 +49,15 @@ static void end_early(struct cluster *cluster, struct reservation *reservation)
     cluster->ended_early = reservation;
 }
 
+/* The one that stands at link, among those that ended early. */
+static void forget(struct cluster *cluster, struct reservation **link)
+{
+    struct reservation *reservation = *link;
+
+    *link = reservation->next;
+    reservation_free(cluster, reservation);
+}
+
 void assumed_end(struct cluster *cluster, struct reservation *reservation)
 {
     struct reservation **link = &cluster->ended_early;
@@ -59,8 +68,7 @@ void assumed_end(struct cluster *cluster, struct reservation *reservation)
     }
     while (*link != reservation)
         link = &(*link)->next;
-    *link = reservation->next;
-    reservation_free(cluster, reservation);
+    forget(cluster, link);
 }
 
 /* The reservation, of a pod that is not being bound, loses the claim to another pod. */
@@ -311,5 +319,5 @@ void assumed_dispose(struct cluster *cluster)
     while (cluster->reservations != NULL)
         end(cluster, cluster->reservations);
     while (cluster->ended_early != NULL)
-        assumed_end(cluster, cluster->ended_early);
+        forget(cluster, &cluster->ended_early);
 }
