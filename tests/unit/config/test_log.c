@@ -41,15 +41,13 @@ static double seconds_since(uint64_t start_ns)
     return (double)(monotonic_ns() - start_ns) / 1e9;
 }
 
-/* Reads numbered lines, from 0 on, up to the one that has the text; *read: how many. Returns the
- * count that this last one names; 0: none. */
-static unsigned long read_until(const char *last, unsigned *read)
-{
-    static char line[4 * LINE_BYTES];
-    FILE *file = fdopen(reading_end, "re");
+static char line[4 * LINE_BYTES];
 
-    *read = 0;
-    while (fgets(line, sizeof line, file) != NULL && strstr(line, last) == NULL) {
+/* Reads numbered lines, from *read on, up to the one that has the text, or until there are so many.
+ * Returns the count that the last one names; 0: none. */
+static unsigned long read_until(FILE *file, const char *last, unsigned *read, unsigned most)
+{
+    while (*read < most && fgets(line, sizeof line, file) != NULL && strstr(line, last) == NULL) {
         const char *number = strstr(line, " number=");
         cr_assert_not_null(number, "%s", line);
         cr_expect_eq(strtoul(strchr(number, '=') + 1, NULL, 10), (*read)++);
@@ -61,7 +59,7 @@ static unsigned long read_until(const char *last, unsigned *read)
 Test(log, lines_that_nobody_reads_block_nobody_and_are_counted, .timeout = 30)
 {
     struct error err = {0};
-    unsigned read;
+    unsigned read = 0;
 
     replace_stderr();
     cr_assert_eq(log_start(&err), 0);
@@ -70,16 +68,38 @@ Test(log, lines_that_nobody_reads_block_nobody_and_are_counted, .timeout = 30)
     cr_expect_lt(seconds_since(start_ns), 5);
     uint64_t dropped = log_dropped();
     cr_expect(dropped > 0 && dropped < LINES);
-    unsigned long missing = read_until("log lines were dropped", &read);
+    unsigned long missing =
+        read_until(fdopen(reading_end, "re"), "log lines were dropped", &read, LINES);
     cr_expect_eq(missing, dropped);
     cr_expect_eq(read + missing, LINES);
+    log_stop();
+}
+
+Test(log, what_is_missing_is_said_where_it_is_missing, .timeout = 30)
+{
+    struct error err = {0};
+    unsigned read = 0;
+    uint64_t before;
+
+    replace_stderr();
+    FILE *file = fdopen(reading_end, "re");
+    cr_assert_eq(log_start(&err), 0);
+    log_lines(0, LINES);
+    (void)read_until(file, "nothing", &read, 200);
+    do { /* until there is room again */
+        before = log_dropped();
+        log_info("behind the gap", LOG_NONE);
+    } while (log_dropped() != before);
+    cr_expect_eq(read_until(file, "log lines were dropped", &read, LINES), before);
+    cr_assert_not_null(fgets(line, sizeof line, file));
+    cr_expect_not_null(strstr(line, "behind the gap"), "%s", line);
     log_stop();
 }
 
 Test(log, all_that_is_logged_is_written_in_order, .timeout = 30)
 {
     struct error err = {0};
-    unsigned read;
+    unsigned read = 0;
 
     replace_stderr();
     (void)fcntl(reading_end, F_SETPIPE_SZ, 1 << 20);
@@ -87,7 +107,7 @@ Test(log, all_that_is_logged_is_written_in_order, .timeout = 30)
     log_lines(0, 500);
     log_info("the last", LOG_NONE);
     log_stop();
-    cr_expect_eq(read_until("the last", &read), 0);
+    cr_expect_eq(read_until(fdopen(reading_end, "re"), "the last", &read, LINES), 0);
     cr_expect_eq(read, 500);
     cr_expect_eq(log_dropped(), 0);
 }
