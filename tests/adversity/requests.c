@@ -249,6 +249,23 @@ static void everyone_who_waits_returns_when_interrupted(void)
     stop(follow);
 }
 
+static void an_answer_ends_the_silence(void)
+{
+    struct follow *follow = start();
+    struct caller hanging, other;
+
+    api_fault(&(struct api_fault){.path = "/pods/slow", .ending = API_HANG});
+    check(!follow_is_silent(follow), "nobody has asked");
+    begin(&hanging, follow, "PATCH", "/api/v1/namespaces/default/pods/slow", 60000);
+    AWAIT(follow_is_silent(follow), "nobody is answered");
+    begin(&other, follow, "PATCH", "/api/v1/namespaces/default/pods/any", 60000);
+    join(&other, 1);
+    AWAIT(!follow_is_silent(follow), "somebody was answered");
+    api_let_go();
+    join(&hanging, 1);
+    stop(follow);
+}
+
 static void a_name_that_is_being_looked_up_holds_nobody_up(void)
 {
     struct follow *follow = start_with("http://api.example.test");
@@ -297,6 +314,7 @@ int main(int argc, char **argv)
         SCENARIO(reads_and_writes_do_not_wait_for_each_other),
         SCENARIO(messages_and_calls_do_not_wait_for_each_other),
         SCENARIO(everyone_who_waits_returns_when_interrupted),
+        SCENARIO(an_answer_ends_the_silence),
         SCENARIO(a_name_that_is_being_looked_up_holds_nobody_up),
         SCENARIO(many_callers_in_many_ways),
     };
