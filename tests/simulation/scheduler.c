@@ -158,65 +158,6 @@ static void bound(void *context, const char *answer)
     free(errand);
 }
 
-/* ---- calls that are none of the scheduler's ---- */
-
-static void ignore_answer(void *context, const char *answer)
-{
-    (void)context;
-    (void)answer;
-}
-
-static void put_forged_bind(struct buf *body, const struct sim_pod *pod)
-{
-    buf_printf(body,
-               "{\"PodName\":\"forged\",\"PodNamespace\":\"ns\",\"PodUID\":\"%s\",\"Node\":"
-               "\"node-0\"}",
-               pod->uid);
-}
-
-/* Of the lowest priority: a higher one takes reservations over, as it may. */
-static void put_forged_filter(struct buf *body, const struct sim_pod *pod)
-{
-    unsigned claims = (unsigned)below(1 << CLAIMS);
-    const char *separator = "";
-
-    buf_printf(body,
-               "{\"Pod\":{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ns\",\"uid\":\"%s\"},"
-               "\"spec\":{\"priority\":0,\"volumes\":[",
-               one_in(2) ? pod->name : "forged", pod->uid);
-    for (unsigned i = 0; i < CLAIMS; i++)
-        if ((claims >> i & 1) != 0) {
-            buf_printf(body,
-                       "%s{\"name\":\"v%u\",\"persistentVolumeClaim\":{\"claimName\":\"c%u\"}}",
-                       separator, i, i);
-            separator = ",";
-        }
-    buf_printf(body, "]}},\"NodeNames\":[\"node-0\"]}");
-}
-
-/* Someone who reaches the port knows the pod's UID, and says what he likes about it. */
-static void forge(void *context)
-{
-    struct errand *errand = context;
-    enum verb verb = one_in(4) ? VERB_BIND : VERB_FILTER;
-    struct buf body;
-
-    buf_init(&body, 1 << 16);
-    (verb == VERB_BIND ? put_forged_bind : put_forged_filter)(&body,
-                                                              &world.server.pods[errand->pod]);
-    trace("forged: %s", buf_text(&body));
-    replica_call(errand->scheduler->replica, verb, buf_text(&body), ignore_answer, NULL);
-    buf_dispose(&body);
-    free(errand);
-}
-
-/* While the pod is being bound. */
-static void forge_sometimes(const struct errand *binding)
-{
-    if (world.is_hard && world.has_faults && one_in(10))
-        later(below(50 * MILLISECOND), true, forge, errand_new(binding->scheduler, binding->pod));
-}
-
 static void bind_now(void *context)
 {
     struct errand *errand = context;
@@ -233,7 +174,7 @@ static void bind_now(void *context)
                    pod->name, pod->uid, errand->node);
     world.server.pods[errand->pod].bind_ns = world.now_ns;
     replica_call(errand->scheduler->replica, VERB_BIND, body, bound, errand);
-    forge_sometimes(errand);
+    forge_sometimes(pod, errand->scheduler->replica);
 }
 
 /* The pod as the scheduler passes it on. */

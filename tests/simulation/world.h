@@ -6,11 +6,13 @@
  * transport.c has.
  *
  *     world.c      what happens when, and chance
- *     server.c     the API server: objects, versions, preconditions, watch log
+ *     server.c     the API server: objects, versions, watch log
+ *     requests.c   the same: requests, preconditions, and what a Binding must never do
  *     transport.c  follow.h and clock.h for the replicas; locks at which another thread comes in
  *     replica.c    start, crash, lists and watches, calls of the verbs
  *     scheduler.c  queues, filter, preempt and bind calls, as kube-scheduler makes them
  *     scheduler_view.c  what VolumeRestrictions sees
+ *     forger.c     calls of someone who is no scheduler
  *     episode.c    random worlds: users and faults, and what has to hold throughout
  *     *_rows.c     small worlds, each for one rule of preemption, deferral or nudging
  */
@@ -233,13 +235,24 @@ struct sim_pod *server_find_pod(const char *name, size_t len);
 struct sim_pod *server_pod_of(const char *uid, size_t len); /* also one that is gone */
 bool pod_is_there(const struct sim_pod *pod);               /* exists, and not finished */
 
-/* One request of a replica, sent at that time; returns the status, and the answer's body. */
-unsigned server_handle(const char *method, const char *path, struct slice body, uint64_t sent_ns,
-                       struct buf *answer);
-
 /* The objects of a kind as they are now, each by put. */
 void server_list(enum kind kind, void (*put)(void *context, enum kind kind, struct slice text),
                  void *context);
+
+/* The fields of the pod that the API server shows. */
+unsigned server_shown_fields(const struct sim_pod *pod);
+
+/* The object as text; and that it has changed, which makes a version and a watch event. */
+void server_write_pod(const struct sim_pod *pod, struct buf *out);
+void server_write_claim(const struct sim_claim *claim, struct buf *out);
+void server_publish(struct sim_pod *pod);
+void server_publish_claim(struct sim_claim *claim);
+
+/* ---- requests.c ---- */
+
+/* One request of a replica, sent at that time; returns the status, and the answer's body. */
+unsigned server_handle(const char *method, const char *path, struct slice body, uint64_t sent_ns,
+                       struct buf *answer);
 
 /* ---- transport.c ---- */
 
@@ -283,6 +296,11 @@ bool sees_conflict(const struct scheduler *scheduler, const struct sim_pod *pod,
 
 /* Whether it asks claimguard about the pod, as things are: it may see that no node helps. */
 bool scheduler_asks(const struct scheduler *scheduler, const struct sim_pod *pod);
+
+/* ---- forger.c ---- */
+
+/* Calls about the pod, now and then, while it is being bound. */
+void forge_sometimes(const struct sim_pod *pod, unsigned replica);
 
 /* ---- scheduler.c ---- */
 

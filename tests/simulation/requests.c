@@ -1,0 +1,371 @@
+/* The API server's side of a request: preconditions, and what must never be. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "extender/bind.h"
+#include "simulation/world.h"
+
+static struct server *const server = &world.server;
+
+static const char *text_at(const json_t *body, const char *outer, const char *inner,
+                           const char *key)
+{
+    const json_t *at = json_object_get(body, outer);
+
+    if (inner != NULL)
+        at = json_object_get(at, inner);
+    return json_string_value(json_object_get(at, key));
+}
+
+static unsigned conflict(struct buf *answer, const char *message)
+{
+    buf_printf(answer, "{\"kind\":\"Status\",\"message\":\"%s\",\"code\":409}", message);
+    return 409;
+}
+
+static unsigned absent(struct buf *answer, const char *resource, const char *name, size_t len)
+{
+    buf_printf(answer,
+               "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"details\":{\"kind\":\"%s\",\"name\":"
+               "\"%.*s\"},\"code\":404}",
+               resource, (int)len, name);
+    return 404;
+}
+
+/* Sets the text; a merge patch that leaves it out leaves it. Returns whether it is another one. */
+static bool set_text(char *text, size_t size, const char *to)
+{
+    if (to == NULL || strcmp(text, to) == 0)
+        return false;
+    (void)snprintf(text, size, "%s", to);
+    return true;
+}
+
+static unsigned deferred_by(const struct sim_pod *pod)
+{
+    return pod->annotated | pod->fields;
+}
+
+/* A pod without its decision, or with one that nobody may have made. known: its fields before the
+ * Binding. One thing nobody can help: a bind under way writes the field, and an older API server
+ * takes the Binding. */
+static void check_decision(const struct sim_pod *pod, unsigned known, uint64_t sent_ns)
+{
+    unsigned wanted = (pod->is_vm ? pod->claims : 0) | (known & pod->own_fields);
+    unsigned there = deferred_by(pod);
+    bool is_lost = known != pod->fields && world.field_since_ns + BIND_MS * MILLISECOND > sent_ns;
+
+    if (!world.defers || world.apply == DEFER_DISABLED || is_lost)
+        return;
+    wanted = pod->opts_out ? 0 : wanted;
+    if ((there & wanted) != wanted || (there & ~(wanted | pod->own_fields)) != 0)
+        broken("%s (%s) is bound with mounts %u deferred, and not %u", pod->name, pod->uid + 24,
+               there, wanted);
+}
+
+/* Two pods on a claim that is exclusive, or that is mounted by the VM of one of them: what must
+ * never be. */
+static void check_exclusive(const struct sim_pod *bound)
+{
+    for (size_t i = 0; i < server->pod_count; i++) {
+        const struct sim_pod *pod = &server->pods[i];
+        if (pod == bound || !pod_is_there(pod) || pod->node < 0)
+            continue;
+        for (unsigned c = 0; c < CLAIMS; c++)
+            if ((server->claims[c].is_exclusive ||
+                 ((deferred_by(pod) | deferred_by(bound)) >> c & 1) != 0) &&
+                (pod->claims & bound->claims) >> c & 1)
+                broken("claim %s has two pods: %s (%s) and now %s (%s)", server->claims[c].name,
+                       pod->name, pod->uid + 24, bound->name, bound->uid + 24);
+    }
+}
+
+/* Whether the scheduler asked about another pod that may take the claims from the one that waits,
+ * since they were freed for it. */
+static bool has_rival(const struct sim_pod *waiting, unsigned claims, uint64_t since_ns)
+{
+    for (size_t i = 0; i < server->pod_count; i++) {
+        const struct sim_pod *pod = &server->pods[i];
+        if (pod != waiting && pod->priority >= waiting->priority && (pod->claims & claims) != 0 &&
+            pod->asked_ns >= since_ns)
+            return true;
+    }
+    return false;
+}
+
+/* A claim that was freed for one pod, and goes to one of lower priority: it is reserved for the
+ * first while that waits, and for 30 s after its holder went, unless a bind fails. Another replica
+ * may not know. */
+static void check_preemptors(const struct sim_pod *bound)
+{
+    for (size_t i = 0; i < server->pod_count; i++) {
+        const struct sim_pod *victim = &server->pods[i];
+        bool is_known = victim->evictions != 0 && victim->evicted_for >= 0 &&
+                        world.replica_count == 1 &&
+                        victim->evicted_by == world.replicas[0].incarnation;
+        if (!is_known || (victim->gone_ns != 0 && world.now_ns - victim->gone_ns > 20 * SECOND))
+            continue;
+        const struct sim_pod *waiting = &server->pods[victim->evicted_for];
+        unsigned claims = waiting->claims & bound->claims & victim->claims;
+        for (unsigned c = 0; c < CLAIMS; c++)
+            claims &= server->claims[c].is_exclusive ? ~0U : ~(1U << c);
+        if (claims != 0 && waiting != bound && pod_is_there(waiting) && waiting->node < 0 &&
+            waiting->priority > bound->priority && waiting->bind_ns < victim->evicted_ns &&
+            !has_rival(waiting, claims, victim->evicted_ns))
+            broken("%s (%s) gets a claim that was freed for %s (%s)", bound->name, bound->uid + 24,
+                   waiting->name, waiting->uid + 24);
+    }
+}
+
+/* What others do to a pod right before its Binding. */
+static void come_before_binding(struct sim_pod *pod)
+{
+    bool is_edit = world.edits != 0, is_touch = world.touches != 0;
+
+    if (pod->node >= 0 || !(is_edit || is_touch))
+        return;
+    world.edits -= is_edit;
+    world.touches -= is_touch;
+    if (is_edit)
+        pod->annotated = 0;
+    trace("somebody patches %s (%s)", pod->name, pod->uid + 24);
+    server_publish(pod);
+}
+
+static unsigned bind_it(struct sim_pod *pod, const json_t *body, uint64_t sent_ns,
+                        struct buf *answer)
+{
+    const char *uid = text_at(body, "metadata", NULL, "uid");
+    const char *version = text_at(body, "metadata", NULL, "resourceVersion");
+    const char *node = text_at(body, "target", NULL, "name");
+
+    come_before_binding(pod);
+    if (uid != NULL && strcmp(uid, pod->uid) != 0)
+        return conflict(answer, "the UID in the precondition is another one");
+    if (version != NULL && strtoull(version, NULL, 10) != pod->version)
+        return conflict(answer, "the object has been modified");
+    if (pod->node >= 0 || pod->is_terminating || node == NULL)
+        return conflict(answer, "pod is already assigned, or being deleted");
+    if (world.lost_bindings != 0) {
+        world.lost_bindings--;
+        return 500;
+    }
+    unsigned known = pod->fields;
+    pod->fields = server_shown_fields(pod);
+    pod->node = atoi(node + strlen("node-"));
+    world.bound++;
+    trace("pod %s (%s) is bound to %s", pod->name, pod->uid + 24, node);
+    check_exclusive(pod);
+    check_preemptors(pod);
+    check_decision(pod, known, sent_ns);
+    server_publish(pod);
+    buf_printf(answer, "{\"kind\":\"Status\",\"status\":\"Success\"}");
+    return 201;
+}
+
+static unsigned evict_it(struct sim_pod *pod, const json_t *body, bool asks_budget,
+                         struct buf *answer)
+{
+    const json_t *options = asks_budget ? json_object_get(body, "deleteOptions") : body;
+    const char *uid = text_at(options, "preconditions", NULL, "uid");
+    bool is_trial = json_array_size(json_object_get(options, "dryRun")) != 0;
+
+    if (uid == NULL)
+        broken("an eviction of %s without a UID", pod->name);
+    else if (strcmp(uid, pod->uid) != 0)
+        return conflict(answer, "the UID in the precondition is another one");
+    pod->eviction_requests += !is_trial;
+    if (pod->is_terminating)
+        return 201;
+    if (asks_budget && ((pod->is_protected && server->disruptions_allowed == 0) ||
+                        (world.trials_lie && !is_trial))) {
+        buf_printf(answer, "{\"message\":\"Cannot evict pod as it would violate the pod's "
+                           "disruption budget.\"}");
+        return 429;
+    }
+    if (is_trial)
+        return 201;
+    if (asks_budget && pod->is_protected)
+        server_set_budget(server->disruptions_allowed - 1);
+    world.evicted++;
+    pod->evicted_ns = world.now_ns;
+    if (pod->evictions++ != 0)
+        broken("pod %s (%s) is evicted twice", pod->name, pod->uid + 24);
+    trace("pod %s (%s) is evicted", pod->name, pod->uid + 24);
+    server_terminate(pod, (world.termination_seconds != 0 ? world.termination_seconds : below(20)) *
+                              SECOND);
+    buf_printf(answer, "{}");
+    return 201;
+}
+
+/* KEP-2857: the field can be set only from false to true, and not once the kubelet has initialized
+ * the pod; with fieldValidation=Strict, an API server without it refuses it. */
+static unsigned patch_fields(struct sim_pod *pod, const json_t *volumes, struct buf *answer)
+{
+    const json_t *volume;
+    size_t i;
+
+    if (json_array_size(volumes) != 0 && world.field == FIELD_ABSENT) {
+        buf_printf(answer, "{\"message\":\"unknown field \\\"deferFSMount\\\"\"}");
+        return 422;
+    }
+    /* Kubernetes drops the fields of a gate that is off, unless the object had one before */
+    bool is_kept = world.field == FIELD_KNOWN || pod->fields != 0;
+    json_array_foreach (volumes, i, volume) {
+        const char *name = json_string_value(json_object_get(volume, "name"));
+        const json_t *field =
+            json_object_get(json_object_get(volume, "persistentVolumeClaim"), "deferFSMount");
+        unsigned bit = name == NULL || name[0] != 'v' ? CLAIMS : (unsigned)(name[1] - '0');
+        if (bit >= CLAIMS || (pod->claims >> bit & 1) == 0 || !json_is_true(field) ||
+            json_object_size(volume) != 2) {
+            broken("a patch of %s that is none of the field: volume %s", pod->name, name);
+            return 422;
+        }
+        if (pod->node >= 0)
+            broken("a deferral of %s comes when it is bound", pod->name);
+        if (!is_kept)
+            continue;
+        world.deferred += (pod->fields >> bit & 1) == 0;
+        pod->fields |= 1U << bit;
+    }
+    return 200;
+}
+
+static void patch_annotation(struct sim_pod *pod, const char *text)
+{
+    unsigned bits = 0;
+
+    for (const char *at = text; at != NULL && *at != '\0'; at += *at == ',') {
+        if (at[0] != 'v' || at[1] < '0' || at[1] >= '0' + CLAIMS)
+            broken("annotation of %s: %s", pod->name, text);
+        bits |= 1U << (at[1] - '0');
+        at += strcspn(at, ",");
+    }
+    if (pod->node >= 0)
+        broken("a deferral of %s comes when it is bound", pod->name);
+    if ((bits & pod->annotated) != pod->annotated || pod->opts_out)
+        broken("%s: '%s' takes back what it said before", pod->name, text);
+    world.deferred += bits != pod->annotated;
+    pod->annotated = bits;
+}
+
+static unsigned patch_pod(struct sim_pod *pod, const json_t *body, struct buf *answer)
+{
+    const char *uid = text_at(body, "metadata", NULL, "uid");
+    const char *version = text_at(body, "metadata", NULL, "resourceVersion");
+    const json_t *volumes = json_object_get(json_object_get(body, "spec"), "volumes");
+    const char *list = text_at(body, "metadata", "annotations", "claimguard.io/defer-fs-mount");
+    unsigned before = deferred_by(pod);
+
+    if (uid == NULL || strcmp(uid, pod->uid) != 0)
+        return conflict(answer, "the UID in the precondition is another one");
+    if (version != NULL && strtoull(version, NULL, 10) != pod->version)
+        return conflict(answer, "the object has been modified");
+    if ((volumes != NULL || list != NULL) && version == NULL)
+        broken("a deferral of %s without a version", pod->name);
+    unsigned status = patch_fields(pod, volumes, answer);
+    if (status != 200)
+        return status;
+    bool is_nudge = text_at(body, "metadata", "annotations", "claimguard.io/nudged") != NULL;
+    pod->requeues += is_nudge;
+    bool is_fence = set_text(pod->fenced, sizeof pod->fenced,
+                             text_at(body, "metadata", "annotations", "claimguard.io/fenced"));
+    if (list != NULL && !world.annotation_is_removed)
+        patch_annotation(pod, list);
+    if (deferred_by(pod) != before || is_nudge || is_fence)
+        server_publish(pod); /* else nothing is written, and the version stays */
+    server_write_pod(pod, answer);
+    return 200;
+}
+
+static unsigned handle_pod(const char *method, const char *name, const json_t *body,
+                           uint64_t sent_ns, struct buf *answer)
+{
+    size_t len = strcspn(name, "/?");
+    const char *sub = name + len;
+    struct sim_pod *pod = server_find_pod(name, len);
+
+    if (pod == NULL)
+        return absent(answer, "pods", name, len);
+    if (strcmp(method, "GET") == 0) {
+        server_write_pod(pod, answer);
+        return 200;
+    }
+    if (strcmp(method, "PATCH") == 0)
+        return patch_pod(pod, body, answer);
+    if (strcmp(sub, "/binding") == 0)
+        return bind_it(pod, body, sent_ns, answer);
+    if (strcmp(sub, "/eviction") == 0 || strcmp(method, "DELETE") == 0)
+        return evict_it(pod, body, sub[0] != '\0', answer);
+    broken("%s %s", method, name);
+    return 500;
+}
+
+static unsigned handle_claim(const char *method, const char *name, const json_t *body,
+                             struct buf *answer)
+{
+    struct sim_claim *claim = &server->claims[atoi(name + 1)];
+    const char *version = text_at(body, "metadata", NULL, "resourceVersion");
+
+    if (claim->is_absent)
+        return absent(answer, "persistentvolumeclaims", name, strlen(name));
+    if (strcmp(method, "PATCH") == 0) {
+        const json_t *annotations =
+            json_object_get(json_object_get(body, "metadata"), "annotations");
+        const char *holder =
+            json_string_value(json_object_get(annotations, "claimguard.io/holder"));
+        const char *locked_at =
+            json_string_value(json_object_get(annotations, "claimguard.io/locked-at"));
+        if (version != NULL && strtoull(version, NULL, 10) != claim->version)
+            return conflict(answer, "the object has been modified");
+        bool is_change =
+            set_text(claim->holder, sizeof claim->holder, holder == NULL ? "" : holder);
+        is_change |=
+            set_text(claim->locked_at, sizeof claim->locked_at, locked_at == NULL ? "" : locked_at);
+        trace("claim %s is locked by '%s'", claim->name, claim->holder);
+        if (is_change) /* else nothing is written, and the version stays */
+            server_publish_claim(claim);
+    }
+    server_write_claim(claim, answer);
+    return 200;
+}
+
+static unsigned show_openapi(struct buf *answer)
+{
+    buf_printf(answer,
+               "{\"openapi\":\"3.0.0\",\"components\":{\"schemas\":{\"io.k8s.api.core.v1."
+               "PersistentVolumeClaimVolumeSource\":{\"properties\":{\"claimName\":{}%s}}}}}",
+               world.field != FIELD_ABSENT ? ",\"deferFSMount\":{\"type\":\"boolean\"}" : "");
+    return 200;
+}
+
+static void count_event(const json_t *event)
+{
+    const char *reason = json_string_value(json_object_get(event, "reason"));
+
+    world.failures += reason != NULL && strcmp(reason, "DeferFSMountFailed") == 0;
+}
+
+unsigned server_handle(const char *method, const char *path, struct slice body, uint64_t sent_ns,
+                       struct buf *answer)
+{
+    static const char pods[] = "/api/v1/namespaces/ns/pods/";
+    static const char claims[] = "/api/v1/namespaces/ns/persistentvolumeclaims/";
+    unsigned status = 201; /* events */
+
+    json_t *json = body.len == 0 ? NULL : json_loadb(body.ptr, body.len, 0, NULL);
+    if (body.len != 0 && json == NULL)
+        broken("no JSON: %.*s", SLICE_ARG(body));
+    if (strncmp(path, pods, sizeof pods - 1) == 0)
+        status = handle_pod(method, path + sizeof pods - 1, json, sent_ns, answer);
+    else if (strncmp(path, claims, sizeof claims - 1) == 0)
+        status = handle_claim(method, path + sizeof claims - 1, json, answer);
+    else if (strcmp(path, "/openapi/v3/api/v1") == 0)
+        status = show_openapi(answer);
+    else
+        count_event(json);
+    json_decref(json);
+    return status;
+}
