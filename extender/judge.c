@@ -133,12 +133,21 @@ static void reserve(struct state *state, struct question *question)
     (void)pthread_rwlock_unlock(&state->lock);
 }
 
+/* Whether what the pod waited for is of no account any more, since the scheduler has asked again:
+ * when nothing is refused, or only for what was confirmed. A preempt call that finds nothing in the
+ * pod's way, and drops a node where nobody would have to go, comes behind a filter call that
+ * rejected the pod: what that was for stands. */
+static bool is_answered(const struct question *question)
+{
+    return !question->is_refused || code_is_rejection(question->verdict.code);
+}
+
 void judge_and_remember(struct state *state, struct question *question)
 {
     const struct meta *meta = &question->pod->meta;
     struct causes known = {.count = 0}, causes;
 
-    if (question->reserves) /* preempt comes behind a filter call, whose causes stand */
+    if (question->reserves)
         nudge_forget(&state->nudge, meta->uid);
     enum confirmation confirmation = judge_question(state, question);
     for (;;) {
@@ -146,7 +155,7 @@ void judge_and_remember(struct state *state, struct question *question)
             reserve(state, question);
         find_causes(question, confirmation, &causes);
         if (causes.count == 0 || are_equal(&causes, &known))
-            return;
+            break;
         nudge_wait(&state->nudge, meta, causes.items, causes.count);
         known = causes;
         /* one may have changed just before, so that nobody was waiting */
@@ -155,4 +164,6 @@ void judge_and_remember(struct state *state, struct question *question)
         if (!are_equal(&causes, &known))
             confirmation = CONFIRMATION_UNKNOWN; /* what is in the way now was not asked about */
     }
+    if (!question->reserves && causes.count == 0 && is_answered(question))
+        nudge_forget(&state->nudge, meta->uid);
 }

@@ -195,8 +195,10 @@ static void a_node_that_preempt_dropped_for_a_reservation(void)
         "high", &(struct sim_pod){.priority = 100, .claims = DATA | LOGS, .scheduler = 1});
     wait_seconds(3);
     expect(first->node < 0 && high->node < 0 && low->exists, "it waits for the reservation");
-    wait_seconds(40);
+    world.termination_seconds = 30;
+    wait_seconds(60);
     expect(high->node >= 0, "it is nudged, and the scheduler preempts");
+    expect(high->requeues == 1, "once: the scheduler has asked");
 }
 
 /* It is not nudged for ever: what it waits for now is not claimguard's business. */

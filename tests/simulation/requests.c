@@ -194,8 +194,7 @@ static unsigned evict_it(struct sim_pod *pod, const json_t *body, bool asks_budg
     if (pod->evictions++ != 0)
         broken("pod %s (%s) is evicted twice", pod->name, pod->uid + 24);
     trace("pod %s (%s) is evicted", pod->name, pod->uid + 24);
-    server_terminate(pod, (world.termination_seconds != 0 ? world.termination_seconds : below(20)) *
-                              SECOND);
+    server_terminate(pod, termination_ns(20));
     buf_printf(answer, "{}");
     return 201;
 }

@@ -232,7 +232,7 @@ static void take_victims(struct errand *errand, const char *node, const json_t *
             found->priority >= pod->priority)
             broken("preempt for %s: no victim on %s: %s", pod->name, node, uid);
         else
-            server_terminate(found, below(10) * SECOND);
+            server_terminate(found, termination_ns(10));
     }
     pod->nominated = atoi(node + strlen("node-"));
     server_touch(pod);

@@ -270,6 +270,12 @@ void server_terminate(struct sim_pod *pod, uint64_t grace_ns)
     later(grace_ns, true, end_termination, pod);
 }
 
+uint64_t termination_ns(unsigned most_seconds)
+{
+    return (world.termination_seconds != 0 ? world.termination_seconds : below(most_seconds)) *
+           SECOND;
+}
+
 void server_finish(struct sim_pod *pod)
 {
     if (!pod_is_there(pod) || pod->node < 0)

@@ -176,7 +176,7 @@ struct world {
     unsigned edits;             /* before so many Bindings, a user removes the annotation */
     unsigned touches;           /* before so many Bindings, a controller patches the pod */
     bool is_full; /* no node passes the schedulers' own plugins: claimguard is not asked */
-    unsigned termination_seconds; /* of a pod that is evicted; 0: chance */
+    unsigned termination_seconds; /* of a victim; 0: chance */
     bool trials_lie; /* an eviction that is tried would do, and is refused when it is real */
     uint64_t api_down_until_ns;
     uint64_t gets_fail_until_ns; /* 503, or no answer; everything else goes through */
@@ -224,6 +224,7 @@ void server_init(void);
 void server_dispose(void);
 struct sim_pod *server_create_pod(const char *name, const struct sim_pod *properties);
 void server_terminate(struct sim_pod *pod, uint64_t grace_ns);
+uint64_t termination_ns(unsigned most_seconds); /* of a victim */
 void server_finish(struct sim_pod *pod);
 void server_touch(struct sim_pod *pod);
 void server_set_budget(int64_t allowed);
