@@ -82,14 +82,14 @@ static void check_exclusive(const struct sim_pod *bound)
     }
 }
 
-/* Whether the scheduler asked about another pod that may take the claims from the one that waits,
- * since they were freed for it. */
-static bool has_rival(const struct sim_pod *waiting, unsigned claims, uint64_t since_ns)
+/* Whether the scheduler asked about another pod that may take one of its claims from the one that
+ * waits, since others were freed for it: it cannot run then, and nothing is kept for it. */
+static bool has_rival(const struct sim_pod *waiting, uint64_t since_ns)
 {
     for (size_t i = 0; i < server->pod_count; i++) {
         const struct sim_pod *pod = &server->pods[i];
-        if (pod != waiting && pod->priority >= waiting->priority && (pod->claims & claims) != 0 &&
-            pod->asked_ns >= since_ns)
+        if (pod != waiting && pod->priority >= waiting->priority &&
+            (pod->claims & waiting->claims) != 0 && pod->asked_ns >= since_ns)
             return true;
     }
     return false;
@@ -113,7 +113,7 @@ static void check_preemptors(const struct sim_pod *bound)
             claims &= server->claims[c].is_exclusive ? ~0U : ~(1U << c);
         if (claims != 0 && waiting != bound && pod_is_there(waiting) && waiting->node < 0 &&
             waiting->priority > bound->priority && waiting->bind_ns < victim->evicted_ns &&
-            !has_rival(waiting, claims, victim->evicted_ns))
+            !has_rival(waiting, victim->evicted_ns))
             broken("%s (%s) gets a claim that was freed for %s (%s)", bound->name, bound->uid + 24,
                    waiting->name, waiting->uid + 24);
     }
