@@ -12,33 +12,28 @@ struct eviction {
     struct arena *arena;
 };
 
-static int64_t left_ms(const struct eviction *eviction)
+/* One request; the text of its body is the caller's. Errors: it was not sent, and will not be. */
+static int call(const struct eviction *eviction, const char *method, const char *subresource,
+                const char *content_type, const struct buf *body, int64_t most_ms,
+                struct follow_answer *out, struct error *err)
 {
-    uint64_t now_ns = monotonic_ns();
+    int64_t left_ms = ms_until(eviction->deadline_ns);
+    struct object_call request = {method,          *eviction->victim,
+                                  subresource,     content_type,
+                                  buf_slice(body), left_ms < most_ms ? left_ms : most_ms};
 
-    return now_ns >= eviction->deadline_ns ? 0
-                                           : (int64_t)((eviction->deadline_ns - now_ns) / 1000000);
-}
-
-/* One request; the text of its body is the caller's. */
-static struct follow_answer call(const struct eviction *eviction, const char *method,
-                                 const char *subresource, const char *content_type,
-                                 const struct buf *body, int64_t most_ms)
-{
-    int64_t timeout_ms = left_ms(eviction) < most_ms ? left_ms(eviction) : most_ms;
-    struct object_call request = {method,       *eviction->victim, subresource,
-                                  content_type, buf_slice(body),   timeout_ms};
-    struct follow_answer answer = {0};
-    struct error err = {0};
-
-    if (!body->failed && request.timeout_ms > 0)
-        (void)follow_call_object(eviction->follow, &request, eviction->arena, &answer, &err);
-    return answer;
+    if (body->failed)
+        return error_no_memory(err);
+    if (left_ms == 0)
+        return error_set(err, ERROR_UNAVAILABLE, "the API server is slow");
+    return follow_call_object(eviction->follow, &request, eviction->arena, out, err);
 }
 
 /* The pod's condition says who disturbs it. Without one it is evicted all the same. */
 static void put_condition(const struct eviction *eviction)
 {
+    struct follow_answer ignored = {0};
+    struct error unsent = {0};
     struct buf body;
 
     buf_init(&body, EVICTION_TEXT_BYTES_MAX);
@@ -51,11 +46,12 @@ static void put_condition(const struct eviction *eviction)
     buf_time(&body, now_ms(), false);
     buf_put(&body, SLICE("\"}]}}"));
     (void)call(eviction, "PATCH", "/status", "application/strategic-merge-patch+json", &body,
-               CONDITION_CALL_MS);
+               CONDITION_CALL_MS, &ignored, &unsent);
     buf_dispose(&body);
 }
 
-static struct follow_answer post_eviction(const struct eviction *eviction, bool is_trial)
+static int post_eviction(const struct eviction *eviction, bool is_trial, struct follow_answer *out,
+                         struct error *err)
 {
     struct buf body;
 
@@ -68,13 +64,13 @@ static struct follow_answer post_eviction(const struct eviction *eviction, bool 
     buf_put(&body, SLICE("},\"deleteOptions\":{\"preconditions\":{\"uid\":"));
     buf_json(&body, eviction->victim->uid);
     buf_put(&body, is_trial ? SLICE("},\"dryRun\":[\"All\"]}}") : SLICE("}}}"));
-    struct follow_answer answer =
-        call(eviction, "POST", "/eviction", "application/json", &body, EVICTION_CALL_MS);
+    int rc =
+        call(eviction, "POST", "/eviction", "application/json", &body, EVICTION_CALL_MS, out, err);
     buf_dispose(&body);
-    return answer;
+    return rc;
 }
 
-static struct follow_answer delete_pod(const struct eviction *eviction)
+static int delete_pod(const struct eviction *eviction, struct follow_answer *out, struct error *err)
 {
     struct buf body;
 
@@ -83,68 +79,65 @@ static struct follow_answer delete_pod(const struct eviction *eviction)
                          "\"uid\":"));
     buf_json(&body, eviction->victim->uid);
     buf_put(&body, SLICE("}}"));
-    struct follow_answer answer =
-        call(eviction, "DELETE", "", "application/json", &body, EVICTION_CALL_MS);
+    int rc = call(eviction, "DELETE", "", "application/json", &body, EVICTION_CALL_MS, out, err);
     buf_dispose(&body);
-    return answer;
+    return rc;
 }
 
-static int judge_answer(const struct object_reference *victim, const struct follow_answer *answer,
-                        struct error *err)
+static enum eviction_result read_status(unsigned status)
 {
-    unsigned status = answer->status;
-    bool is_unknown = status == 0 || status >= 500;
-
-    if (status / 100 == 2 || status == 404 || status == 409) /* gone, or another of that name */
-        return 0;
-    return error_set(err,
-                     status == 429 ? ERROR_INVALID
-                     : is_unknown  ? ERROR_TIMEOUT
-                                   : ERROR_UNAVAILABLE,
-                     "pod %.*s/%.*s cannot be evicted: %.*s (status %u)",
-                     SLICE_ARG(victim->namespace), SLICE_ARG(victim->name),
-                     SLICE_ARG(answer->message), status);
+    if (status / 100 == 2)
+        return EVICTION_DONE;
+    if (status == 404 || status == 409) /* by the precondition */
+        return EVICTION_NEEDLESS;
+    if (status == 429)
+        return EVICTION_FORBIDDEN;
+    return status == 0 || status >= 500 ? EVICTION_UNKNOWN : EVICTION_REFUSED;
 }
 
-/* An error where the time is over. */
-static int check_time(const struct eviction *eviction, struct error *err)
+/* rc: of the call; its error is in err. */
+static enum eviction_result judge_answer(const struct object_reference *victim, int rc,
+                                         const struct follow_answer *answer, struct error *err)
 {
-    return left_ms(eviction) == 0 ? error_set(err, ERROR_UNAVAILABLE,
-                                              "pod %.*s/%.*s cannot be evicted: the API "
-                                              "server is slow",
-                                              SLICE_ARG(eviction->victim->namespace),
-                                              SLICE_ARG(eviction->victim->name))
-                                  : 0;
+    enum eviction_result result = rc < 0 ? EVICTION_UNSENT : read_status(answer->status);
+    struct error why = *err;
+
+    if (result == EVICTION_UNSENT)
+        (void)error_set(err, ERROR_UNAVAILABLE, "pod %.*s/%.*s cannot be evicted: %s",
+                        SLICE_ARG(victim->namespace), SLICE_ARG(victim->name), why.message);
+    else if (eviction_failed(result))
+        (void)error_set(err, result == EVICTION_FORBIDDEN ? ERROR_INVALID : ERROR_UNAVAILABLE,
+                        "pod %.*s/%.*s cannot be evicted: %.*s (status %u)",
+                        SLICE_ARG(victim->namespace), SLICE_ARG(victim->name),
+                        SLICE_ARG(answer->message), answer->status);
+    return result;
 }
 
-int eviction_try(struct follow *follow, const struct object_reference *victim, uint64_t deadline_ns,
-                 struct arena *arena, struct error *err)
-{
-    const struct eviction eviction = {follow, victim, deadline_ns, arena};
-
-    if (check_time(&eviction, err) < 0)
-        return err->code;
-    struct follow_answer answer = post_eviction(&eviction, true);
-    return judge_answer(victim, &answer, err);
-}
-
-int eviction_do(struct follow *follow, const struct object_reference *victim, bool respects_budgets,
-                uint64_t deadline_ns, struct arena *arena, bool *is_evicted, struct error *err)
+enum eviction_result eviction_try(struct follow *follow, const struct object_reference *victim,
+                                  uint64_t deadline_ns, struct arena *arena, struct error *err)
 {
     const struct eviction eviction = {follow, victim, deadline_ns, arena};
-    struct follow_answer answer;
+    struct follow_answer answer = {0};
+    int rc = post_eviction(&eviction, true, &answer, err);
 
-    *is_evicted = false;
-    if (check_time(&eviction, err) < 0)
-        return err->code;
+    return judge_answer(victim, rc, &answer, err);
+}
+
+enum eviction_result eviction_do(struct follow *follow, const struct object_reference *victim,
+                                 bool respects_budgets, uint64_t deadline_ns, struct arena *arena,
+                                 struct error *err)
+{
+    const struct eviction eviction = {follow, victim, deadline_ns, arena};
+    struct follow_answer answer = {0};
+    int rc;
+
     if (!respects_budgets) { /* nothing refuses it: the condition first, as kube-scheduler does */
         put_condition(&eviction);
-        answer = delete_pod(&eviction);
+        rc = delete_pod(&eviction, &answer, err);
     } else { /* the API server writes a condition of its own when it evicts: ours comes after */
-        answer = post_eviction(&eviction, false);
-        if (answer.status / 100 == 2)
+        rc = post_eviction(&eviction, false, &answer, err);
+        if (rc == 0 && answer.status / 100 == 2)
             put_condition(&eviction);
     }
-    *is_evicted = answer.status / 100 == 2;
-    return judge_answer(victim, &answer, err);
+    return judge_answer(victim, rc, &answer, err);
 }

@@ -3,10 +3,6 @@
  * API, which asks the PodDisruptionBudgets, or by a DELETE; with its UID as precondition, and with
  * a condition DisruptionTarget, reason PreemptionByScheduler, as far as it is there to have one.
  *
- * Errors of both: ERROR_INVALID: a budget forbids it; ERROR_UNAVAILABLE: the API server refused, or
- * there was no time to ask; ERROR_TIMEOUT: what became of the request is unknown. A pod that is
- * gone, or whose name another one has, is no error.
- *
  * Threads: any; they block on the API server, until deadline_ns of the clock of monotonic_ns.
  */
 #ifndef EXTENDER_EVICTION_H
@@ -19,12 +15,28 @@ enum {
     CONDITION_CALL_MS = 1000 /* the same: a pod is evicted without one, too */
 };
 
-/* Whether the Eviction API would evict the pod; nothing happens to it. */
-int eviction_try(struct follow *follow, const struct object_reference *victim, uint64_t deadline_ns,
-                 struct arena *arena, struct error *err);
+enum eviction_result {
+    EVICTION_DONE,      /* the pod is asked to go */
+    EVICTION_NEEDLESS,  /* it is gone, or another pod has its name */
+    EVICTION_FORBIDDEN, /* by a budget */
+    EVICTION_REFUSED,   /* by the API server, for another reason */
+    EVICTION_UNKNOWN,   /* it was sent, and what became of it is unknown */
+    EVICTION_UNSENT,    /* the API server cannot be asked, or there is no time to ask */
+};
 
-/* Evicts it. *is_evicted: it was there, and is asked to go. */
-int eviction_do(struct follow *follow, const struct object_reference *victim, bool respects_budgets,
-                uint64_t deadline_ns, struct arena *arena, bool *is_evicted, struct error *err);
+/* From EVICTION_FORBIDDEN on, err says why: ERROR_INVALID for a budget, else ERROR_UNAVAILABLE. */
+static inline bool eviction_failed(enum eviction_result result)
+{
+    return result >= EVICTION_FORBIDDEN;
+}
+
+/* Whether the Eviction API would evict the pod; nothing happens to it. */
+enum eviction_result eviction_try(struct follow *follow, const struct object_reference *victim,
+                                  uint64_t deadline_ns, struct arena *arena, struct error *err);
+
+/* Evicts it. */
+enum eviction_result eviction_do(struct follow *follow, const struct object_reference *victim,
+                                 bool respects_budgets, uint64_t deadline_ns, struct arena *arena,
+                                 struct error *err);
 
 #endif

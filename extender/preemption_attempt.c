@@ -66,7 +66,7 @@ static bool reserve(struct attempt *attempt, const struct pod_object *pod,
 {
     struct state *state = attempt->state;
     uint64_t end_ns = state_reservation_end(state, false);
-    uint64_t least_ns = monotonic_ns() + PREEMPTOR_KEEP_MS * UINT64_C(1000000);
+    uint64_t least_ns = monotonic_ns() + PREEMPTOR_KEEP_MS * NS_PER_MS;
     struct error ignored = {0};
 
     attempt->has_reserved = assumed_reserve(&state->cluster, pod, verdict->alone, false,
@@ -115,7 +115,7 @@ static int ask(struct attempt *attempt, struct error *err)
     attempt->asked[0] = attempt->pod;
     memcpy(attempt->asked + 1, attempt->victims, attempt->victim_count * sizeof *attempt->victims);
     attempt->asked_count = 1 + attempt->victim_count;
-    if (monotonic_ns() + CONFIRM_MS * UINT64_C(1000000) > attempt->deadline_ns)
+    if (monotonic_ns() + CONFIRM_MS * NS_PER_MS > attempt->deadline_ns)
         return error_set(err, ERROR_TIMEOUT, "the API server is slow");
     return follow_confirm(attempt->state->follow, attempt->asked, attempt->asked_count, CONFIRM_MS,
                           err);
@@ -215,20 +215,18 @@ static bool is_going(const struct attempt *attempt, const struct object_referenc
 
 static int evict(struct attempt *attempt, const struct object_reference *victim, struct error *err)
 {
-    bool is_evicted = false;
+    enum eviction_result result =
+        eviction_do(attempt->state->follow, victim, attempt->respects_budgets, attempt->deadline_ns,
+                    &attempt->arena, err);
 
-    int rc = eviction_do(attempt->state->follow, victim, attempt->respects_budgets,
-                         attempt->deadline_ns, &attempt->arena, &is_evicted, err);
-    if (rc < 0 && is_going(attempt, victim)) {
-        is_evicted = true;
-        rc = 0;
-    }
-    attempt->is_doubtful = attempt->is_doubtful || rc == ERROR_TIMEOUT;
-    if (is_evicted) {
+    if (eviction_failed(result) && result != EVICTION_UNSENT && is_going(attempt, victim))
+        result = EVICTION_DONE;
+    attempt->is_doubtful = attempt->is_doubtful || result == EVICTION_UNKNOWN;
+    if (result == EVICTION_DONE) {
         attempt->evicted_count++;
         tell_evicted(attempt, victim);
     }
-    return rc;
+    return eviction_failed(result) ? err->code : 0;
 }
 
 /* Whether the pod still waits: asking for one eviction may have taken seconds. */
@@ -250,8 +248,10 @@ static int try_all(struct attempt *attempt, struct error *err)
     if (attempt->victim_count > 1 && attempt->breaks_budgets)
         rc = error_set(err, ERROR_INVALID, "a PodDisruptionBudget forbids it");
     for (size_t i = 0; rc == 0 && i < attempt->victim_count; i++)
-        rc = eviction_try(attempt->state->follow, &attempt->victims[i], attempt->deadline_ns,
-                          &attempt->arena, err);
+        rc = eviction_failed(eviction_try(attempt->state->follow, &attempt->victims[i],
+                                          attempt->deadline_ns, &attempt->arena, err))
+                 ? err->code
+                 : 0;
     return rc;
 }
 
@@ -326,14 +326,19 @@ static void succeed(struct attempt *attempt)
                          &ignored);
 }
 
+static bool was_asked_lately(const struct attempt *attempt)
+{
+    return monotonic_ns() < attempt->fresh_until_ns;
+}
+
+/* Once the first holder is evicted, the others are: a pod needs all of its claims. */
 static enum attempt_result evict_or_requeue(struct attempt *attempt)
 {
-    bool is_asked = monotonic_ns() < attempt->fresh_until_ns;
     struct error err = {0};
 
-    if ((attempt->victim_count > 1 || !is_asked) && try_all(attempt, &err) < 0)
+    if ((attempt->victim_count > 1 || !was_asked_lately(attempt)) && try_all(attempt, &err) < 0)
         return give_up(attempt, &err);
-    if (!is_asked) {
+    if (!was_asked_lately(attempt)) { /* trying takes its time, too */
         log_debug("the scheduler is to ask about a pod again before others are evicted for it",
                   LOG_SLICE("namespace", attempt->pod.namespace),
                   LOG_SLICE("pod", attempt->pod.name));
@@ -351,7 +356,7 @@ enum attempt_result attempt_run(struct attempt *attempt)
     enum outlook outlook = OUTLOOK_WAIT;
     struct error err = {0};
 
-    attempt->deadline_ns = monotonic_ns() + ATTEMPT_MS * UINT64_C(1000000);
+    attempt->deadline_ns = monotonic_ns() + ATTEMPT_MS * NS_PER_MS;
     if (look_closely(attempt, &outlook, &err) < 0)
         return attempt->is_under_way ? ATTEMPT_UNSURE : give_up(attempt, &err);
     if (outlook != OUTLOOK_EVICT)

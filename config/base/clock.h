@@ -16,6 +16,16 @@ int64_t now_ms(void);
 /* Nanoseconds of a clock that only runs forward, for durations and deadlines. */
 uint64_t monotonic_ns(void);
 
+#define NS_PER_MS UINT64_C(1000000)
+
+/* Whole milliseconds until that time of this clock; 0: it has come. */
+static inline int64_t ms_until(uint64_t at_ns)
+{
+    uint64_t now_ns = monotonic_ns();
+
+    return now_ns >= at_ns ? 0 : (int64_t)((at_ns - now_ns) / NS_PER_MS);
+}
+
 /* A deadline on that clock, for pthread_cond_timedwait of a condition with CLOCK_MONOTONIC. */
 static inline struct timespec monotonic_timespec(uint64_t at_ns)
 {

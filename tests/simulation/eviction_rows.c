@@ -236,6 +236,19 @@ static void an_eviction_without_an_answer_is_asked_about(void)
            "the holder goes: it was evicted");
 }
 
+/* Unlike one without an answer: nothing may come of it. */
+static void an_eviction_that_was_never_sent_keeps_nothing(void)
+{
+    (void)holder("low", 10, DATA);
+    world.fault = (struct planned_fault){
+        .count = 1, .method = "POST", .path = "/low/eviction", .fate = FATE_UNSENT};
+    (void)create("high", 100, DATA);
+    for (unsigned ms = 0; attempts(PREEMPTION_FAILED) == 0 && ms < 5000; ms++)
+        world_run(world.now_ns + MILLISECOND, NULL);
+    expect(attempts(PREEMPTION_FAILED) == 1, "it is a failure");
+    expect(world.replicas[0].state.cluster.reservations == NULL, "nothing is reserved");
+}
+
 /* One of two holders goes, the other cannot be evicted for a while. */
 static void a_part_of_what_a_pod_needs_is_kept_for_it(void)
 {
@@ -326,6 +339,7 @@ int main(int argc, char **argv)
         {ROW(looks_that_fail_for_minutes_do), two_schedulers},
         {ROW(the_claim_is_kept_until_the_scheduler_has_tried_again), two_schedulers},
         {ROW(an_eviction_without_an_answer_is_asked_about), NULL},
+        {ROW(an_eviction_that_was_never_sent_keeps_nothing), NULL},
         {ROW(a_part_of_what_a_pod_needs_is_kept_for_it), two_schedulers},
         {ROW(a_lost_answer_to_an_eviction_does_not_lose_the_claim), two_schedulers},
         {ROW(a_refusal_that_knows_nothing_of_the_eviction_does_not_lose_the_claim), two_schedulers},

@@ -203,7 +203,7 @@ static enum fate draw_fate(struct call *call)
     if (is_get && world.now_ns < world.gets_fail_until_ns)
         return one_in(2) ? FATE_LOST : FATE_UNANSWERED;
     if (world.has_faults && one_in(40))
-        return FATE_UNANSWERED;
+        return world.is_hard && one_in(4) ? FATE_UNSENT : FATE_UNANSWERED;
     if (!is_get && world.has_faults && world.is_hard && one_in(15))
         return FATE_CUT + below(4);
     return FATE_NONE;
@@ -271,17 +271,24 @@ static void orphan(struct call *call)
     later(age_ns < max_ns ? below(max_ns - age_ns) : 0, true, apply_late, call);
 }
 
+static void withhold(struct call *call)
+{
+    finish(call, 0);
+    drop(call);
+}
+
 static void deliver(void *context)
 {
     struct call *call = context;
 
     call->fate = draw_fate(call);
     world.lost += call->fate != FATE_NONE;
-    if (call->fate == FATE_LOST || call->fate == FATE_ORPHANED) {
-        (call->fate == FATE_LOST ? lose : orphan)(call);
-        return;
+    switch (call->fate) {
+    case FATE_LOST: lose(call); return;
+    case FATE_ORPHANED: orphan(call); return;
+    case FATE_UNSENT: withhold(call); return;
+    default: apply(call);
     }
-    apply(call);
     switch (call->fate) {
     case FATE_REPEATED:
     case FATE_DENIED: later(below(10 * MILLISECOND), true, deliver_again, call); break;
@@ -464,8 +471,11 @@ int follow_call(struct follow *follow, const char *method, const char *path,
     if (strstr(path, "/binding") != NULL && timeout_ms < SEND_MS_MIN)
         broken("a Binding is sent with %lld ms to its end", (long long)timeout_ms);
     (void)content_type;
-    (void)err;
     wait_for(&call, 1, timeout_ms);
+    if (call->fate == FATE_UNSENT) {
+        drop(call);
+        return error_set(err, ERROR_TIMEOUT, "too many requests are under way");
+    }
     *out = (struct follow_answer){.status = call->status};
     if (call->status != 0)
         out->body = arena_printf(arena, "%.*s", SLICE_ARG(buf_slice(&call->answer)));
