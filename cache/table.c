@@ -123,12 +123,12 @@ static bool begin(struct table *table)
 
 static bool double_directory(struct table *table)
 {
-    uint32_t size = UINT32_C(1) << table->depth;
+    size_t size = (size_t)1 << table->depth;
     struct table_page **pages = (struct table_page **)malloc(2 * size * sizeof *pages);
 
     if (pages == NULL)
         return false;
-    for (uint32_t i = 0; i < size; i++)
+    for (size_t i = 0; i < size; i++)
         pages[2 * i] = pages[2 * i + 1] = table->pages[i];
     free((void *)table->pages);
     table->pages = pages;
@@ -137,22 +137,20 @@ static bool double_directory(struct table *table)
     return true;
 }
 
-/* Each page stands twice at least. Without memory the directory stays as it is. */
-static bool halve_directory(struct table *table)
+/* Each page stands twice at least. */
+static void halve_directory(struct table *table)
 {
-    uint32_t size = UINT32_C(1) << (table->depth - 1);
-    struct table_page **pages = (struct table_page **)malloc(size * sizeof *pages);
+    struct table_page **pages = table->pages;
+    size_t size = (size_t)1 << --table->depth;
 
-    if (pages == NULL)
-        return false;
-    table->depth--;
-    for (uint32_t i = 0; i < size; i++) {
-        pages[i] = table->pages[2 * i];
+    for (size_t i = 0; i < size; i++) {
+        pages[i] = pages[2 * i];
         table->deepest += pages[i]->depth == table->depth;
     }
-    free((void *)table->pages);
-    table->pages = pages;
-    return true;
+    /* never 0: NOLINTNEXTLINE(clang-analyzer-optin.portability.UnixAPI) */
+    pages = (struct table_page **)realloc((void *)pages, size * sizeof *pages);
+    if (pages != NULL) /* else the block stays as large as it is */
+        table->pages = pages;
 }
 
 /* ---- pages ---- */
@@ -242,8 +240,8 @@ void table_remove(struct table *table, const struct table_record *record)
         return;
     }
     join(table, hash);
-    while (table->deepest == 0 && halve_directory(table))
-        continue;
+    while (table->deepest == 0)
+        halve_directory(table);
 }
 
 /* ---- walks ---- */
