@@ -7,8 +7,6 @@
 
 enum { ATTEMPT_BYTES_MAX = 1 << 20 };
 
-#define MS UINT64_C(1000000) /* nanoseconds */
-
 /* A pod for which something may have to be evicted. */
 struct wanted {
     struct object_reference pod; /* its UID is the key; its strings lie behind the struct */
@@ -18,6 +16,7 @@ struct wanted {
     uint64_t under_way_until_ns;       /* 0: no holder was evicted */
     uint64_t requeue_after_ns;
     unsigned requeues;
+    unsigned failures;    /* in a row */
     bool is_busy;         /* an attempt is made */
     bool is_left;         /* to the scheduler: it was, once */
     bool awaits_question; /* of the scheduler: nothing is done before */
@@ -62,12 +61,47 @@ static struct wanted *find(const struct evictions *evictions, struct slice uid)
     return wanted;
 }
 
+/* Of two, the one for which less is lost if it is forgotten: of lower priority, then the one that
+ * has failed more often. Those for which something is under way stay. NULL: both do. */
+static struct wanted *less_promising(struct wanted *a, struct wanted *b, uint64_t now_ns)
+{
+    if (b->is_busy || b->under_way_until_ns > now_ns)
+        return a;
+    if (a == NULL || a->priority > b->priority)
+        return b;
+    return a->priority == b->priority && a->failures < b->failures ? b : a;
+}
+
+/* Of a full queue: one that yields to a pod of that priority; NULL: none does. */
+static struct wanted *find_yielding(const struct evictions *evictions, int64_t priority)
+{
+    uint64_t now_ns = monotonic_ns();
+    struct wanted *least = NULL;
+
+    for (struct wanted *wanted = evictions->wanted; wanted != NULL; wanted = wanted->hh.next)
+        least = less_promising(least, wanted, now_ns);
+    if (least == NULL || least->priority > priority ||
+        (least->priority == priority && least->failures == 0))
+        return NULL;
+    return least;
+}
+
+static bool make_room(struct evictions *evictions, int64_t priority)
+{
+    if (HASH_COUNT(evictions->wanted) < WANTED_MAX)
+        return true;
+    struct wanted *yielding = find_yielding(evictions, priority);
+    if (yielding != NULL)
+        forget(evictions, yielding);
+    return yielding != NULL;
+}
+
 /* NULL: they are too many, or there is no memory. It is rejected again before long. */
 static struct wanted *add(struct evictions *evictions, const struct pod_object *pod)
 {
     struct object_reference reference = {KIND_POD, pod->meta.namespace, pod->meta.name,
                                          pod->meta.uid};
-    struct wanted *wanted = HASH_COUNT(evictions->wanted) < WANTED_MAX
+    struct wanted *wanted = make_room(evictions, pod->priority)
                                 ? calloc(1, sizeof *wanted + object_reference_bytes(&reference))
                                 : NULL;
 
@@ -100,7 +134,7 @@ static void note_asked(struct wanted *wanted, int64_t priority, uint64_t grace_n
 {
     wanted->priority = priority;
     wanted->asked_ns = monotonic_ns();
-    wanted->fresh_until_ns = wanted->asked_ns + grace_ns + ASKED_LATELY_MS * MS;
+    wanted->fresh_until_ns = wanted->asked_ns + grace_ns + ASKED_LATELY_MS * NS_PER_MS;
     if (wanted->awaits_question)
         wanted->due_ns = wanted->asked_ns + grace_ns;
     wanted->awaits_question = false;
@@ -123,7 +157,7 @@ void evictions_want(struct state *state, const struct pod_object *pod)
     if (wanted == NULL)
         wanted = add(evictions, pod);
     if (wanted != NULL)
-        note_asked(wanted, pod->priority, (uint64_t)grace_ms * MS);
+        note_asked(wanted, pod->priority, (uint64_t)grace_ms * NS_PER_MS);
     (void)pthread_cond_signal(&evictions->changed);
     (void)pthread_mutex_unlock(&evictions->lock);
 }
@@ -138,7 +172,7 @@ void evictions_leave(struct state *state, struct slice uid)
     bool is_left = wanted != NULL && wanted->under_way_until_ns <= now_ns;
     if (is_left && !wanted->is_left) { /* once: else its time would never be over */
         wanted->is_left = true;
-        wanted->due_ns = now_ns + LEFT_MS * MS;
+        wanted->due_ns = now_ns + LEFT_MS * NS_PER_MS;
     }
     (void)pthread_mutex_unlock(&evictions->lock);
     if (is_left)
@@ -147,7 +181,13 @@ void evictions_leave(struct state *state, struct slice uid)
 
 /* ---- one that is due ---- */
 
-/* Of those that are due, the one of the highest priority; NULL: there is none. */
+static bool comes_before(const struct wanted *a, const struct wanted *b)
+{
+    return a->priority != b->priority ? a->priority > b->priority : a->due_ns < b->due_ns;
+}
+
+/* Of those that are due, the one of the highest priority, then the one that has waited longest;
+ * NULL: there is none. */
 static struct wanted *choose(const struct evictions *evictions)
 {
     uint64_t now_ns = monotonic_ns();
@@ -155,7 +195,7 @@ static struct wanted *choose(const struct evictions *evictions)
 
     for (struct wanted *wanted = evictions->wanted; wanted != NULL; wanted = wanted->hh.next)
         if (!wanted->is_busy && wanted->due_ns <= now_ns &&
-            (chosen == NULL || wanted->priority > chosen->priority))
+            (chosen == NULL || comes_before(wanted, chosen)))
             chosen = wanted;
     return chosen;
 }
@@ -176,7 +216,7 @@ static bool take(struct evictions *evictions, struct attempt *attempt)
         attempt->is_told = wanted->is_told;
         wanted->is_busy = true;
     } else if (wanted != NULL) {
-        wanted->due_ns = monotonic_ns() + RETRY_MS * MS; /* there may be memory then */
+        wanted->due_ns = monotonic_ns() + RETRY_MS * NS_PER_MS; /* there may be memory then */
     }
     (void)pthread_mutex_unlock(&evictions->lock);
     return text != NULL;
@@ -188,19 +228,21 @@ static bool await_question(struct wanted *wanted, uint64_t now_ns)
     wanted->due_ns = wanted->requeue_after_ns;
     if (now_ns < wanted->requeue_after_ns)
         return false;
-    wanted->requeue_after_ns = now_ns + (RETRY_MS * MS << wanted->requeues);
+    wanted->requeue_after_ns = now_ns + (RETRY_MS * NS_PER_MS << wanted->requeues);
     wanted->requeues += wanted->requeues < REQUEUE_DOUBLINGS_MAX;
     wanted->awaits_question = true;
-    wanted->due_ns = wanted->asked_ns + FORGOTTEN_MS * MS;
+    wanted->due_ns = wanted->asked_ns + FORGOTTEN_MS * NS_PER_MS;
     return true;
 }
 
-static uint64_t pause_ns(enum attempt_result result)
+static uint64_t pause_ns(const struct wanted *wanted, enum attempt_result result)
 {
-    return (result == ATTEMPT_WAIT     ? WAIT_MS
-            : result == ATTEMPT_UNSURE ? UNSURE_MS
-                                       : RETRY_MS) *
-           MS;
+    unsigned doublings = wanted->failures == 0 ? 0 : wanted->failures - 1;
+
+    if (result == ATTEMPT_WAIT || result == ATTEMPT_UNSURE)
+        return (result == ATTEMPT_WAIT ? WAIT_MS : UNSURE_MS) * NS_PER_MS;
+    return RETRY_MS * NS_PER_MS << (doublings < RETRY_DOUBLINGS_MAX ? doublings
+                                                                    : RETRY_DOUBLINGS_MAX);
 }
 
 /* Plans what comes next, and forgets the pod when nothing does. Returns whether it is to be
@@ -210,16 +252,17 @@ static bool plan_next(struct evictions *evictions, struct wanted *wanted,
 {
     uint64_t now_ns = monotonic_ns();
     bool was_asked = wanted->asked_ns != attempt->asked_ns; /* since: what was found is old */
-    bool is_silent = now_ns - wanted->asked_ns >= FORGOTTEN_MS * MS &&
+    bool is_silent = now_ns - wanted->asked_ns >= FORGOTTEN_MS * NS_PER_MS &&
                      (result == ATTEMPT_FAILED || result == ATTEMPT_UNASKED);
 
     wanted->is_busy = false;
     wanted->is_told = attempt->is_told;
-    wanted->due_ns = now_ns + pause_ns(result);
+    wanted->failures = result == ATTEMPT_FAILED ? wanted->failures + 1 : 0;
+    wanted->due_ns = now_ns + pause_ns(wanted, result);
     if (attempt_may_have_evicted(attempt) || (attempt->is_under_way && result == ATTEMPT_WAIT))
-        wanted->under_way_until_ns = now_ns + UNDER_WAY_MS * MS;
+        wanted->under_way_until_ns = now_ns + UNDER_WAY_MS * NS_PER_MS;
     if (was_asked && (result == ATTEMPT_OVER || result == ATTEMPT_UNASKED))
-        wanted->due_ns = wanted->fresh_until_ns - ASKED_LATELY_MS * MS; /* after the grace */
+        wanted->due_ns = wanted->fresh_until_ns - ASKED_LATELY_MS * NS_PER_MS; /* after the grace */
     else if (result == ATTEMPT_OVER || is_silent)
         forget(evictions, wanted);
     else if (result == ATTEMPT_UNASKED)

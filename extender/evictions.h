@@ -9,7 +9,7 @@
  *     with a node          would make the scheduler try again
  *     then                 an attempt (preemption_attempt.h): holders are evicted, or terminate
  *     holders terminate    looked at every WAIT_MS, until they are gone
- *     forbidden, failed    tried again after RETRY_MS
+ *     forbidden, failed    tried again after 10 s, 20 s, 40 s, then every 80 s
  *     not asked about      the pod is requeued, and holders are evicted when the scheduler has
  *       lately               asked again; at most after 10 s, 20 s, 40 s, ... of each pod
  *
@@ -37,15 +37,17 @@
 #include "cache/objects.h"
 
 enum {
-    WANTED_MAX = 2000,         /* pods at a time; others come again when they are rejected again */
-    EVICTORS = 8,              /* attempts at a time: one that hangs stops no other */
-    WAIT_MS = 300,             /* between looks at holders that terminate */
-    UNSURE_MS = 1000,          /* the same, after a look that failed */
-    UNDER_WAY_MS = 60000,      /* that such looks may fail: see attempt.is_under_way */
-    LEFT_MS = 10000,           /* that the scheduler has to preempt after it asked */
-    RETRY_MS = 10000,          /* after a budget, or an API server, that did not let us */
-    ASKED_LATELY_MS = 5000,    /* see above */
-    REQUEUE_DOUBLINGS_MAX = 5, /* of RETRY_MS: more than the scheduler's own five minutes */
+    WANTED_MAX = 2000,    /* pods at a time. One more takes the place of the least promising;
+                             who has none comes again when it is rejected again */
+    EVICTORS = 8,         /* attempts at a time: one that hangs stops no other */
+    WAIT_MS = 300,        /* between looks at holders that terminate */
+    UNSURE_MS = 1000,     /* the same, after a look that failed */
+    UNDER_WAY_MS = 60000, /* that such looks may fail: see attempt.is_under_way */
+    LEFT_MS = 10000,      /* that the scheduler has to preempt after it asked */
+    RETRY_MS = 10000,     /* after a budget, or an API server, that did not let us */
+    RETRY_DOUBLINGS_MAX = 3,
+    ASKED_LATELY_MS = 5000,      /* see above */
+    REQUEUE_DOUBLINGS_MAX = 5,   /* of RETRY_MS: more than the scheduler's own five minutes */
     FORGOTTEN_MS = 6 * 60 * 1000 /* without being asked about, the scheduler's flush included */
 };
 

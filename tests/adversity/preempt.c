@@ -242,6 +242,34 @@ static void an_eviction_that_hangs_stops_no_other(void)
     guard_stop(&guard);
 }
 
+/* A pod that only the scheduler knows so far wants the claim of low-data. */
+static void ask_about_rival(const struct guard *guard, unsigned number)
+{
+    char body[512];
+
+    (void)snprintf(body, sizeof body,
+                   "{\"Pod\":{\"metadata\":{\"name\":\"rival-%u\",\"namespace\":\"default\","
+                   "\"uid\":\"11111111-0000-4000-8000-%012u\"},\"spec\":{\"priority\":50,"
+                   "\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":"
+                   "\"data\"}}]}},\"Nodes\":null,\"NodeNames\":[\"node-1\"]}",
+                   number, number);
+    free(guard_call(guard, "/filter", body));
+}
+
+static void a_full_queue_of_preemptors_yields_to_a_pod_of_higher_priority(void)
+{
+    enum { QUEUE = 2000 }; /* WANTED_MAX */
+    struct guard guard;
+
+    start_with_a_preemptor(&guard, "readWriteOncePod: {preemptionGrace: 5m}\n");
+    for (unsigned i = 0; i < QUEUE; i++)
+        ask_about_rival(&guard, i);
+    guard_reload(&guard, quick);
+    check(!filter_passes(&guard, "high-data"), "its claim is held");
+    AWAIT(is_evicted("low-data"), "the holder is evicted");
+    guard_stop(&guard);
+}
+
 /* ---- shutdown ---- */
 
 /* SIGTERM; fails unless it is over by then. */
@@ -392,6 +420,7 @@ int main(int argc, char **argv)
         SCENARIO(nothing_is_evicted_before_the_scheduler_asks_again),
         SCENARIO(a_failed_look_does_not_lose_the_claim_of_a_preemptor),
         SCENARIO(an_eviction_that_hangs_stops_no_other),
+        SCENARIO(a_full_queue_of_preemptors_yields_to_a_pod_of_higher_priority),
         SCENARIO(sigterm_does_not_wait_for_evictions),
         SCENARIO(sigterm_does_not_wait_for_a_binding_that_hangs),
         SCENARIO(sigterm_does_not_wait_for_a_lock_that_hangs),

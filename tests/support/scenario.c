@@ -212,18 +212,32 @@ void guard_user(const char *user)
     write_file(path, text);
 }
 
-void guard_launch(struct guard *guard, const char *config)
+static void write_config(const struct guard *guard, const char *config)
 {
     static const char head[] =
         "apiVersion: claimguard.io/v1alpha1\nkind: ClaimguardConfiguration\n";
-    char kubeconfig[64], text[16384];
+    char text[16384];
+
+    (void)snprintf(text, sizeof text, "%s%s", head, config);
+    write_file(guard->config, text);
+}
+
+void guard_reload(const struct guard *guard, const char *config)
+{
+    write_config(guard, config);
+    (void)kill(guard->pid, SIGHUP);
+    check(guard_logs(guard, "configuration reloaded"), "the configuration is reloaded");
+}
+
+void guard_launch(struct guard *guard, const char *config)
+{
+    char kubeconfig[64];
 
     *guard = (struct guard){.pid = 0};
     (void)snprintf(guard->log, sizeof guard->log, "%s/log-%zu", folder, started_count);
     (void)snprintf(guard->config, sizeof guard->config, "%s/config-%zu", folder, started_count);
     kubeconfig_path(kubeconfig, sizeof kubeconfig);
-    (void)snprintf(text, sizeof text, "%s%s", head, config);
-    write_file(guard->config, text);
+    write_config(guard, config);
     write_file(guard->log, "");
     if (access(kubeconfig, F_OK) != 0) /* a scenario may have one of its own */
         guard_user("{token: t}");

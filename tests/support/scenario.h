@@ -74,6 +74,9 @@ const char *scenario_folder(void);
  * as "{token: t}". */
 void guard_user(const char *user);
 
+/* Gives it another configuration, once. */
+void guard_reload(const struct guard *guard, const char *config);
+
 /* SIGTERM, unless it was ended. Fails unless it ends well, within ten seconds, without a report of
  * a sanitizer. */
 void guard_stop(struct guard *guard);
