@@ -5,6 +5,7 @@
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "cache/api.h"
@@ -21,6 +22,7 @@ enum {
     LOOK_SECONDS = 1,
     LARGE_BYTES = 256 * 1024, /* for malloc: what large bodies and answers are */
     HEAPS_MAX = 4,
+    FILES_NEEDED = 512, /* all connections of both ports, those to the API server, and a few */
 };
 
 /* What is large goes back to the system when it is freed. By itself glibc keeps what was freed
@@ -29,6 +31,23 @@ static void configure_malloc(void)
 {
     (void)mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
     (void)mallopt(M_ARENA_MAX, HEAPS_MAX);
+}
+
+/* As many files as are needed may be open, if the system lets us. */
+static void raise_file_limit(void)
+{
+    struct rlimit limit = {0};
+    char left[24], need[24];
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= FILES_NEEDED)
+        return;
+    limit.rlim_cur = limit.rlim_max < FILES_NEEDED ? limit.rlim_max : FILES_NEEDED;
+    if (setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur == FILES_NEEDED)
+        return;
+    (void)snprintf(left, sizeof left, "%ju", (uintmax_t)limit.rlim_cur);
+    (void)snprintf(need, sizeof need, "%d", FILES_NEEDED);
+    log_warn("few files may be open: connections will be refused", LOG_STR("limit", left),
+             LOG_STR("need", need));
 }
 
 /* Puts the file in force if it is good; else says what is wrong and changes nothing. */
@@ -234,6 +253,7 @@ int command_serve(const struct arguments *arguments)
         return command_fail(&err);
     }
     int rc = log_start(&err); /* nobody who serves waits for whoever reads the log */
+    raise_file_limit();
     if (rc == 0)
         rc = tls_open(&state.tls, config, &err);
     if (rc == 0)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -176,9 +177,10 @@ Test(serve, openmetrics_when_asked_for)
     response_free(&response);
 }
 
-static double metric(const char *name)
+/* name: with the line break before and the blank behind it. */
+static double metric(const struct daemon *daemon, const char *name)
 {
-    struct response metrics = get(server.metrics_port, "/metrics");
+    struct response metrics = get(daemon->metrics_port, "/metrics");
     const char *at = strstr(metrics.body, name);
     double value = at == NULL ? -1 : strtod(at + strlen(name), NULL);
 
@@ -190,18 +192,18 @@ Test(serve, a_file_that_is_not_in_force_can_be_told_by_a_metric)
 {
     static const char is_good[] = "\nclaimguard_config_last_reload_successful ";
     static const char loaded[] = "\nclaimguard_config_last_reload_success_timestamp_seconds ";
-    double before = metric(loaded);
+    double before = metric(&server, loaded);
 
-    cr_expect_eq(metric(is_good), 1);
+    cr_expect_eq(metric(&server, is_good), 1);
     cr_expect(before > (double)time(NULL) - 60 && before < (double)time(NULL) + 1, "%f", before);
     write_config(HEAD "server: {debugEndpoint: false}\n");
     cr_expect(daemon_wait_for(&server, "unknown key"));
-    cr_expect_eq(metric(is_good), 0);
-    cr_expect_eq(metric(loaded), before);
+    cr_expect_eq(metric(&server, is_good), 0);
+    cr_expect_eq(metric(&server, loaded), before);
     write_config(HEAD "server: {debugEndpoints: false}\n");
     cr_expect(daemon_wait_for(&server, "configuration reloaded"));
-    cr_expect_eq(metric(is_good), 1);
-    cr_expect_gt(metric(loaded), before);
+    cr_expect_eq(metric(&server, is_good), 1);
+    cr_expect_gt(metric(&server, loaded), before);
 }
 
 Test(serve, a_changed_file_is_reloaded_and_a_bad_one_ignored)
@@ -356,14 +358,7 @@ static void refuse_binds(const struct daemon *daemon, int count)
 
 static double dropped_lines(const struct daemon *daemon)
 {
-    static const char key[] = "\nclaimguard_log_lines_dropped_total ";
-    struct response metrics = get(daemon->metrics_port, "/metrics");
-    const char *at = strstr(metrics.body, key);
-
-    cr_assert_not_null(at);
-    double value = strtod(at + strlen(key), NULL);
-    response_free(&metrics);
-    return value;
+    return metric(daemon, "\nclaimguard_log_lines_dropped_total ");
 }
 
 Test(serve_unread, a_log_that_nobody_reads_hangs_nobody, .timeout = 60)
@@ -385,4 +380,37 @@ Test(serve_unread, a_log_that_nobody_reads_hangs_nobody, .timeout = 60)
     }
     cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     (void)close(daemon.log);
+}
+
+static void limit_files(rlim_t now, rlim_t most)
+{
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &(struct rlimit){now, most}), 0);
+}
+
+Test(serve_files, the_limit_is_raised_to_what_is_needed)
+{
+    struct daemon daemon;
+
+    limit_files(100, 4096);
+    cr_assert(daemon_start(
+        &daemon,
+        (const char *const[]){"--snapshot", SOURCE_DIR "/docs/example/snapshot.yaml", NULL}));
+    cr_expect_eq(metric(&daemon, "\nprocess_max_fds "), 512);
+    cr_expect_eq(daemon_stop(&daemon), 0);
+}
+
+Test(serve_files, a_limit_that_is_too_low_is_told)
+{
+    char *out, *log;
+
+    limit_files(100, 300);
+    (void)process_run((const char *const[]){"serve", "--snapshot",
+                                            SOURCE_DIR "/docs/example/snapshot.yaml", "--listen",
+                                            "192.0.2.1:1", NULL}, /* nobody's: it ends */
+                      NULL, &out, &log);
+    cr_expect_not_null(strstr(log, "few files may be open: connections will be refused limit=300 "
+                                   "need=512"),
+                       "%s", log);
+    free(out);
+    free(log);
 }
