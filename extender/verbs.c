@@ -282,8 +282,9 @@ unsigned verb_answer(struct state *state, enum verb verb, struct scratch *scratc
     }
     if (check_memory(scratch, rc, &err) < 0)
         status = answer_failure(verb, scratch, &err, &result);
-    if (scratch->result.ptr == NULL)
-        scratch->result = buf_slice(&scratch->answer);
+    if (scratch->result.ptr == NULL) /* not even the reason may have found room */
+        scratch->result = scratch->answer.failed ? SLICE("{\"Error\":\"out of memory\"}")
+                                                 : buf_slice(&scratch->answer);
     metrics_count_request(&state->metrics, verb, result, monotonic_ns() - started);
     watchdog_end(watched);
     return status;

@@ -1,7 +1,8 @@
 /*
  * Every allocation fails once: loading objects, answering each verb and showing the cache, with the
- * first allocation failing, then the second, and so on until none does. Nothing may crash or leak,
- * a failure has to be reported, and the counts have to stay exact. malloc and its kin are wrapped
+ * first allocation failing, then the second, and so on until none does; then the same for the calls
+ * with all allocations behind it failing, too. Nothing may crash or leak, a failure has to be
+ * reported, each call answered, and the counts have to stay exact. malloc and its kin are wrapped
  * by the linker; jansson is told to use the wrapped ones.
  */
 #include <jansson.h>
@@ -21,12 +22,19 @@ void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *memory, size_t size);
 
 static long countdown = -1; /* allocations until one fails; negative: none does */
+static bool goes_on;        /* and all behind it */
 static bool has_failed;
 
 static bool fails_now(void)
 {
-    if (countdown < 0 || countdown-- != 0)
+    if (countdown < 0)
         return false;
+    if (countdown != 0) {
+        countdown--;
+        return false;
+    }
+    if (!goes_on)
+        countdown = -1;
     has_failed = true;
     return true;
 }
@@ -132,6 +140,7 @@ static void ask(enum verb verb, const char *body)
     if (!scratch.body.failed) {
         unsigned status = verb_answer(&state, verb, &scratch);
         check(status == 200 || has_failed, "a call was refused for no reason");
+        check(scratch.result.len != 0, "a call was not answered");
     }
     scratch_dispose(&scratch);
 }
@@ -198,7 +207,7 @@ static bool round_with(long failing, bool fails_while_loading)
 
 int main(void)
 {
-    long loading = 0, asking = 0;
+    long loading = 0, asking = 0, without = 0;
 
     json_set_alloc_funcs(__wrap_malloc, free);
     log_configure(LOG_ERROR, LOG_TEXT);
@@ -206,6 +215,10 @@ int main(void)
         loading++;
     while (round_with(asking, false))
         asking++;
-    (void)printf("%ld and %ld allocations failed, one at a time\n", loading, asking);
-    return loading > 20 && asking > 20 ? 0 : 1;
+    goes_on = true;
+    while (round_with(without, false))
+        without++;
+    (void)printf("%ld and %ld allocations failed, one at a time, and %ld with all behind them\n",
+                 loading, asking, without);
+    return loading > 20 && asking > 20 && without > 20 ? 0 : 1;
 }
