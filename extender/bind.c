@@ -30,7 +30,20 @@ struct binding {
     struct deferral deferral;
     struct slice version; /* of the pod, the Binding's precondition; empty: any will do */
     uint64_t deadline_ns;
+
+    struct kept_reference *shared; /* claims that it shares, and that are to be asked about */
+    bool is_shared_known;          /* they were */
 };
+
+/* What is left of the bind's time. */
+static int64_t left_ms(const struct binding *binding)
+{
+    uint64_t now_ns = monotonic_ns();
+
+    return now_ns >= binding->deadline_ns
+               ? 0
+               : (int64_t)((binding->deadline_ns - now_ns) / UINT64_C(1000000));
+}
 
 /* Whether the record is that of the pod, which can be bound, or is. */
 static int check_pod(struct binding *binding, const struct pod *pod, struct error *err)
@@ -87,6 +100,41 @@ static int list_locks(struct binding *binding, const struct pod *pod, struct err
     return 0;
 }
 
+/*
+ * Whether a pass for a claim that the pod does not take alone rests on more than our own word.
+ * Access modes do not change, but the claim may have been deleted and made anew as ReadWriteOncePod
+ * while its watch is late. Where all binds are ours, that harms only if another pod has it, which
+ * we know: the first pod of a claim goes by the cache. Replicas do not know of one another.
+ */
+static bool is_to_be_asked(const struct binding *binding, const struct claim *claim)
+{
+    return binding->state->config->read_write_once_pod.claim_lock == CLAIM_LOCK_ANNOTATION ||
+           claim->refs != 0 || claim->sharers != 0 || claim->reservation != NULL;
+}
+
+/* Lists the claims that the pod may have beside others only if the API server says so, too: none of
+ * them, or all, since another pod may come to one while the others are being asked about. */
+static int list_shared(struct binding *binding, const struct pod *pod, struct error *err)
+{
+    struct arena *arena = binding->arena;
+    struct kept_reference *shared = NULL;
+    bool is_asked = false;
+    char text[UID_TEXT_BYTES];
+
+    for (unsigned i = 0; i < pod->use_count; i++) {
+        const struct claim *claim = pod->uses[i].claim;
+        struct object_reference reference = {KIND_CLAIM, name_slice(claim->namespace),
+                                             claim_name(claim), uid_text(&claim->uid, text)};
+        if (!claim->exists || (binding->verdict.alone != NULL && binding->verdict.alone[i]))
+            continue;
+        is_asked = is_asked || is_to_be_asked(binding, claim);
+        if (!object_reference_keep(&shared, &reference, arena))
+            return error_no_memory(err);
+    }
+    binding->shared = is_asked ? shared : NULL;
+    return 0;
+}
+
 /* Of a snapshot, whose pods are bound in memory. */
 static int assign(struct binding *binding, struct pod *pod, struct error *err)
 {
@@ -107,6 +155,7 @@ static int take_claims(struct binding *binding, struct error *err)
     struct pod_object object;
 
     binding->is_conflict = false;
+    binding->shared = NULL;
     binding->verdict = (struct verdict){.code = CODE_SKIP};
     binding->deferral = (struct deferral){.volumes = NULL};
     if (check_pod(binding, pod, err) < 0)
@@ -121,6 +170,11 @@ static int take_claims(struct binding *binding, struct error *err)
     if (binding->is_conflict)
         return error_set(err, ERROR_INVALID, "%.*s",
                          SLICE_ARG(protocol_join_reasons(&binding->verdict, binding->arena)));
+    if (state->follow != NULL && !binding->is_shared_known && list_shared(binding, pod, err) < 0)
+        return err->code;
+    if (binding->shared != NULL)
+        return error_set(err, ERROR_UNAVAILABLE, "the claims of pod %.*s are to be asked about",
+                         SLICE_ARG(pod_name(pod)));
     if (deferral_plan(&view, pod, &object, binding->arena, &binding->deferral, err) < 0)
         return err->code;
     binding->uid = pod->uid;
@@ -157,6 +211,24 @@ static int refresh(const struct binding *binding, struct error *err)
     return follow_confirm(binding->state->follow, references, count, CONFIRM_MS, err);
 }
 
+/* Asks the API server what the claims are that the pod shares, so many at once as it can. */
+static int ask_shared(struct binding *binding, struct error *err)
+{
+    const struct kept_reference *shared = binding->shared;
+
+    while (shared != NULL) {
+        struct object_reference references[CONFIRM_MAX];
+        size_t count = 0;
+        for (; shared != NULL && count < CONFIRM_MAX; shared = shared->next)
+            references[count++] = shared->reference;
+        int64_t ms = left_ms(binding) < CONFIRM_MS ? left_ms(binding) : CONFIRM_MS;
+        if (follow_confirm(binding->state->follow, references, count, ms, err) < 0)
+            return err->code;
+    }
+    binding->is_shared_known = true;
+    return 0;
+}
+
 /* Whether the pod is bound to the node, as far as is known. */
 static bool is_bound_as_asked(const struct binding *binding)
 {
@@ -170,16 +242,6 @@ static bool is_bound_as_asked(const struct binding *binding)
                     slice_equal(pod_node(pod), request->node);
     (void)pthread_rwlock_unlock(&state->lock);
     return is_bound;
-}
-
-/* What is left of the bind's time. */
-static int64_t left_ms(const struct binding *binding)
-{
-    uint64_t now_ns = monotonic_ns();
-
-    return now_ns >= binding->deadline_ns
-               ? 0
-               : (int64_t)((binding->deadline_ns - now_ns) / UINT64_C(1000000));
 }
 
 static int check_time(const struct binding *binding, struct error *err)
@@ -353,17 +415,25 @@ static int bind_live(struct binding *binding, enum outcome *outcome, struct erro
 }
 
 /* Takes the claims, and decides what is deferred; no stale refusal: the scheduler may know more
- * than the cache. */
+ * than the cache. And no stale pass for a claim that another pod has. */
 static int take_claims_freshly(struct binding *binding, struct error *err)
 {
-    struct state *state = binding->state;
     struct error unknown = {0};
+    bool is_refreshed = binding->state->follow == NULL;
+    int rc;
 
-    int rc = take_claims_locked(binding, err);
-    if (rc < 0 && state->follow != NULL && refresh(binding, &unknown) == 0)
-        rc = take_claims_locked(binding, err);
+    while ((rc = take_claims_locked(binding, err)) < 0) {
+        if (binding->shared != NULL) {
+            if (ask_shared(binding, err) < 0)
+                return err->code;
+        } else if (is_refreshed || refresh(binding, &unknown) < 0) {
+            break;
+        } else {
+            is_refreshed = true;
+        }
+    }
     if (rc < 0)
-        atomic_fetch_add(&state->metrics.bind_conflicts, binding->is_conflict ? 1U : 0U);
+        atomic_fetch_add(&binding->state->metrics.bind_conflicts, binding->is_conflict ? 1U : 0U);
     return rc;
 }
 
@@ -382,6 +452,7 @@ int bind_pod(struct state *state, const struct bind_request *request, struct are
     for (int i = 0; outcome == OUTCOME_CHANGED && i < BIND_ATTEMPTS_MAX; i++) {
         if (i != 0 && (left_ms(&binding) == 0 || refresh(&binding, &unknown) < 0))
             break;
+        binding.is_shared_known = false;
         rc = take_claims_freshly(&binding, err);
         if (rc < 0 || binding.is_done || state->follow == NULL)
             break;

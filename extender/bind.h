@@ -7,6 +7,11 @@
  * the answer to our own Binding was lost. A failure undoes what was taken, once the pod was seen
  * unbound; where nobody knows whether the Binding was applied, the claims stay taken until the
  * watch reports it, or for BINDING_DEAD_MS.
+ *
+ * What the cache says of claims is confirmed where a pass rests on it: no claim passes for one that
+ * pods may share, while another pod has it, unless the API server says so. In requests, a bind
+ * costs the Binding, and a GET for each claim that the pod shares if another pod has any of them
+ * (claimLock: Annotation: if it shares any), CONFIRM_MAX at once.
  */
 #ifndef EXTENDER_BIND_H
 #define EXTENDER_BIND_H

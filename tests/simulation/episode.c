@@ -52,31 +52,49 @@ static void create_pod(void)
                                     .opts_out = world.defers && one_in(10)});
 }
 
-static bool is_named(unsigned claim)
+/* Kubernetes keeps a claim for as long as a pod on a node uses it. */
+static bool is_used(unsigned claim)
 {
     for (size_t i = 0; i < world.server.pod_count; i++)
-        if (pod_is_there(&world.server.pods[i]) && (world.server.pods[i].claims >> claim & 1) != 0)
+        if (pod_is_there(&world.server.pods[i]) && world.server.pods[i].node >= 0 &&
+            (world.server.pods[i].claims >> claim & 1) != 0)
             return true;
     return false;
 }
 
-static void create_claim(void *context)
+static void create_claim(struct sim_claim *claim, bool is_exclusive)
 {
-    const struct sim_claim *claim = context;
-
-    if (!world.is_over && claim->is_absent)
-        server_create_claim((unsigned)(claim - world.server.claims));
+    if (world.is_over || !claim->is_absent)
+        return;
+    claim->is_exclusive = is_exclusive;
+    server_create_claim((unsigned)(claim - world.server.claims));
 }
 
-/* A claim that nobody names is gone for a while; pods may come before it. */
+static void create_exclusive_claim(void *context)
+{
+    create_claim(context, true);
+}
+
+static void create_shared_claim(void *context)
+{
+    create_claim(context, false);
+}
+
+/* A claim that nobody uses is gone for a while, and comes back as another one; pods may come before
+ * it. One that others may share comes when all watches have told of the former: else pods may be
+ * rejected for what that was, and nobody wakes them. */
 static void remove_claim(void)
 {
     unsigned claim = (unsigned)below(CLAIMS);
 
-    if (world.server.claims[claim].is_absent || is_named(claim))
+    if (world.server.claims[claim].is_absent || is_used(claim))
         return;
     server_remove_claim(claim);
-    later(below(10 * SECOND), true, create_claim, &world.server.claims[claim]);
+    if (one_in(3))
+        later(CLAIM_LATE_SECONDS * SECOND, true, create_shared_claim, &world.server.claims[claim]);
+    else
+        later(below(one_in(2) ? 10 * SECOND : 100 * MILLISECOND), true, create_exclusive_claim,
+              &world.server.claims[claim]);
 }
 
 static void start_replica(void *context)

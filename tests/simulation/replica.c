@@ -87,7 +87,7 @@ void replica_told(struct replica *replica, size_t index)
     /* in order, and mostly at once; sometimes late by seconds, and mostly so while GETs fail */
     uint64_t delay_ns = below(20 * MILLISECOND);
     if (world.has_faults && one_in(world.now_ns < world.gets_fail_until_ns ? 2 : 20))
-        delay_ns = below(5 * SECOND);
+        delay_ns = below((kind == KIND_CLAIM ? CLAIM_LATE_SECONDS : 5) * SECOND);
     uint64_t due_ns = world.now_ns + delay_ns;
     if (due_ns <= replica->last_due_ns[kind])
         due_ns = replica->last_due_ns[kind] + 1;

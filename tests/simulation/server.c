@@ -211,10 +211,11 @@ void server_create_claim(unsigned index)
     struct sim_claim *claim = &server->claims[index];
 
     claim->is_absent = false;
+    claim->created_ns = world.now_ns;
     claim->holder[0] = claim->locked_at[0] = '\0';
     (void)snprintf(claim->uid, sizeof claim->uid, "00000000-0000-4000-9000-%06x%06x",
                    ++claim->lives, index + 1);
-    trace("claim c%u is created", index);
+    trace("claim c%u is created%s", index, claim->is_exclusive ? "" : ", to be shared");
     server_publish_claim(claim);
 }
 

@@ -35,6 +35,7 @@ enum {
     SCHEDULERS_MAX = 2,
     LOG_MAX = 65536,
     TEXT_MAX = 96,
+    CLAIM_LATE_SECONDS = 30, /* that a watch of claims may be late */
 };
 
 /* ---- the API server's objects ---- */
@@ -57,6 +58,7 @@ struct sim_pod {
     uint64_t asked_ns;          /* when its scheduler asked about it, with nodes; 0: never */
     uint64_t evicted_ns;        /* by claimguard */
     uint64_t bind_ns;           /* when its scheduler called bind; 0: never */
+    uint64_t sent_ns;           /* when the Binding that bound it was sent */
     unsigned requeues;          /* by claimguard's annotation */
     unsigned evictions;         /* accepted, by claimguard */
     unsigned eviction_requests; /* all of them but trials */
@@ -72,6 +74,7 @@ struct sim_claim {
     bool is_exclusive, is_unbound; /* unbound: to no volume yet */
     bool is_absent;
     unsigned lives; /* how often it was created: each time with another UID */
+    uint64_t created_ns;
 };
 
 /* What a watch tells, in order. */
