@@ -204,9 +204,11 @@ static enum fate draw_fate(struct call *call)
         return one_in(2) ? FATE_LOST : FATE_UNANSWERED;
     if (world.has_faults && one_in(40))
         return world.is_hard && one_in(4) ? FATE_UNSENT : FATE_UNANSWERED;
-    if (!is_get && world.has_faults && world.is_hard && one_in(15))
-        return FATE_CUT + below(4);
-    return FATE_NONE;
+    if (is_get || !world.has_faults || !world.is_hard || !one_in(15))
+        return FATE_NONE;
+    if (one_in(2)) /* the worst that can go with it: nobody can look what became of it */
+        world.gets_fail_until_ns = world.now_ns + below(8 * SECOND);
+    return FATE_CUT + below(4);
 }
 
 static void lose(struct call *call)
