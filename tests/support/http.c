@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,31 +50,63 @@ int http_send(int socket, const void *bytes, size_t len)
     return 0;
 }
 
+/* Reads up to and with the text; false: the peer closed before, or it is too long. */
+static bool read_through(int socket, const char *text, char *out, size_t size)
+{
+    size_t len = 0;
+
+    out[0] = '\0';
+    while (len + 1 < size && strstr(out, text) == NULL) {
+        if (recv(socket, out + len, 1, 0) != 1)
+            return false;
+        out[++len] = '\0';
+    }
+    return len + 1 < size;
+}
+
+/* Appends so many bytes to the body. */
+static bool read_bytes(int socket, struct response *out, size_t bytes)
+{
+    out->body = realloc(out->body, out->body_len + bytes + 1);
+    if (out->body == NULL)
+        abort();
+    while (bytes != 0) {
+        ssize_t count = recv(socket, out->body + out->body_len, bytes, 0);
+        if (count <= 0)
+            break;
+        out->body_len += (size_t)count;
+        bytes -= (size_t)count;
+    }
+    out->body[out->body_len] = '\0';
+    return bytes == 0;
+}
+
+static bool read_chunks(int socket, struct response *out)
+{
+    char line[64];
+
+    while (read_through(socket, "\r\n", line, sizeof line)) {
+        size_t bytes = strtoull(line, NULL, 16);
+        if (!read_bytes(socket, out, bytes) || !read_through(socket, "\r\n", line, sizeof line))
+            return false;
+        if (bytes == 0)
+            return true;
+    }
+    return false;
+}
+
 void http_receive(int socket, struct response *out)
 {
-    size_t head_len = 0;
-
     *out = (struct response){.head = calloc(1, HEAD_BYTES_MAX), .body = calloc(1, 1)};
     if (out->head == NULL || out->body == NULL)
         abort();
-    while (head_len + 1 < HEAD_BYTES_MAX && strstr(out->head, "\r\n\r\n") == NULL) {
-        if (recv(socket, out->head + head_len, 1, 0) != 1)
-            return;
-        head_len++;
-    }
+    if (!read_through(socket, "\r\n\r\n", out->head, HEAD_BYTES_MAX))
+        return;
     const char *length = strcasestr(out->head, "\r\nContent-Length:");
+    bool is_chunked = strcasestr(out->head, "\r\nTransfer-Encoding: chunked") != NULL;
     size_t total = length == NULL ? 0 : strtoull(length + 17, NULL, 10);
-    free(out->body);
-    out->body = calloc(1, total + 1);
-    if (out->body == NULL)
-        abort();
-    while (out->body_len < total) {
-        ssize_t count = recv(socket, out->body + out->body_len, total - out->body_len, 0);
-        if (count <= 0)
-            return;
-        out->body_len += (size_t)count;
-    }
-    out->status = (int)strtol(out->head + strlen("HTTP/1.1 "), NULL, 10);
+    if (is_chunked ? read_chunks(socket, out) : read_bytes(socket, out, total))
+        out->status = (int)strtol(out->head + strlen("HTTP/1.1 "), NULL, 10);
 }
 
 int http_seconds_until_closed(int socket, int at_most)

@@ -21,7 +21,7 @@ int http_connect_from(const char *address, uint16_t port);
 /* Sends all bytes; 0, or -1 when the peer closed. */
 int http_send(int socket, const void *bytes, size_t len);
 
-/* Reads one response with a Content-Length. Ownership: response_free. */
+/* Reads one response, with a Content-Length or in chunks. Ownership: response_free. */
 void http_receive(int socket, struct response *out);
 
 /* Seconds until the peer closes, reading whatever comes; -1: it has not after at_most. */
