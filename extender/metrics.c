@@ -10,13 +10,6 @@
 #include "extender/version.h"
 #include "policy/defer_fs_mount.h"
 
-/* Upper bounds in seconds: from a filter call of a few names to the scheduler's longest patience.
- */
-static const double bounds[METRICS_BUCKETS] = {
-    0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
-    0.05,    0.1,    0.25,    0.5,    1,     2.5,    5,     10,
-};
-
 static const char *const verbs[VERB_COUNT] = {"filter", "prefilter", "preempt", "bind"};
 static const char *const confirmation_texts[CONFIRMATION_COUNT] = {"stands", "overruled",
                                                                    "unknown"};
@@ -73,13 +66,7 @@ const char *verb_text(enum verb verb)
 void metrics_count_request(struct metrics *metrics, enum verb verb, enum result result,
                            uint64_t duration_ns)
 {
-    struct histogram *histogram = &metrics->durations[verb];
-    unsigned bucket = 0;
-
-    while (bucket < METRICS_BUCKETS && (double)duration_ns > bounds[bucket] * 1e9)
-        bucket++;
-    atomic_fetch_add_explicit(&histogram->buckets[bucket], 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&histogram->sum_ns, duration_ns, memory_order_relaxed);
+    histogram_observe(&metrics->durations[verb], duration_ns);
     atomic_fetch_add_explicit(&metrics->requests[verb][result], 1, memory_order_relaxed);
 }
 
@@ -225,13 +212,14 @@ static void put_durations(const struct writer *writer, struct metrics *metrics)
                "Time to answer an extender call, once its body is there.");
     for (int verb = 0; verb < VERB_COUNT; verb++) {
         uint64_t total = 0;
-        for (int i = 0; i < METRICS_BUCKETS; i++) {
+        for (int i = 0; i < HISTOGRAM_BUCKETS; i++) {
+            double bound = histogram_bounds[i];
             total += atomic_load(&metrics->durations[verb].buckets[i]);
             buf_printf(writer->out, "%s_bucket{verb=\"%s\",le=\"%g%s\"} %llu\n", name, verbs[verb],
-                       bounds[i], bounds[i] == 1 || bounds[i] == 5 || bounds[i] == 10 ? ".0" : "",
+                       bound, bound == 1 || bound == 5 || bound == 10 ? ".0" : "",
                        (unsigned long long)total);
         }
-        total += atomic_load(&metrics->durations[verb].buckets[METRICS_BUCKETS]);
+        total += atomic_load(&metrics->durations[verb].buckets[HISTOGRAM_BUCKETS]);
         buf_printf(writer->out,
                    "%s_bucket{verb=\"%s\",le=\"+Inf\"} %llu\n%s_sum{verb=\"%s\"} %.9g\n"
                    "%s_count{verb=\"%s\"} %llu\n",

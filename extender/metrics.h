@@ -14,6 +14,7 @@
 
 #include "cache/reflector.h"
 #include "config/base/buf.h"
+#include "config/base/histogram.h"
 #include "policy/policy.h"
 
 enum verb { VERB_FILTER, VERB_PREFILTER, VERB_PREEMPT, VERB_BIND, VERB_COUNT };
@@ -46,12 +47,7 @@ enum preemption_result {
 
 enum port { PORT_EXTENDER, PORT_METRICS, PORT_COUNT };
 
-enum { METRICS_BUCKETS = 17, METRICS_POLICIES_MAX = 4, REJECTED_PODS_MAX = 100000 };
-
-struct histogram {
-    atomic_uint_fast64_t buckets[METRICS_BUCKETS + 1]; /* not cumulated; the last one is +Inf */
-    atomic_uint_fast64_t sum_ns;
-};
+enum { METRICS_POLICIES_MAX = 4, REJECTED_PODS_MAX = 100000 };
 
 struct rejected_pod;
 struct deferred_tally;

@@ -1,0 +1,17 @@
+#include "config/base/histogram.h"
+
+/* From a filter call of a few names to the scheduler's longest patience. */
+const double histogram_bounds[HISTOGRAM_BUCKETS] = {
+    0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
+    0.05,    0.1,    0.25,    0.5,    1,     2.5,    5,     10,
+};
+
+void histogram_observe(struct histogram *histogram, uint64_t duration_ns)
+{
+    unsigned bucket = 0;
+
+    while (bucket < HISTOGRAM_BUCKETS && (double)duration_ns > histogram_bounds[bucket] * 1e9)
+        bucket++;
+    atomic_fetch_add_explicit(&histogram->buckets[bucket], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&histogram->sum_ns, duration_ns, memory_order_relaxed);
+}
