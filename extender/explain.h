@@ -24,10 +24,6 @@ json_t *explain_prefilter(const struct view *view, const struct pod_object *pod,
 json_t *explain_pod(const struct view *view, const struct pod_object *pod,
                     const struct slice *nodes, size_t node_count, struct arena *arena);
 
-/* {"nodes": {node: {claim: count}}, "claims": {claim: {"exclusive", "refs", "holders"}},
- * "reservations": []}: /debug/cache. */
-json_t *explain_cache(const struct cluster *cluster);
-
 /* Writes the value with jansson's flags, and frees it. NULL, for a value that could not be made, is
  * an error: ERROR_NO_MEMORY. */
 int explain_write(json_t *value, size_t flags, struct buf *out, struct error *err);

@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include "config/base/log.h"
+#include "extender/debug_cache.h"
 #include "extender/defer_method.h"
 #include "extender/deferral.h"
-#include "extender/explain.h"
 #include "extender/tls.h"
 #include "extender/verbs.h"
 #include "extender/version.h"
@@ -17,17 +17,19 @@ enum { ORPHANS_SHOWN_MAX = 50, ORPHANS_BYTES_MAX = 64 * 1024 };
 static const char json_content[] = "application/json";
 static const char text_type[] = "text/plain; charset=utf-8";
 
+/* content_type is text_type, and rest is NULL, where the page does not say otherwise. */
 typedef unsigned page(struct state *state, const struct page_request *request, struct buf *out,
-                      const char **content_type);
+                      const char **content_type, struct pieces **rest);
 
 static unsigned show_live(struct state *state, const struct page_request *request, struct buf *out,
-                          const char **content_type)
+                          const char **content_type, struct pieces **rest)
 {
     unsigned seconds;
     const char *stuck = watchdog_find(&state->watchdog, monotonic_ns(), &seconds);
 
     (void)request;
     (void)content_type;
+    (void)rest;
     if (stuck == NULL) {
         buf_put(out, SLICE("ok\n"));
         return 200;
@@ -54,12 +56,13 @@ static bool put_ready(struct buf *out, enum kind kind, const struct resource_sta
 }
 
 static unsigned show_ready(struct state *state, const struct page_request *request, struct buf *out,
-                           const char **content_type)
+                           const char **content_type, struct pieces **rest)
 {
     bool is_draining = atomic_load(&state->is_draining);
     bool is_good = true;
 
     (void)content_type;
+    (void)rest;
     for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
         is_good &= put_ready(out, (enum kind)kind, &state->status[kind], request->is_verbose);
     if (request->is_verbose)
@@ -71,11 +74,12 @@ static unsigned show_ready(struct state *state, const struct page_request *reque
 }
 
 static unsigned show_metrics(struct state *state, const struct page_request *request,
-                             struct buf *out, const char **content_type)
+                             struct buf *out, const char **content_type, struct pieces **rest)
 {
     *content_type = request->wants_open_metrics
                         ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
                         : "text/plain; version=0.0.4; charset=utf-8";
+    (void)rest;
     (void)pthread_rwlock_rdlock(&state->lock);
     struct view view = state_view(state);
     metrics_write(&state->metrics, &view, state->status, tls_not_after(state->tls),
@@ -137,12 +141,13 @@ static void put_certificate(struct buf *out, const struct state *state)
 }
 
 static unsigned show_status(struct state *state, const struct page_request *request,
-                            struct buf *out, const char **content_type)
+                            struct buf *out, const char **content_type, struct pieces **rest)
 {
     int64_t uptime = (now_ms() - state->started_ms) / 1000;
 
     (void)request;
     (void)content_type;
+    (void)rest;
     buf_printf(out, "claimguard %s (%s)\n\n", CLAIMGUARD_VERSION, CLAIMGUARD_REVISION);
     buf_printf(out, "%-24s %d\n%-24s %lldh%02lldm%02llds\n", "process", (int)getpid(), "uptime",
                (long long)(uptime / 3600), (long long)(uptime / 60 % 60), (long long)(uptime % 60));
@@ -163,27 +168,21 @@ static unsigned show_status(struct state *state, const struct page_request *requ
 }
 
 static unsigned show_cache(struct state *state, const struct page_request *request, struct buf *out,
-                           const char **content_type)
+                           const char **content_type, struct pieces **rest)
 {
-    struct error err = {0};
-
-    (void)request;
     *content_type = json_content;
     (void)pthread_rwlock_rdlock(&state->lock);
     bool is_on = state->config->server.debug_endpoints;
-    json_t *explained = is_on ? explain_cache(&state->cluster) : NULL;
     (void)pthread_rwlock_unlock(&state->lock);
     if (!is_on) {
         verb_write_failure(out, "/debug/cache is off: set server.debugEndpoints to true");
         return 404;
     }
-    if (explain_write(explained, JSON_INDENT(2) | JSON_SORT_KEYS, out, &err) == 0) {
-        buf_put(out, SLICE("\n"));
+    *rest = debug_cache_new(state, request->share);
+    if (*rest != NULL)
         return 200;
-    }
-    buf_reset(out, SCRATCH_KEEP_BYTES);
-    verb_write_failure(out, err.message);
-    return 500;
+    verb_write_failure(out, "no memory");
+    return 503;
 }
 
 static const struct {
@@ -208,10 +207,11 @@ bool page_exists(struct slice path)
 }
 
 unsigned page_answer(struct state *state, const struct page_request *request, struct buf *out,
-                     const char **content_type)
+                     const char **content_type, struct pieces **rest)
 {
     page *show = find_page(request->path);
 
     *content_type = text_type;
-    return show == NULL ? 404 : show(state, request, out, content_type);
+    *rest = NULL;
+    return show == NULL ? 404 : show(state, request, out, content_type, rest);
 }

@@ -4,18 +4,21 @@
 #ifndef EXTENDER_PAGES_H
 #define EXTENDER_PAGES_H
 
+#include "extender/pieces.h"
 #include "extender/state.h"
 
 struct page_request {
     struct slice path;
-    bool is_verbose;         /* ?verbose */
-    bool wants_open_metrics; /* by the Accept header */
+    bool is_verbose;           /* ?verbose */
+    bool wants_open_metrics;   /* by the Accept header */
+    struct quota_share *share; /* of the memory that it takes; may be NULL */
 };
 
-/* Writes the page. Returns the HTTP status, 404 for a path that is none; *content_type is a static
- * string. */
+/* Writes the page, or its beginning: *rest is what is still to be written, or NULL. Returns the
+ * HTTP status, 404 for a path that is none; *content_type is a static string. Ownership: *rest:
+ * pieces_free; the request's share has to stay as long. */
 unsigned page_answer(struct state *state, const struct page_request *request, struct buf *out,
-                     const char **content_type);
+                     const char **content_type, struct pieces **rest);
 
 /* Whether there is a page of that path. */
 bool page_exists(struct slice path);

@@ -12,6 +12,7 @@
 enum {
     QUIET_STEP_NS = 5000000, /* a moment without requests: 100 ms */
     QUIET_STEPS = 20,
+    PIECE_BYTES = 16 * 1024,
     CLOSING_MAX = 32, /* connections that were closed, and are not cleaned up yet */
 };
 
@@ -24,27 +25,86 @@ static void enter(struct connection *connection, enum stage stage)
     connections_enter(&connection->server->connections, &connection->entry, stage);
 }
 
-/* Sends the answer, which stays as it is until the request is completed. */
-static enum MHD_Result send_answer(struct connection *connection, struct MHD_Connection *mhd,
-                                   struct slice answer, unsigned status, const char *content_type,
-                                   const char *allow, bool closes)
+/* How an answer is sent, beside its text. */
+struct answer_head {
+    unsigned status;
+    const char *content_type;
+    const char *allow; /* NULL: no such header */
+    bool closes;
+};
+
+/* Frees the response. */
+static enum MHD_Result send_response(struct connection *connection, struct MHD_Connection *mhd,
+                                     struct MHD_Response *response, const struct answer_head *head)
 {
     const struct server *server = connection->server;
-    struct MHD_Response *response = MHD_create_response_from_buffer(
-        answer.len, (void *)(uintptr_t)answer.ptr, MHD_RESPMEM_PERSISTENT);
 
     if (response == NULL)
         return MHD_NO;
-    enum MHD_Result ok = MHD_add_response_header(response, "Content-Type", content_type);
-    if (allow != NULL && ok == MHD_YES)
-        ok = MHD_add_response_header(response, "Allow", allow);
-    if ((closes || atomic_load(&server->state->is_draining)) && ok == MHD_YES)
+    enum MHD_Result ok = MHD_add_response_header(response, "Content-Type", head->content_type);
+    if (head->allow != NULL && ok == MHD_YES)
+        ok = MHD_add_response_header(response, "Allow", head->allow);
+    if ((head->closes || atomic_load(&server->state->is_draining)) && ok == MHD_YES)
         ok = MHD_add_response_header(response, "Connection", "close");
     enter(connection, STAGE_ANSWER);
     if (ok == MHD_YES)
-        ok = MHD_queue_response(mhd, status, response);
+        ok = MHD_queue_response(mhd, head->status, response);
     MHD_destroy_response(response);
     return ok;
+}
+
+/* Sends the answer, which stays as it is until the request is completed. */
+static enum MHD_Result send_answer(struct connection *connection, struct MHD_Connection *mhd,
+                                   struct slice answer, const struct answer_head *head)
+{
+    return send_response(connection, mhd,
+                         MHD_create_response_from_buffer(answer.len, (void *)(uintptr_t)answer.ptr,
+                                                         MHD_RESPMEM_PERSISTENT),
+                         head);
+}
+
+/* Writes what comes next of a page, or has failed. False: that was all. */
+static bool write_on(struct connection *connection)
+{
+    struct buf *answer = &connection->scratch.answer;
+
+    buf_reset(answer, SCRATCH_KEEP_BYTES);
+    connection->sent = 0;
+    while (connection->rest != NULL && answer->len < PIECE_BYTES && !answer->failed) {
+        if (connection->rest->next(connection->rest, answer))
+            continue;
+        pieces_free(connection->rest);
+        connection->rest = NULL;
+    }
+    return answer->len != 0 || answer->failed;
+}
+
+static ssize_t on_room(void *context, uint64_t position, char *out, size_t most)
+{
+    struct connection *connection = context;
+    struct buf *answer = &connection->scratch.answer;
+
+    (void)position;
+    if (connection->sent == answer->len && !write_on(connection))
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    if (answer->failed)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    size_t count = answer->len - connection->sent;
+    count = count < most ? count : most;
+    memcpy(out, answer->bytes + connection->sent, count);
+    connection->sent += count;
+    return (ssize_t)count;
+}
+
+/* The same for a page that is written while it is sent. */
+static enum MHD_Result send_pieces(struct connection *connection, struct MHD_Connection *mhd,
+                                   const struct answer_head *head)
+{
+    connection->sent = 0;
+    return send_response(
+        connection, mhd,
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, PIECE_BYTES, on_room, connection, NULL),
+        head);
 }
 
 /* {"error": ...}, and the connection is closed: what follows on it could be anything. */
@@ -53,8 +113,8 @@ static enum MHD_Result refuse(struct connection *connection, struct MHD_Connecti
 {
     buf_reset(&connection->scratch.answer, SCRATCH_KEEP_BYTES);
     verb_write_failure(&connection->scratch.answer, message);
-    return send_answer(connection, mhd, buf_slice(&connection->scratch.answer), status, json_type,
-                       allow, true);
+    return send_answer(connection, mhd, buf_slice(&connection->scratch.answer),
+                       &(struct answer_head){status, json_type, allow, true});
 }
 
 /* ---- routes ---- */
@@ -81,7 +141,7 @@ static enum MHD_Result answer_page(struct connection *connection, struct MHD_Con
                                    const char *path)
 {
     const char *accept = MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, "Accept");
-    const char *content_type;
+    struct answer_head head = {.allow = NULL};
     /* "?verbose" has a key and no value, which a plain look-up does not tell from its absence */
     struct page_request request = {
         .path = slice_of(path),
@@ -89,15 +149,17 @@ static enum MHD_Result answer_page(struct connection *connection, struct MHD_Con
                                                     NULL) == MHD_YES,
         .wants_open_metrics =
             accept != NULL && strstr(accept, "application/openmetrics-text") != NULL,
+        .share = &connection->scratch.share,
     };
 
     enter(connection, STAGE_WORK);
-    unsigned status = page_answer(connection->server->state, &request, &connection->scratch.answer,
-                                  &content_type);
+    head.status = page_answer(connection->server->state, &request, &connection->scratch.answer,
+                              &head.content_type, &connection->rest);
     if (connection->scratch.answer.failed) /* a part of a page is none */
         return refuse(connection, mhd, 503, "other requests take too much memory", NULL);
-    return send_answer(connection, mhd, buf_slice(&connection->scratch.answer), status,
-                       content_type, NULL, false);
+    return connection->rest != NULL
+               ? send_pieces(connection, mhd, &head)
+               : send_answer(connection, mhd, buf_slice(&connection->scratch.answer), &head);
 }
 
 /* ---- a request ---- */
@@ -172,7 +234,8 @@ static enum MHD_Result end_request(struct connection *connection, struct MHD_Con
         return refuse_body(connection, mhd);
     enter(connection, STAGE_WORK);
     unsigned status = verb_answer(connection->server->state, connection->verb, scratch);
-    return send_answer(connection, mhd, scratch->result, status, json_type, NULL, false);
+    return send_answer(connection, mhd, scratch->result,
+                       &(struct answer_head){status, json_type, NULL, false});
 }
 
 /* ---- connections ---- */
@@ -233,6 +296,8 @@ static void on_completed(void *context, struct MHD_Connection *mhd, void **reque
     (void)code;
     if (connection == NULL)
         return;
+    pieces_free(connection->rest);
+    connection->rest = NULL;
     scratch_reset(&connection->scratch);
     enter(connection, STAGE_IDLE);
 }
@@ -261,6 +326,7 @@ static void close_connection(struct server *server, struct connection *connectio
 {
     connections_remove(&server->connections, &connection->entry);
     tls_let_go(connection->identity);
+    pieces_free(connection->rest);
     scratch_dispose(&connection->scratch);
     free(connection);
 }

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 
 #include "extender/connections.h"
+#include "extender/pieces.h"
 #include "extender/server.h"
 #include "extender/verbs.h"
 
@@ -29,7 +30,9 @@ struct connection {
     struct connection_entry entry;
     struct tls_identity *identity; /* NULL: plain text, or no handshake yet */
     struct scratch scratch;
-    enum verb verb; /* of the request, once its headers were let through */
+    enum verb verb;      /* of the request, once its headers were let through */
+    struct pieces *rest; /* of the page that is being sent; NULL: nothing is still to be written */
+    size_t sent;         /* of what scratch.answer has of it */
 };
 
 /* NULL: there was no memory when it was accepted. */

@@ -14,6 +14,7 @@
 #include "cache/fold.h"
 #include "config/base/log.h"
 #include "extender/live.h"
+#include "extender/pages.h"
 #include "extender/verbs.h"
 #include "model.h"
 
@@ -325,6 +326,25 @@ static void bind_some(unsigned count)
     scratch_dispose(&scratch);
 }
 
+/* As a client reads it that takes all at once. */
+static void read_page(const char *path)
+{
+    struct page_request request = {.path = slice_of(path)};
+    struct pieces *rest;
+    const char *type;
+    struct buf out;
+
+    buf_init(&out, SIZE_MAX);
+    if (page_answer(&state, &request, &out, &type, &rest) != 200)
+        die("a page failed");
+    while (rest != NULL && rest->next(rest, &out))
+        buf_reset(&out, SIZE_MAX);
+    if (out.failed)
+        die("no memory for a page");
+    pieces_free(rest);
+    buf_dispose(&out);
+}
+
 static double rss_mib(void)
 {
     char line[256];
@@ -351,6 +371,7 @@ static void start(void)
     if (config_load(&config, NULL, &err) < 0 || state_init(&state, config, &err) < 0 ||
         live_start(&live, &state, &kubeconfig, &err) < 0)
         die(err.message);
+    config->server.debug_endpoints = true;
     for (int kind = 0; kind < KIND_COUNT; kind++)
         atomic_store(&state.status[kind].is_synced, true);
     target = &state.follow->target;
@@ -388,6 +409,12 @@ static void *run_all(void *unused)
     report("an event: a pod is gone, or comes");
     filter(CALLS);
     report("a filter call that reserves a claim");
+    read_page("/metrics");
+    report("/metrics");
+    read_page("/statusz");
+    report("/statusz");
+    read_page("/debug/cache");
+    report("/debug/cache");
     change_config();
     report("another configuration");
     skipped_ns = UINT64_C(31000000000); /* the default TTL is 30 s */

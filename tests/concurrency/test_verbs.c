@@ -33,11 +33,23 @@ static void ask(struct scratch *scratch, enum verb verb, const char *body)
     "\"Pod\":{\"metadata\":{\"name\":\"asks\",\"uid\":\"" uid "\"},\"spec\":{\"priority\":100," \
     "\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}}"
 
+static void read_page(struct scratch *scratch, const char *path)
+{
+    struct page_request request = {.path = slice_of(path)};
+    const char *content_type;
+    struct pieces *rest;
+
+    scratch_reset(scratch);
+    if (page_answer(&state, &request, &scratch->answer, &content_type, &rest) != 200)
+        fail(path, scratch);
+    while (rest != NULL && rest->next(rest, &scratch->answer))
+        buf_reset(&scratch->answer, SIZE_MAX);
+    pieces_free(rest);
+}
+
 static void *read_always(void *argument)
 {
     struct scratch scratch;
-    const char *content_type;
-    struct page_request metrics = {.path = SLICE("/metrics")};
 
     (void)argument;
     scratch_init(&scratch, 1 << 20, NULL);
@@ -49,9 +61,10 @@ static void *read_always(void *argument)
         ask(&scratch, VERB_BIND,
             "{\"PodName\":\"waits\",\"PodNamespace\":\"default\",\"PodUID\":"
             "\"uid-w\",\"Node\":\"n1\"}");
-        scratch_reset(&scratch);
-        if (i % 50 == 0 && page_answer(&state, &metrics, &scratch.answer, &content_type) != 200)
-            fail("/metrics", &scratch);
+        if (i % 50 == 0)
+            read_page(&scratch, "/metrics");
+        if (i % 10 == 0)
+            read_page(&scratch, "/debug/cache");
     }
     scratch_dispose(&scratch);
     return NULL;
@@ -116,8 +129,10 @@ static void *write_always(void *argument)
         change(waits, i % 5 == 4, KIND_POD);
         if (i % 100 == 0)
             list_no_pods();
-        if (i % 10 == 0 && config_load(&config, NULL, &err) == 0)
+        if (i % 10 == 0 && config_load(&config, NULL, &err) == 0) {
+            config->server.debug_endpoints = true;
             state_reload(&state, config);
+        }
     }
     return NULL;
 }
@@ -130,6 +145,7 @@ int main(void)
 
     if (config_load(&config, NULL, &err) < 0 || state_init(&state, config, &err) < 0)
         return 1;
+    config->server.debug_endpoints = true;
     log_configure(LOG_ERROR, LOG_TEXT); /* refused binds are expected */
     for (int i = 0; i < READERS; i++)
         if (pthread_create(&readers[i], NULL, read_always, NULL) != 0)

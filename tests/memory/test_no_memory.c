@@ -158,10 +158,7 @@ static void ask(enum verb verb, const char *body)
 
 static void ask_all(void)
 {
-    struct page_request page = {.path = SLICE("/metrics")};
-    struct page_request status_page = {.path = SLICE("/statusz")};
-    const char *content_type;
-    struct error err = {0};
+    static const char *const paths[] = {"/metrics", "/statusz", "/debug/cache"};
     struct buf out;
 
     ask(VERB_FILTER, "{" POD ",\"NodeNames\":[\"n\",\"m\"]}");
@@ -178,10 +175,16 @@ static void ask_all(void)
     check(vm == NULL || vm->node == NULL || vm->uses[0].is_deferred,
           "a pod is bound without its decision");
     buf_init(&out, 1 << 20);
-    (void)page_answer(&state, &page, &out, &content_type);
-    (void)page_answer(&state, &status_page, &out, &content_type);
-    buf_reset(&out, 0);
-    (void)explain_write(explain_cache(&state.cluster), JSON_COMPACT, &out, &err);
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        struct page_request request = {.path = slice_of(paths[i])};
+        const char *content_type;
+        struct pieces *rest;
+        buf_reset(&out, 0);
+        (void)page_answer(&state, &request, &out, &content_type, &rest);
+        while (rest != NULL && rest->next(rest, &out))
+            continue;
+        pieces_free(rest);
+    }
     buf_dispose(&out);
 }
 
@@ -192,6 +195,7 @@ static bool round_with(long failing, bool fails_while_loading)
     struct error err = {0};
 
     check(config_load(&config, NULL, &err) == 0 && state_init(&state, config, &err) == 0, "set up");
+    config->server.debug_endpoints = true;
     config->defer_fs_mount.entries = &entry;
     config->defer_fs_mount.entry_count = 1;
     has_failed = false;

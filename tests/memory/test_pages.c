@@ -1,0 +1,287 @@
+/*
+ * /metrics and /debug/cache of a large cluster, which are written in pieces: how long each holds
+ * the cluster's lock (CPU time of the thread, so that other programs do not count), how much memory
+ * they take, and that they are whole, and JSON, whatever changes between two pieces.
+ *
+ * The linker puts our own lock and unlock in the place of the C library's.
+ */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "bench/model.h"
+#include "config/base/log.h"
+#include "extender/pages.h"
+
+#ifdef __SANITIZE_ADDRESS__
+enum { PODS = 30000, HOLD_US_MAX = 20000 }; /* some thirty times slower */
+#else
+enum { PODS = 100000, HOLD_US_MAX = 1000 };
+#endif
+
+enum {
+    CHANGES = 3, /* between two pieces */
+    BYTES_MAX = 768 << 10,
+    RESERVED = 3000,
+};
+
+static struct state state;
+static struct model model;
+static int failed;
+
+static void check(bool is_so, const char *what, long value)
+{
+    if (is_so)
+        return;
+    (void)fprintf(stderr, "test_pages: %s: %ld\n", what, value);
+    failed = 1;
+}
+
+/* ---- how long the lock is held ---- */
+
+static double held_since_us, longest_us;
+
+static double cpu_us(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+int __real_pthread_rwlock_rdlock(pthread_rwlock_t *lock);
+int __wrap_pthread_rwlock_rdlock(pthread_rwlock_t *lock);
+int __wrap_pthread_rwlock_rdlock(pthread_rwlock_t *lock)
+{
+    int rc = __real_pthread_rwlock_rdlock(lock);
+    held_since_us = cpu_us();
+    return rc;
+}
+
+int __real_pthread_rwlock_unlock(pthread_rwlock_t *lock);
+int __wrap_pthread_rwlock_unlock(pthread_rwlock_t *lock);
+int __wrap_pthread_rwlock_unlock(pthread_rwlock_t *lock)
+{
+    double held_us = cpu_us() - held_since_us;
+
+    longest_us = held_us > longest_us ? held_us : longest_us;
+    return __real_pthread_rwlock_unlock(lock);
+}
+
+/* ---- the cluster ---- */
+
+typedef void put_function(const struct model *model, unsigned i, struct buf *out);
+
+static put_function *const puts_of[KIND_COUNT] = {
+    [KIND_POD] = model_put_pod, [KIND_CLAIM] = model_put_claim, [KIND_NODE] = model_put_node};
+
+/* As the watch does: the object is there, or gone. */
+static void put(enum kind kind, bool is_there, unsigned i)
+{
+    struct error err = {0};
+    struct arena arena;
+    struct object object;
+    struct pull json;
+    struct buf text;
+
+    buf_init(&text, 1 << 20);
+    arena_init(&arena, 1 << 20);
+    puts_of[kind](&model, i, &text);
+    pull_init(&json, buf_slice(&text));
+    if (!object_read(&json, kind, &arena, &object))
+        abort();
+    object.meta.resource_version = SLICE(""); /* always news */
+    if (is_there && cluster_apply(&state.cluster, &object, &err) < 0)
+        abort();
+    if (!is_there)
+        cluster_delete(&state.cluster, &object);
+    arena_dispose(&arena);
+    buf_dispose(&text);
+}
+
+static void reserve(unsigned i)
+{
+    char name[32], claim[32], uid[40];
+    struct error err = {0};
+
+    (void)snprintf(name, sizeof name, "waits-%u", i);
+    (void)snprintf(claim, sizeof claim, "kept-%u", i);
+    (void)snprintf(uid, sizeof uid, "00000000-0000-4000-8000-%012u", i);
+    struct object made = {.kind = KIND_CLAIM,
+                          .claim = {.meta = {.namespace = SLICE("kept"), .name = slice_of(claim)},
+                                    .is_exclusive = true}};
+    struct claim_reference use = {.name = slice_of(claim)};
+    struct pod_object pod = {
+        .meta = {.namespace = SLICE("kept"), .name = slice_of(name), .uid = slice_of(uid)},
+        .claims = &use,
+        .claim_count = 1};
+    if (cluster_apply(&state.cluster, &made, &err) < 0 ||
+        assumed_reserve(&state.cluster, &pod, NULL, false, UINT64_MAX, &err) < 0)
+        abort();
+}
+
+static void fill(void)
+{
+    struct config *config;
+    struct error err = {0};
+
+    model = (struct model){
+        .nodes = PODS / 20, .pods = PODS, .claims = PODS, .exclusive_share = 0.5, .seed = 1};
+    if (config_load(&config, NULL, &err) < 0 || state_init(&state, config, &err) < 0)
+        abort();
+    config->server.debug_endpoints = true;
+    for (unsigned i = 0; i < model.nodes; i++)
+        put(KIND_NODE, true, i);
+    for (unsigned i = 0; i < PODS; i++) {
+        put(KIND_CLAIM, true, i);
+        put(KIND_POD, true, i);
+    }
+    for (unsigned i = 0; i < RESERVED; i++)
+        reserve(i);
+}
+
+/* Those of odd numbers come and go. */
+static void change(void)
+{
+    static unsigned number;
+
+    for (int i = 0; i < CHANGES; i++) {
+        unsigned any = (unsigned)(number++ * UINT64_C(2654435761) % PODS) | 1;
+        put(any % 4 == 1 ? KIND_POD : KIND_CLAIM, false, any);
+        if (number % 2 == 0)
+            put(any % 4 == 1 ? KIND_POD : KIND_CLAIM, true, any);
+    }
+    put(KIND_NODE, number % 3 == 0, (number % model.nodes) | 1);
+}
+
+/* ---- a page ---- */
+
+/* Reads it as a client does that takes all at once. */
+static void read_page(const char *path, bool changes, struct buf *out)
+{
+    struct quota quota = {.max_bytes = 64 << 20};
+    struct quota_share share = {.quota = &quota};
+    struct page_request request = {.path = slice_of(path), .share = &share};
+    struct pieces *rest;
+    const char *type;
+    struct buf piece;
+    size_t most = 0;
+    bool has_more;
+
+    buf_init(&piece, SIZE_MAX);
+    piece.share = &share;
+    longest_us = 0;
+    unsigned status = page_answer(&state, &request, &piece, &type, &rest);
+    check(status == 200, path, status);
+    do {
+        has_more = rest != NULL && rest->next(rest, &piece);
+        check(!piece.failed, "a piece has failed", (long)piece.len);
+        size_t used = atomic_load(&quota.used_bytes);
+        most = used > most ? used : most;
+        buf_put(out, buf_slice(&piece));
+        buf_reset(&piece, 16 << 10);
+        if (changes)
+            change();
+    } while (has_more);
+    pieces_free(rest);
+    buf_dispose(&piece);
+    check(atomic_load(&quota.used_bytes) == 0, "memory is not given back",
+          (long)atomic_load(&quota.used_bytes));
+    (void)printf("%s: %zu bytes; longest hold %.0f µs, %zu bytes of memory\n", path, out->len,
+                 longest_us, most);
+    check(most <= BYTES_MAX, "too much memory", (long)most);
+    check(longest_us <= HOLD_US_MAX, "the lock was held too long", (long)longest_us);
+}
+
+/* ---- what is in /debug/cache ---- */
+
+static json_t *read_cache(bool changes)
+{
+    struct buf out;
+    json_error_t err;
+
+    buf_init(&out, SIZE_MAX);
+    read_page("/debug/cache", changes, &out);
+    json_t *root = json_loadb(out.bytes, out.len, JSON_REJECT_DUPLICATES, &err);
+    if (root == NULL)
+        (void)fprintf(stderr, "%s: %.*s\n", err.text, 200, out.bytes + err.position);
+    check(root != NULL, "no JSON", err.position);
+    buf_dispose(&out);
+    return root;
+}
+
+/* Whether the page has a pod's claim, its node's count and their names. */
+static bool has_pod(const json_t *root, const struct pod *pod)
+{
+    const struct claim *claim = pod->uses[0].claim;
+    char key[512];
+
+    (void)snprintf(key, sizeof key, "%.*s/%.*s", SLICE_ARG(name_slice(claim->namespace)),
+                   SLICE_ARG(claim_name(claim)));
+    const json_t *entry = json_object_get(json_object_get(root, "claims"), key);
+    struct slice name = pod_node(pod);
+    const json_t *node = json_object_getn(json_object_get(root, "nodes"), name.ptr, name.len);
+    return json_array_size(json_object_get(entry, "holders")) == 1 &&
+           json_integer_value(json_object_get(entry, "refs")) == 1 &&
+           json_integer_value(json_object_get(node, key)) == 1;
+}
+
+static void expect_pods(const json_t *root, bool all)
+{
+    struct table_walk walk = {.at = 0};
+    long missing = 0, seen = 0;
+
+    for (const struct pod *pod; (pod = cluster_next_pod(&state.cluster, &walk)) != NULL;) {
+        struct slice name = pod_name(pod), node = pod_node(pod);
+        bool stays = name.ptr[name.len - 1] % 2 == 0 && node.ptr[node.len - 1] % 2 == 0;
+        if (!all && !stays)
+            continue;
+        seen++;
+        missing += !has_pod(root, pod);
+    }
+    check(seen > PODS / 10, "pods were looked for", seen);
+    check(missing == 0, "pods are missing", missing);
+}
+
+static void the_cache_is_whole(void)
+{
+    json_t *root = read_cache(false);
+
+    expect_pods(root, true);
+    check(json_object_size(json_object_get(root, "nodes")) == model.nodes, "nodes",
+          (long)json_object_size(json_object_get(root, "nodes")));
+    check(json_object_size(json_object_get(root, "claims")) == PODS + RESERVED, "claims",
+          (long)json_object_size(json_object_get(root, "claims")));
+    check(json_array_size(json_object_get(root, "reservations")) == RESERVED, "reservations",
+          (long)json_array_size(json_object_get(root, "reservations")));
+    json_decref(root);
+}
+
+static void what_changes_leaves_it_json(void)
+{
+    json_t *root = read_cache(true);
+
+    expect_pods(root, false);
+    json_decref(root);
+}
+
+static void a_reading_of_metrics_is_short(void)
+{
+    struct buf out;
+
+    buf_init(&out, SIZE_MAX);
+    read_page("/metrics", false, &out);
+    buf_dispose(&out);
+}
+
+int main(void)
+{
+    log_configure(LOG_ERROR, LOG_TEXT);
+    fill();
+    a_reading_of_metrics_is_short(); /* first: what the others free, malloc cleans up at any time */
+    the_cache_is_whole();
+    what_changes_leaves_it_json();
+    state_dispose(&state);
+    return failed;
+}
