@@ -323,6 +323,12 @@ static inline struct pod_mounts *pod_mounts(const struct pod *pod)
     return pod->has_mounts ? &pod_kept_mounts(pod)->mounts : NULL;
 }
 
+/* Whether a volume of it is deferred: its runtime mounts it. */
+static inline bool pod_defers(const struct pod *pod)
+{
+    return pod->has_mounts && pod_kept_mounts(pod)->link != NULL;
+}
+
 static inline struct slice pod_nominated_node(const struct pod *pod)
 {
     return name_slice(pod->nomination == NULL ? NULL : pod->nomination->node);

@@ -340,20 +340,28 @@ int deferral_write(struct state *state, const struct bind_request *request,
 
 /* ---- those that are to be drained ---- */
 
+size_t deferral_pod_orphans(const struct view *view, const struct pod *pod, size_t most,
+                            struct buf *out)
+{
+    const struct pod_mounts *mounts = pod_mounts(pod);
+    size_t count = 0;
+
+    for (uint32_t i = 0; i < mounts->volume_count; i++) {
+        if (!defer_is_orphan(view, pod, &mounts->volumes[i]))
+            continue;
+        if (count++ < most)
+            buf_printf(out, "%.*s/%.*s %.*s\n", SLICE_ARG(name_slice(pod->namespace)),
+                       SLICE_ARG(pod_name(pod)), SLICE_ARG(mounts->volumes[i].name));
+    }
+    return count;
+}
+
 size_t deferral_orphans(const struct view *view, size_t most, struct buf *out)
 {
     size_t count = 0;
 
     for (const struct pod *pod = view->cluster->deferring; pod != NULL;
-         pod = pod_kept_mounts(pod)->next_deferring) {
-        const struct pod_mounts *mounts = pod_mounts(pod);
-        for (uint32_t i = 0; i < mounts->volume_count; i++) {
-            if (!defer_is_orphan(view, pod, &mounts->volumes[i]))
-                continue;
-            if (count++ < most)
-                buf_printf(out, "%.*s/%.*s %.*s\n", SLICE_ARG(name_slice(pod->namespace)),
-                           SLICE_ARG(pod_name(pod)), SLICE_ARG(mounts->volumes[i].name));
-        }
-    }
+         pod = pod_kept_mounts(pod)->next_deferring)
+        count += deferral_pod_orphans(view, pod, count < most ? most - count : 0, out);
     return count;
 }

@@ -72,4 +72,8 @@ void deferral_tell(struct state *state, const struct bind_request *request,
  * `most`: "NAMESPACE/POD VOLUME"; out may be NULL if that is 0. Under the lock. */
 size_t deferral_orphans(const struct view *view, size_t most, struct buf *out);
 
+/* The same for one pod that defers. */
+size_t deferral_pod_orphans(const struct view *view, const struct pod *pod, size_t most,
+                            struct buf *out);
+
 #endif

@@ -1,5 +1,5 @@
 /*
- * metrics: what Prometheus scrapes, with the names of docs/metrics.md. Counting is lock-free but
+ * metrics: what is counted for /metrics (scrape.h), beside what others count. It is lock-free but
  * for the set of pods that are rejected now, which only rejected pods and pods with exclusive
  * claims touch.
  *
@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 #include "cache/reflector.h"
-#include "config/base/buf.h"
 #include "config/base/histogram.h"
 #include "policy/policy.h"
 
@@ -49,8 +48,15 @@ enum port { PORT_EXTENDER, PORT_METRICS, PORT_COUNT };
 
 enum { METRICS_POLICIES_MAX = 4, REJECTED_PODS_MAX = 100000 };
 
+/* How many mounts an entry deferred. */
+struct deferred_tally {
+    struct deferred_tally *next;
+    uint64_t count;
+    struct slice storage_class, runtime_class; /* in text */
+    char text[];
+};
+
 struct rejected_pod;
-struct deferred_tally;
 
 struct metrics {
     struct histogram durations[VERB_COUNT];
@@ -96,10 +102,7 @@ void metrics_count_verdict(struct metrics *metrics, const struct policy *policy,
 /* The pod is bound or gone: it is not unschedulable any more. */
 void metrics_forget_pod(struct metrics *metrics, struct slice uid);
 
-/* All metrics in the Prometheus text format, or in OpenMetrics. The caller holds the cluster still.
- * certificate_ends_s: as tls_not_after says. */
-void metrics_write(struct metrics *metrics, const struct view *view,
-                   const struct resource_status *status, int64_t certificate_ends_s,
-                   bool is_open_metrics, struct buf *out);
+/* How many pods each policy rejects now. */
+void metrics_count_rejected(struct metrics *metrics, size_t counts[METRICS_POLICIES_MAX]);
 
 #endif

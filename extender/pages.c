@@ -6,13 +6,13 @@
 #include "config/base/log.h"
 #include "extender/debug_cache.h"
 #include "extender/defer_method.h"
-#include "extender/deferral.h"
+#include "extender/scrape.h"
+#include "extender/survey.h"
 #include "extender/tls.h"
 #include "extender/verbs.h"
 #include "extender/version.h"
-#include "policy/defer_fs_mount.h"
 
-enum { ORPHANS_SHOWN_MAX = 50, ORPHANS_BYTES_MAX = 64 * 1024 };
+enum { ORPHANS_BYTES_MAX = 64 * 1024 };
 
 static const char json_content[] = "application/json";
 static const char text_type[] = "text/plain; charset=utf-8";
@@ -76,15 +76,14 @@ static unsigned show_ready(struct state *state, const struct page_request *reque
 static unsigned show_metrics(struct state *state, const struct page_request *request,
                              struct buf *out, const char **content_type, struct pieces **rest)
 {
+    *rest = scrape_new(state, request->wants_open_metrics);
+    if (*rest == NULL) {
+        buf_put(out, SLICE("no memory\n"));
+        return 503;
+    }
     *content_type = request->wants_open_metrics
                         ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
                         : "text/plain; version=0.0.4; charset=utf-8";
-    (void)rest;
-    (void)pthread_rwlock_rdlock(&state->lock);
-    struct view view = state_view(state);
-    metrics_write(&state->metrics, &view, state->status, tls_not_after(state->tls),
-                  request->wants_open_metrics, out);
-    (void)pthread_rwlock_unlock(&state->lock);
     return 200;
 }
 
@@ -111,21 +110,17 @@ static void put_status(struct buf *out, struct state *state, enum kind kind)
 }
 
 /* How deferrals are written, and what is to be drained before a downgrade. */
-static void put_deferral(struct buf *out, const struct state *state)
+static void put_deferral(struct buf *out, const struct state *state, const struct survey *survey,
+                         struct slice orphans)
 {
-    struct view view = state_view(state);
-    struct buf orphans;
-
-    buf_init(&orphans, ORPHANS_BYTES_MAX);
-    size_t count = deferral_orphans(&view, ORPHANS_SHOWN_MAX, &orphans);
     buf_printf(out, "%-24s %s\n", "deferFSMount", defer_method_text(state));
-    buf_printf(out, "%-24s %zu%s\n", "orphaned deferrals", count,
-               count == 0 ? "" : ": pods whose entry is gone; restart them before a downgrade");
-    buf_put(out, buf_slice(&orphans));
-    if (count > ORPHANS_SHOWN_MAX)
-        buf_printf(out, "... and %zu more\n", count - ORPHANS_SHOWN_MAX);
+    buf_printf(
+        out, "%-24s %zu%s\n", "orphaned deferrals", survey->orphans,
+        survey->orphans == 0 ? "" : ": pods whose entry is gone; restart them before a downgrade");
+    buf_put(out, orphans);
+    if (survey->orphans > SURVEY_ORPHANS_SHOWN_MAX)
+        buf_printf(out, "... and %zu more\n", survey->orphans - SURVEY_ORPHANS_SHOWN_MAX);
     buf_put(out, SLICE("\n"));
-    buf_dispose(&orphans);
 }
 
 static void put_certificate(struct buf *out, const struct state *state)
@@ -140,6 +135,27 @@ static void put_certificate(struct buf *out, const struct state *state)
         buf_printf(out, "%-24s none: the scheduler's port is plain text\n", "certificate");
 }
 
+/* What the cluster has. */
+static void put_cluster(struct buf *out, struct state *state)
+{
+    struct buf orphans;
+
+    buf_init(&orphans, ORPHANS_BYTES_MAX);
+    struct survey survey = survey_take(state, &orphans);
+    (void)pthread_rwlock_rdlock(&state->lock);
+    buf_printf(out, "%-24s %s\n", "source", state->source);
+    buf_printf(out, "%-24s %u\n", "reservations", HASH_COUNT(state->cluster.reservations));
+    buf_printf(out, "%-24s %zu\n", "violations", state->cluster.violations + survey.violations);
+    put_certificate(out, state);
+    put_deferral(out, state, &survey, buf_slice(&orphans));
+    buf_printf(out, "%-24s %10s  %-10s  %10s  %8s\n", "RESOURCE", "OBJECTS", "SYNCED", "LAST EVENT",
+               "RESTARTS");
+    for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
+        put_status(out, state, (enum kind)kind);
+    (void)pthread_rwlock_unlock(&state->lock);
+    buf_dispose(&orphans);
+}
+
 static unsigned show_status(struct state *state, const struct page_request *request,
                             struct buf *out, const char **content_type, struct pieces **rest)
 {
@@ -151,19 +167,7 @@ static unsigned show_status(struct state *state, const struct page_request *requ
     buf_printf(out, "claimguard %s (%s)\n\n", CLAIMGUARD_VERSION, CLAIMGUARD_REVISION);
     buf_printf(out, "%-24s %d\n%-24s %lldh%02lldm%02llds\n", "process", (int)getpid(), "uptime",
                (long long)(uptime / 3600), (long long)(uptime / 60 % 60), (long long)(uptime % 60));
-    (void)pthread_rwlock_rdlock(&state->lock);
-    buf_printf(out, "%-24s %s\n", "source", state->source);
-    buf_printf(out, "%-24s %u\n", "reservations", HASH_COUNT(state->cluster.reservations));
-    struct view view = state_view(state);
-    buf_printf(out, "%-24s %zu\n", "violations",
-               state->cluster.violations + defer_count_violations(&view));
-    put_certificate(out, state);
-    put_deferral(out, state);
-    buf_printf(out, "%-24s %10s  %-10s  %10s  %8s\n", "RESOURCE", "OBJECTS", "SYNCED", "LAST EVENT",
-               "RESTARTS");
-    for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
-        put_status(out, state, (enum kind)kind);
-    (void)pthread_rwlock_unlock(&state->lock);
+    put_cluster(out, state);
     return 200;
 }
 

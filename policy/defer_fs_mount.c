@@ -449,21 +449,6 @@ bool defer_is_violated(const struct view *view, const struct claim *claim)
     return claim->exists && claim->refs > 1 && find_lone_use(view, claim) != NULL;
 }
 
-size_t defer_count_violations(const struct view *view)
-{
-    size_t count = 0;
-
-    for (const struct pod *pod = view->cluster->deferring; pod != NULL;
-         pod = pod_kept_mounts(pod)->next_deferring)
-        for (unsigned i = 0; i < pod->use_count; i++) {
-            const struct claim *claim = pod->uses[i].claim;
-            /* once, of several such pods */
-            count +=
-                claim->exists && claim->refs > 1 && find_lone_use(view, claim) == &pod->uses[i];
-        }
-    return count;
-}
-
 bool defer_is_orphan(const struct view *view, const struct pod *pod,
                      const struct pod_volume *volume)
 {

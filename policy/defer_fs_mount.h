@@ -86,10 +86,8 @@ bool defer_has_alone(const struct view *view, const struct use *use);
 /* Whether any use of the claim might be such a one: if not, nobody need look. */
 bool defer_may_be_alone(const struct view *view, const struct claim *claim);
 
-/* Whether pods hold the claim beside one that has it alone since its runtime mounts it; how many
- * such claims there are. */
+/* Whether pods hold the claim beside one that has it alone since its runtime mounts it. */
 bool defer_is_violated(const struct view *view, const struct claim *claim);
-size_t defer_count_violations(const struct view *view);
 
 /* Whether the volume is deferred by an entry that is gone: its pod is to be restarted before the
  * CSI plugin is downgraded (KEP-2857, stories 5 and 6). */
