@@ -109,6 +109,16 @@ static bool has_rival(const struct sim_pod *waiting, uint64_t since_ns)
     return false;
 }
 
+/* Whether one of its claims was missing for a while. */
+static bool lacked_claim(const struct sim_pod *waiting, uint64_t since_ns)
+{
+    for (unsigned c = 0; c < CLAIMS; c++)
+        if ((waiting->claims >> c & 1) != 0 &&
+            (server->claims[c].is_absent || server->claims[c].created_ns > since_ns))
+            return true;
+    return false;
+}
+
 /* A claim that was freed for one pod, and goes to one of lower priority: it is reserved for the
  * first while that waits, and for 30 s after its holder went, unless a bind fails. Another replica
  * may not know. */
@@ -127,7 +137,7 @@ static void check_preemptors(const struct sim_pod *bound)
             claims &= server->claims[c].is_exclusive ? ~0U : ~(1U << c);
         if (claims != 0 && waiting != bound && pod_is_there(waiting) && waiting->node < 0 &&
             waiting->priority > bound->priority && waiting->bind_ns < victim->evicted_ns &&
-            !has_rival(waiting, victim->evicted_ns))
+            !has_rival(waiting, victim->evicted_ns) && !lacked_claim(waiting, victim->evicted_ns))
             broken("%s (%s) gets a claim that was freed for %s (%s)", bound->name, bound->uid + 24,
                    waiting->name, waiting->uid + 24);
     }

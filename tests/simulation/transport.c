@@ -211,9 +211,17 @@ static enum fate draw_fate(struct call *call)
     return FATE_CUT + below(4);
 }
 
+/* Nothing, a 503, or of a write, in a hard world, the 200 of something that is no API server. */
+static unsigned draw_loss(const struct call *call)
+{
+    if (world.is_hard && strcmp(call->method, "GET") != 0 && one_in(8))
+        return 200;
+    return one_in(2) ? 503 : 0;
+}
+
 static void lose(struct call *call)
 {
-    finish(call, call->refused_with != 0 ? call->refused_with : one_in(2) ? 503 : 0);
+    finish(call, call->refused_with != 0 ? call->refused_with : draw_loss(call));
     drop(call);
 }
 

@@ -100,7 +100,7 @@ struct server {
 
 enum fate {
     FATE_NONE,
-    FATE_LOST,       /* never applied: 503, or the connection dies */
+    FATE_LOST,       /* never applied: 503, a 200 of another server, or the connection dies */
     FATE_UNSENT,     /* it waited for its turn until its time was over, and the caller knows */
     FATE_UNANSWERED, /* applied, and nothing comes back: the client waits until its time is over */
     FATE_CUT,        /* applied, and the connection dies */
