@@ -281,6 +281,13 @@ static void orphan(struct call *call)
     later(age_ns < max_ns ? below(max_ns - age_ns) : 0, true, apply_late, call);
 }
 
+/* In a hard world an answer may take as long as a bind has. */
+static uint64_t draw_way_back(void)
+{
+    return world.has_faults && world.is_hard && one_in(50) ? below(BIND_MS * MILLISECOND)
+                                                           : below(5 * MILLISECOND);
+}
+
 static void withhold(struct call *call)
 {
     finish(call, 0);
@@ -307,7 +314,7 @@ static void deliver(void *context)
         finish(call, 0);
         drop(call);
         break;
-    default: later(below(5 * MILLISECOND), true, respond, call);
+    default: later(draw_way_back(), true, respond, call);
     }
 }
 
