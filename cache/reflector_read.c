@@ -83,6 +83,18 @@ static void see_version(struct reflector *reflector, struct slice version)
     reflector->number = version_of(version);
 }
 
+/* The event was what it should be. One that a watch repeats, of the version that it was asked to go
+ * on from, is none: whoever sends nothing else has not begun. True, for reflector_take to return.
+ */
+static bool note_news(struct reflector *reflector)
+{
+    bool is_news = reflector->phase != PHASE_WATCH || reflector->has_moved;
+
+    reflector->is_established = reflector->is_established || is_news;
+    reflector->news += is_news;
+    return true;
+}
+
 static bool is_older(const struct reflector *reflector, struct slice version)
 {
     uint64_t number = version_of(version);
@@ -194,7 +206,7 @@ static bool take_bookmark(struct reflector *reflector, struct slice text)
         see_version(reflector, details.version);
     else if (details.initial_events_end.len != 0)
         end_list(reflector, details.version);
-    return !reflector->is_done;
+    return note_news(reflector) && !reflector->is_done;
 }
 
 /* Behind an event about an object. */
@@ -284,14 +296,12 @@ static bool take_event(struct reflector *reflector, struct slice line)
     if (!is_of_kind(&event.object.type, reflector->kind) ||
         (!is_bookmark && !change_of(event.type, &change)))
         return give_up(reflector, RESTART_MALFORMED, false);
-    reflector->is_established = true;
-    reflector->news++;
     if (is_bookmark)
         return take_bookmark(reflector, event.object.extent);
     if (reflector->phase == PHASE_STREAM)
         begin_list(reflector);
     return take_object(reflector, change, event.object.extent, &version) &&
-           move_on(reflector, version);
+           move_on(reflector, version) && note_news(reflector);
 }
 
 /* Forgets the first bytes of the window. */

@@ -423,8 +423,46 @@ Test(reflector_refused, only_whole_events_and_pages_are_news)
     cr_expect(bench->reflector.news == news);
     probes(bench);
     asks(bench, "watch=1");
-    cr_expect(gets(bench, 200, BOOKMARK("10") POD("ADDED", "b", "11")));
+    cr_expect(gets(bench, 200, BOOKMARK("10")));
+    cr_expect(bench->reflector.news == news, "it is known");
+    cr_expect(gets(bench, 200, BOOKMARK("11") POD("ADDED", "b", "12")));
     cr_expect(bench->reflector.news == news + 2);
+    is_refused(bench, BOOKMARK("9"));
+    cr_expect(bench->reflector.news == news + 2);
+    bench_free(bench);
+}
+
+Test(reflector_refused, a_watch_that_repeats_what_is_known_has_not_begun)
+{
+    static const char *const answers[] = {BOOKMARK("10"), POD("MODIFIED", "a", "10")};
+
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+        struct bench *bench = watching();
+        ends(bench, 200);
+        for (int times = 0; times < REFUSED_MAX; times++) {
+            probes(bench);
+            asks(bench, "watch=1 resourceVersion=10 !sendInitialEvents");
+            is_refused(bench, answers[i]);
+            cr_expect(wait_seconds(bench) > 0);
+        }
+        asks(bench, "limit=500 !resourceVersion");
+        bench_free(bench);
+    }
+}
+
+Test(reflector_refused, a_quiet_watch_may_tell_what_is_known)
+{
+    struct bench *bench = watching();
+
+    for (int times = 0; times < 2 * REFUSED_MAX; times++) {
+        cr_expect(gets(bench, 200, BOOKMARK("10")));
+        bench->now += 40 * S;
+        ends(bench, 200);
+        cr_expect(wait_seconds(bench) == 0);
+        probes(bench);
+        asks(bench, "watch=1 resourceVersion=10 !sendInitialEvents");
+    }
+    cr_expect_not(is_stalled(bench));
     bench_free(bench);
 }
 
