@@ -5,6 +5,7 @@
 
 #include "cache/assumed.h"
 #include "cache/cluster_internal.h"
+#include "cache/unconfirmed.h"
 
 bool is_stale(const struct cluster *cluster, enum kind kind, const struct meta *told,
               uint64_t known)
@@ -34,7 +35,7 @@ void cluster_dispose(struct cluster *cluster)
     table_free_records(&cluster->refs);
     for (int kind = 0; kind < KIND_COUNT; kind++)
         table_free_records(&cluster->resources[kind]);
-    gone_dispose(cluster);
+    unconfirmed_dispose(cluster);
     names_dispose(&cluster->names);
     pool_dispose(&cluster->pool);
     cluster_init(cluster);
@@ -239,23 +240,40 @@ static void resource_delete(struct cluster *cluster, const struct object *object
 
 /* ---- any kind ---- */
 
-int cluster_apply(struct cluster *cluster, const struct object *object, struct error *err)
+static int apply(struct cluster *cluster, const struct object *object, uint64_t asked_ns,
+                 struct error *err)
 {
-    (void)pool_trim(&cluster->pool, TRIMMED_PAGES_MAX);
-    if (is_gone(cluster, &object->meta))
-        return 0;
     switch (object->kind) {
-    case KIND_POD: return pod_apply(cluster, &object->pod, err);
+    case KIND_POD: return pod_apply(cluster, &object->pod, asked_ns, err);
     case KIND_CLAIM: return claim_apply(cluster, &object->claim, err);
     case KIND_NODE: return node_apply(cluster, &object->meta, err);
     default: return resource_apply(cluster, object, err);
     }
 }
 
+int object_apply(struct cluster *cluster, const struct object *object, uint64_t asked_ns,
+                 struct error *err)
+{
+    bool was_gone = cluster_believes_gone(cluster, object->meta.uid);
+
+    if (was_gone && !unconfirmed_is_refuted(cluster, object->meta.uid, asked_ns))
+        return 0;
+    int rc = apply(cluster, object, asked_ns, err);
+    if (was_gone && rc == 0)
+        unconfirmed_forget(cluster, object->meta.uid);
+    return rc;
+}
+
+int cluster_apply(struct cluster *cluster, const struct object *object, struct error *err)
+{
+    (void)pool_trim(&cluster->pool, TRIMMED_PAGES_MAX);
+    return object_apply(cluster, object, cluster->lists[object->kind].asked_ns, err);
+}
+
 void cluster_delete(struct cluster *cluster, const struct object *object)
 {
     (void)pool_trim(&cluster->pool, TRIMMED_PAGES_MAX);
-    gone_forget(cluster, object->meta.uid); /* the watch has caught up */
+    unconfirmed_forget(cluster, object->meta.uid); /* the watch has caught up */
     switch (object->kind) {
     case KIND_POD: pod_delete(cluster, &object->meta); break;
     case KIND_CLAIM: claim_delete(cluster, &object->meta); break;

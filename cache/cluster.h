@@ -130,19 +130,12 @@ struct claim_tally {
  * number, so that a list begins without a walk through all records. */
 struct listing {
     uint32_t number;
-    bool overrides; /* it counts, whatever is known */
-    bool keeps_all; /* it names an object that nobody knows: none is gone */
-    bool is_whole;  /* cluster_list_end has begun */
-    uint64_t swept; /* as far as that has come: table_walk.at */
+    uint64_t asked_ns; /* when it was asked for; 0: there is none, the watch goes on */
+    bool overrides;    /* it counts, whatever is known */
+    bool keeps_all;    /* it names an object that nobody knows: none is gone */
+    bool is_whole;     /* cluster_list_end has begun */
+    uint64_t swept;    /* as far as that has come: table_walk.at */
 };
-
-/* An object that the API server said is gone, while the watch may still speak of it. */
-struct gone_object {
-    char uid[UID_TEXT_BYTES];
-    UT_hash_handle hh;
-};
-
-enum { GONE_OBJECTS_MAX = 1024 };
 
 struct cluster {
     struct pool pool; /* where the tables and their records lie, so it stays where it is */
@@ -157,7 +150,7 @@ struct cluster {
     size_t violations;                /* exclusive claims that two or more pods hold */
     struct reservation *reservations; /* uthash; see assumed.h */
     struct reservation *ended_early;  /* not among them any more */
-    struct gone_object *gone;         /* uthash, oldest first */
+    struct unconfirmed *unconfirmed;  /* uthash; see unconfirmed.h */
     struct pod *deferring;            /* pods with deferred mounts: kept_mounts links them */
     struct listing lists[KIND_COUNT];
     bool keeps_all_mounts; /* of pending pods without a runtime class, too: for a dry run */
@@ -191,7 +184,8 @@ struct gone_listener {
  * the list is of another history (a restored backup): it counts even where something newer is
  * known. keep: the list names this object, and nobody can read what it says: it stays as it is
  * known; an empty name: nobody knows which one it is, so that none is gone. listener: is told of
- * each object that is gone; NULL: nobody is.
+ * each object that is gone; NULL: nobody is. asked_ns: when it was asked for: what it says counts
+ * against answers that came before then (unconfirmed.h).
  *
  * The end comes in steps, so that nobody waits for the lock until all is gone: each looks at
  * some of the records and returns whether there are more; the caller gives the lock up
@@ -200,23 +194,37 @@ struct gone_listener {
  * before: a claim that it holds is held. What comes in between stays, since it is newer than the
  * list.
  */
-void cluster_list_begin(struct cluster *cluster, enum kind kind, bool overrides);
+void cluster_list_begin(struct cluster *cluster, enum kind kind, bool overrides, uint64_t asked_ns);
 void cluster_list_keep(struct cluster *cluster, enum kind kind, struct slice namespace,
                        struct slice name);
 bool cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version,
                       const struct gone_listener *listener) MUST_USE;
 
 /*
- * What a GET said of a pod or a claim, beside the watch, which has come as far as version watched.
- * What is no newer than that is ignored: the watch has told it, and maybe that it is gone again.
+ * What a GET that was sent at asked_ns said of a pod or a claim, beside the watch, which has come
+ * as far as version watched. What is no newer than that is ignored: the watch has told it, and
+ * maybe that it is gone again. Unless it refutes an earlier answer, which no watch has confirmed.
  */
 int cluster_learn(struct cluster *cluster, const struct object *object, uint64_t watched,
-                  struct error *err);
+                  uint64_t asked_ns, struct error *err);
 
 /* A GET found that the pod or claim of that UID is gone: so it is, whatever the watch still says.
- */
-void cluster_learn_gone(struct cluster *cluster, enum kind kind, struct slice namespace,
-                        struct slice name, struct slice uid);
+ * The answer came at now_ns. */
+void cluster_learn_gone(struct cluster *cluster, const struct object_reference *gone,
+                        uint64_t now_ns);
+
+/* The API server answered at now_ns that it has bound the pod: as cluster_assign, whatever the
+ * watch still says. */
+int cluster_learn_bound(struct cluster *cluster, struct pod *pod, struct slice node,
+                        uint64_t now_ns, struct error *err);
+
+/* An answer of this kind that no watch has confirmed for too long: the object is to be asked about
+ * again. Put in front of the list; false: there is none, or the arena is full. */
+bool cluster_next_doubt(struct cluster *cluster, uint64_t now_ns, struct kept_reference **out,
+                        struct arena *arena);
+
+/* Whether an answer said that the object is gone, and nothing has said otherwise since. */
+bool cluster_believes_gone(const struct cluster *cluster, struct slice uid);
 
 /* Assigns the pod to the node, which may be one that is only named; ends its reservation. */
 int cluster_assign(struct cluster *cluster, struct pod *pod, struct slice node, struct error *err);

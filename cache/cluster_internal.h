@@ -32,7 +32,8 @@ void claim_delete(struct cluster *cluster, const struct meta *meta);
 void claim_vanish(struct cluster *cluster, struct claim *claim);
 void claims_dispose(struct cluster *cluster);
 
-int pod_apply(struct cluster *cluster, const struct pod_object *object, struct error *err);
+int pod_apply(struct cluster *cluster, const struct pod_object *object, uint64_t asked_ns,
+              struct error *err);
 void pod_delete(struct cluster *cluster, const struct meta *meta);
 void pod_remove(struct cluster *cluster, struct pod *pod);
 void pods_dispose(struct cluster *cluster);
@@ -51,10 +52,9 @@ static inline bool pod_is_listed(const struct cluster *cluster, const struct pod
 void node_vanish(struct cluster *cluster, struct node *node);
 void resource_remove(struct cluster *cluster, enum kind kind, struct resource *resource);
 
-/* Whether the object is one that cluster_learn_gone was told of. */
-bool is_gone(const struct cluster *cluster, const struct meta *meta);
-void gone_dispose(struct cluster *cluster);
-void gone_forget(struct cluster *cluster, struct slice uid);
+/* As cluster_apply. asked_ns: when what says so was asked for; 0: a watch says it. */
+int object_apply(struct cluster *cluster, const struct object *object, uint64_t asked_ns,
+                 struct error *err);
 
 /* A key of pods and claims. */
 struct object_key {

@@ -6,18 +6,20 @@
 
 #include "cache/assumed.h"
 #include "cache/cluster_internal.h"
+#include "cache/unconfirmed.h"
 
 enum { SWEEP_WORK_MAX = 32 }; /* of one step: objects, and claims of pods */
 
 /* ---- whole lists ---- */
 
-void cluster_list_begin(struct cluster *cluster, enum kind kind, bool overrides)
+void cluster_list_begin(struct cluster *cluster, enum kind kind, bool overrides, uint64_t asked_ns)
 {
     uint32_t number = cluster->lists[kind].number + 1;
 
-    cluster->lists[kind] = (struct listing){.number = number, .overrides = overrides};
+    cluster->lists[kind] =
+        (struct listing){.number = number, .asked_ns = asked_ns, .overrides = overrides};
     if (overrides)
-        gone_dispose(cluster); /* in another history they may never have gone */
+        unconfirmed_dispose(cluster); /* in another history it may never have happened */
 }
 
 void cluster_list_keep(struct cluster *cluster, enum kind kind, struct slice namespace,
@@ -139,6 +141,8 @@ bool cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version,
     /* versions of another history tell nothing */
     struct sweep sweep = {cluster, kind, list->number, list->overrides ? 0 : version, listener};
 
+    unconfirmed_list(cluster, kind, list->asked_ns);
+    list->asked_ns = 0;
     bool has_surplus = pool_trim(&cluster->pool, TRIMMED_PAGES_MAX);
     bool has_more = !list->keeps_all && table_next_page(table_of(cluster, kind), &walk);
     list->is_whole = has_more;
@@ -153,72 +157,23 @@ bool cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version,
 
 /* ---- what a GET said ---- */
 
-static struct gone_object *find_gone(const struct cluster *cluster, struct slice uid)
-{
-    struct gone_object *gone = NULL;
-
-    if (cluster->gone != NULL && uid.len == UID_TEXT_BYTES)
-        HASH_FIND(hh, cluster->gone, uid.ptr, UID_TEXT_BYTES, gone);
-    return gone;
-}
-
-static void gone_remove(struct cluster *cluster, struct gone_object *gone)
-{
-    HASH_DEL(cluster->gone, gone);
-    free(gone);
-}
-
-bool is_gone(const struct cluster *cluster, const struct meta *meta)
-{
-    return find_gone(cluster, meta->uid) != NULL;
-}
-
-void gone_forget(struct cluster *cluster, struct slice uid)
-{
-    struct gone_object *gone = find_gone(cluster, uid);
-
-    if (gone != NULL)
-        gone_remove(cluster, gone);
-}
-
-void gone_dispose(struct cluster *cluster)
-{
-    while (cluster->gone != NULL)
-        gone_remove(cluster, cluster->gone);
-}
-
-/* Without memory it is not remembered: then the watch's late word counts for a moment. */
-static void gone_remember(struct cluster *cluster, struct slice uid)
-{
-    if (uid.len != UID_TEXT_BYTES || find_gone(cluster, uid) != NULL)
-        return;
-    if (HASH_COUNT(cluster->gone) >= GONE_OBJECTS_MAX)
-        gone_remove(cluster, cluster->gone);
-    struct gone_object *gone = calloc(1, sizeof *gone);
-    if (gone == NULL)
-        return;
-    memcpy(gone->uid, uid.ptr, UID_TEXT_BYTES);
-    HASH_ADD(hh, cluster->gone, uid, UID_TEXT_BYTES, gone);
-    if (gone->hh.tbl == NULL)
-        free(gone);
-}
-
 int cluster_learn(struct cluster *cluster, const struct object *object, uint64_t watched,
-                  struct error *err)
+                  uint64_t asked_ns, struct error *err)
 {
     const struct meta *meta = &object->meta;
+    bool refutes = unconfirmed_is_refuted(cluster, meta->uid, asked_ns);
 
-    if (version_of(meta->resource_version) <= watched)
+    if (version_of(meta->resource_version) <= watched && !refutes)
         return 0;
     /* a list that is being read may be older, or newer: only its version can tell, so what it has
-     * not named stays so; one that is whole is older */
+     * not named stays so; one that is whole is older. It may have named what was believed gone */
     struct pod *pod = cluster_find_pod(cluster, meta->namespace, meta->name);
     struct claim *claim = claim_find(cluster, meta->namespace, meta->name);
-    bool was_listed = cluster->lists[object->kind].is_whole ||
+    bool was_listed = refutes || cluster->lists[object->kind].is_whole ||
                       (object->kind == KIND_POD
                            ? pod != NULL && pod_is_listed(cluster, pod)
                            : claim != NULL && claim->listed == cluster->lists[KIND_CLAIM].number);
-    if (cluster_apply(cluster, object, err) < 0)
+    if (object_apply(cluster, object, asked_ns, err) < 0)
         return err->code;
     if (was_listed)
         return 0;
@@ -231,19 +186,41 @@ int cluster_learn(struct cluster *cluster, const struct object *object, uint64_t
     return 0;
 }
 
-void cluster_learn_gone(struct cluster *cluster, enum kind kind, struct slice namespace,
-                        struct slice name, struct slice uid)
+void cluster_learn_gone(struct cluster *cluster, const struct object_reference *gone,
+                        uint64_t now_ns)
 {
-    struct pod *pod = kind == KIND_POD ? cluster_find_pod(cluster, namespace, name) : NULL;
-    struct claim *claim = kind == KIND_CLAIM ? claim_find(cluster, namespace, name) : NULL;
+    bool is_pod = gone->kind == KIND_POD;
+    struct pod *pod = is_pod ? cluster_find_pod(cluster, gone->namespace, gone->name) : NULL;
+    struct claim *claim =
+        gone->kind == KIND_CLAIM ? claim_find(cluster, gone->namespace, gone->name) : NULL;
 
-    if (kind == KIND_POD) /* also of a pod that the watch has not told yet */
-        assumed_release_absent(cluster, &(struct object_reference){kind, namespace, name, uid});
-    if (pod != NULL && uid_is(&pod->uid, uid))
+    if (is_pod) /* also of a pod that the watch has not told yet */
+        assumed_release_absent(cluster, gone);
+    if (pod != NULL && uid_is(&pod->uid, gone->uid))
         pod_remove(cluster, pod);
-    else if (claim != NULL && claim->exists && uid_is(&claim->uid, uid))
+    else if (claim != NULL && claim->exists && uid_is(&claim->uid, gone->uid))
         claim_vanish(cluster, claim);
-    else
+    else if (!cluster_believes_gone(cluster, gone->uid))
         return;
-    gone_remember(cluster, uid);
+    unconfirmed_add(cluster, gone, true, now_ns);
+}
+
+int cluster_learn_bound(struct cluster *cluster, struct pod *pod, struct slice node,
+                        uint64_t now_ns, struct error *err)
+{
+    char text[UID_TEXT_BYTES];
+    struct object_reference bound = {KIND_POD, name_slice(pod->namespace), pod_name(pod),
+                                     uid_text(&pod->uid, text)};
+
+    if (cluster_assign(cluster, pod, node, err) < 0)
+        return err->code;
+    unconfirmed_add(cluster, &bound, false, now_ns);
+    return 0;
+}
+
+bool cluster_believes_gone(const struct cluster *cluster, struct slice uid)
+{
+    const struct unconfirmed *answer = unconfirmed_find(cluster, uid);
+
+    return answer != NULL && answer->is_gone;
 }

@@ -2,6 +2,7 @@
 
 #include "cache/assumed.h"
 #include "cache/cluster_internal.h"
+#include "cache/unconfirmed.h"
 
 static bool pod_matches(const struct table_record *record, const void *key)
 {
@@ -248,34 +249,42 @@ static void drop_record(struct cluster *cluster, struct pod *pod)
     pod_free(cluster, pod);
 }
 
+/* The pod is gone: its reservation, and what was answered about it and no watch has told. */
+static void forget_uid(struct cluster *cluster, const struct uid *uid)
+{
+    char text[UID_TEXT_BYTES];
+
+    if (cluster->unconfirmed != NULL)
+        unconfirmed_forget(cluster, uid_text(uid, text));
+    assumed_release(cluster, uid);
+}
+
 void pod_remove(struct cluster *cluster, struct pod *pod)
 {
-    assumed_release(cluster, &pod->uid);
+    forget_uid(cluster, &pod->uid);
     drop_record(cluster, pod);
 }
 
-/* Whether what is told of the pod misses that it was bound: nobody takes a node back from a pod, so
- * the watch is behind our own bind. */
-static bool misses_binding(const struct cluster *cluster, const struct pod *known,
-                           const struct pod_object *object)
+/* Whether what is told of the pod may miss what was written on it: nobody takes a node or a
+ * deferral back from a pod, so the watch is behind our own bind. Unless it was asked for later than
+ * the answer to our Binding came, and knows of no node: then that was not applied. */
+static bool may_be_behind(const struct cluster *cluster, const struct pod *known,
+                          const struct pod_object *object, uint64_t asked_ns)
 {
-    return known != NULL && known->node != NULL && object->node.len == 0 &&
-           uid_is(&known->uid, object->meta.uid) && !cluster->lists[KIND_POD].overrides;
+    return known != NULL && known->node != NULL && uid_is(&known->uid, object->meta.uid) &&
+           !cluster->lists[KIND_POD].overrides &&
+           (object->node.len != 0 || !unconfirmed_is_refuted(cluster, object->meta.uid, asked_ns));
 }
 
 /* The mounts of a bound pod of which what is told misses a deferral: the runtime has mounted the
  * volume, whatever the annotation says now, or the watch is behind our own write. NULL: it misses
  * none. */
-static const struct pod_mounts *missed_deferrals(const struct cluster *cluster,
-                                                 const struct pod *known,
+static const struct pod_mounts *missed_deferrals(const struct pod *known,
                                                  const struct pod_object *object)
 {
-    const struct pod_mounts *mounts = known == NULL ? NULL : pod_mounts(known);
+    const struct pod_mounts *mounts = pod_mounts(known);
 
-    if (mounts == NULL || known->node == NULL || cluster->lists[KIND_POD].overrides ||
-        !uid_is(&known->uid, object->meta.uid))
-        return NULL;
-    for (uint32_t i = 0; i < mounts->volume_count; i++) {
+    for (uint32_t i = 0; mounts != NULL && i < mounts->volume_count; i++) {
         const struct pod_volume *volume = &mounts->volumes[i];
         const struct pod_volume *told =
             object->mounts == NULL ? NULL : mounts_find_near(object->mounts, volume->name, i);
@@ -289,14 +298,15 @@ static const struct pod_mounts *missed_deferrals(const struct cluster *cluster,
 static void replace_record(struct cluster *cluster, struct pod *known, const struct pod *pod)
 {
     if (known != NULL && memcmp(&known->uid, &pod->uid, sizeof pod->uid) != 0)
-        assumed_release(cluster, &known->uid);
+        forget_uid(cluster, &known->uid);
     if (pod->node != NULL || pod->is_terminal) /* it holds by itself, or needs nothing */
         assumed_release(cluster, &pod->uid);
     if (known != NULL)
         drop_record(cluster, known);
 }
 
-int pod_apply(struct cluster *cluster, const struct pod_object *object, struct error *err)
+int pod_apply(struct cluster *cluster, const struct pod_object *object, uint64_t asked_ns,
+              struct error *err)
 {
     if (object->claim_count > POD_CLAIMS_MAX || object->meta.name.len > UINT16_MAX)
         return error_set(err, ERROR_TOO_BIG, "a pod with over %d claims, or %d bytes of name",
@@ -307,9 +317,10 @@ int pod_apply(struct cluster *cluster, const struct pod_object *object, struct e
         return 0;
     }
     struct pod_object corrected = *object;
-    if (misses_binding(cluster, known, object))
+    bool is_behind = may_be_behind(cluster, known, object, asked_ns);
+    if (is_behind && object->node.len == 0)
         corrected.node = pod_node(known);
-    const struct pod_mounts *missed = missed_deferrals(cluster, known, object);
+    const struct pod_mounts *missed = is_behind ? missed_deferrals(known, object) : NULL;
     if (missed != NULL)
         corrected.mounts = missed;
     struct pod *pod = pod_new(cluster, &corrected);
@@ -329,6 +340,8 @@ int pod_apply(struct cluster *cluster, const struct pod_object *object, struct e
     }
     cluster->counts[KIND_POD]++;
     replace_record(cluster, known, pod); /* only now: until here a failure leaves all as it was */
+    if (object->node.len != 0 || pod->node == NULL)
+        unconfirmed_forget(cluster, object->meta.uid); /* that it is bound is told, or is not so */
     return 0;
 }
 

@@ -1,6 +1,9 @@
 #include "cache/fold.h"
 
 #include "cache/pull_fields.h"
+#include "cache/unconfirmed.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
 
 enum { TOLD_BYTES_MAX = 1 << 20 }; /* of what is told when the lock is given up again */
 
@@ -11,11 +14,13 @@ static const struct pod *find_pod(const struct cluster *cluster, const struct ob
                : NULL;
 }
 
-/* What was known of a pod before something was said of it. */
+/* What was known of an object before something was said of it. */
 struct before {
     struct arena arena;
     struct slice former; /* UID of another pod, which had its name and is gone; empty: none had */
     bool was_holding;
+    bool was_gone,
+        was_bound; /* by an answer that no watch has confirmed; look_after: and it is not */
 };
 
 /* Under the lock. Ended by tell_change. */
@@ -25,7 +30,10 @@ static void look_before(struct before *before, const struct cluster *cluster,
     const struct pod *pod = find_pod(cluster, object);
     char text[UID_TEXT_BYTES];
 
-    *before = (struct before){.was_holding = false};
+    const struct unconfirmed *answer = unconfirmed_find(cluster, object->meta.uid);
+
+    *before = (struct before){.was_gone = answer != NULL && answer->is_gone,
+                              .was_bound = answer != NULL && !answer->is_gone};
     arena_init(&before->arena, TOLD_BYTES_MAX);
     if (pod == NULL)
         return;
@@ -43,6 +51,8 @@ static void look_after(struct before *before, const struct cluster *cluster,
 
     if (pod != NULL && uid_is(&pod->uid, before->former))
         before->former.len = 0; /* what was said is older */
+    before->was_gone = before->was_gone && !cluster_believes_gone(cluster, object->meta.uid);
+    before->was_bound = before->was_bound && pod != NULL && pod->node == NULL;
 }
 
 static void tell(const struct follow_target *target, enum change change,
@@ -60,16 +70,33 @@ static void tell_gone(const struct follow_target *target, const struct object_re
     tell(target, CHANGE_DELETE, &object, false);
 }
 
+/* The API server's answers were wrong: somebody may want to know why. */
+static void tell_refuted(const struct object *object, const struct before *before)
+{
+    const struct meta *meta = &object->meta;
+
+    if (before->was_gone)
+        log_warn("an object is there that the API server did not find",
+                 LOG_STR("resource", kind_resource(object->kind)),
+                 LOG_SLICE("namespace", meta->namespace), LOG_SLICE("name", meta->name));
+    if (before->was_bound)
+        log_warn("a pod is not bound, though its Binding was answered with success",
+                 LOG_SLICE("namespace", meta->namespace), LOG_SLICE("pod", meta->name));
+}
+
 /* Tells what has changed, if the change was taken (rc); first the end of a pod whose name another
- * one has now. Without the lock. */
+ * one has now, or of what a pod held that is pending again. Without the lock. */
 static void tell_change(const struct follow_target *target, enum change change,
                         const struct object *object, struct before *before, int rc)
 {
     const struct meta *meta = &object->meta;
+    struct object_reference ended = {KIND_POD, meta->namespace, meta->name,
+                                     before->was_bound ? meta->uid : before->former};
 
-    if (rc == 0 && before->former.len != 0)
-        tell_gone(target, &(struct object_reference){KIND_POD, meta->namespace, meta->name,
-                                                     before->former});
+    if (rc == 0 && change == CHANGE_PUT)
+        tell_refuted(object, before);
+    if (rc == 0 && ended.uid.len != 0)
+        tell_gone(target, &ended);
     if (rc == 0)
         tell(target, change, object, before->was_holding);
     arena_dispose(&before->arena);
@@ -95,10 +122,11 @@ int fold_change(const struct follow_target *target, enum change change, const st
 
 /* ---- lists ---- */
 
-void fold_list_begin(const struct follow_target *target, enum kind kind, bool overrides)
+void fold_list_begin(const struct follow_target *target, enum kind kind, bool overrides,
+                     uint64_t asked_ns)
 {
     (void)pthread_rwlock_wrlock(target->lock);
-    cluster_list_begin(target->cluster, kind, overrides);
+    cluster_list_begin(target->cluster, kind, overrides, asked_ns);
     (void)pthread_rwlock_unlock(target->lock);
 }
 
@@ -178,7 +206,7 @@ static int read_answer(const struct object_reference *asked, struct slice text, 
 }
 
 int fold_object(const struct follow_target *target, const struct object_reference *asked,
-                struct slice text, uint64_t watched, struct error *err)
+                struct slice text, uint64_t watched, uint64_t asked_ns, struct error *err)
 {
     struct arena arena;
     struct object object = {.kind = asked->kind};
@@ -189,7 +217,9 @@ int fold_object(const struct follow_target *target, const struct object_referenc
         struct before before;
         (void)pthread_rwlock_wrlock(target->lock);
         look_before(&before, target->cluster, &object);
-        rc = cluster_learn(target->cluster, &object, watched, err);
+        rc = cluster_learn(target->cluster, &object, watched, asked_ns, err);
+        if (!slice_equal(asked->uid, object.meta.uid)) /* it is gone, and this is its successor */
+            cluster_learn_gone(target->cluster, asked, monotonic_ns());
         look_after(&before, target->cluster, &object);
         (void)pthread_rwlock_unlock(target->lock);
         tell_change(target, CHANGE_PUT, &object, &before, rc);
@@ -229,7 +259,7 @@ bool fold_says_absent(const struct object_reference *asked, struct slice text)
 void fold_absence(const struct follow_target *target, const struct object_reference *gone)
 {
     (void)pthread_rwlock_wrlock(target->lock);
-    cluster_learn_gone(target->cluster, gone->kind, gone->namespace, gone->name, gone->uid);
+    cluster_learn_gone(target->cluster, gone, monotonic_ns());
     (void)pthread_rwlock_unlock(target->lock);
     tell_gone(target, gone);
 }

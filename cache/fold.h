@@ -16,15 +16,16 @@ int fold_change(const struct follow_target *target, enum change change, const st
 
 /* A list begins; names an object that cannot be read; is whole: as cluster_list_begin, _keep, _end.
  */
-void fold_list_begin(const struct follow_target *target, enum kind kind, bool overrides);
+void fold_list_begin(const struct follow_target *target, enum kind kind, bool overrides,
+                     uint64_t asked_ns);
 void fold_list_keep(const struct follow_target *target, enum kind kind, struct slice namespace,
                     struct slice name);
 void fold_list_end(const struct follow_target *target, enum kind kind, uint64_t version);
 
-/* A GET of that object said so; the watch of its kind has come as far as version watched. Errors:
- * what came is no such object, or there is no memory; nothing has changed. */
+/* A GET of that object, sent at asked_ns, said so; the watch of its kind has come as far as version
+ * watched. Errors: what came is no such object, or there is no memory; nothing has changed. */
 int fold_object(const struct follow_target *target, const struct object_reference *asked,
-                struct slice text, uint64_t watched, struct error *err);
+                struct slice text, uint64_t watched, uint64_t asked_ns, struct error *err);
 
 /* Whether the body of a 404 says that there is no such object: a path that is not known, or a
  * proxy, answers 404, too. */

@@ -13,7 +13,8 @@ enum { POLL_MS_MAX = 1000 };
 static void begin_list(void *context, enum kind kind, bool overrides)
 {
     const struct following *following = context;
-    fold_list_begin(&following->follow->target, kind, overrides);
+    fold_list_begin(&following->follow->target, kind, overrides,
+                    following->reflector.list_started_ns);
 }
 
 static void end_list(void *context, enum kind kind, uint64_t version)
@@ -138,6 +139,7 @@ static void *run(void *context)
         struct watched *watched = watchdog_begin(follow->target.watchdog, "follow");
         uint64_t now_ns = monotonic_ns();
         uint64_t next_ns = attend(follow, now_ns);
+        ask_again(follow, now_ns);
         hand_over(follow);
         uint64_t wait_ns = next_ns > now_ns ? next_ns - now_ns : 0;
         api_poll(follow->api, (int)((wait_ns + 999999) / 1000000));

@@ -4,20 +4,25 @@
 #include "cache/follow_internal.h"
 #include "config/base/log.h"
 
-enum { OBJECT_TIMEOUT_MS = 5000 }; /* an answer that comes too late for who asked is still news */
+enum {
+    OBJECT_TIMEOUT_MS = 5000, /* an answer that comes too late for who asked is still news */
+    DOUBT_BYTES_MAX = 4096,
+};
 
 void take_object(struct request *request, const struct api_result *result)
 {
-    const struct follow *follow = request->follow;
+    struct follow *follow = request->follow;
     const struct object_reference *object = &request->object;
     int rc = 0;
 
+    follow->is_asking_again = follow->is_asking_again && !request->is_own;
     if (result->status == 404 && !result->is_cut &&
         fold_says_absent(object, buf_slice(&request->answer)))
         fold_absence(&follow->target, object);
     else if (result->status == 200 && !result->is_cut)
         rc = fold_object(&follow->target, object, buf_slice(&request->answer),
-                         follow->watched[object->kind].reflector.number, &request->problem);
+                         follow->watched[object->kind].reflector.number, request->asked_ns,
+                         &request->problem);
     else
         rc = error_set(&request->problem, ERROR_UNAVAILABLE, "status %u %s", result->status,
                        result->error);
@@ -55,6 +60,29 @@ static struct request *ask(struct follow *follow, const struct object_reference 
     if (request != NULL)
         request_queue(request);
     return request;
+}
+
+void ask_again(struct follow *follow, uint64_t now_ns)
+{
+    struct kept_reference *doubt = NULL;
+    struct arena arena;
+
+    if (follow->is_asking_again || now_ns < follow->ask_again_ns)
+        return;
+    arena_init(&arena, DOUBT_BYTES_MAX);
+    (void)pthread_rwlock_wrlock(follow->target.lock);
+    bool has_doubt = cluster_next_doubt(follow->target.cluster, now_ns, &doubt, &arena);
+    (void)pthread_rwlock_unlock(follow->target.lock);
+    if (has_doubt) {
+        (void)pthread_mutex_lock(&follow->mutex);
+        struct request *request = ask(follow, &doubt->reference);
+        if (request != NULL)
+            request->is_own = follow->is_asking_again = true;
+        (void)pthread_mutex_unlock(&follow->mutex);
+    }
+    if (!follow->is_asking_again)
+        follow->ask_again_ns = now_ns + UINT64_C(1000000000);
+    arena_dispose(&arena);
 }
 
 /* A request that will be sent, for the object; the caller is one of its waiters. NULL: there are

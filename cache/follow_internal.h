@@ -26,6 +26,8 @@ struct request {
     struct follow *follow;
     enum request_state state;
     bool is_handed_over; /* to the API client */
+    bool is_own;         /* nobody waits for it: follow itself asks */
+    uint64_t asked_ns;   /* when its turn came: it is sent after that */
     unsigned waiters;    /* callers who will look at it; the last one frees it, if it is done */
     struct api_request sent;
     struct object_reference object; /* that is asked about; KIND_OTHER: none */
@@ -44,6 +46,8 @@ struct follow {
     pthread_t thread;
     struct following watched[KIND_WATCHED_COUNT];
     bool has_synced;
+    bool is_asking_again;  /* about what was answered, and no watch has confirmed */
+    uint64_t ask_again_ns; /* not before then */
 
     pthread_mutex_t mutex;  /* guards what follows */
     pthread_cond_t changed; /* a request is done */
@@ -83,6 +87,10 @@ void hand_over(struct follow *follow);
 void requests_dispose(struct follow *follow);
 
 /* ---- objects that are asked about (follow_ask.c) ---- */
+
+/* Asks again about what the API server answered once, and no watch has confirmed: one object after
+ * the other. On follow's thread. */
+void ask_again(struct follow *follow, uint64_t now_ns);
 
 /* The answer is there: folds it into the cluster. On follow's thread. */
 void take_object(struct request *request, const struct api_result *result);

@@ -42,7 +42,8 @@ static bool on_turn(void *context)
     struct follow *follow = request->follow;
 
     (void)pthread_mutex_lock(&follow->mutex);
-    bool is_wanted = is_message(request) || request->waiters != 0;
+    bool is_wanted = is_message(request) || request->is_own || request->waiters != 0;
+    request->asked_ns = monotonic_ns();
     if (is_wanted)
         request->state = REQUEST_SENT;
     else
@@ -133,7 +134,8 @@ void request_leave(struct request *request)
 {
     bool is_last = --request->waiters == 0;
 
-    if (is_last && (request->state == REQUEST_DONE || !request->is_handed_over))
+    if (is_last &&
+        (request->state == REQUEST_DONE || (!request->is_handed_over && !request->is_own)))
         request_free(request); /* else it is freed when its turn comes, or when it is over */
 }
 

@@ -138,12 +138,12 @@ struct reflector {
     uint64_t news;  /* whole events and pages so far */
     bool has_read;  /* the last bytes completed something: a line, an item, ... */
     uint32_t random;
-    uint64_t now_ns;         /* when the last bytes came */
-    uint64_t log_skipped_ns; /* when an object that is passed over may be logged again */
-    uint64_t due_ns;         /* when the next request is to be made */
-    uint64_t deadline_ns;    /* when the present one is given up; 0: there is none */
-    uint64_t started_ns;     /* the present request */
-    uint64_t list_started_ns;
+    uint64_t now_ns;          /* when the last bytes came */
+    uint64_t log_skipped_ns;  /* when an object that is passed over may be logged again */
+    uint64_t due_ns;          /* when the next request is to be made */
+    uint64_t deadline_ns;     /* when the present one is given up; 0: there is none */
+    uint64_t started_ns;      /* the present request */
+    uint64_t list_started_ns; /* when the list was asked for, from its start */
     bool is_page_whole;
     struct buf window; /* bytes that are not yet read */
     size_t scanned;    /* of it, known to hold no end of line */

@@ -298,7 +298,8 @@ static void settle(const struct binding *binding)
     struct pod *pod = cluster_find_pod(&state->cluster, request->pod_namespace, request->pod_name);
     if (pod != NULL && uid_is(&pod->uid, request->pod_uid)) {
         deferral_settle(state, pod, &binding->deferral);
-        if (pod->node == NULL && cluster_assign(&state->cluster, pod, request->node, &err) < 0)
+        if (pod->node == NULL &&
+            cluster_learn_bound(&state->cluster, pod, request->node, monotonic_ns(), &err) < 0)
             log_error("a bound pod cannot be kept: the watch will tell it",
                       LOG_STR("error", err.message)); /* until then its reservation holds */
     } else {

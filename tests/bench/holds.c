@@ -229,7 +229,7 @@ static void put_numbered(enum kind kind, enum change change, unsigned i)
 /* A list of so many objects, from the first one on. */
 static void list(enum kind kind, unsigned first, unsigned count)
 {
-    fold_list_begin(target, kind, false);
+    fold_list_begin(target, kind, false, 0);
     for (unsigned i = first; i < first + count; i++)
         put_numbered(kind, CHANGE_PUT, i);
     fold_list_end(target, kind, LIST_VERSION);

@@ -101,7 +101,7 @@ static void list_no_pods(void)
         change(text, false, KIND_POD);
     }
     (void)pthread_rwlock_wrlock(&state.lock);
-    cluster_list_begin(&state.cluster, KIND_POD, false);
+    cluster_list_begin(&state.cluster, KIND_POD, false, 0);
     (void)pthread_rwlock_unlock(&state.lock);
     while (has_more) {
         (void)pthread_rwlock_wrlock(&state.lock);

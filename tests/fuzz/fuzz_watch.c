@@ -50,7 +50,7 @@ static void begin(void *context, enum kind kind, bool overrides)
 {
     struct outcome *outcome = context;
     mix(outcome, overrides ? 2 : 1);
-    cluster_list_begin(&outcome->cluster, kind, overrides);
+    cluster_list_begin(&outcome->cluster, kind, overrides, 0);
 }
 
 static void end(void *context, enum kind kind, uint64_t version)

@@ -21,8 +21,9 @@ struct errand {
     enum kind kind;
     unsigned list;
     size_t index;     /* of the log */
-    uint64_t version; /* of a list */
-    char **texts;     /* PODS_MAX at most */
+    uint64_t version; /* of a list, and when it was read */
+    uint64_t read_ns;
+    char **texts; /* PODS_MAX at most */
     size_t count;
 };
 
@@ -127,7 +128,7 @@ static void take_list(void *context)
 
     if (!is_void(errand)) {
         replica->is_listing[kind] = true;
-        fold_list_begin(target, kind, false);
+        fold_list_begin(target, kind, false, errand->read_ns);
         for (size_t i = 0; i < errand->count; i++)
             take_object(target, kind, CHANGE_PUT, slice_of(errand->texts[i]));
         replica->watched[kind] = errand->version;
@@ -168,6 +169,7 @@ static void list(void *context)
         struct errand *errand = errand_new(asked->replica, asked->kind);
         errand->index = world.server.log_count;
         errand->version = world.server.version;
+        errand->read_ns = monotonic_ns();
         errand->texts = calloc(PODS_MAX, sizeof *errand->texts);
         server_list(asked->kind, keep_text, errand);
         later(below(100 * MILLISECOND), true, arrive_list, errand);

@@ -157,8 +157,9 @@ static void fold(struct call *call)
 
     if (call->arrived == 404 && fold_says_absent(&call->reference, buf_slice(&call->answer)))
         fold_absence(target, &call->reference);
-    else if (call->arrived == 200 && fold_object(target, &call->reference, buf_slice(&call->answer),
-                                                 replica->watched[call->reference.kind], &err) < 0)
+    else if (call->arrived == 200 &&
+             fold_object(target, &call->reference, buf_slice(&call->answer),
+                         replica->watched[call->reference.kind], call->sent_ns + SECOND, &err) < 0)
         broken("%s", err.message);
 }
 

@@ -250,7 +250,9 @@ Test(assumed, it_ends_when_the_pod_is_bound_finished_or_gone)
     cr_expect_eq(count(), 0);
 
     reserve(&pod, false, 100); /* the watch has not told the pod yet */
-    cluster_learn_gone(&cluster, KIND_POD, SLICE("default"), SLICE("first"), SLICE(UID(1)));
+    cluster_learn_gone(
+        &cluster,
+        &(struct object_reference){KIND_POD, SLICE("default"), SLICE("first"), SLICE(UID(1))}, 1);
     cr_expect_eq(count(), 0);
 
     apply_pod(&pod, "", "200");
@@ -368,10 +370,16 @@ Test(assumed, the_absence_of_another_name_ends_no_reservation)
     struct pod_object pod = pod_of("first", UID(1), 10, 1);
 
     reserve(&pod, true, 100);
-    cluster_learn_gone(&cluster, KIND_POD, SLICE("default"), SLICE("other"), SLICE(UID(1)));
-    cluster_learn_gone(&cluster, KIND_POD, SLICE("elsewhere"), SLICE("first"), SLICE(UID(1)));
+    cluster_learn_gone(
+        &cluster,
+        &(struct object_reference){KIND_POD, SLICE("default"), SLICE("other"), SLICE(UID(1))}, 1);
+    cluster_learn_gone(
+        &cluster,
+        &(struct object_reference){KIND_POD, SLICE("elsewhere"), SLICE("first"), SLICE(UID(1))}, 1);
     cr_expect_eq(count(), 1, "whoever asked has said that UID");
-    cluster_learn_gone(&cluster, KIND_POD, SLICE("default"), SLICE("first"), SLICE(UID(1)));
+    cluster_learn_gone(
+        &cluster,
+        &(struct object_reference){KIND_POD, SLICE("default"), SLICE("first"), SLICE(UID(1))}, 1);
     cr_expect_eq(count(), 0);
 }
 

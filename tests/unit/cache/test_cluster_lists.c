@@ -1,7 +1,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "cache/cluster.h"
+#include "cache/unconfirmed.h"
 
 #define UID(n_) "6d1a0d3e-3f0b-4a39-8a5c-00000000000" #n_
 
@@ -52,7 +52,7 @@ static void learn(enum kind kind, const char *name, const char *uid, const char 
 {
     struct object object = object_of(kind, name, uid, version);
     struct error err = {0};
-    cr_assert_eq(cluster_learn(&cluster, &object, watched, &err), 0, "%s", err.message);
+    cr_assert_eq(cluster_learn(&cluster, &object, watched, 0, &err), 0, "%s", err.message);
 }
 
 static bool has_pod(const char *name)
@@ -97,7 +97,7 @@ Test(cluster_lists, what_a_list_does_not_name_is_gone_at_its_end_and_not_before)
     apply(KIND_CLAIM, "data", UID(1), "1");
     apply(KIND_POD, "old", UID(2), "2");
     apply(KIND_POD, "kept", UID(3), "3");
-    cluster_list_begin(&cluster, KIND_POD, false);
+    cluster_list_begin(&cluster, KIND_POD, false, 0);
     cr_expect_eq(holders(), 2, "a held claim never looks free");
     apply(KIND_POD, "kept", UID(3), "3");
     apply(KIND_POD, "new", UID(4), "9");
@@ -116,7 +116,7 @@ Test(cluster_lists, every_kind_is_swept_by_itself)
         for (char name[] = "a"; *name <= 'z'; ++*name)
             apply((enum kind)kind, name, "", "5");
     for (int kind = 0; kind < KIND_COUNT; kind++) {
-        cluster_list_begin(&cluster, (enum kind)kind, false);
+        cluster_list_begin(&cluster, (enum kind)kind, false, 0);
         apply((enum kind)kind, "m", "", "5");
         told.count = 0;
         end_list((enum kind)kind, 10, &listener);
@@ -130,9 +130,9 @@ Test(cluster_lists, every_kind_is_swept_by_itself)
 Test(cluster_lists, a_list_that_starts_anew_forgets_what_the_first_try_named)
 {
     apply(KIND_POD, "a", UID(1), "1");
-    cluster_list_begin(&cluster, KIND_POD, false);
+    cluster_list_begin(&cluster, KIND_POD, false, 0);
     apply(KIND_POD, "a", UID(1), "1");
-    cluster_list_begin(&cluster, KIND_POD, false);
+    cluster_list_begin(&cluster, KIND_POD, false, 0);
     apply(KIND_POD, "b", UID(2), "12");
     end_list(KIND_POD, 20, NULL);
     cr_expect(!has_pod("a") && has_pod("b"));
@@ -142,7 +142,7 @@ Test(cluster_lists, a_list_of_another_history_counts_whatever_is_known)
 {
     apply(KIND_POD, "a", UID(1), "100");
     apply(KIND_POD, "b", UID(2), "101");
-    cluster_list_begin(&cluster, KIND_POD, true);
+    cluster_list_begin(&cluster, KIND_POD, true, 0);
     apply(KIND_POD, "a", UID(1), "7");
     end_list(KIND_POD, 10, NULL);
     cr_expect_eq(cluster_find_pod(&cluster, SLICE("default"), SLICE("a"))->version, 7);
@@ -163,7 +163,7 @@ Test(cluster_lists, what_a_get_said_is_ignored_when_the_watch_was_there_already)
 
 Test(cluster_lists, what_a_get_said_outlives_a_list_that_is_older)
 {
-    cluster_list_begin(&cluster, KIND_POD, false);
+    cluster_list_begin(&cluster, KIND_POD, false, 0);
     learn(KIND_POD, "newer", UID(1), "15", 0);
     learn(KIND_POD, "gone-since", UID(2), "8", 0);
     end_list(KIND_POD, 10, NULL);
@@ -173,7 +173,7 @@ Test(cluster_lists, what_a_get_said_outlives_a_list_that_is_older)
 
 Test(cluster_lists, what_a_list_named_is_not_lost_by_a_get_of_the_same)
 {
-    cluster_list_begin(&cluster, KIND_POD, false);
+    cluster_list_begin(&cluster, KIND_POD, false, 0);
     apply(KIND_POD, "a", UID(1), "8");
     learn(KIND_POD, "a", UID(1), "8", 0);
     learn(KIND_POD, "a", UID(1), "7", 0);
@@ -187,9 +187,13 @@ Test(cluster_lists, what_a_get_found_gone_stays_gone_while_the_watch_is_late)
 
     apply(KIND_CLAIM, "data", UID(9), "1");
     apply(KIND_POD, "a", UID(1), "5");
-    cluster_learn_gone(&cluster, KIND_POD, SLICE("default"), SLICE("a"), SLICE(UID(2)));
+    cluster_learn_gone(
+        &cluster, &(struct object_reference){KIND_POD, SLICE("default"), SLICE("a"), SLICE(UID(2))},
+        1);
     cr_expect(has_pod("a"), "another one was asked about");
-    cluster_learn_gone(&cluster, KIND_POD, SLICE("default"), SLICE("a"), SLICE(UID(1)));
+    cluster_learn_gone(
+        &cluster, &(struct object_reference){KIND_POD, SLICE("default"), SLICE("a"), SLICE(UID(1))},
+        1);
     cr_expect(!has_pod("a") && holders() == 0);
     apply(KIND_POD, "a", UID(1), "6");
     cr_expect(!has_pod("a"), "the watch tells how it was before");
@@ -198,14 +202,16 @@ Test(cluster_lists, what_a_get_found_gone_stays_gone_while_the_watch_is_late)
     object.meta.resource_version = SLICE("7");
     cluster_delete(&cluster, &object);
     cr_expect(has_pod("a"), "the deletion of the first one");
-    cr_expect(cluster.gone == NULL, "the watch has caught up");
+    cr_expect(cluster.unconfirmed == NULL, "the watch has caught up");
 }
 
 Test(cluster_lists, another_history_may_bring_back_what_was_gone)
 {
     apply(KIND_POD, "a", UID(1), "5");
-    cluster_learn_gone(&cluster, KIND_POD, SLICE("default"), SLICE("a"), SLICE(UID(1)));
-    cluster_list_begin(&cluster, KIND_POD, true);
+    cluster_learn_gone(
+        &cluster, &(struct object_reference){KIND_POD, SLICE("default"), SLICE("a"), SLICE(UID(1))},
+        1);
+    cluster_list_begin(&cluster, KIND_POD, true, 0);
     apply(KIND_POD, "a", UID(1), "3");
     end_list(KIND_POD, 4, NULL);
     cr_expect(has_pod("a"));
@@ -213,13 +219,15 @@ Test(cluster_lists, another_history_may_bring_back_what_was_gone)
 
 Test(cluster_lists, no_more_is_remembered_of_the_gone_than_fits)
 {
-    for (unsigned i = 0; i < GONE_OBJECTS_MAX + 10; i++) {
+    for (unsigned i = 0; i < UNCONFIRMED_MAX + 10; i++) {
         char uid[48];
         (void)snprintf(uid, sizeof uid, "6d1a0d3e-3f0b-4a39-8a5c-%012x", i);
         apply(KIND_POD, "a", uid, "5");
-        cluster_learn_gone(&cluster, KIND_POD, SLICE("default"), SLICE("a"), slice_of(uid));
+        cluster_learn_gone(
+            &cluster,
+            &(struct object_reference){KIND_POD, SLICE("default"), SLICE("a"), slice_of(uid)}, 1);
     }
-    cr_expect_eq(HASH_COUNT(cluster.gone), GONE_OBJECTS_MAX);
+    cr_expect_eq(HASH_COUNT(cluster.unconfirmed), UNCONFIRMED_MAX);
 }
 
 /* ---- the steps of a list's end ---- */
@@ -242,7 +250,7 @@ Test(cluster_lists, no_step_of_an_end_removes_many_and_what_is_left_counts)
 
     apply(KIND_CLAIM, "data", UID(1), "1");
     apply_many(KIND_POD, 0, MANY);
-    cluster_list_begin(&cluster, KIND_POD, false);
+    cluster_list_begin(&cluster, KIND_POD, false, 0);
     told.count = 0;
     while (cluster_list_end(&cluster, KIND_POD, 10, &listener)) {
         cr_assert_leq(left - cluster.counts[KIND_POD], 32);
@@ -272,7 +280,7 @@ Test(cluster_lists, a_step_removes_fewer_pods_that_name_many_claims)
         object.pod.claim_count = CLAIMS;
         cr_assert_eq(cluster_apply(&cluster, &object, &err), 0);
     }
-    cluster_list_begin(&cluster, KIND_POD, false);
+    cluster_list_begin(&cluster, KIND_POD, false, 0);
     while (cluster_list_end(&cluster, KIND_POD, 10, NULL)) {
         cr_assert_leq(left - cluster.counts[KIND_POD], 1);
         left = cluster.counts[KIND_POD];
@@ -284,13 +292,13 @@ Test(cluster_lists, what_a_get_says_between_the_steps_stays_in_another_history_t
 {
     for (int overrides = 0; overrides < 2; overrides++) {
         apply_many(KIND_POD, 0, 1000);
-        cluster_list_begin(&cluster, KIND_POD, overrides != 0);
+        cluster_list_begin(&cluster, KIND_POD, overrides != 0, 0);
         cr_assert(cluster_list_end(&cluster, KIND_POD, 10, NULL));
         learn(KIND_POD, "new", UID(1), "11", 10);
         learn(KIND_POD, "x7", UID(2), "12", 10); /* in the place of one that is gone */
         end_list(KIND_POD, 10, NULL);
         cr_expect(has_pod("new") && has_pod("x7") && cluster.counts[KIND_POD] == 2);
-        cluster_list_begin(&cluster, KIND_POD, true);
+        cluster_list_begin(&cluster, KIND_POD, true, 0);
         end_list(KIND_POD, 20, NULL);
         cr_expect_eq(cluster.counts[KIND_POD], 0);
     }
@@ -299,9 +307,9 @@ Test(cluster_lists, what_a_get_says_between_the_steps_stays_in_another_history_t
 Test(cluster_lists, a_list_may_start_anew_while_the_former_one_ends)
 {
     apply_many(KIND_POD, 0, 1000);
-    cluster_list_begin(&cluster, KIND_POD, false);
+    cluster_list_begin(&cluster, KIND_POD, false, 0);
     cr_assert(cluster_list_end(&cluster, KIND_POD, 10, NULL));
-    cluster_list_begin(&cluster, KIND_POD, false);
+    cluster_list_begin(&cluster, KIND_POD, false, 0);
     apply_many(KIND_POD, 0, 1000);
     end_list(KIND_POD, 10, NULL);
     cr_expect_eq(cluster.counts[KIND_POD], 1000);
@@ -314,7 +322,7 @@ Test(cluster_lists, memory_goes_back_after_a_list_of_a_hundredth)
     for (int kind = 0; kind < KIND_COUNT; kind++)
         apply_many((enum kind)kind, 0, MANY);
     for (int kind = 0; kind < KIND_COUNT; kind++) {
-        cluster_list_begin(&cluster, (enum kind)kind, false);
+        cluster_list_begin(&cluster, (enum kind)kind, false, 0);
         apply_many((enum kind)kind, 0, FEW);
         end_list((enum kind)kind, 10, NULL);
         cr_expect_eq(cluster.counts[kind], FEW);
@@ -366,7 +374,7 @@ static void list(const char *kept, const char *kept_namespace)
 {
     for (int kind = 0; kind < KIND_COUNT; kind++) {
         bool is_namespaced = kind_is_namespaced((enum kind)kind);
-        cluster_list_begin(&cluster, (enum kind)kind, false);
+        cluster_list_begin(&cluster, (enum kind)kind, false, 0);
         if (kept != NULL)
             cluster_list_keep(&cluster, (enum kind)kind,
                               is_namespaced ? slice_of(kept_namespace) : SLICE(""), slice_of(kept));

@@ -81,7 +81,7 @@ static void take_pod(struct world *world, const struct object *object)
     if (world->listed == 0)
         apply(world, object);
     else /* only GETs tell of pods while a list of them ends */
-        cr_assert_eq(cluster_learn(&world->cluster, object, world->listed, &err), 0);
+        cr_assert_eq(cluster_learn(&world->cluster, object, world->listed, 0, &err), 0);
 }
 
 static void send_pod(struct world *world, int index, const struct model_pod *pod)
@@ -136,8 +136,10 @@ static void delete_pod(struct world *world)
     if (world->listed == 0)
         cluster_delete(&world->cluster, &object);
     else
-        cluster_learn_gone(&world->cluster, KIND_POD, object.meta.namespace, object.meta.name,
-                           object.meta.uid);
+        cluster_learn_gone(&world->cluster,
+                           &(struct object_reference){KIND_POD, object.meta.namespace,
+                                                      object.meta.name, object.meta.uid},
+                           1);
     world->pods[index].exists = false;
 }
 
@@ -343,7 +345,7 @@ static void list_pods(struct world *world, unsigned seed)
     for (int p = 0; p < PODS; p++)
         world->pods[p].is_ghost = roll(world, 3) == 0;
     uint64_t version = ++world->version;
-    cluster_list_begin(&world->cluster, KIND_POD, false);
+    cluster_list_begin(&world->cluster, KIND_POD, false, 0);
     for (int p = 0; p < PODS; p++)
         if (world->pods[p].exists && !world->pods[p].is_ghost)
             send_pod(world, p, &world->pods[p]);
