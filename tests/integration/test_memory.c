@@ -13,7 +13,7 @@
 #include "support/http.h"
 #include "support/process.h"
 
-enum { LIMIT_MIB = 200, IDLE_MIB = 40, ANSWER_MIB = 32, LARGE = 64 << 20 };
+enum { LIMIT_MIB = 200, IDLE_MIB = 40, ANSWER_MIB = 32, PAGE_MIB = 8, LARGE = 64 << 20 };
 
 static struct daemon server;
 static long base_mib;
@@ -188,6 +188,52 @@ Test(memory, answers_have_a_bound_in_all)
         (void)close(fds[i]);
     buf_dispose(&body);
     expect_small();
+}
+
+/* A snapshot of so many pods, each with a claim, on one of a hundred nodes. */
+static void write_pods(const char *path, unsigned pods)
+{
+    FILE *file = fopen(path, "we");
+
+    cr_assert_not_null(file);
+    (void)fprintf(file, "{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[");
+    for (unsigned i = 0; i < pods; i++)
+        (void)fprintf(
+            file,
+            "%s{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolumeClaim\",\"metadata\":{"
+            "\"name\":\"data-%u\",\"namespace\":\"shop\"},\"spec\":{}},\n"
+            "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"web-%u\","
+            "\"namespace\":\"shop\",\"uid\":\"uid-%u\"},\"spec\":{\"nodeName\":\"node-%u\","
+            "\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":"
+            "\"data-%u\"}}]}}",
+            i == 0 ? "" : ",\n", i, i, i, i % 100, i);
+    cr_assert(fprintf(file, "]}\n") > 0 && fclose(file) == 0);
+}
+
+Test(memory, pages_take_no_more_with_more_pods)
+{
+    static const char *const paths[] = {"/debug/cache", "/metrics", "/statusz"};
+    char path[] = "/tmp/claimguard-XXXXXX";
+    int fd = mkstemp(path);
+
+    cr_assert_geq(fd, 0);
+    (void)close(fd);
+    write_pods(path, 20000);
+    cr_assert_eq(daemon_stop(&server), 0);
+    cr_assert(daemon_start(&server,
+                           (const char *const[]){"--snapshot", path, "--config",
+                                                 TESTS_DIR "/fixtures/debug-config.yaml", NULL}));
+    (void)unlink(path);
+    base_mib = memory_mib("VmHWM");
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        struct response response;
+        http_call(server.metrics_port, "GET", paths[i], NULL, &response);
+        cr_expect_eq(response.status, 200, "%s", paths[i]);
+        cr_expect(i != 0 || response.body_len > 2 << 20, "%zu bytes", response.body_len);
+        response_free(&response);
+        long more_mib = memory_mib("VmHWM") - base_mib;
+        cr_expect_leq(more_mib, PAGE_MIB, "%s: %ld MiB", paths[i], more_mib);
+    }
 }
 
 /* ---- what is remembered ---- */
