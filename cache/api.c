@@ -72,6 +72,11 @@ void api_free(struct api *api)
     free(api);
 }
 
+void api_observe(struct api *api, struct api_stats *stats)
+{
+    api->stats = stats;
+}
+
 int api_start(struct api *api, const struct api_request *request, struct api_call **out,
               struct error *err)
 {
@@ -82,6 +87,7 @@ int api_start(struct api *api, const struct api_request *request, struct api_cal
         return error_no_memory(err);
     call->api = api;
     call->request = *request;
+    call->target = api_target_of(request->method, request->path);
     call->deadline_ns =
         request->timeout_ms == 0 ? UINT64_MAX : now_ns + (uint64_t)request->timeout_ms * MS;
     TAILQ_INSERT_TAIL(&api->waiting, call, link);
@@ -96,8 +102,22 @@ int api_start(struct api *api, const struct api_request *request, struct api_cal
     return 0;
 }
 
+/* A watch has its answer when it begins; that it is cut off is counted elsewhere. */
+static void count(const struct api_call *call, long status, bool is_cut)
+{
+    bool has_answer = !is_cut || call->target.verb == API_VERB_WATCH;
+
+    if (call->api->stats != NULL && call->launched_ns != 0)
+        api_stats_count(call->api->stats, call->target, has_answer ? (unsigned)status : 0,
+                        monotonic_ns() - call->launched_ns);
+}
+
 void api_cancel(struct api *api, struct api_call *call)
 {
+    long status = 0;
+
+    (void)curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
+    count(call, status, true);
     call_free(api, call);
 }
 
@@ -146,6 +166,7 @@ static void finish(struct api *api, CURL *easy, CURLcode code)
         (void)snprintf(result.error, sizeof result.error, "%s", explain(call, code));
     if (status != 0 && call->request.class != API_WATCH)
         api->answered_ns = monotonic_ns();
+    count(call, status, result.is_cut);
     if (status == 401)
         credentials_reject(&api->credentials, call->generation, monotonic_ns());
     end(call, &result);

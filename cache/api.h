@@ -50,6 +50,7 @@ enum api_class {
 
 struct api;
 struct api_call;
+struct api_stats;
 
 /* How a call ended. */
 struct api_result {
@@ -81,6 +82,9 @@ struct api_request {
 /* Ownership: api_free, which cancels what runs. The kubeconfig has to stay. */
 int api_new(struct api **out, const struct kubeconfig *kubeconfig, struct error *err);
 void api_free(struct api *api);
+
+/* From now on, each call that was sent is counted when it ends. */
+void api_observe(struct api *api, struct api_stats *stats);
 
 /* Starts a call, which api_poll moves on. Errors: no memory; nothing is called back then. */
 int api_start(struct api *api, const struct api_request *request, struct api_call **out,

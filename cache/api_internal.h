@@ -7,6 +7,7 @@
 #include <sys/queue.h>
 
 #include "cache/api.h"
+#include "cache/api_stats.h"
 #include "cache/credentials.h"
 
 TAILQ_HEAD(api_calls, api_call);
@@ -14,6 +15,7 @@ TAILQ_HEAD(api_calls, api_call);
 struct api {
     const struct kubeconfig *kubeconfig;
     struct credentials credentials;
+    struct api_stats *stats; /* NULL: nothing is counted */
     CURLM *multi;
     struct api_calls waiting, running; /* in the order in which they came, and were launched */
     size_t running_count[API_CLASS_COUNT];
@@ -25,6 +27,7 @@ struct api_call {
     TAILQ_ENTRY(api_call) link;
     struct api *api;
     struct api_request request;
+    struct api_target target;
     CURL *easy;
     struct curl_slist *headers;
     struct curl_slist *connect_to;

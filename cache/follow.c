@@ -187,6 +187,7 @@ int follow_start(struct follow **out, const struct kubeconfig *kubeconfig,
         return err->code;
     }
     follow->target = *target;
+    api_observe(follow->api, target->stats);
     TAILQ_INIT(&follow->incoming);
     TAILQ_INIT(&follow->under_way);
     (void)pthread_mutex_init(&follow->mutex, NULL);

@@ -16,6 +16,7 @@
 
 #include <pthread.h>
 
+#include "cache/api_stats.h"
 #include "cache/cluster.h"
 #include "cache/reflector.h"
 #include "config/base/watchdog.h"
@@ -34,6 +35,7 @@ struct follow_target {
     pthread_rwlock_t *lock;         /* guards *cluster */
     struct resource_status *status; /* KIND_COUNT of them */
     struct watchdog *watchdog;      /* NULL: nobody looks */
+    struct api_stats *stats;        /* NULL: nobody counts */
 
     /* Called on follow's thread, without the lock. */
     void *context;

@@ -270,6 +270,7 @@ int live_start(struct live **out, struct state *state, const struct kubeconfig *
                                    .lock = &state->lock,
                                    .status = state->status,
                                    .watchdog = &state->watchdog,
+                                   .stats = &state->api_stats,
                                    .context = live,
                                    .changed = changed,
                                    .synced = synced};

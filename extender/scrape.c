@@ -143,6 +143,33 @@ static bool binds_in_flight(struct scrape *scrape)
     return false;
 }
 
+/* Those that were seen: there are many that never are. */
+static bool api_requests(struct scrape *scrape)
+{
+    struct api_stats *stats = &scrape->state->api_stats;
+
+    for (unsigned verb = 0; verb < API_VERB_COUNT; verb++)
+        for (unsigned resource = 0; resource < API_RESOURCE_COUNT; resource++)
+            for (unsigned code = 0; code < API_CODES; code++) {
+                uint64_t count = atomic_load(&stats->requests[verb][resource][code]);
+                if (count != 0)
+                    buf_printf(scrape->out, "%s{verb=\"%s\",resource=\"%s\",code=\"%s\"} %llu\n",
+                               scrape->name, api_verb_text((enum api_verb)verb),
+                               api_resource_text(resource), api_code_text(code),
+                               (unsigned long long)count);
+            }
+    return false;
+}
+
+static bool api_durations(struct scrape *scrape)
+{
+    for (int verb = 0; verb < API_VERB_COUNT; verb++)
+        if (verb != API_VERB_WATCH)
+            put_histogram(scrape, api_verb_text((enum api_verb)verb),
+                          &scrape->state->api_stats.durations[verb]);
+    return false;
+}
+
 /* ---- the server ---- */
 
 static const char *const ports[PORT_COUNT] = {"extender", "metrics"};
@@ -252,6 +279,11 @@ static const struct family families[] = {
     {"watch_restarts", "counter",
      "Lists and watches that were started again, by what ended them; timeout is normal.",
      .write = scrape_restarts},
+    {"apiserver_requests", "counter",
+     "Requests to the API server that were sent, by what came of them.", .write = api_requests},
+    {"apiserver_request_duration_seconds", "histogram",
+     "Time from sending a request to the API server to the end of its answer; not of watches.",
+     .write = api_durations},
     {"events_dropped", "counter", "Events that were not posted, since there were too many.",
      COUNTER(events.dropped)},
     {"connections", "gauge", "Open connections by port.", .write = connections},

@@ -51,7 +51,8 @@ struct state {
     char source[256];             /* of the cluster, for people; set before there are threads */
     int64_t started_ms;           /* since 1970 */
     atomic_bool is_draining;
-    struct watchdog watchdog; /* of all threads */
+    struct watchdog watchdog;   /* of all threads */
+    struct api_stats api_stats; /* of follow's requests */
 };
 
 /* Ownership: takes the config. */
