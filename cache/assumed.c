@@ -26,6 +26,7 @@ static void reservation_free(struct cluster *cluster, struct reservation *reserv
         claim->named--;
         claim_settle(cluster, claim);
     }
+    cluster->doubtful -= reservation->is_doubtful;
     names_release(&cluster->names, reservation->namespace);
     names_release(&cluster->names, reservation->name);
     uid_release(&cluster->names, reservation->uid);
@@ -195,6 +196,7 @@ static void succeed(struct cluster *cluster, struct reservation *reservation,
                     struct reservation *former)
 {
     reservation->is_doubtful = former->is_doubtful;
+    cluster->doubtful += former->is_doubtful;
     reservation->binds += former->binds;
     if (reservation->expires_ns < former->expires_ns)
         reservation->expires_ns = former->expires_ns;
@@ -260,6 +262,7 @@ void assumed_doubt(struct cluster *cluster, const struct uid *uid, uint64_t expi
     if (reservation == NULL)
         return;
     reservation->binds -= reservation->binds != 0;
+    cluster->doubtful += !reservation->is_doubtful;
     reservation->is_doubtful = true;
     reservation->expires_ns = expires_ns;
 }

@@ -150,6 +150,7 @@ struct cluster {
     size_t violations;                /* exclusive claims that two or more pods hold */
     struct reservation *reservations; /* uthash; see assumed.h */
     struct reservation *ended_early;  /* not among them any more */
+    size_t doubtful;                  /* reservations of pods whose Binding is in doubt */
     struct unconfirmed *unconfirmed;  /* uthash; see unconfirmed.h */
     struct pod *deferring;            /* pods with deferred mounts: kept_mounts links them */
     struct listing lists[KIND_COUNT];

@@ -282,8 +282,12 @@ static bool is_locked(struct claim_locks *locks, const struct remote *found,
 {
     struct slice ours = arena_printf(locks->arena, "%.*s/%.*s", SLICE_ARG(locks->request->pod_uid),
                                      SLICE_ARG(locks->request->pod_name));
+    bool is_new =
+        slice_equal(patched->holder, ours) && !slice_equal(patched->version, found->version);
 
-    return slice_equal(patched->holder, ours) && !slice_equal(patched->version, found->version);
+    if (is_new && found->holder.len != 0 && !slice_equal(found->holder, ours))
+        atomic_fetch_add(&locks->state->metrics.lock_takeovers, 1);
+    return is_new;
 }
 
 static int undone(struct error *err, const struct claim_locks *locks, struct slice claim)

@@ -67,6 +67,7 @@ struct metrics {
     atomic_uint_fast64_t preemptions[PREEMPTION_COUNT];
     atomic_uint_fast64_t victims;
     atomic_uint_fast64_t handshakes_refused;
+    atomic_uint_fast64_t lock_takeovers;
     atomic_uint binds_in_flight;
     atomic_bool is_config_refused;        /* the file that was read last */
     atomic_int_fast64_t config_loaded_ms; /* when one was good, since 1970 */

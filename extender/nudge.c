@@ -54,6 +54,11 @@ static void unlink_cause(struct cause *cause)
         cause->next->link = cause->link;
 }
 
+static void count_result(struct nudge *nudge, enum nudge_result result)
+{
+    atomic_fetch_add(&nudge->results[result], 1);
+}
+
 static void drop(struct nudge *nudge, struct waiting_pod *pod)
 {
     HASH_DEL(nudge->pods, pod);
@@ -107,8 +112,10 @@ static void add(struct nudge *nudge, const struct meta *meta, const struct objec
                 size_t count, uint64_t due_ns)
 {
     drop_uid(nudge, meta->uid);
-    if (HASH_COUNT(nudge->pods) >= NUDGE_PODS_MAX)
+    if (HASH_COUNT(nudge->pods) >= NUDGE_PODS_MAX) {
         drop(nudge, nudge->pods); /* the oldest */
+        count_result(nudge, NUDGE_DROPPED);
+    }
     struct waiting_pod *pod = waiting_pod_new(meta, causes, count);
     if (pod == NULL)
         return;
@@ -157,8 +164,8 @@ void nudge_forget(struct nudge *nudge, struct slice uid)
     (void)pthread_mutex_unlock(&nudge->lock);
 }
 
-/* A patch of the pod with that UID, and of no other. */
-static void send_patch(struct follow *follow, const struct object_reference *pod)
+/* A patch of the pod with that UID, and of no other. False: it was not sent. */
+static bool send_patch(struct follow *follow, const struct object_reference *pod)
 {
     struct buf path, body;
 
@@ -170,12 +177,15 @@ static void send_patch(struct follow *follow, const struct object_reference *pod
     buf_printf(&body, ",\"annotations\":{\"claimguard.io/nudged\":\"%lld\"}}}",
                (long long)now_ms());
     const char *text = buf_text(&path);
-    if (text != NULL && !body.failed)
-        (void)follow_send(follow, "PATCH", text, "application/merge-patch+json", buf_slice(&body));
-    log_debug("pod nudged: what it was rejected for has changed",
-              LOG_SLICE("namespace", pod->namespace), LOG_SLICE("pod", pod->name));
+    bool is_sent =
+        text != NULL && !body.failed &&
+        follow_send(follow, "PATCH", text, "application/merge-patch+json", buf_slice(&body));
+    if (is_sent)
+        log_debug("pod nudged: what it was rejected for has changed",
+                  LOG_SLICE("namespace", pod->namespace), LOG_SLICE("pod", pod->name));
     buf_dispose(&path);
     buf_dispose(&body);
+    return is_sent;
 }
 
 /* Nudges those that are due, as far as the rate allows, and finds when the next one is. */
@@ -185,6 +195,8 @@ static void work(struct nudge *nudge, struct follow *follow, uint64_t now_ns)
     for (struct waiting_pod *pod = nudge->pods, *next; pod != NULL; pod = next) {
         next = pod->hh.next;
         if (pod->due_ns <= now_ns && (follow == NULL || pod->nudges == NUDGES_MAX)) {
+            if (follow != NULL)
+                count_result(nudge, NUDGE_GIVEN_UP);
             drop(nudge, pod);
             continue;
         }
@@ -193,7 +205,7 @@ static void work(struct nudge *nudge, struct follow *follow, uint64_t now_ns)
             return;
         }
         if (pod->due_ns <= now_ns) {
-            send_patch(follow, &pod->pod);
+            count_result(nudge, send_patch(follow, &pod->pod) ? NUDGE_SENT : NUDGE_DROPPED);
             pod->due_ns = now_ns + (NUDGE_AGAIN_MS * MS << pod->nudges++);
         }
         if (pod->due_ns < nudge->due_ns)
@@ -216,6 +228,14 @@ void nudge_changed(struct nudge *nudge, const struct object_reference *cause, st
     if (is_any)
         work(nudge, follow, now_ns);
     (void)pthread_mutex_unlock(&nudge->lock);
+}
+
+unsigned nudge_waiting(struct nudge *nudge)
+{
+    (void)pthread_mutex_lock(&nudge->lock);
+    unsigned waiting = HASH_COUNT(nudge->pods);
+    (void)pthread_mutex_unlock(&nudge->lock);
+    return waiting;
 }
 
 void nudge_tick(struct nudge *nudge, struct follow *follow)

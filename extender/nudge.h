@@ -18,6 +18,7 @@
 #define EXTENDER_NUDGE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "cache/follow.h"
 #include "config/base/rate.h"
@@ -30,6 +31,14 @@ enum {
     NUDGE_CAUSES = 4096     /* lists of pods, by what they wait for */
 };
 
+/* What came of a nudge. */
+enum nudge_result {
+    NUDGE_SENT,
+    NUDGE_DROPPED,  /* the pod was one too many, or the request was */
+    NUDGE_GIVEN_UP, /* NUDGES_MAX were sent, and no scheduler has asked */
+    NUDGE_RESULTS,
+};
+
 struct waiting_pod;
 struct cause;
 
@@ -39,6 +48,7 @@ struct nudge {
     struct cause *by_cause[NUDGE_CAUSES];
     uint64_t due_ns; /* no nudge is due before */
     struct rate rate;
+    atomic_uint_fast64_t results[NUDGE_RESULTS]; /* of these, no lock */
 };
 
 void nudge_init(struct nudge *nudge);
@@ -59,6 +69,9 @@ void nudge_pod(struct nudge *nudge, const struct meta *pod);
 
 /* The pod waits for nothing. */
 void nudge_forget(struct nudge *nudge, struct slice uid);
+
+/* How many pods wait. */
+unsigned nudge_waiting(struct nudge *nudge);
 
 /* Nudges who is due. To be called often. follow: NULL: there is nobody to tell. */
 void nudge_tick(struct nudge *nudge, struct follow *follow);

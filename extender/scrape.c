@@ -143,6 +143,12 @@ static bool binds_in_flight(struct scrape *scrape)
     return false;
 }
 
+static bool requeues_waiting(struct scrape *scrape)
+{
+    scrape_put_count(scrape, nudge_waiting(&scrape->state->nudge));
+    return false;
+}
+
 /* Those that were seen: there are many that never are. */
 static bool api_requests(struct scrape *scrape)
 {
@@ -221,6 +227,7 @@ static const char *const confirmation_texts[CONFIRMATION_COUNT] = {"stands", "ov
                                                                    "unknown"};
 static const char *const preemption_texts[PREEMPTION_COUNT] = {"scheduler", "evicted", "forbidden",
                                                                "failed", "needless"};
+static const char *const requeue_texts[NUDGE_RESULTS] = {"sent", "dropped", "given_up"};
 
 #define COUNTER(member_) .offset = offsetof(struct state, member_)
 #define COUNTERS(member_, label_, values_, count_) \
@@ -249,6 +256,17 @@ static const struct family families[] = {
     {"bind_conflicts", "counter", "Bind calls refused because another pod has a claim of the pod.",
      COUNTER(metrics.bind_conflicts)},
     {"binds_in_flight", "gauge", "Bind calls that are being answered.", .write = binds_in_flight},
+    {"binds_in_doubt", "gauge",
+     "Pods whose Binding was sent, and whose answer was lost: their claims stay reserved.",
+     .write = scrape_binds_in_doubt},
+    {"claim_lock_takeovers", "counter",
+     "Locks of claims that were taken over from a pod that is gone or was not bound.",
+     COUNTER(metrics.lock_takeovers)},
+    {"requeues", "counter",
+     "Pods that were rejected for what has changed: by what came of telling the scheduler.",
+     COUNTERS(nudge.results, "result", requeue_texts, NUDGE_RESULTS)},
+    {"requeues_waiting", "gauge", "Pods that wait until what they were rejected for changes.",
+     .write = requeues_waiting},
     {"deferred_mounts", "counter",
      "Volumes whose mount was left to the container runtime, by entry (of an inline volume: "
      "without storage class).",

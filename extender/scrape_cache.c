@@ -54,6 +54,15 @@ bool scrape_reservations(struct scrape *scrape)
     return false;
 }
 
+bool scrape_binds_in_doubt(struct scrape *scrape)
+{
+    (void)pthread_rwlock_rdlock(&scrape->state->lock);
+    size_t count = scrape->state->cluster.doubtful;
+    (void)pthread_rwlock_unlock(&scrape->state->lock);
+    scrape_put_count(scrape, count);
+    return false;
+}
+
 bool scrape_objects(struct scrape *scrape)
 {
     size_t counts[KIND_COUNT];

@@ -32,6 +32,7 @@ scrape_samples scrape_deferred_mounts;
 scrape_samples scrape_orphans;
 scrape_samples scrape_violations;
 scrape_samples scrape_reservations;
+scrape_samples scrape_binds_in_doubt;
 scrape_samples scrape_objects;
 scrape_samples scrape_claims;
 scrape_samples scrape_synced;

@@ -176,7 +176,9 @@ static void an_unclear_answer_to_a_binding_keeps_the_claim(void)
     api_fault(&(struct api_fault){.method = "POST", .path = "/binding", .times = 1, .status = 500});
     check(!bind_succeeds(&guard, "a", "node-1"), "nobody knows");
     check(!filter_passes(&guard, "b"), "it may be applied yet");
+    check(guard_metric(&guard, "claimguard_binds_in_doubt ") == 1, "a's is in doubt");
     check(bind_succeeds(&guard, "a", "node-1"), "a may try again");
+    check(guard_metric(&guard, "claimguard_binds_in_doubt ") == 0, "none is");
     guard_stop(&guard);
 }
 
@@ -326,10 +328,13 @@ static void whoever_waits_for_a_pod_that_a_list_replaces_is_requeued(void)
     api_remove("pods", "default", "a");
     put_pod(&(struct test_pod){.name = "a", .node = "node-1"});
     check(!filter_passes(&guard, "b"), "nobody can be asked");
+    check(guard_metric(&guard, "claimguard_requeues_waiting ") == 1, "b waits");
+    check(guard_metric(&guard, "claimguard_requeues_total{") == 0, "nobody was requeued");
     api_compact();
     api_cut("pods");
     api_release("pods");
     check(api_wait("PATCH", "claimguard.io/nudged", 1), "b is requeued");
+    check(guard_metric(&guard, "claimguard_requeues_total{result=\"sent\"}") == 1, "and counted");
     guard_stop(&guard);
 }
 

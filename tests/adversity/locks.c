@@ -72,8 +72,10 @@ static void a_lock_of_a_pending_pod_is_respected_for_its_time(void)
     put_locked_claim("data", api_text("pods", "default", "a", "metadata.uid"), "a");
     guard_start(&guard, annotation);
     check(!bind_succeeds(&guard, "b", "node-2"), "another claimguard may be binding it");
+    check(guard_metric(&guard, "claimguard_claim_lock_takeovers_total ") == 0, "it has the lock");
     sleep_ms(5200); /* LOCK_PATIENCE_MS */
     check(bind_succeeds(&guard, "b", "node-2"), "it is taken over");
+    check(guard_metric(&guard, "claimguard_claim_lock_takeovers_total ") == 1, "which counts");
     guard_stop(&guard);
 }
 

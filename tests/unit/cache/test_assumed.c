@@ -220,13 +220,17 @@ Test(assumed, a_binding_in_doubt_keeps_its_claims_whatever_comes_of_the_next_bin
     reserve(&pod, true, 100);
     struct uid uid = cluster.reservations->uid;
     assumed_doubt(&cluster, &uid, 200);
+    assumed_doubt(&cluster, &uid, 200); /* of another bind of the pod */
+    cr_expect_eq(cluster.doubtful, 1);
     reserve(&pod, false, 110); /* filter, once more */
     cr_expect_eq(judge(&higher).code, CODE_UNSCHEDULABLE, "it is not taken over");
     cr_expect(assumed_expired(&cluster, 199) == NULL, "nor does it end sooner");
     reserve(&pod, true, 300);
     cr_expect(!assumed_undo(&cluster, &uid), "the first Binding may still be applied");
     cr_expect(assumed_expired(&cluster, 299) == NULL && assumed_expired(&cluster, 300) != NULL);
+    cr_expect_eq(cluster.doubtful, 1);
     assumed_release(&cluster, &uid);
+    cr_expect_eq(cluster.doubtful, 0);
     reserve(&pod, true, 400);
     cr_expect(assumed_undo(&cluster, &uid));
     cr_expect_eq(count(), 0);

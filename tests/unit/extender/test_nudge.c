@@ -11,6 +11,7 @@ static struct nudge nudge;
 static struct follow *const anyone = (struct follow *)(uintptr_t)8; /* is never looked into */
 static uint64_t time_ns;
 static unsigned sent;
+static bool is_refused;           /* what would be sent */
 static char path[128], body[256]; /* of the last */
 
 uint64_t __wrap_monotonic_ns(void);
@@ -29,7 +30,7 @@ bool __wrap_follow_send(struct follow *follow, const char *method, const char *r
     (void)snprintf(path, sizeof path, "%s", request_path);
     (void)snprintf(body, sizeof body, "%.*s", SLICE_ARG(text));
     sent++;
-    return true;
+    return !is_refused;
 }
 
 static void setup(void)
@@ -152,6 +153,9 @@ Test(nudge, a_pod_is_told_again_ever_more_rarely_for_five_minutes)
     }
     cr_expect_eq(count, 6);
     cr_expect_null(nudge.pods);
+    cr_expect_eq(nudge.results[NUDGE_SENT], 6);
+    cr_expect_eq(nudge.results[NUDGE_GIVEN_UP], 1);
+    cr_expect_eq(nudge.results[NUDGE_DROPPED], 0);
 }
 
 Test(nudge, many_are_told_one_after_the_other)
@@ -180,11 +184,26 @@ Test(nudge, the_oldest_makes_room)
         (void)snprintf(name, sizeof name, "pod-%u", i);
         wait_for(name, &holder);
     }
+    cr_expect_eq(nudge_waiting(&nudge), NUDGE_PODS_MAX);
+    cr_expect_eq(nudge.results[NUDGE_DROPPED], 1);
     nudge_changed(&nudge, &claim, anyone);
     cr_expect_eq(sent, 0);
     wait_for("latest", &claim);
     nudge_changed(&nudge, &claim, anyone);
     cr_expect_eq(sent, 1);
+}
+
+Test(nudge, what_is_not_sent_counts_as_dropped)
+{
+    wait_for("a", &holder);
+    is_refused = true;
+    nudge_changed(&nudge, &holder, anyone);
+    cr_expect_eq(nudge.results[NUDGE_DROPPED], 1);
+    cr_expect_eq(nudge.results[NUDGE_SENT], 0);
+    is_refused = false;
+    time_ns += 10 * SECOND;
+    nudge_tick(&nudge, anyone);
+    cr_expect_eq(nudge.results[NUDGE_SENT], 1, "it is tried again");
 }
 
 Test(nudge, a_snapshot_has_nobody_to_tell)
