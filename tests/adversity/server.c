@@ -113,52 +113,11 @@ static void what_is_not_served_has_no_time(void)
     guard_stop(&guard);
 }
 
-#define REQUESTS(labels) "claimguard_apiserver_requests_total{" labels "}"
-#define DURATIONS        "claimguard_apiserver_request_duration_seconds_count"
-
-/* By what was asked for, and by what came of it. */
-static void requests_to_the_api_server_are_counted(void)
-{
-    struct guard guard;
-
-    put_claim("data");
-    put_pod(&(struct test_pod){.name = "a", .claim = "data", .node = "node-1"});
-    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
-    put_pod(&(struct test_pod){.name = "c"});
-    put_pod(&(struct test_pod){.name = "d"});
-    guard_start(&guard, "");
-    check(!filter_passes(&guard, "b"), "b waits");
-    check(guard_metric(&guard, REQUESTS("verb=\"get\",resource=\"pods\",code=\"200\"")) == 1,
-          "the holder was asked about");
-    check(bind_succeeds(&guard, "c", "node-1"), "c is bound");
-    check(guard_metric(&guard,
-                       REQUESTS("verb=\"create\",resource=\"pods/binding\",code=\"201\"")) == 1,
-          "its Binding");
-    check(guard_metric(&guard, DURATIONS "{verb=\"create\"}") == 1, "took a time");
-    api_fault(&(struct api_fault){.method = "POST", .path = "/binding", .status = 503});
-    check(!bind_succeeds(&guard, "d", "node-1"), "d is not bound");
-    check(guard_metric(&guard, REQUESTS("verb=\"create\",resource=\"pods/binding\",code=\"503\"")) >
-              0,
-          "a refusal");
-    api_heal();
-    api_fault(&(struct api_fault){.method = "GET", .path = "/pods/a", .ending = API_CLOSE});
-    (void)filter_passes(&guard, "b");
-    check(guard_metric(&guard, REQUESTS("verb=\"get\",resource=\"pods\",code=\"error\"")) > 0,
-          "no answer");
-    api_heal();
-    api_cut("pods");
-    AWAIT(guard_metric(&guard, REQUESTS("verb=\"watch\",resource=\"pods\",code=\"200\"")) > 0,
-          "a watch ends");
-    check(guard_metric(&guard, DURATIONS "{verb=\"watch\"}") == 0, "and took as long as it is to");
-    guard_stop(&guard);
-}
-
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
         SCENARIO(slow_binds_leave_room_for_filter),
         SCENARIO(a_claim_that_cannot_be_is_not_asked_about),
-        SCENARIO(requests_to_the_api_server_are_counted),
         SCENARIO(what_is_not_served_has_no_time),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);

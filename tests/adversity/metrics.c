@@ -1,0 +1,218 @@
+/* What is counted is in docs/metrics.md, is what Prometheus reads, and moves. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "support/process.h"
+#include "support/scenario.h"
+
+enum { VIOLATED = 60, POSTED = 50 }; /* Events of one reason at once: EVENTS_BURST */
+
+/* ---- all of them ---- */
+
+static void check_documented(const char *page)
+{
+    static const char type[] = "\n# TYPE claimguard_";
+    char *docs = read_file(SOURCE_DIR "/docs/metrics.md");
+    unsigned count = 0;
+
+    for (const char *at = page; (at = strstr(at, type)) != NULL; count++) {
+        char cell[128];
+        at += strlen(type);
+        (void)snprintf(cell, sizeof cell, "\n| `claimguard_%.*s", (int)strcspn(at, " "), at);
+        const char *row = strstr(docs, cell);
+        check(row != NULL && strchr("`{", row[strlen(cell)]) != NULL, "%s is not documented",
+              cell + 4);
+    }
+    check(count > 30, "%u metrics", count);
+    free(docs);
+}
+
+static void check_with_promtool(const char *page)
+{
+    char path[256], command[512];
+
+    (void)snprintf(path, sizeof path, "%s/metrics", scenario_folder());
+    FILE *file = fopen(path, "we");
+    check(file != NULL && fputs(page, file) >= 0 && fclose(file) == 0, "the page is written");
+    (void)snprintf(command, sizeof command, "promtool check metrics < %s", path);
+    int status = system(command); /* NOLINT(cert-env33-c): a fixed command */
+    check(WIFEXITED(status) && WEXITSTATUS(status) == 0, "promtool: %d", status);
+    (void)remove(path);
+}
+
+static void each_metric_is_documented_and_read_by_promtool(void)
+{
+    struct guard guard;
+
+    put_claim("data");
+    put_pod(&(struct test_pod){.name = "a", .claim = "data", .node = "node-1"});
+    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
+    guard_start(&guard, "");
+    check(!filter_passes(&guard, "b"), "b waits");
+    char *page = guard_get(&guard, "/metrics", NULL);
+    check_documented(page);
+    check_with_promtool(page);
+    free(page);
+    guard_stop(&guard);
+}
+
+/* ---- what the API server is asked ---- */
+
+#define REQUESTS(verb_, resource_, code_) \
+    "claimguard_apiserver_requests_total{verb=\"" verb_ "\",resource=\"" resource_ \
+    "\",code=\"" code_ "\"}"
+#define TIMED(verb_) "claimguard_apiserver_request_duration_seconds_count{verb=\"" verb_ "\"}"
+
+static void requests_to_the_api_server_are_counted(void)
+{
+    struct guard guard;
+
+    put_claim("data");
+    put_pod(&(struct test_pod){.name = "a", .claim = "data", .node = "node-1"});
+    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
+    put_pod(&(struct test_pod){.name = "c"});
+    put_pod(&(struct test_pod){.name = "d"});
+    guard_start(&guard, "");
+    check(!filter_passes(&guard, "b"), "b waits");
+    check(guard_metric(&guard, REQUESTS("get", "pods", "200")) == 1, "the holder was asked about");
+    check(bind_succeeds(&guard, "c", "node-1"), "c is bound");
+    check(guard_metric(&guard, REQUESTS("create", "pods/binding", "201")) == 1, "its Binding");
+    check(guard_metric(&guard, TIMED("create")) == 1, "which took a time");
+    api_fault(&(struct api_fault){.method = "POST", .path = "/binding", .status = 503});
+    check(!bind_succeeds(&guard, "d", "node-1"), "d is not bound");
+    check(guard_metric(&guard, REQUESTS("create", "pods/binding", "503")) > 0, "a refusal");
+    api_fault(&(struct api_fault){.method = "GET", .path = "/pods/a", .ending = API_CLOSE});
+    (void)filter_passes(&guard, "b");
+    check(guard_metric(&guard, REQUESTS("get", "pods", "error")) > 0, "no answer");
+    guard_stop(&guard);
+}
+
+static void watches_count_when_they_end_and_take_no_time(void)
+{
+    struct guard guard;
+
+    guard_start(&guard, "");
+    double before = guard_metric(&guard, REQUESTS("watch", "pods", "200"));
+    api_cut("pods");
+    AWAIT(guard_metric(&guard, REQUESTS("watch", "pods", "200")) == before + 1,
+          "a watch has ended");
+    AWAIT(guard_metric(&guard, "claimguard_watch_restarts_total{resource=\"pods\"") > 0,
+          "and is started again");
+    check(guard_metric(&guard, TIMED("watch")) == 0, "it took as long as it is to");
+    guard_stop(&guard);
+}
+
+static void lists_in_pages_count_as_lists(void)
+{
+    struct guard guard;
+
+    api_serve_pages();
+    guard_start(&guard, "");
+    check(guard_metric(&guard, REQUESTS("list", "pods", "200")) == 1, "a list");
+    check(guard_metric(&guard, REQUESTS("watch", "pods", "422")) == 1,
+          "which could not be streamed");
+    check(guard_metric(&guard, TIMED("list")) > 0, "it took a time");
+    check(guard_metric(&guard, "claimguard_list_duration_seconds{resource=\"pods\"}") > 0,
+          "and which");
+    guard_stop(&guard);
+}
+
+/* ---- what comes of calls ---- */
+
+static void a_refused_bind_counts_as_a_conflict(void)
+{
+    struct guard guard;
+
+    put_claim("data");
+    put_pod(&(struct test_pod){.name = "a", .claim = "data", .node = "node-1"});
+    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
+    guard_start(&guard, "");
+    check(guard_metric(&guard, "claimguard_bind_conflicts_total ") == 0, "none yet");
+    check(!bind_succeeds(&guard, "b", "node-1"), "a has the claim");
+    check(guard_metric(&guard, "claimguard_bind_conflicts_total ") == 1, "a conflict");
+    check(guard_metric(&guard,
+                       "claimguard_extender_requests_total{verb=\"bind\",result=\"error\"}") == 1,
+          "an answer with Error");
+    guard_stop(&guard);
+}
+
+static void an_eviction_counts_its_attempt_and_its_victims(void)
+{
+    struct guard guard;
+
+    put_claim("data");
+    put_pod(&(struct test_pod){.name = "low", .claim = "data", .node = "node-1", .priority = 10});
+    guard_start(&guard, "readWriteOncePod: {preemptionGrace: 10ms, reservationTTL: 2s}\n");
+    put_pod(&(struct test_pod){.name = "high", .claim = "data", .priority = 100});
+    AWAIT(guard_metric(&guard, "claimguard_cache_objects{resource=\"pods\"}") == 2, "high is seen");
+    check(!filter_passes(&guard, "high"), "low has the claim");
+    check(guard_metric(&guard, "claimguard_unschedulable_pods{") == 1, "high waits");
+    AWAIT(guard_metric(&guard, "claimguard_preemption_attempts_total{result=\"evicted\"}") == 1,
+          "an attempt");
+    check(guard_metric(&guard, "claimguard_preemption_victims_total ") == 1, "a victim");
+    check(guard_metric(&guard, REQUESTS("create", "pods/eviction", "200")) > 0, "an Eviction");
+    guard_stop(&guard);
+}
+
+/* ---- what the cluster has ---- */
+
+static void claims_are_counted_by_class_and_phase(void)
+{
+    static const char bound[] = "claimguard_persistentvolumeclaims{namespace=\"default\","
+                                "storage_class=\"fast-storage\",volume_attributes_class=\"\","
+                                "phase=\"Bound\"}";
+    struct guard guard;
+
+    put_claim("data");
+    put_claim("logs");
+    guard_start(&guard, "");
+    check(guard_metric(&guard, bound) == 2, "two claims");
+    check(guard_metric(&guard, "claimguard_build_info{") == 1, "and one claimguard");
+    api_remove("persistentvolumeclaims", "default", "logs");
+    AWAIT(guard_metric(&guard, bound) == 1, "one is left");
+    guard_stop(&guard);
+}
+
+static void put_violated_claims(void)
+{
+    char claim[32], pod[32];
+
+    for (int i = 0; i < VIOLATED; i++) {
+        (void)snprintf(claim, sizeof claim, "data-%d", i);
+        put_claim(claim);
+        for (int which = 0; which < 2; which++) {
+            (void)snprintf(pod, sizeof pod, "pod-%d-%d", i, which);
+            put_pod(&(struct test_pod){.name = pod, .claim = claim, .node = "node-1"});
+        }
+    }
+}
+
+static void violations_and_events_that_are_too_many_are_counted(void)
+{
+    struct guard guard;
+
+    put_violated_claims();
+    guard_start(&guard, "");
+    check(guard_metric(&guard, "claimguard_exclusive_claim_violations ") == VIOLATED, "violations");
+    AWAIT(guard_metric(&guard, "claimguard_events_dropped_total ") == VIOLATED - POSTED,
+          "some Events are not posted");
+    AWAIT(guard_metric(&guard, REQUESTS("create", "events", "201")) == POSTED, "the others are");
+    guard_stop(&guard);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct scenario all[] = {
+        SCENARIO(each_metric_is_documented_and_read_by_promtool),
+        SCENARIO(requests_to_the_api_server_are_counted),
+        SCENARIO(watches_count_when_they_end_and_take_no_time),
+        SCENARIO(lists_in_pages_count_as_lists),
+        SCENARIO(a_refused_bind_counts_as_a_conflict),
+        SCENARIO(an_eviction_counts_its_attempt_and_its_victims),
+        SCENARIO(claims_are_counted_by_class_and_phase),
+        SCENARIO(violations_and_events_that_are_too_many_are_counted),
+    };
+    return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
+}
