@@ -53,7 +53,8 @@ bool pull_fields(struct pull *json, enum pull_case match, const struct pull_fiel
 
 /*
  * The next value: an array, each item of which is read by pull_fields into an element of `size`
- * bytes. null is an empty array. Ownership: *items lies in the arena.
+ * bytes, behind the *item_count that *items has already. null is an empty array. Ownership: *items
+ * lies in the arena.
  */
 bool pull_field_array(struct pull *json, enum pull_case match, const struct pull_field *fields,
                       size_t count, size_t size, struct arena *arena, void **items,

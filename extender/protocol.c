@@ -95,11 +95,13 @@ static bool read_items(struct pull *json, struct arena *arena, void *field)
     };
     struct filter_request *request = field;
     void *items = NULL;
+    size_t count = 0;
     bool ok = pull_field_array(json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields),
-                               sizeof(struct named), arena, &items, &request->node_count);
+                               sizeof(struct named), arena, &items, &count);
 
     request->names = items;
-    for (size_t i = 0; ok && i < request->node_count; i++)
+    request->node_count = count; /* NodeNames may have come before: that is refused below */
+    for (size_t i = 0; ok && i < count; i++)
         ok = request->names[i].len <= POD_NAME_BYTES_MAX ||
              pull_problem(json, "a name of over 253 bytes");
     return ok;
