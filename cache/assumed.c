@@ -12,21 +12,37 @@ static struct reservation *find(const struct cluster *cluster, const struct uid 
     return reservation;
 }
 
+static void link_sharing(struct cluster *cluster, struct reservation *reservation)
+{
+    reservation->next_sharing = cluster->sharing;
+    reservation->sharing = &cluster->sharing;
+    if (reservation->next_sharing != NULL)
+        reservation->next_sharing->sharing = &reservation->next_sharing;
+    cluster->sharing = reservation;
+}
+
+static void unlink_sharing(const struct reservation *reservation)
+{
+    *reservation->sharing = reservation->next_sharing;
+    if (reservation->next_sharing != NULL)
+        reservation->next_sharing->sharing = reservation->sharing;
+}
+
 /* Frees one that is not in the table (any more). */
 static void reservation_free(struct cluster *cluster, struct reservation *reservation)
 {
     for (size_t i = 0; i < reservation->claim_count + reservation->shared_count; i++) {
         struct claim *claim = reservation->claims[i];
-        if (claim == NULL)
-            continue;
         if (i >= reservation->claim_count)
             claim->sharers--;
-        else if (claim->reservation == reservation)
+        else if (reservation_has(reservation, claim))
             claim->reservation = NULL;
         claim->named--;
         claim_settle(cluster, claim);
     }
     cluster->doubtful -= reservation->is_doubtful;
+    if (reservation->sharing != NULL)
+        unlink_sharing(reservation);
     names_release(&cluster->names, reservation->namespace);
     names_release(&cluster->names, reservation->name);
     uid_release(&cluster->names, reservation->uid);
@@ -72,20 +88,10 @@ void assumed_end(struct cluster *cluster, struct reservation *reservation)
     forget(cluster, link);
 }
 
-/* The reservation, of a pod that is not being bound, loses the claim to another pod. */
-static void lose(struct cluster *cluster, struct reservation *reservation,
-                 const struct claim *claim)
+/* The reservation, of a pod that is not being bound, loses a claim to another pod. */
+static void lose(struct cluster *cluster, struct reservation *reservation)
 {
-    size_t left = 0;
-
-    for (size_t i = 0; i < reservation->claim_count; i++) {
-        if (reservation->claims[i] == claim) {
-            reservation->claims[i]->named--; /* the one that takes it has named it already */
-            reservation->claims[i] = NULL;
-        }
-        left += reservation->claims[i] != NULL;
-    }
-    if (left == 0 && !reservation_binds(reservation))
+    if (--reservation->left_count == 0 && !reservation_binds(reservation))
         end_early(cluster, reservation);
 }
 
@@ -140,17 +146,19 @@ static void take_alone(struct cluster *cluster, struct reservation *reservation,
                        struct claim *claim)
 {
     reservation->claims[reservation->claim_count++] = claim;
+    reservation->left_count++;
     if (claim->reservation != NULL)
-        lose(cluster, claim->reservation, claim);
+        lose(cluster, claim->reservation);
     claim->reservation = reservation;
 }
 
 static void take_shared(struct cluster *cluster, struct reservation *reservation,
                         struct claim *claim)
 {
-    (void)cluster;
     reservation->claims[reservation->claim_count + reservation->shared_count++] = claim;
     claim->sharers++;
+    if (reservation->sharing == NULL)
+        link_sharing(cluster, reservation);
 }
 
 /* First those that it takes alone, then, of one that is being bound, the others. */
@@ -308,8 +316,8 @@ const struct reservation *shared_against(const struct cluster *cluster, const st
 {
     if (claim->sharers == 0)
         return NULL;
-    for (const struct reservation *reservation = cluster->reservations; reservation != NULL;
-         reservation = reservation->hh.next)
+    for (const struct reservation *reservation = cluster->sharing; reservation != NULL;
+         reservation = reservation->next_sharing)
         for (size_t i = 0; i < reservation->shared_count; i++)
             if (reservation->claims[reservation->claim_count + i] == claim &&
                 !uid_is(&reservation->uid, pod->meta.uid))

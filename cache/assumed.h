@@ -33,9 +33,11 @@ struct reservation {
     bool is_ended;            /* early: it has no claims any more, or made room for another */
     struct reservation *next; /* of those */
     UT_hash_handle hh;        /* in the order in which they were made */
+    struct reservation *next_sharing, **sharing; /* of those that share claims; NULL: it does not */
     size_t claim_count, shared_count;
-    struct claim *claims[]; /* claim_count taken alone (NULL: taken over by another pod), then, of a
-                               pod that is being bound, shared_count that it shares */
+    size_t left_count;      /* of claim_count: not taken over by another pod */
+    struct claim *claims[]; /* claim_count taken alone, then, of a pod that is being bound,
+                               shared_count that it shares */
 };
 
 /*
@@ -76,6 +78,12 @@ bool assumed_give_back(struct cluster *cluster, const struct uid *uid);
  * of it, then assumed_end. */
 struct reservation *assumed_expired(const struct cluster *cluster, uint64_t now_ns);
 void assumed_end(struct cluster *cluster, struct reservation *reservation);
+
+/* Whether the claim, one of claim_count, was not taken over. */
+static inline bool reservation_has(const struct reservation *reservation, const struct claim *claim)
+{
+    return claim->reservation == reservation;
+}
 
 /* A pod that is being bound, or may be: nobody takes its claims over. */
 static inline bool reservation_binds(const struct reservation *reservation)

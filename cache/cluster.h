@@ -151,6 +151,7 @@ struct cluster {
     struct reservation *reservations; /* uthash; see assumed.h */
     struct reservation *ended_early;  /* not among them any more */
     size_t doubtful;                  /* reservations of pods whose Binding is in doubt */
+    struct reservation *sharing;      /* those that share claims */
     struct unconfirmed *unconfirmed;  /* uthash; see unconfirmed.h */
     struct pod *deferring;            /* pods with deferred mounts: kept_mounts links them */
     struct listing lists[KIND_COUNT];

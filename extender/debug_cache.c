@@ -340,7 +340,7 @@ static void write_reservation(struct debug_cache *cache, const struct reservatio
     buf_printf(out, ", \"binding\": %s, \"claims\": [",
                reservation_binds(reservation) ? "true" : "false");
     for (size_t i = 0; i < reservation->claim_count; i++) {
-        if (reservation->claims[i] == NULL)
+        if (!reservation_has(reservation, reservation->claims[i]))
             continue;
         buf_put(out, is_first ? SLICE("") : SLICE(", "));
         buf_json(out, claim_name(reservation->claims[i]));

@@ -208,10 +208,11 @@ static void check_reservations(const struct replica *replica)
         if (pod != NULL && memcmp(&pod->uid, &reservation->uid, sizeof pod->uid) == 0 &&
             pod->node != NULL)
             broken("%.*s is bound, and has a reservation", SLICE_ARG(name));
+        size_t left = 0;
         for (size_t i = 0; i < reservation->claim_count; i++)
-            if (reservation->claims[i] != NULL &&
-                reservation->claims[i]->reservation != reservation)
-                broken("a reservation of %.*s is not what its claim says", SLICE_ARG(name));
+            left += reservation_has(reservation, reservation->claims[i]);
+        if (left != reservation->left_count)
+            broken("a reservation of %.*s is not what its claims say", SLICE_ARG(name));
     }
 }
 
