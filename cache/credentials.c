@@ -9,7 +9,8 @@
 
 enum { CREDENTIALS_ARENA_BYTES_MAX = 4 * 1024 * 1024 };
 
-#define MS UINT64_C(1000000) /* nanoseconds */
+#define MS     UINT64_C(1000000) /* nanoseconds */
+#define DAY_MS INT64_C(86400000)
 
 void credentials_init(struct credentials *credentials, const struct kubeconfig *kubeconfig)
 {
@@ -28,11 +29,14 @@ void credentials_dispose(struct credentials *credentials)
 
 /* ---- a token in a file ---- */
 
-static int read_token(struct credentials *credentials, struct error *err)
+static int read_token(struct credentials *credentials, uint64_t now_ns, struct error *err)
 {
     const char *path = credentials->kubeconfig->token_file;
-    FILE *file = fopen(path, "re");
 
+    if (credentials->read_ns != 0 && now_ns - credentials->read_ns < TOKEN_FRESH_MS * MS)
+        return 0;
+    credentials->read_ns = 0;
+    FILE *file = fopen(path, "re");
     if (file == NULL)
         return error_system(err, errno, "%s", path);
     arena_reset(&credentials->arena);
@@ -45,6 +49,7 @@ static int read_token(struct credentials *credentials, struct error *err)
     credentials->token = (struct slice){token, length};
     if (has_failed || length == 0 || length == TOKEN_BYTES_MAX)
         return error_set(err, ERROR_INVALID, "%s: holds no token", path);
+    credentials->read_ns = now_ns;
     return 0;
 }
 
@@ -110,9 +115,11 @@ static void set_times(struct credentials *credentials, struct slice expires, uin
     credentials->renew_ns = credentials->end_ns = UINT64_MAX;
     if (expires.len == 0)
         return;
-    int64_t life_ms = time_parse(expires) - now_ms;
+    int64_t life_ms = time_parse(expires) - now_ms, most_ms = CREDENTIALS_LIFE_DAYS_MAX * DAY_MS;
     if (life_ms < CREDENTIALS_LIFE_MS_MIN)
         life_ms = CREDENTIALS_LIFE_MS_MIN;
+    if (life_ms > most_ms) /* the year may be 9999, which is no number of nanoseconds */
+        life_ms = most_ms;
     int64_t early_ms = life_ms / 2 < CREDENTIALS_EARLY_MS ? life_ms / 2 : CREDENTIALS_EARLY_MS;
     credentials->end_ns = now_ns + (uint64_t)life_ms * MS;
     credentials->renew_ns = now_ns + (uint64_t)(life_ms - early_ms) * MS;
@@ -197,7 +204,7 @@ int credentials_get(struct credentials *credentials, uint64_t now_ns, int64_t no
                     struct error *err)
 {
     if (credentials->kubeconfig->token_file != NULL)
-        return read_token(credentials, err);
+        return read_token(credentials, now_ns, err);
     if (credentials->kubeconfig->exec.argv == NULL)
         return CREDENTIALS_READY;
     attend_plugin(credentials, now_ns, now_ms);
@@ -218,6 +225,7 @@ void credentials_reject(struct credentials *credentials, unsigned generation, ui
 {
     bool was_steady = now_ns - credentials->given_ns >= CREDENTIALS_STEADY_MS * MS;
 
+    credentials->read_ns = 0;
     if (!credentials->is_given || generation != credentials->generation)
         return; /* there are others already */
     credentials->is_given = false;

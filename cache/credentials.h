@@ -7,7 +7,7 @@
  *         CREDENTIALS_COME   a plugin runs: ask again soon
  *         negative           there are none
  *
- * A token file is read each time: kubelet swaps it, and a read costs microseconds. A plugin runs
+ * A token file is read anew after TOKEN_FRESH_MS (kubelet swaps it), and after a 401. A plugin runs
  * when there is nothing yet, shortly before what it gave expires (which stays good meanwhile), and
  * after a 401. It runs once, for everyone, beside everything else; when it fails, or what it gives
  * is refused at once, it runs again after 1, 2, 4, ... 60 s.
@@ -31,7 +31,9 @@ enum {
     CREDENTIALS_STEADY_MS = 60 * 1000,   /* one that is refused after this has been good */
     PLUGIN_PAUSE_MS_MIN = 1000,
     PLUGIN_PAUSE_MS_MAX = 60 * 1000,
+    CREDENTIALS_LIFE_DAYS_MAX = 365,
     TOKEN_BYTES_MAX = 64 * 1024,
+    TOKEN_FRESH_MS = 1000,
 };
 
 enum { CREDENTIALS_READY, CREDENTIALS_COME };
@@ -42,6 +44,7 @@ struct credentials {
     struct slice token; /* empty: none */
     struct pem cert, key;
     unsigned generation; /* one more with each answer of the plugin */
+    uint64_t read_ns;    /* when the token file was read; 0: it is to be read */
 
     struct plugin_run run;
     bool is_given;                       /* the plugin gave what we have, and it was not refused */

@@ -99,7 +99,7 @@ static int get(struct credentials *credentials, unsigned second, struct error *e
                : rc;
 }
 
-Test(credentials, a_token_file_is_read_anew_each_time)
+Test(credentials, a_token_file_is_read_anew_after_a_second)
 {
     struct kubeconfig kubeconfig = {.token_file = write_file("token", "first\n", 0600)};
     struct credentials credentials;
@@ -110,11 +110,17 @@ Test(credentials, a_token_file_is_read_anew_each_time)
     cr_expect(slice_equal(credentials.token, SLICE("first")));
     (void)write_file("token", "second", 0600);
     cr_assert(get(&credentials, 0, &err) == 0);
+    cr_expect(slice_equal(credentials.token, SLICE("first")));
+    cr_assert(get(&credentials, 1, &err) == 0);
     cr_expect(slice_equal(credentials.token, SLICE("second")));
+    (void)write_file("token", "third", 0600);
+    credentials_reject(&credentials, credentials.generation, at_ns(1));
+    cr_assert(get(&credentials, 1, &err) == 0);
+    cr_expect(slice_equal(credentials.token, SLICE("third")), "the API server has refused it");
     (void)write_file("token", "\n", 0600);
-    cr_expect(get(&credentials, 0, &err) == ERROR_INVALID);
+    cr_expect(get(&credentials, 2, &err) == ERROR_INVALID);
     (void)unlink(kubeconfig.token_file);
-    cr_expect(get(&credentials, 0, &err) == ERROR_SYSTEM);
+    cr_expect(get(&credentials, 2, &err) == ERROR_SYSTEM);
     cr_expect(strstr(err.message, "/token: No such file") != NULL, "%s", err.message);
     credentials_dispose(&credentials);
 }
@@ -137,6 +143,28 @@ Test(credentials, a_plugin_runs_again_before_its_answer_expires)
     cr_assert(get(&credentials, 242, &err) == 0);
     cr_expect_eq(runs(), 2);
     credentials_dispose(&credentials);
+}
+
+Test(credentials, what_lasts_for_centuries_is_good_for_a_year)
+{
+    static const char *const answers[] = {
+        ANSWER(
+            "{\"token\":\"t\",\"expirationTimestamp\":\"2611-06-11T09:35:04Z\"}"), /* 2^64 ns, and a
+                                                                                      bit */
+        ANSWER("{\"token\":\"t\",\"expirationTimestamp\":\"9999-12-31T23:59:59Z\"}"),
+    };
+
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+        const char *argv[2];
+        struct kubeconfig kubeconfig = plugin(answers[i], argv);
+        struct credentials credentials;
+        struct error err = {0};
+        credentials_init(&credentials, &kubeconfig);
+        for (unsigned day = 0; day < 300; day += 100)
+            cr_assert(get(&credentials, day * 86400, &err) == 0, "%s", err.message);
+        cr_expect_eq(runs(), i + 1);
+        credentials_dispose(&credentials);
+    }
 }
 
 Test(credentials, a_step_of_the_wall_clock_changes_nothing)
