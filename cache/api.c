@@ -197,8 +197,9 @@ static void launch(struct api *api, struct api_call *call, uint64_t now_ns)
     CURLcode rc = api_set_credentials(call, &api->credentials);
     if (rc == CURLE_OK && call->deadline_ns != UINT64_MAX)
         rc = curl_easy_setopt(call->easy, CURLOPT_TIMEOUT_MS, (long)left_ms);
-    if (rc != CURLE_OK || curl_multi_add_handle(api->multi, call->easy) != CURLM_OK) {
-        end_unsent(call, curl_easy_strerror(rc));
+    CURLMcode added = rc == CURLE_OK ? curl_multi_add_handle(api->multi, call->easy) : CURLM_OK;
+    if (rc != CURLE_OK || added != CURLM_OK) {
+        end_unsent(call, rc != CURLE_OK ? curl_easy_strerror(rc) : curl_multi_strerror(added));
         return;
     }
     call->generation = api->credentials.generation;

@@ -73,15 +73,9 @@ void object_path(struct buf *path, enum kind kind, struct slice namespace, struc
                                        .namespace = namespace, .name = name});
 }
 
-void reflector_request(struct reflector *reflector, uint64_t now_ns, struct buf *path)
+/* A new answer is to come. */
+static void reset_answer(struct reflector *reflector, uint64_t now_ns)
 {
-    /* only pods that take part: one that finishes is told as DELETED (design fact 13) */
-    const char *selector =
-        reflector->kind == KIND_POD
-            ? "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed&"
-            : "";
-    unsigned seconds = WATCH_SECONDS - next_random(reflector) % (WATCH_SECONDS / 4);
-
     reflector->started_ns = now_ns;
     reflector->deadline_ns = now_ns + LIST_SILENT_MS * MS;
     reflector->failure = -1;
@@ -92,6 +86,18 @@ void reflector_request(struct reflector *reflector, uint64_t now_ns, struct buf 
     reflector->scanned = 0;
     reflector->meta.version[0] = reflector->meta.continue_token[0] = '\0';
     reflector->document = (struct document){.meta = &reflector->meta};
+}
+
+void reflector_request(struct reflector *reflector, uint64_t now_ns, struct buf *path)
+{
+    /* only pods that take part: one that finishes is told as DELETED (design fact 13) */
+    const char *selector =
+        reflector->kind == KIND_POD
+            ? "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed&"
+            : "";
+    unsigned seconds = WATCH_SECONDS - next_random(reflector) % (WATCH_SECONDS / 4);
+
+    reset_answer(reflector, now_ns);
     buf_printf(path, "%s/%s?%s", kind_api_path(reflector->kind), kind_resource(reflector->kind),
                selector);
     if (reflector->phase == PHASE_PROBE) {
