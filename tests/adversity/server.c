@@ -92,6 +92,71 @@ static void a_claim_that_cannot_be_is_not_asked_about(void)
     guard_stop(&guard);
 }
 
+static void check_nothing_came_with(const char *text)
+{
+    static const char *const methods[] = {"GET", "POST", "PATCH", "DELETE"};
+
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
+        check(api_count(methods[i], text) == 0, "%s with %s", methods[i], text);
+}
+
+static void call_bind(const struct guard *guard, const char *namespace, const char *pod)
+{
+    char body[512];
+
+    (void)snprintf(body, sizeof body,
+                   "{\"PodName\":\"%s\",\"PodNamespace\":\"%s\",\"PodUID\":\"u\",\"Node\":"
+                   "\"node-1\"}",
+                   pod, namespace);
+    char *answer = guard_call(guard, "/bind", body);
+    printf("%s/%s: %s\n", namespace, pod, answer);
+    check(strcmp(answer, "{\"Error\":\"\"}") != 0, "%s/%s is not bound", namespace, pod);
+    free(answer);
+}
+
+/* A bind says which pod; with claimLock: Annotation, its claims are read by their names. */
+static void no_name_in_a_bind_leads_elsewhere(void)
+{
+    static const char *const names[] = {
+        ".", "..", "../../../nodes/n", "a/b", "%2e%2e", "%2F", "a?b=%2e", "a#b", "a b"};
+    struct guard guard;
+    char pod[16];
+
+    guard_start(&guard, "readWriteOncePod: {claimLock: Annotation}\n");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        call_bind(&guard, "default", names[i]);
+        call_bind(&guard, names[i], "web");
+        (void)snprintf(pod, sizeof pod, "p-%zu", i);
+        put_pod(&(struct test_pod){.name = pod, .claim = names[i]});
+        AWAIT(guard_metric(&guard, "claimguard_cache_objects{resource=\"pods\"}") == (double)i + 1,
+              "the pod is seen");
+        check(!bind_succeeds(&guard, pod, "node-1"), "a claim named %s", names[i]);
+    }
+    check_nothing_came_with("/..");
+    check_nothing_came_with("/./");
+    check_nothing_came_with("/nodes/");
+    check_nothing_came_with("a/b");
+    check_nothing_came_with("%2e");
+    check_nothing_came_with("%2E");
+    check_nothing_came_with("a?b");
+    check_nothing_came_with("a#b");
+    guard_stop(&guard);
+}
+
+/* What no object can be called, but is one part of a path when it is escaped. */
+static void a_name_is_one_part_of_a_path(void)
+{
+    struct guard guard;
+
+    guard_start(&guard, "");
+    put_pod(&(struct test_pod){.name = "asks", .claim = "data?watch=1#x y"});
+    check(!filter_passes(&guard, "asks"), "there is no such claim");
+    check(api_count("GET", "/persistentvolumeclaims/data%3Fwatch%3D1%23x%20y") == 1,
+          "it was asked about");
+    check_nothing_came_with("/data?watch");
+    guard_stop(&guard);
+}
+
 static void what_is_not_served_has_no_time(void)
 {
     static const char *const names[] = {"claimguard_cache_last_event_timestamp_seconds",
@@ -118,6 +183,8 @@ int main(int argc, char **argv)
     static const struct scenario all[] = {
         SCENARIO(slow_binds_leave_room_for_filter),
         SCENARIO(a_claim_that_cannot_be_is_not_asked_about),
+        SCENARIO(no_name_in_a_bind_leads_elsewhere),
+        SCENARIO(a_name_is_one_part_of_a_path),
         SCENARIO(what_is_not_served_has_no_time),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
