@@ -186,15 +186,6 @@ static void be_absent(struct reflector *reflector, uint64_t now_ns)
     reflector->due_ns = now_ns + ABSENT_RETRY_MS * MS;
 }
 
-static bool is_refused_probe(struct reflector *reflector)
-{
-    struct event_details details;
-
-    arena_reset(&reflector->arena);
-    return read_details(buf_slice(&reflector->window), &reflector->arena, &details) &&
-           is_too_large(&details);
-}
-
 /* Whether the answer is over, and what came of it last is not whole. */
 static bool ends_inside(const struct reflector *reflector, const struct reflector_ending *ending)
 {
@@ -215,13 +206,13 @@ static int judge_ending(struct reflector *reflector, const struct reflector_endi
         return reflector->is_renewal ? RESTART_TIMEOUT : RESTART_SILENT;
     if (ending->status == 0)
         return RESTART_CONNECTION;
-    if (reflector->is_page_whole ||
-        (reflector->phase == PHASE_PROBE && ending->status == 200 && !ending->is_cut))
-        return -1;
-    if (reflector->phase == PHASE_PROBE && is_refused_probe(reflector)) {
-        reflector->restarts_list = true;
-        return RESTART_OLDER_HISTORY;
+    if (reflector->phase == PHASE_PROBE && (ending->status != 200 || !ending->is_cut)) {
+        int reason = judge_probe(reflector, ending->status);
+        reflector->restarts_list = reason == RESTART_OLDER_HISTORY || ending->status == 410;
+        return reason;
     }
+    if (reflector->is_page_whole)
+        return -1;
     if (ending->status == 200 && ends_inside(reflector, ending))
         return RESTART_MALFORMED;
     if (ending->status == 200)
@@ -337,8 +328,9 @@ void reflector_end(struct reflector *reflector, const struct reflector_ending *e
         be_absent(reflector, now_ns);
         return;
     }
-    bool has_lasted = now_ns - reflector->started_ns > UINT64_C(1000) * MS;
     int reason = judge_ending(reflector, ending);
+    bool is_quiet = reason == RESTART_TIMEOUT && !reflector->is_established;
+    bool has_lasted = now_ns - reflector->started_ns > (is_quiet ? QUIET_MS_MIN : 1000) * MS;
     if (reflector->is_established && has_lasted && reflector->phase == PHASE_WATCH)
         reflector->relists = 0;
     if (reason < 0) { /* a page is read: the next one, or the watch; a probe is passed: the watch */

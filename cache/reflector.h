@@ -30,7 +30,7 @@
  *
  * The probe asks for one object not older than the last version: an API server whose history ends
  * before that says so, while a watch from there would be silent until it catches up, and miss all
- * that happened until then.
+ * that happened until then. Only a list of that kind, of that version or a later one, passes it.
  *
  * A watch is asked for WATCH_SECONDS at most, and given up SILENT_MS later: so a connection that
  * fell silent without closing is found within a minute, whatever is in between.
@@ -49,6 +49,7 @@
 enum {
     WATCH_SECONDS = 45,           /* some of it is cut off at random, so that not all end at once */
     SILENT_MS = 8000,             /* that a watch may outlive what it was asked for */
+    QUIET_MS_MIN = 10000,         /* one that brings nothing, and ends well before, has not begun */
     LIST_SILENT_MS = 20000,       /* between two pieces of a list */
     STREAMED_LIST_SECONDS = 3600, /* that the server may take for a streamed list */
     PAGE_OBJECTS = 500,

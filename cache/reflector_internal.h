@@ -15,6 +15,10 @@ bool read_details(struct slice text, struct arena *arena, struct event_details *
 /* Asked for a version that is still to come: the server's history ends before what we have seen. */
 bool is_too_large(const struct event_details *details);
 
+/* What a whole answer to the probe says: a reason to start anew, or -1: the server's history has
+ * come as far as ours. */
+int judge_probe(struct reflector *reflector, unsigned status);
+
 /* The reason to give for an HTTP status, or an ERROR event's code. */
 enum restart reason_of(unsigned status);
 

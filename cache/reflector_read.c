@@ -6,7 +6,7 @@
 #include "cache/reflector_internal.h"
 #include "config/base/log.h"
 
-enum { PROBE_BYTES = 4096 };
+enum { PROBE_BYTES = 8192 }; /* what stands before the items is shorter */
 
 #define MS UINT64_C(1000000) /* nanoseconds */
 
@@ -338,15 +338,23 @@ static bool take_lines(struct reflector *reflector)
     return goes_on;
 }
 
-/* What stands before the items has been read. False: this is not the list that was asked for. */
-static bool begin_page(struct reflector *reflector)
+/* What stands before the items has been read: whether this is the list that was asked for. */
+static bool is_list(const struct reflector *reflector)
 {
     static const struct type none;
     const struct document *document = &reflector->document;
     struct type items = type_of_item(&none, &document->type);
+
+    return document->has_items && is_of_kind(&items, reflector->kind) &&
+           version_of(slice_of(reflector->meta.version)) != 0;
+}
+
+/* False: this is not the list that was asked for. */
+static bool begin_page(struct reflector *reflector)
+{
     struct slice version = slice_of(reflector->meta.version);
 
-    if (!document->has_items || !is_of_kind(&items, reflector->kind) || version_of(version) == 0)
+    if (!is_list(reflector))
         return give_up(reflector, RESTART_MALFORMED, false);
     if (is_older(reflector, version) && !reflector->overrides) {
         atomic_fetch_add(&reflector->status->restarts[RESTART_OLDER_HISTORY], 1);
@@ -406,13 +414,29 @@ static bool take_page(struct reflector *reflector)
     return goes_on;
 }
 
+int judge_probe(struct reflector *reflector, unsigned status)
+{
+    struct slice text = buf_slice(&reflector->window);
+    struct event_details details;
+    struct pull json;
+
+    arena_reset(&reflector->arena);
+    if (status != 200) {
+        bool is_refused = read_details(text, &reflector->arena, &details) && is_too_large(&details);
+        return is_refused ? RESTART_OLDER_HISTORY : (int)reason_of(status);
+    }
+    if (!document_step(&reflector->document, &json, text, &reflector->arena) || !is_list(reflector))
+        return RESTART_MALFORMED;
+    return is_older(reflector, slice_of(reflector->meta.version)) ? RESTART_OLDER_HISTORY : -1;
+}
+
 bool reflector_take(struct reflector *reflector, unsigned status, struct slice bytes,
                     uint64_t now_ns)
 {
     if (reflector->phase == PHASE_PROBE && reflector->window.len < PROBE_BYTES)
         buf_put(&reflector->window, bytes);
     if (status != 200 || reflector->is_page_whole || reflector->phase == PHASE_PROBE)
-        return true; /* the status says enough */
+        return true; /* status and window are looked at when it is whole */
     buf_put(&reflector->window, bytes);
     if (reflector->window.failed)
         return give_up(reflector, RESTART_MALFORMED, false);

@@ -188,6 +188,7 @@ Test(reflector, an_older_history_is_listed_in_pages_and_overrides)
                                "9\",\"code\":504}"));
                 ends(bench, 504);
             } else {
+                cr_expect(gets(bench, 200, PAGE("10", "", "")));
                 ends(bench, 200);
                 asks(bench, "watch=1");
                 cr_expect(
@@ -306,6 +307,7 @@ Test(reflector, a_watch_that_was_silent_is_found_within_a_minute)
     ends_with(bench, (struct reflector_ending){.status = 200, .is_silent = true});
     restarted(bench, RESTART_TIMEOUT);
     asks(bench, "limit=1");
+    cr_expect(gets(bench, 200, PAGE("10", "", "")));
     ends(bench, 200);
     asks(bench, "watch=1");
     cr_expect(bench->reflector.deadline_ns - bench->now <= 60 * S);

@@ -21,7 +21,7 @@ static void is_refused(struct bench *bench, const char *answer)
 static void probes(struct bench *bench)
 {
     asks(bench, "limit=1");
-    cr_expect(gets(bench, 200, PAGE("10", "", "")));
+    cr_expect(gets(bench, 200, PAGE("20", "", "")));
     ends(bench, 200);
 }
 
@@ -480,4 +480,80 @@ Test(reflector_refused, a_list_that_brings_bytes_and_no_objects_is_given_up)
         cr_expect(bench->reflector.deadline_ns == deadline);
         bench_free(bench);
     }
+}
+
+Test(reflector_refused, a_probe_that_is_no_list_is_not_passed)
+{
+    static const char *const answers[] = {
+        "",
+        "Welcome!",
+        "{}",
+        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Success\"}",
+        "{\"kind\":\"NodeList\",\"metadata\":{\"resourceVersion\":\"11\"},\"items\":[]}",
+        "{\"kind\":\"PodList\",\"metadata\":{},\"items\":[]}",
+        "{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"11\"",
+    };
+
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+        struct bench *bench = watching();
+        is_cut(bench);
+        for (int times = 0; times < REFUSED_MAX; times++) {
+            asks(bench, "limit=1 resourceVersion=10");
+            cr_expect(gets(bench, 200, answers[i]));
+            ends(bench, 200);
+            cr_expect(atomic_load(&bench->status.restarts[RESTART_MALFORMED]) ==
+                      (unsigned)times + 1);
+            cr_expect(wait_seconds(bench) > 0, "%s", answers[i]);
+        }
+        asks(bench, "limit=500 !continue !resourceVersion=");
+        bench_free(bench);
+    }
+}
+
+Test(reflector_refused, a_probe_may_be_long_and_its_object_is_of_no_account)
+{
+    struct bench *bench = watching();
+
+    is_cut(bench);
+    asks(bench, "limit=1");
+    cr_expect(gets_in(bench, 200, PAGE("12", "t/1", ITEM("a", "5")), 7));
+    for (int i = 0; i < 1000; i++)
+        cr_expect(gets(bench, 200, "nothing that anybody could read\n"));
+    ends(bench, 200);
+    asks(bench, "watch=1 resourceVersion=10");
+    saw(bench, "");
+    bench_free(bench);
+}
+
+Test(reflector_refused, a_probe_of_an_older_version_lists_anew)
+{
+    struct bench *bench = watching();
+
+    is_cut(bench);
+    asks(bench, "limit=1 resourceVersion=10");
+    cr_expect(gets(bench, 200, PAGE("8", "", ITEM("a", "5"))));
+    ends(bench, 200);
+    cr_expect(atomic_load(&bench->status.restarts[RESTART_OLDER_HISTORY]) == 1);
+    asks(bench, "limit=500 !watch !resourceVersion=");
+    cr_expect(gets(bench, 200, PAGE("8", "", ITEM("z", "3"))));
+    ends(bench, 200);
+    saw(bench, "!begin +z@3 end@8 ");
+    bench_free(bench);
+}
+
+/* What stands before the API server may answer so, for as long as it likes. */
+Test(reflector_refused, a_watch_that_ends_early_without_a_word_is_none)
+{
+    struct bench *bench = watching();
+
+    ends(bench, 200);
+    for (int times = 0; times < REFUSED_MAX; times++) {
+        probes(bench);
+        asks(bench, "watch=1 resourceVersion=10");
+        bench->now += 2 * S;
+        ends(bench, 200);
+        cr_expect(wait_seconds(bench) > 0);
+    }
+    asks(bench, "limit=500 !continue !resourceVersion=");
+    bench_free(bench);
 }
