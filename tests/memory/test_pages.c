@@ -328,10 +328,52 @@ static void a_reading_of_metrics_is_short(void)
     buf_dispose(&out);
 }
 
+/* They are answered whoever has the lock. */
+static void probes_take_no_lock(void)
+{
+    static const char *const paths[] = {"/livez", "/healthz", "/readyz"};
+
+    for (int kind = 0; kind < KIND_COUNT; kind++)
+        atomic_store(&state.status[kind].is_synced, true);
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        struct buf out;
+        buf_init(&out, SIZE_MAX);
+        read_page(paths[i], false, &out);
+        check(holds == 0, paths[i], holds);
+        buf_dispose(&out);
+    }
+}
+
+static void a_thread_that_does_not_come_to_an_end_is_named(void)
+{
+    uint64_t minute_ns = UINT64_C(60000000000), now_ns = monotonic_ns();
+    struct watched *quick = watchdog_begin(&state.watchdog, "a call");
+    struct watched *stuck = watchdog_begin(&state.watchdog, "evictions");
+    struct page_request request = {.path = SLICE("/livez")};
+    struct pieces *rest;
+    const char *type;
+    struct buf out;
+
+    buf_init(&out, SIZE_MAX);
+    atomic_store(&stuck->since_ns, now_ns > minute_ns ? now_ns - minute_ns : 1);
+    unsigned status = page_answer(&state, &request, &out, &type, &rest);
+    check(status == (now_ns > minute_ns ? 500 : 200), "/livez", status);
+    check(status == 200 || strstr(buf_text(&out), "[-] evictions has been") != NULL, "its name",
+          (long)out.len);
+    watchdog_end(stuck);
+    watchdog_end(quick);
+    buf_reset(&out, SIZE_MAX);
+    status = page_answer(&state, &request, &out, &type, &rest);
+    check(status == 200, "/livez afterwards", status);
+    buf_dispose(&out);
+}
+
 int main(void)
 {
     log_configure(LOG_ERROR, LOG_TEXT);
     fill();
+    probes_take_no_lock();
+    a_thread_that_does_not_come_to_an_end_is_named();
     a_reading_of_metrics_is_short(); /* first: what the others free, malloc cleans up at any time */
     the_cache_is_whole();
     what_changes_leaves_it_json();
