@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cache/api.h"
@@ -229,16 +231,70 @@ static int capture_all(struct capture *capture, struct error *err)
     return 0;
 }
 
-/* Standard output cannot be written anew: it gets the finished file. */
-static int copy_to_stdout(FILE *file, struct error *err)
+/* What cannot be written anew (standard output, a device, a pipe) gets the finished file. */
+static int copy_to(FILE *stream, const struct capture *capture, struct error *err)
 {
     char piece[65536];
 
-    rewind(file);
-    for (size_t count; (count = fread(piece, 1, sizeof piece, file)) != 0;)
-        if (fwrite(piece, 1, count, stdout) != count)
-            return error_system(err, errno, "standard output");
-    return fflush(stdout) == 0 ? 0 : error_system(err, errno, "standard output");
+    rewind(capture->file);
+    for (size_t count; (count = fread(piece, 1, sizeof piece, capture->file)) != 0;)
+        if (fwrite(piece, 1, count, stream) != count)
+            return error_system(err, errno, "%s", capture->path);
+    return fflush(stream) == 0 ? 0 : error_system(err, errno, "%s", capture->path);
+}
+
+static bool is_stream(const char *path)
+{
+    struct stat status;
+
+    return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
+}
+
+static int write_stream(struct capture *capture, FILE *stream, struct error *err)
+{
+    capture->file = tmpfile();
+    int rc = capture->file == NULL ? error_system(err, errno, "/tmp") : capture_all(capture, err);
+
+    if (rc == 0)
+        rc = copy_to(stream, capture, err);
+    if (capture->file != NULL)
+        (void)fclose(capture->file);
+    return rc;
+}
+
+/* Under its name only when it is whole. */
+static int write_file(struct capture *capture, struct error *err)
+{
+    char *temporary = NULL;
+
+    if (asprintf(&temporary, "%s.partial", capture->path) < 0)
+        return error_no_memory(err);
+    capture->file = fopen(temporary, "w+e");
+    int rc = capture->file == NULL ? error_system(err, errno, "%s", temporary)
+                                   : capture_all(capture, err);
+    if (capture->file != NULL && fclose(capture->file) != 0 && rc == 0)
+        rc = error_system(err, errno, "%s", capture->path);
+    if (rc == 0 && rename(temporary, capture->path) != 0)
+        rc = error_system(err, errno, "%s", capture->path);
+    if (rc < 0)
+        (void)unlink(temporary);
+    free(temporary);
+    return rc;
+}
+
+static int write_somewhere(struct capture *capture, const char *path, struct error *err)
+{
+    if (path == NULL || strcmp(path, "-") == 0)
+        return write_stream(capture, stdout, err);
+    if (!is_stream(path))
+        return write_file(capture, err);
+    FILE *stream = fopen(path, "we");
+    if (stream == NULL)
+        return error_system(err, errno, "%s", path);
+    int rc = write_stream(capture, stream, err);
+    if (fclose(stream) != 0 && rc == 0)
+        rc = error_system(err, errno, "%s", path);
+    return rc;
 }
 
 static int write_snapshot(const struct kubeconfig *kubeconfig, const char *path, struct error *err)
@@ -246,24 +302,11 @@ static int write_snapshot(const struct kubeconfig *kubeconfig, const char *path,
     bool to_stdout = path == NULL || strcmp(path, "-") == 0;
     struct capture capture = {.path = to_stdout ? "standard output" : path,
                               .server = kubeconfig->server};
-    char *temporary = NULL;
 
-    if (!to_stdout && asprintf(&temporary, "%s.partial", path) < 0)
-        return error_no_memory(err);
-    capture.file = to_stdout ? tmpfile() : fopen(temporary, "w+e");
-    int rc = capture.file == NULL ? error_system(err, errno, "%s", to_stdout ? "/tmp" : temporary)
-                                  : api_new(&capture.api, kubeconfig, err);
     buf_init(&capture.text, OBJECT_TEXT_BYTES_MAX);
+    int rc = api_new(&capture.api, kubeconfig, err);
     if (rc == 0)
-        rc = capture_all(&capture, err);
-    if (rc == 0 && to_stdout)
-        rc = copy_to_stdout(capture.file, err);
-    if (capture.file != NULL && fclose(capture.file) != 0 && rc == 0)
-        rc = error_system(err, errno, "%s", capture.path);
-    if (rc == 0 && !to_stdout && rename(temporary, path) != 0)
-        rc = error_system(err, errno, "%s", path);
-    if (rc < 0 && temporary != NULL)
-        (void)unlink(temporary);
+        rc = write_somewhere(&capture, path, err);
     if (rc == 0)
         (void)fprintf(stderr, "claimguard: captured %zu objects into %s\n", capture.objects,
                       capture.path);
@@ -272,7 +315,6 @@ static int write_snapshot(const struct kubeconfig *kubeconfig, const char *path,
                       (unsigned long long)capture.left_out);
     buf_dispose(&capture.text);
     api_free(capture.api);
-    free(temporary);
     return rc;
 }
 

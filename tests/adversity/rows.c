@@ -1,8 +1,11 @@
-/* PriorityClasses are for the dry run alone: captured, never watched, and nothing fails without the
- * right to them. */
+/* Snapshots. PriorityClasses are for the dry run alone: captured, never watched, and nothing fails
+ * without the right to them. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "support/process.h"
 #include "support/scenario.h"
@@ -13,20 +16,45 @@ static void put_class(void)
             "\"preemptionPolicy\":\"Never\",\"description\":\"for those in a hurry\"}");
 }
 
-/* `claimguard snapshot` of the API server; its file's text and its stderr. Ownership: both are the
- * caller's to free. */
-static char *capture(char **err)
+/* `claimguard snapshot` of the API server. Ownership: *err, its stderr, is the caller's to free. */
+static void capture_into(const char *file, char **err)
 {
-    char kubeconfig[64], file[64], *out;
+    char kubeconfig[64], *out;
 
     guard_user("{token: t}");
     (void)snprintf(kubeconfig, sizeof kubeconfig, "%s/kubeconfig", scenario_folder());
-    (void)snprintf(file, sizeof file, "%s/snapshot.json", scenario_folder());
     const char *arguments[] = {"snapshot", "--kubeconfig", kubeconfig, "-o", file, NULL};
     int status = process_run(arguments, NULL, &out, err);
     check(status == 0, "exit status %d: %s", status, *err);
     free(out);
+}
+
+/* The same; the file's text, and its stderr. Ownership: both are the caller's to free. */
+static char *capture(char **err)
+{
+    char file[64];
+
+    (void)snprintf(file, sizeof file, "%s/snapshot.json", scenario_folder());
+    capture_into(file, err);
     return read_file(file);
+}
+
+/* As root, it would replace /dev/null. */
+static void a_snapshot_goes_into_a_pipe_and_leaves_it_one(void)
+{
+    char file[64], text[65536] = "", *err;
+    struct stat status;
+
+    put_claim("data");
+    (void)snprintf(file, sizeof file, "%s/pipe", scenario_folder());
+    check(mkfifo(file, 0600) == 0, "mkfifo");
+    int fd = open(file, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    capture_into(file, &err);
+    check(read(fd, text, sizeof text - 1) > 0 && strstr(text, "PersistentVolumeClaim") != NULL,
+          "%s", text);
+    check(stat(file, &status) == 0 && S_ISFIFO(status.st_mode), "it is no pipe any more");
+    (void)close(fd);
+    free(err);
 }
 
 static void a_snapshot_has_the_priority_classes(void)
@@ -81,6 +109,7 @@ int main(int argc, char **argv)
     static const struct scenario all[] = {
         SCENARIO(a_snapshot_has_the_priority_classes),
         SCENARIO(a_snapshot_without_the_right_to_priority_classes_says_so),
+        SCENARIO(a_snapshot_goes_into_a_pipe_and_leaves_it_one),
         SCENARIO(priority_classes_are_not_watched),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
