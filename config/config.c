@@ -407,86 +407,7 @@ static int apply_presets(const struct reader *reader, const struct option *optio
     return 0;
 }
 
-/* ---- what the tables cannot say ---- */
-
-bool config_split_address(struct slice text, struct slice *host, uint16_t *port)
-{
-    size_t colon = text.len;
-    int64_t number;
-
-    while (colon > 0 && text.ptr[colon - 1] != ':')
-        colon--;
-    if (colon == 0 || text.len - colon > 5)
-        return false;
-    struct slice digits = {text.ptr + colon, text.len - colon};
-    *host = (struct slice){text.ptr, colon - 1};
-    if (!quantity_bytes(&number, digits) || number > UINT16_MAX || digits.ptr[digits.len - 1] > '9')
-        return false;
-    if (host->len >= 2 && host->ptr[0] == '[' && host->ptr[host->len - 1] == ']')
-        *host = (struct slice){host->ptr + 1, host->len - 2};
-    else if (host->len != 0 && memchr(host->ptr, ':', host->len) != NULL)
-        return false;
-    *port = (uint16_t)number;
-    return true;
-}
-
-/* The node of a top-level key or of one in a section, to point at; the root when it is not there.
- */
-static const struct yaml_node *locate(const struct yaml_node *root, const char *section,
-                                      const char *key)
-{
-    const struct yaml_node *found = root;
-
-    for (const struct yaml_node *s = root->first; s != NULL; s = s->next) {
-        if (!slice_equal(s->key, slice_of(section)))
-            continue;
-        found = s;
-        for (const struct yaml_node *k = s->first; key != NULL && k != NULL; k = k->next)
-            if (slice_equal(k->key, slice_of(key)))
-                return k;
-    }
-    return found;
-}
-
-static int check_address(const struct reader *reader, const struct yaml_node *root, const char *key,
-                         struct slice address)
-{
-    struct slice host;
-    uint16_t port;
-
-    if (config_split_address(address, &host, &port))
-        return 0;
-    return yaml_fail(reader->err, reader->path, locate(root, "server", key),
-                     "%s: expected ADDRESS:PORT, such as 127.0.0.1:8888 or [::1]:8888", key);
-}
-
-static int check_type(const struct reader *reader, const struct yaml_node *root, const char *key,
-                      struct slice value, const char *expected)
-{
-    const struct yaml_node *node = locate(root, key, NULL);
-
-    if (node == root)
-        return yaml_fail(reader->err, reader->path, root, "%s is missing (%s)", key, expected);
-    if (!slice_equal(value, slice_of(expected)))
-        return yaml_fail(reader->err, reader->path, node, "%s: expected %s", key, expected);
-    return 0;
-}
-
-static int check_config(const struct reader *reader, const struct yaml_node *root,
-                        const struct config *config)
-{
-    bool has_cert = config->server.cert_file.len != 0, has_key = config->server.key_file.len != 0;
-
-    if (check_type(reader, root, "apiVersion", config->api_version, "claimguard.io/v1alpha1") < 0 ||
-        check_type(reader, root, "kind", config->kind, "ClaimguardConfiguration") < 0 ||
-        check_address(reader, root, "listen", config->server.listen) < 0 ||
-        check_address(reader, root, "metricsListen", config->server.metrics_listen) < 0)
-        return reader->err->code;
-    if (has_cert != has_key || (!has_cert && config->server.client_ca_file.len != 0))
-        return yaml_fail(reader->err, reader->path, locate(root, "server", "tls"),
-                         "tls: needs both certFile and keyFile");
-    return 0;
-}
+/* ---- the file ---- */
 
 int config_load(struct config **out, const char *path, struct error *err)
 {
@@ -504,7 +425,7 @@ int config_load(struct config **out, const char *path, struct error *err)
         if (rc == 0)
             rc = read_section(&reader, file_options, root, config);
         if (rc == 0)
-            rc = check_config(&reader, root, config);
+            rc = config_check(path, root, config, err);
     }
     if (rc < 0) {
         config_free(config);

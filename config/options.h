@@ -1,6 +1,6 @@
 /*
  * The keys of the configuration file: one table, for the reader (config.c) and the printer
- * (config_print.c). Nobody else includes this.
+ * (config_print.c), and what no table can say (config_check.c). Nobody else includes this.
  */
 #ifndef CONFIG_OPTIONS_H
 #define CONFIG_OPTIONS_H
@@ -31,5 +31,10 @@ struct option {
 
 /* The file's own keys; ends with a NULL key. */
 extern const struct option file_options[];
+
+/* Whether the values of a file that was read go together. root: of that file. */
+struct yaml_node;
+int config_check(const char *path, const struct yaml_node *root, const struct config *config,
+                 struct error *err);
 
 #endif

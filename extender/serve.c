@@ -50,6 +50,30 @@ static void raise_file_limit(void)
              LOG_STR("need", need));
 }
 
+static bool has_other_tls(const struct config *a, const struct config *b)
+{
+    return !slice_equal(a->server.cert_file, b->server.cert_file) ||
+           !slice_equal(a->server.key_file, b->server.key_file) ||
+           !slice_equal(a->server.client_ca_file, b->server.client_ca_file);
+}
+
+/* The file, if claimguard could be started with it. */
+static int load_config(struct config **out, const struct config *in_force, const char *path,
+                       struct error *err)
+{
+    struct tls *tls = NULL;
+
+    if (config_load(out, path, err) < 0)
+        return err->code;
+    if (!has_other_tls(*out, in_force))
+        return 0;
+    int rc = tls_open(&tls, *out, err);
+    tls_close(tls);
+    if (rc < 0)
+        config_free(*out);
+    return rc;
+}
+
 /* Puts the file in force if it is good; else says what is wrong and changes nothing. */
 static void reload(struct state *state, const char *path)
 {
@@ -58,7 +82,7 @@ static void reload(struct state *state, const char *path)
 
     if (path == NULL)
         return;
-    int rc = config_load(&config, path, &err);
+    int rc = load_config(&config, state->config, path, &err);
     metrics_note_config(&state->metrics, rc == 0);
     if (rc < 0) {
         log_error("the configuration is not reloaded: the one in force stays",
@@ -69,9 +93,7 @@ static void reload(struct state *state, const char *path)
         !slice_equal(config->server.metrics_listen, state->config->server.metrics_listen))
         log_warn("a new server.listen or server.metricsListen takes effect at a restart",
                  LOG_STR("file", path));
-    if (!slice_equal(config->server.cert_file, state->config->server.cert_file) ||
-        !slice_equal(config->server.key_file, state->config->server.key_file) ||
-        !slice_equal(config->server.client_ca_file, state->config->server.client_ca_file))
+    if (has_other_tls(config, state->config))
         log_warn("another server.tls takes effect at a restart", LOG_STR("file", path));
     state_reload(state, config);
     log_info("configuration reloaded", LOG_STR("file", path));

@@ -217,6 +217,15 @@ Test(serve, a_changed_file_is_reloaded_and_a_bad_one_ignored)
     cr_expect_eq(status_of(server.port, "/debug/cache"), 200);
 }
 
+Test(serve, a_file_with_which_it_could_not_start_is_not_taken)
+{
+    write_config(HEAD "server: {tls: {certFile: /nowhere/tls.crt, keyFile: /nowhere/tls.key}}\n");
+    cr_expect(daemon_wait_for(&server, "the configuration is not reloaded"));
+    cr_expect_eq(metric(&server, "\nclaimguard_config_last_reload_successful "), 0);
+    write_config(HEAD "server: {listen: 'localhost:1'}\n");
+    cr_expect(daemon_wait_for(&server, "localhost is no IP address"));
+}
+
 Test(serve, sighup_reloads)
 {
     cr_assert_eq(kill(server.pid, SIGHUP), 0);

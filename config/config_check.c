@@ -1,0 +1,127 @@
+/* What the tables of config.c cannot say: which values go together, and which are addresses. */
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "config/options.h"
+#include "config/quantity.h"
+#include "config/yaml_node.h"
+
+bool config_split_address(struct slice text, struct slice *host, uint16_t *port)
+{
+    size_t colon = text.len;
+    int64_t number;
+
+    while (colon > 0 && text.ptr[colon - 1] != ':')
+        colon--;
+    if (colon == 0 || text.len - colon > 5)
+        return false;
+    struct slice digits = {text.ptr + colon, text.len - colon};
+    *host = (struct slice){text.ptr, colon - 1};
+    if (!quantity_bytes(&number, digits) || number > UINT16_MAX || digits.ptr[digits.len - 1] > '9')
+        return false;
+    if (host->len >= 2 && host->ptr[0] == '[' && host->ptr[host->len - 1] == ']')
+        *host = (struct slice){host->ptr + 1, host->len - 2};
+    else if (host->len != 0 && memchr(host->ptr, ':', host->len) != NULL)
+        return false;
+    *port = (uint16_t)number;
+    return true;
+}
+
+/* An IP address, or nothing, which stands for all. */
+static bool is_host(struct slice host)
+{
+    const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST};
+    struct addrinfo *found = NULL;
+    char text[64];
+
+    if (host.len == 0 || host.len >= sizeof text)
+        return host.len == 0;
+    (void)snprintf(text, sizeof text, "%.*s", SLICE_ARG(host));
+    bool is_numeric = getaddrinfo(text, NULL, &hints, &found) == 0;
+    if (found != NULL)
+        freeaddrinfo(found);
+    return is_numeric;
+}
+
+/* A file that is checked. */
+struct checked {
+    const char *path;
+    const struct yaml_node *root;
+    struct error *err;
+};
+
+/* The node of a top-level key or of one in a section, to point at; the root when it is not there.
+ */
+static const struct yaml_node *locate(const struct checked *checked, const char *section,
+                                      const char *key)
+{
+    const struct yaml_node *found = checked->root;
+
+    for (const struct yaml_node *s = checked->root->first; s != NULL; s = s->next) {
+        if (!slice_equal(s->key, slice_of(section)))
+            continue;
+        found = s;
+        for (const struct yaml_node *k = s->first; key != NULL && k != NULL; k = k->next)
+            if (slice_equal(k->key, slice_of(key)))
+                return k;
+    }
+    return found;
+}
+
+static int check_type(const struct checked *checked, const char *key, struct slice value,
+                      const char *expected)
+{
+    const struct yaml_node *node = locate(checked, key, NULL);
+
+    if (node == checked->root)
+        return yaml_fail(checked->err, checked->path, node, "%s is missing (%s)", key, expected);
+    if (!slice_equal(value, slice_of(expected)))
+        return yaml_fail(checked->err, checked->path, node, "%s: expected %s", key, expected);
+    return 0;
+}
+
+static int check_address(const struct checked *checked, const char *key, struct slice address)
+{
+    const struct yaml_node *node = locate(checked, "server", key);
+    struct slice host;
+    uint16_t port;
+
+    if (!config_split_address(address, &host, &port))
+        return yaml_fail(checked->err, checked->path, node,
+                         "%s: expected ADDRESS:PORT, such as 127.0.0.1:8888 or [::1]:8888", key);
+    if (!is_host(host))
+        return yaml_fail(checked->err, checked->path, node,
+                         "%s: %.*s is no IP address: expected one, or none for all of them", key,
+                         SLICE_ARG(host));
+    return 0;
+}
+
+static int check_server(const struct checked *checked, const struct config *config)
+{
+    const struct yaml_node *tls = locate(checked, "server", "tls");
+    bool has_tls = slice_equal(tls->key, SLICE("tls"));
+
+    if (check_address(checked, "listen", config->server.listen) < 0 ||
+        check_address(checked, "metricsListen", config->server.metrics_listen) < 0)
+        return checked->err->code;
+    if (slice_equal(config->server.listen, config->server.metrics_listen) &&
+        !slice_equal(config->server.listen, SLICE(":0")))
+        return yaml_fail(checked->err, checked->path, locate(checked, "server", "metricsListen"),
+                         "metricsListen: is the same as listen: two ports are needed");
+    if (has_tls && (config->server.cert_file.len == 0 || config->server.key_file.len == 0))
+        return yaml_fail(checked->err, checked->path, tls, "tls: needs both certFile and keyFile");
+    return 0;
+}
+
+int config_check(const char *path, const struct yaml_node *root, const struct config *config,
+                 struct error *err)
+{
+    const struct checked checked = {path, root, err};
+
+    if (check_type(&checked, "apiVersion", config->api_version, "claimguard.io/v1alpha1") < 0 ||
+        check_type(&checked, "kind", config->kind, "ClaimguardConfiguration") < 0)
+        return err->code;
+    return check_server(&checked, config);
+}
