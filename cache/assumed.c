@@ -165,7 +165,9 @@ static void take_shared(struct cluster *cluster, struct reservation *reservation
 static void take_claims(struct cluster *cluster, struct reservation *reservation,
                         const struct pod_object *pod, const bool *alone)
 {
-    for (int shares = 0; shares <= reservation_binds(reservation); shares++) {
+    int rounds = reservation_binds(reservation) ? 2 : 1;
+
+    for (int shares = 0; shares < rounds; shares++) {
         for (size_t i = 0; i < pod->claim_count; i++) {
             struct claim *claim = claim_find(cluster, pod->meta.namespace, pod->claims[i].name);
             if (claim == NULL || !claim->exists)
