@@ -13,7 +13,7 @@
 #include "support/http.h"
 #include "support/process.h"
 
-enum { LIMIT_MIB = 200, IDLE_MIB = 40, ANSWER_MIB = 32, PAGE_MIB = 8, LARGE = 64 << 20 };
+enum { LIMIT_MIB = 200, IDLE_MIB = 40, ANSWER_MIB = 32, PAGE_MIB = 20, LARGE = 64 << 20 };
 
 static struct daemon server;
 static long base_mib;
