@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "config/base/log.h"
+#include "config/base/printable.h"
 #include "config/config.h"
 #include "extender/version.h"
 
@@ -141,7 +142,10 @@ static void print_command_help(const struct command *command)
 
 int command_fail(const struct error *err)
 {
-    (void)fprintf(stderr, "claimguard: %s\n", err->message);
+    struct error shown = *err;
+
+    make_printable(shown.message);
+    (void)fprintf(stderr, "claimguard: %s\n", shown.message);
     return EXIT_USAGE;
 }
 

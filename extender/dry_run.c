@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "cache/priority_class.h"
+#include "config/base/printable.h"
 #include "config/config.h"
 #include "extender/commands.h"
 #include "extender/deferral.h"
@@ -63,8 +64,13 @@ static bool warn(const struct dry_run *run, const struct pod_object *pod, struct
     if (run->format == OUTPUT_JSON || run->format == OUTPUT_YAML)
         return json_object_set_new(result, "warnings",
                                    json_pack("[s%]", warning.ptr, warning.len)) == 0;
-    (void)fprintf(stderr, "claimguard: %.*s/%.*s: %.*s\n", SLICE_ARG(pod->meta.namespace),
-                  SLICE_ARG(pod->meta.name), SLICE_ARG(warning));
+    char *line = NULL;
+    if (asprintf(&line, "claimguard: %.*s/%.*s: %.*s", SLICE_ARG(pod->meta.namespace),
+                 SLICE_ARG(pod->meta.name), SLICE_ARG(warning)) < 0)
+        return false;
+    make_printable(line);
+    (void)fprintf(stderr, "%s\n", line);
+    free(line);
     return true;
 }
 
@@ -73,7 +79,8 @@ static int judge(struct dry_run *run, const struct pod_object *pod, struct slice
                  struct arena *arena, struct error *err)
 {
     struct view view = {&run->cluster, run->config};
-    json_t *result = explain_pod(&view, pod, run->nodes, run->node_count, arena);
+    bool shows_nodes = run->format != OUTPUT_TABLE;
+    json_t *result = explain_pod(&view, pod, run->nodes, shows_nodes ? run->node_count : 0, arena);
 
     if (result != NULL && warning.len != 0 && !warn(run, pod, warning, result)) {
         json_decref(result);

@@ -153,8 +153,12 @@ size_t load_warnings(const struct cluster *cluster, const struct load_report *re
     if (cluster->counts[KIND_CLAIM] == 0 && cluster->claims.count != 0)
         warnings[count++] = "the snapshot has no PersistentVolumeClaims: add pvc to kubectl get";
     if (report->lacks_classes)
-        warnings[count++] = "pods name PriorityClasses that the snapshot does not have, and count "
-                            "with priority 0: add priorityclasses to kubectl get";
+        warnings[count++] =
+            cluster->counts[KIND_PRIORITY_CLASS] != 0
+                ? "pods name PriorityClasses that the snapshot does not have, and count with "
+                  "priority 0"
+                : "pods name PriorityClasses that the snapshot does not have, and count with "
+                  "priority 0: add priorityclasses to kubectl get";
     if (report->source.unreadable != 0)
         warnings[count++] = "pods with over 512 claims are left out: nobody sees what they hold";
     return count;

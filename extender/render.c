@@ -7,6 +7,7 @@
 #include <yaml.h>
 
 #include "config/base/buf.h"
+#include "config/base/printable.h"
 #include "extender/explain.h"
 
 enum {
@@ -330,9 +331,11 @@ static void sheet_print(const struct render *render, const struct sheet *sheet)
     size_t widths[COLUMNS_MAX] = {0};
 
     for (size_t r = 0; r < sheet->count; r++)
-        for (size_t c = 0; c < COLUMNS_MAX && sheet->rows[r].cells[c] != NULL; c++)
+        for (size_t c = 0; c < COLUMNS_MAX && sheet->rows[r].cells[c] != NULL; c++) {
+            make_printable(sheet->rows[r].cells[c]);
             if (strlen(sheet->rows[r].cells[c]) > widths[c])
                 widths[c] = strlen(sheet->rows[r].cells[c]);
+        }
     for (size_t r = 0; r < sheet->count && render->ok; r++) {
         for (size_t c = 0; c < COLUMNS_MAX && sheet->rows[r].cells[c] != NULL; c++) {
             bool is_last = c + 1 == COLUMNS_MAX || sheet->rows[r].cells[c + 1] == NULL;
@@ -360,6 +363,8 @@ static void sheets_finish(const struct render *render)
                  "(ReadWriteOncePod),\nnot by the scheduler's own (resources, taints, affinity).\n",
                  render->count, render->count == 1 ? "pod" : "pods", render->schedulable,
                  render->count - render->schedulable);
+    if (render->schedulable > 1)
+        (void)puts("Each by itself: of several that want one free claim, one gets it.");
 }
 
 /* ---- JSON ---- */

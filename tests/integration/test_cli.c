@@ -171,6 +171,22 @@ Test(cli, table_is_aligned_and_says_what_was_judged)
     cr_expect_eq(strncmp(row + 1 + (heading - run.out), "UnschedulableAndUnresolvable", 28), 0);
     cr_expect_not_null(strstr(run.out, "6 pods: 3 schedulable, 3 not."));
     cr_expect_not_null(strstr(run.out, "not by the scheduler's own"));
+    cr_expect_not_null(strstr(run.out, "of several that want one free claim, one gets it"));
+    run_free(&run);
+}
+
+/* An API server takes any text for claimName; a terminal must not take it for more than text. */
+Test(cli, control_characters_of_a_cluster_do_not_reach_the_terminal)
+{
+    struct run run = run_with(TESTS_DIR "/fixtures/control-characters.yaml",
+                              (const char *const[]){"dry-run", "-s", "-", "-a", NULL});
+
+    cr_expect_not_null(strstr(run.out, "persistentvolumeclaim \"c?[2K?yes ??x\" not found"), "%s",
+                       run.out);
+    cr_expect(strchr(run.out, '\033') == NULL && strchr(run.out, '\r') == NULL);
+    run_free(&run);
+    run = RUN("dry-run", "-s", EXAMPLE, "--pod", "default/\033[2K");
+    cr_expect_not_null(strstr(run.err, "--pod default/?[2K: neither a pod"), "%s", run.err);
     run_free(&run);
 }
 
