@@ -6,7 +6,7 @@
 #include "config/base/clock.h"
 #include "config/base/log.h"
 
-enum { POLL_MS_MAX = 1000 };
+enum { POLL_MS_MAX = 1000, REFUSAL_BYTES_MAX = 1024 };
 
 /* ---- what the reflectors hand on ---- */
 
@@ -52,12 +52,21 @@ static void note_synced(struct follow *follow)
         follow->target.synced(follow->target.context);
 }
 
+static void keep_refusal(struct buf *refusal, struct slice bytes)
+{
+    size_t room = REFUSAL_BYTES_MAX - refusal->len;
+
+    buf_put(refusal, (struct slice){bytes.ptr, bytes.len < room ? bytes.len : room});
+}
+
 static bool on_bytes(void *context, unsigned status, struct slice bytes)
 {
     struct following *following = context;
     struct follow *follow = following->follow;
     uint64_t news = following->reflector.news;
 
+    if (status != 200)
+        keep_refusal(&following->refusal, bytes);
     bool goes_on = reflector_take(&following->reflector, status, bytes, monotonic_ns());
     if (following->reflector.news != news)
         atomic_store(&follow->target.status[following->reflector.kind].last_event_ms, now_ms());
@@ -74,10 +83,18 @@ static void end_call(struct following *following, const struct reflector_ending 
 
 static void on_end(void *context, const struct api_result *result)
 {
-    end_call(context, &(struct reflector_ending){.status = result->status,
-                                                 .is_cut = result->is_cut,
-                                                 .retry_after_ms = result->retry_after_ms,
-                                                 .error = result->error});
+    struct following *following = context;
+    struct arena arena;
+
+    arena_init(&arena, 2 * REFUSAL_BYTES_MAX);
+    struct slice said = status_message(buf_slice(&following->refusal), &arena);
+    struct slice text = arena_printf(&arena, "%.*s", SLICE_ARG(said));
+    end_call(following,
+             &(struct reflector_ending){.status = result->status,
+                                        .is_cut = result->is_cut,
+                                        .retry_after_ms = result->retry_after_ms,
+                                        .error = text.len != 0 ? text.ptr : result->error});
+    arena_dispose(&arena);
 }
 
 static void start_call(struct following *following, uint64_t now_ns)
@@ -85,6 +102,7 @@ static void start_call(struct following *following, uint64_t now_ns)
     struct error err = {0};
     struct buf path;
 
+    buf_reset(&following->refusal, 0);
     buf_init(&path, PATH_BYTES_MAX);
     reflector_request(&following->reflector, now_ns, &path);
     const char *text = buf_text(&path);
@@ -158,6 +176,7 @@ static void init_watched(struct follow *follow)
         struct following *following = &follow->watched[kind];
         struct reflector_sink sink = {following, begin_list, end_list, take, keep};
         following->follow = follow;
+        buf_init(&following->refusal, REFUSAL_BYTES_MAX);
         reflector_init(&following->reflector, (enum kind)kind, &sink, &follow->target.status[kind],
                        seed + (uint32_t)kind * 7919);
     }
@@ -166,8 +185,10 @@ static void init_watched(struct follow *follow)
 static void follow_free(struct follow *follow)
 {
     api_free(follow->api);
-    for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
+    for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++) {
         reflector_dispose(&follow->watched[kind].reflector);
+        buf_dispose(&follow->watched[kind].refusal);
+    }
     requests_dispose(follow);
     (void)pthread_cond_destroy(&follow->changed);
     (void)pthread_mutex_destroy(&follow->mutex);

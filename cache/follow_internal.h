@@ -14,6 +14,7 @@ struct following {
     struct follow *follow;
     struct reflector reflector;
     struct api_call *call;
+    struct buf refusal; /* the beginning of an answer that is no success */
 };
 
 enum request_state { REQUEST_QUEUED, REQUEST_SENT, REQUEST_DONE };
@@ -57,6 +58,10 @@ struct follow {
     struct requests under_way; /* handed over to the API client */
     size_t object_count, message_count;
 };
+
+/* The message of a metav1.Status, or of its beginning; empty when there is none. It lies in the
+ * answer, or in the arena. */
+struct slice status_message(struct slice answer, struct arena *arena);
 
 /* ---- requests; all but hand_over under the mutex ---- */
 

@@ -235,16 +235,15 @@ bool follow_send(struct follow *follow, const char *method, const char *path,
     return request != NULL;
 }
 
-/* metav1.Status */
-static struct slice message_of(struct slice answer, struct arena *arena)
+struct slice status_message(struct slice answer, struct arena *arena)
 {
     static const struct pull_field fields[] = {{.key = "message", .type = PULL_STRING}};
     struct slice message = {"", 0};
     struct pull json;
 
     pull_init(&json, answer);
-    if (!pull_fields(&json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), arena, &message))
-        return SLICE("");
+    /* what was read before a problem is whole: the answer may be a part of one */
+    (void)pull_fields(&json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), arena, &message);
     return message;
 }
 
@@ -260,7 +259,7 @@ static void copy_answer(const struct request *request, struct arena *arena,
         memcpy(copy, request->answer.bytes, request->answer.len);
     out->status = request->status;
     out->body = (struct slice){copy, request->answer.len};
-    out->message = message_of(out->body, arena);
+    out->message = status_message(out->body, arena);
 }
 
 /* NOLINTNEXTLINE(readability-function-size): nine things, each another one */

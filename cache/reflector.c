@@ -4,7 +4,7 @@
 #include "cache/reflector_internal.h"
 #include "config/base/log.h"
 
-enum { LOGGED_FAILURES = 10, REFLECTOR_ARENA_BYTES_MAX = 32 << 20, WINDOW_KEEP_BYTES = 256 * 1024 };
+enum { LOGGED_FAILURES = 3, REFLECTOR_ARENA_BYTES_MAX = 32 << 20, WINDOW_KEEP_BYTES = 256 * 1024 };
 
 #define MS UINT64_C(1000000) /* nanoseconds */
 
@@ -233,15 +233,19 @@ static int judge_ending(struct reflector *reflector, const struct reflector_endi
 static void log_ending(const struct reflector *reflector, enum restart reason,
                        const struct reflector_ending *ending)
 {
+    const char *resource = kind_resource(reflector->kind), *text = restart_text(reason);
+    const char *error = ending->error == NULL || reflector->failure >= 0 ? "" : ending->error;
     char status[16];
 
     if (reason == RESTART_TIMEOUT || reflector->failures % LOGGED_FAILURES != 0)
         return; /* while an API server is away, not every attempt is news */
-    (void)snprintf(status, sizeof status, "%u", ending->status);
-    log_info(
-        "list or watch starts again", LOG_STR("resource", kind_resource(reflector->kind)),
-        LOG_STR("reason", restart_text(reason)), LOG_STR("status", status),
-        LOG_STR("error", ending->error == NULL || reflector->failure >= 0 ? "" : ending->error));
+    (void)snprintf(status, sizeof status, "%u", ending->is_silent ? 0 : ending->status);
+    if (reflector->failures == 0)
+        log_info("list or watch starts again", LOG_STR("resource", resource),
+                 LOG_STR("reason", text), LOG_STR("status", status), LOG_STR("error", error));
+    else
+        log_warn("a list or watch fails again and again", LOG_STR("resource", resource),
+                 LOG_STR("reason", text), LOG_STR("status", status), LOG_STR("error", error));
 }
 
 /* ---- whether it gets anywhere ---- */

@@ -162,7 +162,8 @@ static int fail(const struct capture *capture, struct error *err)
 
     if (result->status == 0)
         return error_set(err, ERROR_UNAVAILABLE, "%s: no answer to the list of %s: %s",
-                         capture->server, resource, result->error);
+                         capture->server, resource,
+                         result->error[0] == '\0' ? "nothing came in time" : result->error);
     return error_set(err, ERROR_UNAVAILABLE, "%s: the list of %s is answered with status %u%s",
                      capture->server, resource, result->status,
                      result->status == 401   ? ": these credentials are not accepted"

@@ -384,6 +384,29 @@ static void a_plugin_that_runs_again_stops_no_watch(void)
     guard_stop(&guard);
 }
 
+/* Whoever has forgotten a right reads which one. */
+static void what_a_refused_list_is_answered_with_is_logged_and_warned_of(void)
+{
+    static const char answer[] = "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
+                                 "\"status\":\"Failure\",\"message\":\"pods is forbidden: User "
+                                 "\\\"t\\\" cannot list resource \\\"pods\\\"\"}";
+    struct guard guard;
+
+    api_fault(&(struct api_fault){
+        .method = "GET", .path = "/api/v1/pods?", .status = 403, .answer = answer});
+    guard_launch(&guard, "");
+    check(guard_logs(&guard,
+                     "reason=forbidden status=403 error=\"pods is forbidden: User \\\"t\\\" "
+                     "cannot list resource"),
+          "the reason");
+    check(guard_logs(&guard, "WARN  a list or watch fails again and again resource=pods "
+                             "reason=forbidden status=403 error=\"pods is forbidden"),
+          "a warning");
+    api_heal();
+    guard_await_ready(&guard);
+    guard_stop(&guard);
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
@@ -402,6 +425,7 @@ int main(int argc, char **argv)
         SCENARIO(a_plugin_that_hangs_holds_no_shutdown_up),
         SCENARIO(a_plugin_that_fails_runs_once_for_all),
         SCENARIO(a_plugin_that_runs_again_stops_no_watch),
+        SCENARIO(what_a_refused_list_is_answered_with_is_logged_and_warned_of),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
 }
