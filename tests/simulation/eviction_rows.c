@@ -280,6 +280,8 @@ static void a_refusal_that_knows_nothing_of_the_eviction_does_not_lose_the_claim
     high = evict_unnoticed(low, 0);
     race_for_the_claim(low, high);
     expect(low->eviction_requests == 1, "it is not evicted again");
+    expect(attempts(PREEMPTION_EVICTED) == 1 && attempts(PREEMPTION_FORBIDDEN) == 0,
+           "it counts as evicted");
 }
 
 /* ---- several at a time ---- */
