@@ -198,8 +198,9 @@ static void tell_evicted(struct attempt *attempt, const struct object_reference 
 }
 
 /* Whether the victim goes, as the API server says: no answer to an eviction proves that nothing
- * came of it. */
-static bool is_going(const struct attempt *attempt, const struct object_reference *victim)
+ * came of it. False: it cannot be asked. */
+static bool look_at(const struct attempt *attempt, const struct object_reference *victim,
+                    bool *is_going)
 {
     struct state *state = attempt->state;
     struct error unknown = {0};
@@ -208,9 +209,9 @@ static bool is_going(const struct attempt *attempt, const struct object_referenc
         return false;
     (void)pthread_rwlock_rdlock(&state->lock);
     const struct pod *pod = cluster_find_pod(&state->cluster, victim->namespace, victim->name);
-    bool is_going = pod == NULL || !uid_is(&pod->uid, victim->uid) || pod->is_terminating;
+    *is_going = pod == NULL || !uid_is(&pod->uid, victim->uid) || pod->is_terminating;
     (void)pthread_rwlock_unlock(&state->lock);
-    return is_going;
+    return true;
 }
 
 static int evict(struct attempt *attempt, const struct object_reference *victim, struct error *err)
@@ -218,10 +219,13 @@ static int evict(struct attempt *attempt, const struct object_reference *victim,
     enum eviction_result result =
         eviction_do(attempt->state->follow, victim, attempt->respects_budgets, attempt->deadline_ns,
                     &attempt->arena, err);
+    bool is_going = false, is_seen = true;
 
-    if (eviction_failed(result) && result != EVICTION_UNSENT && is_going(attempt, victim))
+    if (eviction_failed(result) && result != EVICTION_UNSENT)
+        is_seen = look_at(attempt, victim, &is_going);
+    if (is_going)
         result = EVICTION_DONE;
-    attempt->is_doubtful = attempt->is_doubtful || result == EVICTION_UNKNOWN;
+    attempt->is_doubtful = attempt->is_doubtful || result == EVICTION_UNKNOWN || !is_seen;
     if (result == EVICTION_DONE) {
         attempt->evicted_count++;
         tell_evicted(attempt, victim);

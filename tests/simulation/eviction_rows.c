@@ -284,6 +284,18 @@ static void a_refusal_that_knows_nothing_of_the_eviction_does_not_lose_the_claim
            "it counts as evicted");
 }
 
+/* The refusal cannot be looked after, either. */
+static void a_refusal_that_nobody_can_look_after_does_not_lose_the_claim(void)
+{
+    struct sim_pod *low = holder("low", 10, DATA), *high;
+
+    world.termination_seconds = 8; /* less than the time until it is tried again */
+    world.fault = (struct planned_fault){
+        .count = 1, .method = "POST", .path = "/low/eviction", .fate = FATE_DENIED, .status = 429};
+    high = evict_unnoticed(low, 7);
+    race_for_the_claim(low, high);
+}
+
 /* ---- several at a time ---- */
 
 static void an_eviction_that_hangs_stops_no_other(void)
@@ -345,6 +357,7 @@ int main(int argc, char **argv)
         {ROW(a_part_of_what_a_pod_needs_is_kept_for_it), two_schedulers},
         {ROW(a_lost_answer_to_an_eviction_does_not_lose_the_claim), two_schedulers},
         {ROW(a_refusal_that_knows_nothing_of_the_eviction_does_not_lose_the_claim), two_schedulers},
+        {ROW(a_refusal_that_nobody_can_look_after_does_not_lose_the_claim), two_schedulers},
         {ROW(an_eviction_that_hangs_stops_no_other), NULL},
         {ROW(two_preemptors_of_one_pod_evict_it_once), NULL},
         {ROW(of_two_preemptors_that_share_a_budget_none_evicts_a_part), NULL},
