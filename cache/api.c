@@ -8,8 +8,6 @@
 
 enum { CONNECTIONS_KEPT = 64, CREDENTIALS_POLL_MS = 20 };
 
-#define MS UINT64_C(1000000) /* nanoseconds */
-
 int api_global_init(struct error *err)
 {
     if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK)
@@ -89,7 +87,7 @@ int api_start(struct api *api, const struct api_request *request, struct api_cal
     call->request = *request;
     call->target = api_target_of(request->method, request->path);
     call->deadline_ns =
-        request->timeout_ms == 0 ? UINT64_MAX : now_ns + (uint64_t)request->timeout_ms * MS;
+        request->timeout_ms == 0 ? UINT64_MAX : now_ns + (uint64_t)request->timeout_ms * NS_PER_MS;
     TAILQ_INSERT_TAIL(&api->waiting, call, link);
     call->easy = curl_easy_init();
     CURLcode rc = call->easy == NULL ? CURLE_OUT_OF_MEMORY : api_set_request(call);
@@ -188,7 +186,7 @@ static bool has_room(const struct api *api, enum api_class class)
 
 static void launch(struct api *api, struct api_call *call, uint64_t now_ns)
 {
-    uint64_t left_ms = (call->deadline_ns - now_ns) / MS + 1;
+    uint64_t left_ms = (call->deadline_ns - now_ns) / NS_PER_MS + 1;
 
     if (call->request.on_turn != NULL && !call->request.on_turn(call->request.context)) {
         call_free(api, call);
@@ -229,7 +227,7 @@ static uint64_t attend(struct api *api, uint64_t now_ns)
         else if (call->deadline_ns < next_ns)
             next_ns = call->deadline_ns;
     }
-    uint64_t credentials_ns = now_ns + CREDENTIALS_POLL_MS * MS;
+    uint64_t credentials_ns = now_ns + CREDENTIALS_POLL_MS * NS_PER_MS;
     return credentials_are_coming(&api->credentials) && credentials_ns < next_ns ? credentials_ns
                                                                                  : next_ns;
 }
@@ -251,7 +249,7 @@ int64_t api_unanswered_ms(const struct api *api)
 {
     uint64_t since_ns = atomic_load(&api->unanswered_ns), now_ns = monotonic_ns();
 
-    return since_ns == 0 || now_ns < since_ns ? 0 : (int64_t)((now_ns - since_ns) / MS);
+    return since_ns == 0 || now_ns < since_ns ? 0 : (int64_t)((now_ns - since_ns) / NS_PER_MS);
 }
 
 void api_poll(struct api *api, int timeout_ms)
@@ -268,8 +266,8 @@ void api_poll(struct api *api, int timeout_ms)
         timeout_ms = 0; /* there may be more to start */
     }
     note_silence(api);
-    if (next_ns != UINT64_MAX && (next_ns - now_ns) / MS < (uint64_t)timeout_ms)
-        timeout_ms = (int)((next_ns - now_ns) / MS) + 1;
+    if (next_ns != UINT64_MAX && (next_ns - now_ns) / NS_PER_MS < (uint64_t)timeout_ms)
+        timeout_ms = (int)((next_ns - now_ns) / NS_PER_MS) + 1;
     (void)curl_multi_poll(api->multi, NULL, 0, timeout_ms, NULL);
 }
 

@@ -9,7 +9,6 @@
 
 enum { CREDENTIALS_ARENA_BYTES_MAX = 4 * 1024 * 1024 };
 
-#define MS     UINT64_C(1000000) /* nanoseconds */
 #define DAY_MS INT64_C(86400000)
 
 void credentials_init(struct credentials *credentials, const struct kubeconfig *kubeconfig)
@@ -33,7 +32,7 @@ static int read_token(struct credentials *credentials, uint64_t now_ns, struct e
 {
     const char *path = credentials->kubeconfig->token_file;
 
-    if (credentials->read_ns != 0 && now_ns - credentials->read_ns < TOKEN_FRESH_MS * MS)
+    if (credentials->read_ns != 0 && now_ns - credentials->read_ns < TOKEN_FRESH_MS * NS_PER_MS)
         return 0;
     credentials->read_ns = 0;
     FILE *file = fopen(path, "re");
@@ -121,8 +120,8 @@ static void set_times(struct credentials *credentials, struct slice expires, uin
     if (life_ms > most_ms) /* the year may be 9999, which is no number of nanoseconds */
         life_ms = most_ms;
     int64_t early_ms = life_ms / 2 < CREDENTIALS_EARLY_MS ? life_ms / 2 : CREDENTIALS_EARLY_MS;
-    credentials->end_ns = now_ns + (uint64_t)life_ms * MS;
-    credentials->renew_ns = now_ns + (uint64_t)(life_ms - early_ms) * MS;
+    credentials->end_ns = now_ns + (uint64_t)life_ms * NS_PER_MS;
+    credentials->renew_ns = now_ns + (uint64_t)(life_ms - early_ms) * NS_PER_MS;
 }
 
 /* Takes what the plugin printed in the place of all that it gave before. */
@@ -165,7 +164,7 @@ static uint64_t pause_ns(unsigned troubles)
     uint64_t pause_ms =
         troubles > 6 ? PLUGIN_PAUSE_MS_MAX : (uint64_t)PLUGIN_PAUSE_MS_MIN << (troubles - 1);
 
-    return (pause_ms < PLUGIN_PAUSE_MS_MAX ? pause_ms : PLUGIN_PAUSE_MS_MAX) * MS;
+    return (pause_ms < PLUGIN_PAUSE_MS_MAX ? pause_ms : PLUGIN_PAUSE_MS_MAX) * NS_PER_MS;
 }
 
 /* Starts it, or looks at it. */
@@ -223,7 +222,7 @@ bool credentials_are_coming(const struct credentials *credentials)
 
 void credentials_reject(struct credentials *credentials, unsigned generation, uint64_t now_ns)
 {
-    bool was_steady = now_ns - credentials->given_ns >= CREDENTIALS_STEADY_MS * MS;
+    bool was_steady = now_ns - credentials->given_ns >= CREDENTIALS_STEADY_MS * NS_PER_MS;
 
     credentials->read_ns = 0;
     if (!credentials->is_given || generation != credentials->generation)

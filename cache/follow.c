@@ -122,7 +122,7 @@ static void start_call(struct following *following, uint64_t now_ns)
 /* Starts what is due and cancels what is silent. Returns when to look again. */
 static uint64_t attend(struct follow *follow, uint64_t now_ns)
 {
-    uint64_t next = now_ns + POLL_MS_MAX * UINT64_C(1000000);
+    uint64_t next = now_ns + POLL_MS_MAX * NS_PER_MS;
 
     for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++) {
         struct following *following = &follow->watched[kind];
@@ -160,7 +160,7 @@ static void *run(void *context)
         ask_again(follow, now_ns);
         hand_over(follow);
         uint64_t wait_ns = next_ns > now_ns ? next_ns - now_ns : 0;
-        api_poll(follow->api, (int)((wait_ns + 999999) / 1000000));
+        api_poll(follow->api, (int)((wait_ns + NS_PER_MS - 1) / NS_PER_MS));
         watchdog_end(watched);
     }
     return NULL;

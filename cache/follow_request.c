@@ -176,7 +176,7 @@ void requests_dispose(struct follow *follow)
 
 struct timespec deadline_in(int64_t timeout_ms)
 {
-    return monotonic_timespec(monotonic_ns() + (uint64_t)timeout_ms * UINT64_C(1000000));
+    return monotonic_timespec(monotonic_ns() + (uint64_t)timeout_ms * NS_PER_MS);
 }
 
 bool request_wait(const struct request *request, const struct timespec *deadline)

@@ -2,11 +2,10 @@
 
 #include "cache/json_text.h"
 #include "cache/reflector_internal.h"
+#include "config/base/clock.h"
 #include "config/base/log.h"
 
 enum { LOGGED_FAILURES = 3, REFLECTOR_ARENA_BYTES_MAX = 32 << 20, WINDOW_KEEP_BYTES = 256 * 1024 };
-
-#define MS UINT64_C(1000000) /* nanoseconds */
 
 const char *restart_text(enum restart restart)
 {
@@ -77,7 +76,7 @@ void object_path(struct buf *path, enum kind kind, struct slice namespace, struc
 static void reset_answer(struct reflector *reflector, uint64_t now_ns)
 {
     reflector->started_ns = now_ns;
-    reflector->deadline_ns = now_ns + LIST_SILENT_MS * MS;
+    reflector->deadline_ns = now_ns + LIST_SILENT_MS * NS_PER_MS;
     reflector->failure = -1;
     reflector->restarts_list = reflector->is_renewal = false;
     reflector->is_established = reflector->is_page_whole = reflector->has_moved = false;
@@ -106,7 +105,7 @@ void reflector_request(struct reflector *reflector, uint64_t now_ns, struct buf 
         return;
     }
     if (reflector->phase == PHASE_WATCH) {
-        reflector->deadline_ns = now_ns + (seconds * UINT64_C(1000) + SILENT_MS) * MS;
+        reflector->deadline_ns = now_ns + (seconds * UINT64_C(1000) + SILENT_MS) * NS_PER_MS;
         buf_printf(path,
                    "watch=1&allowWatchBookmarks=true&timeoutSeconds=%u&resourceVersion=", seconds);
         put_escaped(path, slice_of(reflector->version));
@@ -147,7 +146,7 @@ static uint64_t backoff_ns(struct reflector *reflector, int64_t retry_after_ms, 
     if (retry_after_ms > 0 && ms < (uint64_t)retry_after_ms)
         ms = (uint64_t)retry_after_ms;
     reflector->failures++;
-    return ms * MS;
+    return ms * NS_PER_MS;
 }
 
 /* In pages after an older version was seen, since the first one tells how old the history is before
@@ -183,7 +182,7 @@ static void be_absent(struct reflector *reflector, uint64_t now_ns)
     reflector_moved(reflector);
     start_list(reflector, RESTART_SERVER_ERROR);
     reflector->is_done = reflector->is_list_only;
-    reflector->due_ns = now_ns + ABSENT_RETRY_MS * MS;
+    reflector->due_ns = now_ns + ABSENT_RETRY_MS * NS_PER_MS;
 }
 
 /* Whether the answer is over, and what came of it last is not whole. */
@@ -281,7 +280,7 @@ static bool note_refusal(struct reflector *reflector, enum restart reason, uint6
 {
     if (reflector->refusals++ == 0)
         reflector->refused_since_ns = now_ns;
-    if (now_ns - reflector->refused_since_ns >= STALLED_MS * MS &&
+    if (now_ns - reflector->refused_since_ns >= STALLED_MS * NS_PER_MS &&
         !atomic_exchange(&reflector->status->is_stalled, true))
         log_error("a resource does not advance: what is known of it gets old",
                   LOG_STR("resource", kind_resource(reflector->kind)),
@@ -325,7 +324,7 @@ static void restart(struct reflector *reflector, enum restart reason,
 void reflector_end(struct reflector *reflector, const struct reflector_ending *ending,
                    uint64_t now_ns)
 {
-    bool is_early = now_ns + (SILENT_MS + 1000) * MS < reflector->deadline_ns;
+    bool is_early = now_ns + (SILENT_MS + 1000) * NS_PER_MS < reflector->deadline_ns;
 
     reflector->deadline_ns = 0;
     if (ending->status == 404 && may_be_absent(reflector)) {
@@ -334,7 +333,7 @@ void reflector_end(struct reflector *reflector, const struct reflector_ending *e
     }
     int reason = judge_ending(reflector, ending);
     bool is_quiet = reason == RESTART_TIMEOUT && !reflector->is_established;
-    bool has_lasted = now_ns - reflector->started_ns > (is_quiet ? QUIET_MS_MIN : 1000) * MS;
+    bool has_lasted = now_ns - reflector->started_ns > (is_quiet ? QUIET_MS_MIN : 1000) * NS_PER_MS;
     if (reflector->is_established && has_lasted && reflector->phase == PHASE_WATCH)
         reflector->relists = 0;
     if (reason < 0) { /* a page is read: the next one, or the watch; a probe is passed: the watch */

@@ -4,11 +4,10 @@
 #include "cache/json_text.h"
 #include "cache/pull_fields.h"
 #include "cache/reflector_internal.h"
+#include "config/base/clock.h"
 #include "config/base/log.h"
 
 enum { PROBE_BYTES = 8192 }; /* what stands before the items is shorter */
-
-#define MS UINT64_C(1000000) /* nanoseconds */
 
 /* ---- what is said beside the objects ---- */
 
@@ -445,11 +444,11 @@ bool reflector_take(struct reflector *reflector, unsigned status, struct slice b
     reflector->has_read = false;
     bool goes_on = reflector->phase == PHASE_PAGES ? take_page(reflector) : take_lines(reflector);
     if (reflector->phase != PHASE_WATCH && reflector->has_read)
-        reflector->deadline_ns = now_ns + LIST_SILENT_MS * MS;
+        reflector->deadline_ns = now_ns + LIST_SILENT_MS * NS_PER_MS;
     else if (reflector->phase == PHASE_WATCH &&
              was_streaming) { /* it was asked for a list, and for longer than a watch may last */
         reflector->is_renewal = true;
-        reflector->deadline_ns = now_ns + (uint64_t)WATCH_SECONDS * 1000 * MS;
+        reflector->deadline_ns = now_ns + (uint64_t)WATCH_SECONDS * 1000 * NS_PER_MS;
     }
     return goes_on;
 }

@@ -3,11 +3,10 @@
  */
 #include "cache/pull_fields.h"
 #include "cache/reflector_internal.h"
+#include "config/base/clock.h"
 #include "config/base/log.h"
 
 enum { LOG_SKIPPED_MS = 1000 };
-
-#define MS UINT64_C(1000000) /* nanoseconds */
 
 #define IDENTITY(key_, member_) \
     { \
@@ -58,7 +57,7 @@ void reflector_pass_over(struct reflector *reflector, enum change change,
 
     atomic_fetch_add(&reflector->status->skipped, 1);
     if (reflector->now_ns >= reflector->log_skipped_ns) {
-        reflector->log_skipped_ns = reflector->now_ns + LOG_SKIPPED_MS * MS;
+        reflector->log_skipped_ns = reflector->now_ns + LOG_SKIPPED_MS * NS_PER_MS;
         log_warn("an object is passed over: it cannot be decoded",
                  LOG_STR("resource", kind_resource(reflector->kind)),
                  LOG_SLICE("namespace", identity->namespace), LOG_SLICE("name", identity->name),

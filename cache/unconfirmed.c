@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#define MS UINT64_C(1000000) /* nanoseconds */
+#include "config/base/clock.h"
 
 static struct unconfirmed *find(const struct cluster *cluster, struct slice uid)
 {
@@ -62,7 +62,7 @@ void unconfirmed_add(struct cluster *cluster, const struct object_reference *obj
         return;
     answer->repeats = repeats;
     answer->since_ns = now_ns;
-    answer->due_ns = now_ns + ANSWER_DOUBT_MS * MS;
+    answer->due_ns = now_ns + ANSWER_DOUBT_MS * NS_PER_MS;
     append(cluster, answer);
 }
 
@@ -99,7 +99,7 @@ bool cluster_next_doubt(struct cluster *cluster, uint64_t now_ns, struct kept_re
         !object_reference_keep(out, &first->object, arena))
         return false;
     HASH_DEL(cluster->unconfirmed, first);
-    first->due_ns = now_ns + ANSWER_DOUBT_MS * MS;
+    first->due_ns = now_ns + ANSWER_DOUBT_MS * NS_PER_MS;
     append(cluster, first);
     return true;
 }

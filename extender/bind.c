@@ -35,16 +35,6 @@ struct binding {
     bool is_shared_known;          /* they were */
 };
 
-/* What is left of the bind's time. */
-static int64_t left_ms(const struct binding *binding)
-{
-    uint64_t now_ns = monotonic_ns();
-
-    return now_ns >= binding->deadline_ns
-               ? 0
-               : (int64_t)((binding->deadline_ns - now_ns) / UINT64_C(1000000));
-}
-
 /* Whether the record is that of the pod, which can be bound, or is. */
 static int check_pod(struct binding *binding, const struct pod *pod, struct error *err)
 {
@@ -221,8 +211,9 @@ static int ask_shared(struct binding *binding, struct error *err)
         size_t count = 0;
         for (; shared != NULL && count < CONFIRM_MAX; shared = shared->next)
             references[count++] = shared->reference;
-        int64_t ms = left_ms(binding) < CONFIRM_MS ? left_ms(binding) : CONFIRM_MS;
-        if (follow_confirm(binding->state->follow, references, count, ms, err) < 0)
+        int64_t left_ms = ms_until(binding->deadline_ns);
+        if (follow_confirm(binding->state->follow, references, count,
+                           left_ms < CONFIRM_MS ? left_ms : CONFIRM_MS, err) < 0)
             return err->code;
     }
     binding->is_shared_known = true;
@@ -246,7 +237,7 @@ static bool is_bound_as_asked(const struct binding *binding)
 
 static int check_time(const struct binding *binding, struct error *err)
 {
-    return left_ms(binding) >= SEND_MS_MIN
+    return ms_until(binding->deadline_ns) >= SEND_MS_MIN
                ? 0
                : error_set(err, ERROR_TIMEOUT, "the API server is too slow: pod %.*s is not bound",
                            SLICE_ARG(binding->request->pod_name));
@@ -279,7 +270,7 @@ static int post_binding(const struct binding *binding, struct follow_answer *ans
                                .suffix = "/binding",
                                .content_type = "application/json",
                                .body = buf_slice(&body),
-                               .timeout_ms = left_ms(binding)};
+                               .timeout_ms = ms_until(binding->deadline_ns)};
     int rc = body.failed
                  ? error_no_memory(err)
                  : follow_call_object(binding->state->follow, &call, binding->arena, answer, err);
@@ -441,7 +432,7 @@ static int take_claims_freshly(struct binding *binding, struct error *err)
 int bind_pod(struct state *state, const struct bind_request *request, struct arena *arena,
              struct error *err)
 {
-    uint64_t deadline_ns = monotonic_ns() + (BIND_MS - CONFIRM_MS) * UINT64_C(1000000);
+    uint64_t deadline_ns = monotonic_ns() + (BIND_MS - CONFIRM_MS) * NS_PER_MS;
     struct binding binding = {
         .state = state, .request = request, .arena = arena, .deadline_ns = deadline_ns};
     struct error unknown = {0};
@@ -451,7 +442,7 @@ int bind_pod(struct state *state, const struct bind_request *request, struct are
     binding.locks = (struct claim_locks){
         .state = state, .request = request, .arena = arena, .deadline_ns = deadline_ns};
     for (int i = 0; outcome == OUTCOME_CHANGED && i < BIND_ATTEMPTS_MAX; i++) {
-        if (i != 0 && (left_ms(&binding) == 0 || refresh(&binding, &unknown) < 0))
+        if (i != 0 && (ms_until(binding.deadline_ns) == 0 || refresh(&binding, &unknown) < 0))
             break;
         binding.is_shared_known = false;
         rc = take_claims_freshly(&binding, err);

@@ -140,7 +140,7 @@ static bool is_patient_enough(struct claim_locks *locks, struct slice claim,
     if (key.ptr == NULL)
         return false;
     uint64_t since_ns = seen_since(locks->state, key); /* before the clock is read: it may be now */
-    return monotonic_ns() - since_ns >= LOCK_PATIENCE_MS * UINT64_C(1000000);
+    return monotonic_ns() - since_ns >= LOCK_PATIENCE_MS * NS_PER_MS;
 }
 
 static int refuse(struct error *err, const struct claim_locks *locks, struct slice claim,

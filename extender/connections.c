@@ -55,7 +55,7 @@ static void *run(void *context)
     (void)pthread_mutex_lock(&connections->lock);
     while (!connections->is_stopping) {
         uint64_t now_ns = monotonic_ns();
-        struct timespec next = monotonic_timespec(now_ns + LOOK_MS * UINT64_C(1000000));
+        struct timespec next = monotonic_timespec(now_ns + LOOK_MS * NS_PER_MS);
         shut_overdue(connections, now_ns);
         (void)pthread_cond_timedwait(&connections->stops, &connections->lock, &next);
     }

@@ -122,7 +122,7 @@ void defer_method_tick(struct state *state)
     if (!is_wanted || state->follow == NULL || state_unsynced(state) != KIND_COUNT ||
         monotonic_ns() < support->next_tick_ns || defer_method_find(state, &as_field, &err) == 0)
         return;
-    support->next_tick_ns = monotonic_ns() + OPENAPI_RETRY_MS * UINT64_C(1000000);
+    support->next_tick_ns = monotonic_ns() + OPENAPI_RETRY_MS * NS_PER_MS;
     log_warn("the API server cannot be asked about deferFSMount", LOG_STR("error", err.message));
 }
 

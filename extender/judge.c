@@ -48,16 +48,16 @@ static size_t add_grounds(struct asked *asked, const struct verdict *verdict)
 static enum confirmation confirm(struct state *state, struct question *question)
 {
     int64_t patience_ms = follow_is_silent(state->follow) ? CONFIRM_SILENT_MS : CONFIRM_MS;
-    uint64_t started_ns = monotonic_ns();
+    uint64_t deadline_ns = monotonic_ns() + (uint64_t)patience_ms * NS_PER_MS;
     struct asked asked = {.count = 0};
     struct error err = {0};
 
     for (int round = 0; round < CONFIRM_ROUNDS_MAX; round++) {
         size_t added = add_grounds(&asked, &question->verdict);
-        int64_t left_ms = patience_ms - (int64_t)((monotonic_ns() - started_ns) / 1000000);
+        int64_t left_ms = ms_until(deadline_ns);
         if (added == 0)
             return CONFIRMATION_STANDS;
-        if (left_ms <= 0 || follow_confirm(state->follow, &asked.references[asked.count - added],
+        if (left_ms == 0 || follow_confirm(state->follow, &asked.references[asked.count - added],
                                            added, left_ms, &err) < 0)
             return CONFIRMATION_UNKNOWN;
         decide_cached(state, question);

@@ -7,8 +7,6 @@
 
 enum { TEXT_BYTES_MAX = 4096 };
 
-#define MS UINT64_C(1000000) /* nanoseconds */
-
 /* One thing that a pod waits for. */
 struct cause {
     struct object_reference reference;
@@ -201,12 +199,13 @@ static void work(struct nudge *nudge, struct follow *follow, uint64_t now_ns)
             continue;
         }
         if (pod->due_ns <= now_ns && !rate_take(&nudge->rate, now_ns)) {
-            nudge->due_ns = now_ns + 1000 * MS / NUDGES_PER_SECOND; /* it and others have to wait */
+            nudge->due_ns =
+                now_ns + 1000 * NS_PER_MS / NUDGES_PER_SECOND; /* it and others have to wait */
             return;
         }
         if (pod->due_ns <= now_ns) {
             count_result(nudge, send_patch(follow, &pod->pod) ? NUDGE_SENT : NUDGE_DROPPED);
-            pod->due_ns = now_ns + (NUDGE_AGAIN_MS * MS << pod->nudges++);
+            pod->due_ns = now_ns + (NUDGE_AGAIN_MS * NS_PER_MS << pod->nudges++);
         }
         if (pod->due_ns < nudge->due_ns)
             nudge->due_ns = pod->due_ns;

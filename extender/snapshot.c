@@ -43,7 +43,7 @@ static void show_progress(struct capture *capture)
 {
     uint64_t now = monotonic_ns();
 
-    if (!isatty(STDERR_FILENO) || now < capture->shown_ns + PROGRESS_MS * UINT64_C(1000000))
+    if (!isatty(STDERR_FILENO) || now < capture->shown_ns + PROGRESS_MS * NS_PER_MS)
         return;
     capture->shown_ns = now;
     (void)fprintf(stderr, "\rcapturing %s: %zu (%zu objects in all)\033[K",

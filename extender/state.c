@@ -71,7 +71,7 @@ uint64_t state_reservation_end(const struct state *state, bool is_binding)
 
     if (is_binding && ms < BINDING_DEAD_MS)
         ms = BINDING_DEAD_MS;
-    return monotonic_ns() + (uint64_t)ms * UINT64_C(1000000);
+    return monotonic_ns() + (uint64_t)ms * NS_PER_MS;
 }
 
 /* Ends some, and says who they were for. Under the lock, for writing. */
