@@ -206,6 +206,7 @@ bool cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version,
  * What a GET that was sent at asked_ns said of a pod or a claim, beside the watch, which has come
  * as far as version watched. What is no newer than that is ignored: the watch has told it, and
  * maybe that it is gone again. Unless it refutes an earlier answer, which no watch has confirmed.
+ * Another object that was known by its name is gone, whatever the watch still says.
  */
 int cluster_learn(struct cluster *cluster, const struct object *object, uint64_t watched,
                   uint64_t asked_ns, struct error *err);

@@ -3,6 +3,7 @@
  * learned beside the watch.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "cache/assumed.h"
 #include "cache/cluster_internal.h"
@@ -157,11 +158,47 @@ bool cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version,
 
 /* ---- what a GET said ---- */
 
+/* The UID of the pod or claim that has the object's name, in text, since it may end with its
+ * record. Empty: none has, or one that nobody can remember (unconfirmed.h). */
+static struct slice known_uid(const struct cluster *cluster, const struct object *object,
+                              char text[UID_TEXT_BYTES])
+{
+    struct slice namespace = object->meta.namespace, name = object->meta.name;
+    const struct pod *pod =
+        object->kind == KIND_POD ? cluster_find_pod(cluster, namespace, name) : NULL;
+    const struct claim *claim =
+        object->kind == KIND_CLAIM ? cluster_find_claim(cluster, namespace, name) : NULL;
+    struct slice uid = {"", 0};
+
+    if (pod != NULL || claim != NULL)
+        uid = uid_text(pod != NULL ? &pod->uid : &claim->uid, text);
+    if (uid.len != UID_TEXT_BYTES)
+        return (struct slice){"", 0};
+    if (uid.ptr != text)
+        memcpy(text, uid.ptr, UID_TEXT_BYTES);
+    return (struct slice){text, UID_TEXT_BYTES};
+}
+
+/* If another object has the name now, the former one is gone: a late watch still tells of it, also
+ * when the other one is gone again. */
+static void learn_replaced(struct cluster *cluster, const struct object *object,
+                           struct slice former, uint64_t asked_ns)
+{
+    const struct meta *meta = &object->meta;
+    char text[UID_TEXT_BYTES];
+
+    if (former.len != 0 && !slice_equal(known_uid(cluster, object, text), former))
+        unconfirmed_add(
+            cluster, &(struct object_reference){object->kind, meta->namespace, meta->name, former},
+            true, asked_ns);
+}
+
 int cluster_learn(struct cluster *cluster, const struct object *object, uint64_t watched,
                   uint64_t asked_ns, struct error *err)
 {
     const struct meta *meta = &object->meta;
     bool refutes = unconfirmed_is_refuted(cluster, meta->uid, asked_ns);
+    char text[UID_TEXT_BYTES];
 
     if (version_of(meta->resource_version) <= watched && !refutes)
         return 0;
@@ -173,8 +210,10 @@ int cluster_learn(struct cluster *cluster, const struct object *object, uint64_t
                       (object->kind == KIND_POD
                            ? pod != NULL && pod_is_listed(cluster, pod)
                            : claim != NULL && claim->listed == cluster->lists[KIND_CLAIM].number);
+    struct slice former = known_uid(cluster, object, text);
     if (object_apply(cluster, object, asked_ns, err) < 0)
         return err->code;
+    learn_replaced(cluster, object, former, asked_ns);
     if (was_listed)
         return 0;
     if (object->kind == KIND_POD &&

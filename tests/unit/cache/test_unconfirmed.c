@@ -147,6 +147,49 @@ Test(unconfirmed, a_pod_that_goes_takes_what_was_answered_with_it)
     cr_expect(cluster.unconfirmed == NULL, "another one has its name");
 }
 
+Test(unconfirmed, a_pod_whose_name_a_get_found_on_another_one_is_gone_for_the_watch)
+{
+    struct object successor = pod_a("200", "n");
+    struct error err = {0};
+
+    apply("5", "");
+    successor.meta.uid = SLICE("6d1a0d3e-3f0b-4a39-8a5c-000000000002");
+    cr_assert_eq(cluster_learn(&cluster, &successor, 100, 50, &err), 0);
+    cluster_learn_gone(
+        &cluster, &(struct object_reference){KIND_POD, a.namespace, a.name, successor.meta.uid},
+        60);
+    apply("6", "n");
+    cr_expect(find() == NULL, "the watch is behind: it tells of the first one");
+    look("210", "n", 70);
+    cr_expect(is_on("n"), "but for a later answer");
+}
+
+static struct object claim_a(const char *version, const char *uid)
+{
+    struct object object = {.kind = KIND_CLAIM};
+
+    object.meta = (struct meta){.namespace = a.namespace,
+                                .name = a.name,
+                                .uid = slice_of(uid),
+                                .resource_version = slice_of(version)};
+    return object;
+}
+
+Test(unconfirmed, a_claim_whose_name_a_get_found_on_another_one_is_gone_for_the_watch)
+{
+    struct object first = claim_a("5", UID),
+                  second = claim_a("200", "6d1a0d3e-3f0b-4a39-8a5c-000000000002");
+    struct error err = {0};
+
+    cr_assert_eq(cluster_apply(&cluster, &first, &err), 0);
+    cr_assert_eq(cluster_learn(&cluster, &second, 100, 50, &err), 0);
+    cluster_learn_gone(
+        &cluster, &(struct object_reference){KIND_CLAIM, a.namespace, a.name, second.meta.uid}, 60);
+    first.meta.resource_version = SLICE("6");
+    cr_assert_eq(cluster_apply(&cluster, &first, &err), 0);
+    cr_expect(cluster_find_claim(&cluster, a.namespace, a.name) == NULL);
+}
+
 Test(unconfirmed, an_answer_in_doubt_is_asked_about_again_and_forgotten_at_last)
 {
     struct kept_reference *doubt = NULL;
