@@ -86,7 +86,7 @@ static void on_end(void *context, const struct api_result *result)
     struct following *following = context;
     struct arena arena;
 
-    arena_init(&arena, 2 * REFUSAL_BYTES_MAX);
+    arena_init(&arena, (size_t)2 * REFUSAL_BYTES_MAX);
     struct slice said = status_message(buf_slice(&following->refusal), &arena);
     struct slice text = arena_printf(&arena, "%.*s", SLICE_ARG(said));
     end_call(following,
