@@ -16,13 +16,15 @@ nested() {
 hostile_pod() {
     printf '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"%s"%s},"spec":{"schedulerName":"%s","automountServiceAccountToken":false,
         "terminationGracePeriodSeconds":0,"containers":[{"name":"c","image":"registry.example/app","args":["\\u0000"],
-        "env":[{"name":"E","value":"a\\u0000b"}]}]%s}}' "$1" "$2" "$scheduler" "$3" >"$plane/hostile.json"
-    as_mallory create --raw "/api/v1/namespaces/$hostile/pods" -f "$plane/hostile.json" >/dev/null
+        "env":[{"name":"E","value":"a\\u0000b"}]}]%s}}' "$1" "$2" "$scheduler" "$3" | hostile_send pods
 }
 hostile_claim() {
     printf '{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"%s"%s},"spec":{"accessModes":["ReadWriteOncePod"],
-        "storageClassName":"fast-storage","resources":{"requests":{"storage":"1Gi"}}}}' "$1" "$2" >"$plane/hostile.json"
-    as_mallory create --raw "/api/v1/namespaces/$hostile/persistentvolumeclaims" -f "$plane/hostile.json" >/dev/null
+        "storageClassName":"fast-storage","resources":{"requests":{"storage":"1Gi"}}}}' "$1" "$2" | hostile_send persistentvolumeclaims
+}
+hostile_send() { # RESOURCE
+    cat >"$plane/hostile.json"
+    as_mallory create --raw "/api/v1/namespaces/$hostile/$1" -f "$plane/hostile.json" >/dev/null
 }
 
 hostile_objects() {

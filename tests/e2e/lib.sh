@@ -163,4 +163,4 @@ url_of() { echo "http://$(sed -n "s/.*listening.* $2=\([^ ]*\).*/\1/p; s/.* $2=\
 
 is_ready() { curl -sf "$(url_of "$1" metrics)/readyz" >/dev/null; }
 metric() { curl -s "$(url_of "${2:-claimguard}" metrics)/metrics" | grep -F -- "$1" | awk '{ sum += $NF } END { print sum + 0 }'; }
-cache_of() { curl -s "$(url_of "$1" metrics)/debug/cache" | jq -eS .; } 
+cache_of() { curl -s "$(url_of "$1" metrics)/debug/cache" | jq -eS .; } # which comes in no order

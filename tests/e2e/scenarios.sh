@@ -510,10 +510,13 @@ pairs_end() {
 
 # pairs_second_round COUNT: the pods that were first are deleted; the others get their claims.
 pairs_second_round() {
+    pairs_delete_bound 2
+    await 120 "each claim has one pod again" pairs_are_settled "$1" || fail "$(pairs_outcome)"
+}
+pairs_delete_bound() { # [STATUS]
     k -n "$namespace" get pods -o json | jq -r '.items[] | select(.spec.nodeName) |
         "DELETE /api/v1/namespaces/\(.metadata.namespace)/pods/\(.metadata.name)?gracePeriodSeconds=0"' |
-        "$flood" "$plane/admin.kubeconfig" 16 2 >/dev/null
-    await 120 "each claim has one pod again" pairs_are_settled "$1" || fail "$(pairs_outcome)"
+        "$flood" "$plane/admin.kubeconfig" 16 "$@" >/dev/null
 }
 pairs_are_settled() { [ "$(pairs_outcome)" = "1:$1" ]; }
 
@@ -689,17 +692,22 @@ every_right_of_the_cluster_role_is_needed() {
 
 # ---- no stale rejection ----
 
-# With everything that claimguard watches two seconds late: only asking the API server can be in time.
-start_delayed() {
+# The fault proxy, before this API server: faulty.kubeconfig goes through it. It takes orders from $plane/orders.
+start_fault_proxy() {
     local port
     port=$(cat "$plane/port")
     plane_run "$plane" proxy "$tools/kubectl" --kubeconfig "$plane/claimguard.kubeconfig" proxy --port $((port + 3))
-    mkfifo "$plane/orders"
-    plane_run "$plane" fault-proxy "$fault_proxy" $((port + 5)) $((port + 3)) 1 <>"$plane/orders"
-    echo "delay 2000" >"$plane/orders"
+    [ -e "$plane/orders" ] || mkfifo "$plane/orders"
+    plane_run "$plane" fault-proxy "$fault_proxy" $((port + 5)) $((port + 3)) "$seed" <>"$plane/orders"
     await 10 "kubectl proxy listens" curl -s "http://127.0.0.1:$((port + 5))/readyz"
-    faults_kubeconfig x $((port + 5)) >"$plane/delayed.kubeconfig"
-    claimguard_start delayed --kubeconfig "$plane/delayed.kubeconfig"
+    faults_kubeconfig x $((port + 5)) >"$plane/faulty.kubeconfig"
+}
+
+# With everything that claimguard watches two seconds late: only asking the API server can be in time.
+start_delayed() {
+    start_fault_proxy
+    echo "delay 2000" >"$plane/orders"
+    claimguard_start delayed --kubeconfig "$plane/faulty.kubeconfig"
     await 20 "it is ready" is_ready delayed
     stop_schedulers
     plane_scheduler_start "$plane" second-scheduler "$plane/second.yaml" "$(url_of delayed address)"
