@@ -142,7 +142,8 @@ bool cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version,
     /* versions of another history tell nothing */
     struct sweep sweep = {cluster, kind, list->number, list->overrides ? 0 : version, listener};
 
-    unconfirmed_list(cluster, kind, list->asked_ns);
+    if (list->asked_ns != 0) /* the first step */
+        unconfirmed_list(cluster, kind, list->asked_ns);
     list->asked_ns = 0;
     bool has_surplus = pool_trim(&cluster->pool, TRIMMED_PAGES_MAX);
     bool has_more = !list->keeps_all && table_next_page(table_of(cluster, kind), &walk);

@@ -223,6 +223,8 @@ int fold_object(const struct follow_target *target, const struct object_referenc
         look_after(&before, target->cluster, &object);
         (void)pthread_rwlock_unlock(target->lock);
         tell_change(target, CHANGE_PUT, &object, &before, rc);
+        if (rc == 0 && asked->uid.len != 0 && !slice_equal(asked->uid, object.meta.uid))
+            tell_gone(target, asked); /* it may have had a reservation, and no record */
     }
     arena_dispose(&arena);
     return rc;

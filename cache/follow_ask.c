@@ -2,11 +2,13 @@
 #include <stdlib.h>
 
 #include "cache/follow_internal.h"
+#include "config/base/clock.h"
 #include "config/base/log.h"
 
 enum {
     OBJECT_TIMEOUT_MS = 5000, /* an answer that comes too late for who asked is still news */
     DOUBT_BYTES_MAX = 4096,
+    ASK_AGAIN_MS = 1000, /* when there was nothing to ask, or no answer */
 };
 
 void take_object(struct request *request, const struct api_result *result)
@@ -26,6 +28,8 @@ void take_object(struct request *request, const struct api_result *result)
     else
         rc = error_set(&request->problem, ERROR_UNAVAILABLE, "status %u %s", result->status,
                        result->error);
+    if (rc < 0 && request->is_own)
+        follow->ask_again_ns = monotonic_ns() + ASK_AGAIN_MS * NS_PER_MS;
     if (rc < 0)
         log_warn("the API server could not be asked about an object",
                  LOG_STR("resource", kind_resource(object->kind)),
@@ -81,7 +85,7 @@ void ask_again(struct follow *follow, uint64_t now_ns)
         (void)pthread_mutex_unlock(&follow->mutex);
     }
     if (!follow->is_asking_again)
-        follow->ask_again_ns = now_ns + UINT64_C(1000000000);
+        follow->ask_again_ns = now_ns + ASK_AGAIN_MS * NS_PER_MS;
     arena_dispose(&arena);
 }
 

@@ -50,17 +50,17 @@ void unconfirmed_add(struct cluster *cluster, const struct object_reference *obj
     if (object->uid.len != UID_TEXT_BYTES)
         return;
     struct unconfirmed *known = find(cluster, object->uid);
-    unsigned repeats = known != NULL && known->is_gone == is_gone ? known->repeats + 1 : 0;
+    uint64_t first_ns = known != NULL && known->is_gone == is_gone ? known->first_ns : now_ns;
     if (known != NULL)
         end(cluster, known);
-    if (repeats > ANSWER_REPEATS_MAX)
+    if (now_ns - first_ns > ANSWER_BELIEVED_MS * NS_PER_MS)
         return;
     if (HASH_COUNT(cluster->unconfirmed) >= UNCONFIRMED_MAX)
         end(cluster, cluster->unconfirmed);
     struct unconfirmed *answer = answer_new(object, is_gone);
     if (answer == NULL)
         return;
-    answer->repeats = repeats;
+    answer->first_ns = first_ns;
     answer->since_ns = now_ns;
     answer->due_ns = now_ns + ANSWER_DOUBT_MS * NS_PER_MS;
     append(cluster, answer);

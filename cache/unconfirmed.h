@@ -7,8 +7,8 @@
  * later than it came is the truth then, whatever it says: a list, or a GET; both are consistent
  * reads. An event of a watch is not, however new its version is: the answer has none, and a watch
  * that is late tells versions that came before the object's end. So that a wrong answer does not
- * last where no list comes, the object is asked about again after ANSWER_DOUBT_MS. A NotFound that
- * was repeated ANSWER_REPEATS_MAX times is forgotten: no watch is that late.
+ * last where no list comes, the object is asked about again after ANSWER_DOUBT_MS. An
+ * answer that is repeated for ANSWER_BELIEVED_MS is forgotten: no watch is that late.
  *
  * All times are the owner's, of a clock that only runs forward. Threads: as the cluster.
  */
@@ -18,15 +18,15 @@
 #include "cache/cluster.h"
 
 enum {
-    UNCONFIRMED_MAX = 2048, /* with more, the oldest is forgotten */
+    UNCONFIRMED_MAX = 2048, /* with more, the one that is due first is forgotten */
     ANSWER_DOUBT_MS = 10000,
-    ANSWER_REPEATS_MAX = 6,
+    ANSWER_BELIEVED_MS = 60000,
 };
 
 struct unconfirmed {
     char uid[UID_TEXT_BYTES];       /* the key */
     bool is_gone;                   /* the object; else it is a pod, and bound */
-    unsigned repeats;               /* answers that said so again */
+    uint64_t first_ns;              /* when the first one that said so came */
     uint64_t since_ns;              /* when the last one came */
     uint64_t due_ns;                /* when it is asked about again */
     UT_hash_handle hh;              /* in the order in which they are due */

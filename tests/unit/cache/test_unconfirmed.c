@@ -209,6 +209,15 @@ Test(unconfirmed, an_answer_in_doubt_is_asked_about_again_and_forgotten_at_last)
         cluster_learn_gone(&cluster, &a, now_ns);
         times++;
     }
-    cr_expect_eq(times, ANSWER_REPEATS_MAX + 1);
+    cr_expect_eq(times, ANSWER_BELIEVED_MS / ANSWER_DOUBT_MS + 1);
     arena_dispose(&arena);
+}
+
+/* Evictors and binds that look at one pod get as many answers within a millisecond. */
+Test(unconfirmed, many_answers_at_once_are_one)
+{
+    apply("5", "n");
+    for (uint64_t now_ns = 50; now_ns < 150; now_ns++)
+        cluster_learn_gone(&cluster, &a, now_ns);
+    cr_expect_not_null(unconfirmed_find(&cluster, a.uid));
 }
