@@ -241,14 +241,17 @@ static int copy_to(FILE *stream, const struct capture *capture, struct error *er
     for (size_t count; (count = fread(piece, 1, sizeof piece, capture->file)) != 0;)
         if (fwrite(piece, 1, count, stream) != count)
             return error_system(err, errno, "%s", capture->path);
+    if (ferror(capture->file))
+        return error_system(err, errno, "/tmp");
     return fflush(stream) == 0 ? 0 : error_system(err, errno, "%s", capture->path);
 }
 
+/* A link is written through: /dev/stdout is one. */
 static bool is_stream(const char *path)
 {
     struct stat status;
 
-    return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
+    return lstat(path, &status) == 0 && !S_ISREG(status.st_mode);
 }
 
 static int write_stream(struct capture *capture, FILE *stream, struct error *err)

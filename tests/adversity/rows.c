@@ -104,12 +104,31 @@ static void priority_classes_are_not_watched(void)
     guard_stop(&guard);
 }
 
+/* As /dev/stdout is one. */
+static void a_snapshot_is_written_through_a_link(void)
+{
+    char file[64], link[64], *err;
+    struct stat status;
+
+    put_claim("data");
+    (void)snprintf(file, sizeof file, "%s/file", scenario_folder());
+    (void)snprintf(link, sizeof link, "%s/link", scenario_folder());
+    check(symlink(file, link) == 0, "symlink");
+    capture_into(link, &err);
+    check(lstat(link, &status) == 0 && S_ISLNK(status.st_mode), "it is no link any more");
+    char *text = read_file(file);
+    check(strstr(text, "PersistentVolumeClaim") != NULL, "%s", text);
+    free(text);
+    free(err);
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
         SCENARIO(a_snapshot_has_the_priority_classes),
         SCENARIO(a_snapshot_without_the_right_to_priority_classes_says_so),
         SCENARIO(a_snapshot_goes_into_a_pipe_and_leaves_it_one),
+        SCENARIO(a_snapshot_is_written_through_a_link),
         SCENARIO(priority_classes_are_not_watched),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
