@@ -5,6 +5,7 @@
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -74,8 +75,9 @@ static int load_config(struct config **out, const struct config *in_force, const
     return rc;
 }
 
-/* Puts the file in force if it is good; else says what is wrong and changes nothing. */
-static void reload(struct state *state, const char *path)
+/* Puts the file in force if it is good; else says what is wrong, unless it has said so, and changes
+ * nothing. *refusal: what was wrong the last time, and is now; empty: nothing. */
+static void reload(struct state *state, const char *path, struct error *refusal)
 {
     struct config *config;
     struct error err = {0};
@@ -84,9 +86,12 @@ static void reload(struct state *state, const char *path)
         return;
     int rc = load_config(&config, state->config, path, &err);
     metrics_note_config(&state->metrics, rc == 0);
+    bool is_news = strcmp(err.message, refusal->message) != 0;
+    *refusal = err;
     if (rc < 0) {
-        log_error("the configuration is not reloaded: the one in force stays",
-                  LOG_STR("error", err.message));
+        if (is_news)
+            log_error("the configuration is not reloaded: the one in force stays",
+                      LOG_STR("error", err.message));
         return;
     }
     if (!slice_equal(config->server.listen, state->config->server.listen) ||
@@ -123,6 +128,7 @@ static void wait_for_end(struct state *state, const struct run *run)
 {
     const char *path = run->arguments->config;
     struct file_mark known = run->read_as;
+    struct error refusal = {.message = ""};
 
     for (;;) {
         int signal = sigtimedwait(&run->signals, NULL, &(struct timespec){.tv_sec = LOOK_SECONDS});
@@ -135,8 +141,11 @@ static void wait_for_end(struct state *state, const struct run *run)
         defer_method_tick(state);
         refresh_tls(state);
         struct file_mark seen = file_mark(path);
-        if (signal == SIGHUP || !file_mark_equal(&seen, &known))
-            reload(state, path);
+        bool is_new = signal == SIGHUP || !file_mark_equal(&seen, &known);
+        if (is_new)
+            refusal = (struct error){.message = ""};
+        if (is_new || refusal.message[0] != '\0') /* a TLS file that it names may come later */
+            reload(state, path, &refusal);
         known = seen;
         watchdog_end(watched);
     }

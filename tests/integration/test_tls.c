@@ -349,6 +349,16 @@ Test(tls, a_pair_that_does_not_belong_together_is_not_taken_until_it_does)
 
 /* ---- files that cannot be used ---- */
 
+/* A Secret may be mounted a moment after the ConfigMap that names it. */
+Test(tls, a_configuration_is_taken_when_the_file_that_it_names_is_there)
+{
+    start("/client-ca.crt");
+    write_config("/later.crt");
+    cr_expect(daemon_wait_for(&server, "the configuration is not reloaded"));
+    put_file("client-ca.crt", "later.crt");
+    cr_expect(daemon_wait_for(&server, "another server.tls takes effect at a restart"));
+}
+
 static void expect_no_start(const char *expected)
 {
     const char *all[] = {"serve",        arguments()[0], arguments()[1],
