@@ -45,6 +45,22 @@ static bool is_host(struct slice host)
     return is_numeric;
 }
 
+/* Whether one server would take the other's port. */
+static bool do_collide(struct slice a, struct slice b)
+{
+    static const struct slice all[] = {{"", 0}, {"0.0.0.0", 7}, {"::", 2}};
+    struct slice a_host, b_host;
+    uint16_t a_port, b_port;
+
+    if (!config_split_address(a, &a_host, &a_port) || !config_split_address(b, &b_host, &b_port) ||
+        a_port != b_port || a_port == 0)
+        return false;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (slice_equal(a_host, all[i]) || slice_equal(b_host, all[i]))
+            return true;
+    return slice_equal(a_host, b_host);
+}
+
 /* A file that is checked. */
 struct checked {
     const char *path;
@@ -106,10 +122,9 @@ static int check_server(const struct checked *checked, const struct config *conf
     if (check_address(checked, "listen", config->server.listen) < 0 ||
         check_address(checked, "metricsListen", config->server.metrics_listen) < 0)
         return checked->err->code;
-    if (slice_equal(config->server.listen, config->server.metrics_listen) &&
-        !slice_equal(config->server.listen, SLICE(":0")))
+    if (do_collide(config->server.listen, config->server.metrics_listen))
         return yaml_fail(checked->err, checked->path, locate(checked, "server", "metricsListen"),
-                         "metricsListen: is the same as listen: two ports are needed");
+                         "metricsListen: the port of listen: two are needed");
     if (has_tls && (config->server.cert_file.len == 0 || config->server.key_file.len == 0))
         return yaml_fail(checked->err, checked->path, tls, "tls: needs both certFile and keyFile");
     return 0;
