@@ -233,6 +233,19 @@ static int check_arguments(const struct arguments *arguments, enum output_format
     return error_set(err, ERROR_INVALID, "dry-run: %s (see claimguard dry-run --help)", problem);
 }
 
+/* A line at a time. */
+static void make_lines_printable(char *lines)
+{
+    for (char *line = lines, *end; line != NULL; line = end == NULL ? NULL : end + 1) {
+        end = strchr(line, '\n');
+        if (end != NULL)
+            *end = '\0';
+        make_printable(line);
+        if (end != NULL)
+            *end = '\n';
+    }
+}
+
 /* Pods that are to be restarted before a CSI plugin is downgraded. */
 static void show_orphans(const struct dry_run *run, const char *path)
 {
@@ -241,11 +254,13 @@ static void show_orphans(const struct dry_run *run, const char *path)
 
     buf_init(&lines, ORPHANS_BYTES_MAX);
     size_t count = deferral_orphans(&view, SIZE_MAX, &lines);
-    if (count != 0)
+    if (count != 0 && buf_text(&lines) != NULL) {
+        make_lines_printable(lines.bytes);
         (void)fprintf(stderr,
                       "claimguard: %s: %zu volumes are deferred though no entry is for them (any "
-                      "more); restart their pods before the CSI plugin is downgraded:\n%.*s",
-                      path, count, SLICE_ARG(buf_slice(&lines)));
+                      "more); restart their pods before the CSI plugin is downgraded:\n%s",
+                      path, count, lines.bytes);
+    }
     buf_dispose(&lines);
 }
 

@@ -13,7 +13,7 @@
 
 #include "extender/state.h"
 
-enum { NODE_REFS_BATCH = 4096 };
+enum { NODE_REFS_BATCH = 16384 }; /* so that a walk for each is few, at any size */
 
 struct node_ref {
     const struct node *node;

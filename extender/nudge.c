@@ -204,8 +204,10 @@ static void work(struct nudge *nudge, struct follow *follow, uint64_t now_ns)
             return;
         }
         if (pod->due_ns <= now_ns) {
-            count_result(nudge, send_patch(follow, &pod->pod) ? NUDGE_SENT : NUDGE_DROPPED);
-            pod->due_ns = now_ns + (NUDGE_AGAIN_MS * NS_PER_MS << pod->nudges++);
+            bool is_sent = send_patch(follow, &pod->pod);
+            count_result(nudge, is_sent ? NUDGE_SENT : NUDGE_DROPPED);
+            pod->due_ns = now_ns + (NUDGE_AGAIN_MS * NS_PER_MS << pod->nudges);
+            pod->nudges += is_sent;
         }
         if (pod->due_ns < nudge->due_ns)
             nudge->due_ns = pod->due_ns;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "extender/evictions.h"
 #include "support/http.h"
 #include "support/scenario.h"
 
@@ -258,11 +259,10 @@ static void ask_about_rival(const struct guard *guard, unsigned number)
 
 static void a_full_queue_of_preemptors_yields_to_a_pod_of_higher_priority(void)
 {
-    enum { QUEUE = 2000 }; /* WANTED_MAX */
     struct guard guard;
 
     start_with_a_preemptor(&guard, "readWriteOncePod: {preemptionGrace: 5m}\n");
-    for (unsigned i = 0; i < QUEUE; i++)
+    for (unsigned i = 0; i < WANTED_MAX; i++)
         ask_about_rival(&guard, i);
     guard_reload(&guard, quick);
     check(!filter_passes(&guard, "high-data"), "its claim is held");

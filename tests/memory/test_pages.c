@@ -24,7 +24,7 @@ enum {
     LONGER_US_MAX = 100000, /* the machine's own delays; of those there are few */
     LONGER_SHARE = 1000,    /* one in so many */
     CHANGES = 3,            /* between two pieces */
-    BYTES_MAX = 768 << 10,
+    BYTES_MAX = 2 << 20,
     RESERVED = 3000,
     DEFERRED = 5000, /* claims */
 };
