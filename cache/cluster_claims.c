@@ -266,7 +266,8 @@ void claim_delete(struct cluster *cluster, const struct meta *meta)
 
     if (claim == NULL || !claim->exists)
         return;
-    if (uid_is(&claim->uid, meta->uid) || !is_stale(cluster, KIND_CLAIM, meta, claim->version))
+    if (uid_is(&claim->uid, meta->uid) ||
+        (meta->resource_version.len != 0 && !is_stale(cluster, KIND_CLAIM, meta, claim->version)))
         claim_vanish(cluster, claim); /* else it is the deletion of an earlier one of this name */
 }
 

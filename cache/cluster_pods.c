@@ -351,8 +351,9 @@ void pod_delete(struct cluster *cluster, const struct meta *meta)
 
     if (pod == NULL)
         return;
-    if (!uid_is(&pod->uid, meta->uid) && is_stale(cluster, KIND_POD, meta, pod->version))
-        return; /* the deletion of an earlier pod of this name */
+    if (!uid_is(&pod->uid, meta->uid) &&
+        (meta->resource_version.len == 0 || is_stale(cluster, KIND_POD, meta, pod->version)))
+        return; /* the deletion of an earlier pod of this name, or of nobody knows which */
     pod_remove(cluster, pod);
 }
 

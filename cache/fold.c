@@ -205,6 +205,32 @@ static int read_answer(const struct object_reference *asked, struct slice text, 
                : error_set(err, ERROR_INVALID, "%s: the answer is another object", resource);
 }
 
+/* Whether the pod or claim of that name is known, and has that UID. */
+static bool is_known(const struct cluster *cluster, const struct object_reference *object)
+{
+    if (object->kind == KIND_POD) {
+        const struct pod *pod = cluster_find_pod(cluster, object->namespace, object->name);
+        return pod != NULL && uid_is(&pod->uid, object->uid);
+    }
+    const struct claim *claim = cluster_find_claim(cluster, object->namespace, object->name);
+    return claim != NULL && claim->exists && uid_is(&claim->uid, object->uid);
+}
+
+/* Another object has the name. What was asked about is gone if that one is known now. Else the
+ * answer is late, or of older times (a restored backup), and proves nothing. Under the lock. */
+static int learn_successor(const struct follow_target *target, const struct object_reference *asked,
+                           const struct meta *successor, struct error *err)
+{
+    const struct object_reference other = {asked->kind, successor->namespace, successor->name,
+                                           successor->uid};
+
+    if (is_known(target->cluster, &other))
+        cluster_learn_gone(target->cluster, asked, monotonic_ns());
+    else if (is_known(target->cluster, asked))
+        return error_set(err, ERROR_UNAVAILABLE, "the answer is older than what is known");
+    return 0;
+}
+
 int fold_object(const struct follow_target *target, const struct object_reference *asked,
                 struct slice text, uint64_t watched, uint64_t asked_ns, struct error *err)
 {
@@ -218,8 +244,8 @@ int fold_object(const struct follow_target *target, const struct object_referenc
         (void)pthread_rwlock_wrlock(target->lock);
         look_before(&before, target->cluster, &object);
         rc = cluster_learn(target->cluster, &object, watched, asked_ns, err);
-        if (!slice_equal(asked->uid, object.meta.uid)) /* it is gone, and this is its successor */
-            cluster_learn_gone(target->cluster, asked, monotonic_ns());
+        if (!slice_equal(asked->uid, object.meta.uid))
+            rc = rc < 0 ? rc : learn_successor(target, asked, &object.meta, err);
         look_after(&before, target->cluster, &object);
         (void)pthread_rwlock_unlock(target->lock);
         tell_change(target, CHANGE_PUT, &object, &before, rc);

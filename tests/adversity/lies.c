@@ -262,6 +262,56 @@ static void a_watch_that_repeats_a_bookmark_stalls(void)
     guard_stop(&guard);
 }
 
+/* ---- what says too little, or is of older times ---- */
+
+/* Of an API server that was restored from a backup, before that is noticed: an earlier pod of the
+ * name has the claim. */
+static void an_answer_of_older_times_frees_no_claim(void)
+{
+    static const char older[] =
+        "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\",\"namespace\":"
+        "\"default\",\"uid\":\"00000000-0000-4000-8000-0000000000bb\",\"resourceVersion\":\"1\"},"
+        "\"spec\":{\"nodeName\":\"node-1\",\"volumes\":[{\"name\":\"v\","
+        "\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}}";
+    struct guard guard;
+
+    put_pair("node-1");
+    guard_start(&guard, "");
+    api_fault(
+        &(struct api_fault){.method = "GET", .path = "/pods/a", .status = 200, .answer = older});
+    check(!filter_passes(&guard, "b") && !bind_succeeds(&guard, "b", "node-2"), "a has it");
+    check(node_of("b")[0] == '\0', "b is not bound");
+    guard_stop(&guard);
+}
+
+/* An event without what tells whom it is about. */
+static void an_event_frees_no_claim(const char *line)
+{
+    struct guard guard;
+
+    put_pair("node-1");
+    guard_start(&guard, "");
+    api_fault(&(struct api_fault){.method = "GET", .path = "/default/", .status = 503});
+    api_log_line("pods", line);
+    sleep_ms(300);
+    check(!filter_passes(&guard, "b"), "a has it");
+    guard_stop(&guard);
+}
+
+static void a_deletion_that_names_nobody_frees_no_claim(void)
+{
+    an_event_frees_no_claim("{\"type\":\"DELETED\",\"object\":{\"kind\":\"Pod\","
+                            "\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\","
+                            "\"namespace\":\"default\"}}}");
+}
+
+static void a_deletion_of_another_pod_without_a_version_frees_no_claim(void)
+{
+    an_event_frees_no_claim("{\"type\":\"DELETED\",\"object\":{\"kind\":\"Pod\",\"apiVersion\":"
+                            "\"v1\",\"metadata\":{\"name\":\"a\",\"namespace\":\"default\",\"uid\":"
+                            "\"00000000-0000-4000-8000-0000000000ff\"}}}");
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
@@ -275,6 +325,9 @@ int main(int argc, char **argv)
         SCENARIO(a_list_names_a_pod_that_was_not_found),
         SCENARIO(a_pod_that_waits_is_bound_after_it_was_not_found),
         SCENARIO(a_list_shows_that_a_binding_was_not_applied),
+        SCENARIO(an_answer_of_older_times_frees_no_claim),
+        SCENARIO(a_deletion_that_names_nobody_frees_no_claim),
+        SCENARIO(a_deletion_of_another_pod_without_a_version_frees_no_claim),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
 }

@@ -298,7 +298,8 @@ Test(assumed, a_claim_that_comes_and_goes_takes_nothing_with_it)
     struct object claim = {.kind = KIND_CLAIM};
 
     reserve(&pod, false, 100);
-    claim.meta = (struct meta){.namespace = SLICE("default"), .name = SLICE("data")};
+    claim.meta = (struct meta){
+        .namespace = SLICE("default"), .name = SLICE("data"), .resource_version = SLICE("99")};
     cluster_delete(&cluster, &claim);
     cr_expect_eq(judge(&other).code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE, "it does not exist");
     apply_claim("data", true);
