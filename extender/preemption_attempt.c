@@ -197,21 +197,41 @@ static void tell_evicted(struct attempt *attempt, const struct object_reference 
     atomic_fetch_add(&state->metrics.victims, 1);
 }
 
-/* Whether the victim goes, as the API server says: no answer to an eviction proves that nothing
- * came of it. False: it cannot be asked. */
-static bool look_at(const struct attempt *attempt, const struct object_reference *victim,
-                    bool *is_going)
+/* Whether all of them go, as the cache says. */
+static bool are_going(struct state *state, const struct object_reference *victims, size_t count)
 {
-    struct state *state = attempt->state;
+    bool are_going = true;
+
+    (void)pthread_rwlock_rdlock(&state->lock);
+    for (size_t i = 0; i < count; i++) {
+        const struct pod *pod =
+            cluster_find_pod(&state->cluster, victims[i].namespace, victims[i].name);
+        are_going =
+            are_going && (pod == NULL || !uid_is(&pod->uid, victims[i].uid) || pod->is_terminating);
+    }
+    (void)pthread_rwlock_unlock(&state->lock);
+    return are_going;
+}
+
+/* The same, as the API server says: no answer to an eviction proves what came of it. False: it
+ * cannot be asked. */
+static bool look_at(const struct attempt *attempt, const struct object_reference *victims,
+                    size_t count, bool *is_going)
+{
     struct error unknown = {0};
 
-    if (follow_confirm(state->follow, victim, 1, CONFIRM_MS, &unknown) < 0)
+    if (follow_confirm(attempt->state->follow, victims, count, CONFIRM_MS, &unknown) < 0)
         return false;
-    (void)pthread_rwlock_rdlock(&state->lock);
-    const struct pod *pod = cluster_find_pod(&state->cluster, victim->namespace, victim->name);
-    *is_going = pod == NULL || !uid_is(&pod->uid, victim->uid) || pod->is_terminating;
-    (void)pthread_rwlock_unlock(&state->lock);
+    *is_going = are_going(attempt->state, victims, count);
     return true;
+}
+
+static int stays(const struct object_reference *victim, struct error *err)
+{
+    return error_set(err, ERROR_UNAVAILABLE,
+                     "pod %.*s/%.*s cannot be evicted: the API server says that it goes, and it "
+                     "stays",
+                     SLICE_ARG(victim->namespace), SLICE_ARG(victim->name));
 }
 
 static int evict(struct attempt *attempt, const struct object_reference *victim, struct error *err)
@@ -221,14 +241,15 @@ static int evict(struct attempt *attempt, const struct object_reference *victim,
                     &attempt->arena, err);
     bool is_going = false, is_seen = true;
 
-    if (eviction_failed(result) && result != EVICTION_UNSENT)
-        is_seen = look_at(attempt, victim, &is_going);
-    if (is_going)
-        result = EVICTION_DONE;
+    if (result != EVICTION_DONE && result != EVICTION_UNSENT)
+        is_seen = look_at(attempt, victim, 1, &is_going);
     attempt->is_doubtful = attempt->is_doubtful || result == EVICTION_UNKNOWN || !is_seen;
-    if (result == EVICTION_DONE) {
+    if (result == EVICTION_NEEDLESS && is_seen && !is_going)
+        return stays(victim, err);
+    if (result == EVICTION_DONE || (eviction_failed(result) && is_going)) {
         attempt->evicted_count++;
         tell_evicted(attempt, victim);
+        return 0;
     }
     return eviction_failed(result) ? err->code : 0;
 }
@@ -242,6 +263,18 @@ static bool still_waits(const struct attempt *attempt)
     return waits;
 }
 
+static int try_one(struct attempt *attempt, const struct object_reference *victim,
+                   struct error *err)
+{
+    enum eviction_result result =
+        eviction_try(attempt->state->follow, victim, attempt->deadline_ns, &attempt->arena, err);
+    bool is_going = false;
+
+    if (result == EVICTION_NEEDLESS && !(look_at(attempt, victim, 1, &is_going) && is_going))
+        return stays(victim, err);
+    return eviction_failed(result) ? err->code : 0;
+}
+
 /* Whether the API server would evict them, all of them. Without budgets, it would. */
 static int try_all(struct attempt *attempt, struct error *err)
 {
@@ -252,10 +285,7 @@ static int try_all(struct attempt *attempt, struct error *err)
     if (attempt->victim_count > 1 && attempt->breaks_budgets)
         rc = error_set(err, ERROR_INVALID, "a PodDisruptionBudget forbids it");
     for (size_t i = 0; rc == 0 && i < attempt->victim_count; i++)
-        rc = eviction_failed(eviction_try(attempt->state->follow, &attempt->victims[i],
-                                          attempt->deadline_ns, &attempt->arena, err))
-                 ? err->code
-                 : 0;
+        rc = try_one(attempt, &attempt->victims[i], err);
     return rc;
 }
 
@@ -315,19 +345,24 @@ static enum attempt_result give_up(struct attempt *attempt, const struct error *
     return ATTEMPT_FAILED;
 }
 
+/* From now on they are seen to terminate, so that nobody evicts them again. */
+static int see_them_go(struct attempt *attempt, struct error *err)
+{
+    bool is_going = true; /* as far as is known */
+
+    (void)look_at(attempt, attempt->victims, attempt->victim_count, &is_going);
+    return is_going ? 0 : stays(&attempt->victims[0], err);
+}
+
 static void succeed(struct attempt *attempt)
 {
     struct state *state = attempt->state;
-    struct error ignored = {0};
 
     count(attempt, attempt->evicted_count != 0 ? PREEMPTION_EVICTED : PREEMPTION_NEEDLESS);
     if (attempt->evicted_count != 0)
         events_post(&state->events, state->follow, &attempt->pod, "Normal", "Preempting",
                     arena_printf(&attempt->arena, "Evicted %zu pod%s: %.*s", attempt->evicted_count,
                                  attempt->evicted_count == 1 ? "" : "s", SLICE_ARG(attempt->why)));
-    /* from now on they are seen to terminate, so that nobody evicts them again */
-    (void)follow_confirm(state->follow, attempt->victims, attempt->victim_count, CONFIRM_MS,
-                         &ignored);
 }
 
 static bool was_asked_lately(const struct attempt *attempt)
@@ -349,7 +384,7 @@ static enum attempt_result evict_or_requeue(struct attempt *attempt)
         give_back(attempt);
         return ATTEMPT_UNASKED;
     }
-    if (evict_all(attempt, &err) < 0)
+    if (evict_all(attempt, &err) < 0 || see_them_go(attempt, &err) < 0)
         return give_up(attempt, &err);
     succeed(attempt);
     return ATTEMPT_WAIT;
