@@ -333,8 +333,11 @@ static bool read_candidates(struct pull *json, struct arena *arena, void *field)
         char kept[PULL_KEY_MAX];
         if (node.ptr == json->key) /* the reader's own memory, which the next key overwrites */
             node.ptr = memcpy(kept, node.ptr, node.len);
-        if (pull_fields(json, PULL_CASE_FOLD, fields, PULL_FIELD_COUNT(fields), arena, &victims) &&
-            !add_candidate(field, node, &victims, arena))
+        if (!pull_fields(json, PULL_CASE_FOLD, fields, PULL_FIELD_COUNT(fields), arena, &victims))
+            return false;
+        if (victims.budget_violations < 0 || victims.budget_violations > INT32_MAX)
+            return pull_problem(json, "NumPDBViolations: expected 0 to 2147483647");
+        if (!add_candidate(field, node, &victims, arena))
             return pull_problem(json, too_big);
     }
     return json->problem == NULL;

@@ -194,6 +194,24 @@ Test(protocol, preempt_takes_both_forms_of_victims)
     }
 }
 
+Test(protocol, a_number_of_violations_that_none_can_be_is_refused)
+{
+    static const char *const numbers[] = {"9223372036854775807", "2147483648", "-1"};
+
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct preempt_request request;
+        struct error err = {0};
+        char body[512];
+        (void)snprintf(body, sizeof body,
+                       "{" POD ",\"NodeNameToMetaVictims\":{\"n\":{\"Pods\":[],"
+                       "\"NumPDBViolations\":%s}}}",
+                       numbers[i]);
+        cr_expect_eq(protocol_read_preempt(&request, slice_of(body), &arena, &err), ERROR_INVALID);
+        cr_expect_not_null(strstr(err.message, "NumPDBViolations: expected 0 to 2147483647"), "%s",
+                           err.message);
+    }
+}
+
 Test(protocol, a_candidate_without_victims_is_left_out)
 {
     struct preempt_request request;
