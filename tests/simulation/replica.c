@@ -128,6 +128,7 @@ static void take_list(void *context)
 
     if (!is_void(errand)) {
         replica->is_listing[kind] = true;
+        replica->pods_listed_ns = kind == KIND_POD ? world.now_ns : replica->pods_listed_ns;
         fold_list_begin(target, kind, false, errand->read_ns);
         for (size_t i = 0; i < errand->count; i++)
             take_object(target, kind, CHANGE_PUT, slice_of(errand->texts[i]));

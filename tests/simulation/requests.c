@@ -48,12 +48,23 @@ static unsigned deferred_by(const struct sim_pod *pod)
     return pod->annotated | pod->fields;
 }
 
+/* Whether a replica has read all pods from an API server that does not know the field, and shows it
+ * of none: nobody can know then that a user has set it. */
+static bool is_hidden(void)
+{
+    bool is_hidden = false;
+
+    for (unsigned i = 0; i < world.replica_count; i++)
+        is_hidden = is_hidden || world.replicas[i].pods_listed_ns >= world.field_since_ns;
+    return is_hidden && world.field == FIELD_ABSENT;
+}
+
 /* A pod without its decision, or with one that nobody may have made. known: its fields before the
  * Binding. One thing nobody can help: a bind under way writes the field, and an older API server
  * takes the Binding. */
 static void check_decision(const struct sim_pod *pod, unsigned known, uint64_t sent_ns)
 {
-    unsigned wanted = (pod->is_vm ? pod->claims : 0) | (known & pod->own_fields);
+    unsigned wanted = (pod->is_vm ? pod->claims : 0) | (is_hidden() ? 0 : known & pod->own_fields);
     unsigned there = deferred_by(pod);
     bool is_lost = known != pod->fields && world.field_since_ns + BIND_MS * MILLISECOND > sent_ns;
 

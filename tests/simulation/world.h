@@ -131,6 +131,7 @@ struct replica {
     struct follow *follow;
     struct kubeconfig kubeconfig;
     uint64_t watched[KIND_COUNT]; /* version */
+    uint64_t pods_listed_ns;      /* when the last list of pods was read */
     unsigned lists[KIND_COUNT];   /* how many were begun: what a former watch brings is late */
     bool is_watching[KIND_COUNT], is_listing[KIND_COUNT];
     uint64_t last_due_ns[KIND_COUNT];
