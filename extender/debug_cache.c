@@ -187,7 +187,6 @@ static bool write_nodes(struct debug_cache *cache)
 
 static void put_holder(struct buf *out, const struct pod *pod, enum hold hold, bool is_first)
 {
-    static const char *const words[] = {"", "Bound", "Terminating", "Nominated"};
     char uid[UID_TEXT_BYTES];
 
     buf_put(out, is_first ? SLICE("{") : SLICE(", {"));
@@ -198,7 +197,7 @@ static void put_holder(struct buf *out, const struct pod *pod, enum hold hold, b
     put_text(out, "uid", uid_text(&pod->uid, uid));
     buf_put(out, SLICE(", "));
     put_text(out, "node", pod->node != NULL ? pod_node(pod) : pod_nominated_node(pod));
-    buf_printf(out, ", \"priority\": %d, \"as\": \"%s\"}", pod->priority, words[hold]);
+    buf_printf(out, ", \"priority\": %d, \"as\": \"%s\"}", pod->priority, hold_text(hold));
 }
 
 static void put_reserved(struct buf *out, const struct reservation *reservation)
@@ -214,13 +213,6 @@ static void put_reserved(struct buf *out, const struct reservation *reservation)
                reservation->priority);
 }
 
-static int compare_pods(const void *a, const void *b)
-{
-    const struct pod *const *x = a, *const *y = b;
-
-    return slice_compare(pod_name(*x), pod_name(*y)); /* all in the claim's namespace */
-}
-
 /* Returns how many pods it looked at. */
 static unsigned put_holders(struct buf *out, const struct cluster *cluster,
                             const struct claim *claim)
@@ -233,7 +225,7 @@ static unsigned put_holders(struct buf *out, const struct cluster *cluster,
          use != NULL && count < DEBUG_HOLDERS_MAX && seen < USES_SEEN_MAX; use = use->next, seen++)
         if (hold_against(cluster, use_pod(use), &nobody) != HOLD_NONE)
             pods[count++] = use_pod(use);
-    qsort((void *)pods, count, sizeof *pods, compare_pods);
+    qsort((void *)pods, count, sizeof *pods, holder_compare);
     for (unsigned i = 0; i < count; i++)
         put_holder(out, pods[i], hold_against(cluster, pods[i], &nobody), i == 0);
     if (claim->reservation != NULL) {

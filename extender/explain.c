@@ -51,16 +51,9 @@ static json_t *identity(const struct pod *pod)
 
 static json_t *holder(const struct pod *pod, enum hold hold)
 {
-    static const char *const words[] = {"", "Bound", "Terminating", "Nominated"};
     json_t *object = identity(pod);
 
-    return whole(object, put(object, "as", json_string(words[hold])));
-}
-
-static int compare_holders(const void *a, const void *b)
-{
-    const struct pod *const *x = a, *const *y = b;
-    return slice_compare(pod_name(*x), pod_name(*y)); /* all in the claim's namespace */
+    return whole(object, put(object, "as", json_string(hold_text(hold))));
 }
 
 /* A reservation as a holder: its pod is on no node yet. */
@@ -74,7 +67,7 @@ static json_t *explain_reserved(const struct reservation *reservation)
                              put(object, "uid", text(uid_text(&reservation->uid, uid))) |
                              put(object, "node", text(SLICE(""))) |
                              put(object, "priority", json_integer(reservation->priority)) |
-                             put(object, "as", json_string("Reserved")));
+                             put(object, "as", json_string(hold_text(HOLD_RESERVED))));
 }
 
 /* The pods that hold the claim against `pod`, by name. */
@@ -94,7 +87,7 @@ static json_t *holders(const struct cluster *cluster, const struct claim *claim,
     for (const struct use *use = claim->uses; use != NULL; use = use->next)
         if (hold_against(cluster, use_pod(use), pod) != HOLD_NONE)
             pods[count++] = use_pod(use);
-    qsort((void *)pods, count, sizeof *pods, compare_holders);
+    qsort((void *)pods, count, sizeof *pods, holder_compare);
     for (size_t i = 0; i < count && rc == 0; i++)
         rc = json_array_append_new(list, holder(pods[i], hold_against(cluster, pods[i], pod)));
     free((void *)pods);

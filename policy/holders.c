@@ -1,5 +1,19 @@
 #include "policy/holders.h"
 
+const char *hold_text(enum hold hold)
+{
+    static const char *const words[] = {"", "Bound", "Terminating", "Nominated", "Reserved"};
+
+    return words[hold];
+}
+
+int holder_compare(const void *a, const void *b)
+{
+    const struct pod *const *x = a, *const *y = b;
+
+    return slice_compare(pod_name(*x), pod_name(*y));
+}
+
 /* By UID. Where nobody has one (a hand-written snapshot), by the name: it is unique there, and both
  * are in the namespace of their claim. */
 static bool is_itself(const struct pod *holder, const struct pod_object *pod)

@@ -22,6 +22,12 @@ enum hold { HOLD_NONE, HOLD_BOUND, HOLD_TERMINATING, HOLD_NOMINATED, HOLD_RESERV
 enum hold hold_against(const struct cluster *cluster, const struct pod *holder,
                        const struct pod_object *pod);
 
+/* "Bound", "Reserved" and so on, as people and programs read it; "" for HOLD_NONE. */
+const char *hold_text(enum hold hold);
+
+/* For qsort, of pointers to holders of one claim: by name, since all are in its namespace. */
+int holder_compare(const void *a, const void *b);
+
 /* The pod as the cache knows it, which may be newer than what the scheduler sent; NULL: it does
  * not. */
 const struct pod *holder_cached(const struct cluster *cluster, const struct pod_object *pod);
