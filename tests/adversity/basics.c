@@ -8,9 +8,7 @@ static void a_claim_goes_from_pod_to_pod(void)
 {
     struct guard guard;
 
-    put_claim("data");
-    put_pod(&(struct test_pod){.name = "a", .claim = "data"});
-    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
+    put_pair(NULL);
     guard_start(&guard, "");
     check(filter_passes(&guard, "a"), "the claim is free");
     check(bind_succeeds(&guard, "a", "node-1"), "a is bound");
@@ -27,9 +25,7 @@ static void a_rejection_is_confirmed_while_the_watch_is_late(void)
 {
     struct guard guard;
 
-    put_claim("data");
-    put_pod(&(struct test_pod){.name = "a", .claim = "data", .node = "node-1"});
-    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
+    put_pair("node-1");
     guard_start(&guard, "");
     check(!filter_passes(&guard, "b"), "a has the claim");
     api_hold("pods");
@@ -44,9 +40,7 @@ static void an_older_server_serves_lists_in_pages(void)
     struct guard guard;
 
     api_serve_pages();
-    put_claim("data");
-    put_pod(&(struct test_pod){.name = "a", .claim = "data", .node = "node-1"});
-    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
+    put_pair("node-1");
     guard_start(&guard, "");
     check(!filter_passes(&guard, "b"), "a has the claim");
     check(api_count("GET", "limit=500") >= 2, "pages were asked for");

@@ -26,19 +26,6 @@ static const char *text(const char *format, ...)
     return out;
 }
 
-static const char *node_of(const char *pod)
-{
-    return api_text("pods", "default", pod, "spec.nodeName");
-}
-
-/* Pods a and b on one claim. */
-static void put_pair(void)
-{
-    put_claim("data");
-    put_pod(&(struct test_pod){.name = "a", .claim = "data"});
-    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
-}
-
 /* A call beside what the scenario does. */
 struct beside {
     pthread_t thread;
@@ -98,7 +85,7 @@ static void refuse_what_was_applied(unsigned status, bool is_sent_again,
                               .status = is_sent_again ? 0 : status};
     struct guard guard;
 
-    put_pair();
+    put_pair(NULL);
     put_claim("held");
     put_pod(&(struct test_pod){.name = "holder", .claim = "held", .node = "node-2"});
     put_pod(&(struct test_pod){.name = "waiter", .claim = "held"});
@@ -153,7 +140,7 @@ static void a_binding_that_was_refused_gives_the_claim_back(void)
     static const unsigned statuses[] = {403, 409, 422, 429};
     struct guard guard;
 
-    put_pair();
+    put_pair(NULL);
     guard_start(&guard, "");
     for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {
         api_fault(&(struct api_fault){
@@ -169,7 +156,7 @@ static void an_unclear_answer_to_a_binding_keeps_the_claim(void)
 {
     struct guard guard;
 
-    put_pair();
+    put_pair(NULL);
     guard_start(&guard, "");
     api_fault(&(struct api_fault){.method = "POST", .path = "/binding", .times = 1, .status = 500});
     check(!bind_succeeds(&guard, "a", "node-1"), "nobody knows");
@@ -184,7 +171,7 @@ static void a_success_that_is_none_is_looked_at(void)
 {
     struct guard guard;
 
-    put_pair();
+    put_pair(NULL);
     guard_start(&guard, "");
     api_fault(&(struct api_fault){
         .method = "POST", .path = "/binding", .times = 1, .status = 200, .answer = "Welcome!"});
@@ -201,7 +188,7 @@ static void a_bind_sees_what_another_one_has_settled(void)
     struct guard guard;
     struct beside first;
 
-    put_pair();
+    put_pair(NULL);
     guard_start(&guard, "");
     api_hold("pods");
     api_fault(
@@ -270,7 +257,7 @@ static void forged_calls_free_nothing_that_is_being_bound(void)
     struct beside first;
 
     put_claim("other");
-    put_pair();
+    put_pair(NULL);
     put_pod(&(struct test_pod){.name = "b", .claim = "data", .priority = 10});
     guard_start(&guard, "");
     api_hold("pods");
@@ -290,7 +277,7 @@ static void the_absence_of_a_forged_name_frees_nothing(void)
     struct guard guard;
     struct beside bind, filter;
 
-    put_pair();
+    put_pair(NULL);
     guard_start(&guard, "");
     api_hold("pods");
     const char *uid = api_text("pods", "default", "a", "metadata.uid");
@@ -317,9 +304,7 @@ static void whoever_waits_for_a_pod_that_a_list_replaces_is_requeued(void)
 {
     struct guard guard;
 
-    put_claim("data");
-    put_pod(&(struct test_pod){.name = "a", .claim = "data", .node = "node-1"});
-    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
+    put_pair("node-1");
     guard_start(&guard, "");
     api_hold("pods");
     refuse_looks(&guard);

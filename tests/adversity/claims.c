@@ -7,19 +7,6 @@
 
 #define ANNOTATION "readWriteOncePod: {claimLock: Annotation}\n"
 
-static const char *node_of(const char *pod)
-{
-    return api_text("pods", "default", pod, "spec.nodeName");
-}
-
-/* Pods a and b on one claim. */
-static void put_pair(void)
-{
-    put_claim("data");
-    put_pod(&(struct test_pod){.name = "a", .claim = "data"});
-    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
-}
-
 static void put_shared_claim(const char *name)
 {
     api_put("{\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"namespace\":\"default\",\"name\":"
@@ -37,7 +24,7 @@ static void a_claim_is_made_anew(const char *config)
     guard_start(&guard, config);
     api_hold("persistentvolumeclaims");
     api_remove("persistentvolumeclaims", "default", "data");
-    put_pair();
+    put_pair(NULL);
     AWAIT(guard_metric(&guard, "claimguard_cache_objects{resource=\"pods\"}") == 2, "both pods");
     check(filter_passes(&guard, "a") && bind_succeeds(&guard, "a", "node-1"), "it is free");
     (void)filter_passes(&guard, "b");
@@ -66,7 +53,7 @@ static void a_claim_is_made_anew_before_two_replicas(void)
     guard_start(&two, ANNOTATION);
     api_hold("persistentvolumeclaims");
     api_remove("persistentvolumeclaims", "default", "data");
-    put_pair();
+    put_pair(NULL);
     AWAIT(guard_metric(&two, "claimguard_cache_objects{resource=\"pods\"}") == 2 &&
               guard_metric(&one, "claimguard_cache_objects{resource=\"pods\"}") == 2,
           "both pods");

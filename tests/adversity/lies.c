@@ -12,19 +12,6 @@ static const char gone_a[] = "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"statu
 static const char success[] =
     "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Success\",\"code\":201}";
 
-/* Pods a, maybe on a node, and b, on one claim. */
-static void put_pair(const char *node)
-{
-    put_claim("data");
-    put_pod(&(struct test_pod){.name = "a", .claim = "data", .node = node});
-    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
-}
-
-static const char *node_of(const char *pod)
-{
-    return api_text("pods", "default", pod, "spec.nodeName");
-}
-
 /* The next watch of pods is refused, so that a list follows. */
 static void list_anew(void)
 {

@@ -8,19 +8,6 @@
 
 static const char annotation[] = "readWriteOncePod: {claimLock: Annotation}\n";
 
-static const char *node_of(const char *pod)
-{
-    return api_text("pods", "default", pod, "spec.nodeName");
-}
-
-/* Pods a and b on one claim. */
-static void put_pair(void)
-{
-    put_claim("data");
-    put_pod(&(struct test_pod){.name = "a", .claim = "data"});
-    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
-}
-
 /* A claim that another claimguard has locked for the pod. */
 static void put_locked_claim(const char *name, const char *uid, const char *pod)
 {
@@ -68,7 +55,7 @@ static void a_lock_of_a_pending_pod_is_respected_for_its_time(void)
 {
     struct guard guard;
 
-    put_pair();
+    put_pair(NULL);
     put_locked_claim("data", api_text("pods", "default", "a", "metadata.uid"), "a");
     guard_start(&guard, annotation);
     check(!bind_succeeds(&guard, "b", "node-2"), "another claimguard may be binding it");
@@ -87,7 +74,7 @@ static void a_fence_that_meets_a_conflict_is_no_proof_that_the_pod_is_gone(void)
         .method = "GET", .path = "/pods/a", .times = 1, .status = 200};
     struct guard guard;
 
-    put_pair();
+    put_pair(NULL);
     put_locked_claim("data", api_text("pods", "default", "a", "metadata.uid"), "a");
     guard_start(&guard, annotation);
     check(!bind_succeeds(&guard, "b", "node-2"), "it is locked for a");
@@ -110,7 +97,7 @@ static void a_take_over_fails_when_the_holder_locks_again(void)
     struct guard one, two;
     struct beside take_over = {.guard = &two, .pod = "b", .node = "node-2"};
 
-    put_pair();
+    put_pair(NULL);
     put_locked_claim("data", api_text("pods", "default", "a", "metadata.uid"), "a");
     guard_start(&one, annotation);
     guard_start(&two, annotation);
@@ -138,7 +125,7 @@ static void a_late_release_fails_when_the_pod_locks_again(void)
     struct beside refused = {.guard = &one, .pod = "a", .node = "node-1"};
     struct beside again = {.guard = &two, .pod = "a", .node = "node-1"};
 
-    put_pair();
+    put_pair(NULL);
     guard_start(&one, annotation);
     guard_start(&two, annotation);
     api_fault(&(struct api_fault){
@@ -168,7 +155,7 @@ static void a_lock_that_a_webhook_removes_is_none(void)
 {
     struct guard one, two;
 
-    put_pair();
+    put_pair(NULL);
     guard_start(&one, annotation);
     guard_start(&two, annotation);
     api_hold("pods");
@@ -189,7 +176,7 @@ static void a_fence_that_a_webhook_removes_is_none(void)
 {
     struct guard guard;
 
-    put_pair();
+    put_pair(NULL);
     put_locked_claim("data", api_text("pods", "default", "a", "metadata.uid"), "a");
     guard_start(&guard, annotation);
     check(!bind_succeeds(&guard, "b", "node-2"), "it is locked for a");
@@ -207,7 +194,7 @@ static void is_not_fooled_about_the_holder(unsigned status, const char *answer)
 {
     struct guard one, two;
 
-    put_pair();
+    put_pair(NULL);
     guard_start(&one, annotation);
     guard_start(&two, annotation);
     api_hold("pods");

@@ -62,9 +62,7 @@ static void each_metric_is_documented_and_read_by_promtool(void)
 {
     struct guard guard;
 
-    put_claim("data");
-    put_pod(&(struct test_pod){.name = "a", .claim = "data", .node = "node-1"});
-    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
+    put_pair("node-1");
     guard_start(&guard, "");
     check(!filter_passes(&guard, "b"), "b waits");
     char *page = guard_get(&guard, "/metrics", NULL);
@@ -154,9 +152,7 @@ static void requests_to_the_api_server_are_counted(void)
 {
     struct guard guard;
 
-    put_claim("data");
-    put_pod(&(struct test_pod){.name = "a", .claim = "data", .node = "node-1"});
-    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
+    put_pair("node-1");
     put_pod(&(struct test_pod){.name = "c"});
     put_pod(&(struct test_pod){.name = "d"});
     guard_start(&guard, "");
@@ -210,9 +206,7 @@ static void a_refused_bind_counts_as_a_conflict(void)
 {
     struct guard guard;
 
-    put_claim("data");
-    put_pod(&(struct test_pod){.name = "a", .claim = "data", .node = "node-1"});
-    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
+    put_pair("node-1");
     guard_start(&guard, "");
     check(guard_metric(&guard, "claimguard_bind_conflicts_total ") == 0, "none yet");
     check(!bind_succeeds(&guard, "b", "node-1"), "a has the claim");

@@ -130,9 +130,7 @@ static void a_binding_that_was_not_sent_is_no_doubt(void)
 {
     struct guard guard;
 
-    put_claim("data");
-    put_pod(&(struct test_pod){.name = "a", .claim = "data"});
-    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
+    put_pair(NULL);
     guard_start(&guard, "");
     api_go_down();
     check(!bind_succeeds(&guard, "a", "node-1"), "nobody listens");
@@ -157,9 +155,7 @@ static void one_unanswered_caller_stops_no_other(void)
 {
     struct guard guard;
 
-    put_claim("data");
-    put_pod(&(struct test_pod){.name = "a", .claim = "data", .node = "node-1"});
-    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
+    put_pair("node-1");
     start_with_a_conflict(&guard, "");
     be_unanswered(&guard);
     api_hold("pods");

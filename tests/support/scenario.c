@@ -411,6 +411,18 @@ void put_pod(const struct test_pod *pod)
     api_put("%s", pod_text(pod));
 }
 
+void put_pair(const char *node)
+{
+    put_claim("data");
+    put_pod(&(struct test_pod){.name = "a", .claim = "data", .node = node});
+    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
+}
+
+const char *node_of(const char *pod)
+{
+    return api_text("pods", "default", pod, "spec.nodeName");
+}
+
 const char *filter_body(const char *pod)
 {
     return format("{\"Pod\":%s,\"Nodes\":null,\"NodeNames\":[\"node-1\",\"node-2\"]}",

@@ -115,6 +115,12 @@ struct test_pod {
 const char *pod_text(const struct test_pod *pod);
 void put_pod(const struct test_pod *pod);
 
+/* Claim data, and pods a and b that name it: a on the node, unless that is NULL. */
+void put_pair(const char *node);
+
+/* Where the pod is bound, as the API server has it; "": nowhere. */
+const char *node_of(const char *pod);
+
 /* Each with the pod as the API server has it. true: it passes, or is bound. */
 bool filter_passes(const struct guard *guard, const char *pod);
 bool bind_succeeds(const struct guard *guard, const char *pod, const char *node);
