@@ -1,15 +1,40 @@
 #include "cache/assumed.h"
 
 #include <stdlib.h>
+#include <utlist.h>
 
 #include "cache/cluster_internal.h"
 
-static struct reservation *find(const struct cluster *cluster, const struct uid *uid)
+static uint32_t uid_hash(const struct uid *uid)
 {
-    struct reservation *reservation = NULL;
+    return table_hash((struct slice){(const char *)uid->bytes, sizeof uid->bytes}, 0);
+}
 
-    HASH_FIND(hh, cluster->reservations, uid, sizeof *uid, reservation);
-    return reservation;
+static bool is_of_pod(const struct table_record *record, const void *uid)
+{
+    return memcmp(&((const struct reservation *)(const void *)record)->uid, uid,
+                  sizeof(struct uid)) == 0;
+}
+
+struct reservation *assumed_find(const struct cluster *cluster, const struct uid *uid)
+{
+    return (struct reservation *)(void *)table_find(&cluster->reserved, uid_hash(uid), is_of_pod,
+                                                    uid);
+}
+
+static bool enter(struct cluster *cluster, struct reservation *reservation)
+{
+    reservation->hash = uid_hash(&reservation->uid);
+    if (!table_add(&cluster->reserved, (struct table_record *)(void *)reservation))
+        return false;
+    DL_APPEND(cluster->reservations, reservation);
+    return true;
+}
+
+static void leave(struct cluster *cluster, struct reservation *reservation)
+{
+    table_remove(&cluster->reserved, (struct table_record *)(void *)reservation);
+    DL_DELETE(cluster->reservations, reservation);
 }
 
 static void link_sharing(struct cluster *cluster, struct reservation *reservation)
@@ -51,7 +76,7 @@ static void reservation_free(struct cluster *cluster, struct reservation *reserv
 
 static void end(struct cluster *cluster, struct reservation *reservation)
 {
-    HASH_DEL(cluster->reservations, reservation);
+    leave(cluster, reservation);
     reservation_free(cluster, reservation);
 }
 
@@ -60,7 +85,7 @@ static void end_early(struct cluster *cluster, struct reservation *reservation)
 {
     if (reservation->is_ended)
         return;
-    HASH_DEL(cluster->reservations, reservation);
+    leave(cluster, reservation);
     reservation->is_ended = true;
     reservation->next = cluster->ended_early;
     cluster->ended_early = reservation;
@@ -98,10 +123,10 @@ static void lose(struct cluster *cluster, struct reservation *reservation)
 /* The one that expires first makes room for another. One whose pod is being bound never does. */
 static void make_room(struct cluster *cluster)
 {
-    if (HASH_COUNT(cluster->reservations) <= RESERVATIONS_MAX)
+    if (cluster->reserved.count <= RESERVATIONS_MAX)
         return;
     for (struct reservation *reservation = cluster->reservations; reservation != NULL;
-         reservation = reservation->hh.next) {
+         reservation = reservation->next) {
         if (!reservation_binds(reservation) && !reservation->is_late) {
             end_early(cluster, reservation);
             return;
@@ -193,12 +218,16 @@ static bool is_settled(const struct cluster *cluster, const struct pod_object *o
 
 /* Of those before the new one: a preemptor's lasts longer than others, and the configuration may
  * have changed. */
-static void note_late(const struct reservation *newest)
+static void note_late(const struct cluster *cluster, struct reservation *newest)
 {
-    for (struct reservation *before = newest->hh.prev;
-         before != NULL && (before->is_late || before->expires_ns > newest->expires_ns);
-         before = before->hh.prev)
+    struct reservation *before = newest;
+
+    while (before != cluster->reservations) {
+        before = before->prev;
+        if (!before->is_late && before->expires_ns <= newest->expires_ns)
+            return;
         before->is_late = true;
+    }
 }
 
 /* The new reservation takes the place of what the pod had, and ends no sooner. */
@@ -222,13 +251,12 @@ int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, const
         reservation_new(cluster, pod, count_claims(pod, alone, binds));
     if (reservation == NULL)
         return error_no_memory(err);
-    struct reservation *former = find(cluster, &reservation->uid);
+    struct reservation *former = assumed_find(cluster, &reservation->uid);
     if (former != NULL && reservation_binds(former) && !binds) {
         reservation_free(cluster, reservation); /* what a bind has taken stays as it is */
         return 0;
     }
-    HASH_ADD(hh, cluster->reservations, uid, sizeof reservation->uid, reservation);
-    if (reservation->hh.tbl == NULL) {
+    if (!enter(cluster, reservation)) {
         reservation_free(cluster, reservation);
         return error_no_memory(err);
     }
@@ -236,7 +264,7 @@ int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, const
     reservation->expires_ns = expires_ns;
     if (former != NULL)
         succeed(cluster, reservation, former);
-    note_late(reservation);
+    note_late(cluster, reservation);
     take_claims(cluster, reservation, pod, alone);
     if (reservation->claim_count + reservation->shared_count == 0)
         end(cluster, reservation);
@@ -247,7 +275,7 @@ int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, const
 
 void assumed_release(struct cluster *cluster, const struct uid *uid)
 {
-    struct reservation *reservation = find(cluster, uid);
+    struct reservation *reservation = assumed_find(cluster, uid);
 
     if (reservation != NULL)
         end(cluster, reservation);
@@ -257,7 +285,8 @@ void assumed_release_absent(struct cluster *cluster, const struct object_referen
 {
     bool failed = false;
     struct uid uid = uid_take(&cluster->names, absent->uid, &failed);
-    struct reservation *reservation = failed || absent->uid.len == 0 ? NULL : find(cluster, &uid);
+    struct reservation *reservation =
+        failed || absent->uid.len == 0 ? NULL : assumed_find(cluster, &uid);
 
     if (reservation != NULL && slice_equal(name_slice(reservation->namespace), absent->namespace) &&
         slice_equal(name_slice(reservation->name), absent->name))
@@ -267,7 +296,7 @@ void assumed_release_absent(struct cluster *cluster, const struct object_referen
 
 void assumed_doubt(struct cluster *cluster, const struct uid *uid, uint64_t expires_ns)
 {
-    struct reservation *reservation = find(cluster, uid);
+    struct reservation *reservation = assumed_find(cluster, uid);
 
     if (reservation == NULL)
         return;
@@ -279,7 +308,7 @@ void assumed_doubt(struct cluster *cluster, const struct uid *uid, uint64_t expi
 
 bool assumed_give_back(struct cluster *cluster, const struct uid *uid)
 {
-    struct reservation *reservation = find(cluster, uid);
+    struct reservation *reservation = assumed_find(cluster, uid);
 
     if (reservation != NULL && reservation_binds(reservation))
         return false;
@@ -290,7 +319,7 @@ bool assumed_give_back(struct cluster *cluster, const struct uid *uid)
 
 bool assumed_undo(struct cluster *cluster, const struct uid *uid)
 {
-    struct reservation *reservation = find(cluster, uid);
+    struct reservation *reservation = assumed_find(cluster, uid);
 
     if (reservation != NULL)
         reservation->binds -= reservation->binds != 0;
@@ -304,7 +333,7 @@ struct reservation *assumed_expired(const struct cluster *cluster, uint64_t now_
     if (cluster->ended_early != NULL)
         return cluster->ended_early;
     for (struct reservation *reservation = cluster->reservations; reservation != NULL;
-         reservation = reservation->hh.next) {
+         reservation = reservation->next) {
         if (reservation->expires_ns <= now_ns)
             return reservation;
         if (!reservation_binds(reservation) && !reservation->is_late)
@@ -333,4 +362,5 @@ void assumed_dispose(struct cluster *cluster)
         end(cluster, cluster->reservations);
     while (cluster->ended_early != NULL)
         forget(cluster, &cluster->ended_early);
+    table_dispose(&cluster->reserved);
 }

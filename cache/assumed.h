@@ -22,6 +22,7 @@
 enum { RESERVATIONS_MAX = 10000 };
 
 struct reservation {
+    uint32_t hash;  /* struct table_record: of the UID */
     struct uid uid; /* the pod's: the key */
     struct name *namespace;
     struct name *name;
@@ -31,8 +32,8 @@ struct reservation {
     bool is_late;     /* it expires later than one that was made after it */
     uint64_t expires_ns;
     bool is_ended;            /* early: it has no claims any more, or made room for another */
-    struct reservation *next; /* of those */
-    UT_hash_handle hh;        /* in the order in which they were made */
+    struct reservation *prev; /* by utlist: in the order in which they were made */
+    struct reservation *next; /* ... or of those that ended early */
     struct reservation *next_sharing, **sharing; /* of those that share claims; NULL: it does not */
     size_t claim_count, shared_count;
     size_t left_count;      /* of claim_count: not taken over by another pod */
@@ -54,6 +55,9 @@ struct reservation {
  */
 int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, const bool *alone,
                     bool binds, uint64_t expires_ns, struct error *err);
+
+/* The pod's; NULL: it has none. */
+struct reservation *assumed_find(const struct cluster *cluster, const struct uid *uid);
 
 /* Ends the pod's reservation, if it has one. */
 void assumed_release(struct cluster *cluster, const struct uid *uid);

@@ -9,8 +9,6 @@
 enum {
     RECORDS_A_PIECE = 32, /* claims, counts or reservations: some 50 microseconds */
     USES_SEEN_MAX = 1000, /* of a claim that many pods name */
-    UIDS_A_STEP = 256,
-    RESERVATIONS_SHOWN_MAX = 2 * RESERVATIONS_MAX, /* those that are being bound count beside */
 };
 
 /* A node, which may be gone by now. */
@@ -31,8 +29,6 @@ struct debug_cache {
     struct buf nodes; /* struct known_node: a page of them */
     size_t node_at;
     bool is_in_node, has_refs; /* that were written of the node */
-    struct buf uids;           /* of reservations */
-    size_t uid_at;
     struct buf *out;
     unsigned left; /* records in this piece */
 };
@@ -261,68 +257,19 @@ static bool write_claims(struct debug_cache *cache)
     (void)pthread_rwlock_rdlock(&state->lock);
     bool has_more = scan_on(&cache->scan, &state->cluster.claims, write_claim, cache);
     (void)pthread_rwlock_unlock(&state->lock);
-    if (!has_more)
-        buf_put(cache->out, SLICE("\n  },\n  \"reservations\": ["));
-    return has_more;
+    if (has_more)
+        return true;
+    buf_put(cache->out, SLICE("\n  },\n  \"reservations\": ["));
+    begin_scan(cache);
+    return false;
 }
 
 /* ---- reservations ---- */
 
-static size_t uid_count(const struct debug_cache *cache)
+static bool write_reservation(void *context, const struct table_record *record)
 {
-    return cache->uids.len / sizeof(struct uid);
-}
-
-static const struct uid *uid_of(const struct debug_cache *cache, size_t i)
-{
-    return (const struct uid *)(const void *)cache->uids.bytes + i;
-}
-
-/* The one behind those that are known; NULL: there is none. Those that ended since are passed over:
- * hardly ever any, between two steps. */
-static const struct reservation *next_reservation(const struct debug_cache *cache)
-{
-    const struct cluster *cluster = &cache->state->cluster;
-    struct reservation *known = NULL;
-
-    if (cache->uids.len == 0)
-        return cluster->reservations;
-    for (size_t i = uid_count(cache); i > 0 && known == NULL; i--)
-        HASH_FIND(hh, cluster->reservations, uid_of(cache, i - 1), sizeof(struct uid), known);
-    return known == NULL ? cluster->reservations : known->hh.next;
-}
-
-/* Keeps whom the next ones are for. False: there are no more. */
-static bool keep_uids(struct debug_cache *cache)
-{
-    const struct reservation *reservation = next_reservation(cache);
-
-    for (int i = 0; i < UIDS_A_STEP && reservation != NULL; i++) {
-        buf_put(&cache->uids,
-                (struct slice){(const char *)&reservation->uid, sizeof reservation->uid});
-        reservation = reservation->hh.next;
-    }
-    return reservation != NULL && uid_count(cache) < RESERVATIONS_SHOWN_MAX && !cache->uids.failed;
-}
-
-/* They lie in a list, in which nobody can come back to a place: whom they are for is kept first. */
-static bool begin_reservations(struct debug_cache *cache)
-{
-    struct state *state = cache->state;
-    bool has_more = true;
-
-    cache->is_first = true;
-    while (has_more) {
-        (void)pthread_rwlock_rdlock(&state->lock);
-        has_more = keep_uids(cache);
-        (void)pthread_rwlock_unlock(&state->lock);
-    }
-    cache->out->failed = cache->out->failed || cache->uids.failed;
-    return false;
-}
-
-static void write_reservation(struct debug_cache *cache, const struct reservation *reservation)
-{
+    const struct reservation *reservation = (const struct reservation *)(const void *)record;
+    struct debug_cache *cache = context;
     struct buf *out = cache->out;
     bool is_first = true;
 
@@ -339,32 +286,29 @@ static void write_reservation(struct debug_cache *cache, const struct reservatio
         is_first = false;
     }
     buf_put(out, SLICE("]}"));
+    return --cache->left != 0;
 }
 
 static bool write_reservations(struct debug_cache *cache)
 {
     struct state *state = cache->state;
-    size_t end = uid_count(cache);
 
+    cache->left = RECORDS_A_PIECE;
     (void)pthread_rwlock_rdlock(&state->lock);
-    for (unsigned i = 0; i < RECORDS_A_PIECE && cache->uid_at < end; i++, cache->uid_at++) {
-        struct reservation *reservation = NULL;
-        HASH_FIND(hh, state->cluster.reservations, uid_of(cache, cache->uid_at), sizeof(struct uid),
-                  reservation);
-        if (reservation != NULL)
-            write_reservation(cache, reservation);
-    }
+    bool has_more = scan_on(&cache->scan, &state->cluster.reserved, write_reservation, cache);
     (void)pthread_rwlock_unlock(&state->lock);
-    if (cache->uid_at < end)
-        return true;
-    buf_put(cache->out, cache->is_first ? SLICE("]\n}\n") : SLICE("\n  ]\n}\n"));
-    return false;
+    if (!has_more)
+        buf_put(cache->out, cache->is_first ? SLICE("]\n}\n") : SLICE("\n  ]\n}\n"));
+    return has_more;
 }
 
 /* ---- all of it ---- */
 
 static section *const sections[] = {
-    begin_nodes, write_nodes, write_claims, begin_reservations, write_reservations,
+    begin_nodes,
+    write_nodes,
+    write_claims,
+    write_reservations,
 };
 
 static bool next(struct pieces *pieces, struct buf *out)
@@ -383,7 +327,6 @@ static void debug_cache_free(struct pieces *pieces)
 
     node_refs_dispose(&cache->refs);
     buf_dispose(&cache->nodes);
-    buf_dispose(&cache->uids);
     free(cache);
 }
 
@@ -397,7 +340,6 @@ struct pieces *debug_cache_new(struct state *state, struct quota_share *share)
     cache->state = state;
     node_refs_init(&cache->refs, state, share);
     buf_init(&cache->nodes, SIZE_MAX);
-    buf_init(&cache->uids, SIZE_MAX);
-    cache->nodes.share = cache->uids.share = share;
+    cache->nodes.share = share;
     return &cache->pieces;
 }

@@ -9,7 +9,7 @@
 #include "config/kubeconfig.h"
 #include "extender/state.h"
 
-enum { REPORTED_MAX = 10000 };
+enum { REPORTED_MAX = 2000 }; /* with more, the oldest may be told again */
 
 struct live;
 

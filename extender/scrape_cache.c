@@ -48,7 +48,7 @@ bool scrape_violations(struct scrape *scrape)
 bool scrape_reservations(struct scrape *scrape)
 {
     (void)pthread_rwlock_rdlock(&scrape->state->lock);
-    unsigned count = HASH_COUNT(scrape->state->cluster.reservations);
+    unsigned count = scrape->state->cluster.reserved.count;
     (void)pthread_rwlock_unlock(&scrape->state->lock);
     scrape_put_count(scrape, count);
     return false;

@@ -198,7 +198,7 @@ static void check_reservations(const struct replica *replica)
     if ((uint64_t)world.ttl_ms * MILLISECOND > longest_ns)
         longest_ns = (uint64_t)world.ttl_ms * MILLISECOND;
     for (const struct reservation *reservation = cluster->reservations; reservation != NULL;
-         reservation = reservation->hh.next) {
+         reservation = reservation->next) {
         struct slice name = name_slice(reservation->name);
         const struct pod *pod = cluster_find_pod(cluster, name_slice(reservation->namespace), name);
         if (reservation->expires_ns + 3 * SECOND < monotonic_ns())

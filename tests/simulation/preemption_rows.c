@@ -211,7 +211,7 @@ static void a_budget_forbids_it_until_it_allows_one(void)
     high = create("high", 100, DATA);
     wait_seconds(30);
     expect(!is_asked_to_go(low), "nobody is evicted");
-    expect(HASH_COUNT(world.replicas[0].state.cluster.reservations) == 0, "nothing is reserved");
+    expect(world.replicas[0].state.cluster.reserved.count == 0, "nothing is reserved");
     server_set_budget(1);
     wait_seconds(60);
     expect(low->evictions == 1 && high->node >= 0, "then it is evicted");

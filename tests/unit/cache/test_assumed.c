@@ -72,7 +72,7 @@ static struct verdict judge(const struct pod_object *pod)
 
 static unsigned count(void)
 {
-    return HASH_COUNT(cluster.reservations);
+    return cluster.reserved.count;
 }
 
 static void apply_pod(const struct pod_object *pod, const char *node, const char *version)
@@ -397,7 +397,7 @@ Test(assumed, what_has_lost_all_its_claims_ends_and_is_told)
     cr_expect_null(assumed_expired(&cluster, 0), "it still has a claim");
     high.claim_count = 2;
     reserve(&high, false, 1000);
-    cr_expect_eq(HASH_COUNT(cluster.reservations), 1);
+    cr_expect_eq(cluster.reserved.count, 1);
     struct reservation *ended = assumed_expired(&cluster, 0);
     cr_assert(ended != NULL && uid_is(&ended->uid, slice_of(UID(1))));
     assumed_end(&cluster, ended);
@@ -412,7 +412,7 @@ Test(assumed, what_has_ended_early_may_be_reserved_again_before_it_is_told)
     reserve(&high, false, 1000);
     low.priority = 3;
     reserve(&low, false, 1000);
-    cr_expect_eq(HASH_COUNT(cluster.reservations), 1);
+    cr_expect_eq(cluster.reserved.count, 1);
     for (int i = 0; i < 2; i++) {
         struct reservation *ended = assumed_expired(&cluster, 0);
         cr_assert_not_null(ended);
@@ -437,7 +437,7 @@ Test(assumed, of_too_many_the_one_that_expires_first_ends)
         pod.meta.uid = slice_of(uid);
         reserve(&pod, false, 10 + (uint64_t)i);
     }
-    cr_expect_eq(HASH_COUNT(cluster.reservations), RESERVATIONS_MAX);
+    cr_expect_eq(cluster.reserved.count, RESERVATIONS_MAX);
     cr_expect(uid_is(&cluster.reservations->uid, slice_of(UID(1))), "it is being bound");
     struct reservation *ended = assumed_expired(&cluster, 0);
     cr_assert_not_null(ended);
