@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 enum { HEAD_BYTES_MAX = 16384, PIECE_BYTES = 16384, QUEUE_MAX = 65536 };
+enum { LOOK_MS = 250 }; /* how soon a connection that rests notices a cut */
 
 static struct {
     atomic_int upstream, percent, delay_ms;
@@ -208,9 +209,9 @@ static bool give_to_client(struct connection *connection)
 static int wait_ms(const struct connection *connection)
 {
     if (connection->first == connection->last)
-        return 50; /* to notice a cut */
+        return LOOK_MS;
     int64_t left = connection->queue[connection->first % QUEUE_MAX]->due_ms - clock_ms();
-    return left < 0 ? 0 : left > 50 ? 50 : (int)left;
+    return left < 0 ? 0 : left > LOOK_MS ? LOOK_MS : (int)left;
 }
 
 static void relay(struct connection *connection)
