@@ -94,10 +94,11 @@ struct call {
     unsigned parts; /* message, time-out, waiter: whoever is last frees it */
     bool is_done;
     enum fate fate;
-    unsigned refused_with; /* by a fault; 0: any status that it has */
-    bool is_repeated;      /* it was applied once already */
-    unsigned status;       /* as the waiter has it; 0: unknown */
-    unsigned arrived;      /* what the API server said */
+    unsigned refused_with;     /* by a fault; 0: any status that it has */
+    uint64_t applied_after_ns; /* the same; 0: chance */
+    bool is_repeated;          /* it was applied once already */
+    unsigned status;           /* as the waiter has it; 0: unknown */
+    unsigned arrived;          /* what the API server said */
     uint64_t sent_ns;
     struct buf answer;
     char *method, *path, *body;
@@ -190,6 +191,7 @@ static bool takes_planned_fault(struct call *call)
         return false;
     fault->count--;
     call->refused_with = fault->status;
+    call->applied_after_ns = fault->after_ns;
     return true;
 }
 
@@ -277,9 +279,10 @@ static void apply_late(void *context)
 static void orphan(struct call *call)
 {
     uint64_t age_ns = world.now_ns - call->sent_ns, max_ns = delay_max_ns();
+    uint64_t after_ns = age_ns < max_ns ? below(max_ns - age_ns) : 0;
 
     finish(call, 0);
-    later(age_ns < max_ns ? below(max_ns - age_ns) : 0, true, apply_late, call);
+    later(call->applied_after_ns != 0 ? call->applied_after_ns : after_ns, true, apply_late, call);
 }
 
 /* In a hard world an answer may take as long as a bind has. */

@@ -14,7 +14,7 @@
  *     scheduler_view.c  what VolumeRestrictions sees
  *     forger.c     calls of someone who is no scheduler
  *     episode.c    random worlds: users and faults, and what has to hold throughout
- *     *_rows.c     small worlds, each for one rule of preemption, deferral or nudging
+ *     *_rows.c     small worlds, each for one rule of binding, preemption, deferral or nudging
  */
 #ifndef SIMULATION_WORLD_H
 #define SIMULATION_WORLD_H
@@ -117,7 +117,8 @@ struct planned_fault {
     const char *method; /* NULL: any */
     const char *path;   /* a part of it; NULL: any */
     enum fate fate;
-    unsigned status; /* of FATE_LOST and FATE_DENIED; 0: any of theirs */
+    unsigned status;   /* of FATE_LOST and FATE_DENIED; 0: any of theirs */
+    uint64_t after_ns; /* when one of FATE_ORPHANED is applied; 0: chance */
 };
 
 /* ---- who talks to it ---- */
