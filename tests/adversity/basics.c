@@ -1,6 +1,7 @@
 /* What every other area rests on: claimguard in front of an API server, nothing lied about but
  * delays; and that the scriptable API server does what it is told to. */
 #include <stdlib.h>
+#include <time.h>
 
 #include "support/scenario.h"
 
@@ -66,6 +67,22 @@ static void a_watch_that_is_cut_or_too_old_goes_on(void)
     guard_stop(&guard);
 }
 
+static void a_violation_is_told_in_an_event_with_its_time(void)
+{
+    struct guard guard;
+    char first[64], last[64];
+    time_t now = time(NULL);
+
+    put_pair("node-1");
+    guard_start(&guard, "");
+    put_pod(&(struct test_pod){.name = "c", .claim = "data", .node = "node-2"});
+    check(api_wait("POST", "ExclusiveClaimViolated", 1), "an Event says so");
+    (void)strftime(first, sizeof first, "\"firstTimestamp\":\"%Y-%m-", gmtime(&now));
+    (void)strftime(last, sizeof last, "\"lastTimestamp\":\"%Y-%m-", gmtime(&now));
+    check(api_count("POST", first) == 1 && api_count("POST", last) == 1, "and when");
+    guard_stop(&guard);
+}
+
 static void faults_do_what_they_say(void)
 {
     struct guard guard;
@@ -87,6 +104,7 @@ int main(int argc, char **argv)
         SCENARIO(a_rejection_is_confirmed_while_the_watch_is_late),
         SCENARIO(an_older_server_serves_lists_in_pages),
         SCENARIO(a_watch_that_is_cut_or_too_old_goes_on),
+        SCENARIO(a_violation_is_told_in_an_event_with_its_time),
         SCENARIO(faults_do_what_they_say),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
