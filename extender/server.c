@@ -138,7 +138,7 @@ static bool is_read(const char *method)
 }
 
 static enum MHD_Result answer_page(struct connection *connection, struct MHD_Connection *mhd,
-                                   const char *path)
+                                   const char *path, const char *method)
 {
     const char *accept = MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, "Accept");
     struct answer_head head = {.allow = NULL};
@@ -157,9 +157,11 @@ static enum MHD_Result answer_page(struct connection *connection, struct MHD_Con
                               &head.content_type, &connection->rest);
     if (connection->scratch.answer.failed) /* a part of a page is none */
         return refuse(connection, mhd, 503, "other requests take too much memory", NULL);
-    return connection->rest != NULL
-               ? send_pieces(connection, mhd, &head)
-               : send_answer(connection, mhd, buf_slice(&connection->scratch.answer), &head);
+    if (connection->rest == NULL)
+        return send_answer(connection, mhd, buf_slice(&connection->scratch.answer), &head);
+    /* libmicrohttpd ends the chunks of an answer to HEAD, too, so nothing may come behind it */
+    head.closes = strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
+    return send_pieces(connection, mhd, &head);
 }
 
 /* ---- a request ---- */
@@ -209,7 +211,7 @@ static enum MHD_Result begin_request(struct connection *connection, struct MHD_C
     }
     if (!is_read(method))
         return refuse(connection, mhd, 405, "this path takes GET only", "GET, HEAD");
-    return answer_page(connection, mhd, path);
+    return answer_page(connection, mhd, path, method);
 }
 
 /* What is over the limit is read as well, so that the sender hears the answer; it is not kept. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -175,6 +176,26 @@ Test(serve, openmetrics_when_asked_for)
     cr_expect_not_null(strstr(response.body, "# TYPE claimguard_extender_requests counter\n"));
     cr_expect_not_null(strstr(response.body, "\nclaimguard_extender_requests_total{"));
     response_free(&response);
+}
+
+/* libmicrohttpd ends chunks that nobody asked for, too: the next answer would begin with that. */
+Test(serve, an_answer_to_head_is_the_last_of_its_connection)
+{
+    static const char requests[] = "HEAD /metrics HTTP/1.1\r\nHost: h\r\n\r\n"
+                                   "GET /livez HTTP/1.1\r\nHost: h\r\n\r\n";
+    char answer[1024];
+    size_t len = 0;
+    int fd = http_connect(server.metrics_port);
+
+    cr_assert_eq(http_send(fd, requests, sizeof requests - 1), 0);
+    for (ssize_t got;
+         len < sizeof answer - 1 && (got = recv(fd, answer + len, sizeof answer - 1 - len, 0)) > 0;)
+        len += (size_t)got;
+    answer[len] = '\0';
+    cr_expect_eq(strncmp(answer, "HTTP/1.1 200 ", 13), 0);
+    cr_expect_not_null(strcasestr(answer, "\r\nConnection: close\r\n"));
+    cr_expect_null(strstr(answer + 1, "HTTP/1.1"));
+    (void)close(fd);
 }
 
 /* name: with the line break before and the blank behind it. */
