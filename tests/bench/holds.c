@@ -2,14 +2,19 @@
  * holds: how long the cluster's lock is held, by operation, at 500,000 pods: everyone else waits
  * for as long. The linker puts our own lock and unlock in the place of the C library's; what stands
  * between them is the product's code, also of the thread that follows a cluster, but for the
- * network. Prints a Markdown table. Never asserts on time.
+ * network. Three runs, which are the same step by step, each in a process of its own: a hold takes
+ * as long as it took in the quickest. Prints a Markdown table. Never asserts on time.
  *
  *     holds [--pods N]
  */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cache/fold.h"
 #include "config/base/log.h"
@@ -24,6 +29,10 @@ enum {
     FEW = 100,         /* a hundredth is left */
     LARGE_EVENTS = 20, /* of the largest pod that is kept */
     LIST_VERSION = 900000000,
+    RUNS = 3,
+    OPERATIONS_MAX = 20,
+    SLOW_US = 200, /* shorter ones are not noted */
+    SLOW_MAX = 4096,
 };
 
 static unsigned pods = 500000;
@@ -36,20 +45,26 @@ static void die(const char *what)
 
 /* ---- how long it is held ---- */
 
-static double clock_us(clockid_t clock)
+static double cpu_us(void)
 {
     struct timespec now;
 
-    (void)clock_gettime(clock, &now);
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
     return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
+struct slow {
+    unsigned long at; /* the how-manyeth of its operation */
+    double us;
+};
+
 /* Of one operation, writing or reading. */
 struct holds {
-    unsigned long count, count_over_ms; /* by CPU time */
-    double longest_us, longest_cpu_us;
-    double wall_started_us, cpu_started_us;
+    unsigned long count;
+    double started_us;
     bool is_held;
+    size_t slow_count;
+    struct slow slow[SLOW_MAX];
 };
 
 static struct holds written, read_only;
@@ -57,20 +72,17 @@ static struct holds written, read_only;
 static void begin_hold(struct holds *holds)
 {
     holds->is_held = true;
-    holds->wall_started_us = clock_us(CLOCK_MONOTONIC);
-    holds->cpu_started_us = clock_us(CLOCK_THREAD_CPUTIME_ID);
+    holds->started_us = cpu_us();
 }
 
 static void end_hold(struct holds *holds)
 {
-    double cpu_us = clock_us(CLOCK_THREAD_CPUTIME_ID) - holds->cpu_started_us;
-    double wall_us = clock_us(CLOCK_MONOTONIC) - holds->wall_started_us;
+    double us = cpu_us() - holds->started_us;
 
     holds->is_held = false;
     holds->count++;
-    holds->count_over_ms += cpu_us > 1000;
-    holds->longest_us = wall_us > holds->longest_us ? wall_us : holds->longest_us;
-    holds->longest_cpu_us = cpu_us > holds->longest_cpu_us ? cpu_us : holds->longest_cpu_us;
+    if (us > SLOW_US && holds->slow_count < SLOW_MAX)
+        holds->slow[holds->slow_count++] = (struct slow){holds->count, us};
 }
 
 int __real_pthread_rwlock_wrlock(pthread_rwlock_t *lock);
@@ -99,24 +111,78 @@ int __wrap_pthread_rwlock_unlock(pthread_rwlock_t *lock)
     return __real_pthread_rwlock_unlock(lock);
 }
 
-static void put_holds(const struct holds *holds)
-{
-    if (holds->count == 0)
-        (void)printf(" | | |");
-    else
-        (void)printf(" | %lu | %.0f / %.0f µs | **%lu**", holds->count, holds->longest_cpu_us,
-                     holds->longest_us, holds->count_over_ms);
-}
+/* ---- runs that are compared ---- */
+
+/* In memory that the processes share. */
+static struct run {
+    struct operation {
+        const char *name;
+        struct holds written, read_only;
+    } operations[OPERATIONS_MAX];
+    size_t count;
+    double full_mib, few_mib, empty_mib;
+} * runs, *run;
 
 /* What happened since the last one. */
 static void report(const char *operation)
 {
-    (void)printf("| %s", operation);
-    put_holds(&written);
-    put_holds(&read_only);
-    (void)printf(" |\n");
-    (void)fflush(stdout);
-    written = read_only = (struct holds){.count = 0};
+    if (run->count == OPERATIONS_MAX)
+        die("more operations than OPERATIONS_MAX");
+    run->operations[run->count++] = (struct operation){operation, written, read_only};
+    memset(&written, 0, sizeof written);
+    memset(&read_only, 0, sizeof read_only);
+}
+
+static const struct holds *holds_of(unsigned i, size_t operation, bool writes)
+{
+    const struct operation *at = &runs[i].operations[operation];
+    return writes ? &at->written : &at->read_only;
+}
+
+/* How long that hold took in the run; 0: not worth a note. */
+static double time_of(const struct holds *holds, unsigned long at)
+{
+    for (size_t i = 0; i < holds->slow_count; i++)
+        if (holds->slow[i].at == at)
+            return holds->slow[i].us;
+    return 0;
+}
+
+/* Each hold counts with its shortest time: what is long in one run only was the machine's. */
+static void put_holds(size_t operation, bool writes)
+{
+    const struct holds *first = holds_of(0, operation, writes);
+    double longest = 0;
+    unsigned over_ms = 0;
+
+    for (size_t i = 0; i < first->slow_count; i++) {
+        double us = first->slow[i].us;
+        for (unsigned other = 1; other < RUNS; other++) {
+            double again_us = time_of(holds_of(other, operation, writes), first->slow[i].at);
+            us = again_us < us ? again_us : us;
+        }
+        longest = us > longest ? us : longest;
+        over_ms += us > 1000;
+    }
+    if (first->count == 0)
+        (void)printf(" | | |");
+    else if (longest == 0)
+        (void)printf(" | %lu | < %d µs | **0**", first->count, SLOW_US);
+    else
+        (void)printf(" | %lu | %.0f µs | **%u**", first->count, longest, over_ms);
+}
+
+static void put_table(void)
+{
+    for (size_t i = 0; i < runs[0].count; i++) {
+        (void)printf("| %s", runs[0].operations[i].name);
+        put_holds(i, true);
+        put_holds(i, false);
+        (void)printf(" |\n");
+    }
+    (void)printf("\nRSS: %.0f MiB when it was full, %.0f MiB with a hundredth of it, %.0f MiB "
+                 "before.\n",
+                 runs[0].full_mib, runs[0].few_mib, runs[0].empty_mib);
 }
 
 /* ---- time that goes by at once ---- */
@@ -375,7 +441,8 @@ static void start(void)
     for (int kind = 0; kind < KIND_COUNT; kind++)
         atomic_store(&state.status[kind].is_synced, true);
     target = &state.follow->target;
-    written = read_only = (struct holds){.count = 0};
+    memset(&written, 0, sizeof written);
+    memset(&read_only, 0, sizeof read_only);
 }
 
 static void change_config(void)
@@ -391,12 +458,11 @@ static void change_config(void)
 /* On a thread of its own, as cache/follow has it, whose memory comes from an arena of its own. */
 static void *run_all(void *unused)
 {
-    double empty_mib = rss_mib();
-
     (void)unused;
+    run->empty_mib = rss_mib();
     list_all(0, pods);
     report("lists fill the empty cache (tables grow)");
-    double full_mib = rss_mib();
+    run->full_mib = rss_mib();
     target->synced(target->context);
     report("the first sync");
     list_all(0, pods);
@@ -430,14 +496,30 @@ static void *run_all(void *unused)
     report("a list replaces all pods");
     list_all(pods, pods / FEW);
     report("lists leave a hundredth of all");
-    double few_mib = rss_mib();
+    run->few_mib = rss_mib();
     for (int kind = 0; kind < KIND_COUNT; kind++)
         list((enum kind)kind, 0, 0);
     report("lists leave nothing");
-    (void)printf("\nRSS: %.0f MiB when it was full, %.0f MiB with a hundredth of it, %.0f MiB "
-                 "before.\n",
-                 full_mib, few_mib, empty_mib);
     return NULL;
+}
+
+/* In a process of its own. */
+static void run_once(struct run *out)
+{
+    pid_t pid = fork();
+    int status = 0;
+
+    if (pid != 0) {
+        if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
+            die("a run failed");
+        return;
+    }
+    pthread_t thread;
+    run = out;
+    start();
+    if (pthread_create(&thread, NULL, run_all, NULL) != 0 || pthread_join(thread, NULL) != 0)
+        die("no thread");
+    _exit(0);
 }
 
 int main(int argc, char **argv)
@@ -456,18 +538,22 @@ int main(int argc, char **argv)
                            .exclusive_share = 0.5,
                            .pending_share = 0.1,
                            .seed = 1};
+    runs =
+        mmap(NULL, RUNS * sizeof *runs, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (runs == MAP_FAILED)
+        die("no memory");
     (void)printf(
         "\n## How long the cluster's lock is held: %u pods, claims and volumes, %u nodes\n\n"
         "For writing, and for reading, which keeps out who wants to write: how often, the longest "
-        "time,\nas CPU time of the thread / wall time, and how often **over a millisecond** of CPU "
-        "time. Wall time has\nin it what other programs took, and both what the machine under this "
-        "one took: what is not the same\nin the next run is theirs.\n\n"
+        "time, and how often\n**over a millisecond**. CPU time of the thread, in the quickest of "
+        "three runs that are the same step by step:\nwhat is not the same in the next run, the "
+        "machine under this one took.\n\n"
         "| operation | writes | longest | over 1 ms | reads | longest | over 1 ms |\n"
         "|---|---|---|---|---|---|---|\n",
         pods, model.nodes);
-    start();
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, run_all, NULL) != 0 || pthread_join(thread, NULL) != 0)
-        die("no thread");
+    (void)fflush(stdout);
+    for (unsigned i = 0; i < RUNS; i++)
+        run_once(&runs[i]);
+    put_table();
     return 0;
 }
