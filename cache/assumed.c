@@ -22,7 +22,7 @@ struct reservation *assumed_find(const struct cluster *cluster, const struct uid
                                                     uid);
 }
 
-static bool enter(struct cluster *cluster, struct reservation *reservation)
+static bool add_to_index(struct cluster *cluster, struct reservation *reservation)
 {
     reservation->hash = uid_hash(&reservation->uid);
     if (!table_add(&cluster->reserved, (struct table_record *)(void *)reservation))
@@ -31,7 +31,7 @@ static bool enter(struct cluster *cluster, struct reservation *reservation)
     return true;
 }
 
-static void leave(struct cluster *cluster, struct reservation *reservation)
+static void remove_from_index(struct cluster *cluster, struct reservation *reservation)
 {
     table_remove(&cluster->reserved, (struct table_record *)(void *)reservation);
     DL_DELETE(cluster->reservations, reservation);
@@ -76,7 +76,7 @@ static void reservation_free(struct cluster *cluster, struct reservation *reserv
 
 static void end(struct cluster *cluster, struct reservation *reservation)
 {
-    leave(cluster, reservation);
+    remove_from_index(cluster, reservation);
     reservation_free(cluster, reservation);
 }
 
@@ -85,7 +85,7 @@ static void end_early(struct cluster *cluster, struct reservation *reservation)
 {
     if (reservation->is_ended)
         return;
-    leave(cluster, reservation);
+    remove_from_index(cluster, reservation);
     reservation->is_ended = true;
     reservation->next = cluster->ended_early;
     cluster->ended_early = reservation;
@@ -256,7 +256,7 @@ int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, const
         reservation_free(cluster, reservation); /* what a bind has taken stays as it is */
         return 0;
     }
-    if (!enter(cluster, reservation)) {
+    if (!add_to_index(cluster, reservation)) {
         reservation_free(cluster, reservation);
         return error_no_memory(err);
     }
@@ -326,8 +326,9 @@ bool assumed_undo(struct cluster *cluster, const struct uid *uid)
     return assumed_give_back(cluster, uid);
 }
 
-/* Those that are neither being bound nor late stand in the order in which they expire; of the
- * others there are never many. */
+/* Those that are neither being bound nor late stand in the order in which they expire. Of the
+ * others there are few, but while the API server leaves many Bindings in doubt, or after a reload
+ * with a shorter reservationTTL: then as many as there may be, for as long as they last. */
 struct reservation *assumed_expired(const struct cluster *cluster, uint64_t now_ns)
 {
     if (cluster->ended_early != NULL)

@@ -149,7 +149,7 @@ struct cluster {
     size_t counts[KIND_COUNT];        /* objects that exist, by kind */
     size_t violations;                /* exclusive claims that two or more pods hold */
     struct table reserved;            /* reservations, by their pods' UIDs: see assumed.h */
-    struct reservation *reservations; /* utlist: the same */
+    struct reservation *reservations; /* utlist: the same, in the order in which they were made */
     struct reservation *ended_early;  /* not among them any more */
     size_t doubtful;                  /* reservations of pods whose Binding is in doubt */
     struct reservation *sharing;      /* those that share claims */

@@ -1,7 +1,8 @@
 /*
  * table: a compact hash set of records: open addressing, 8 bytes a slot, at most 3/4 full. For what
  * the cluster has hundreds of thousands of (pods, claims, nodes, names), where the 56 bytes that a
- * uthash handle adds to each record are most of the memory budget.
+ * uthash handle adds to each record are most of the memory budget; and for reservations, since
+ * uthash moves all records at once when it grows, and the cluster's lock is held meanwhile.
  *
  * It grows and shrinks a page at a time (extendible hashing): a hash's first bits choose the page,
  * its last ones the slot. A full page becomes two, two that are nearly empty become one, so no

@@ -33,7 +33,7 @@ enum {
     LOCK_PATIENCE_MS = 5000, /* that the lock of a pending pod is seen before it is taken over */
     LOCK_TRIES_MAX = 5,      /* against conflicts with other writers of one claim */
     LOCKED_CLAIMS_MAX = 64,  /* exclusive claims of one pod */
-    LOCKS_SEEN_MAX = 10000,  /* of other pods, remembered for their age */
+    LOCKS_SEEN_MAX = 2000,   /* of other pods, remembered for their age */
 };
 
 /* The claims that a pod has locked, for their release. */

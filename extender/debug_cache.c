@@ -286,7 +286,9 @@ static bool write_reservation(void *context, const struct table_record *record)
         is_first = false;
     }
     buf_put(out, SLICE("]}"));
-    return --cache->left != 0;
+    unsigned weight = 1 + (unsigned)reservation->claim_count / 4;
+    cache->left -= weight < cache->left ? weight : cache->left;
+    return cache->left != 0;
 }
 
 static bool write_reservations(struct debug_cache *cache)

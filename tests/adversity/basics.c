@@ -1,7 +1,6 @@
 /* What every other area rests on: claimguard in front of an API server, nothing lied about but
  * delays; and that the scriptable API server does what it is told to. */
 #include <stdlib.h>
-#include <time.h>
 
 #include "support/scenario.h"
 
@@ -70,16 +69,14 @@ static void a_watch_that_is_cut_or_too_old_goes_on(void)
 static void a_violation_is_told_in_an_event_with_its_time(void)
 {
     struct guard guard;
-    char first[64], last[64];
-    time_t now = time(NULL);
 
     put_pair("node-1");
     guard_start(&guard, "");
     put_pod(&(struct test_pod){.name = "c", .claim = "data", .node = "node-2"});
     check(api_wait("POST", "ExclusiveClaimViolated", 1), "an Event says so");
-    (void)strftime(first, sizeof first, "\"firstTimestamp\":\"%Y-%m-", gmtime(&now));
-    (void)strftime(last, sizeof last, "\"lastTimestamp\":\"%Y-%m-", gmtime(&now));
-    check(api_count("POST", first) == 1 && api_count("POST", last) == 1, "and when");
+    check(api_count("POST", "\"firstTimestamp\":\"20") == 1, "when it was seen first");
+    check(api_count("POST", "Z\",\"lastTimestamp\":\"20") == 1, "and last");
+    check(api_count("POST", "Z\",\"source\":") == 1, "with a zone");
     guard_stop(&guard);
 }
 

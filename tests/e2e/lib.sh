@@ -145,7 +145,7 @@ claimguard_launch() {
     plane_run "$plane" "$name" "$claimguard" serve --kubeconfig "$plane/claimguard.kubeconfig" \
         --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0 --log-level debug --config "$e2e/claimguard.yaml" "$@"
 }
-claimguard_listens() { await 20 "$1 listens" grep -q listening "$plane/$1.log"; }
+claimguard_listens() { await 60 "$1 listens" grep -q listening "$plane/$1.log"; }
 
 # claimguard_restart NAME [FLAGS]...: killed, and started again where it listened.
 claimguard_restart() {

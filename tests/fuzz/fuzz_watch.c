@@ -121,8 +121,8 @@ static bool is_of_kind(const json_t *object, enum kind kind, const char *suffix)
                    (struct slice){name.ptr, name.len - end.len}) == kind;
 }
 
-/* ... whose version, which means nothing here, is no longer than is read: damaged bytes count
- * three times once they are decoded. */
+/* Its kind and apiVersion are no longer than what is read of them. The reader counts bytes as they
+ * come; decoded, as here, a damaged one is U+FFFD, which has three. */
 static bool is_named_shortly(const json_t *object)
 {
     return is_short(object, "kind", 64) && is_short(object, "apiVersion", 64);

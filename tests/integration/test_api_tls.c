@@ -1,5 +1,5 @@
 /* The API server over TLS: whom claimguard believes to be it, by the kubeconfig. The real program,
- * before a server that has a certificate, and nothing to say. */
+ * before a server that has a certificate and nothing to say. */
 #include <criterion/criterion.h>
 #include <gnutls/gnutls.h>
 #include <microhttpd.h>
@@ -12,7 +12,7 @@
 #include "support/certificates.h"
 #include "support/process.h"
 
-enum { PATH_BYTES = 128, WAIT_MS = 5000 };
+enum { PATH_BYTES = 128, WAIT_MS = 20000 };
 
 static char folder[32];
 static struct MHD_Daemon *api;
@@ -32,9 +32,9 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 
     (void)context, (void)url, (void)method, (void)version, (void)body, (void)body_bytes;
     (void)request;
-    atomic_fetch_add(&requests, 1);
     if (gnutls_certificate_get_peers(tls->tls_session, &count) != NULL && count != 0)
         atomic_fetch_add(&certified, 1);
+    atomic_fetch_add(&requests, 1);
     enum MHD_Result result = MHD_queue_response(connection, MHD_HTTP_SERVICE_UNAVAILABLE, response);
     MHD_destroy_response(response);
     return result;
@@ -88,8 +88,8 @@ static void teardown(void)
 
 TestSuite(api_tls, .init = setup, .fini = teardown);
 
-/* Follows the API server by that name, with these fields of the kubeconfig's cluster and user; %s
- * is the folder. */
+/* Follows the API server by that name, with these fields of the kubeconfig's cluster and user.
+ * Paths are relative to its folder. */
 static void start(const char *host, const char *cluster, const char *user)
 {
     static char path[PATH_BYTES];

@@ -178,7 +178,8 @@ Test(serve, openmetrics_when_asked_for)
     response_free(&response);
 }
 
-/* libmicrohttpd ends chunks that nobody asked for, too: the next answer would begin with that. */
+/* libmicrohttpd sends the last chunk ("0") of an answer to HEAD, too: a client would take it for
+ * the beginning of the next answer. */
 Test(serve, an_answer_to_head_is_the_last_of_its_connection)
 {
     static const char requests[] = "HEAD /metrics HTTP/1.1\r\nHost: h\r\n\r\n"

@@ -154,6 +154,17 @@ static void reserve(unsigned i)
         abort();
 }
 
+static void release(unsigned i)
+{
+    struct object_reference pod;
+    char name[32], uid[40];
+
+    (void)snprintf(name, sizeof name, "waits-%u", i);
+    (void)snprintf(uid, sizeof uid, "00000000-0000-4000-8000-%012u", i);
+    pod = (struct object_reference){KIND_POD, SLICE("kept"), slice_of(name), slice_of(uid)};
+    assumed_release_absent(&state.cluster, &pod);
+}
+
 static void fill(void)
 {
     struct config *config;
@@ -188,6 +199,11 @@ static void change(void)
             put(any % 4 == 1 ? KIND_POD : KIND_CLAIM, true, any);
     }
     put(KIND_NODE, number % 3 == 0, (number % model.nodes) | 1);
+    unsigned odd = (number % RESERVED) | 1;
+    if (number % 2 == 0)
+        reserve(odd); /* maybe once more */
+    else
+        release(odd);
 }
 
 /* ---- a page ---- */
@@ -284,6 +300,23 @@ static void expect_pods(const json_t *root, bool all)
     check(missing == 0, "pods are missing", missing);
 }
 
+/* Those of even numbers stay: each is there, and once. */
+static void expect_reservations(const json_t *root)
+{
+    const json_t *reservation;
+    long seen = 0, times[RESERVED] = {0};
+    size_t i;
+
+    json_array_foreach (json_object_get(root, "reservations"), i, reservation) {
+        const char *name = json_string_value(json_object_get(reservation, "name"));
+        unsigned number = (unsigned)strtoul(strchr(name, '-') + 1, NULL, 10);
+        times[number]++;
+    }
+    for (i = 0; i < RESERVED; i += 2)
+        seen += times[i] == 1;
+    check(seen == (RESERVED + 1) / 2, "those that stay are there once", seen);
+}
+
 static void the_cache_is_whole(void)
 {
     json_t *root = read_cache(false);
@@ -303,6 +336,7 @@ static void what_changes_leaves_it_json(void)
     json_t *root = read_cache(true);
 
     expect_pods(root, false);
+    expect_reservations(root);
     json_decref(root);
 }
 

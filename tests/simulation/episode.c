@@ -194,12 +194,16 @@ static void check_reservations(const struct replica *replica)
 {
     const struct cluster *cluster = &replica->state.cluster;
     uint64_t longest_ns = BINDING_DEAD_MS * MILLISECOND;
+    size_t listed = 0;
 
     if ((uint64_t)world.ttl_ms * MILLISECOND > longest_ns)
         longest_ns = (uint64_t)world.ttl_ms * MILLISECOND;
     for (const struct reservation *reservation = cluster->reservations; reservation != NULL;
          reservation = reservation->next) {
         struct slice name = name_slice(reservation->name);
+        listed++;
+        if (assumed_find(cluster, &reservation->uid) != reservation)
+            broken("the reservation of %.*s is not found by its UID", SLICE_ARG(name));
         const struct pod *pod = cluster_find_pod(cluster, name_slice(reservation->namespace), name);
         if (reservation->expires_ns + 3 * SECOND < monotonic_ns())
             broken("a reservation of %.*s has outlived its time", SLICE_ARG(name));
@@ -214,6 +218,8 @@ static void check_reservations(const struct replica *replica)
         if (left != reservation->left_count)
             broken("a reservation of %.*s is not what its claims say", SLICE_ARG(name));
     }
+    if (listed != cluster->reserved.count)
+        broken("%zu reservations are listed, of %u", listed, cluster->reserved.count);
 }
 
 static void check_replicas(void)

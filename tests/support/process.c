@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "config/base/clock.h"
+
 enum { LOG_WAIT_MS = 20000 };
 
 static const char *binary(void)
@@ -99,8 +101,9 @@ static bool read_until(int log, const char *text, char *line, size_t size)
 {
     size_t length = 0;
     struct pollfd ready = {.fd = log, .events = POLLIN};
+    int64_t end_ms = now_ms() + LOG_WAIT_MS;
 
-    while (poll(&ready, 1, LOG_WAIT_MS) > 0 && length + 1 < size) {
+    while (length + 1 < size && now_ms() < end_ms && poll(&ready, 1, LOG_WAIT_MS) > 0) {
         if (read(log, line + length, 1) != 1)
             return false;
         if (line[length++] != '\n')

@@ -27,7 +27,7 @@ bool daemon_start(struct daemon *daemon, const char *const *arguments);
 /* SIGTERM; returns the exit status, or -1. */
 int daemon_stop(struct daemon *daemon);
 
-/* Waits until the log has a line with this text; false after five seconds. */
+/* Waits until the log has a line with this text; false when it has none for twenty seconds. */
 bool daemon_wait_for(struct daemon *daemon, const char *text);
 
 /* The file's text, NUL-terminated; aborts when there is none. Ownership: the caller's to free. */
