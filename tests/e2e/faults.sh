@@ -27,7 +27,9 @@ faults_start() {
         port=$((port + 10))
     done
     plane=$work/newer
+    [ "$(faults_version newer)" -gt $(($(faults_version older) + 2000)) ] || fail "newer is not well ahead of older"
 }
+faults_version() { curl -sSf "http://127.0.0.1:$(($(cat "$work/$1/port") + 3))/api/v1/pods?limit=1" | jq -er .metadata.resourceVersion; }
 
 faults_kubeconfig() { # a name, PORT
     cat <<END
