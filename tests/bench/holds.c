@@ -158,8 +158,10 @@ static void put_holds(size_t operation, bool writes)
     for (size_t i = 0; i < first->slow_count; i++) {
         double us = first->slow[i].us;
         for (unsigned other = 1; other < RUNS; other++) {
-            double again_us = time_of(holds_of(other, operation, writes), first->slow[i].at);
-            us = again_us < us ? again_us : us;
+            const struct holds *again = holds_of(other, operation, writes);
+            double again_us = time_of(again, first->slow[i].at);
+            if (again->count == first->count && again_us < us) /* else, it was not the same */
+                us = again_us;
         }
         longest = us > longest ? us : longest;
         over_ms += us > 1000;
@@ -552,6 +554,7 @@ int main(int argc, char **argv)
         "|---|---|---|---|---|---|---|\n",
         pods, model.nodes);
     (void)fflush(stdout);
+    (void)table_hash(SLICE("any"), 0); /* its seed is chosen: the same for all runs */
     for (unsigned i = 0; i < RUNS; i++)
         run_once(&runs[i]);
     put_table();
