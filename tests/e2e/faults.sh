@@ -142,7 +142,7 @@ faults_group() {
 
 faults_lane_check() { # SEED
     local seed=$1
-    await 40 "seed $seed: the cache equals a fresh list" faults_is_equal "$seed" || {
+    await 60 "seed $seed: the cache equals a fresh list" faults_is_equal "$seed" || {
         cache_of "faulted-$seed" | diff - "$work/truth.json" | head -20 || true
         tail -5 "$plane/faulted-$seed.log"
         return 1
