@@ -205,8 +205,8 @@ static void put_reserved(struct buf *out, const struct reservation *reservation)
     put_text(out, "name", name_slice(reservation->name));
     buf_put(out, SLICE(", "));
     put_text(out, "uid", uid_text(&reservation->uid, uid));
-    buf_printf(out, ", \"node\": \"\", \"priority\": %d, \"as\": \"Reserved\"",
-               reservation->priority);
+    buf_printf(out, ", \"node\": \"\", \"priority\": %d, \"as\": \"%s\"", reservation->priority,
+               hold_text(HOLD_RESERVED));
 }
 
 /* Returns how many pods it looked at. */
@@ -232,6 +232,27 @@ static unsigned put_holders(struct buf *out, const struct cluster *cluster,
     return seen;
 }
 
+/* Whether there is room in this piece after one more record, which has so many parts. */
+static bool has_room(struct debug_cache *cache, size_t parts)
+{
+    size_t weight = 1 + parts / 4;
+
+    cache->left -= weight < cache->left ? (unsigned)weight : cache->left;
+    return cache->left != 0;
+}
+
+/* The next piece's records of the table. False: there are no more. */
+static bool write_some(struct debug_cache *cache, const struct table *table, scan_visit *write)
+{
+    struct state *state = cache->state;
+
+    cache->left = RECORDS_A_PIECE;
+    (void)pthread_rwlock_rdlock(&state->lock);
+    bool has_more = scan_on(&cache->scan, table, write, cache);
+    (void)pthread_rwlock_unlock(&state->lock);
+    return has_more;
+}
+
 static bool write_claim(void *context, const struct table_record *record)
 {
     const struct claim *claim = (const struct claim *)(const void *)record;
@@ -243,21 +264,14 @@ static bool write_claim(void *context, const struct table_record *record)
     put_claim_key(out, claim);
     buf_printf(out, ": {\"exclusive\": %s, \"refs\": %u, \"holders\": [",
                claim->is_exclusive ? "true" : "false", claim->refs);
-    unsigned weight = 1 + put_holders(out, &cache->state->cluster, claim) / 4;
+    unsigned pods = put_holders(out, &cache->state->cluster, claim);
     buf_put(out, SLICE("]}"));
-    cache->left -= weight < cache->left ? weight : cache->left;
-    return cache->left != 0;
+    return has_room(cache, pods);
 }
 
 static bool write_claims(struct debug_cache *cache)
 {
-    struct state *state = cache->state;
-
-    cache->left = RECORDS_A_PIECE;
-    (void)pthread_rwlock_rdlock(&state->lock);
-    bool has_more = scan_on(&cache->scan, &state->cluster.claims, write_claim, cache);
-    (void)pthread_rwlock_unlock(&state->lock);
-    if (has_more)
+    if (write_some(cache, &cache->state->cluster.claims, write_claim))
         return true;
     buf_put(cache->out, SLICE("\n  },\n  \"reservations\": ["));
     begin_scan(cache);
@@ -286,32 +300,20 @@ static bool write_reservation(void *context, const struct table_record *record)
         is_first = false;
     }
     buf_put(out, SLICE("]}"));
-    unsigned weight = 1 + (unsigned)reservation->claim_count / 4;
-    cache->left -= weight < cache->left ? weight : cache->left;
-    return cache->left != 0;
+    return has_room(cache, reservation->claim_count);
 }
 
 static bool write_reservations(struct debug_cache *cache)
 {
-    struct state *state = cache->state;
-
-    cache->left = RECORDS_A_PIECE;
-    (void)pthread_rwlock_rdlock(&state->lock);
-    bool has_more = scan_on(&cache->scan, &state->cluster.reserved, write_reservation, cache);
-    (void)pthread_rwlock_unlock(&state->lock);
-    if (!has_more)
-        buf_put(cache->out, cache->is_first ? SLICE("]\n}\n") : SLICE("\n  ]\n}\n"));
-    return has_more;
+    if (write_some(cache, &cache->state->cluster.reserved, write_reservation))
+        return true;
+    buf_put(cache->out, cache->is_first ? SLICE("]\n}\n") : SLICE("\n  ]\n}\n"));
+    return false;
 }
 
 /* ---- all of it ---- */
 
-static section *const sections[] = {
-    begin_nodes,
-    write_nodes,
-    write_claims,
-    write_reservations,
-};
+static section *const sections[] = {begin_nodes, write_nodes, write_claims, write_reservations};
 
 static bool next(struct pieces *pieces, struct buf *out)
 {

@@ -13,7 +13,7 @@
 
 enum { NAME_BYTES = 64, PATH_BYTES = 128, ANSWER_BYTES = 8192 };
 
-static char folder[32];
+static char folder[CERTIFICATES_FOLDER_BYTES];
 static struct daemon server;
 
 static void path_of(char *path, const char *file)
@@ -94,22 +94,16 @@ static void setup(void)
         {.name = "early", .issuer = "ca", .is_for_clients = true, .begins_s = 999, .ends_s = 9999},
     };
 
-    (void)strcpy(folder, "/tmp/claimguard-tls-XXXXXX"); /* NOLINT: fits */
-    cr_assert_not_null(mkdtemp(folder));
-    for (size_t i = 0; i < sizeof certificates / sizeof *certificates; i++)
-        certificate_make(folder, &certificates[i]);
+    certificates_make(folder, certificates, sizeof certificates / sizeof *certificates);
     put_pair("server");
     put_file("ca.crt", "client-ca.crt");
 }
 
 static void teardown(void)
 {
-    char command[PATH_BYTES];
-
     if (server.pid != 0)
         cr_expect_eq(daemon_stop(&server), 0);
-    (void)snprintf(command, sizeof command, "rm -rf %s", folder);
-    cr_expect_eq(system(command), 0); /* NOLINT: a folder of ours */
+    certificates_remove(folder);
 }
 
 TestSuite(tls, .init = setup, .fini = teardown);

@@ -83,7 +83,7 @@ static void describe(gnutls_x509_crt_t crt, const struct certificate *certificat
              "purpose");
 }
 
-void certificate_make(const char *folder, const struct certificate *certificate)
+static void make(const char *folder, const struct certificate *certificate)
 {
     gnutls_x509_crt_t crt, issuer;
     gnutls_x509_privkey_t key, issuer_key;
@@ -112,4 +112,21 @@ void certificate_make(const char *folder, const struct certificate *certificate)
     gnutls_x509_crt_deinit(issuer);
     gnutls_x509_privkey_deinit(key);
     gnutls_x509_privkey_deinit(issuer_key);
+}
+
+void certificates_make(char folder[CERTIFICATES_FOLDER_BYTES],
+                       const struct certificate *certificates, size_t count)
+{
+    (void)snprintf(folder, CERTIFICATES_FOLDER_BYTES, "/tmp/claimguard-tls-XXXXXX");
+    must(mkdtemp(folder) == NULL ? -1 : 0, "folder");
+    for (size_t i = 0; i < count; i++)
+        make(folder, &certificates[i]);
+}
+
+void certificates_remove(const char *folder)
+{
+    char command[PATH_BYTES];
+
+    (void)snprintf(command, sizeof command, "rm -rf %s", folder);
+    must(system(command) == 0 ? 0 : -1, command); /* NOLINT: a folder of ours */
 }

@@ -3,6 +3,7 @@
 #define TESTS_SUPPORT_CERTIFICATES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct certificate {
     const char *name;     /* its common name; its files are FOLDER/NAME.crt and FOLDER/NAME.key */
@@ -12,7 +13,14 @@ struct certificate {
     int begins_s, ends_s; /* from now on; both 0: a day around now */
 };
 
-/* For 127.0.0.1. Aborts when it cannot be made. */
-void certificate_make(const char *folder, const struct certificate *certificate);
+enum { CERTIFICATES_FOLDER_BYTES = 32 };
+
+/* Makes them, for 127.0.0.1, in a new folder, whose path it writes; aborts when one cannot be made.
+ */
+void certificates_make(char folder[CERTIFICATES_FOLDER_BYTES],
+                       const struct certificate *certificates, size_t count);
+
+/* Removes the folder and all that is in it. */
+void certificates_remove(const char *folder);
 
 #endif
