@@ -147,7 +147,8 @@ faults_lane_check() { # SEED
         tail -5 "$plane/faulted-$seed.log"
         return 1
     }
-    is_ready "faulted-$seed" || fail "seed $seed: it is not ready" || return 1
+    # the cache may be right before the last watch has come back
+    await 60 "seed $seed: it is ready" is_ready "faulted-$seed" || return 1
     asked=$((asked + $(metric 'confirmations_total' "faulted-$seed")))
 }
 
