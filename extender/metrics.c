@@ -125,7 +125,7 @@ void metrics_count_verdict(struct metrics *metrics, const struct policy *policy,
     size_t index = policy_index(policy);
 
     atomic_fetch_add_explicit(&metrics->verdicts[index][verdict->code], 1, memory_order_relaxed);
-    if (verdict->code == CODE_SKIP || pod->meta.uid.len == 0)
+    if (pod->meta.uid.len == 0)
         return;
     if (code_is_rejection(verdict->code))
         remember_rejected(metrics, index, pod->meta.uid);

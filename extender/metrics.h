@@ -1,7 +1,6 @@
 /*
  * metrics: what is counted for /metrics (scrape.h), beside what others count. It is lock-free but
- * for the set of pods that are rejected now, which only rejected pods and pods with exclusive
- * claims touch.
+ * for the set of pods that are rejected now, and for deferrals.
  *
  * Threads: any, at any time.
  */

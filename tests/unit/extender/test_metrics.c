@@ -37,6 +37,14 @@ Test(metrics, a_pod_counts_as_rejected_until_it_passes_or_goes)
     cr_expect_eq(metrics.rejected_counts[0], 1);
 }
 
+/* Its claim was missing, and has appeared as one that is not exclusive. */
+Test(metrics, a_pod_that_is_no_business_of_the_policy_is_not_rejected)
+{
+    judge("a", CODE_UNSCHEDULABLE);
+    judge("a", CODE_SKIP);
+    cr_expect_eq(metrics.rejected_counts[0], 0);
+}
+
 Test(metrics, of_too_many_rejected_pods_the_oldest_is_forgotten)
 {
     char uid[32];
