@@ -321,11 +321,32 @@ char *guard_call(const struct guard *guard, const char *verb, const char *body)
     return response.body;
 }
 
+/* Whether the page has the family of samples that begin so. Those of a histogram have names of
+ * their own. */
+static bool has_family(const char *page, const char *prefix)
+{
+    static const char *const endings[] = {"", "_bucket", "_sum", "_count"};
+    size_t len = strcspn(prefix, "{ ");
+    char type[256];
+
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        size_t cut = strlen(endings[i]);
+        if (len < cut || strncmp(prefix + len - cut, endings[i], cut) != 0)
+            continue;
+        (void)snprintf(type, sizeof type, "# TYPE %.*s %s", (int)(len - cut), prefix,
+                       i == 0 ? "" : "histogram\n");
+        if (strstr(page, type) != NULL)
+            return true;
+    }
+    return false;
+}
+
 double guard_metric(const struct guard *guard, const char *prefix)
 {
     char *text = guard_get(guard, "/metrics", NULL);
     double sum = 0;
 
+    check(has_family(text, prefix), "no metric on the page is named %s", prefix);
     for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
         line += *line == '\n';
         const char *value = strncmp(line, prefix, strlen(prefix)) == 0 ? strpbrk(line, " }") : NULL;
