@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "support/process.h"
 #include "support/scenario.h"
@@ -68,75 +67,6 @@ static void each_metric_is_documented_and_read_by_promtool(void)
     char *page = guard_get(&guard, "/metrics", NULL);
     check_documented(page);
     check_with_promtool(page);
-    free(page);
-    guard_stop(&guard);
-}
-
-/* ---- the alerts ---- */
-
-/* The expressions of docs/metrics.md, as rules named a0, a1, ... Returns how many there are. */
-static unsigned write_rules(void)
-{
-    static const char title[] = "## Worth an alert\n";
-    char *docs = read_file(SOURCE_DIR "/docs/metrics.md"), *rest = strstr(docs, title);
-    FILE *file = open_file("rules.yaml");
-    unsigned count = 0;
-
-    check(rest != NULL, "there are alerts");
-    (void)fprintf(file, "groups:\n- name: claimguard\n  rules:\n");
-    for (char *save, *line = strtok_r(rest + strlen(title), "\n", &save); line != NULL;
-         line = strtok_r(NULL, "\n", &save))
-        for (char *code = strchr(line, '`'); code != NULL; code = strchr(code + 1, '`')) {
-            char *end = strchr(++code, '`');
-            if (strstr(code, "claimguard_") != NULL && strstr(code, "claimguard_") < end)
-                (void)fprintf(file, "  - alert: a%u\n    expr: '%.*s'\n", count++,
-                              (int)(end - code), code);
-            code = end;
-        }
-    check(fclose(file) == 0, "the rules are written");
-    free(docs);
-    return count;
-}
-
-/* The page's samples as a test of the rules has them, at the time 0: no rule fires. */
-static void write_test(const char *page, unsigned rules)
-{
-    FILE *file = open_file("test.yaml");
-    char *copy = strdup(page);
-    long now = (long)time(NULL);
-
-    (void)fprintf(file, "rule_files: [rules.yaml]\ntests:\n- input_series:\n");
-    for (char *save, *line = strtok_r(copy, "\n", &save); line != NULL;
-         line = strtok_r(NULL, "\n", &save)) {
-        char *value = strrchr(line, ' ');
-        if (strncmp(line, "claimguard_", 11) != 0 || strstr(line, "_bucket{") != NULL)
-            continue;
-        bool is_time = strstr(line, "_timestamp_seconds") != NULL;
-        (void)fprintf(file, "  - {series: '%.*s', values: '%.3f'}\n", (int)(value - line), line,
-                      strtod(value, NULL) - (is_time ? (double)now : 0));
-    }
-    (void)fprintf(file, "  alert_rule_test:\n");
-    for (unsigned i = 0; i < rules; i++)
-        (void)fprintf(file, "  - {eval_time: 0m, alertname: a%u, exp_alerts: []}\n", i);
-    check(fclose(file) == 0, "the test is written");
-    free(copy);
-}
-
-/* Among what a healthy claimguard says is a resource that its API server does not serve. */
-static void no_alert_fires_without_a_reason(void)
-{
-    struct guard guard;
-
-    api_fault(&(struct api_fault){.path = "/volumeattributesclasses", .status = 404});
-    put_claim("data");
-    put_pod(&(struct test_pod){.name = "a", .claim = "data", .node = "node-1"});
-    guard_start(&guard, "");
-    char *page = guard_get(&guard, "/metrics", NULL);
-    unsigned rules = write_rules();
-    check(rules >= 16, "%u alerts", rules);
-    run("promtool check rules rules.yaml");
-    write_test(page, rules);
-    run("promtool test rules test.yaml");
     free(page);
     guard_stop(&guard);
 }
@@ -285,7 +215,6 @@ int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
         SCENARIO(each_metric_is_documented_and_read_by_promtool),
-        SCENARIO(no_alert_fires_without_a_reason),
         SCENARIO(requests_to_the_api_server_are_counted),
         SCENARIO(watches_count_when_they_end_and_take_no_time),
         SCENARIO(lists_in_pages_count_as_lists),

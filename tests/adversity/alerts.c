@@ -1,0 +1,268 @@
+/* Each alert of docs/metrics.md fires for its reason, and for no other. */
+#include <regex.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "support/every_metric.h"
+#include "support/process.h"
+
+enum { RULES_MAX = 32, MINUTES = 15 };
+
+/* The expressions of docs/metrics.md; the alert of the first is a0. */
+static char rules[RULES_MAX][512];
+static size_t rule_count;
+
+static void read_rules(void)
+{
+    static const char title[] = "## Worth an alert\n";
+    char *docs = read_file(SOURCE_DIR "/docs/metrics.md"), *rest = strstr(docs, title);
+
+    check(rest != NULL, "there are alerts");
+    for (char *save, *line = strtok_r(rest + strlen(title), "\n", &save); line != NULL;
+         line = strtok_r(NULL, "\n", &save))
+        for (char *code = strchr(line, '`'); code != NULL; code = strchr(code + 1, '`')) {
+            char *end = strchr(++code, '`');
+            *end = '\0';
+            check(rule_count < RULES_MAX, "too many alerts");
+            if (strstr(code, "claimguard_") != NULL)
+                (void)snprintf(rules[rule_count++], sizeof rules[0], "%s", code);
+            code = end;
+        }
+    free(docs);
+}
+
+static void write_rules(void)
+{
+    FILE *file = scenario_open("rules.yaml");
+
+    read_rules();
+    (void)fprintf(file, "groups:\n- name: claimguard\n  rules:\n");
+    for (size_t i = 0; i < rule_count; i++)
+        (void)fprintf(file, "  - alert: a%zu\n    expr: '%s'\n", i, rules[i]);
+    check(fclose(file) == 0, "the rules are written");
+    scenario_run("promtool check rules rules.yaml");
+}
+
+/* ---- none fires without a reason ---- */
+
+/* The page's samples for a quarter of an hour, in which events go on to come. */
+static void write_quiet_test(const char *page)
+{
+    static const char events[] = "claimguard_cache_last_event_timestamp_seconds{";
+    FILE *file = scenario_open("test.yaml");
+    long now = (long)time(NULL);
+
+    (void)fprintf(file, "rule_files: [rules.yaml]\ntests:\n- interval: 1m\n  input_series:\n");
+    for (const char *line = page; line != NULL; line = page_next_line(line)) {
+        int len = page_line_len(line), name = len;
+        while (name > 0 && line[name] != ' ')
+            name--;
+        if (strncmp(line, "claimguard_", 11) != 0 || memmem(line, (size_t)len, "_bucket{", 8))
+            continue;
+        bool is_time = memmem(line, (size_t)name, "_timestamp_seconds", 18) != NULL;
+        (void)fprintf(file, "  - {series: '%.*s', values: '%.3f+%dx%d'}\n", name, line,
+                      strtod(line + name, NULL) - (is_time ? (double)now : 0),
+                      strncmp(line, events, strlen(events)) == 0 ? 60 : 0, MINUTES);
+    }
+    (void)fprintf(file, "  alert_rule_test:\n");
+    for (size_t i = 0; i < rule_count; i++)
+        (void)fprintf(file, "  - {eval_time: %dm, alertname: a%zu, exp_alerts: []}\n", MINUTES, i);
+    check(fclose(file) == 0, "the test is written");
+}
+
+static void no_alert_fires_without_a_reason(void)
+{
+    struct guard guard;
+
+    every_metric_start(&guard);
+    write_rules();
+    char *page = guard_get(&guard, "/metrics", NULL);
+    write_quiet_test(page);
+    scenario_run("promtool test rules test.yaml");
+    free(page);
+    guard_stop(&guard);
+}
+
+/* ---- each fires for its reason ---- */
+
+/* Values: one a minute; a+bxn are a, a + b, a + 2b, ... It is judged at minute 15, second 900. */
+static const struct cause {
+    const char *series, *fires, *quiet;
+    const char *beside, *values; /* another series, whatever the first has; NULL: none */
+    bool is_sum;                 /* the alert has no labels */
+} causes[] = {
+    {.series = "claimguard_config_last_reload_successful", .fires = "0+0x20", .quiet = "1+0x20"},
+    {.series = "claimguard_cache_stalled{resource=\"pods\"}", .fires = "1+0x20", .quiet = "0+0x20"},
+    {.series = "claimguard_cache_synced{resource=\"pods\"}", .fires = "0+0x20", .quiet = "1+0x20"},
+    {.series = "claimguard_cache_last_event_timestamp_seconds{resource=\"pods\"}",
+     .fires = "779+0x20",
+     .quiet = "780+0x20"},
+    {.series = "claimguard_cache_skipped_objects_total{resource=\"pods\"}",
+     .fires = "0+1x20",
+     .quiet = "5+0x20"},
+    {.series = "claimguard_exclusive_claim_violations", .fires = "1+0x20", .quiet = "0+0x20"},
+    {.series = "claimguard_confirmations_total{result=\"unknown\"}",
+     .fires = "0+1x20",
+     .quiet = "5+0x20"},
+    {.series = POD_GETS("503"),
+     .fires = "0+10x20",
+     .quiet = "0+5x20",
+     .beside = POD_GETS("200"),
+     .values = "0+50x20",
+     .is_sum = true},
+    {.series = POD_GETS("error"),
+     .fires = "0+10x20",
+     .quiet = "0+5x20",
+     .beside = POD_GETS("200"),
+     .values = "0+50x20",
+     .is_sum = true},
+    {.series = "claimguard_binds_in_doubt", .fires = "1+0x20", .quiet = "0+0x20"},
+    {.series = "claimguard_binds_in_flight", .fires = "64+0x20", .quiet = "63+0x20"},
+    {.series = "claimguard_connections{port=\"extender\"}",
+     .fires = "58+0x20",
+     .quiet = "57+0x20",
+     .beside = "claimguard_connections_max{port=\"extender\"}",
+     .values = "64+0x20"},
+    {.series = "claimguard_requeues_total{result=\"dropped\"}",
+     .fires = "0+1x20",
+     .quiet = "5+0x20"},
+    {.series = "claimguard_preemption_attempts_total{result=\"failed\"}",
+     .fires = "0 0 0 0 0 0 1 1 2 2 3 3 4 4 4 4",
+     .quiet = "0 0 0 0 0 0 1 1 2 2 3 3 3 3 3 3"},
+    {.series = "claimguard_events_dropped_total", .fires = "0+1x20", .quiet = "5+0x20"},
+    {.series = "claimguard_log_lines_dropped_total", .fires = "0+1x20", .quiet = "5+0x20"},
+    {.series = "claimguard_server_certificate_expiry_timestamp_seconds",
+     .fires = "605699+0x20",
+     .quiet = "605700+0x20"},
+};
+
+static bool has_sample(const char *page, const char *series)
+{
+    char line[256];
+
+    (void)snprintf(line, sizeof line, "\n%s ", series);
+    return strstr(page, line) != NULL;
+}
+
+/* The rule about the metric. */
+static size_t find_rule(const char *series)
+{
+    size_t len = strcspn(series, "{");
+
+    for (size_t i = 0; i < rule_count; i++) {
+        const char *name = strstr(rules[i], "claimguard_");
+        if (strspn(name, "abcdefghijklmnopqrstuvwxyz_") == len && strncmp(name, series, len) == 0)
+            return i;
+    }
+    check(false, "no alert is about %s", series);
+    return 0;
+}
+
+static void write_test(FILE *file, const struct cause *cause, bool fires)
+{
+    const char *labels = strchr(cause->series, '{');
+
+    (void)fprintf(file,
+                  "- interval: 1m\n  input_series:\n"
+                  "  - {series: '%s', values: '%s'}\n",
+                  cause->series, fires ? cause->fires : cause->quiet);
+    if (cause->beside != NULL)
+        (void)fprintf(file, "  - {series: '%s', values: '%s'}\n", cause->beside, cause->values);
+    (void)fprintf(file,
+                  "  alert_rule_test:\n  - eval_time: %dm\n    alertname: a%zu\n    exp_alerts: [",
+                  MINUTES, find_rule(cause->series));
+    if (fires) {
+        (void)fprintf(file, "{exp_labels: ");
+        for (const char *at = cause->is_sum || labels == NULL ? "{}" : labels; *at != '\0'; at++)
+            (void)fprintf(file, "%c%s", *at == '=' ? ':' : *at, *at == '=' ? " " : ""); /* YAML */
+        (void)fputc('}', file);
+    }
+    (void)fprintf(file, "]\n");
+}
+
+static void write_tests(const char *page)
+{
+    FILE *file = scenario_open("test.yaml");
+    bool is_tested[RULES_MAX] = {false};
+
+    (void)fprintf(file, "rule_files: [rules.yaml]\ntests:\n");
+    for (size_t i = 0; i < sizeof causes / sizeof *causes; i++) {
+        const struct cause *cause = &causes[i];
+        check(has_sample(page, cause->series), "there is no %s", cause->series);
+        check(cause->beside == NULL || has_sample(page, cause->beside), "there is no %s",
+              cause->beside);
+        is_tested[find_rule(cause->series)] = true;
+        write_test(file, cause, true);
+        write_test(file, cause, false);
+    }
+    for (size_t i = 0; i < rule_count; i++)
+        check(is_tested[i], "nothing fires %s", rules[i]);
+    check(fclose(file) == 0, "the tests are written");
+}
+
+/* Whether a line of the page matches. */
+static bool matches(const char *page, const char *format, ...) PRINTF_LIKE(2, 3);
+static bool matches(const char *page, const char *format, ...)
+{
+    char pattern[512];
+    regex_t regex;
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(pattern, sizeof pattern, format, arguments);
+    va_end(arguments);
+    check(regcomp(&regex, pattern, REG_EXTENDED | REG_NEWLINE | REG_NOSUB) == 0, "%s", pattern);
+    bool has = regexec(&regex, page, 0, NULL, 0) == 0;
+    regfree(&regex);
+    return has;
+}
+
+/* What an alert selects, claimguard_x{label=~"value|value"}, is on the page. promtool would take
+ * any name. */
+static void check_selectors(const char *page, const char *rule)
+{
+    for (const char *at = rule; (at = strstr(at, "claimguard_")) != NULL;) {
+        const char *metric = at;
+        int len = (int)strspn(at, "abcdefghijklmnopqrstuvwxyz_"), used = 0;
+        char label[32], values[64];
+        at += len;
+        check(matches(page, "^%.*s[{ ]", len, metric), "no sample of %.*s", len, metric);
+        if (*at != '{')
+            continue;
+        check(sscanf(at, "{%31[a-z_]=%*[~]\"%63[^\"]\"}%n", label, values, &used) == 2 ||
+                  sscanf(at, "{%31[a-z_]=\"%63[^\"]\"}%n", label, values, &used) == 2,
+              "%s is understood", at);
+        for (char *save, *value = strtok_r(values, "|", &save); value != NULL;
+             value = strtok_r(NULL, "|", &save))
+            check(matches(page, "^%.*s\\{([^ ]*,)?%s=\"(%s)\"[,}]", len, metric, label, value),
+                  "no sample of %.*s has %s=\"%s\"", len, metric, label, value);
+        at += used;
+    }
+}
+
+static void each_alert_fires_for_its_reason(void)
+{
+    struct guard guard;
+
+    every_metric_start(&guard);
+    write_rules();
+    char *page = guard_get(&guard, "/metrics", NULL);
+    for (size_t i = 0; i < rule_count; i++)
+        check_selectors(page, rules[i]);
+    write_tests(page);
+    scenario_run("promtool test rules test.yaml");
+    free(page);
+    guard_stop(&guard);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct scenario all[] = {
+        SCENARIO(no_alert_fires_without_a_reason),
+        SCENARIO(each_alert_fires_for_its_reason),
+    };
+    return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
+}
