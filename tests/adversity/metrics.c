@@ -1,75 +1,9 @@
-/* What is counted is in docs/metrics.md, is what Prometheus reads, and moves. */
+/* What is counted moves when it happens, and not before. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
 
-#include "support/process.h"
 #include "support/scenario.h"
 
 enum { VIOLATED = 60, POSTED = 50 }; /* Events of one reason at once: EVENTS_BURST */
-
-/* ---- all of them ---- */
-
-static void check_documented(const char *page)
-{
-    static const char type[] = "\n# TYPE claimguard_";
-    char *docs = read_file(SOURCE_DIR "/docs/metrics.md");
-    unsigned count = 0;
-
-    for (const char *at = page; (at = strstr(at, type)) != NULL; count++) {
-        char cell[128];
-        at += strlen(type);
-        (void)snprintf(cell, sizeof cell, "\n| `claimguard_%.*s", (int)strcspn(at, " "), at);
-        const char *row = strstr(docs, cell);
-        check(row != NULL && strchr("`{", row[strlen(cell)]) != NULL, "%s is not documented",
-              cell + 4);
-    }
-    check(count > 30, "%u metrics", count);
-    free(docs);
-}
-
-/* In the scenario's folder. */
-static FILE *open_file(const char *name)
-{
-    char path[256];
-
-    (void)snprintf(path, sizeof path, "%s/%s", scenario_folder(), name);
-    FILE *file = fopen(path, "we");
-    check(file != NULL, "%s can be written", path);
-    return file;
-}
-
-static void run(const char *command)
-{
-    char line[512];
-
-    (void)snprintf(line, sizeof line, "cd %s && %s", scenario_folder(), command);
-    int status = system(line); /* NOLINT(cert-env33-c): a fixed command */
-    check(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s: %d", command, status);
-}
-
-static void check_with_promtool(const char *page)
-{
-    FILE *file = open_file("metrics");
-
-    check(fputs(page, file) >= 0 && fclose(file) == 0, "the page is written");
-    run("promtool check metrics < metrics");
-}
-
-static void each_metric_is_documented_and_read_by_promtool(void)
-{
-    struct guard guard;
-
-    put_pair("node-1");
-    guard_start(&guard, "");
-    check(!filter_passes(&guard, "b"), "b waits");
-    char *page = guard_get(&guard, "/metrics", NULL);
-    check_documented(page);
-    check_with_promtool(page);
-    free(page);
-    guard_stop(&guard);
-}
 
 /* ---- what the API server is asked ---- */
 
@@ -214,7 +148,6 @@ static void violations_and_events_that_are_too_many_are_counted(void)
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
-        SCENARIO(each_metric_is_documented_and_read_by_promtool),
         SCENARIO(requests_to_the_api_server_are_counted),
         SCENARIO(watches_count_when_they_end_and_take_no_time),
         SCENARIO(lists_in_pages_count_as_lists),
