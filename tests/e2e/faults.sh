@@ -125,7 +125,7 @@ faults_group() {
     1)
         side=older
         for seed in $(seq "$first" "$last"); do
-            await 60 "seed $seed: it has read the newer one" is_ready "faulted-$seed" || return 1
+            await 180 "seed $seed: it has read the newer one" is_ready "faulted-$seed" || return 1
             echo "upstream $((port + 13))" >"$work/orders-$seed"
         done
         ;;
@@ -156,7 +156,7 @@ faults_lane_end() { # SEED
     local seed=$1
     plane_kill "$plane" "faulted-$seed"
     plane_kill "$plane" "fault-proxy-$seed"
-    if grep -hE -A20 '(ERROR|WARNING): (Address|Leak|Thread)Sanitizer|runtime error' "$plane/faulted-$seed.log"; then return 1; fi
+    if grep -hE -A20 '(ERROR|WARNING): (Address|Leak|Thread)Sanitizer|:[0-9]+:[0-9]+: runtime error:' "$plane/faulted-$seed.log"; then return 1; fi
     restarts=$((restarts + $(grep -c 'starts again' "$plane/faulted-$seed.log" || true)))
 }
 

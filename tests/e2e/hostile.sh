@@ -58,6 +58,7 @@ a_user_of_one_namespace_stops_no_other() {
     k -n "$hostile" create role mallory --verb='*' --resource=pods,persistentvolumeclaims >/dev/null
     k -n "$hostile" create rolebinding mallory --role=mallory --user=mallory >/dev/null
     [ "$(as_mallory auth can-i create pods -n "$namespace" || true)" = no ]
+    await 20 "mallory has her rights" as_mallory auth can-i create pods -n "$hostile"
     hostile_objects
     is_judged in-a-watch
     await 30 "a pod with NUL in its args is scheduled" hostile_is_scheduled nul

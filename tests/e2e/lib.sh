@@ -11,9 +11,9 @@ fail() {
     return 1
 }
 
-# await SECONDS WHAT COMMAND...: until the command succeeds.
+# await SECONDS WHAT COMMAND...: until the command succeeds. At least a minute: the machine may be slow.
 await() {
-    local seconds=$1 what=$2 deadline
+    local seconds=$(($1 < 60 ? 60 : $1)) what=$2 deadline
     shift 2
     deadline=$(($(date +%s%N) + seconds * 1000000000))
     until "$@" >/dev/null 2>&1; do

@@ -80,7 +80,7 @@ soak_races() {
         sleep 1
         soak_preemptors | "$flood" "$plane/admin.kubeconfig" 4 >/dev/null
         sleep 2
-        pairs_delete_bound
+        pairs_delete_bound || true
         sleep 2
         echo "DELETE $pods?gracePeriodSeconds=0" | "$flood" "$plane/admin.kubeconfig" 1 >/dev/null
     done
@@ -162,11 +162,8 @@ soak_configure() {
 
 # ---- what is seen of it from outside ----
 
-# Every change of a pod, in the order in which the API server made it.
-soak_watch() {
-    plane_run "$plane" watch curl -skN -H "Authorization: Bearer admin-token" \
-        "https://127.0.0.1:$(($(cat "$plane/port") + 2))/api/v1/namespaces/$namespace/pods?watch=1&timeoutSeconds=$((soak + 3600))"
-}
+# Every change of a pod, in the order in which the API server made it, in $plane/watched.
+soak_watch() { watch_pods "$(k -n "$namespace" get pods -o json | jq -r .metadata.resourceVersion)"; }
 
 # soak_ask NAME URL BODY RATE: calls, as many a second; their times go to NAME.ms. A connection for 100 calls.
 soak_ask() {
@@ -220,12 +217,14 @@ soak_bindings() {
                 else .held[$claim][$uid] = $pod.metadata.name | .bindings += 1
                     | if .held[$claim] | length > 1 then .double += [{($claim): .held[$claim]}] else . end
                 end))
-        | del(.held)' "$plane/watch.log"
+        | del(.held)' "$plane/watched"
 }
 
 soak_no_two_pods_had_a_claim() {
     pod last ""
-    await 10 "the watch is complete" grep -q '"name":"last"' "$plane/watch.log"
+    await 10 "the watch is complete" grep -q '"name":"last"' "$plane/watched"
+    touch "$plane/seen-enough"
+    wait "$soak_watcher"
     soak_bindings >"$plane/bindings.json"
     echo "the API server's watch: $(jq -c . "$plane/bindings.json")"
     jq -e '.bindings > 0 and .double == []' "$plane/bindings.json" >/dev/null || fail "two pods had a claim"
@@ -237,7 +236,7 @@ soak_comes_to_rest() {
     await 10 "the good configuration is in force" soak_is_configured
     k -n "$namespace" delete pods --all --grace-period=0 --force >/dev/null 2>&1
     pairs_race "$soak_claims"
-    pairs_end "$soak_claims" 150
+    pairs_end "$soak_claims" 400
     stop_schedulers
     claimguard=$release
     await 60 "the cache equals a fresh list" soak_cache_is_fresh || { cache_of claimguard | diff - "$work/truth.json" | head -20; return 1; }
@@ -315,7 +314,7 @@ soak_everything() {
 }
 
 everything_at_once() {
-    local soak_group soak_pid soak_end
+    local soak_group soak_pid soak_end soak_watcher
     [ -x "$release" ] && [ -x "$noop" ] || fail "build $release and $noop first: see ./dev" || return 1
     start_fault_proxy
     k create namespace "$namespace-hostile" >/dev/null
@@ -324,7 +323,9 @@ everything_at_once() {
     start_schedulers
     pairs_create "$soak_claims"
     soak_asks_start
-    soak_watch
+    rm -f "$plane/watched" "$plane/seen-enough"
+    soak_watch &
+    soak_watcher=$!
     soak_end=$((SECONDS + soak))
     soak_everything
     soak_it_lives
