@@ -287,7 +287,7 @@ static void the_absence_of_a_forged_name_frees_nothing(void)
                          "\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}},\"NodeNames\":["
                          "\"node-1\"]}",
                          uid)));
-    api_fault(&(struct api_fault){.method = "GET", .path = "/pods/z", .times = 1, .delay_ms = 500});
+    api_fault(&(struct api_fault){.method = "GET", .path = "/pods/z", .times = 1, .delay_ms = 900});
     begin(&filter, &guard, filter_b);
     check(api_wait("GET", "/pods/z", 1), "it is asked about");
     api_fault(&(struct api_fault){.method = "POST", .path = "/pods/a/binding", .delay_ms = 1500});

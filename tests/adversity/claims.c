@@ -169,7 +169,7 @@ static void a_claim_that_another_pod_gets_during_the_look_is_asked_about_too(voi
                      "\"data\"}}]"});
     AWAIT(guard_metric(&guard, "claimguard_cache_objects{resource=\"pods\"}") == 3, "the pods");
     api_fault(
-        &(struct api_fault){.method = "GET", .path = "/persistentvolumeclaims/", .delay_ms = 700});
+        &(struct api_fault){.method = "GET", .path = "/persistentvolumeclaims/", .delay_ms = 950});
     check(pthread_create(&beside.thread, NULL, bind_b, &beside) == 0, "a thread");
     check(api_wait("GET", "/persistentvolumeclaims/held", 1), "it is asked about");
     check(bind_succeeds(&guard, "a", "node-1"), "nobody has it");

@@ -37,6 +37,16 @@ static void put_vm(const char *name, const char *claim)
     put_pod(&(struct test_pod){.name = name, .claim = claim, .more_spec = RUNTIME});
 }
 
+/* The same, after the start: a pod that is there at the start is requeued, by a PATCH. */
+static void put_seen_vm(const struct guard *guard, const char *name, const char *claim)
+{
+    double before = guard_metric(guard, "claimguard_cache_objects{resource=\"pods\"}");
+
+    put_vm(name, claim);
+    AWAIT(guard_metric(guard, "claimguard_cache_objects{resource=\"pods\"}") > before,
+          "it is seen");
+}
+
 /* ---- the field's gate is off ---- */
 
 static void with_the_gate_off_auto_binds_with_the_annotation(void)
@@ -44,9 +54,9 @@ static void with_the_gate_off_auto_binds_with_the_annotation(void)
     struct guard guard;
 
     api_set_field(API_FIELD_GATED);
-    put_vm("vm", "data");
-    put_vm("other", "logs");
     guard_start(&guard, AUTO);
+    put_seen_vm(&guard, "vm", "data");
+    put_seen_vm(&guard, "other", "logs");
     check(bind_succeeds(&guard, "vm", "node-1"), "in one bind");
     check(strcmp(annotation_of("vm"), "v") == 0 && !has_field("vm"), "with the annotation");
     check(api_count("PATCH", "/pods/vm") == 2, "one that was dropped, one that was not");
@@ -207,7 +217,7 @@ static void a_field_of_its_own_preempts_though_the_scheduler_drops_it(void)
     put_sharers(100);
     guard_start(&guard, AUTO);
     const char *uid = api_text("pods", "default", "own", "metadata.uid");
-    for (int i = 0; i < 50 && api_count("POST", "/plain/eviction") == 0; i++) {
+    for (int i = 0; i < 600 && api_count("POST", "/plain/eviction") == 0; i++) {
         free(filter_without_field(&guard, uid));
         sleep_ms(100);
     }
@@ -230,7 +240,7 @@ static bool binds_over(struct guard *guard, const struct test_pod *changed)
 
     api_hold("pods");
     api_fault(&(struct api_fault){
-        .method = "POST", .path = "/pods/vm/binding", .times = 1, .delay_ms = 500});
+        .method = "POST", .path = "/pods/vm/binding", .times = 1, .delay_ms = 1000});
     check(pthread_create(&thread, NULL, bind_vm, guard) == 0, "a thread");
     check(api_wait("POST", "/pods/vm/binding", 1), "a Binding");
     put_pod(changed);
@@ -244,8 +254,8 @@ static void an_annotation_that_is_removed_before_the_binding_is_written_again(vo
     const struct test_pod vm = {.name = "vm", .claim = "data", .more_spec = RUNTIME};
     struct guard guard;
 
-    put_vm("vm", "data");
     guard_start(&guard, ANNOTATION);
+    put_seen_vm(&guard, "vm", "data");
     check(binds_over(&guard, &vm), "bound");
     check(is_bound("vm") && strcmp(annotation_of("vm"), "v") == 0, "with the annotation");
     check(api_count("PATCH", "/pods/vm") == 2, "it was decided again");
@@ -275,8 +285,8 @@ static void a_pod_that_changed_before_the_write_is_decided_again(void)
                                 .more_meta = ",\"annotations\":{\"x\":\"y\"}"};
     struct guard guard;
 
-    put_vm("vm", "data");
     guard_start(&guard, ANNOTATION);
+    put_seen_vm(&guard, "vm", "data");
     api_hold("pods");
     put_pod(&vm);
     check(bind_succeeds(&guard, "vm", "node-1"), "in one bind");
@@ -312,8 +322,8 @@ static void a_patch_of_somebody_else_before_the_binding_fails_no_bind(void)
         .more_meta = ",\"annotations\":{\"claimguard.io/defer-fs-mount\":\"v\",\"x\":\"y\"}"};
     struct guard guard;
 
-    put_vm("vm", "data");
     guard_start(&guard, ANNOTATION);
+    put_seen_vm(&guard, "vm", "data");
     check(binds_over(&guard, &vm), "bound");
     check(is_bound("vm") && api_count("PATCH", "/pods/vm") == 1, "nothing is written again");
     guard_stop(&guard);

@@ -132,7 +132,8 @@ static void a_preemptor_whose_node_was_dropped_for_a_reservation_is_requeued_at_
     struct guard guard;
 
     put_claim("logs");
-    start_with_a_preemptor(&guard, quick);
+    start_with_a_preemptor(&guard,
+                           "readWriteOncePod: {preemptionGrace: 10ms, reservationTTL: 10s}\n");
     put_pod(&(struct test_pod){.name = "first", .claim = "logs", .priority = 100});
     put_pod(&(struct test_pod){.name = "both",
                                .priority = 100,
@@ -189,7 +190,7 @@ static void nothing_is_evicted_before_the_scheduler_asks_again(void)
     check(!filter_passes(&guard, "high-data"), "the claim is held");
     check(api_wait("POST", "/eviction", 1), "an eviction is tried");
     api_heal();
-    for (int i = 0; i < 150 && !is_requeued("high-data"); i++)
+    for (int i = 0; i < 600 && !is_requeued("high-data"); i++)
         sleep_ms(100);
     sleep_ms(500);
     check(!is_evicted("low-data"), "nobody is evicted: the scheduler has not asked again");
@@ -238,7 +239,7 @@ static void an_eviction_that_hangs_stops_no_other(void)
     check(!filter_passes(&guard, "high-logs"), "its claim is held, too");
     int64_t began_ms = clock_ms();
     AWAIT(is_evicted("low-logs"), "the other holder is evicted");
-    check(clock_ms() - began_ms < 2000, "at once, not after %lld ms",
+    check(clock_ms() - began_ms < 4500, "at once, not after %lld ms",
           (long long)(clock_ms() - began_ms));
     guard_stop(&guard);
 }
@@ -292,7 +293,7 @@ static void sigterm_does_not_wait_for_evictions(void)
     check(!filter_passes(&guard, "high-data"), "its claim is held");
     check(!filter_passes(&guard, "high-logs"), "its claim is held, too");
     check(api_wait("POST", "/eviction", 1), "an eviction is sent");
-    stop_within(&guard, 3000);
+    stop_within(&guard, 4000);
 }
 
 static void *call_bind(void *context)

@@ -65,7 +65,7 @@ static void stop(struct follow *follow)
     int64_t started_ms = clock_ms();
 
     follow_stop(follow);
-    check(clock_ms() - started_ms < 2000, "follow_stop took %lld ms",
+    check(clock_ms() - started_ms < 10000, "follow_stop took %lld ms",
           (long long)(clock_ms() - started_ms));
     cluster_dispose(&cluster);
     api_global_cleanup();
@@ -164,7 +164,7 @@ static void those_who_ask_the_same_share_a_request(void)
     fill(callers, follow, "GET");
     for (size_t i = 0; i < SAME; i++)
         begin(&same[i], follow, NULL, NULL, 60000);
-    sleep_ms(200);
+    sleep_ms(2000);
     empty(callers);
     join(same, SAME);
     for (size_t i = 0; i < SAME; i++)
@@ -273,7 +273,7 @@ static void a_name_that_is_being_looked_up_holds_nobody_up(void)
 
     begin(&caller, follow, "PATCH", "/api/v1/namespaces/default/pods/any", 300);
     join(&caller, 1);
-    check(caller.took_ms < 2000, "it took %lld ms", (long long)caller.took_ms);
+    check(caller.took_ms < 10000, "it took %lld ms", (long long)caller.took_ms);
     stop(follow);
 }
 

@@ -39,7 +39,7 @@ static void setup(void)
     cr_assert(mkdtemp(folder) != NULL);
     write_to("config.yaml",
              "apiVersion: claimguard.io/v1alpha1\nkind: ClaimguardConfiguration\n"
-             "server: {debugEndpoints: true}\nreadWriteOncePod: {reservationTTL: 2s}\n",
+             "server: {debugEndpoints: true}\nreadWriteOncePod: {reservationTTL: 10s}\n",
              config, sizeof config);
     write_to("cluster.yaml", snapshot, cluster, sizeof cluster);
     cr_assert(daemon_start(&server,
@@ -114,7 +114,7 @@ Test(reservations, one_that_comes_to_nothing_ends_by_itself)
 {
     cr_expect(filters("a", 0, PASSES));
     cr_expect(filters("b", 0, RESERVED));
-    (void)usleep(2100000);
+    (void)usleep(10100000);
     cr_expect(filters("b", 0, PASSES));
     cr_expect(binds("a", "claim d/data is reserved for pod d/b"), "its time is over");
     cr_expect(binds("b", "{\"Error\":\"\"}"));

@@ -20,7 +20,7 @@ enum {
     FAULTS_MAX = 64,
     RESOURCES_MAX = 16,
     DESCRIPTORS_MAX = 8192,
-    WAIT_SECONDS = 10,
+    WAIT_SECONDS = 60,
     TICK_MS = 20,
 };
 
@@ -543,6 +543,19 @@ static void accept_one(int listener)
     (void)pthread_detach(thread);
 }
 
+/* A free port, which nobody else gets while we are down: a socket that never listens stays on it.
+ */
+static void keep_port(struct sockaddr_in *address)
+{
+    int kept = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+    socklen_t size = sizeof *address;
+
+    (void)setsockopt(kept, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (kept < 0 || bind(kept, (const struct sockaddr *)address, size) != 0 ||
+        getsockname(kept, (struct sockaddr *)address, &size) != 0)
+        die("a port");
+}
+
 /* A socket on api.port; on a free one, which becomes api.port, if that is 0. */
 static int listen_on_port(void)
 {
@@ -551,6 +564,8 @@ static int listen_on_port(void)
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
 
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (api.port == 0)
+        keep_port(&address);
     (void)setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (listener < 0 || bind(listener, (const struct sockaddr *)&address, sizeof address) != 0 ||
         listen(listener, 1024) != 0 ||

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HEAD_BYTES_MAX = 16384, ANSWER_SECONDS_MAX = 20 };
+enum { HEAD_BYTES_MAX = 16384, ANSWER_SECONDS_MAX = 60 };
 
 int http_connect(uint16_t port)
 {

@@ -16,7 +16,7 @@
 #include "support/http.h"
 #include "support/process.h"
 
-enum { AT_A_TIME = 4, SCENARIO_SECONDS_MAX = 120, STOP_MS_MAX = 10000, RUNNING_MAX = 256 };
+enum { AT_A_TIME = 4, SCENARIO_SECONDS_MAX = 280, STOP_MS_MAX = 30000, RUNNING_MAX = 256 };
 
 static void finish(int status);
 
@@ -370,7 +370,7 @@ static bool log_has(const struct guard *guard, const char *text)
 
 bool guard_logs(const struct guard *guard, const char *text)
 {
-    int64_t give_up_ms = clock_ms() + 10000;
+    int64_t give_up_ms = clock_ms() + 60000;
 
     while (!log_has(guard, text) && clock_ms() < give_up_ms)
         sleep_ms(20);

@@ -134,7 +134,7 @@ const char *bind_body(const char *pod, const char *node);
 /* Waits until the condition holds; fails after ten seconds, naming `what`. */
 #define AWAIT(condition, what) \
     do { \
-        int64_t give_up_ = clock_ms() + 10000; \
+        int64_t give_up_ = clock_ms() + 60000; \
         while (!(condition) && clock_ms() < give_up_) \
             sleep_ms(20); \
         check(condition, "%s", (what)); \
