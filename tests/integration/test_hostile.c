@@ -12,12 +12,15 @@
 #include "support/process.h"
 
 static struct daemon server;
+static long base_mib;
 
 static void setup(void)
 {
+    process_keep_quarantine_small();
     cr_assert(daemon_start(
         &server, (const char *const[]){"--snapshot", TESTS_DIR "/fixtures/recorded.yaml",
                                        "--config", TESTS_DIR "/fixtures/debug-config.yaml", NULL}));
+    base_mib = daemon_memory_mib(&server, "VmHWM");
 }
 
 static void expect_alive(void)
@@ -35,6 +38,8 @@ static void expect_alive(void)
 static void teardown(void)
 {
     expect_alive();
+    long more_mib = daemon_memory_mib(&server, "VmHWM") - base_mib;
+    cr_expect_leq(more_mib, GROWTH_MIB_MAX, "%ld MiB more than %ld MiB", more_mib, base_mib);
     cr_expect_eq(daemon_stop(&server), 0);
 }
 

@@ -152,6 +152,32 @@ bool daemon_start(struct daemon *daemon, const char *const *arguments)
     return daemon->port != 0 && daemon->metrics_port != 0;
 }
 
+long daemon_memory_mib(const struct daemon *daemon, const char *field)
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)daemon->pid);
+    char *text = read_file(path), *at = strstr(text, field);
+    if (at == NULL) {
+        (void)fprintf(stderr, "%s: no %s\n", path, field);
+        abort();
+    }
+    long kib = strtol(at + strlen(field) + 1, NULL, 10);
+    free(text);
+    return kib / 1024;
+}
+
+void process_keep_quarantine_small(void)
+{
+    const char *options = getenv("ASAN_OPTIONS");
+    char more[512];
+
+    (void)snprintf(more, sizeof more, "%s:quarantine_size_mb=1:thread_local_quarantine_size_kb=64",
+                   options == NULL ? "" : options);
+    if (setenv("ASAN_OPTIONS", more, 1) != 0)
+        abort();
+}
+
 int daemon_stop(struct daemon *daemon)
 {
     char rest[4096];
