@@ -116,6 +116,79 @@ static void a_preempt_call_is_a_question_too(void)
     expect(low->evictions == 1 && other->evictions == 1, "both are evicted");
 }
 
+/* ---- what is counted ---- */
+
+static unsigned attempts(enum preemption_result result)
+{
+    return (unsigned)world.replicas[0].state.metrics.preemptions[result];
+}
+
+/* One attempt, with that result, has been made; waits for it. */
+static void expect_one(enum preemption_result expected)
+{
+    for (unsigned ms = 0; attempts(expected) == 0 && ms < 8000; ms++)
+        world_run(world.now_ns + MILLISECOND, NULL);
+    for (int result = 0; result < PREEMPTION_COUNT; result++)
+        expect(attempts((enum preemption_result)result) == (result == (int)expected),
+               "it counts, and as nothing else");
+    expect(world.replicas[0].state.metrics.victims == (expected == PREEMPTION_EVICTED),
+           "victims are those that claimguard evicted");
+}
+
+static void an_eviction_counts_as_evicted(void)
+{
+    (void)holder("low", 10, DATA);
+    (void)create("high", 100, DATA);
+    expect_one(PREEMPTION_EVICTED);
+}
+
+static void a_refusal_by_a_budget_counts_as_forbidden(void)
+{
+    (void)create_protected("low", DATA);
+    wait_seconds(2);
+    server_set_budget(0);
+    (void)create("high", 100, DATA);
+    expect_one(PREEMPTION_FORBIDDEN);
+}
+
+/* Nobody is evicted where a budget spares one of them. */
+static void a_budget_that_is_too_small_counts_as_forbidden(void)
+{
+    (void)create_protected("one", DATA);
+    (void)create_protected("two", LOGS);
+    wait_seconds(2);
+    server_set_budget(1);
+    (void)create("high", 100, BOTH);
+    expect_one(PREEMPTION_FORBIDDEN);
+}
+
+/* Between the look at it and its eviction. */
+static void a_holder_that_went_by_itself_counts_as_needless(void)
+{
+    struct sim_pod *low = holder("low", 10, DATA);
+
+    world.fault = (struct planned_fault){
+        .count = 1, .method = "POST", .path = "/low/eviction", .fate = FATE_LOST, .status = 404};
+    (void)create("high", 100, DATA);
+    for (unsigned ms = 0; world.fault.count != 0 && ms < 5000; ms++)
+        world_run(world.now_ns + MILLISECOND, NULL);
+    expect(world.fault.count == 0, "it is to be evicted");
+    server_terminate(low, SECOND);
+    expect_one(PREEMPTION_NEEDLESS);
+}
+
+static void a_preemption_of_the_scheduler_counts_as_its(void)
+{
+    static const char *const nodes[] = {"node-0", "node-1", "node-2"};
+    struct sim_pod *low = holder("low", 10, DATA), *high;
+
+    world.schedulers[0].is_up = false;
+    high = create("high", 100, DATA);
+    wait_seconds(1);
+    expect(preempt_keeps(high, nodes[low->node], low), "the node is kept");
+    expect_one(PREEMPTION_LEFT);
+}
+
 /* ---- what was evicted for a pod is kept for it ---- */
 
 /* The holder was asked to go, and claimguard's watch is late, which GETs do not make up for. */
@@ -163,11 +236,6 @@ static void two_schedulers(void)
 {
     world.scheduler_count = 2;
     world.ttl_ms = 1000;
-}
-
-static unsigned attempts(enum preemption_result result)
-{
-    return (unsigned)world.replicas[0].state.metrics.preemptions[result];
 }
 
 static void a_look_that_fails_does_not_lose_the_claim(void)
@@ -348,6 +416,11 @@ int main(int argc, char **argv)
         {ROW(a_pod_that_a_budget_never_allows_is_not_requeued_and_is_forgotten), NULL},
         {ROW(a_pod_whose_evictions_never_work_is_requeued_ever_more_rarely), NULL},
         {ROW(a_preempt_call_is_a_question_too), NULL},
+        {ROW(an_eviction_counts_as_evicted), NULL},
+        {ROW(a_refusal_by_a_budget_counts_as_forbidden), NULL},
+        {ROW(a_budget_that_is_too_small_counts_as_forbidden), NULL},
+        {ROW(a_holder_that_went_by_itself_counts_as_needless), NULL},
+        {ROW(a_preemption_of_the_scheduler_counts_as_its), NULL},
         {ROW(a_look_that_fails_does_not_lose_the_claim), two_schedulers},
         {ROW(looks_that_fail_for_long_do_not_lose_the_claim), two_schedulers},
         {ROW(looks_that_fail_for_minutes_do), two_schedulers},
