@@ -257,6 +257,7 @@ static void a_resource_that_does_not_advance_is_said_and_healed(void)
     while (!guard_is_ready(&guard) && clock_ms() < begun + 60000)
         sleep_ms(100);
     is_judged(&guard, "when it advances again");
+    AWAIT(guard_metric(&guard, "claimguard_cache_stalled{resource=\"pods\"}") == 0, "none");
     guard_stop(&guard);
 }
 

@@ -246,6 +246,7 @@ static void a_watch_that_repeats_a_bookmark_stalls(void)
     api_heal();
     api_release("pods");
     guard_await_ready(&guard);
+    AWAIT(guard_metric(&guard, "claimguard_cache_stalled{resource=\"pods\"}") == 0, "none");
     guard_stop(&guard);
 }
 

@@ -1,5 +1,6 @@
 /* What is counted moves when it happens, and not before. */
 #include <stdio.h>
+#include <time.h>
 
 #include "support/scenario.h"
 
@@ -34,18 +35,38 @@ static void requests_to_the_api_server_are_counted(void)
     guard_stop(&guard);
 }
 
+#define OF_PODS(name_) "claimguard_" name_ "{resource=\"pods\""
+
 static void watches_count_when_they_end_and_take_no_time(void)
 {
     struct guard guard;
 
     guard_start(&guard, "");
     double before = guard_metric(&guard, REQUESTS("watch", "pods", "200"));
+    double restarts = guard_metric(&guard, OF_PODS("watch_restarts_total"));
     api_cut("pods");
     AWAIT(guard_metric(&guard, REQUESTS("watch", "pods", "200")) == before + 1,
           "a watch has ended");
-    AWAIT(guard_metric(&guard, "claimguard_watch_restarts_total{resource=\"pods\"") > 0,
+    AWAIT(guard_metric(&guard, OF_PODS("watch_restarts_total")) >= restarts + 1,
           "and is started again");
     check(guard_metric(&guard, TIMED("watch")) == 0, "it took as long as it is to");
+    guard_stop(&guard);
+}
+
+static void an_event_says_when_it_came(void)
+{
+    struct guard guard;
+
+    guard_start(&guard, "");
+    double before = guard_metric(&guard, OF_PODS("cache_last_event_timestamp_seconds"));
+    sleep_ms(10);
+    time_t begun = time(NULL);
+    put_pod(&(struct test_pod){.name = "news"});
+    AWAIT(guard_metric(&guard, OF_PODS("cache_last_event_timestamp_seconds")) > before, "it came");
+    double at = guard_metric(&guard, OF_PODS("cache_last_event_timestamp_seconds"));
+    check(at >= (double)begun && at <= (double)time(NULL) + 1, "%.3f, begun at %lld", at,
+          (long long)begun);
+    check(guard_metric(&guard, OF_PODS("cache_objects")) == 1, "it is known");
     guard_stop(&guard);
 }
 
@@ -150,6 +171,7 @@ int main(int argc, char **argv)
     static const struct scenario all[] = {
         SCENARIO(requests_to_the_api_server_are_counted),
         SCENARIO(watches_count_when_they_end_and_take_no_time),
+        SCENARIO(an_event_says_when_it_came),
         SCENARIO(lists_in_pages_count_as_lists),
         SCENARIO(a_refused_bind_counts_as_a_conflict),
         SCENARIO(an_eviction_counts_its_attempt_and_its_victims),
