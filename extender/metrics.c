@@ -13,8 +13,6 @@ struct rejected_pod {
     char uid[]; /* the key */
 };
 
-enum { DEFERRED_TALLIES_MAX = 1000 };
-
 void metrics_init(struct metrics *metrics)
 {
     memset(metrics, 0, sizeof *metrics);

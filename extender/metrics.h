@@ -45,7 +45,7 @@ enum preemption_result {
 
 enum port { PORT_EXTENDER, PORT_METRICS, PORT_COUNT };
 
-enum { METRICS_POLICIES_MAX = 4, REJECTED_PODS_MAX = 100000 };
+enum { METRICS_POLICIES_MAX = 4, REJECTED_PODS_MAX = 100000, DEFERRED_TALLIES_MAX = 1000 };
 
 /* How many mounts an entry deferred. */
 struct deferred_tally {

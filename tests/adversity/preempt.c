@@ -200,6 +200,23 @@ static void nothing_is_evicted_before_the_scheduler_asks_again(void)
     guard_stop(&guard);
 }
 
+/* A scheduler that has no node for the pod asks about none. */
+static void nobody_is_evicted_for_a_pod_that_fits_on_no_node(void)
+{
+    char body[2048];
+    struct guard guard;
+
+    start_with_a_preemptor(&guard, quick);
+    (void)snprintf(body, sizeof body, "{\"Pod\":%s,\"NodeNames\":[]}",
+                   api_object("pods", "default", "high-data"));
+    free(guard_call(&guard, "/filter", body));
+    sleep_ms(1000);
+    check(api_count("POST", "/eviction") == 0, "there is no node for it");
+    check(!filter_passes(&guard, "high-data"), "now there is, and the claim is held");
+    AWAIT(is_evicted("low-data"), "the holder is evicted");
+    guard_stop(&guard);
+}
+
 /* The watch is late, too: only GETs would tell that the holder terminates. */
 static void a_failed_look_does_not_lose_the_claim_of_a_preemptor(void)
 {
@@ -418,6 +435,7 @@ int main(int argc, char **argv)
         SCENARIO(a_preemptor_whose_node_was_dropped_for_a_reservation_is_requeued_at_its_end),
         SCENARIO(a_preemptor_whose_node_was_dropped_unconfirmed_is_requeued_when_the_cache_knows),
         SCENARIO(a_preemptor_whose_holders_are_on_two_nodes_needs_no_filter_call),
+        SCENARIO(nobody_is_evicted_for_a_pod_that_fits_on_no_node),
         SCENARIO(nothing_is_evicted_before_the_scheduler_asks_again),
         SCENARIO(a_failed_look_does_not_lose_the_claim_of_a_preemptor),
         SCENARIO(an_eviction_that_hangs_stops_no_other),

@@ -15,6 +15,7 @@ enum { CALLERS_MAX = 64 };
 static struct cluster cluster;
 static struct resource_status status[KIND_COUNT];
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static struct watchdog watchdog;
 
 static void ignore(void *context, enum change change, const struct object *object, bool was_holding)
 {
@@ -40,8 +41,11 @@ __attribute__((visibility("default"))) int getaddrinfo(const char *name, const c
 static struct follow *start_with(const char *server)
 {
     static struct kubeconfig kubeconfig;
-    struct follow_target target = {
-        .cluster = &cluster, .lock = &lock, .status = status, .changed = ignore};
+    struct follow_target target = {.cluster = &cluster,
+                                   .lock = &lock,
+                                   .status = status,
+                                   .watchdog = &watchdog,
+                                   .changed = ignore};
     struct follow *follow = NULL;
     struct error err = {0};
 
@@ -277,6 +281,24 @@ static void a_name_that_is_being_looked_up_holds_nobody_up(void)
     stop(follow);
 }
 
+static bool is_watched(const char *what)
+{
+    for (int i = 0; i < WATCHDOG_SLOTS; i++) {
+        const char *now = atomic_load(&watchdog.slots[i].what);
+        if (now != NULL && strcmp(now, what) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void a_watchdog_knows_what_the_thread_is_at(void)
+{
+    struct follow *follow = start();
+
+    AWAIT(is_watched("follow"), "the thread says so");
+    stop(follow);
+}
+
 /* Whatever happens to many at once, each ends, and nothing is lost or used after it is freed. */
 static void many_callers_in_many_ways(void)
 {
@@ -316,6 +338,7 @@ int main(int argc, char **argv)
         SCENARIO(everyone_who_waits_returns_when_interrupted),
         SCENARIO(an_answer_ends_the_silence),
         SCENARIO(a_name_that_is_being_looked_up_holds_nobody_up),
+        SCENARIO(a_watchdog_knows_what_the_thread_is_at),
         SCENARIO(many_callers_in_many_ways),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);

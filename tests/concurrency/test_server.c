@@ -103,21 +103,48 @@ static int livez(const struct server *of, char *text, size_t size)
     return response.status;
 }
 
-/* A thread holds the lock, and does not come to an end. */
+static void *call_once(void *context)
+{
+    struct response response;
+
+    (void)context;
+    http_raw(port, filter, sizeof filter - 1, &response);
+    response_free(&response);
+    return NULL;
+}
+
+/* What a call has said that it is at; waits for it. */
+static struct watched *watched_call(void)
+{
+    for (;;) {
+        for (int i = 0; i < WATCHDOG_SLOTS; i++) {
+            struct watched *slot = &state.watchdog.slots[i];
+            const char *what = atomic_load(&slot->what);
+            if (atomic_load(&slot->since_ns) != 0 && what != NULL && strcmp(what, "filter") == 0)
+                return slot;
+        }
+        (void)usleep(10000);
+    }
+}
+
+/* A thread holds the lock, and a call does not come to an end. */
 static bool probes_tell_a_deadlock(const struct server *pages)
 {
+    pthread_t thread;
     char text[128];
     bool is_good = true;
 
     (void)pthread_rwlock_wrlock(&state.lock);
-    struct watched *watched = watchdog_begin(&state.watchdog, "follow");
+    if (pthread_create(&thread, NULL, call_once, NULL) != 0)
+        abort();
+    struct watched *watched = watched_call();
     is_good = is_good && livez(server, text, sizeof text) == 200;
     is_good = is_good && livez(pages, text, sizeof text) == 200;
     atomic_fetch_sub(&watched->since_ns, WATCHDOG_SECONDS * UINT64_C(1000000000));
     is_good = is_good && livez(pages, text, sizeof text) == 500;
-    is_good = is_good && strcmp(text, "[-] follow has been at one thing for 60 s\n") == 0;
-    watchdog_end(watched);
+    is_good = is_good && strncmp(text, "[-] filter has been at one thing for ", 37) == 0;
     (void)pthread_rwlock_unlock(&state.lock);
+    (void)pthread_join(thread, NULL);
     return is_good && livez(pages, text, sizeof text) == 200;
 }
 

@@ -147,6 +147,18 @@ Test(assumed, all_exclusive_claims_are_reserved_or_none)
     cr_expect_eq(count(), 1, "a pod without exclusive claims reserves nothing");
 }
 
+Test(assumed, a_bind_counts_on_the_claims_that_it_shares_and_no_longer)
+{
+    struct pod_object plain = pod_of("plain", UID(1), 0, 1);
+    const struct claim *claim = cluster_find_claim(&cluster, SLICE("default"), SLICE("shared"));
+
+    plain.claims = shared;
+    reserve(&plain, true, 100);
+    cr_expect_eq(claim->sharers, 1);
+    assumed_end(&cluster, assumed_expired(&cluster, 100));
+    cr_expect_eq(claim->sharers, 0);
+}
+
 Test(assumed, asked_again_it_ends_later)
 {
     struct pod_object first = pod_of("first", UID(1), 0, 1),

@@ -45,6 +45,21 @@ Test(metrics, a_pod_that_is_no_business_of_the_policy_is_not_rejected)
     cr_expect_eq(metrics.rejected_counts[0], 0);
 }
 
+Test(metrics, deferrals_of_too_many_classes_are_not_counted)
+{
+    size_t count = 0;
+    char class[32];
+
+    for (int i = 0; i < DEFERRED_TALLIES_MAX + 10; i++) {
+        (void)snprintf(class, sizeof class, "class-%d", i);
+        metrics_count_deferral(&metrics, slice_of(class), SLICE("microvm"));
+        metrics_count_deferral(&metrics, SLICE("class-0"), SLICE("microvm"));
+    }
+    for (const struct deferred_tally *tally = metrics.deferred; tally != NULL; tally = tally->next)
+        count += tally->count;
+    cr_expect_eq(count, 2 * DEFERRED_TALLIES_MAX + 10);
+}
+
 Test(metrics, of_too_many_rejected_pods_the_oldest_is_forgotten)
 {
     char uid[32];

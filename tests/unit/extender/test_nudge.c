@@ -1,6 +1,7 @@
 /* Who is nudged, when, and how often. What would be sent is counted, and the clock stands still. */
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "config/base/clock.h"
 #include "extender/nudge.h"
@@ -211,4 +212,36 @@ Test(nudge, a_snapshot_has_nobody_to_tell)
     wait_for("a", &holder);
     nudge_changed(&nudge, &holder, NULL);
     cr_expect_null(nudge.pods);
+}
+
+/* What a thousand changes cost, that concern nobody, while so many pods wait for others. */
+static double changes_cost(unsigned waiting)
+{
+    char name[32];
+    struct timespec begin, end;
+
+    for (unsigned i = 0; i < waiting; i++) {
+        (void)snprintf(name, sizeof name, "%u", i);
+        wait_for(name, &(struct object_reference){
+                           .kind = KIND_CLAIM, .namespace = SLICE("ns"), .name = slice_of(name)});
+    }
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+    for (unsigned i = 0; i < 1000; i++) {
+        (void)snprintf(name, sizeof name, "other-%u", i);
+        nudge_changed(&nudge,
+                      &(struct object_reference){
+                          .kind = KIND_CLAIM, .namespace = SLICE("ns"), .name = slice_of(name)},
+                      anyone);
+    }
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+    return (double)(end.tv_sec - begin.tv_sec) * 1e9 + (double)(end.tv_nsec - begin.tv_nsec);
+}
+
+/* With a scan, a hundred times as much. */
+Test(nudge, a_change_costs_nothing_for_those_who_wait_for_others)
+{
+    double with_few = changes_cost(NUDGE_PODS_MAX / 100), with_all = changes_cost(NUDGE_PODS_MAX);
+
+    cr_expect_lt(with_all, 20 * with_few, "%.0f and %.0f ns", with_all, with_few);
+    cr_expect_eq(sent, 0);
 }

@@ -1,0 +1,70 @@
+/* Which preemptors are remembered when there are too many. Nothing is evicted here. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "extender/state.h"
+
+static struct state state;
+
+static void setup(void)
+{
+    struct config *config;
+    struct error err = {0};
+
+    cr_assert_eq(config_load(&config, NULL, &err), 0);
+    cr_assert_eq(state_init(&state, config, &err), 0);
+    state.follow = (struct follow *)(uintptr_t)8; /* is never looked into */
+}
+
+static void teardown(void)
+{
+    state_dispose(&state);
+}
+
+TestSuite(evictions, .init = setup, .fini = teardown);
+
+static struct slice uid_of(unsigned number)
+{
+    static char uid[40];
+
+    (void)snprintf(uid, sizeof uid, "00000000-0000-4000-8000-%012u", number);
+    return slice_of(uid);
+}
+
+static void want(unsigned number, int64_t priority)
+{
+    struct slice uid = uid_of(number);
+
+    evictions_want(&state,
+                   &(struct pod_object){.meta = {.namespace = SLICE("ns"), .name = uid, .uid = uid},
+                                        .priority = priority});
+}
+
+/* Of those with numbers from first on, how many are remembered: what is left to the scheduler is
+ * counted. */
+static unsigned remembered(unsigned first, unsigned count)
+{
+    uint64_t before = atomic_load(&state.metrics.preemptions[PREEMPTION_LEFT]);
+
+    for (unsigned i = first; i < first + count; i++)
+        evictions_leave(&state, uid_of(i));
+    return (unsigned)(atomic_load(&state.metrics.preemptions[PREEMPTION_LEFT]) - before);
+}
+
+Test(evictions, one_too_many_comes_again_when_it_is_rejected_again)
+{
+    for (unsigned i = 0; i < WANTED_MAX + 10; i++)
+        want(i, 0);
+    cr_expect_eq(remembered(0, WANTED_MAX + 10), WANTED_MAX);
+}
+
+Test(evictions, one_of_higher_priority_takes_the_place_of_another)
+{
+    for (unsigned i = 0; i < WANTED_MAX; i++)
+        want(i, 5);
+    want(WANTED_MAX, 4);
+    want(WANTED_MAX + 1, 6);
+    cr_expect_eq(remembered(0, WANTED_MAX), WANTED_MAX - 1);
+    cr_expect_eq(remembered(WANTED_MAX, 1), 0);
+    cr_expect_eq(remembered(WANTED_MAX + 1, 1), 1);
+}
