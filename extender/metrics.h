@@ -19,8 +19,8 @@ enum verb { VERB_FILTER, VERB_PREFILTER, VERB_PREEMPT, VERB_BIND, VERB_COUNT };
 
 enum result {
     RESULT_OK,      /* answered */
-    RESULT_ERROR,   /* answered 200 with Error set */
-    RESULT_INVALID, /* refused: 4xx */
+    RESULT_ERROR,   /* answered with Error set, or before the sync */
+    RESULT_INVALID, /* refused: 400 */
     RESULT_FAILED,  /* failed here: 5xx */
     RESULT_COUNT,
 };

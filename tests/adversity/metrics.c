@@ -1,7 +1,9 @@
 /* What is counted moves when it happens, and not before. */
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
+#include "support/http.h"
 #include "support/scenario.h"
 
 enum { VIOLATED = 60, POSTED = 50 }; /* Events of one reason at once: EVENTS_BURST */
@@ -87,6 +89,54 @@ static void lists_in_pages_count_as_lists(void)
 
 /* ---- what comes of calls ---- */
 
+#define CALLS(verb_, result_) \
+    "claimguard_extender_requests_total{verb=\"" verb_ "\",result=\"" result_ "\"}"
+
+static int status_of(const struct guard *guard, const char *request)
+{
+    struct response response;
+
+    http_raw(guard->port, request, strlen(request), &response);
+    int status = response.status;
+    response_free(&response);
+    return status;
+}
+
+#define POST(headers_) "POST /filter HTTP/1.1\r\nHost: h\r\n" headers_ "\r\n\r\n"
+
+static void what_is_refused_unread_is_no_call(void)
+{
+    char chunk[sizeof POST("Transfer-Encoding: chunked") + 5000];
+    struct guard guard;
+
+    guard_start(&guard, "server: {maxRequestBytes: 4Ki}\n");
+    check(status_of(&guard, "GET /filter HTTP/1.1\r\nHost: h\r\n\r\n") == 405, "a GET");
+    check(status_of(&guard, POST("Content-Length: 5000")) == 413, "it is too big");
+    (void)snprintf(chunk, sizeof chunk, "%s1194\r\n%04500d\r\n0\r\n\r\n",
+                   POST("Transfer-Encoding: chunked"), 0);
+    check(status_of(&guard, chunk) == 413, "so is this in the end");
+    check(guard_metric(&guard, "claimguard_extender_requests_total{") == 0, "none is judged");
+    check(status_of(&guard, POST("Content-Length: 1") "{") == 400, "no JSON");
+    check(guard_metric(&guard, CALLS("filter", "invalid")) == 1, "which is read");
+    guard_stop(&guard);
+}
+
+static void calls_before_the_sync_count_as_errors(void)
+{
+    struct guard guard;
+
+    api_fault(&(struct api_fault){.method = "GET", .path = "/pods?", .status = 503});
+    put_pair("node-1");
+    guard_launch(&guard, "");
+    check(!filter_passes(&guard, "b"), "a 200 with Error");
+    check(guard_metric(&guard, CALLS("filter", "error")) == 1, "filter");
+    check(status_of(&guard, "POST /preempt HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n{}") ==
+              503,
+          "it has no Error");
+    check(guard_metric(&guard, CALLS("preempt", "error")) == 1, "preempt");
+    guard_stop(&guard);
+}
+
 static void a_refused_bind_counts_as_a_conflict(void)
 {
     struct guard guard;
@@ -96,9 +146,7 @@ static void a_refused_bind_counts_as_a_conflict(void)
     check(guard_metric(&guard, "claimguard_bind_conflicts_total ") == 0, "none yet");
     check(!bind_succeeds(&guard, "b", "node-1"), "a has the claim");
     check(guard_metric(&guard, "claimguard_bind_conflicts_total ") == 1, "a conflict");
-    check(guard_metric(&guard,
-                       "claimguard_extender_requests_total{verb=\"bind\",result=\"error\"}") == 1,
-          "an answer with Error");
+    check(guard_metric(&guard, CALLS("bind", "error")) == 1, "an answer with Error");
     guard_stop(&guard);
 }
 
@@ -173,6 +221,8 @@ int main(int argc, char **argv)
         SCENARIO(watches_count_when_they_end_and_take_no_time),
         SCENARIO(an_event_says_when_it_came),
         SCENARIO(lists_in_pages_count_as_lists),
+        SCENARIO(what_is_refused_unread_is_no_call),
+        SCENARIO(calls_before_the_sync_count_as_errors),
         SCENARIO(a_refused_bind_counts_as_a_conflict),
         SCENARIO(an_eviction_counts_its_attempt_and_its_victims),
         SCENARIO(claims_are_counted_by_class_and_phase),
