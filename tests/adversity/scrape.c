@@ -130,6 +130,29 @@ static void check_documented(const char *page)
     free(docs);
 }
 
+/* The reasons of watch_restarts_total have a table: | `reason` `reason` | ... */
+static void check_reasons(const char *page)
+{
+    static const char title[] = "| reason | what happened |\n|---|---|\n";
+    static const char pods[] = "\nclaimguard_watch_restarts_total{resource=\"pods\",reason=\"";
+    char *docs = read_file(SOURCE_DIR "/docs/metrics.md"), name[NAME_BYTES];
+    unsigned documented = 0, found = 0;
+
+    const char *row = strstr(docs, title);
+    check(row != NULL, "there is a table of reasons");
+    for (row += strlen(title); *row == '|'; row = page_next_line(row))
+        for (const char *at = row + 2; *at == '`'; at += strspn(at, " "), documented++) {
+            int len = (int)strcspn(++at, "`");
+            (void)snprintf(name, sizeof name, "%s%.*s\"", pods, len, at);
+            check(strstr(page, name) != NULL, "%.*s is no reason", len, at);
+            at += len + 1;
+        }
+    for (const char *at = page; (at = strstr(at, pods)) != NULL; at++)
+        found++;
+    check(found == documented, "%u reasons are documented, %u are there", documented, found);
+    free(docs);
+}
+
 static void the_page_is_what_is_documented_and_promtool_reads_it(void)
 {
     struct guard guard;
@@ -138,6 +161,7 @@ static void the_page_is_what_is_documented_and_promtool_reads_it(void)
     char *page = guard_get(&guard, "/metrics", NULL);
     check_families(page, "");
     check_documented(page);
+    check_reasons(page);
     FILE *file = scenario_open("metrics");
     check(fputs(page, file) >= 0 && fclose(file) == 0, "the page is written");
     scenario_run("promtool check metrics < metrics");
