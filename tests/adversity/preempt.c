@@ -60,22 +60,6 @@ static void replace_low(const char *node)
     put_pod(&(struct test_pod){.name = "low-data", .claim = "data", .node = node, .priority = 10});
 }
 
-/* ExtenderPreemptionArgs: the pod, and one candidate node with one victim ("": with none). */
-static const char *preempt_body(const char *pod, const char *node, const char *victim)
-{
-    static char body[8192];
-    char meta[128] = "";
-
-    if (victim[0] != '\0')
-        (void)snprintf(meta, sizeof meta, "{\"UID\":\"%s\"}",
-                       api_text("pods", "default", victim, "metadata.uid"));
-    (void)snprintf(body, sizeof body,
-                   "{\"Pod\":%s,\"NodeNameToVictims\":null,\"NodeNameToMetaVictims\":{\"%s\":{"
-                   "\"Pods\":[%s],\"NumPDBViolations\":0}}}",
-                   api_object("pods", "default", pod), node, meta);
-    return body;
-}
-
 static bool preempt_keeps(const struct guard *guard, const char *pod, const char *node,
                           const char *victim)
 {

@@ -1,4 +1,5 @@
 /* What comes over the server's ports, with an API server behind it that is slow or lies. */
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "support/http.h"
 #include "support/scenario.h"
 
-enum { BINDS = 300 };
+enum { BINDS = 300, ROUNDS = 5, ANSWER_MS_MAX = 60000 };
 
 static void send_post(int fd, const char *path, const char *body)
 {
@@ -20,53 +21,95 @@ static void send_post(int fd, const char *path, const char *body)
           "%s can be sent", path);
 }
 
-static void put_pods(const char *prefix, int count)
-{
-    char name[32];
+/* Binds, all at once; those that were answered so far. */
+struct burst {
+    struct pollfd fds[BINDS]; /* of one that was answered: -1 */
+    int slow, refused;
+};
 
-    for (int i = 0; i < count; i++) {
-        (void)snprintf(name, sizeof name, "%s-%d", prefix, i);
-        put_pod(&(struct test_pod){.name = name});
+static const char *pod_name(int round, int i)
+{
+    static char name[32];
+
+    (void)snprintf(name, sizeof name, "p-%d-%d", round, i);
+    return name;
+}
+
+static void put_pods(int round)
+{
+    for (int i = 0; i < BINDS; i++)
+        put_pod(&(struct test_pod){.name = pod_name(round, i)});
+}
+
+static void send_binds(const struct guard *guard, int round, struct burst *burst)
+{
+    *burst = (struct burst){.slow = 0};
+    for (int i = 0; i < BINDS; i++) {
+        burst->fds[i] = (struct pollfd){.fd = http_connect(guard->port), .events = POLLIN};
+        send_post(burst->fds[i].fd, "/bind", bind_body(pod_name(round, i), "node-1"));
     }
 }
 
-/* Reads the answers to binds; returns how many say that too many were under way. */
-static int count_refused(const int *fds)
+/* Reads the answers that are there; if there is none, waits for the first. */
+static void read_answers(struct burst *burst, int wait_ms)
 {
-    int refused = 0;
+    int count = poll(burst->fds, BINDS, wait_ms);
 
+    check(wait_ms == 0 || count > 0, "a bind has an answer");
     for (int i = 0; i < BINDS; i++) {
         struct response response;
-        http_receive(fds[i], &response);
+        if (burst->fds[i].fd < 0 || burst->fds[i].revents == 0)
+            continue;
+        http_receive(burst->fds[i].fd, &response);
         check(response.status == 200, "bind %d has an answer", i);
-        refused += strstr(response.body, "64 binds are under way") != NULL;
+        bool is_refused = strstr(response.body, "64 binds are under way") != NULL;
+        burst->refused += is_refused;
+        burst->slow += !is_refused;
         response_free(&response);
-        (void)close(fds[i]);
+        (void)close(burst->fds[i].fd);
+        burst->fds[i].fd = -1;
     }
-    return refused;
 }
 
-static void slow_binds_leave_room_for_filter(void)
+/* Whether, before the first of the binds that are under way was answered, all else was: those that
+ * are too many, a filter call, and a preempt call, which asks the API server. */
+static bool others_overtake(const struct guard *guard, int round)
+{
+    static struct burst burst;
+
+    put_pods(round);
+    send_binds(guard, round, &burst);
+    read_answers(&burst, ANSWER_MS_MAX);
+    bool was_at_once = burst.refused > 0 && burst.slow == 0;
+    check(filter_passes(guard, pod_name(round, 0)), "there is room for filter");
+    char *answer = guard_call(guard, "/preempt", preempt_body("b", "node-1", "a"));
+    check(strstr(answer, "node-1") == NULL, "no preemption helps: %s", answer);
+    free(answer);
+    double in_flight = guard_metric(guard, "claimguard_binds_in_flight");
+    read_answers(&burst, 0);
+    printf("%d are refused, %d bound, %g under way\n", burst.refused, burst.slow, in_flight);
+    bool overtook = was_at_once && burst.slow == 0;
+    check(!overtook || in_flight >= 64, "%g are under way", in_flight);
+    while (burst.refused + burst.slow < BINDS)
+        read_answers(&burst, ANSWER_MS_MAX);
+    check(burst.slow >= 64, "%d were let in", burst.slow);
+    return overtook;
+}
+
+static void slow_binds_leave_room_for_the_others(void)
 {
     struct guard guard;
-    int fds[BINDS];
-    char name[32];
+    bool overtook = false;
 
-    put_pods("p", BINDS);
+    put_pair("node-1"); /* a holds the claim that b waits for */
     guard_start(&guard, "");
-    api_fault(&(struct api_fault){.method = "POST", .path = "/binding", .delay_ms = 2500});
-    for (int i = 0; i < BINDS; i++) {
-        (void)snprintf(name, sizeof name, "p-%d", i);
-        fds[i] = http_connect(guard.port);
-        send_post(fds[i], "/bind", bind_body(name, "node-1"));
-    }
-    check(filter_passes(&guard, "p-0"), "there is room for filter");
-    double in_flight = guard_metric(&guard, "claimguard_binds_in_flight");
-    check(in_flight > 0 && in_flight <= 64, "%g binds are under way", in_flight);
-    int refused = count_refused(fds);
-    check(refused > 0 && refused <= BINDS - 64, "%d were refused", refused);
-    check(guard_metric(&guard, "claimguard_binds_in_flight") == 0, "none is under way");
-    check(bind_succeeds(&guard, "p-299", "node-1"), "a bind that was refused may come again");
+    api_fault(&(struct api_fault){.method = "POST", .path = "/binding", .delay_ms = 3000});
+    for (int round = 0; round < ROUNDS && !overtook; round++) /* a slow machine gets several */
+        overtook = others_overtake(&guard, round);
+    check(overtook, "the others are answered while binds are under way");
+    AWAIT(guard_metric(&guard, "claimguard_binds_in_flight") == 0, "none is under way");
+    api_heal();
+    check(bind_succeeds(&guard, "p-0-299", "node-1"), "a bind that was refused may come again");
     guard_stop(&guard);
 }
 
@@ -181,7 +224,7 @@ static void what_is_not_served_has_no_time(void)
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
-        SCENARIO(slow_binds_leave_room_for_filter),
+        SCENARIO(slow_binds_leave_room_for_the_others),
         SCENARIO(a_claim_that_cannot_be_is_not_asked_about),
         SCENARIO(no_name_in_a_bind_leads_elsewhere),
         SCENARIO(a_name_is_one_part_of_a_path),

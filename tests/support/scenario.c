@@ -457,6 +457,16 @@ const char *bind_body(const char *pod, const char *node)
                   pod, api_text("pods", "default", pod, "metadata.uid"), node);
 }
 
+const char *preempt_body(const char *pod, const char *node, const char *victim)
+{
+    const char *uid = api_text("pods", "default", victim, "metadata.uid");
+
+    return format("{\"Pod\":%s,\"NodeNameToVictims\":null,\"NodeNameToMetaVictims\":{\"%s\":{"
+                  "\"Pods\":[%s],\"NumPDBViolations\":0}}}",
+                  api_object("pods", "default", pod), node,
+                  victim[0] == '\0' ? "" : format("{\"UID\":\"%s\"}", uid));
+}
+
 bool filter_passes(const struct guard *guard, const char *pod)
 {
     char *answer = guard_call(guard, "/filter", filter_body(pod));

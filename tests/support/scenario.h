@@ -126,10 +126,11 @@ const char *node_of(const char *pod);
 bool filter_passes(const struct guard *guard, const char *pod);
 bool bind_succeeds(const struct guard *guard, const char *pod, const char *node);
 
-/* The bodies: ExtenderArgs with node-1 and node-2, ExtenderBindingArgs. Valid for the life of the
- * process. */
+/* The bodies: ExtenderArgs with node-1 and node-2, ExtenderBindingArgs, ExtenderPreemptionArgs with
+ * one node and one victim ("": none). Valid for the life of the process. */
 const char *filter_body(const char *pod);
 const char *bind_body(const char *pod, const char *node);
+const char *preempt_body(const char *pod, const char *node, const char *victim);
 
 /* Waits until the condition holds; fails after ten seconds, naming `what`. */
 #define AWAIT(condition, what) \
