@@ -174,7 +174,7 @@ Test(memory, answers_have_a_bound_in_all)
     struct response response;
     struct buf body;
     int fds[CALLS], refused = 0;
-    int64_t late_ms = now_ms() + ANSWER_SECONDS_MAX * 1000;
+    int64_t late_ms = now_ms() + ANSWER_SECONDS_MAX * INT64_C(1000);
 
     put_rejected(&body, 65000, 60);
     for (int i = 0; i < CALLS; i++)
