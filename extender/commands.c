@@ -1,5 +1,6 @@
 #include "extender/commands.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 
@@ -72,6 +73,17 @@ static const struct flag snapshot_flags[] = {
 };
 static const struct flag plain_flags[] = {{HELP_FLAG}, {NULL, 0, 0, 0, NULL, NULL}};
 
+/* A full disk is found when what was written is flushed. */
+static int finish(int status)
+{
+    struct error err = {0};
+
+    if (status == EXIT_USAGE || (fflush(stdout) == 0 && !ferror(stdout)))
+        return status;
+    (void)error_system(&err, errno, "standard output");
+    return command_fail(&err);
+}
+
 static int command_version(const struct arguments *arguments)
 {
     (void)arguments;
@@ -97,8 +109,8 @@ static const struct command commands[] = {
     {"snapshot", "[--kubeconfig FILE] [--context NAME] [-o FILE]",
      "capture a live cluster into a file for dry-run",
      "Lists what claimguard decides by, and writes only the fields that matter: no environment,\n"
-     "no annotations, no secrets. $KUBECONFIG, the pod's service account or ~/.kube/config say\n"
-     "where, if --kubeconfig does not.\n",
+     "no annotations but claimguard's own, no secrets. $KUBECONFIG, the pod's service account or\n"
+     "~/.kube/config say where, if --kubeconfig does not.\n",
      snapshot_flags, NULL, command_snapshot},
     {"dry-run", "--snapshot FILE (--pod NS/NAME|FILE | --all-pending) [--node NAME]... [-o FORMAT]",
      "judge pods against a cluster snapshot",
@@ -232,7 +244,7 @@ static int run_command(const struct command *command, int argc, char **argv)
         return usage_error(command, "unexpected argument ", argv[optind]);
     if (command->operand != NULL && arguments.operand == NULL)
         return usage_error(command, "missing argument ", command->operand);
-    return command->run(&arguments);
+    return finish(command->run(&arguments));
 }
 
 int commands_run(int argc, char **argv)
@@ -240,12 +252,14 @@ int commands_run(int argc, char **argv)
     struct error err;
     const char *name = argc < 2 ? "" : argv[1];
 
+    if (strcmp(name, "help") == 0 && argc > 2) /* help NAME: NAME --help */
+        return commands_run(3, (char *[]){argv[0], argv[2], "--help", NULL});
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
         print_usage(stdout);
-        return EXIT_DONE;
+        return finish(EXIT_DONE);
     }
     if (strcmp(name, "--version") == 0)
-        return command_version(NULL);
+        return finish(command_version(NULL));
     for (int i = 0; i < COMMAND_COUNT; i++)
         if (strcmp(name, commands[i].name) == 0)
             return run_command(&commands[i], argc - 1, argv + 1);

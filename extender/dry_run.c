@@ -23,6 +23,8 @@ struct dry_run {
     size_t node_count;
     enum output_format format;
     struct render *render;
+    const char *warnings[LOAD_WARNINGS_MAX]; /* of the snapshot */
+    size_t warning_count;
     bool all_schedulable;
 };
 
@@ -56,15 +58,32 @@ static int choose_nodes(struct dry_run *run, const struct arguments *arguments, 
     return 0;
 }
 
-/* Says that the answer for a pod rests on a guess: in the result, or, since a table has no place
- * for it, on stderr. False: no memory. */
-static bool warn(const struct dry_run *run, const struct pod_object *pod, struct slice warning,
-                 json_t *result)
+/* On what guesses the answer for a pod rests: its own, and those of the whole snapshot. False: no
+ * memory. */
+static bool put_warnings(const struct dry_run *run, struct slice warning, json_t *result)
 {
-    if (run->format == OUTPUT_JSON || run->format == OUTPUT_YAML)
-        return json_object_set_new(result, "warnings",
-                                   json_pack("[s%]", warning.ptr, warning.len)) == 0;
+    json_t *warnings = json_array();
+    int rc = 0;
+
+    if (warning.len != 0)
+        rc = json_array_append_new(warnings, json_stringn(warning.ptr, warning.len));
+    for (size_t i = 0; i < run->warning_count; i++)
+        rc |= json_array_append_new(warnings, json_string(run->warnings[i]));
+    if (rc == 0 && json_array_size(warnings) == 0) {
+        json_decref(warnings);
+        return true;
+    }
+    rc |= json_object_set_new(result, "warnings", warnings);
+    return rc == 0;
+}
+
+/* A table has no place for it. Those of the snapshot were shown before. */
+static bool show_warning(const struct pod_object *pod, struct slice warning)
+{
     char *line = NULL;
+
+    if (warning.len == 0)
+        return true;
     if (asprintf(&line, "claimguard: %.*s/%.*s: %.*s", SLICE_ARG(pod->meta.namespace),
                  SLICE_ARG(pod->meta.name), SLICE_ARG(warning)) < 0)
         return false;
@@ -82,7 +101,9 @@ static int judge(struct dry_run *run, const struct pod_object *pod, struct slice
     bool shows_nodes = run->format != OUTPUT_TABLE;
     json_t *result = explain_pod(&view, pod, run->nodes, shows_nodes ? run->node_count : 0, arena);
 
-    if (result != NULL && warning.len != 0 && !warn(run, pod, warning, result)) {
+    bool is_data = run->format == OUTPUT_JSON || run->format == OUTPUT_YAML;
+    if (result != NULL &&
+        !(is_data ? put_warnings(run, warning, result) : show_warning(pod, warning))) {
         json_decref(result);
         result = NULL;
     }
@@ -189,7 +210,11 @@ static int judge_file(struct dry_run *run, const char *path, struct error *err)
     if (source_read(&(struct source){.path = path, .sink = take_pod, .context = &file}, &report,
                     err) < 0)
         return err->code;
-    return file.pods != 0 ? 0 : error_set(err, ERROR_INVALID, "%s: no Pod in it", path);
+    if (file.pods != 0)
+        return 0;
+    return error_set(err, ERROR_INVALID,
+                     "%s: no Pod in it (of a Deployment or a Job, give the template as a Pod)",
+                     strcmp(path, "-") == 0 ? "<stdin>" : path);
 }
 
 /* NS/NAME of the snapshot, else a file. */
@@ -208,7 +233,8 @@ static int judge_named(struct dry_run *run, const char *name, struct error *err)
         return err->code != ERROR_SYSTEM
                    ? err->code
                    : error_set(err, ERROR_NOT_FOUND,
-                               "--pod %s: neither a pod of the snapshot (NS/NAME) nor a file",
+                               "--pod %s: neither a pod of the snapshot (NS/NAME, such as "
+                               "default/web-0) nor a file",
                                name);
     return 0;
 }
@@ -221,8 +247,10 @@ static int check_arguments(const struct arguments *arguments, enum output_format
     *format = OUTPUT_TABLE;
     if (arguments->snapshot == NULL)
         problem = "--snapshot is missing";
-    else if ((arguments->pod != NULL) == arguments->all_pending)
+    else if (arguments->pod == NULL && !arguments->all_pending)
         problem = "give --pod or --all-pending";
+    else if (arguments->pod != NULL && arguments->all_pending)
+        problem = "--pod and --all-pending: give one of the two";
     else if (arguments->output != NULL && !output_format_parse(format, arguments->output))
         problem = "--output: expected table, wide, json or yaml";
     else if (arguments->pod != NULL && strcmp(arguments->pod, "-") == 0 &&
@@ -264,18 +292,15 @@ static void show_orphans(const struct dry_run *run, const char *path)
     buf_dispose(&lines);
 }
 
-/* What the answers cannot say. On stderr: standard output is data. */
-static void show_notes(const struct dry_run *run, const struct load_report *report,
-                       const char *path)
+/* What is true of the whole snapshot. On stderr: standard output is data. */
+static void show_notes(struct dry_run *run, const struct load_report *report, const char *path)
 {
-    const char *warnings[LOAD_WARNINGS_MAX];
-    size_t count = load_warnings(&run->cluster, report, warnings);
-
+    run->warning_count = load_warnings(&run->cluster, report, run->warnings);
     if (report->source.skipped != 0)
         (void)fprintf(stderr, "claimguard: %s: skipped %zu objects of other kinds\n", path,
                       report->source.skipped);
-    for (size_t i = 0; i < count; i++)
-        (void)fprintf(stderr, "claimguard: %s: %s\n", path, warnings[i]);
+    for (size_t i = 0; i < run->warning_count; i++)
+        (void)fprintf(stderr, "claimguard: %s: %s\n", path, run->warnings[i]);
     show_orphans(run, path);
 }
 

@@ -51,22 +51,66 @@ static void raise_file_limit(void)
              LOG_STR("need", need));
 }
 
-static bool has_other_tls(const struct config *a, const struct config *b)
+/* What a run of serve is about. */
+struct run {
+    const struct arguments *arguments;
+    sigset_t signals;          /* that it waits for */
+    struct file_mark read_as;  /* the configuration file, just before it was read */
+    struct buf addresses, tls; /* as below, of the configuration that it has started with */
+};
+
+enum { STARTED_WITH_BYTES_MAX = 64 * 1024 };
+
+/* What takes effect at a start only. A flag wins then, too. */
+static void put_addresses(struct buf *out, const struct arguments *arguments,
+                          const struct config *config)
 {
-    return !slice_equal(a->server.cert_file, b->server.cert_file) ||
-           !slice_equal(a->server.key_file, b->server.key_file) ||
-           !slice_equal(a->server.client_ca_file, b->server.client_ca_file);
+    const char *listen = arguments->listen, *metrics_listen = arguments->metrics_listen;
+
+    buf_put(out, listen != NULL ? slice_of(listen) : config->server.listen);
+    buf_put(out, SLICE("\n"));
+    buf_put(out, metrics_listen != NULL ? slice_of(metrics_listen) : config->server.metrics_listen);
+}
+
+static void put_tls(struct buf *out, const struct config *config)
+{
+    buf_put(out, config->server.cert_file);
+    buf_put(out, SLICE("\n"));
+    buf_put(out, config->server.key_file);
+    buf_put(out, SLICE("\n"));
+    buf_put(out, config->server.client_ca_file);
+}
+
+static bool has_other_addresses(const struct run *run, const struct config *config)
+{
+    struct buf now;
+
+    buf_init(&now, STARTED_WITH_BYTES_MAX);
+    put_addresses(&now, run->arguments, config);
+    bool is_other = !slice_equal(buf_slice(&now), buf_slice(&run->addresses));
+    buf_dispose(&now);
+    return is_other;
+}
+
+static bool has_other_tls(const struct run *run, const struct config *config)
+{
+    struct buf now;
+
+    buf_init(&now, STARTED_WITH_BYTES_MAX);
+    put_tls(&now, config);
+    bool is_other = !slice_equal(buf_slice(&now), buf_slice(&run->tls));
+    buf_dispose(&now);
+    return is_other;
 }
 
 /* The file, if claimguard could be started with it. */
-static int load_config(struct config **out, const struct config *in_force, const char *path,
-                       struct error *err)
+static int load_config(struct config **out, const struct run *run, struct error *err)
 {
     struct tls *tls = NULL;
 
-    if (config_load(out, path, err) < 0)
+    if (config_load(out, run->arguments->config, err) < 0)
         return err->code;
-    if (!has_other_tls(*out, in_force))
+    if (!has_other_tls(run, *out))
         return 0;
     int rc = tls_open(&tls, *out, err);
     tls_close(tls);
@@ -77,14 +121,15 @@ static int load_config(struct config **out, const struct config *in_force, const
 
 /* Puts the file in force if it is good; else says what is wrong, unless it has said so, and changes
  * nothing. *refusal: what was wrong the last time, and is now; empty: nothing. */
-static void reload(struct state *state, const char *path, struct error *refusal)
+static void reload(struct state *state, const struct run *run, struct error *refusal)
 {
+    const char *path = run->arguments->config;
     struct config *config;
     struct error err = {0};
 
     if (path == NULL)
         return;
-    int rc = load_config(&config, state->config, path, &err);
+    int rc = load_config(&config, run, &err);
     metrics_note_config(&state->metrics, rc == 0);
     bool is_news = strcmp(err.message, refusal->message) != 0;
     *refusal = err;
@@ -94,11 +139,10 @@ static void reload(struct state *state, const char *path, struct error *refusal)
                       LOG_STR("error", err.message));
         return;
     }
-    if (!slice_equal(config->server.listen, state->config->server.listen) ||
-        !slice_equal(config->server.metrics_listen, state->config->server.metrics_listen))
+    if (has_other_addresses(run, config))
         log_warn("a new server.listen or server.metricsListen takes effect at a restart",
                  LOG_STR("file", path));
-    if (has_other_tls(config, state->config))
+    if (has_other_tls(run, config))
         log_warn("another server.tls takes effect at a restart", LOG_STR("file", path));
     state_reload(state, config);
     log_info("configuration reloaded", LOG_STR("file", path));
@@ -115,13 +159,6 @@ static void refresh_tls(struct state *state)
     else if (has_changed)
         log_info("certificate reloaded", LOG_NONE);
 }
-
-/* What a run of serve is about. */
-struct run {
-    const struct arguments *arguments;
-    sigset_t signals;         /* that it waits for */
-    struct file_mark read_as; /* the configuration file, just before it was read */
-};
 
 /* Until SIGTERM or SIGINT. */
 static void wait_for_end(struct state *state, const struct run *run)
@@ -145,7 +182,7 @@ static void wait_for_end(struct state *state, const struct run *run)
         if (is_new)
             refusal = (struct error){.message = ""};
         if (is_new || refusal.message[0] != '\0') /* a TLS file that it names may come later */
-            reload(state, path, &refusal);
+            reload(state, run, &refusal);
         known = seen;
         watchdog_end(watched);
     }
@@ -283,6 +320,10 @@ int command_serve(const struct arguments *arguments)
         config_free(config);
         return command_fail(&err);
     }
+    buf_init(&run.addresses, STARTED_WITH_BYTES_MAX);
+    put_addresses(&run.addresses, arguments, config);
+    buf_init(&run.tls, STARTED_WITH_BYTES_MAX);
+    put_tls(&run.tls, config);
     int rc = log_start(&err); /* nobody who serves waits for whoever reads the log */
     raise_file_limit();
     if (rc == 0)
@@ -292,6 +333,8 @@ int command_serve(const struct arguments *arguments)
                                          : serve_live(&state, &run, &err);
     tls_close(state.tls);
     state_dispose(&state);
+    buf_dispose(&run.addresses);
+    buf_dispose(&run.tls);
     if (rc == 0)
         log_info("stopped", LOG_NONE);
     log_stop();

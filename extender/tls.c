@@ -1,10 +1,13 @@
 #include "extender/tls.h"
 
+#include <errno.h>
 #include <gnutls/x509.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "config/base/file_mark.h"
 
@@ -44,9 +47,12 @@ void tls_let_go(struct tls_identity *identity)
     free(identity);
 }
 
+/* problem: GnuTLS's, which has one text for all files that cannot be read. */
 static int file_error(const struct tls *tls, enum tls_file file, const char *problem,
                       struct error *err)
 {
+    if (access(tls->paths[file], R_OK) != 0)
+        problem = strerror(errno);
     return error_set(err, ERROR_INVALID, "server.tls.%s %s: %s", file_keys[file], tls->paths[file],
                      problem);
 }

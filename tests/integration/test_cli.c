@@ -49,7 +49,14 @@ static const struct {
     {{"dry-run", "--snapshot"}, 2, "claimguard: dry-run: no value for --snapshot"},
     {{"dry-run", "--snapshot", EXAMPLE, "--pod", "default/none"},
      2,
-     "claimguard: --pod default/none: neither a pod of the snapshot (NS/NAME) nor a file"},
+     "claimguard: --pod default/none: neither a pod of the snapshot (NS/NAME, such as "
+     "default/web-0) nor a file"},
+    {{"dry-run", "--snapshot", EXAMPLE, "--pod", "default/db-1", "--all-pending"},
+     2,
+     "claimguard: dry-run: --pod and --all-pending: give one of the two"},
+    {{"dry-run", "--snapshot", EXAMPLE, "--pod", "/dev/null"},
+     2,
+     "claimguard: /dev/null: no Pod in it (of a Deployment or a Job, give the template as a Pod)"},
     {{"dry-run", "--snapshot", "/nonexistent", "--all-pending"},
      2,
      "claimguard: /nonexistent: No such file or directory"},
@@ -239,6 +246,20 @@ Test(cli, check_config_prints_what_it_accepts)
     cr_expect_not_null(strstr(run.out, "  maxRequestBytes: 1Mi\n"));
     cr_expect_not_null(strstr(run.out, "  reservationTTL: 30s\n"));
     run_free(&run);
+}
+
+Test(cli, what_a_full_disk_does_not_take_is_an_error)
+{
+    static const char *const commands[] = {"version", "--version", "--help",
+                                           "check-config /dev/null"};
+    char line[512];
+
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        (void)snprintf(line, sizeof line, "'%s' %s >/dev/full 2>/dev/null",
+                       getenv("CLAIMGUARD_BINARY"), commands[i]);
+        int status = system(line); /* NOLINT(cert-env33-c): a fixed command */
+        cr_expect_eq(WEXITSTATUS(status), 2, "%s: %d", commands[i], status);
+    }
 }
 
 Test(cli, help_names_every_option)

@@ -251,6 +251,20 @@ Test(serve, a_changed_file_is_reloaded_and_a_bad_one_ignored)
     cr_expect_eq(status_of(server.port, "/debug/cache"), 200);
 }
 
+/* The addresses are its arguments', which win at a restart, too. */
+Test(serve, an_address_of_the_file_that_a_flag_overrides_is_no_news, .timeout = 60)
+{
+    FILE *log = fdopen(dup(server.log), "re");
+    char *line = NULL;
+    size_t size = 0;
+
+    write_config(HEAD "server: {listen: '127.0.0.1:1'}\n");
+    while (getline(&line, &size, log) > 0 && strstr(line, "configuration reloaded") == NULL)
+        cr_expect_null(strstr(line, "takes effect at a restart"), "%s", line);
+    free(line);
+    (void)fclose(log);
+}
+
 Test(serve, a_file_with_which_it_could_not_start_is_not_taken)
 {
     write_config(HEAD "server: {tls: {certFile: /nowhere/tls.crt, keyFile: /nowhere/tls.key}}\n");
