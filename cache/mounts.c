@@ -22,16 +22,25 @@ bool mounts_opt_out(const struct pod_mounts *mounts)
     return slice_equal(trim(mounts->annotation), SLICE(DEFER_FS_MOUNT_OPT_OUT));
 }
 
+bool annotation_next(struct slice *rest, struct slice *name)
+{
+    if (rest->len == 0)
+        return false;
+    const char *comma = memchr(rest->ptr, ',', rest->len);
+    size_t length = comma == NULL ? rest->len : (size_t)(comma - rest->ptr);
+    *name = trim((struct slice){rest->ptr, length});
+    length += comma != NULL;
+    *rest = (struct slice){rest->ptr + length, rest->len - length};
+    return true;
+}
+
 bool annotation_names(struct slice annotation, struct slice volume)
 {
-    while (annotation.len != 0) {
-        const char *comma = memchr(annotation.ptr, ',', annotation.len);
-        size_t length = comma == NULL ? annotation.len : (size_t)(comma - annotation.ptr);
-        if (slice_equal(trim((struct slice){annotation.ptr, length}), volume))
+    struct slice name;
+
+    while (annotation_next(&annotation, &name))
+        if (slice_equal(name, volume))
             return true;
-        length += comma != NULL;
-        annotation = (struct slice){annotation.ptr + length, annotation.len - length};
-    }
     return false;
 }
 

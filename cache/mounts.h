@@ -58,7 +58,11 @@ bool mounts_defer(const struct pod_mounts *mounts);
 /* Whether the annotation opts the pod out. */
 bool mounts_opt_out(const struct pod_mounts *mounts);
 
-/* Whether the annotation's list has the volume. Spaces around names do not count. */
+/* The next name of the annotation's list, which is cut off *rest; false: there is none. Spaces
+ * around names do not count. */
+bool annotation_next(struct slice *rest, struct slice *name);
+
+/* Whether the annotation's list has the volume. */
 bool annotation_names(struct slice annotation, struct slice volume);
 
 /* How many bytes a copy takes, and the copy, in memory that is aligned for any type. */

@@ -2,7 +2,9 @@
 #include "cache/objects_internal.h"
 #include "cache/selector.h"
 
-/* Whose volumes are to be looked at one by one: looking for a mount's volume costs the product. */
+#include <stdlib.h>
+
+/* Of a pod whose mounts are looked at: beyond, it defers nothing. */
 enum { POD_VOLUMES_MAX = 4096, POD_MOUNTS_MAX = 65536, ANNOTATION_BYTES_MAX = 16 * 1024 };
 
 static const char too_big[] = "too big for the memory of one request";
@@ -219,25 +221,80 @@ static bool name_claims(struct pod_reading *reading, struct arena *arena)
     return true;
 }
 
-static void mark_annotated(struct pod_mounts *mounts)
+/* A pod's volumes by name: it may have thousands, and name each a hundred times. */
+struct by_name {
+    struct pod_volume **volumes;
+    size_t count;
+};
+
+static int compare_names(const void *a, const void *b)
 {
-    for (uint32_t i = 0; mounts->annotation.len != 0 && i < mounts->volume_count; i++) {
-        struct pod_volume *volume = &mounts->volumes[i];
-        volume->is_annotated = volume->source != VOLUME_SOURCE_OTHER &&
-                               annotation_names(mounts->annotation, volume->name);
+    const struct pod_volume *const *x = a, *const *y = b;
+    return slice_compare((*x)->name, (*y)->name);
+}
+
+/* False: no memory. */
+static bool sort_volumes(const struct pod_mounts *mounts, struct arena *arena, struct by_name *out)
+{
+    out->count = mounts->volume_count;
+    out->volumes = arena_alloc(arena, (out->count + 1) * sizeof *out->volumes);
+    if (out->volumes == NULL)
+        return false;
+    for (size_t i = 0; i < out->count; i++)
+        out->volumes[i] = &mounts->volumes[i];
+    qsort((void *)out->volumes, out->count, sizeof *out->volumes, compare_names);
+    return true;
+}
+
+/* NULL: there is none. Names are the pod's own, so that there is one at most. */
+static struct pod_volume *find_volume(const struct by_name *by_name, struct slice name)
+{
+    struct pod_volume key = {.name = name}, *wanted = &key;
+    struct pod_volume *const *found =
+        by_name->count == 0 ? NULL
+                            : bsearch((const void *)&wanted, (const void *)by_name->volumes,
+                                      by_name->count, sizeof *by_name->volumes, compare_names);
+
+    return found == NULL ? NULL : *found;
+}
+
+static void mark_annotated(const struct by_name *by_name, struct slice annotation)
+{
+    struct slice name;
+
+    while (annotation_next(&annotation, &name)) {
+        struct pod_volume *volume = find_volume(by_name, name);
+        if (volume != NULL)
+            volume->is_annotated = volume->source != VOLUME_SOURCE_OTHER;
     }
 }
 
-static void mark_mounts(struct pod_mounts *mounts, const struct container *container)
+static void mark_mounts(const struct by_name *by_name, const struct container *container)
 {
     for (size_t i = 0; i < container->mount_count; i++) {
         const struct container_mount *mount = &container->mounts[i];
-        struct pod_volume *volume = mounts_find(mounts, mount->volume);
+        struct pod_volume *volume = find_volume(by_name, mount->volume);
         if (volume == NULL)
             continue;
         volume->has_sub_path |= mount->sub_path.len != 0 || mount->sub_path_expr.len != 0;
         volume->has_selinux |= container->has_selinux;
     }
+}
+
+/* What containers and the annotation say of the volumes. False: no memory. */
+static bool mark_volumes(struct pod_mounts *mounts, const struct pod_reading *reading,
+                         struct arena *arena)
+{
+    struct by_name by_name;
+
+    if (mounts->annotation.len == 0 && mounts->runtime_class.len == 0)
+        return true; /* without a runtime class, nobody asks about mounts */
+    if (!sort_volumes(mounts, arena, &by_name))
+        return false;
+    mark_annotated(&by_name, mounts->annotation);
+    for (size_t i = 0; mounts->runtime_class.len != 0 && i < reading->container_count; i++)
+        mark_mounts(&by_name, &reading->containers[i]);
+    return true;
 }
 
 static bool has_too_many(const struct pod_reading *reading)
@@ -249,8 +306,7 @@ static bool has_too_many(const struct pod_reading *reading)
     return reading->volume_count > POD_VOLUMES_MAX || mount_count > POD_MOUNTS_MAX;
 }
 
-/* What containers and the annotation say of the volumes, unless they are too many. False: no
- * memory. */
+/* How the pod mounts its volumes, unless they are too many. False: no memory. */
 static bool finish_mounts(struct pod_reading *reading, struct arena *arena,
                           const struct pod_mounts **out)
 {
@@ -265,12 +321,8 @@ static bool finish_mounts(struct pod_reading *reading, struct arena *arena,
     mounts->volume_count = (uint32_t)reading->volume_count;
     if (mounts->annotation.len > ANNOTATION_BYTES_MAX) /* no list of volumes is that long */
         mounts->annotation = SLICE(DEFER_FS_MOUNT_OPT_OUT);
-    mark_annotated(mounts);
-    /* without a runtime class, nobody asks */
-    for (size_t i = 0; mounts->runtime_class.len != 0 && i < reading->container_count; i++)
-        mark_mounts(mounts, &reading->containers[i]);
     *out = mounts;
-    return true;
+    return mark_volumes(mounts, reading, arena);
 }
 
 static struct claim_reference *find_reference(const struct pod_object *pod, struct slice name)
