@@ -70,9 +70,9 @@ static json_t *explain_reserved(const struct reservation *reservation)
                              put(object, "as", json_string(hold_text(HOLD_RESERVED))));
 }
 
-/* The pods that hold the claim against `pod`, by name. */
+/* The pods that hold the claim against `pod`, by name; *more: how many are left out. */
 static json_t *holders(const struct cluster *cluster, const struct claim *claim,
-                       const struct pod_object *pod)
+                       const struct pod_object *pod, size_t *more)
 {
     json_t *list = json_array();
     size_t count = 0;
@@ -88,7 +88,9 @@ static json_t *holders(const struct cluster *cluster, const struct claim *claim,
         if (hold_against(cluster, use_pod(use), pod) != HOLD_NONE)
             pods[count++] = use_pod(use);
     qsort((void *)pods, count, sizeof *pods, holder_compare);
-    for (size_t i = 0; i < count && rc == 0; i++)
+    size_t shown = count < HOLDERS_SHOWN_MAX ? count : HOLDERS_SHOWN_MAX;
+    *more = count - shown;
+    for (size_t i = 0; i < shown && rc == 0; i++)
         rc = json_array_append_new(list, holder(pods[i], hold_against(cluster, pods[i], pod)));
     free((void *)pods);
     const struct reservation *reservation = reserved_against(claim, pod);
@@ -118,12 +120,15 @@ static json_t *explain_claims(const struct view *view, const struct pod_object *
         const struct claim *claim =
             cluster_find_claim(view->cluster, pod->meta.namespace, pod->claims[i].name);
         json_t *object = json_object();
+        size_t more = 0;
         rc = put(object, "name", text(pod->claims[i].name)) |
              put(object, "found", json_boolean(claim != NULL)) |
              put(object, "exclusive",
                  json_boolean(claim != NULL && is_exclusive(view, pod, i, claim))) |
              put(object, "heldBy",
-                 claim == NULL ? json_array() : holders(view->cluster, claim, pod));
+                 claim == NULL ? json_array() : holders(view->cluster, claim, pod, &more));
+        if (more != 0)
+            rc |= put(object, "heldByMore", json_integer((json_int_t)more));
         if (json_array_append_new(list, whole(object, rc)) != 0)
             rc = -1;
     }

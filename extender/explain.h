@@ -13,6 +13,8 @@
 #include "config/base/buf.h"
 #include "policy/policy.h"
 
+enum { HOLDERS_SHOWN_MAX = 100 }; /* of a claim */
+
 /* {"code", "reasons", "claims", "deferFSMount"}: what filter decides before it looks at nodes. */
 json_t *explain_prefilter(const struct view *view, const struct pod_object *pod,
                           struct arena *arena);

@@ -30,6 +30,7 @@ int state_init(struct state *state, struct config *config, struct error *err)
     (void)pthread_rwlockattr_destroy(&attributes);
     if (rc != 0)
         return error_system(err, rc, "lock");
+    (void)pthread_mutex_init(&state->explaining, NULL);
     cluster_init(&state->cluster);
     metrics_init(&state->metrics);
     metrics_note_config(&state->metrics, true);
@@ -53,6 +54,7 @@ void state_dispose(struct state *state)
     evictions_dispose(&state->evictions);
     seen_locks_dispose(&state->seen_locks);
     config_free(state->config);
+    (void)pthread_mutex_destroy(&state->explaining);
     (void)pthread_rwlock_destroy(&state->lock);
 }
 

@@ -39,6 +39,7 @@ struct state {
     struct config *config;        /* owned; replaced as a whole by state_reload */
     atomic_size_t body_bytes_max; /* config's: no probe waits for the lock */
     struct quota requests;        /* the memory of all calls */
+    pthread_mutex_t explaining;   /* one explanation at a time: jansson's memory is in no quota */
     struct metrics metrics;       /* has its own rules */
     struct resource_status status[KIND_COUNT];
     struct nudge nudge; /* these have locks of their own */

@@ -95,11 +95,14 @@ static int answer_prefilter(struct state *state, struct scratch *scratch, enum r
     if (protocol_read_pod(&pod, buf_slice(&scratch->body), &scratch->arena, err) < 0)
         return err->code;
     (void)judge_question(state, &question); /* so that the cache is not stale */
+    (void)pthread_mutex_lock(&state->explaining);
     (void)pthread_rwlock_rdlock(&state->lock);
     struct view view = state_view(state);
     json_t *explained = explain_prefilter(&view, &pod, &scratch->arena);
     (void)pthread_rwlock_unlock(&state->lock);
-    return explain_write(explained, JSON_COMPACT, &scratch->answer, err);
+    int rc = explain_write(explained, JSON_COMPACT, &scratch->answer, err);
+    (void)pthread_mutex_unlock(&state->explaining);
+    return rc;
 }
 
 /* A preempt call: what was asked, and the answer so far. */

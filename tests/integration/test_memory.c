@@ -242,6 +242,60 @@ Test(memory, pages_take_no_more_with_more_pods)
     }
 }
 
+/* ---- what is explained ---- */
+
+/* Pods that share one claim. */
+static void write_sharers(const char *path, int count)
+{
+    FILE *file = fopen(path, "we");
+
+    cr_assert_not_null(file);
+    (void)fprintf(file, "{\"kind\":\"List\",\"apiVersion\":\"v1\",\"items\":[{\"kind\":"
+                        "\"PersistentVolumeClaim\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":"
+                        "\"shared\"},\"spec\":{\"accessModes\":[\"ReadWriteMany\"]}}");
+    for (int i = 0; i < count; i++)
+        (void)fprintf(file,
+                      ",{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"p-%05d\"},"
+                      "\"spec\":{\"nodeName\":\"n\",\"volumes\":[{\"name\":\"v\","
+                      "\"persistentVolumeClaim\":{\"claimName\":\"shared\"}}]}}",
+                      i);
+    cr_assert(fprintf(file, "]}\n") > 0 && fclose(file) == 0);
+}
+
+/* 200 calls took 523 MiB when each had a tree of all holders. */
+Test(memory, explanations_of_a_claim_with_many_pods_are_small)
+{
+    enum { CALLS = 100, SHARERS = 5000 };
+    static const char question[] =
+        "{\"Pod\":{\"metadata\":{\"name\":\"me\",\"uid\":\"u\"},\"spec\":{\"volumes\":[{\"name\":"
+        "\"v\",\"persistentVolumeClaim\":{\"claimName\":\"shared\"}}]}}}";
+    char path[] = "/tmp/claimguard-XXXXXX";
+    int fd = mkstemp(path), fds[CALLS];
+    struct response response;
+    struct buf body;
+
+    cr_assert_geq(fd, 0);
+    (void)close(fd);
+    write_sharers(path, SHARERS);
+    cr_assert_eq(daemon_stop(&server), 0);
+    cr_assert(daemon_start(&server, (const char *const[]){"--snapshot", path, NULL}));
+    (void)unlink(path);
+    base_mib = daemon_memory_mib(&server, "VmHWM");
+    buf_init(&body, 1024);
+    buf_put(&body, slice_of(question));
+    for (int i = 0; i < CALLS; i++)
+        fds[i] = post("/prefilter", &body);
+    for (int i = 0; i < CALLS; i++) {
+        http_receive(fds[i], &response);
+        cr_expect_eq(response.status, 200);
+        cr_expect_not_null(strstr(response.body, "\"heldByMore\":4900"), "%.300s", response.body);
+        response_free(&response);
+        (void)close(fds[i]);
+    }
+    buf_dispose(&body);
+    expect_small();
+}
+
 /* ---- what is remembered ---- */
 
 static long metric(const char *name)
