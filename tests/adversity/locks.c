@@ -66,6 +66,28 @@ static void a_lock_of_a_pending_pod_is_respected_for_its_time(void)
     guard_stop(&guard);
 }
 
+/* Of two claims, the first is locked, and the second belongs to another pod. */
+static void only_locks_that_were_taken_are_given_back(void)
+{
+    static const char both[] = ",\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{"
+                               "\"claimName\":\"cache\"}},{\"name\":\"w\","
+                               "\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]";
+    static const char holder[] = "metadata.annotations.claimguard~io/holder";
+    struct guard guard;
+
+    put_pair(NULL);
+    put_claim("cache");
+    put_pod(&(struct test_pod){.name = "both", .more_spec = both});
+    put_locked_claim("data", api_text("pods", "default", "a", "metadata.uid"), "a");
+    guard_start(&guard, annotation);
+    check(!bind_succeeds(&guard, "both", "node-2"), "another claimguard may be binding a");
+    check(api_count("PATCH", "/persistentvolumeclaims/cache") == 2, "it was locked, and given back");
+    check(api_text("persistentvolumeclaims", "default", "cache", holder)[0] == '\0', "nobody's");
+    check(api_count("PATCH", "/persistentvolumeclaims/data") == 0, "the other was never its own");
+    check(api_text("persistentvolumeclaims", "default", "data", holder)[0] != '\0', "still a's");
+    guard_stop(&guard);
+}
+
 /* Too many writers, or the answer to a second sending: it does not show whether the pod is there.
  */
 static void a_fence_that_meets_a_conflict_is_no_proof_that_the_pod_is_gone(void)
@@ -237,6 +259,7 @@ int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
         SCENARIO(a_lock_of_a_pending_pod_is_respected_for_its_time),
+        SCENARIO(only_locks_that_were_taken_are_given_back),
         SCENARIO(a_fence_that_meets_a_conflict_is_no_proof_that_the_pod_is_gone),
         SCENARIO(a_take_over_fails_when_the_holder_locks_again),
         SCENARIO(a_late_release_fails_when_the_pod_locks_again),
