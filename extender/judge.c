@@ -139,7 +139,8 @@ static void reserve(struct state *state, struct question *question)
  * rejected the pod: what that was for stands. */
 static bool is_answered(const struct question *question)
 {
-    return !question->is_refused || code_is_rejection(question->verdict.code);
+    return question->verdict.code != CODE_ERROR &&
+           (!question->is_refused || code_is_rejection(question->verdict.code));
 }
 
 void judge_and_remember(struct state *state, struct question *question)

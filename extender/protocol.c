@@ -301,16 +301,18 @@ static bool read_victim_pods(struct pull *json, struct arena *arena, void *field
 static bool add_candidate(struct preempt_request *request, struct slice node,
                           const struct victims *victims, struct arena *arena)
 {
-    struct preempt_candidate *grown =
+    struct preemption *grown =
         arena_grow(arena, request->candidates, request->candidate_count, sizeof *grown);
     struct slice name = arena_printf(arena, "%.*s", SLICE_ARG(node));
 
     if (grown == NULL || name.ptr == NULL)
         return false;
     request->candidates = grown;
-    grown[request->candidate_count++] = (struct preempt_candidate){
-        .preemption = {.node = name, .offered = victims->uids, .offered_count = victims->count},
-        .budget_violations = victims->budget_violations,
+    grown[request->candidate_count++] = (struct preemption){
+        .node = name,
+        .offered = victims->uids,
+        .offered_count = victims->count,
+        .offered_violations = victims->budget_violations,
     };
     return true;
 }
@@ -372,7 +374,7 @@ size_t protocol_write_preempt(struct buf *out, const struct preempt_request *req
 
     buf_put(out, SLICE("{\"NodeNameToMetaVictims\":{"));
     for (size_t i = 0; i < request->candidate_count; i++) {
-        const struct preemption *candidate = &request->candidates[i].preemption;
+        const struct preemption *candidate = &request->candidates[i];
         char uid[UID_TEXT_BYTES];
         if (!candidate->keeps_node || candidate->offered_count + candidate->added_count == 0)
             continue;
@@ -385,7 +387,7 @@ size_t protocol_write_preempt(struct buf *out, const struct preempt_request *req
             put_meta_pod(out, uid_text(&candidate->added[j]->uid, uid),
                          candidate->offered_count + j == 0);
         buf_printf(out, "],\"NumPDBViolations\":%lld}",
-                   (long long)request->candidates[i].budget_violations +
+                   (long long)candidate->offered_violations +
                        (long long)candidate->added_violations);
     }
     buf_put(out, SLICE("}}"));

@@ -42,14 +42,9 @@ int protocol_write_rejected(struct buf *out, const struct filter_request *reques
                             struct slice reason, struct error *err);
 
 /* ExtenderPreemptionArgs, in either of its forms: each candidate's offered victims by UID. */
-struct preempt_candidate {
-    struct preemption preemption;
-    int64_t budget_violations; /* NumPDBViolations */
-};
-
 struct preempt_request {
     struct pod_object pod;
-    struct preempt_candidate *candidates;
+    struct preemption *candidates;
     size_t candidate_count;
 };
 

@@ -119,15 +119,15 @@ static void decide_preempt(struct question *question, const struct view *view)
     struct preempt_call *call = question->context;
 
     policy_prefilter(view, question->pod, question->arena, &question->verdict, &question->judge);
-    for (size_t i = 0; i < call->request.candidate_count; i++) {
-        struct preemption *candidate = &call->request.candidates[i].preemption;
-        question->judge->preempt(view, question->pod, &question->verdict, question->arena,
-                                 candidate);
-        candidate->keeps_node = candidate->keeps_node && (may_add || candidate->added_count == 0);
-    }
+    question->judge->preempt(view, question->pod, &question->verdict, question->arena,
+                             call->request.candidates, call->request.candidate_count);
+    for (size_t i = 0; i < call->request.candidate_count && !may_add; i++)
+        if (call->request.candidates[i].added_count != 0)
+            call->request.candidates[i].keeps_node = false;
     buf_reset(call->answer, SCRATCH_KEEP_BYTES);
     call->kept = protocol_write_preempt(call->answer, &call->request);
-    question->is_refused = call->kept != call->request.candidate_count;
+    question->is_refused =
+        question->verdict.code == CODE_ERROR || call->kept != call->request.candidate_count;
 }
 
 static bool is_in_the_way(const struct verdict *verdict, struct slice uid)
@@ -143,7 +143,7 @@ static bool is_in_the_way(const struct verdict *verdict, struct slice uid)
 static bool offers_node(const struct preempt_request *request, const struct verdict *verdict)
 {
     for (size_t i = 0; i < request->candidate_count; i++) {
-        const struct preemption *candidate = &request->candidates[i].preemption;
+        const struct preemption *candidate = &request->candidates[i];
         size_t j = 0;
         while (j < candidate->offered_count && is_in_the_way(verdict, candidate->offered[j]))
             j++;
@@ -166,6 +166,8 @@ static int answer_preempt(struct state *state, struct scratch *scratch, enum res
     if (protocol_read_preempt(&call.request, buf_slice(&scratch->body), &scratch->arena, err) < 0)
         return err->code;
     judge_and_remember(state, &question);
+    if (question.verdict.code == CODE_ERROR) /* a node that is missing would be one that fails */
+        return error_set(err, ERROR_UNAVAILABLE, "%.*s", SLICE_ARG(question.verdict.reasons[0]));
     /* a scheduler that sees the conflict itself asks about such a pod here only */
     if (question.verdict.code == CODE_UNSCHEDULABLE &&
         offers_node(&call.request, &question.verdict))

@@ -60,8 +60,9 @@ struct preemption {
     struct slice node;
     const struct slice *offered; /* UIDs of the victims that the scheduler offers */
     size_t offered_count;
-    bool keeps_node;          /* out: the pod can get its claims by evictions on this node */
-    const struct pod **added; /* out: victims to add to those offered */
+    int64_t offered_violations; /* how many of those break a PodDisruptionBudget */
+    bool keeps_node;            /* out: the pod can get its claims by evictions on this node */
+    const struct pod **added;   /* out: victims to add to those offered */
     size_t added_count;
     size_t added_violations; /* out: how many of those break a PodDisruptionBudget */
 };
@@ -73,11 +74,11 @@ struct policy {
     void (*prefilter)(const struct view *view, const struct pod_object *pod, struct arena *arena,
                       struct verdict *out);
 
-    /* Whether the pod passes on the candidate node once its victims are gone. `verdict` is what
-     * prefilter said. */
-    void (*preempt)(const struct view *view, const struct pod_object *pod,
-                    const struct verdict *verdict, struct arena *arena,
-                    struct preemption *candidate);
+    /* Whether the pod passes on each candidate node once its victims are gone. `verdict` is what
+     * prefilter said; Error when there is no memory: then nothing is known of any node. The cost is
+     * that of prefilter, and of one look at each victim that is offered. */
+    void (*preempt)(const struct view *view, const struct pod_object *pod, struct verdict *verdict,
+                    struct arena *arena, struct preemption *candidates, size_t count);
 };
 
 /* The policies in the order in which they are asked; NULL ends the list. */

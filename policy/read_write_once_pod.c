@@ -5,6 +5,7 @@
 #include "cache/assumed.h"
 #include "policy/defer_fs_mount.h"
 #include "policy/holders.h"
+#include "policy/rivals.h"
 
 /* A claim of the pod and one pod that holds it. */
 struct conflict {
@@ -384,72 +385,36 @@ static void prefilter(const struct view *view, const struct pod_object *pod, str
     judge_conflicts(pod, &conflicts, arena, out);
 }
 
-static bool is_offered(const struct preemption *candidate, const struct pod *pod)
-{
-    for (size_t i = 0; i < candidate->offered_count; i++)
-        if (uid_is(&pod->uid, candidate->offered[i]))
-            return true;
-    return false;
-}
-
-/*
- * Whether the holder is out of the way once the candidate's victims are gone: it is offered, or can
- * be added to them, or is terminating on that node, so that the scheduler waits for it anyway. One
- * on another node cannot be a victim: the scheduler refuses the whole answer.
- */
-static bool resolve(const struct conflict *conflict, const struct pod_object *pod,
-                    struct preemption *candidate, struct arena *arena)
-{
-    const struct pod *holder = conflict->holder;
-
-    if (holder == NULL) /* it is being bound: nothing on any node helps */
-        return false;
-    if (is_offered(candidate, holder))
-        return true;
-    if (!slice_equal(pod_node(holder), candidate->node) || holder->priority >= pod->priority)
-        return false;
-    return conflict->hold == HOLD_TERMINATING ||
-           add_pod(&candidate->added, &candidate->added_count, holder, arena);
-}
-
-/* How many budgets more than the offered victims break is broken by those that were added. Of those
- * offered, only holders are known here: the scheduler has counted all of them. */
-static size_t count_added_violations(const struct cluster *cluster,
-                                     const struct conflicts *conflicts,
-                                     const struct preemption *candidate, struct arena *arena)
-{
-    const struct pod **pods = NULL;
-    size_t count = 0;
-    bool has_memory = true;
-
-    for (size_t i = 0; i < conflicts->count && has_memory; i++)
-        if (conflicts->items[i].holder != NULL && is_offered(candidate, conflicts->items[i].holder))
-            has_memory = add_pod(&pods, &count, conflicts->items[i].holder, arena);
-    size_t before = cluster_count_budget_violations(cluster, pods, count);
-    for (size_t i = 0; i < candidate->added_count && has_memory; i++)
-        has_memory = add_pod(&pods, &count, candidate->added[i], arena);
-    return has_memory ? cluster_count_budget_violations(cluster, pods, count) - before
-                      : candidate->added_count;
-}
-
-static void preempt(const struct view *view, const struct pod_object *pod,
-                    const struct verdict *verdict, struct arena *arena,
-                    struct preemption *candidate)
+/* Those that hold claims against the pod, who are the same on every node. False: no memory. */
+static bool find_rivals(const struct view *view, const struct pod_object *pod, struct arena *arena,
+                        struct rivals *out)
 {
     struct conflicts conflicts = {.count = 0};
-
     const struct claim **claims = find_claims(view->cluster, pod, arena);
 
-    candidate->added = NULL; /* of an answer before this one */
-    candidate->added_count = candidate->added_violations = 0;
-    candidate->keeps_node = verdict->code != CODE_UNSCHEDULABLE_AND_UNRESOLVABLE &&
-                            verdict->code != CODE_ERROR && claims != NULL &&
-                            find_conflicts(view, pod, claims, arena, &conflicts);
-    for (size_t i = 0; i < conflicts.count && candidate->keeps_node; i++)
-        candidate->keeps_node = resolve(&conflicts.items[i], pod, candidate, arena);
-    if (candidate->keeps_node && candidate->added_count != 0)
-        candidate->added_violations =
-            count_added_violations(view->cluster, &conflicts, candidate, arena);
+    if (claims == NULL || !find_conflicts(view, pod, claims, arena, &conflicts) ||
+        !rivals_init(out, conflicts.count, arena))
+        return false;
+    for (size_t i = 0; i < conflicts.count; i++)
+        rivals_add(out, conflicts.items[i].holder, conflicts.items[i].hold);
+    return true;
+}
+
+static void preempt(const struct view *view, const struct pod_object *pod, struct verdict *verdict,
+                    struct arena *arena, struct preemption *candidates, size_t count)
+{
+    struct rivals rivals;
+
+    for (size_t i = 0; i < count; i++) {
+        candidates[i].keeps_node = !code_is_rejection(verdict->code);
+        candidates[i].added = NULL; /* of an answer before this one */
+        candidates[i].added_count = candidates[i].added_violations = 0;
+    }
+    if (verdict->code != CODE_UNSCHEDULABLE) /* there is no conflict, or no help */
+        return;
+    if (!find_rivals(view, pod, arena, &rivals) ||
+        !rivals_judge(&rivals, view->cluster, pod, arena, candidates, count))
+        out_of_memory(verdict);
 }
 
 const struct policy read_write_once_pod = {

@@ -184,7 +184,7 @@ Test(protocol, preempt_takes_both_forms_of_victims)
         cr_assert_eq(protocol_read_preempt(&request, slice_of(bodies[i]), &arena, &err), 0, "%s",
                      err.message);
         cr_assert_eq(request.candidate_count, 1);
-        request.candidates[0].preemption.keeps_node = true;
+        request.candidates[0].keeps_node = true;
         buf_init(&out, 4096);
         protocol_write_preempt(&out, &request);
         cr_expect(slice_equal(
@@ -223,7 +223,7 @@ Test(protocol, a_candidate_without_victims_is_left_out)
                               SLICE("{" POD ",\"NodeNameToMetaVictims\":{\"n1\":{\"Pods\":null}}}"),
                               &arena, &err),
         0);
-    request.candidates[0].preemption.keeps_node = true;
+    request.candidates[0].keeps_node = true;
     buf_init(&out, 4096);
     protocol_write_preempt(&out, &request);
     cr_expect(slice_equal(buf_slice(&out), SLICE("{\"NodeNameToMetaVictims\":{}}")));

@@ -152,7 +152,7 @@ static void check_candidate(const struct candidate_row *row)
     arena_init(&arena, 1 << 20);
     struct view view = {&cluster, &plain_config};
     policy_prefilter(&view, &pod, &arena, &verdict, &judge_policy);
-    judge_policy->preempt(&view, &pod, &verdict, &arena, &candidate);
+    judge_policy->preempt(&view, &pod, &verdict, &arena, &candidate, 1);
     cr_expect_eq(candidate.keeps_node, row->keeps_node);
     if (candidate.keeps_node)
         cr_expect_eq(candidate.added_count, row->added);
