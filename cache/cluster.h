@@ -86,6 +86,7 @@ struct pod {
     bool is_terminating : 1;  /* has a deletionTimestamp */
     bool never_preempts : 1;  /* preemptionPolicy Never */
     bool has_mounts : 1;      /* while it is pending with a runtime class, and if it defers any */
+    bool is_pending : 1;      /* its phase */
     bool has_no_priority : 1; /* it names a PriorityClass that is not known: 0 is assumed */
     uint32_t listed : POD_LISTED_BITS; /* as a node's; the last bits, which costs no memory */
     struct name *namespace;
@@ -249,9 +250,18 @@ void cluster_defer(struct cluster *cluster, struct pod *pod, struct slice volume
 
 /* How many of the pods break a PodDisruptionBudget if they are evicted in this order, as
  * kube-scheduler counts them: a budget that allows n evictions is broken from the n+1st on, and a
- * pod in its disruptedPods is not counted again. */
+ * pod in its disruptedPods is not counted again; an empty selector matches nothing, and a pod
+ * without labels matches none. All of them, if their namespace's budgets are too long to look at.
+ */
 size_t cluster_count_budget_violations(const struct cluster *cluster, const struct pod *const *pods,
                                        size_t count);
+
+/* Whether the API server, which would evict each of these pods by itself, would not evict all of
+ * them: of a budget that allows some, they take more. It asks no budget about a pod that is pending
+ * or terminating. One that allows none is not looked at: the API server has refused each pod that
+ * it counts. True, too, if the budgets are too long to look at. */
+bool cluster_breaks_budgets(const struct cluster *cluster, const struct pod *const *pods,
+                            size_t count);
 
 /* The pod as a decoded object that borrows from it, mounts and all. Ownership: out->claims lies in
  * the arena; false when that is full. */

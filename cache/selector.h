@@ -3,10 +3,11 @@
  * which the cache keeps them, so that a thousand replicas share one copy and matching needs no
  * JSON.
  *
- * A label set is "key=value" lines. A selector is a line "*" (it is there), then a line for each
- * requirement, all of which have to hold: "in", "notin", "exists" or "absent", the key, and the
- * values, divided by spaces. Neither keys nor values of labels can hold a space, '=' or a line
- * feed.
+ * A label set is an empty line, then a line for each label: the key, a space, the value. A selector
+ * is a line "*" (it is there), then a line for each requirement, all of which have to hold: the
+ * key, "in", "notin", "exists" or "absent", and the values, divided by spaces. Neither keys nor
+ * values of labels can hold a space or a line feed. The lines are sorted by their keys, so that a
+ * match is one walk through both texts: users choose how many they are.
  */
 #ifndef CACHE_SELECTOR_H
 #define CACHE_SELECTOR_H
@@ -18,7 +19,11 @@ bool labels_read(struct pull *json, struct arena *arena, void *field);
 bool selector_read(struct pull *json, struct arena *arena, void *field);
 
 /* Whether the selector matches a pod with these labels. An empty text is no selector and matches
- * nothing; an empty selector ("*") matches everything, as in policy/v1. */
+ * nothing; an empty selector ("*") matches everything, as in policy/v1. It costs as much as the two
+ * texts are long. */
 bool selector_matches(struct slice selector, struct slice labels);
+
+/* Whether there is none, or one without requirements. */
+bool selector_is_empty(struct slice selector);
 
 #endif

@@ -102,8 +102,6 @@ static enum outlook look(struct attempt *attempt)
     if (!is_sure)
         return OUTLOOK_ASK;
     attempt->respects_budgets = state->config->read_write_once_pod.respects_budgets;
-    attempt->breaks_budgets = cluster_count_budget_violations(&state->cluster, verdict.victims,
-                                                              verdict.victim_count) != 0;
     attempt->why = protocol_join_reasons(&verdict, &attempt->arena);
     return attempt->victim_count == 0 ? OUTLOOK_WAIT : OUTLOOK_EVICT;
 }
@@ -275,6 +273,26 @@ static int try_one(struct attempt *attempt, const struct object_reference *victi
     return eviction_failed(result) ? err->code : 0;
 }
 
+/* Whether a budget forbids to evict all of them, as far as the cache knows: the API server says it
+ * of one at a time. */
+static bool break_a_budget(const struct attempt *attempt)
+{
+    struct state *state = attempt->state;
+    const struct pod *pods[VICTIMS_MAX];
+    size_t count = 0;
+
+    (void)pthread_rwlock_rdlock(&state->lock);
+    for (size_t i = 0; i < attempt->victim_count; i++) {
+        const struct object_reference *victim = &attempt->victims[i];
+        const struct pod *pod = cluster_find_pod(&state->cluster, victim->namespace, victim->name);
+        if (pod != NULL && uid_is(&pod->uid, victim->uid))
+            pods[count++] = pod;
+    }
+    bool breaks = count > 1 && cluster_breaks_budgets(&state->cluster, pods, count);
+    (void)pthread_rwlock_unlock(&state->lock);
+    return breaks;
+}
+
 /* Whether the API server would evict them, all of them. Without budgets, it would. */
 static int try_all(struct attempt *attempt, struct error *err)
 {
@@ -282,7 +300,7 @@ static int try_all(struct attempt *attempt, struct error *err)
 
     if (!attempt->respects_budgets)
         return 0;
-    if (attempt->victim_count > 1 && attempt->breaks_budgets)
+    if (break_a_budget(attempt))
         rc = error_set(err, ERROR_INVALID, "a PodDisruptionBudget forbids it");
     for (size_t i = 0; rc == 0 && i < attempt->victim_count; i++)
         rc = try_one(attempt, &attempt->victims[i], err);

@@ -50,7 +50,6 @@ struct attempt {
     /* of the attempt itself */
     uint64_t deadline_ns;
     bool respects_budgets;
-    bool breaks_budgets; /* as far as the cache knows */
     bool has_reserved;
     struct object_reference victims[VICTIMS_MAX];
     size_t victim_count;

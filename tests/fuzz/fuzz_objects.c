@@ -24,6 +24,7 @@ static void check_counts(const struct cluster *cluster)
             const struct pod *pod = use_pod(use);
             if (cluster_count_budget_violations(cluster, &pod, 1) > 1)
                 abort();
+            (void)cluster_breaks_budgets(cluster, &pod, 1);
         }
     }
     for (const struct refcount *ref; (ref = cluster_next_refcount(cluster, &ref_walk)) != NULL;)

@@ -63,7 +63,10 @@ void server_write_pod(const struct sim_pod *pod, struct buf *out)
                        (server_shown_fields(pod) >> i & 1) != 0 ? ",\"deferFSMount\":true" : "");
             is_first = false;
         }
-    buf_printf(out, "]},\"status\":{\"phase\":\"%s\"", pod->is_finished ? "Succeeded" : "Pending");
+    buf_printf(out, "]},\"status\":{\"phase\":\"%s\"",
+               pod->is_finished ? "Succeeded"
+               : pod->node >= 0 ? "Running"
+                                : "Pending");
     if (pod->nominated >= 0)
         buf_printf(out, ",\"nominatedNodeName\":\"node-%d\"", pod->nominated);
     buf_printf(out, "}}");

@@ -1,6 +1,7 @@
 #include <criterion/criterion.h>
 
 #include "cache/selector.h"
+#include "config/base/buf.h"
 
 static const struct {
     const char *selector, *labels;
@@ -31,6 +32,16 @@ static const struct {
     {"{\"matchExpressions\":[{\"key\":\"a\",\"operator\":\"DoesNotExist\"}]}", "{}", true},
     {"{\"matchExpressions\":[{\"key\":\"a\",\"operator\":\"DoesNotExist\"}]}", "{\"a\":\"b\"}",
      false},
+    /* in whatever order they come */
+    {"{\"matchLabels\":{\"c\":\"d\",\"a\":\"b\"}}",
+     "{\"d\":\"\",\"c\":\"d\",\"b\":\"\",\"a\":\"b\",\"a-b\":\"\"}", true},
+    {"{\"matchLabels\":{\"b\":\"\"},\"matchExpressions\":[{\"key\":\"c\",\"operator\":\"Exists\"},"
+     "{\"key\":\"a\",\"operator\":\"In\",\"values\":[\"x\"]},{\"key\":\"a\",\"operator\":\"In\","
+     "\"values\":[\"x\",\"y\"]}]}",
+     "{\"c\":\"\",\"a\":\"x\",\"b\":\"\"}", true},
+    {"{\"matchExpressions\":[{\"key\":\"a\",\"operator\":\"Exists\"},{\"key\":\"a\","
+     "\"operator\":\"NotIn\",\"values\":[\"x\"]}]}",
+     "{\"a\":\"x\"}", false},
 };
 
 static struct slice read(const char *text, bool (*reader)(struct pull *, struct arena *, void *),
@@ -66,4 +77,35 @@ Test(selector, refuses_an_unknown_operator)
     pull_init(&json, SLICE("{\"matchExpressions\":[{\"key\":\"a\",\"operator\":\"Gt\"}]}"));
     cr_expect_not(selector_read(&json, &arena, &out));
     arena_dispose(&arena);
+}
+
+enum { MANY = 60000 };
+
+/* "before" 0 "after", "before" 1 "after", ... */
+static void put_many(struct buf *out, const char *before, const char *after)
+{
+    for (int i = 0; i < MANY; i++)
+        buf_printf(out, "%s%s%05d%s", i == 0 ? "" : ",", before, MANY - i, after);
+}
+
+/* Their product would be minutes. */
+Test(selector, a_match_costs_as_much_as_its_texts, .timeout = 60)
+{
+    struct buf selector, labels;
+    struct arena arena;
+
+    buf_init(&selector, 16 << 20);
+    buf_init(&labels, 16 << 20);
+    buf_put(&selector, SLICE("{\"matchExpressions\":["));
+    put_many(&selector, "{\"operator\":\"DoesNotExist\",\"key\":\"z", "\"}");
+    buf_put(&selector, SLICE("]}"));
+    buf_put(&labels, SLICE("{"));
+    put_many(&labels, "\"a", "\":\"\"");
+    buf_put(&labels, SLICE("}"));
+    arena_init(&arena, 256 << 20);
+    cr_expect(selector_matches(read(buf_text(&selector), selector_read, &arena),
+                               read(buf_text(&labels), labels_read, &arena)));
+    arena_dispose(&arena);
+    buf_dispose(&selector);
+    buf_dispose(&labels);
 }
