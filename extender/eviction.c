@@ -1,5 +1,6 @@
 #include "extender/eviction.h"
 
+#include "cache/pull_fields.h"
 #include "config/base/clock.h"
 
 enum { EVICTION_TEXT_BYTES_MAX = 16 * 1024 };
@@ -84,22 +85,61 @@ static int delete_pod(const struct eviction *eviction, struct follow_answer *out
     return rc;
 }
 
-static enum eviction_result read_status(unsigned status)
+struct cause {
+    struct slice reason;
+};
+
+/* Into a bool: whether a budget is among them. */
+static bool read_causes(struct pull *json, struct arena *arena, void *field)
 {
+    static const struct pull_field fields[] = {{.key = "reason", .type = PULL_STRING}};
+    void *items = NULL;
+    size_t count = 0;
+
+    if (!pull_field_array(json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields),
+                          sizeof(struct cause), arena, &items, &count))
+        return false;
+    const struct cause *causes = items;
+    for (size_t i = 0; i < count; i++)
+        *(bool *)field |= slice_equal(causes[i].reason, SLICE("DisruptionBudget"));
+    return true;
+}
+
+/* Whether the answer, a metav1.Status, names a budget: it has the status of an overloaded API
+ * server, or of a missing right. */
+static bool blames_budget(struct slice answer, struct arena *arena)
+{
+    static const struct pull_field details[] = {
+        {.key = "causes", .type = PULL_READ, .read = read_causes}};
+    static const struct pull_field fields[] = {
+        {.key = "details", .type = PULL_OBJECT, PULL_MEMBERS(details)}};
+    bool is_budget = false;
+    struct pull json;
+
+    pull_init(&json, answer);
+    (void)pull_fields(&json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), arena, &is_budget);
+    return is_budget;
+}
+
+static enum eviction_result read_answer(const struct follow_answer *answer, struct arena *arena)
+{
+    unsigned status = answer->status;
+
     if (status / 100 == 2)
         return EVICTION_DONE;
     if (status == 404 || status == 409) /* by the precondition */
         return EVICTION_NEEDLESS;
-    if (status == 429)
+    if ((status == 429 || status == 403) && blames_budget(answer->body, arena))
         return EVICTION_FORBIDDEN;
     return status == 0 || status >= 500 ? EVICTION_UNKNOWN : EVICTION_REFUSED;
 }
 
 /* rc: of the call; its error is in err. */
-static enum eviction_result judge_answer(const struct object_reference *victim, int rc,
+static enum eviction_result judge_answer(const struct eviction *eviction, int rc,
                                          const struct follow_answer *answer, struct error *err)
 {
-    enum eviction_result result = rc < 0 ? EVICTION_UNSENT : read_status(answer->status);
+    enum eviction_result result = rc < 0 ? EVICTION_UNSENT : read_answer(answer, eviction->arena);
+    const struct object_reference *victim = eviction->victim;
     struct error why = *err;
 
     if (result == EVICTION_UNSENT)
@@ -120,7 +160,7 @@ enum eviction_result eviction_try(struct follow *follow, const struct object_ref
     struct follow_answer answer = {0};
     int rc = post_eviction(&eviction, true, &answer, err);
 
-    return judge_answer(victim, rc, &answer, err);
+    return judge_answer(&eviction, rc, &answer, err);
 }
 
 enum eviction_result eviction_do(struct follow *follow, const struct object_reference *victim,
@@ -139,5 +179,5 @@ enum eviction_result eviction_do(struct follow *follow, const struct object_refe
         if (rc == 0 && answer.status / 100 == 2)
             put_condition(&eviction);
     }
-    return judge_answer(victim, rc, &answer, err);
+    return judge_answer(&eviction, rc, &answer, err);
 }

@@ -218,7 +218,8 @@ static unsigned evict_it(struct sim_pod *pod, const json_t *body, bool asks_budg
     if (asks_budget && ((pod->is_protected && server->disruptions_allowed == 0) ||
                         (world.trials_lie && !is_trial))) {
         buf_printf(answer, "{\"message\":\"Cannot evict pod as it would violate the pod's "
-                           "disruption budget.\"}");
+                           "disruption budget.\",\"details\":{\"causes\":[{\"reason\":"
+                           "\"DisruptionBudget\"}]}}");
         return 429;
     }
     if (is_trial)
