@@ -60,7 +60,9 @@ static const char *skip_plain_strings(const char *p, const char *end, size_t *co
         consumed = 0;
         while (closing != 0) {
             unsigned i = (unsigned)__builtin_ctzll(closing);
-            if (p[i + 1] != ',' || p[i + 2] != '"' || p + i - open > JSON_NAME_BYTES_MAX)
+            /* one that may be too long is looked at, and so is an empty one, which wraps around */
+            if (p[i + 1] != ',' || p[i + 2] != '"' ||
+                (size_t)(p + i - open) - 2 > JSON_NAME_BYTES_MAX - 2)
                 return open;
             take_string(open, p + i + 1, count, join);
             open = p + i + 2;
@@ -99,6 +101,8 @@ struct json_scan json_text_strings(const char *p, const char *end, size_t *count
             return scan;
         if ((oddities & JSON_INVALID_UTF8) != 0)
             return (struct json_scan){p, "invalid UTF-8 in a name"};
+        if (scan.at - p == 2)
+            return (struct json_scan){p, "an empty name"};
         if (scan.at - p - 2 > JSON_NAME_BYTES_MAX)
             return (struct json_scan){p, "a name of over 253 bytes"};
         take_string(p, scan.at, count, join);

@@ -63,7 +63,8 @@ struct json_join {
 enum { JSON_NAME_BYTES_MAX = 253 }; /* the API server takes no longer name */
 
 /* An array of strings, from its '['; counts them, and copies them when join is not NULL. They are
- * names, copied into answers as they came: so they have to be UTF-8, and are bounded. */
+ * names, copied into answers as they came: so they have to be UTF-8, are not empty, and are
+ * bounded. */
 struct json_scan json_text_strings(const char *p, const char *end, size_t *count,
                                    struct json_join *join);
 

@@ -1,5 +1,7 @@
 #include "extender/protocol.h"
 
+#include <stdlib.h>
+
 #include "cache/json_text.h"
 #include "cache/pull_fields.h"
 
@@ -87,6 +89,13 @@ struct named {
     struct slice name; /* alone, so that an array of them is one of names */
 };
 
+static bool check_node_name(struct pull *json, struct slice name)
+{
+    if (name.len == 0)
+        return pull_problem(json, "a node without a name");
+    return name.len <= POD_NAME_BYTES_MAX || pull_problem(json, "a name of over 253 bytes");
+}
+
 static bool read_items(struct pull *json, struct arena *arena, void *field)
 {
     static const struct pull_field meta[] = {FIELD("name", PULL_STRING, named, name)};
@@ -102,8 +111,7 @@ static bool read_items(struct pull *json, struct arena *arena, void *field)
     request->names = items;
     request->node_count = count; /* NodeNames may have come before: that is refused below */
     for (size_t i = 0; ok && i < count; i++)
-        ok = request->names[i].len <= POD_NAME_BYTES_MAX ||
-             pull_problem(json, "a name of over 253 bytes");
+        ok = check_node_name(json, request->names[i]);
     return ok;
 }
 
@@ -330,8 +338,8 @@ static bool read_candidates(struct pull *json, struct arena *arena, void *field)
         return json->problem == NULL;
     while (pull_key(json, &node)) {
         struct victims victims = {0};
-        if (node.len > POD_NAME_BYTES_MAX)
-            return pull_problem(json, "a name of over 253 bytes");
+        if (!check_node_name(json, node))
+            return false;
         char kept[PULL_KEY_MAX];
         if (node.ptr == json->key) /* the reader's own memory, which the next key overwrites */
             node.ptr = memcpy(kept, node.ptr, node.len);
@@ -345,6 +353,31 @@ static bool read_candidates(struct pull *json, struct arena *arena, void *field)
     return json->problem == NULL;
 }
 
+static int compare_names(const void *a, const void *b)
+{
+    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
+}
+
+/* No node is named twice, nor in both maps: the answer has each once. */
+static int check_candidates(const struct preempt_request *request, struct arena *arena,
+                            struct error *err)
+{
+    size_t count = request->candidate_count;
+    struct slice *names = arena_alloc(arena, count * sizeof *names);
+
+    if (names == NULL)
+        return error_set(err, ERROR_INVALID, "body: %s", too_big);
+    for (size_t i = 0; i < count; i++)
+        names[i] = request->candidates[i].node;
+    if (count != 0)
+        qsort(names, count, sizeof *names, compare_names);
+    for (size_t i = 1; i < count; i++)
+        if (slice_equal(names[i - 1], names[i]))
+            return error_set(err, ERROR_INVALID, "body: node \"%.*s\" is named twice",
+                             SLICE_ARG(names[i]));
+    return 0;
+}
+
 int protocol_read_preempt(struct preempt_request *out, struct slice body, struct arena *arena,
                           struct error *err)
 {
@@ -356,9 +389,10 @@ int protocol_read_preempt(struct preempt_request *out, struct slice body, struct
     };
 
     *out = (struct preempt_request){0};
-    if (read_body(fields, PULL_FIELD_COUNT(fields), body, arena, out, err) < 0)
+    if (read_body(fields, PULL_FIELD_COUNT(fields), body, arena, out, err) < 0 ||
+        check_pod(&out->pod, err) < 0)
         return err->code;
-    return check_pod(&out->pod, err);
+    return check_candidates(out, arena, err);
 }
 
 static void put_meta_pod(struct buf *out, struct slice uid, bool is_first)

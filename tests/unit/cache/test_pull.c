@@ -382,6 +382,27 @@ Test(pull, a_name_in_an_array_has_at_most_253_bytes)
     }
 }
 
+/* In each place of such blocks, too. */
+Test(pull, a_name_in_an_array_is_not_empty)
+{
+    char text[2048];
+
+    for (int empty = 0; empty < 60; empty++) {
+        struct pull json;
+        struct slice extent;
+        size_t count;
+        int used = snprintf(text, sizeof text, "[");
+        for (int i = 0; i < 60; i++)
+            used += snprintf(text + used, sizeof text - (size_t)used, "\"%s\",",
+                             i == empty   ? ""
+                             : i % 3 == 0 ? "abc"
+                                          : "a");
+        (void)snprintf(text + used, sizeof text - (size_t)used, "\"b\"]");
+        pull_init(&json, slice_of(text));
+        cr_expect_not(pull_string_array(&json, &extent, &count), "the name %d", empty);
+    }
+}
+
 static bool is_string_array(const json_t *value)
 {
     const json_t *item;

@@ -281,6 +281,38 @@ static int read_as(enum verb verb, struct slice body, struct error *err)
     }
 }
 
+Test(protocol, a_node_has_a_name_and_is_a_candidate_once)
+{
+    static const struct {
+        enum verb verb;
+        const char *body, *problem;
+    } rows[] = {
+        {VERB_FILTER, "{" POD ",\"NodeNames\":[\"\"]}", "an empty name"},
+        {VERB_FILTER, "{" POD ",\"NodeNames\":[\"n\", \"\"]}", "an empty name"},
+        {VERB_FILTER, "{" POD ",\"Nodes\":{\"items\":[null]}}", "a node without a name"},
+        {VERB_FILTER, "{" POD ",\"Nodes\":{\"items\":[{}]}}", "a node without a name"},
+        {VERB_FILTER, "{" POD ",\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"\"}}]}}",
+         "a node without a name"},
+        {VERB_PREEMPT, "{" POD ",\"NodeNameToMetaVictims\":{\"\":{\"Pods\":[]}}}",
+         "a node without a name"},
+        {VERB_PREEMPT, "{" POD ",\"NodeNameToMetaVictims\":{\"m\":{},\"n\":{},\"m\":{}}}",
+         "node \"m\" is named twice"},
+        {VERB_PREEMPT,
+         "{" POD ",\"NodeNameToVictims\":{\"n\":{}},\"NodeNameToMetaVictims\":{\"n\":{}}}",
+         "node \"n\" is named twice"},
+        {VERB_PREEMPT,
+         "{" POD ",\"NodeNameToVictims\":{\"m\":{}},\"NodeNameToMetaVictims\":{\"n\":{}}}", NULL},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct error err = {0};
+        int want = rows[i].problem == NULL ? 0 : ERROR_INVALID;
+        cr_expect_eq(read_as(rows[i].verb, slice_of(rows[i].body), &err), want, "%s", rows[i].body);
+        cr_expect(want == 0 || strstr(err.message, rows[i].problem) != NULL, "%s: %s", rows[i].body,
+                  err.message);
+    }
+}
+
 /* The body with so many letters in place of %s. */
 static void expand(struct buf *out, const char *body, size_t letters)
 {
