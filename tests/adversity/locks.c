@@ -81,7 +81,8 @@ static void only_locks_that_were_taken_are_given_back(void)
     put_locked_claim("data", api_text("pods", "default", "a", "metadata.uid"), "a");
     guard_start(&guard, annotation);
     check(!bind_succeeds(&guard, "both", "node-2"), "another claimguard may be binding a");
-    check(api_count("PATCH", "/persistentvolumeclaims/cache") == 2, "it was locked, and given back");
+    check(api_count("PATCH", "/persistentvolumeclaims/cache") == 2,
+          "it was locked, and given back");
     check(api_text("persistentvolumeclaims", "default", "cache", holder)[0] == '\0', "nobody's");
     check(api_count("PATCH", "/persistentvolumeclaims/data") == 0, "the other was never its own");
     check(api_text("persistentvolumeclaims", "default", "data", holder)[0] != '\0', "still a's");
