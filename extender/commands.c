@@ -236,7 +236,7 @@ static int run_command(const struct command *command, int argc, char **argv)
     }
     if (arguments.help) {
         print_command_help(command);
-        return EXIT_DONE;
+        return finish(EXIT_DONE);
     }
     if (optind < argc && command->operand != NULL)
         arguments.operand = argv[optind++];
@@ -247,28 +247,52 @@ static int run_command(const struct command *command, int argc, char **argv)
     return finish(command->run(&arguments));
 }
 
-int commands_run(int argc, char **argv)
+static const struct command *find_command(const char *name)
+{
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(name, commands[i].name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+static int unknown_command(const char *name)
 {
     struct error err;
-    const char *name = argc < 2 ? "" : argv[1];
 
-    if (strcmp(name, "help") == 0 && argc > 2) /* help NAME: NAME --help */
-        return commands_run(3, (char *[]){argv[0], argv[2], "--help", NULL});
+    (void)error_set(&err, ERROR_INVALID, "unknown command %s (see claimguard --help)", name);
+    return command_fail(&err);
+}
+
+static int help_with(const char *name)
+{
+    const struct command *command = find_command(name);
+
+    if (command == NULL)
+        return unknown_command(name);
+    print_command_help(command);
+    return finish(EXIT_DONE);
+}
+
+int commands_run(int argc, char **argv)
+{
+    const char *name = argc < 2 ? "" : argv[1];
+    const struct command *command = find_command(name);
+
+    if (command != NULL)
+        return run_command(command, argc - 1, argv + 1);
+    if (strcmp(name, "help") == 0 && argc > 2)
+        return help_with(argv[2]);
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
         print_usage(stdout);
         return finish(EXIT_DONE);
     }
     if (strcmp(name, "--version") == 0)
         return finish(command_version(NULL));
-    for (int i = 0; i < COMMAND_COUNT; i++)
-        if (strcmp(name, commands[i].name) == 0)
-            return run_command(&commands[i], argc - 1, argv + 1);
     if (argc < 2) {
         print_usage(stderr);
         return EXIT_USAGE;
     }
-    (void)error_set(&err, ERROR_INVALID, "unknown command %s (see claimguard --help)", name);
-    return command_fail(&err);
+    return unknown_command(name);
 }
 
 int command_check_config(const struct arguments *arguments)

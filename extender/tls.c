@@ -6,7 +6,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "config/base/file_mark.h"
@@ -52,7 +51,7 @@ static int file_error(const struct tls *tls, enum tls_file file, const char *pro
                       struct error *err)
 {
     if (access(tls->paths[file], R_OK) != 0)
-        problem = strerror(errno);
+        return error_system(err, errno, "server.tls.%s %s", file_keys[file], tls->paths[file]);
     return error_set(err, ERROR_INVALID, "server.tls.%s %s: %s", file_keys[file], tls->paths[file],
                      problem);
 }

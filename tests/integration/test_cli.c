@@ -272,6 +272,9 @@ Test(cli, help_names_every_option)
         cr_expect_eq(run.status, 0);
         cr_expect_not_null(strstr(run.out, "--help"));
         cr_expect_not_null(strstr(help.out, commands[i]));
+        struct run helped = RUN("help", commands[i]);
+        cr_expect_str_eq(helped.out, run.out);
+        run_free(&helped);
         run_free(&run);
     }
     run_free(&help);
