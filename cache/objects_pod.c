@@ -251,9 +251,8 @@ static struct pod_volume *find_volume(const struct by_name *by_name, struct slic
 {
     struct pod_volume key = {.name = name}, *wanted = &key;
     struct pod_volume *const *found =
-        by_name->count == 0 ? NULL
-                            : bsearch((const void *)&wanted, (const void *)by_name->volumes,
-                                      by_name->count, sizeof *by_name->volumes, compare_names);
+        bsearch((const void *)&wanted, (const void *)by_name->volumes, by_name->count,
+                sizeof *by_name->volumes, compare_names);
 
     return found == NULL ? NULL : *found;
 }

@@ -61,7 +61,10 @@ struct run {
 
 enum { STARTED_WITH_BYTES_MAX = 64 * 1024 };
 
-/* What takes effect at a start only. A flag wins then, too. */
+/* What takes effect at a start only, of a configuration. At a restart, flags override it again. */
+typedef void put_function(struct buf *out, const struct arguments *arguments,
+                          const struct config *config);
+
 static void put_addresses(struct buf *out, const struct arguments *arguments,
                           const struct config *config)
 {
@@ -72,8 +75,9 @@ static void put_addresses(struct buf *out, const struct arguments *arguments,
     buf_put(out, metrics_listen != NULL ? slice_of(metrics_listen) : config->server.metrics_listen);
 }
 
-static void put_tls(struct buf *out, const struct config *config)
+static void put_tls(struct buf *out, const struct arguments *arguments, const struct config *config)
 {
+    (void)arguments;
     buf_put(out, config->server.cert_file);
     buf_put(out, SLICE("\n"));
     buf_put(out, config->server.key_file);
@@ -81,26 +85,26 @@ static void put_tls(struct buf *out, const struct config *config)
     buf_put(out, config->server.client_ca_file);
 }
 
-static bool has_other_addresses(const struct run *run, const struct config *config)
+static bool is_other(const struct run *run, const struct config *config, put_function *put,
+                     const struct buf *started_with)
 {
     struct buf now;
 
     buf_init(&now, STARTED_WITH_BYTES_MAX);
-    put_addresses(&now, run->arguments, config);
-    bool is_other = !slice_equal(buf_slice(&now), buf_slice(&run->addresses));
+    put(&now, run->arguments, config);
+    bool differs = !slice_equal(buf_slice(&now), buf_slice(started_with));
     buf_dispose(&now);
-    return is_other;
+    return differs;
+}
+
+static bool has_other_addresses(const struct run *run, const struct config *config)
+{
+    return is_other(run, config, put_addresses, &run->addresses);
 }
 
 static bool has_other_tls(const struct run *run, const struct config *config)
 {
-    struct buf now;
-
-    buf_init(&now, STARTED_WITH_BYTES_MAX);
-    put_tls(&now, config);
-    bool is_other = !slice_equal(buf_slice(&now), buf_slice(&run->tls));
-    buf_dispose(&now);
-    return is_other;
+    return is_other(run, config, put_tls, &run->tls);
 }
 
 /* The file, if claimguard could be started with it. */
@@ -323,7 +327,7 @@ int command_serve(const struct arguments *arguments)
     buf_init(&run.addresses, STARTED_WITH_BYTES_MAX);
     put_addresses(&run.addresses, arguments, config);
     buf_init(&run.tls, STARTED_WITH_BYTES_MAX);
-    put_tls(&run.tls, config);
+    put_tls(&run.tls, arguments, config);
     int rc = log_start(&err); /* nobody who serves waits for whoever reads the log */
     raise_file_limit();
     if (rc == 0)

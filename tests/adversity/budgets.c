@@ -47,11 +47,7 @@ static void start_with_a_preemptor_of_both(struct guard *guard)
 {
     guard_start(guard, QUICK);
     put_pod(&(struct test_pod){
-        .name = "high",
-        .priority = 100,
-        .more_spec =
-            ",\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":\"data\"}},"
-            "{\"name\":\"w\",\"persistentVolumeClaim\":{\"claimName\":\"logs\"}}]"});
+        .name = "high", .priority = 100, .claim = "data", .second_claim = "logs"});
     AWAIT(guard_metric(guard, "claimguard_cache_objects{resource=\"pods\"}") == 3, "all");
 }
 

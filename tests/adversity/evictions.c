@@ -78,11 +78,7 @@ static void spare_the_second(const char *config, const char *method)
     put_low("logs");
     guard_start(&guard, config);
     put_pod(&(struct test_pod){
-        .name = "high",
-        .priority = 100,
-        .more_spec =
-            ",\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":\"data\"}},"
-            "{\"name\":\"w\",\"persistentVolumeClaim\":{\"claimName\":\"logs\"}}]"});
+        .name = "high", .priority = 100, .claim = "data", .second_claim = "logs"});
     AWAIT(guard_metric(&guard, "claimguard_cache_objects{resource=\"pods\"}") == 3, "all");
     api_fault(&(struct api_fault){
         .method = method, .path = "/pods/low-data", .status = 409, .answer = conflict});

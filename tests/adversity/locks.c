@@ -69,15 +69,12 @@ static void a_lock_of_a_pending_pod_is_respected_for_its_time(void)
 /* Of two claims, the first is locked, and the second belongs to another pod. */
 static void only_locks_that_were_taken_are_given_back(void)
 {
-    static const char both[] = ",\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{"
-                               "\"claimName\":\"cache\"}},{\"name\":\"w\","
-                               "\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]";
     static const char holder[] = "metadata.annotations.claimguard~io/holder";
     struct guard guard;
 
     put_pair(NULL);
     put_claim("cache");
-    put_pod(&(struct test_pod){.name = "both", .more_spec = both});
+    put_pod(&(struct test_pod){.name = "both", .claim = "cache", .second_claim = "data"});
     put_locked_claim("data", api_text("pods", "default", "a", "metadata.uid"), "a");
     guard_start(&guard, annotation);
     check(!bind_succeeds(&guard, "both", "node-2"), "another claimguard may be binding a");

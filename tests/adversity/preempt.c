@@ -119,12 +119,8 @@ static void a_preemptor_whose_node_was_dropped_for_a_reservation_is_requeued_at_
     start_with_a_preemptor(&guard,
                            "readWriteOncePod: {preemptionGrace: 10ms, reservationTTL: 10s}\n");
     put_pod(&(struct test_pod){.name = "first", .claim = "logs", .priority = 100});
-    put_pod(&(struct test_pod){.name = "both",
-                               .priority = 100,
-                               .more_spec = ",\"volumes\":[{\"name\":\"v\","
-                                            "\"persistentVolumeClaim\":{\"claimName\":\"data\"}},"
-                                            "{\"name\":\"w\",\"persistentVolumeClaim\":{"
-                                            "\"claimName\":\"logs\"}}]"});
+    put_pod(&(struct test_pod){
+        .name = "both", .priority = 100, .claim = "data", .second_claim = "logs"});
     check(filter_passes(&guard, "first"), "logs is reserved for it");
     check(!preempt_keeps(&guard, "both", "node-1", "low-data"), "logs is reserved");
     check(!is_requeued("both"), "not yet");

@@ -251,7 +251,7 @@ Test(serve, a_changed_file_is_reloaded_and_a_bad_one_ignored)
     cr_expect_eq(status_of(server.port, "/debug/cache"), 200);
 }
 
-/* The addresses are its arguments', which win at a restart, too. */
+/* The flags of the start override the file, at a restart as well. */
 Test(serve, an_address_of_the_file_that_a_flag_overrides_is_no_news, .timeout = 60)
 {
     FILE *log = fdopen(dup(server.log), "re");

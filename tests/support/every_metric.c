@@ -41,7 +41,7 @@ static void make_certificate(void)
     certificates_remove(folder);
 }
 
-/* Over TLS, whoever the server is. What it answers is seen in what it counts. */
+/* Over TLS; the certificate is not checked. What it answers is seen in what it counts. */
 static void call(const struct guard *guard, const char *verb, const char *body)
 {
     char url[64];

@@ -412,12 +412,17 @@ static const char *or_empty(const char *text)
 const char *pod_text(const struct test_pod *pod)
 {
     const char *uid = api_text("pods", "default", pod->name, "metadata.uid");
+    const char *second = pod->second_claim == NULL
+                             ? ""
+                             : format(",{\"name\":\"w\",\"persistentVolumeClaim\":{"
+                                      "\"claimName\":\"%s\"}}",
+                                      pod->second_claim);
     const char *volumes =
         pod->claim == NULL
             ? ""
             : format(",\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":"
-                     "\"%s\"}}]",
-                     pod->claim);
+                     "\"%s\"}}%s]",
+                     pod->claim, second);
     const char *node = pod->node == NULL ? "" : format(",\"nodeName\":\"%s\"", pod->node);
 
     return format("{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"default\",\"name\":\"%s\","

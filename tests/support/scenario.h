@@ -106,8 +106,9 @@ void put_claim(const char *name);
 
 struct test_pod {
     const char *name;
-    const char *claim; /* NULL: none */
-    const char *node;  /* NULL: pending */
+    const char *claim;        /* NULL: none */
+    const char *second_claim; /* the same; only beside the first */
+    const char *node;         /* NULL: pending */
     int priority;
     const char *more_meta, *more_spec; /* ",\"annotations\":{...}"; NULL: nothing */
 };

@@ -382,7 +382,7 @@ Test(pull, a_name_in_an_array_has_at_most_253_bytes)
     }
 }
 
-/* In each place of such blocks, too. */
+/* At each place in those blocks. */
 Test(pull, a_name_in_an_array_is_not_empty)
 {
     char text[2048];
