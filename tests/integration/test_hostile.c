@@ -18,7 +18,7 @@ static long base_mib;
 
 static void setup(void)
 {
-    process_keep_quarantine_small();
+    process_keep_sanitizer_small();
     cr_assert(daemon_start(
         &server, (const char *const[]){"--snapshot", TESTS_DIR "/fixtures/recorded.yaml",
                                        "--config", TESTS_DIR "/fixtures/debug-config.yaml", NULL}));

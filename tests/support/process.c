@@ -167,12 +167,14 @@ long daemon_memory_mib(const struct daemon *daemon, const char *field)
     return kib / 1024;
 }
 
-void process_keep_quarantine_small(void)
+void process_keep_sanitizer_small(void)
 {
     const char *options = getenv("ASAN_OPTIONS");
     char more[512];
 
-    (void)snprintf(more, sizeof more, "%s:quarantine_size_mb=1:thread_local_quarantine_size_kb=64",
+    (void)snprintf(more, sizeof more,
+                   "%s:quarantine_size_mb=1:thread_local_quarantine_size_kb=64"
+                   ":detect_stack_use_after_return=0",
                    options == NULL ? "" : options);
     if (setenv("ASAN_OPTIONS", more, 1) != 0)
         abort();
