@@ -23,7 +23,7 @@
 
 #include <stdint.h>
 
-#include "config/kubeconfig.h"
+#include "cache/client/kubeconfig.h"
 
 enum {
     API_CONNECT_MS_MAX = 5000,

@@ -18,8 +18,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "cache/client/kubeconfig.h"
 #include "config/base/buf.h"
-#include "config/kubeconfig.h"
 
 enum {
     PLUGIN_SECONDS_MAX = 30,

@@ -17,10 +17,10 @@
 #include <pthread.h>
 
 #include "cache/api_stats.h"
+#include "cache/client/kubeconfig.h"
 #include "cache/cluster.h"
 #include "cache/reflector.h"
 #include "config/base/watchdog.h"
-#include "config/kubeconfig.h"
 
 enum {
     CONFIRM_MAX = 16,           /* objects in one call; the others are not asked about */

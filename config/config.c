@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "config/options.h"
+#include "config/config_internal.h"
 #include "config/quantity.h"
 #include "config/yaml_node.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "config/options.h"
+#include "config/config_internal.h"
 #include "config/quantity.h"
 #include "config/yaml_node.h"
 

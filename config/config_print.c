@@ -1,4 +1,4 @@
-#include "config/options.h"
+#include "config/config_internal.h"
 #include "config/quantity.h"
 
 static void print_section(const struct option *options, const void *from, unsigned indent,

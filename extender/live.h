@@ -6,7 +6,7 @@
 #ifndef EXTENDER_LIVE_H
 #define EXTENDER_LIVE_H
 
-#include "config/kubeconfig.h"
+#include "cache/client/kubeconfig.h"
 #include "extender/state.h"
 
 enum { REPORTED_MAX = 2000 }; /* with more, the oldest may be told again */

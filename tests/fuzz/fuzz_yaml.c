@@ -4,9 +4,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cache/client/kubeconfig.h"
 #include "cache/source.h"
 #include "config/config.h"
-#include "config/kubeconfig.h"
 #include "fuzz.h"
 
 static int drop(void *context, const struct object *object, struct error *err)

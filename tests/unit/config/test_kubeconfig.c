@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "config/base64.h"
-#include "config/kubeconfig.h"
+#include "cache/client/kubeconfig.h"
+#include "config/base/base64.h"
 
 #define CONTEXT \
     "apiVersion: v1\nkind: Config\ncurrent-context: a\n" \

@@ -2,8 +2,8 @@
  * The keys of the configuration file: one table, for the reader (config.c) and the printer
  * (config_print.c), and what no table can say (config_check.c). Nobody else includes this.
  */
-#ifndef CONFIG_OPTIONS_H
-#define CONFIG_OPTIONS_H
+#ifndef CONFIG_CONFIG_INTERNAL_H
+#define CONFIG_CONFIG_INTERNAL_H
 
 #include "config/config.h"
 

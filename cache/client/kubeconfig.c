@@ -1,9 +1,9 @@
-#include "config/kubeconfig.h"
+#include "cache/client/kubeconfig.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "config/base64.h"
+#include "config/base/base64.h"
 #include "config/yaml_node.h"
 
 enum { KUBECONFIG_FILES_MAX = 16, KUBECONFIG_ARENA_BYTES_MAX = 64 * 1024 * 1024 };

@@ -1,8 +1,8 @@
 /*
  * base64: the standard alphabet (RFC 4648), as kubeconfig's `-data` fields have it.
  */
-#ifndef CONFIG_BASE64_H
-#define CONFIG_BASE64_H
+#ifndef CONFIG_BASE_BASE64_H
+#define CONFIG_BASE_BASE64_H
 
 #include "config/base/arena.h"
 

@@ -10,8 +10,8 @@
  * A struct kubeconfig does not change once it is loaded. Files that rotate (tokens, certificates)
  * are named here and read where they are used (cache/api).
  */
-#ifndef CONFIG_KUBECONFIG_H
-#define CONFIG_KUBECONFIG_H
+#ifndef CACHE_CLIENT_KUBECONFIG_H
+#define CACHE_CLIENT_KUBECONFIG_H
 
 #include "config/base/arena.h"
 #include "config/base/error.h"

@@ -1,4 +1,4 @@
-#include "config/base64.h"
+#include "config/base/base64.h"
 
 #include <stdint.h>
 
