@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#include "cache/fold.h"
-#include "cache/pull_fields.h"
+#include "cache/json/pull_fields.h"
+#include "cache/watch/apply.h"
 #include "config/base/log.h"
 
 #define HOLDER    "claimguard.io/holder"

@@ -1,6 +1,6 @@
 #include "extender/defer_method.h"
 
-#include "cache/pull_fields.h"
+#include "cache/json/pull_fields.h"
 #include "config/base/log.h"
 
 #define OPENAPI_PATH "/openapi/v3/api/v1"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cache/priority_class.h"
+#include "cache/cluster/priority_class.h"
 #include "config/base/printable.h"
 #include "config/config.h"
 #include "extender/commands.h"

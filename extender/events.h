@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "cache/follow.h"
+#include "cache/watch/informer.h"
 #include "config/base/rate.h"
 
 enum {

@@ -1,6 +1,6 @@
 #include "extender/eviction.h"
 
-#include "cache/pull_fields.h"
+#include "cache/json/pull_fields.h"
 #include "config/base/clock.h"
 
 enum { EVICTION_TEXT_BYTES_MAX = 16 * 1024 };

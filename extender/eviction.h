@@ -8,7 +8,7 @@
 #ifndef EXTENDER_EVICTION_H
 #define EXTENDER_EVICTION_H
 
-#include "cache/follow.h"
+#include "cache/watch/informer.h"
 
 enum {
     EVICTION_CALL_MS = 5000, /* for each request, at most */

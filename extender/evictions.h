@@ -34,7 +34,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-#include "cache/objects.h"
+#include "cache/objects/objects.h"
 
 enum {
     WANTED_MAX = 2000,    /* pods at a time. One more takes the place of the least promising;

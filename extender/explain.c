@@ -1,6 +1,6 @@
 #include "extender/explain.h"
 
-#include "cache/assumed.h"
+#include "cache/cluster/reservation.h"
 
 #include <stdio.h>
 #include <stdlib.h>

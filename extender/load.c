@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cache/priority_class.h"
+#include "cache/cluster/priority_class.h"
 #include "config/base/clock.h"
 
 enum { PROGRESS_MS = 100 };

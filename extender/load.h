@@ -4,8 +4,8 @@
 #ifndef EXTENDER_LOAD_H
 #define EXTENDER_LOAD_H
 
-#include "cache/cluster.h"
-#include "cache/source.h"
+#include "cache/cluster/cluster.h"
+#include "cache/snapshot/source.h"
 
 struct load_report {
     struct source_report source;

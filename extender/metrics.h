@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "cache/reflector.h"
+#include "cache/watch/reflector.h"
 #include "config/base/histogram.h"
 #include "policy/policy.h"
 

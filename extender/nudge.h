@@ -20,7 +20,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "cache/follow.h"
+#include "cache/watch/informer.h"
 #include "config/base/rate.h"
 
 enum {

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "cache/json_text.h"
-#include "cache/pull_fields.h"
+#include "cache/json/json_text.h"
+#include "cache/json/pull_fields.h"
 
 #define FIELD(key_, type_, struct_, member_) \
     { \

@@ -10,7 +10,7 @@
 #ifndef EXTENDER_SCAN_H
 #define EXTENDER_SCAN_H
 
-#include "cache/table.h"
+#include "cache/store/table.h"
 
 struct scan {
     uint64_t from; /* the hash at which it goes on */

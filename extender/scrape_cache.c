@@ -1,5 +1,5 @@
 /* The metrics of what is in the cache. */
-#include "cache/assumed.h"
+#include "cache/cluster/reservation.h"
 #include "extender/scrape_internal.h"
 
 enum { TALLIES_A_PIECE = 64 };

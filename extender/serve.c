@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "cache/api.h"
+#include "cache/client/http_client.h"
 #include "config/base/file_mark.h"
 #include "config/base/log.h"
 #include "extender/commands.h"

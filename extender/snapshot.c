@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cache/api.h"
-#include "cache/reflector.h"
+#include "cache/client/http_client.h"
+#include "cache/watch/reflector.h"
 #include "config/base/log.h"
 #include "extender/commands.h"
 #include "extender/state.h"

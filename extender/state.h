@@ -7,8 +7,8 @@
 
 #include <pthread.h>
 
-#include "cache/assumed.h"
-#include "cache/follow.h"
+#include "cache/cluster/reservation.h"
+#include "cache/watch/informer.h"
 #include "config/base/clock.h"
 #include "config/base/watchdog.h"
 #include "config/config.h"

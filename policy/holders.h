@@ -6,7 +6,7 @@
 #ifndef POLICY_HOLDERS_H
 #define POLICY_HOLDERS_H
 
-#include "cache/cluster.h"
+#include "cache/cluster/cluster.h"
 
 /* How a pod holds a claim. */
 enum hold { HOLD_NONE, HOLD_BOUND, HOLD_TERMINATING, HOLD_NOMINATED, HOLD_RESERVED };

@@ -12,7 +12,7 @@
 #ifndef POLICY_POLICY_H
 #define POLICY_POLICY_H
 
-#include "cache/cluster.h"
+#include "cache/cluster/cluster.h"
 #include "config/config.h"
 
 /* What a policy sees. */

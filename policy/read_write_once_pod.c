@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "cache/assumed.h"
+#include "cache/cluster/reservation.h"
 #include "policy/defer_fs_mount.h"
 #include "policy/holders.h"
 #include "policy/rivals.h"

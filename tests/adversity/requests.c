@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/api.h"
-#include "cache/follow.h"
+#include "cache/client/http_client.h"
+#include "cache/watch/informer.h"
 #include "support/scenario.h"
 
 enum { CALLERS_MAX = 64 };

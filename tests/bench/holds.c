@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cache/fold.h"
+#include "cache/watch/apply.h"
 #include "config/base/log.h"
 #include "extender/live.h"
 #include "extender/pages.h"

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cache/api.h"
+#include "cache/client/http_client.h"
 #include "config/base/clock.h"
 
 enum { LINE_BYTES_MAX = 4 << 20, STATUSES = 600 };

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cache/api.h"
+#include "cache/client/http_client.h"
 #include "config/base/clock.h"
 #include "support/http.h"
 

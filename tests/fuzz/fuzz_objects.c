@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cache/cluster.h"
+#include "cache/cluster/cluster.h"
 #include "fuzz.h"
 
 static void check_counts(const struct cluster *cluster)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "as_go.h"
-#include "cache/pull.h"
+#include "cache/json/pull.h"
 #include "fuzz.h"
 
 static void check(bool holds, const char *what)

@@ -15,8 +15,8 @@
 #include <stdlib.h>
 
 #include "as_go.h"
-#include "cache/cluster.h"
-#include "cache/reflector.h"
+#include "cache/cluster/cluster.h"
+#include "cache/watch/reflector.h"
 #include "config/base/log.h"
 #include "fuzz.h"
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "cache/client/kubeconfig.h"
-#include "cache/source.h"
+#include "cache/snapshot/source.h"
 #include "config/config.h"
 #include "fuzz.h"
 

@@ -19,7 +19,7 @@
 #ifndef SIMULATION_WORLD_H
 #define SIMULATION_WORLD_H
 
-#include "cache/fold.h"
+#include "cache/watch/apply.h"
 #include "extender/live.h"
 #include "extender/verbs.h"
 

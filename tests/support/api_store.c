@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/objects.h"
+#include "cache/objects/objects.h"
 
 static void die(const char *what, const char *detail)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cache/source.h"
+#include "cache/snapshot/source.h"
 
 const struct config plain_config;
 

@@ -2,7 +2,7 @@
 #ifndef TESTS_SUPPORT_LOAD_H
 #define TESTS_SUPPORT_LOAD_H
 
-#include "cache/cluster.h"
+#include "cache/cluster/cluster.h"
 #include "config/config.h"
 
 /* Of one that defers nothing. */

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cache/reflector.h"
+#include "cache/watch/reflector.h"
 #include "config/base/log.h"
 
 #define S        UINT64_C(1000000000)

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cache/assumed.h"
+#include "cache/cluster/reservation.h"
 #include "policy/policy.h"
 #include "support/load.h"
 

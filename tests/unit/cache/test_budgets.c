@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "cache/cluster.h"
+#include "cache/cluster/cluster.h"
 #include "config/base/buf.h"
 #include "support/load.h"
 

@@ -1,7 +1,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "cache/cluster.h"
+#include "cache/cluster/cluster.h"
 
 static struct cluster cluster;
 

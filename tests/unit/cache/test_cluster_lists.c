@@ -1,7 +1,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "cache/unconfirmed.h"
+#include "cache/cluster/unconfirmed.h"
 
 #define UID(n_) "6d1a0d3e-3f0b-4a39-8a5c-00000000000" #n_
 

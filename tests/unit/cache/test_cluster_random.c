@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cache/assumed.h"
+#include "cache/cluster/reservation.h"
 
 enum {
     SEEDS = 60,

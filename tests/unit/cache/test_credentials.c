@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cache/credentials.h"
+#include "cache/client/credentials.h"
 #include "config/base/clock.h"
 
 static char folder[64];

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "cache/cluster.h"
+#include "cache/cluster/cluster.h"
 #include "support/load.h"
 #include "support/process.h"
 

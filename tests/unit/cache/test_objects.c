@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cache/objects.h"
+#include "cache/objects/objects.h"
 #include "support/load.h"
 #include "support/process.h"
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cache/pool.h"
+#include "cache/store/pool.h"
 
 enum { RECORDS = 20000, SIZES_MAX = 3000 };
 

@@ -2,8 +2,8 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "cache/pull.h"
-#include "cache/pull_fields.h"
+#include "cache/json/pull.h"
+#include "cache/json/pull_fields.h"
 
 static bool accepts(struct slice text)
 {

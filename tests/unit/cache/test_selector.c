@@ -1,6 +1,6 @@
 #include <criterion/criterion.h>
 
-#include "cache/selector.h"
+#include "cache/objects/label_selector.h"
 #include "config/base/buf.h"
 
 static const struct {

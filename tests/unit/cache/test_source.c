@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cache/source.h"
+#include "cache/snapshot/source.h"
 #include "config/base/buf.h"
 #include "support/load.h"
 

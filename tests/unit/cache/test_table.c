@@ -1,7 +1,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "cache/table.h"
+#include "cache/store/table.h"
 
 enum { MANY = 50000 };
 

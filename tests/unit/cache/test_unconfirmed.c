@@ -1,7 +1,7 @@
 /* Answers that no watch has confirmed, and what refutes them. */
 #include <criterion/criterion.h>
 
-#include "cache/unconfirmed.h"
+#include "cache/cluster/unconfirmed.h"
 
 #define UID "6d1a0d3e-3f0b-4a39-8a5c-000000000001"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cache/assumed.h"
+#include "cache/cluster/reservation.h"
 #include "policy/defer_fs_mount.h"
 #include "policy/read_write_once_pod.h"
 #include "support/load.h"

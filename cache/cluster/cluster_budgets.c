@@ -1,0 +1,106 @@
+/*
+ * What evictions do to PodDisruptionBudgets.
+ */
+#include "cache/cluster/cluster.h"
+#include "cache/objects/label_selector.h"
+
+enum {
+    COUNTED_PODS_MAX = 4096, /* no attempt evicts as many */
+    /* Texts that are compared for one answer, under the lock: 20 milliseconds. Users choose how
+     * long theirs are, and how many. */
+    LOOKED_AT_BYTES_MAX = 8 << 20,
+    LOOK_BYTES = 64 /* what a look costs besides its texts */
+};
+
+/* Whether the budget's status names the pod among those whose eviction the API server has taken out
+ * of it already. */
+static bool has_counted(const struct resource *budget, struct slice pod)
+{
+    struct slice names = name_slice(budget->attributes[BUDGET_DISRUPTED_PODS]);
+
+    while (names.len != 0) {
+        const char *end = memchr(names.ptr, ',', names.len);
+        size_t length = end == NULL ? names.len : (size_t)(end - names.ptr);
+        if (slice_equal((struct slice){names.ptr, length}, pod))
+            return true;
+        length += end != NULL;
+        names = (struct slice){names.ptr + length, names.len - length};
+    }
+    return false;
+}
+
+/* How evictions are counted. */
+struct tally {
+    const struct pod *const *pods;
+    size_t count;
+    bool is_by_api_server; /* as the API server asks budgets; else as kube-scheduler does */
+    size_t bytes_left;     /* to look at */
+    bool is_violation[COUNTED_PODS_MAX];
+};
+
+/* Whether the budget is asked about an eviction of the pod, as far as its labels say. */
+static bool counts(const struct tally *tally, struct slice selector, const struct pod *pod)
+{
+    if (tally->is_by_api_server ? pod->is_pending || pod->is_terminating
+                                : pod->labels == NULL || selector_is_empty(selector))
+        return false;
+    return selector_matches(selector, name_slice(pod->labels));
+}
+
+/* Marks the pods whose eviction the budget does not allow any more. False: it would take too long.
+ */
+static bool mark_violations(struct tally *tally, const struct resource *budget)
+{
+    struct slice selector = name_slice(budget->attributes[BUDGET_SELECTOR]);
+    size_t budget_bytes = LOOK_BYTES + selector.len;
+    int64_t evictions = 0; /* that count against it */
+
+    budget_bytes += name_slice(budget->attributes[BUDGET_DISRUPTED_PODS]).len;
+    for (size_t i = 0; i < tally->count; i++) {
+        const struct pod *pod = tally->pods[i];
+        if (budget->key.namespace != pod->namespace)
+            continue;
+        size_t bytes = budget_bytes + name_slice(pod->labels).len;
+        if (bytes > tally->bytes_left)
+            return false;
+        tally->bytes_left -= bytes;
+        if (counts(tally, selector, pod) && !has_counted(budget, pod_name(pod)) &&
+            ++evictions > budget->number)
+            tally->is_violation[i] = true;
+    }
+    return true;
+}
+
+/* How many of them a budget forbids. All, when it would take too long to know. */
+static size_t count_violations(const struct cluster *cluster, struct tally *tally)
+{
+    size_t known = tally->count < COUNTED_PODS_MAX ? tally->count : COUNTED_PODS_MAX;
+    size_t violations = tally->count - known; /* of the others nothing is known */
+    struct table_walk walk = {.at = 0};
+
+    tally->count = known;
+    tally->bytes_left = LOOKED_AT_BYTES_MAX;
+    for (const struct resource *budget;
+         (budget = cluster_next_resource(cluster, KIND_POD_DISRUPTION_BUDGET, &walk)) != NULL;)
+        if (!(tally->is_by_api_server && budget->number <= 0) && !mark_violations(tally, budget))
+            return violations + known;
+    for (size_t i = 0; i < known; i++)
+        violations += tally->is_violation[i];
+    return violations;
+}
+
+size_t cluster_count_budget_violations(const struct cluster *cluster, const struct pod *const *pods,
+                                       size_t count)
+{
+    struct tally tally = {.pods = pods, .count = count};
+
+    return count_violations(cluster, &tally);
+}
+
+bool cluster_breaks_budgets(const struct cluster *cluster, const struct pod *const *pods,
+                            size_t count)
+{
+    struct tally tally = {.pods = pods, .count = count, .is_by_api_server = true};
+
+    return count_violations(cluster, &tally) != 0;
+}

@@ -1,0 +1,278 @@
+#include <stdlib.h>
+
+#include "cache/cluster/cluster_internal.h"
+
+static bool claim_matches(const struct table_record *record, const void *key)
+{
+    const struct claim *claim = (const struct claim *)(const void *)record;
+    const struct object_key *wanted = key;
+    return claim->namespace == wanted->namespace && slice_equal(claim_name(claim), wanted->name);
+}
+
+static struct claim *find(const struct cluster *cluster, struct object_key key)
+{
+    return (struct claim *)(void *)table_find(&cluster->claims, object_key_hash(key), claim_matches,
+                                              &key);
+}
+
+struct claim *claim_find(const struct cluster *cluster, struct slice namespace, struct slice name)
+{
+    struct name *space = names_find(&cluster->names, namespace);
+    return space == NULL ? NULL : find(cluster, (struct object_key){space, name});
+}
+
+const struct claim *cluster_find_claim(const struct cluster *cluster, struct slice namespace,
+                                       struct slice name)
+{
+    const struct claim *claim = claim_find(cluster, namespace, name);
+    return claim != NULL && claim->exists ? claim : NULL;
+}
+
+struct claim *claim_obtain(struct cluster *cluster, struct name *namespace, struct slice name)
+{
+    struct object_key key = {namespace, name};
+    struct claim *claim = find(cluster, key);
+
+    if (claim != NULL || name.len > UINT16_MAX)
+        return claim;
+    claim = pool_alloc(cluster->claims.pool, sizeof *claim + name.len);
+    if (claim == NULL)
+        return NULL;
+    claim->record.hash = object_key_hash(key);
+    claim->name_len = (uint16_t)name.len;
+    if (name.len != 0)
+        memcpy(claim->name, name.ptr, name.len);
+    if (!table_add(&cluster->claims, &claim->record)) {
+        pool_free(cluster->claims.pool, claim);
+        return NULL;
+    }
+    claim->namespace = namespace;
+    if (namespace != NULL)
+    namespace->refs++;
+    return claim;
+}
+
+void claim_add_refs(struct cluster *cluster, struct claim *claim, int change)
+{
+    cluster->violations -= claim_is_violated(claim);
+    claim->refs = (uint32_t)((int64_t)claim->refs + change);
+    cluster->violations += claim_is_violated(claim);
+}
+
+/* What a PersistentVolumeClaim object says, ready to be put on the record. */
+struct claim_facts {
+    struct name *storage_class, *volume_attributes_class, *volume, *owner_uid;
+    struct uid uid;
+};
+
+static void release_facts(struct names *names, const struct claim_facts *facts)
+{
+    names_release(names, facts->storage_class);
+    names_release(names, facts->volume_attributes_class);
+    names_release(names, facts->volume);
+    names_release(names, facts->owner_uid);
+    uid_release(names, facts->uid);
+}
+
+static struct claim_facts facts_of(const struct claim *claim)
+{
+    return (struct claim_facts){claim->storage_class, claim->volume_attributes_class, claim->volume,
+                                claim->owner_uid, claim->uid};
+}
+
+/* Whether the volume has the name that external-provisioner gives: it need not be stored then. */
+static bool is_provisioned_name(const struct claim_object *object)
+{
+    struct slice prefix = SLICE("pvc-");
+    return object->meta.uid.len != 0 && object->volume.len == prefix.len + object->meta.uid.len &&
+           memcmp(object->volume.ptr, prefix.ptr, prefix.len) == 0 &&
+           slice_ends_with(object->volume, object->meta.uid);
+}
+
+static bool take_facts(struct names *names, const struct claim_object *object,
+                       struct claim_facts *facts)
+{
+    bool failed = false;
+    struct slice volume = is_provisioned_name(object) ? (struct slice){NULL, 0} : object->volume;
+
+    facts->storage_class = names_take(names, object->storage_class, &failed);
+    facts->volume_attributes_class = names_take(names, object->volume_attributes_class, &failed);
+    facts->volume = names_take(names, volume, &failed);
+    facts->owner_uid = names_take(names, object->meta.owner_uid, &failed);
+    facts->uid = uid_take(names, object->meta.uid, &failed);
+    if (failed)
+        release_facts(names, facts);
+    return !failed;
+}
+
+static enum claim_phase phase_of(struct slice phase)
+{
+    if (slice_equal(phase, SLICE("Bound")))
+        return CLAIM_BOUND;
+    if (slice_equal(phase, SLICE("Pending")))
+        return CLAIM_PENDING;
+    return slice_equal(phase, SLICE("Lost")) ? CLAIM_LOST : CLAIM_PHASE_UNKNOWN;
+}
+
+/* ---- counts ---- */
+
+static struct claim_tally_key tally_key(const struct claim *claim)
+{
+    return (struct claim_tally_key){claim->namespace, claim->storage_class,
+                                    claim->volume_attributes_class, claim->phase};
+}
+
+static bool tally_matches(const struct table_record *record, const void *key)
+{
+    const struct claim_tally *tally = (const struct claim_tally *)(const void *)record;
+    return memcmp(&tally->key, key, sizeof tally->key) == 0;
+}
+
+static uint32_t tally_hash(const struct claim_tally_key *key)
+{
+    const uint32_t hashes[] = {name_hash(key->namespace), name_hash(key->storage_class),
+                               name_hash(key->volume_attributes_class), (uint32_t)key->phase};
+    return table_hash((struct slice){(const char *)hashes, sizeof hashes}, 0);
+}
+
+static struct claim_tally *find_tally(const struct cluster *cluster,
+                                      const struct claim_tally_key *key)
+{
+    return (struct claim_tally *)(void *)table_find(&cluster->tallies, tally_hash(key),
+                                                    tally_matches, key);
+}
+
+/* The tally for the claim as it will be, with room made for it; NULL without memory. */
+static struct claim_tally *tally_obtain(struct cluster *cluster, const struct claim_tally_key *key)
+{
+    struct claim_tally *tally = find_tally(cluster, key);
+
+    if (tally != NULL)
+        return tally;
+    tally = pool_alloc(cluster->tallies.pool, sizeof *tally);
+    if (tally == NULL)
+        return NULL;
+    tally->key = *key;
+    tally->record.hash = tally_hash(key);
+    if (table_add(&cluster->tallies, &tally->record))
+        return tally;
+    pool_free(cluster->tallies.pool, tally);
+    return NULL;
+}
+
+/* The claim is as it was counted: one less of these. The names are the claim's: a tally without
+ * claims goes before they do. */
+static void tally_leave(struct cluster *cluster, const struct claim *claim)
+{
+    struct claim_tally_key key = tally_key(claim);
+    struct claim_tally *tally = find_tally(cluster, &key);
+
+    if (tally == NULL || --tally->count != 0)
+        return;
+    table_remove(&cluster->tallies, &tally->record);
+    pool_free(cluster->tallies.pool, tally);
+}
+
+/* Replaces all that the object says on the record; the pods that name the claim stay linked. */
+static void put_facts(struct cluster *cluster, struct claim *claim,
+                      const struct claim_object *object, const struct claim_facts *facts,
+                      struct claim_tally *tally)
+{
+    struct claim_facts old = facts_of(claim);
+
+    tally->count++; /* before the other goes: they may be the same */
+    if (claim->exists)
+        tally_leave(cluster, claim);
+    release_facts(&cluster->names, &old);
+    cluster->violations -= claim_is_violated(claim);
+    cluster->counts[KIND_CLAIM] += !claim->exists;
+    claim->exists = true;
+    claim->listed = cluster->lists[KIND_CLAIM].number;
+    claim->is_exclusive = object->is_exclusive;
+    claim->is_block = slice_equal(object->volume_mode, SLICE("Block"));
+    claim->is_deleting = object->meta.deletion_timestamp.len != 0;
+    claim->is_volume_provisioned = is_provisioned_name(object);
+    claim->phase = (uint8_t)phase_of(object->phase);
+    claim->version = version_of(object->meta.resource_version);
+    claim->storage_class = facts->storage_class;
+    claim->volume_attributes_class = facts->volume_attributes_class;
+    claim->volume = facts->volume;
+    claim->owner_uid = facts->owner_uid;
+    claim->uid = facts->uid;
+    cluster->violations += claim_is_violated(claim);
+}
+
+int claim_apply(struct cluster *cluster, const struct claim_object *object, struct error *err)
+{
+    bool failed = false;
+    struct claim_facts facts;
+
+    if (object->meta.name.len > UINT16_MAX)
+        return error_set(err, ERROR_TOO_BIG, "a claim's name is over %d bytes", UINT16_MAX);
+    struct name *namespace = names_take(&cluster->names, object->meta.namespace, &failed);
+    struct claim *claim = failed ? NULL : claim_obtain(cluster, namespace, object->meta.name);
+    names_release(&cluster->names, namespace); /* the record has its own reference */
+    if (claim == NULL)
+        return error_no_memory(err);
+    if (claim->exists && is_stale(cluster, KIND_CLAIM, &object->meta, claim->version)) {
+        claim->listed = cluster->lists[KIND_CLAIM].number;
+        return 0;
+    }
+    if (!take_facts(&cluster->names, object, &facts)) {
+        claim_settle(cluster, claim);
+        return error_no_memory(err);
+    }
+    struct claim_tally_key key = {claim->namespace, facts.storage_class,
+                                  facts.volume_attributes_class, phase_of(object->phase)};
+    struct claim_tally *tally = tally_obtain(cluster, &key);
+    if (tally == NULL) {
+        release_facts(&cluster->names, &facts);
+        claim_settle(cluster, claim);
+        return error_no_memory(err);
+    }
+    put_facts(cluster, claim, object, &facts, tally);
+    return 0;
+}
+
+void claim_settle(struct cluster *cluster, struct claim *claim)
+{
+    if (claim->exists || claim->named != 0)
+        return;
+    table_remove(&cluster->claims, &claim->record);
+    names_release(&cluster->names, claim->namespace);
+    pool_free(cluster->claims.pool, claim);
+}
+
+void claim_vanish(struct cluster *cluster, struct claim *claim)
+{
+    struct claim_facts facts = facts_of(claim);
+
+    tally_leave(cluster, claim);
+    release_facts(&cluster->names, &facts);
+    cluster->violations -= claim_is_violated(claim);
+    cluster->counts[KIND_CLAIM]--;
+    claim->exists = claim->is_exclusive = claim->is_deleting = claim->is_volume_provisioned = false;
+    claim->is_block = false;
+    claim->storage_class = claim->volume_attributes_class = claim->volume = claim->owner_uid = NULL;
+    claim->uid = (struct uid){{0}};
+    claim->phase = CLAIM_PHASE_UNKNOWN;
+    claim->version = 0;
+    claim_settle(cluster, claim);
+}
+
+void claim_delete(struct cluster *cluster, const struct meta *meta)
+{
+    struct claim *claim = claim_find(cluster, meta->namespace, meta->name);
+
+    if (claim == NULL || !claim->exists)
+        return;
+    if (uid_is(&claim->uid, meta->uid) ||
+        (meta->resource_version.len != 0 && !is_stale(cluster, KIND_CLAIM, meta, claim->version)))
+        claim_vanish(cluster, claim); /* else it is the deletion of an earlier one of this name */
+}
+
+void claims_dispose(struct cluster *cluster)
+{
+    table_free_records(&cluster->claims);
+    table_free_records(&cluster->tallies);
+}

@@ -1,0 +1,367 @@
+#include "cache/cluster/reservation.h"
+
+#include <stdlib.h>
+#include <utlist.h>
+
+#include "cache/cluster/cluster_internal.h"
+
+static uint32_t uid_hash(const struct uid *uid)
+{
+    return table_hash((struct slice){(const char *)uid->bytes, sizeof uid->bytes}, 0);
+}
+
+static bool is_of_pod(const struct table_record *record, const void *uid)
+{
+    return memcmp(&((const struct reservation *)(const void *)record)->uid, uid,
+                  sizeof(struct uid)) == 0;
+}
+
+struct reservation *assumed_find(const struct cluster *cluster, const struct uid *uid)
+{
+    return (struct reservation *)(void *)table_find(&cluster->reserved, uid_hash(uid), is_of_pod,
+                                                    uid);
+}
+
+static bool add_to_index(struct cluster *cluster, struct reservation *reservation)
+{
+    reservation->hash = uid_hash(&reservation->uid);
+    if (!table_add(&cluster->reserved, (struct table_record *)(void *)reservation))
+        return false;
+    DL_APPEND(cluster->reservations, reservation);
+    return true;
+}
+
+static void remove_from_index(struct cluster *cluster, struct reservation *reservation)
+{
+    table_remove(&cluster->reserved, (struct table_record *)(void *)reservation);
+    DL_DELETE(cluster->reservations, reservation);
+}
+
+static void link_sharing(struct cluster *cluster, struct reservation *reservation)
+{
+    reservation->next_sharing = cluster->sharing;
+    reservation->sharing = &cluster->sharing;
+    if (reservation->next_sharing != NULL)
+        reservation->next_sharing->sharing = &reservation->next_sharing;
+    cluster->sharing = reservation;
+}
+
+static void unlink_sharing(const struct reservation *reservation)
+{
+    *reservation->sharing = reservation->next_sharing;
+    if (reservation->next_sharing != NULL)
+        reservation->next_sharing->sharing = reservation->sharing;
+}
+
+/* Frees one that is not in the table (any more). */
+static void reservation_free(struct cluster *cluster, struct reservation *reservation)
+{
+    for (size_t i = 0; i < reservation->claim_count + reservation->shared_count; i++) {
+        struct claim *claim = reservation->claims[i];
+        if (i >= reservation->claim_count)
+            claim->sharers--;
+        else if (reservation_has(reservation, claim))
+            claim->reservation = NULL;
+        claim->named--;
+        claim_settle(cluster, claim);
+    }
+    cluster->doubtful -= reservation->is_doubtful;
+    if (reservation->sharing != NULL)
+        unlink_sharing(reservation);
+    names_release(&cluster->names, reservation->namespace);
+    names_release(&cluster->names, reservation->name);
+    uid_release(&cluster->names, reservation->uid);
+    free(reservation);
+}
+
+static void end(struct cluster *cluster, struct reservation *reservation)
+{
+    remove_from_index(cluster, reservation);
+    reservation_free(cluster, reservation);
+}
+
+/* It is the next that assumed_expired finds. */
+static void end_early(struct cluster *cluster, struct reservation *reservation)
+{
+    if (reservation->is_ended)
+        return;
+    remove_from_index(cluster, reservation);
+    reservation->is_ended = true;
+    reservation->next = cluster->ended_early;
+    cluster->ended_early = reservation;
+}
+
+/* The one that stands at link, among those that ended early. */
+static void forget(struct cluster *cluster, struct reservation **link)
+{
+    struct reservation *reservation = *link;
+
+    *link = reservation->next;
+    reservation_free(cluster, reservation);
+}
+
+void assumed_end(struct cluster *cluster, struct reservation *reservation)
+{
+    struct reservation **link = &cluster->ended_early;
+
+    if (!reservation->is_ended) {
+        end(cluster, reservation);
+        return;
+    }
+    while (*link != reservation)
+        link = &(*link)->next;
+    forget(cluster, link);
+}
+
+/* The reservation, of a pod that is not being bound, loses a claim to another pod. */
+static void lose(struct cluster *cluster, struct reservation *reservation)
+{
+    if (--reservation->left_count == 0 && !reservation_binds(reservation))
+        end_early(cluster, reservation);
+}
+
+/* The one that expires first makes room for another. One whose pod is being bound never does. */
+static void make_room(struct cluster *cluster)
+{
+    if (cluster->reserved.count <= RESERVATIONS_MAX)
+        return;
+    for (struct reservation *reservation = cluster->reservations; reservation != NULL;
+         reservation = reservation->next) {
+        if (!reservation_binds(reservation) && !reservation->is_late) {
+            end_early(cluster, reservation);
+            return;
+        }
+    }
+}
+
+/* How many claims the pod may take. What only a scheduler says of a pod costs no more than the
+ * claims that it gets. */
+static size_t count_claims(const struct pod_object *pod, const bool *alone, bool binds)
+{
+    size_t count = 0;
+
+    if (binds || alone == NULL)
+        return pod->claim_count;
+    for (size_t i = 0; i < pod->claim_count; i++)
+        count += alone[i];
+    return count;
+}
+
+/* As the pod says, with room for so many claims, and none yet; NULL without memory. */
+static struct reservation *reservation_new(struct cluster *cluster, const struct pod_object *pod,
+                                           size_t claims)
+{
+    struct reservation *reservation =
+        calloc(1, sizeof *reservation + claims * sizeof *reservation->claims);
+    bool failed = false;
+
+    if (reservation == NULL)
+        return NULL;
+    reservation->namespace = names_take(&cluster->names, pod->meta.namespace, &failed);
+    reservation->name = names_take(&cluster->names, pod->meta.name, &failed);
+    reservation->uid = uid_take(&cluster->names, pod->meta.uid, &failed);
+    reservation->priority = (int32_t)pod->priority;
+    if (!failed)
+        return reservation;
+    reservation_free(cluster, reservation);
+    return NULL;
+}
+
+static void take_alone(struct cluster *cluster, struct reservation *reservation,
+                       struct claim *claim)
+{
+    reservation->claims[reservation->claim_count++] = claim;
+    reservation->left_count++;
+    if (claim->reservation != NULL)
+        lose(cluster, claim->reservation);
+    claim->reservation = reservation;
+}
+
+static void take_shared(struct cluster *cluster, struct reservation *reservation,
+                        struct claim *claim)
+{
+    reservation->claims[reservation->claim_count + reservation->shared_count++] = claim;
+    claim->sharers++;
+    if (reservation->sharing == NULL)
+        link_sharing(cluster, reservation);
+}
+
+/* First those that it takes alone, then, of one that is being bound, the others. */
+static void take_claims(struct cluster *cluster, struct reservation *reservation,
+                        const struct pod_object *pod, const bool *alone)
+{
+    int rounds = reservation_binds(reservation) ? 2 : 1;
+
+    for (int shares = 0; shares < rounds; shares++) {
+        for (size_t i = 0; i < pod->claim_count; i++) {
+            struct claim *claim = claim_find(cluster, pod->meta.namespace, pod->claims[i].name);
+            if (claim == NULL || !claim->exists)
+                continue;
+            bool is_alone = alone != NULL ? alone[i] : claim->is_exclusive;
+            if (is_alone == (shares != 0))
+                continue;
+            claim->named++;
+            (shares ? take_shared : take_alone)(cluster, reservation, claim);
+        }
+    }
+}
+
+/* Whether the pod is known to hold its claims by itself, or to need none any more: the scheduler
+ * that asks is behind. */
+static bool is_settled(const struct cluster *cluster, const struct pod_object *object)
+{
+    const struct pod *pod = cluster_find_pod(cluster, object->meta.namespace, object->meta.name);
+
+    return pod != NULL && uid_is(&pod->uid, object->meta.uid) &&
+           (pod->node != NULL || pod->is_terminal);
+}
+
+/* Of those before the new one: a preemptor's lasts longer than others, and the configuration may
+ * have changed. */
+static void note_late(const struct cluster *cluster, struct reservation *newest)
+{
+    struct reservation *before = newest;
+
+    while (before != cluster->reservations) {
+        before = before->prev;
+        if (!before->is_late && before->expires_ns <= newest->expires_ns)
+            return;
+        before->is_late = true;
+    }
+}
+
+/* The new reservation takes the place of what the pod had, and ends no sooner. */
+static void succeed(struct cluster *cluster, struct reservation *reservation,
+                    struct reservation *former)
+{
+    reservation->is_doubtful = former->is_doubtful;
+    cluster->doubtful += former->is_doubtful;
+    reservation->binds += former->binds;
+    if (reservation->expires_ns < former->expires_ns)
+        reservation->expires_ns = former->expires_ns;
+    end(cluster, former);
+}
+
+int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, const bool *alone,
+                    bool binds, uint64_t expires_ns, struct error *err)
+{
+    if (is_settled(cluster, pod))
+        return 0;
+    struct reservation *reservation =
+        reservation_new(cluster, pod, count_claims(pod, alone, binds));
+    if (reservation == NULL)
+        return error_no_memory(err);
+    struct reservation *former = assumed_find(cluster, &reservation->uid);
+    if (former != NULL && reservation_binds(former) && !binds) {
+        reservation_free(cluster, reservation); /* what a bind has taken stays as it is */
+        return 0;
+    }
+    if (!add_to_index(cluster, reservation)) {
+        reservation_free(cluster, reservation);
+        return error_no_memory(err);
+    }
+    reservation->binds = binds;
+    reservation->expires_ns = expires_ns;
+    if (former != NULL)
+        succeed(cluster, reservation, former);
+    note_late(cluster, reservation);
+    take_claims(cluster, reservation, pod, alone);
+    if (reservation->claim_count + reservation->shared_count == 0)
+        end(cluster, reservation);
+    else if (!binds)
+        make_room(cluster);
+    return 0;
+}
+
+void assumed_release(struct cluster *cluster, const struct uid *uid)
+{
+    struct reservation *reservation = assumed_find(cluster, uid);
+
+    if (reservation != NULL)
+        end(cluster, reservation);
+}
+
+void assumed_release_absent(struct cluster *cluster, const struct object_reference *absent)
+{
+    bool failed = false;
+    struct uid uid = uid_take(&cluster->names, absent->uid, &failed);
+    struct reservation *reservation =
+        failed || absent->uid.len == 0 ? NULL : assumed_find(cluster, &uid);
+
+    if (reservation != NULL && slice_equal(name_slice(reservation->namespace), absent->namespace) &&
+        slice_equal(name_slice(reservation->name), absent->name))
+        end(cluster, reservation);
+    uid_release(&cluster->names, uid);
+}
+
+void assumed_doubt(struct cluster *cluster, const struct uid *uid, uint64_t expires_ns)
+{
+    struct reservation *reservation = assumed_find(cluster, uid);
+
+    if (reservation == NULL)
+        return;
+    reservation->binds -= reservation->binds != 0;
+    cluster->doubtful += !reservation->is_doubtful;
+    reservation->is_doubtful = true;
+    reservation->expires_ns = expires_ns;
+}
+
+bool assumed_give_back(struct cluster *cluster, const struct uid *uid)
+{
+    struct reservation *reservation = assumed_find(cluster, uid);
+
+    if (reservation != NULL && reservation_binds(reservation))
+        return false;
+    if (reservation != NULL)
+        end(cluster, reservation);
+    return true;
+}
+
+bool assumed_undo(struct cluster *cluster, const struct uid *uid)
+{
+    struct reservation *reservation = assumed_find(cluster, uid);
+
+    if (reservation != NULL)
+        reservation->binds -= reservation->binds != 0;
+    return assumed_give_back(cluster, uid);
+}
+
+/* Those that are neither being bound nor late stand in the order in which they expire. Of the
+ * others there are few, but while the API server leaves many Bindings in doubt, or after a reload
+ * with a shorter reservationTTL: then as many as there may be, for as long as they last. */
+struct reservation *assumed_expired(const struct cluster *cluster, uint64_t now_ns)
+{
+    if (cluster->ended_early != NULL)
+        return cluster->ended_early;
+    for (struct reservation *reservation = cluster->reservations; reservation != NULL;
+         reservation = reservation->next) {
+        if (reservation->expires_ns <= now_ns)
+            return reservation;
+        if (!reservation_binds(reservation) && !reservation->is_late)
+            return NULL;
+    }
+    return NULL;
+}
+
+const struct reservation *shared_against(const struct cluster *cluster, const struct claim *claim,
+                                         const struct pod_object *pod)
+{
+    if (claim->sharers == 0)
+        return NULL;
+    for (const struct reservation *reservation = cluster->sharing; reservation != NULL;
+         reservation = reservation->next_sharing)
+        for (size_t i = 0; i < reservation->shared_count; i++)
+            if (reservation->claims[reservation->claim_count + i] == claim &&
+                !uid_is(&reservation->uid, pod->meta.uid))
+                return reservation;
+    return NULL;
+}
+
+void assumed_dispose(struct cluster *cluster)
+{
+    while (cluster->reservations != NULL)
+        end(cluster, cluster->reservations);
+    while (cluster->ended_early != NULL)
+        forget(cluster, &cluster->ended_early);
+    table_dispose(&cluster->reserved);
+}

@@ -1,0 +1,176 @@
+#include "cache/json/pull_fields.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "cache/json/json_text.h"
+
+/* Puts "key." before the path of a problem, as the reader unwinds from it. */
+static void prefix_path(struct pull *json, const char *key)
+{
+    char inner[PULL_PATH_MAX];
+
+    memcpy(inner, json->path, sizeof inner);
+    int written = snprintf(json->path, sizeof json->path, "%s%s%s", key,
+                           inner[0] == '\0' || inner[0] == '[' ? "" : ".", inner);
+    if (written < 0)
+        json->path[0] = '\0';
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables, which are constants, are nested */
+static bool read_value(struct pull *json, enum pull_case match, const struct pull_field *field,
+                       struct arena *arena, void *out)
+{
+    void *at = (char *)out + field->offset;
+
+    switch (field->type) {
+    case PULL_STRING: return pull_string(json, arena, at);
+    case PULL_INTEGER: return pull_integer(json, at);
+    case PULL_BOOLEAN: return pull_boolean(json, at);
+    case PULL_PRESENCE:
+        if (pull_null(json))
+            return true;
+        *(bool *)at = pull_skip(json);
+        return *(bool *)at;
+    case PULL_RAW: return pull_null(json) || pull_raw(json, at);
+    case PULL_OBJECT: return pull_fields(json, match, field->members, field->count, arena, out);
+    case PULL_READ: return field->read(json, arena, at);
+    }
+    return pull_problem(json, "unknown field type");
+}
+
+static const struct pull_field *find_field(const struct pull_field *fields, size_t count,
+                                           enum pull_case match, struct slice key)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct slice name = slice_of(fields[i].key);
+        if (match == PULL_CASE_FOLD ? slice_equal_fold(name, key) : slice_equal(name, key))
+            return &fields[i];
+    }
+    return NULL;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables, which are constants, are nested */
+bool pull_fields(struct pull *json, enum pull_case match, const struct pull_field *fields,
+                 size_t count, struct arena *arena, void *out)
+{
+    uint32_t seen = 0; /* a bit for each field */
+    struct slice key;
+
+    assert(count <= PULL_FIELDS_MAX);
+    if (!pull_object(json))
+        return json->problem == NULL;
+    while (pull_key(json, &key)) {
+        const struct pull_field *field = find_field(fields, count, match, key);
+        if (field == NULL) {
+            (void)pull_skip(json);
+            continue;
+        }
+        uint32_t bit = UINT32_C(1) << (field - fields);
+        if ((seen & bit) != 0)
+            (void)pull_problem(json, "this key appears twice");
+        else
+            (void)read_value(json, match, field, arena, out);
+        seen |= bit;
+        if (json->problem != NULL)
+            prefix_path(json, field->key);
+    }
+    return json->problem == NULL;
+}
+
+bool pull_field_array(struct pull *json, enum pull_case match, const struct pull_field *fields,
+                      size_t count, size_t size, struct arena *arena, void **items,
+                      size_t *item_count)
+{
+    char index[24];
+
+    if (!pull_array(json))
+        return json->problem == NULL;
+    while (pull_item(json)) {
+        char *grown = arena_grow(arena, *items, *item_count, size);
+        if (grown == NULL)
+            return pull_problem(json, "too big for the memory of one request");
+        *items = grown;
+        void *element = memset(grown + *item_count * size, 0, size);
+        if (!pull_fields(json, match, fields, count, arena, element)) {
+            (void)snprintf(index, sizeof index, "[%zu]", *item_count);
+            prefix_path(json, index);
+            return false;
+        }
+        ++*item_count;
+    }
+    return json->problem == NULL;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables, which are constants, are nested */
+static bool project_array(struct pull *json, const struct pull_field *field, struct buf *out)
+{
+    bool is_first = true;
+
+    buf_put(out, SLICE("["));
+    if (!pull_array(json))
+        return json->problem == NULL;
+    while (pull_item(json)) {
+        buf_put(out, is_first ? SLICE("") : SLICE(","));
+        is_first = false;
+        if (!pull_project(json, field->members, field->count, out))
+            return false;
+    }
+    buf_put(out, SLICE("]"));
+    return json->problem == NULL;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables, which are constants, are nested */
+static bool project_value(struct pull *json, const struct pull_field *field, struct buf *out)
+{
+    struct slice raw = {NULL, 0};
+
+    if (pull_null(json)) {
+        buf_put(out, SLICE("null"));
+        return true;
+    }
+    if (field->type == PULL_PRESENCE) {
+        buf_put(out, SLICE("{}"));
+        return pull_skip(json);
+    }
+    if (field->members == NULL) {
+        if (!pull_raw(json, &raw))
+            return false;
+        buf_put(out, raw);
+        return true;
+    }
+    return *json_text_space(json->at, json->end) == '['
+               ? project_array(json, field, out)
+               : pull_project(json, field->members, field->count, out);
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables, which are constants, are nested */
+bool pull_project(struct pull *json, const struct pull_field *fields, size_t count, struct buf *out)
+{
+    bool is_first = true;
+    struct slice key;
+
+    if (!pull_object(json))
+        return pull_problem(json, "expected an object");
+    buf_put(out, SLICE("{"));
+    while (pull_key(json, &key)) {
+        const struct pull_field *field = find_field(fields, count, PULL_CASE_EXACT, key);
+        if (field == NULL) {
+            (void)pull_skip(json);
+            continue;
+        }
+        size_t before = out->len;
+        buf_put(out, is_first ? SLICE("") : SLICE(","));
+        buf_json(out, key);
+        buf_put(out, SLICE(":"));
+        size_t value = out->len;
+        if (!project_value(json, field, out))
+            return false;
+        if (field->type == PULL_OBJECT && out->len == value + 2)
+            out->len = before; /* "{}": nothing of it counts */
+        else
+            is_first = false;
+    }
+    buf_put(out, SLICE("}"));
+    return json->problem == NULL;
+}

@@ -1,0 +1,229 @@
+#include "cache/objects/label_selector.h"
+
+#include <stdlib.h>
+
+#include "cache/json/pull_fields.h"
+
+static const char too_big[] = "too big for the memory of one request";
+
+/* ---- the text ---- */
+
+/* Cuts the text up to the separator off *rest. False: nothing is left. */
+static bool cut(struct slice *rest, char separator, struct slice *piece)
+{
+    if (rest->ptr == NULL)
+        return false;
+    const char *end = rest->len == 0 ? NULL : memchr(rest->ptr, separator, rest->len);
+    if (end == NULL) {
+        *piece = *rest;
+        *rest = (struct slice){NULL, 0};
+        return true;
+    }
+    *piece = (struct slice){rest->ptr, (size_t)(end - rest->ptr)};
+    *rest = (struct slice){end + 1, rest->len - piece->len - 1};
+    return true;
+}
+
+/* A line's key, and what stands behind it. */
+struct entry {
+    struct slice key, rest;
+};
+
+static bool next_entry(struct slice *lines, struct entry *out)
+{
+    *out = (struct entry){{NULL, 0}, {NULL, 0}};
+    return cut(lines, '\n', &out->rest) && cut(&out->rest, ' ', &out->key);
+}
+
+static int compare_lines(const void *a, const void *b)
+{
+    struct slice first = *(const struct slice *)a, second = *(const struct slice *)b;
+    struct entry x, y;
+
+    (void)next_entry(&first, &x);
+    (void)next_entry(&second, &y);
+    return slice_compare(x.key, y.key);
+}
+
+static bool is_sorted(struct slice lines)
+{
+    struct slice last = SLICE("");
+    struct entry entry;
+
+    while (next_entry(&lines, &entry)) {
+        if (slice_compare(last, entry.key) > 0)
+            return false;
+        last = entry.key;
+    }
+    return true;
+}
+
+/* ---- reading ---- */
+
+static bool append(struct pull *json, struct arena *arena, struct slice *text, const char *before,
+                   struct slice more)
+{
+    return (arena_append(arena, text, slice_of(before)) && arena_append(arena, text, more)) ||
+           pull_problem(json, too_big);
+}
+
+/* Sorts the lines behind the first by their keys. Labels come sorted from the API server. */
+static bool sort_lines(struct pull *json, struct arena *arena, struct slice *text)
+{
+    struct slice rest = *text, sorted = {NULL, 0}, line, *lines = NULL;
+    size_t count = 0;
+
+    if (!cut(&rest, '\n', &line) || is_sorted(rest))
+        return true;
+    if (!append(json, arena, &sorted, "", line))
+        return false;
+    while (cut(&rest, '\n', &line)) {
+        lines = arena_grow(arena, lines, count, sizeof *lines);
+        if (lines == NULL)
+            return pull_problem(json, too_big);
+        lines[count++] = line;
+    }
+    qsort(lines, count, sizeof *lines, compare_lines);
+    for (size_t i = 0; i < count; i++)
+        if (!append(json, arena, &sorted, "\n", lines[i]))
+            return false;
+    *text = sorted;
+    return true;
+}
+
+/* {"key": "value", ...}, each pair as a line: key `between` value. */
+static bool read_pairs(struct pull *json, struct arena *arena, const char *between,
+                       struct slice *text)
+{
+    struct slice key;
+
+    if (!pull_object(json))
+        return json->problem == NULL;
+    while (pull_key(json, &key)) {
+        struct slice value = {NULL, 0};
+        if (!append(json, arena, text, "\n", key) || !pull_string(json, arena, &value) ||
+            !append(json, arena, text, between, value))
+            return false;
+    }
+    return json->problem == NULL;
+}
+
+bool labels_read(struct pull *json, struct arena *arena, void *field)
+{
+    return read_pairs(json, arena, " ", field) && sort_lines(json, arena, field);
+}
+
+struct requirement {
+    struct slice key, operator, values; /* values: " a b" */
+};
+
+static bool read_values(struct pull *json, struct arena *arena, void *field)
+{
+    if (!pull_array(json))
+        return json->problem == NULL;
+    while (pull_item(json)) {
+        struct slice value = {NULL, 0};
+        if (!pull_string(json, arena, &value) || !append(json, arena, field, " ", value))
+            return false;
+    }
+    return json->problem == NULL;
+}
+
+static const char *operator_word(struct slice name)
+{
+    if (slice_equal(name, SLICE("In")))
+        return " in";
+    if (slice_equal(name, SLICE("NotIn")))
+        return " notin";
+    if (slice_equal(name, SLICE("Exists")))
+        return " exists";
+    return slice_equal(name, SLICE("DoesNotExist")) ? " absent" : NULL;
+}
+
+static bool read_expressions(struct pull *json, struct arena *arena, void *field)
+{
+    static const struct pull_field fields[] = {
+        {.key = "key", .type = PULL_STRING, .offset = offsetof(struct requirement, key)},
+        {.key = "operator", .type = PULL_STRING, .offset = offsetof(struct requirement, operator)},
+        {.key = "values",
+         .type = PULL_READ,
+         .offset = offsetof(struct requirement, values),
+         .read = read_values},
+    };
+    void *items = NULL;
+    size_t count = 0;
+
+    if (!pull_field_array(json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields),
+                          sizeof(struct requirement), arena, &items, &count))
+        return false;
+    const struct requirement *requirements = items;
+    for (size_t i = 0; i < count; i++) {
+        const char *word = operator_word(requirements[i].operator);
+        if (word == NULL)
+            return pull_problem(json, "expected In, NotIn, Exists or DoesNotExist");
+        if (!append(json, arena, field, "\n", requirements[i].key) ||
+            !append(json, arena, field, word, requirements[i].values))
+            return false;
+    }
+    return true;
+}
+
+static bool read_match_labels(struct pull *json, struct arena *arena, void *field)
+{
+    return read_pairs(json, arena, " in ", field);
+}
+
+bool selector_read(struct pull *json, struct arena *arena, void *field)
+{
+    static const struct pull_field fields[] = {
+        {.key = "matchLabels", .type = PULL_READ, .read = read_match_labels},
+        {.key = "matchExpressions", .type = PULL_READ, .read = read_expressions},
+    };
+
+    if (pull_null(json))
+        return true;
+    return append(json, arena, field, "*", (struct slice){NULL, 0}) &&
+           pull_fields(json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), arena, field) &&
+           sort_lines(json, arena, field);
+}
+
+/* ---- matching ---- */
+
+/* A requirement without its key, on the label's value; a value of NULL: there is no such label. */
+static bool holds(struct slice requirement, struct slice value)
+{
+    struct slice word = {NULL, 0}, wanted;
+    bool is_among = false;
+
+    (void)cut(&requirement, ' ', &word);
+    while (value.ptr != NULL && cut(&requirement, ' ', &wanted))
+        is_among = is_among || slice_equal(value, wanted);
+    if (slice_equal(word, SLICE("in")))
+        return is_among;
+    if (slice_equal(word, SLICE("notin")))
+        return !is_among; /* also without the label */
+    return slice_equal(word, SLICE("exists")) == (value.ptr != NULL);
+}
+
+bool selector_is_empty(struct slice selector)
+{
+    return selector.len <= 1;
+}
+
+bool selector_matches(struct slice selector, struct slice labels)
+{
+    struct entry requirement, label = {{NULL, 0}, {NULL, 0}};
+    struct slice first;
+
+    if (selector.len == 0 || !cut(&selector, '\n', &first))
+        return false;
+    bool has_label = cut(&labels, '\n', &first) && next_entry(&labels, &label);
+    while (next_entry(&selector, &requirement)) {
+        while (has_label && slice_compare(label.key, requirement.key) < 0)
+            has_label = next_entry(&labels, &label);
+        bool is_there = has_label && slice_equal(label.key, requirement.key);
+        if (!holds(requirement.rest, is_there ? label.rest : (struct slice){NULL, 0}))
+            return false;
+    }
+    return true;
+}

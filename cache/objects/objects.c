@@ -1,0 +1,392 @@
+#include "cache/objects/label_selector.h"
+#include "cache/objects/objects_internal.h"
+
+struct owner_reference {
+    struct slice kind, uid;
+    bool is_controller;
+};
+
+static const struct pull_field owner_fields[] = {
+    FIELD("kind", PULL_STRING, owner_reference, kind),
+    FIELD("uid", PULL_STRING, owner_reference, uid),
+    FIELD("controller", PULL_BOOLEAN, owner_reference, is_controller),
+};
+
+/* The UID of the Pod among the owners that is the controller: metav1.IsControlledBy asks for it. */
+static bool read_owners(struct pull *json, struct arena *arena, void *field)
+{
+    void *items = NULL;
+    size_t count = 0;
+
+    if (!pull_field_array(json, PULL_CASE_EXACT, owner_fields, PULL_FIELD_COUNT(owner_fields),
+                          sizeof(struct owner_reference), arena, &items, &count))
+        return false;
+    const struct owner_reference *owners = items;
+    for (size_t i = 0; i < count; i++)
+        if (owners[i].is_controller && slice_equal(owners[i].kind, SLICE("Pod")))
+            *(struct slice *)field = owners[i].uid;
+    return true;
+}
+
+static const struct pull_field meta_fields[] = {
+    FIELD("namespace", PULL_STRING, meta, namespace),
+    FIELD("name", PULL_STRING, meta, name),
+    FIELD("uid", PULL_STRING, meta, uid),
+    FIELD("resourceVersion", PULL_STRING, meta, resource_version),
+    FIELD("deletionTimestamp", PULL_STRING, meta, deletion_timestamp),
+    READ_MEMBERS("ownerReferences", meta, owner_uid, read_owners, owner_fields),
+};
+
+bool phase_is_terminal(struct slice phase)
+{
+    return slice_equal(phase, SLICE("Succeeded")) || slice_equal(phase, SLICE("Failed"));
+}
+
+/* ---- PersistentVolumeClaim ---- */
+
+static bool read_access_modes(struct pull *json, struct arena *arena, void *field)
+{
+    if (!pull_array(json))
+        return json->problem == NULL;
+    while (pull_item(json)) {
+        struct slice mode = {NULL, 0};
+        if (!pull_string(json, arena, &mode))
+            return false;
+        if (slice_equal(mode, SLICE("ReadWriteOncePod")))
+            *(bool *)field = true;
+    }
+    return json->problem == NULL;
+}
+
+static const struct pull_field claim_spec_fields[] = {
+    READ("accessModes", claim_object, is_exclusive, read_access_modes),
+    FIELD("storageClassName", PULL_STRING, claim_object, storage_class),
+    FIELD("volumeAttributesClassName", PULL_STRING, claim_object, volume_attributes_class),
+    FIELD("volumeName", PULL_STRING, claim_object, volume),
+    FIELD("volumeMode", PULL_STRING, claim_object, volume_mode),
+};
+static const struct pull_field claim_status_fields[] = {
+    FIELD("phase", PULL_STRING, claim_object, phase),
+};
+static const struct pull_field claim_fields[] = {
+    OBJECT("metadata", meta_fields),
+    OBJECT("spec", claim_spec_fields),
+    OBJECT("status", claim_status_fields),
+};
+
+/* ---- the kinds that are few ---- */
+
+/* Adds ",word" to a list in *field. */
+static bool join(struct pull *json, struct arena *arena, struct slice *field, struct slice word)
+{
+    return ((field->len == 0 || arena_append(arena, field, SLICE(","))) &&
+            arena_append(arena, field, word)) ||
+           pull_problem(json, "too big for the memory of one request");
+}
+
+static bool read_words(struct pull *json, struct arena *arena, void *field)
+{
+    if (!pull_array(json))
+        return json->problem == NULL;
+    while (pull_item(json)) {
+        struct slice word = {NULL, 0};
+        if (!pull_string(json, arena, &word) || !join(json, arena, field, word))
+            return false;
+    }
+    return json->problem == NULL;
+}
+
+static const struct pull_field driver_name_fields[] = {{.key = "name", .type = PULL_STRING}};
+
+static bool read_driver_names(struct pull *json, struct arena *arena, void *field)
+{
+    struct slice *names = NULL;
+    void *items = NULL;
+    size_t count = 0;
+
+    if (!pull_field_array(json, PULL_CASE_EXACT, driver_name_fields,
+                          PULL_FIELD_COUNT(driver_name_fields), sizeof *names, arena, &items,
+                          &count))
+        return false;
+    names = items;
+    for (size_t i = 0; i < count; i++)
+        if (!join(json, arena, field, names[i]))
+            return false;
+    return true;
+}
+
+/* The keys of an object: pods by name. */
+static bool read_pod_names(struct pull *json, struct arena *arena, void *field)
+{
+    struct slice name;
+    size_t count = 0;
+
+    if (!pull_object(json))
+        return json->problem == NULL;
+    while (pull_key(json, &name)) {
+        bool is_kept = name.len <= POD_NAME_BYTES_MAX && count < DISRUPTED_PODS_MAX;
+        if (is_kept && !join(json, arena, field, name))
+            return false;
+        count += is_kept;
+        (void)pull_skip(json);
+    }
+    return json->problem == NULL;
+}
+
+static const struct pull_field secret_fields[] = {ATTRIBUTE("name", VOLUME_PUBLISH_SECRET)};
+static const struct pull_field volume_csi_fields[] = {
+    ATTRIBUTE("driver", VOLUME_DRIVER),
+    ATTRIBUTE("fsType", VOLUME_FS_TYPE),
+    OBJECT("nodePublishSecretRef", secret_fields),
+};
+static const struct pull_field claim_ref_fields[] = {
+    ATTRIBUTE("namespace", VOLUME_CLAIM_NAMESPACE),
+    ATTRIBUTE("name", VOLUME_CLAIM_NAME),
+};
+static const struct pull_field volume_spec_fields[] = {
+    OBJECT("csi", volume_csi_fields),
+    OBJECT("claimRef", claim_ref_fields),
+    ATTRIBUTE("volumeMode", VOLUME_MODE),
+};
+static const struct pull_field volume_fields[] = {
+    OBJECT("metadata", meta_fields),
+    OBJECT("spec", volume_spec_fields),
+};
+static const struct pull_field node_fields[] = {OBJECT("metadata", meta_fields)};
+static const struct pull_field storage_class_fields[] = {
+    OBJECT("metadata", meta_fields),
+    ATTRIBUTE("provisioner", STORAGE_CLASS_PROVISIONER),
+};
+static const struct pull_field csi_driver_spec_fields[] = {
+    READ("volumeLifecycleModes", resource_object, attributes[CSI_DRIVER_LIFECYCLE_MODES],
+         read_words),
+};
+static const struct pull_field csi_driver_fields[] = {
+    OBJECT("metadata", meta_fields),
+    OBJECT("spec", csi_driver_spec_fields),
+};
+static const struct pull_field csi_node_spec_fields[] = {
+    READ_MEMBERS("drivers", resource_object, attributes[CSI_NODE_DRIVERS], read_driver_names,
+                 driver_name_fields),
+};
+static const struct pull_field csi_node_fields[] = {
+    OBJECT("metadata", meta_fields),
+    OBJECT("spec", csi_node_spec_fields),
+};
+static const struct pull_field volume_attributes_class_fields[] = {
+    OBJECT("metadata", meta_fields),
+    ATTRIBUTE("driverName", VOLUME_ATTRIBUTES_CLASS_DRIVER),
+};
+static const struct pull_field runtime_class_fields[] = {
+    OBJECT("metadata", meta_fields),
+    ATTRIBUTE("handler", RUNTIME_CLASS_HANDLER),
+};
+static const struct pull_field budget_spec_fields[] = {
+    READ("selector", resource_object, attributes[BUDGET_SELECTOR], selector_read),
+};
+static const struct pull_field budget_status_fields[] = {
+    FIELD("disruptionsAllowed", PULL_INTEGER, resource_object, number),
+    READ("disruptedPods", resource_object, attributes[BUDGET_DISRUPTED_PODS], read_pod_names),
+};
+static const struct pull_field budget_fields[] = {
+    OBJECT("metadata", meta_fields),
+    OBJECT("spec", budget_spec_fields),
+    OBJECT("status", budget_status_fields),
+};
+
+/* "true" or nothing. */
+static bool read_flag(struct pull *json, struct arena *arena, void *field)
+{
+    bool is_true = false;
+
+    (void)arena;
+    if (!pull_boolean(json, &is_true))
+        return false;
+    *(struct slice *)field = is_true ? SLICE("true") : SLICE("");
+    return true;
+}
+
+static const struct pull_field priority_class_fields[] = {
+    OBJECT("metadata", meta_fields),
+    FIELD("value", PULL_INTEGER, resource_object, number),
+    READ("globalDefault", resource_object, attributes[PRIORITY_CLASS_DEFAULT], read_flag),
+    ATTRIBUTE("preemptionPolicy", PRIORITY_CLASS_PREEMPTION_POLICY),
+};
+
+/* ---- all of them ---- */
+
+static const struct kind_info {
+    const char *kind, *group, *api_path, *resource;
+    bool is_namespaced;
+    const struct pull_field *fields;
+    size_t count;
+} kinds[KIND_COUNT] = {
+#define KIND(kind_, group_, resource_, namespaced_, fields_) \
+    { \
+        (kind_), (group_), (group_)[0] == '\0' ? "/api/v1" : "/apis/" group_ "/v1", (resource_), \
+            (namespaced_), (fields_), sizeof(fields_) / sizeof *(fields_) \
+    }
+    [KIND_POD] = KIND("Pod", "", "pods", true, pod_fields),
+    [KIND_NODE] = KIND("Node", "", "nodes", false, node_fields),
+    [KIND_CLAIM] = KIND("PersistentVolumeClaim", "", "persistentvolumeclaims", true, claim_fields),
+    [KIND_VOLUME] = KIND("PersistentVolume", "", "persistentvolumes", false, volume_fields),
+    [KIND_STORAGE_CLASS] =
+        KIND("StorageClass", "storage.k8s.io", "storageclasses", false, storage_class_fields),
+    [KIND_CSI_DRIVER] = KIND("CSIDriver", "storage.k8s.io", "csidrivers", false, csi_driver_fields),
+    [KIND_CSI_NODE] = KIND("CSINode", "storage.k8s.io", "csinodes", false, csi_node_fields),
+    [KIND_VOLUME_ATTRIBUTES_CLASS] =
+        KIND("VolumeAttributesClass", "storage.k8s.io", "volumeattributesclasses", false,
+             volume_attributes_class_fields),
+    [KIND_RUNTIME_CLASS] =
+        KIND("RuntimeClass", "node.k8s.io", "runtimeclasses", false, runtime_class_fields),
+    [KIND_POD_DISRUPTION_BUDGET] =
+        KIND("PodDisruptionBudget", "policy", "poddisruptionbudgets", true, budget_fields),
+    [KIND_PRIORITY_CLASS] =
+        KIND("PriorityClass", "scheduling.k8s.io", "priorityclasses", false, priority_class_fields),
+#undef KIND
+};
+
+/* "storage.k8s.io/v1" -> "storage.k8s.io"; "v1" -> "". */
+static struct slice group_of(struct slice api_version)
+{
+    const char *slash = api_version.len == 0 ? NULL : memchr(api_version.ptr, '/', api_version.len);
+    return (struct slice){api_version.ptr, slash == NULL ? 0 : (size_t)(slash - api_version.ptr)};
+}
+
+enum kind kind_of(struct slice api_version, struct slice kind)
+{
+    struct slice group = group_of(api_version);
+
+    for (int i = 0; i < KIND_COUNT; i++)
+        if (slice_equal(kind, slice_of(kinds[i].kind)) &&
+            slice_equal(group, slice_of(kinds[i].group)))
+            return (enum kind)i;
+    return KIND_OTHER;
+}
+
+const char *kind_resource(enum kind kind)
+{
+    return kind < KIND_COUNT ? kinds[kind].resource : "other";
+}
+
+const char *kind_text(enum kind kind)
+{
+    return kinds[kind].kind;
+}
+
+const char *kind_api_path(enum kind kind)
+{
+    return kinds[kind].api_path;
+}
+
+const char *kind_api_version(enum kind kind)
+{
+    return strchr(kinds[kind].api_path + 1, '/') + 1; /* behind "/api/" or "/apis/" */
+}
+
+bool kind_is_namespaced(enum kind kind)
+{
+    return kinds[kind].is_namespaced;
+}
+
+uint64_t version_of(struct slice resource_version)
+{
+    uint64_t version = 0;
+
+    if (resource_version.len > 19) /* would not fit; no etcd revision is that long */
+        return 0;
+    for (size_t i = 0; i < resource_version.len; i++) {
+        unsigned digit = (unsigned)(unsigned char)resource_version.ptr[i] - '0';
+        if (digit > 9)
+            return 0;
+        version = version * 10 + digit;
+    }
+    return version;
+}
+
+bool object_read(struct pull *json, enum kind kind, struct arena *arena, struct object *out)
+{
+    *out = (struct object){.kind = kind};
+    if (kind == KIND_POD)
+        return pod_read(json, arena, &out->pod);
+    if (!pull_fields(json, PULL_CASE_EXACT, kinds[kind].fields, kinds[kind].count, arena,
+                     &out->meta))
+        return false;
+    if (out->meta.name.len == 0)
+        return pull_problem(json, "an object without metadata.name");
+    if (kinds[kind].is_namespaced)
+        default_namespace(&out->meta);
+    if (kind == KIND_PRIORITY_CLASS &&
+        (out->resource.number < INT32_MIN || out->resource.number > INT32_MAX))
+        return pull_problem(json, "value does not fit 32 bits");
+    return true;
+}
+
+int object_project(struct slice text, enum kind kind, struct buf *out, struct error *err)
+{
+    struct buf fields;
+    struct pull json;
+
+    buf_init(&fields, out->max_bytes);
+    pull_init(&json, text);
+    bool is_good =
+        pull_project(&json, kinds[kind].fields, kinds[kind].count, &fields) && pull_finish(&json);
+    if (is_good) {
+        buf_printf(out, "{\"apiVersion\":\"%s\",\"kind\":\"%s\"%s", kind_api_version(kind),
+                   kind_text(kind), fields.len > 2 ? "," : "");
+        if (fields.len != 0)
+            buf_put(out, (struct slice){fields.bytes + 1, fields.len - 1}); /* behind its brace */
+    }
+    bool has_failed = fields.failed || out->failed;
+    buf_dispose(&fields);
+    if (!is_good)
+        return pull_fail(&json, kind_resource(kind), (struct place){1, 1}, err);
+    return has_failed ? error_no_memory(err) : 0;
+}
+
+static struct slice copy_to(char **at, struct slice text)
+{
+    struct slice copy = {*at, text.len};
+
+    if (text.len != 0)
+        memcpy(*at, text.ptr, text.len);
+    *at += text.len;
+    return copy;
+}
+
+/* As the API server has it: IsValidPathSegmentName. */
+static bool is_path_segment(struct slice name)
+{
+    return name.len != 0 && !slice_equal(name, SLICE(".")) && !slice_equal(name, SLICE("..")) &&
+           memchr(name.ptr, '/', name.len) == NULL && memchr(name.ptr, '%', name.len) == NULL;
+}
+
+bool object_reference_is_possible(const struct object_reference *reference)
+{
+    return is_path_segment(reference->name) &&
+           (reference->namespace.len == 0 || is_path_segment(reference->namespace));
+}
+
+struct object_reference object_reference_copy(const struct object_reference *reference, char *text)
+{
+    struct object_reference copy = {.kind = reference->kind};
+
+    copy.uid = copy_to(&text, reference->uid);
+    copy.namespace = copy_to(&text, reference->namespace);
+    copy.name = copy_to(&text, reference->name);
+    return copy;
+}
+
+bool object_reference_keep(struct kept_reference **list, const struct object_reference *reference,
+                           struct arena *arena)
+{
+    struct kept_reference *kept =
+        arena_alloc(arena, sizeof *kept + object_reference_bytes(reference));
+
+    if (kept == NULL)
+        return false;
+    kept->reference = object_reference_copy(reference, (char *)(kept + 1));
+    kept->next = *list;
+    *list = kept;
+    return true;
+}

@@ -1,0 +1,377 @@
+/* How a Pod is read: what it is, which claims it names, and how it mounts its volumes. */
+#include "cache/objects/label_selector.h"
+#include "cache/objects/objects_internal.h"
+
+#include <stdlib.h>
+
+/* Of a pod whose mounts are looked at: beyond, it defers nothing. */
+enum { POD_VOLUMES_MAX = 4096, POD_MOUNTS_MAX = 65536, ANNOTATION_BYTES_MAX = 16 * 1024 };
+
+static const char too_big[] = "too big for the memory of one request";
+const char pod_has_too_many_claims[] = "a pod with over 512 claims";
+
+/* A volumeMounts entry of a container. */
+struct container_mount {
+    struct slice volume, sub_path, sub_path_expr;
+};
+
+struct container {
+    struct container_mount *mounts;
+    size_t mount_count;
+    bool has_selinux;
+};
+
+/* A pod while it is read: what is said of one thing comes in any order. */
+struct pod_reading {
+    struct pod_object pod;
+    struct pod_mounts mounts;
+    struct pod_volume *volumes;
+    size_t volume_count;
+    struct container *containers; /* init and ephemeral ones, too */
+    size_t container_count;
+};
+
+/* ---- volumes ---- */
+
+static bool read_defer_field(struct pull *json, struct arena *arena, void *field)
+{
+    bool is_true = false;
+
+    (void)arena;
+    if (pull_null(json))
+        return true;
+    if (!pull_boolean(json, &is_true))
+        return false;
+    *(uint8_t *)field = is_true ? DEFER_FIELD_TRUE : DEFER_FIELD_FALSE;
+    return true;
+}
+
+static const struct pull_field claim_source_fields[] = {
+    FIELD("claimName", PULL_STRING, pod_volume, claim),
+    READ("deferFSMount", pod_volume, field, read_defer_field),
+};
+static const struct pull_field ephemeral_source_fields[] = {
+    READ("deferFSMount", pod_volume, field, read_defer_field),
+};
+static const struct pull_field csi_source_fields[] = {
+    FIELD("driver", PULL_STRING, pod_volume, driver),
+    FIELD("fsType", PULL_STRING, pod_volume, fs_type),
+    FIELD("nodePublishSecretRef", PULL_PRESENCE, pod_volume, has_secret),
+    READ("deferFSMount", pod_volume, field, read_defer_field),
+};
+
+/* A volume source of that kind, unless it is null. A claim stands before others: a volume has one
+ * source, and a file that has several is not to hide a claim. */
+static bool read_source(struct pull *json, struct arena *arena, struct pod_volume *volume,
+                        enum volume_source source, const struct pull_field *fields, size_t count)
+{
+    if (pull_null(json))
+        return true;
+    if (volume->source == VOLUME_SOURCE_OTHER || source < volume->source)
+        volume->source = (uint8_t)source;
+    return pull_fields(json, PULL_CASE_EXACT, fields, count, arena, volume);
+}
+
+static bool read_claim_source(struct pull *json, struct arena *arena, void *volume)
+{
+    return read_source(json, arena, volume, VOLUME_SOURCE_CLAIM, claim_source_fields,
+                       PULL_FIELD_COUNT(claim_source_fields));
+}
+
+static bool read_ephemeral_source(struct pull *json, struct arena *arena, void *volume)
+{
+    return read_source(json, arena, volume, VOLUME_SOURCE_EPHEMERAL, ephemeral_source_fields,
+                       PULL_FIELD_COUNT(ephemeral_source_fields));
+}
+
+static bool read_csi_source(struct pull *json, struct arena *arena, void *volume)
+{
+    return read_source(json, arena, volume, VOLUME_SOURCE_CSI, csi_source_fields,
+                       PULL_FIELD_COUNT(csi_source_fields));
+}
+
+/* The readers of sources take the volume: its name stands first. */
+_Static_assert(offsetof(struct pod_volume, name) == 0, "a pod_volume begins with its name");
+
+static const struct pull_field pod_volume_fields[] = {
+    FIELD("name", PULL_STRING, pod_volume, name),
+    READ_MEMBERS("persistentVolumeClaim", pod_volume, name, read_claim_source, claim_source_fields),
+    READ_MEMBERS("ephemeral", pod_volume, name, read_ephemeral_source, ephemeral_source_fields),
+    READ_MEMBERS("csi", pod_volume, name, read_csi_source, csi_source_fields),
+};
+
+static bool read_volumes(struct pull *json, struct arena *arena, void *field)
+{
+    struct pod_reading *reading = field;
+    void *items = NULL;
+    bool ok = pull_field_array(json, PULL_CASE_EXACT, pod_volume_fields,
+                               PULL_FIELD_COUNT(pod_volume_fields), sizeof(struct pod_volume),
+                               arena, &items, &reading->volume_count);
+    reading->volumes = items;
+    return ok;
+}
+
+/* ---- containers ---- */
+
+static const struct pull_field mount_fields[] = {
+    FIELD("name", PULL_STRING, container_mount, volume),
+    FIELD("subPath", PULL_STRING, container_mount, sub_path),
+    FIELD("subPathExpr", PULL_STRING, container_mount, sub_path_expr),
+};
+
+static bool read_mounts(struct pull *json, struct arena *arena, void *field)
+{
+    struct container *container = field;
+    void *items = NULL;
+    bool ok =
+        pull_field_array(json, PULL_CASE_EXACT, mount_fields, PULL_FIELD_COUNT(mount_fields),
+                         sizeof(struct container_mount), arena, &items, &container->mount_count);
+    container->mounts = items;
+    return ok;
+}
+
+static const struct pull_field container_security_fields[] = {
+    FIELD("seLinuxOptions", PULL_PRESENCE, container, has_selinux),
+};
+static const struct pull_field container_fields[] = {
+    READ_MEMBERS("volumeMounts", container, mounts, read_mounts, mount_fields),
+    OBJECT("securityContext", container_security_fields),
+};
+
+/* Adds to the containers that were read before. */
+static bool read_containers(struct pull *json, struct arena *arena, void *field)
+{
+    struct pod_reading *reading = field;
+    void *items = reading->containers;
+    bool ok = pull_field_array(json, PULL_CASE_EXACT, container_fields,
+                               PULL_FIELD_COUNT(container_fields), sizeof(struct container), arena,
+                               &items, &reading->container_count);
+    reading->containers = items;
+    return ok;
+}
+
+/* ---- the pod ---- */
+
+static bool read_priority(struct pull *json, struct arena *arena, void *field)
+{
+    struct pod_reading *reading = field;
+
+    (void)arena;
+    reading->pod.has_priority = !pull_null(json);
+    return !reading->pod.has_priority || pull_integer(json, &reading->pod.priority);
+}
+
+static const struct pull_field pod_security_fields[] = {
+    FIELD("fsGroup", PULL_PRESENCE, pod_reading, mounts.has_fs_group),
+    FIELD("fsGroupChangePolicy", PULL_STRING, pod_reading, mounts.fs_group_change_policy),
+    FIELD("seLinuxOptions", PULL_PRESENCE, pod_reading, mounts.has_selinux),
+};
+
+static const struct pull_field pod_spec_fields[] = {
+    READ_MEMBERS("volumes", pod_reading, pod, read_volumes, pod_volume_fields),
+    READ_MEMBERS("initContainers", pod_reading, pod, read_containers, container_fields),
+    READ_MEMBERS("containers", pod_reading, pod, read_containers, container_fields),
+    READ_MEMBERS("ephemeralContainers", pod_reading, pod, read_containers, container_fields),
+    FIELD("nodeName", PULL_STRING, pod_reading, pod.node),
+    READ("priority", pod_reading, pod, read_priority),
+    FIELD("priorityClassName", PULL_STRING, pod_reading, pod.priority_class),
+    FIELD("preemptionPolicy", PULL_STRING, pod_reading, pod.preemption_policy),
+    FIELD("runtimeClassName", PULL_STRING, pod_reading, mounts.runtime_class),
+    OBJECT("securityContext", pod_security_fields),
+};
+
+static const struct pull_field pod_status_fields[] = {
+    FIELD("phase", PULL_STRING, pod_reading, pod.phase),
+    FIELD("nominatedNodeName", PULL_STRING, pod_reading, pod.nominated_node),
+};
+
+static const struct pull_field pod_annotation_fields[] = {
+    FIELD(DEFER_FS_MOUNT_ANNOTATION, PULL_STRING, pod_reading, mounts.annotation),
+};
+
+static const struct pull_field pod_meta_fields[] = {
+    FIELD("namespace", PULL_STRING, pod_reading, pod.meta.namespace),
+    FIELD("name", PULL_STRING, pod_reading, pod.meta.name),
+    FIELD("uid", PULL_STRING, pod_reading, pod.meta.uid),
+    FIELD("resourceVersion", PULL_STRING, pod_reading, pod.meta.resource_version),
+    FIELD("creationTimestamp", PULL_STRING, pod_reading, pod.created),
+    FIELD("deletionTimestamp", PULL_STRING, pod_reading, pod.meta.deletion_timestamp),
+    READ("labels", pod_reading, pod.labels, labels_read),
+    OBJECT("annotations", pod_annotation_fields),
+};
+
+const struct pull_field pod_fields[POD_FIELDS] = {
+    OBJECT("metadata", pod_meta_fields),
+    OBJECT("spec", pod_spec_fields),
+    OBJECT("status", pod_status_fields),
+};
+
+/* The claim of an ephemeral volume is <pod>-<volume> (KEP-1698). False: no memory. */
+static bool name_claims(struct pod_reading *reading, struct arena *arena)
+{
+    for (size_t i = 0; i < reading->volume_count; i++) {
+        struct pod_volume *volume = &reading->volumes[i];
+        if (volume->source != VOLUME_SOURCE_EPHEMERAL)
+            continue;
+        volume->claim = arena_printf(arena, "%.*s-%.*s", SLICE_ARG(reading->pod.meta.name),
+                                     SLICE_ARG(volume->name));
+        if (volume->claim.ptr == NULL)
+            return false;
+    }
+    return true;
+}
+
+/* A pod's volumes by name: it may have thousands, and name each a hundred times. */
+struct by_name {
+    struct pod_volume **volumes;
+    size_t count;
+};
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct pod_volume *const *x = a, *const *y = b;
+    return slice_compare((*x)->name, (*y)->name);
+}
+
+/* False: no memory. */
+static bool sort_volumes(const struct pod_mounts *mounts, struct arena *arena, struct by_name *out)
+{
+    out->count = mounts->volume_count;
+    out->volumes = arena_alloc(arena, (out->count + 1) * sizeof *out->volumes);
+    if (out->volumes == NULL)
+        return false;
+    for (size_t i = 0; i < out->count; i++)
+        out->volumes[i] = &mounts->volumes[i];
+    qsort((void *)out->volumes, out->count, sizeof *out->volumes, compare_names);
+    return true;
+}
+
+/* NULL: there is none. Names are the pod's own, so that there is one at most. */
+static struct pod_volume *find_volume(const struct by_name *by_name, struct slice name)
+{
+    struct pod_volume key = {.name = name}, *wanted = &key;
+    struct pod_volume *const *found =
+        bsearch((const void *)&wanted, (const void *)by_name->volumes, by_name->count,
+                sizeof *by_name->volumes, compare_names);
+
+    return found == NULL ? NULL : *found;
+}
+
+static void mark_annotated(const struct by_name *by_name, struct slice annotation)
+{
+    struct slice name;
+
+    while (annotation_next(&annotation, &name)) {
+        struct pod_volume *volume = find_volume(by_name, name);
+        if (volume != NULL)
+            volume->is_annotated = volume->source != VOLUME_SOURCE_OTHER;
+    }
+}
+
+static void mark_mounts(const struct by_name *by_name, const struct container *container)
+{
+    for (size_t i = 0; i < container->mount_count; i++) {
+        const struct container_mount *mount = &container->mounts[i];
+        struct pod_volume *volume = find_volume(by_name, mount->volume);
+        if (volume == NULL)
+            continue;
+        volume->has_sub_path |= mount->sub_path.len != 0 || mount->sub_path_expr.len != 0;
+        volume->has_selinux |= container->has_selinux;
+    }
+}
+
+/* What containers and the annotation say of the volumes. False: no memory. */
+static bool mark_volumes(struct pod_mounts *mounts, const struct pod_reading *reading,
+                         struct arena *arena)
+{
+    struct by_name by_name;
+
+    if (mounts->annotation.len == 0 && mounts->runtime_class.len == 0)
+        return true; /* without a runtime class, nobody asks about mounts */
+    if (!sort_volumes(mounts, arena, &by_name))
+        return false;
+    mark_annotated(&by_name, mounts->annotation);
+    for (size_t i = 0; mounts->runtime_class.len != 0 && i < reading->container_count; i++)
+        mark_mounts(&by_name, &reading->containers[i]);
+    return true;
+}
+
+static bool has_too_many(const struct pod_reading *reading)
+{
+    size_t mount_count = 0;
+
+    for (size_t i = 0; i < reading->container_count; i++)
+        mount_count += reading->containers[i].mount_count;
+    return reading->volume_count > POD_VOLUMES_MAX || mount_count > POD_MOUNTS_MAX;
+}
+
+/* How the pod mounts its volumes, unless they are too many. False: no memory. */
+static bool finish_mounts(struct pod_reading *reading, struct arena *arena,
+                          const struct pod_mounts **out)
+{
+    struct pod_mounts *mounts = arena_alloc(arena, sizeof *mounts);
+
+    if (mounts == NULL)
+        return false;
+    if (has_too_many(reading))
+        return true;
+    *mounts = reading->mounts;
+    mounts->volumes = reading->volumes;
+    mounts->volume_count = (uint32_t)reading->volume_count;
+    if (mounts->annotation.len > ANNOTATION_BYTES_MAX) /* no list of volumes is that long */
+        mounts->annotation = SLICE(DEFER_FS_MOUNT_OPT_OUT);
+    *out = mounts;
+    return mark_volumes(mounts, reading, arena);
+}
+
+static struct claim_reference *find_reference(const struct pod_object *pod, struct slice name)
+{
+    for (size_t i = 0; i < pod->claim_count; i++)
+        if (slice_equal(pod->claims[i].name, name))
+            return &pod->claims[i];
+    return NULL;
+}
+
+/* The claims that the volumes name, each once. NULL, or what is wrong. */
+static const char *collect_claims(const struct pod_reading *reading, struct arena *arena,
+                                  struct pod_object *pod)
+{
+    pod->claims = arena_alloc(arena, reading->volume_count * sizeof *pod->claims);
+    if (pod->claims == NULL)
+        return too_big;
+    for (size_t i = 0; i < reading->volume_count; i++) {
+        const struct pod_volume *volume = &reading->volumes[i];
+        if (volume->source != VOLUME_SOURCE_CLAIM && volume->source != VOLUME_SOURCE_EPHEMERAL)
+            continue;
+        struct claim_reference *reference = find_reference(pod, volume->claim);
+        if (reference == NULL) {
+            if (pod->claim_count == POD_CLAIMS_MAX)
+                return pod_has_too_many_claims;
+            reference = &pod->claims[pod->claim_count++];
+            *reference = (struct claim_reference){
+                .name = volume->claim, .is_ephemeral = volume->source == VOLUME_SOURCE_EPHEMERAL};
+        }
+        reference->is_deferred |= volume_is_deferred(volume);
+    }
+    return NULL;
+}
+
+bool pod_read(struct pull *json, struct arena *arena, struct pod_object *out)
+{
+    struct pod_reading reading = {.volume_count = 0};
+
+    if (pull_null(json))
+        return pull_problem(json, "expected an object");
+    if (!pull_fields(json, PULL_CASE_EXACT, pod_fields, POD_FIELDS, arena, &reading))
+        return false;
+    *out = reading.pod;
+    default_namespace(&out->meta);
+    if (out->meta.name.len == 0)
+        return pull_problem(json, "a Pod without metadata.name");
+    if (out->priority < INT32_MIN || out->priority > INT32_MAX)
+        return pull_problem(json, "spec.priority does not fit 32 bits");
+    if (!name_claims(&reading, arena) || !finish_mounts(&reading, arena, &out->mounts))
+        return pull_problem(json, too_big);
+    const char *problem = collect_claims(&reading, arena, out);
+    return problem == NULL || pull_problem(json, problem);
+}

@@ -1,0 +1,154 @@
+#include "cache/objects/pod_mounts.h"
+
+bool mounts_defer(const struct pod_mounts *mounts)
+{
+    for (uint32_t i = 0; i < mounts->volume_count; i++)
+        if (volume_is_deferred(&mounts->volumes[i]))
+            return true;
+    return false;
+}
+
+static struct slice trim(struct slice text)
+{
+    while (text.len != 0 && text.ptr[0] == ' ')
+        text = (struct slice){text.ptr + 1, text.len - 1};
+    while (text.len != 0 && text.ptr[text.len - 1] == ' ')
+        text.len--;
+    return text;
+}
+
+bool mounts_opt_out(const struct pod_mounts *mounts)
+{
+    return slice_equal(trim(mounts->annotation), SLICE(DEFER_FS_MOUNT_OPT_OUT));
+}
+
+bool annotation_next(struct slice *rest, struct slice *name)
+{
+    if (rest->len == 0)
+        return false;
+    const char *comma = memchr(rest->ptr, ',', rest->len);
+    size_t length = comma == NULL ? rest->len : (size_t)(comma - rest->ptr);
+    *name = trim((struct slice){rest->ptr, length});
+    length += comma != NULL;
+    *rest = (struct slice){rest->ptr + length, rest->len - length};
+    return true;
+}
+
+bool annotation_names(struct slice annotation, struct slice volume)
+{
+    struct slice name;
+
+    while (annotation_next(&annotation, &name))
+        if (slice_equal(name, volume))
+            return true;
+    return false;
+}
+
+struct pod_volume *mounts_find(const struct pod_mounts *mounts, struct slice name)
+{
+    for (uint32_t i = 0; i < mounts->volume_count; i++)
+        if (slice_equal(mounts->volumes[i].name, name))
+            return &mounts->volumes[i];
+    return NULL;
+}
+
+struct pod_volume *mounts_find_near(const struct pod_mounts *mounts, struct slice name,
+                                    uint32_t index)
+{
+    if (index < mounts->volume_count && slice_equal(mounts->volumes[index].name, name))
+        return &mounts->volumes[index];
+    return mounts_find(mounts, name);
+}
+
+/* ---- fields that somebody dropped ---- */
+
+/* A pod's volumes stay as they were created, and in their order. */
+static bool misses_field(const struct pod_mounts *mounts, const struct pod_mounts *known,
+                         uint32_t i)
+{
+    const struct pod_volume *volume = &mounts->volumes[i];
+
+    if (i >= known->volume_count)
+        return false;
+    const struct pod_volume *same = &known->volumes[i];
+    return same->field == DEFER_FIELD_TRUE && volume->field != DEFER_FIELD_TRUE &&
+           same->source == volume->source && slice_equal(same->name, volume->name) &&
+           slice_equal(same->claim, volume->claim) && slice_equal(same->driver, volume->driver);
+}
+
+bool mounts_miss_field(const struct pod_mounts *mounts, const struct pod_mounts *known)
+{
+    for (uint32_t i = 0; i < mounts->volume_count; i++)
+        if (misses_field(mounts, known, i))
+            return true;
+    return false;
+}
+
+void mounts_take_fields(struct pod_mounts *mounts, const struct pod_mounts *known)
+{
+    for (uint32_t i = 0; i < mounts->volume_count; i++)
+        if (misses_field(mounts, known, i))
+            mounts->volumes[i].field = DEFER_FIELD_TRUE;
+}
+
+/* ---- one block: the struct, its volumes, their strings ---- */
+
+enum { POD_STRINGS = 3, VOLUME_STRINGS = 4 };
+
+static void pod_strings(struct pod_mounts *mounts, struct slice *out[POD_STRINGS])
+{
+    out[0] = &mounts->runtime_class;
+    out[1] = &mounts->fs_group_change_policy;
+    out[2] = &mounts->annotation;
+}
+
+static void volume_strings(struct pod_volume *volume, struct slice *out[VOLUME_STRINGS])
+{
+    out[0] = &volume->name;
+    out[1] = &volume->claim;
+    out[2] = &volume->driver;
+    out[3] = &volume->fs_type;
+}
+
+size_t mounts_bytes(const struct pod_mounts *mounts)
+{
+    size_t bytes = sizeof *mounts + mounts->runtime_class.len + mounts->fs_group_change_policy.len +
+                   mounts->annotation.len;
+
+    for (uint32_t i = 0; i < mounts->volume_count; i++) {
+        const struct pod_volume *volume = &mounts->volumes[i];
+        bytes += sizeof *volume + volume->name.len + volume->claim.len + volume->driver.len +
+                 volume->fs_type.len;
+    }
+    return bytes;
+}
+
+/* Moves what the slice points to behind *at. */
+static void move(struct slice *text, char **at)
+{
+    if (text->len != 0)
+        memcpy(*at, text->ptr, text->len);
+    text->ptr = *at;
+    *at += text->len;
+}
+
+struct pod_mounts *mounts_copy(const struct pod_mounts *mounts, void *memory)
+{
+    struct pod_mounts *copy = memory;
+    struct pod_volume *volumes = (void *)(copy + 1);
+    char *at = (void *)(volumes + mounts->volume_count);
+    struct slice *texts[VOLUME_STRINGS];
+
+    *copy = *mounts;
+    copy->volumes = volumes;
+    pod_strings(copy, texts);
+    for (int i = 0; i < POD_STRINGS; i++)
+        move(texts[i], &at);
+    for (uint32_t i = 0; i < mounts->volume_count; i++) {
+        volumes[i] = mounts->volumes[i];
+        volume_strings(&volumes[i], texts);
+        for (int j = 0; j < VOLUME_STRINGS; j++)
+            move(texts[j], &at);
+    }
+    return copy;
+}

@@ -1,0 +1,82 @@
+/*
+ * mounts: how a pod mounts its volumes: what DeferFSMount (KEP-2857) is decided by, and what was
+ * decided.
+ *
+ * What is decoded borrows from the JSON text; mounts_copy makes one block of it that owns all.
+ */
+#ifndef CACHE_OBJECTS_POD_MOUNTS_H
+#define CACHE_OBJECTS_POD_MOUNTS_H
+
+#include <stdint.h>
+
+#include "config/base/slice.h"
+
+/* On a pod: the volumes whose mount is deferred, "data,logs"; or that it wants none deferred. */
+#define DEFER_FS_MOUNT_ANNOTATION "claimguard.io/defer-fs-mount"
+#define DEFER_FS_MOUNT_OPT_OUT    "disabled"
+
+enum volume_source {
+    VOLUME_SOURCE_OTHER,
+    VOLUME_SOURCE_CLAIM,     /* persistentVolumeClaim */
+    VOLUME_SOURCE_EPHEMERAL, /* generic ephemeral: claim <pod>-<volume> */
+    VOLUME_SOURCE_CSI,       /* inline */
+};
+
+/* The field deferFSMount of a volume source. */
+enum defer_field { DEFER_FIELD_UNSET, DEFER_FIELD_FALSE, DEFER_FIELD_TRUE };
+
+struct pod_volume {
+    struct slice name;
+    struct slice claim;           /* in the pod's namespace; of a claim or an ephemeral volume */
+    struct slice driver, fs_type; /* of a csi volume */
+    uint8_t source;               /* enum volume_source */
+    uint8_t field;                /* enum defer_field */
+    bool is_annotated;            /* the annotation names it */
+    bool has_secret;              /* a csi volume with a nodePublishSecretRef */
+    bool has_sub_path;            /* a container mounts it with subPath or subPathExpr */
+    bool has_selinux;             /* a container that mounts it has seLinuxOptions */
+};
+
+struct pod_mounts {
+    struct slice runtime_class; /* empty: the cluster's default runtime */
+    struct slice fs_group_change_policy;
+    struct slice annotation;
+    bool has_fs_group;
+    bool has_selinux; /* the pod as a whole has seLinuxOptions */
+    uint32_t volume_count;
+    struct pod_volume *volumes;
+};
+
+static inline bool volume_is_deferred(const struct pod_volume *volume)
+{
+    return volume->is_annotated || volume->field == DEFER_FIELD_TRUE;
+}
+
+/* Whether any of the volumes is deferred. */
+bool mounts_defer(const struct pod_mounts *mounts);
+
+/* Whether the annotation opts the pod out. */
+bool mounts_opt_out(const struct pod_mounts *mounts);
+
+/* The next name of the annotation's list, which is cut off *rest; false: there is none. Spaces
+ * around names do not count. */
+bool annotation_next(struct slice *rest, struct slice *name);
+
+/* Whether the annotation's list has the volume. */
+bool annotation_names(struct slice annotation, struct slice volume);
+
+/* How many bytes a copy takes, and the copy, in memory that is aligned for any type. */
+size_t mounts_bytes(const struct pod_mounts *mounts);
+struct pod_mounts *mounts_copy(const struct pod_mounts *mounts, void *memory);
+
+/* Whether `known` has a field deferFSMount that the mounts do not have, of a volume that is the
+ * same in both; and the mounts with it. */
+bool mounts_miss_field(const struct pod_mounts *mounts, const struct pod_mounts *known);
+void mounts_take_fields(struct pod_mounts *mounts, const struct pod_mounts *known);
+
+/* The volume of that name, or NULL. It is found at once where it stands at that index. */
+struct pod_volume *mounts_find(const struct pod_mounts *mounts, struct slice name);
+struct pod_volume *mounts_find_near(const struct pod_mounts *mounts, struct slice name,
+                                    uint32_t index);
+
+#endif

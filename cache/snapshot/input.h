@@ -1,0 +1,45 @@
+/*
+ * input: a file or standard input, read through a window that slides over it. The window holds at
+ * least the object that is being read, so memory does not grow with the file.
+ *
+ * One thread at a time.
+ */
+#ifndef CACHE_SNAPSHOT_INPUT_H
+#define CACHE_SNAPSHOT_INPUT_H
+
+#include "cache/json/pull.h"
+
+enum {
+    INPUT_WINDOW_BYTES = 256 * 1024,
+    INPUT_OBJECT_BYTES_MAX = 16 * 1024 * 1024, /* the API server takes objects of some 3 MiB */
+};
+
+struct input {
+    const char *path; /* borrowed; "<stdin>" for standard input */
+    int fd;
+    bool at_eof;
+    char *window;
+    size_t begin, end; /* of the bytes that are read but not consumed */
+    size_t capacity;
+    struct place place; /* of the first of them */
+    size_t bytes_read;  /* in all */
+    size_t bytes_total; /* the file's size; 0 when that is not known */
+};
+
+/* Opens path, or standard input for "-". Ownership: input_close, on success. */
+int input_open(struct input *input, const char *path, struct error *err);
+void input_close(struct input *input);
+
+/* Reads more behind what is there. 1: there is more; 0: at the end; negative: error (ERROR_TOO_BIG
+ * when an object does not fit the largest window). */
+int input_fill(struct input *input, struct error *err);
+
+static inline struct slice input_slice(const struct input *input)
+{
+    return (struct slice){input->window + input->begin, input->end - input->begin};
+}
+
+/* Consumes count bytes. */
+void input_consume(struct input *input, size_t count);
+
+#endif

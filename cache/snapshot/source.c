@@ -1,0 +1,159 @@
+#include "cache/snapshot/source.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "cache/json/json_text.h"
+#include "cache/snapshot/source_internal.h"
+
+enum {
+    OBJECT_ARENA_BYTES_MAX = 32 * 1024 * 1024,
+    FORMAT_BYTES = 64 * 1024, /* of a file are looked at, to see what it is */
+};
+
+int reading_take(struct reading *reading, const struct type *type, struct slice text,
+                 struct place place, bool is_source_text, struct error *err)
+{
+    enum kind kind = kind_of(slice_of(type->api_version), slice_of(type->kind));
+    struct object object;
+    struct pull json;
+
+    if (type->kind[0] == '\0')
+        return error_set(err, ERROR_INVALID,
+                         "%s:%zu:%zu: an object without kind (in a list whose kind comes later, "
+                         "each item must say its own)",
+                         reading->input->path, place.line, place.column);
+    if (kind == KIND_OTHER) {
+        reading->report->skipped++;
+        return 0;
+    }
+    arena_reset(&reading->arena);
+    pull_init(&json, text);
+    if (!object_read(&json, kind, &reading->arena, &object)) {
+        if (json.problem == pod_has_too_many_claims) { /* so that it spoils nobody's snapshot */
+            reading->report->unreadable++;
+            return 0;
+        }
+        if (!is_source_text)
+            json.at = json.start; /* places inside made text mean nothing: name the object's own */
+        return pull_fail(&json, reading->input->path, place, err);
+    }
+    reading->report->objects++;
+    return reading->source->sink(reading->source->context, &object, err);
+}
+
+int reading_fill(struct reading *reading, struct error *err)
+{
+    int rc = input_fill(reading->input, err);
+
+    reading->report->bytes_read = reading->input->bytes_read;
+    if (reading->source->progress != NULL)
+        reading->source->progress(reading->source->progress_context, reading->report);
+    return rc;
+}
+
+/* Whether it begins as JSON, one document behind the other. */
+static bool begins_as_json(struct slice seen)
+{
+    const char *p = seen.ptr;
+    const char *end = p + (seen.len < FORMAT_BYTES ? seen.len : FORMAT_BYTES);
+
+    while ((p = json_text_space(p, end)) != end) {
+        if (*p != '{' && *p != '[')
+            return false;
+        struct json_scan scan = json_text_value(p, end, JSON_LEVELS_MAX);
+        if (scan.problem != NULL)
+            return scan.problem == json_text_ended || scan.problem == json_text_too_deep;
+        p = scan.at;
+    }
+    return true;
+}
+
+/* JSON starts with a bracket, behind white space; but so does YAML in flow style. A pipe cannot be
+ * read again, so what tells them apart has to stand at the beginning, unless the name does. */
+static int read_opened(struct reading *reading, struct error *err)
+{
+    struct input *input = reading->input;
+    bool is_named_json = slice_ends_with(slice_of(input->path), SLICE(".json"));
+
+    for (;;) {
+        struct slice seen = input_slice(input);
+        const char *end = seen.ptr + seen.len;
+        const char *first = json_text_space(seen.ptr, end);
+        if (first != end && *first != '{' && *first != '[')
+            return source_read_yaml(reading, err);
+        if (first != end && (is_named_json || input->at_eof || seen.len >= FORMAT_BYTES))
+            return is_named_json || begins_as_json(seen) ? source_read_json(reading, err)
+                                                         : source_read_yaml(reading, err);
+        int rc = reading_fill(reading, err);
+        if (rc < 0 || (rc == 0 && first == end))
+            return rc;
+    }
+}
+
+static int read_file(const struct source *source, const char *path, struct source_report *report,
+                     struct error *err)
+{
+    struct input input;
+
+    if (input_open(&input, path, err) < 0)
+        return err->code;
+    struct reading reading = {source, report, &input, {0}};
+    report->path = input.path;
+    report->bytes_read = 0;
+    report->bytes_total = input.bytes_total;
+    arena_init(&reading.arena, OBJECT_ARENA_BYTES_MAX);
+    int rc = read_opened(&reading, err);
+    arena_dispose(&reading.arena);
+    input_close(&input);
+    report->path = NULL;
+    return rc;
+}
+
+static int is_snapshot_file(const struct dirent *entry)
+{
+    struct slice name = slice_of(entry->d_name);
+
+    return entry->d_name[0] != '.' &&
+           (slice_ends_with(name, SLICE(".json")) || slice_ends_with(name, SLICE(".yaml")) ||
+            slice_ends_with(name, SLICE(".yml")));
+}
+
+static int read_directory(const struct source *source, struct source_report *report,
+                          struct error *err)
+{
+    struct dirent **entries = NULL;
+    int rc = 0;
+    int count = scandir(source->path, &entries, is_snapshot_file, alphasort);
+
+    if (count < 0)
+        return error_system(err, errno, "%s", source->path);
+    if (count == 0)
+        rc = error_set(err, ERROR_INVALID, "%s: no *.json, *.yaml or *.yml file in it",
+                       source->path);
+    for (int i = 0; i < count; i++) {
+        char *path = NULL;
+        if (rc == 0 && asprintf(&path, "%s/%s", source->path, entries[i]->d_name) < 0)
+            rc = error_no_memory(err);
+        if (rc == 0)
+            rc = read_file(source, path, report, err);
+        free(path);
+        free(entries[i]);
+    }
+    free((void *)entries);
+    return rc;
+}
+
+int source_read(const struct source *source, struct source_report *report, struct error *err)
+{
+    struct stat status;
+
+    *report = (struct source_report){0};
+    if (strcmp(source->path, "-") != 0 && stat(source->path, &status) == 0 &&
+        S_ISDIR(status.st_mode))
+        return read_directory(source, report, err);
+    return read_file(source, source->path, report, err);
+}

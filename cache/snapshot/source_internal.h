@@ -1,0 +1,27 @@
+/* What source.c shares with its two formats; nobody else includes this. */
+#ifndef CACHE_SNAPSHOT_SOURCE_INTERNAL_H
+#define CACHE_SNAPSHOT_SOURCE_INTERNAL_H
+
+#include "cache/json/json_documents.h"
+#include "cache/snapshot/input.h"
+#include "cache/snapshot/source.h"
+
+struct reading {
+    const struct source *source;
+    struct source_report *report;
+    struct input *input;
+    struct arena arena; /* of the object that is being read */
+};
+
+/* Decodes one object and gives it to the sink. place: where text starts; is_source_text: text is a
+ * piece of the file, so that places in it can be told, and not made from YAML. */
+int reading_take(struct reading *reading, const struct type *type, struct slice text,
+                 struct place place, bool is_source_text, struct error *err);
+
+/* input_fill, with progress. */
+int reading_fill(struct reading *reading, struct error *err);
+
+int source_read_json(struct reading *reading, struct error *err);
+int source_read_yaml(struct reading *reading, struct error *err);
+
+#endif

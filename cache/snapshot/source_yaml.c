@@ -1,0 +1,192 @@
+/*
+ * YAML documents, by libyaml's events. Each item of a list, and each object that is no list,
+ * becomes JSON text of its own and is decoded as JSON.
+ */
+#include "cache/snapshot/source_internal.h"
+#include "cache/snapshot/yaml_json.h"
+
+struct yaml_reading {
+    struct reading *reading;
+    struct error *err; /* of a read that failed inside libyaml */
+    yaml_parser_t parser;
+    struct yaml_json writer;
+    struct type document; /* of the document, as far as it was seen */
+    struct type item;
+    char key[16];       /* the last key at the level of the document's or the item's members */
+    unsigned depth;     /* of the events: 0 outside of a document's value */
+    bool in_items;      /* among the items of a list */
+    bool is_list;       /* the document has items */
+    struct place begin; /* of the item or the document */
+};
+
+/* libyaml asks for bytes. */
+static int read_bytes(void *data, unsigned char *buffer, size_t size, size_t *size_read)
+{
+    struct yaml_reading *yaml = data;
+    struct input *input = yaml->reading->input;
+    struct slice left = input_slice(input);
+
+    if (left.len == 0) {
+        if (reading_fill(yaml->reading, yaml->err) < 0)
+            return 0;
+        left = input_slice(input);
+    }
+    *size_read = left.len < size ? left.len : size;
+    memcpy(buffer, left.ptr, *size_read);
+    input->begin += *size_read; /* libyaml counts the lines */
+    return 1;
+}
+
+static int fail(const struct yaml_reading *yaml, struct place place, const char *problem,
+                struct error *err)
+{
+    return error_set(err, ERROR_INVALID, "%s:%zu:%zu: %s", yaml->reading->input->path, place.line,
+                     place.column, problem);
+}
+
+/* What libyaml says of bad YAML, or the error of reading the file. */
+static int parser_error(const struct yaml_reading *yaml, struct error *err)
+{
+    const yaml_parser_t *parser = &yaml->parser;
+
+    if (err->code != 0)
+        return err->code;
+    struct place place = yaml_place(&parser->problem_mark);
+    if (parser->error == YAML_READER_ERROR)
+        place = yaml_place(&parser->mark);
+    return fail(yaml, place, parser->problem == NULL ? "invalid YAML" : parser->problem, err);
+}
+
+/* Notes keys, kind and apiVersion at the level where an object's members stand. */
+static void note_member(struct yaml_reading *yaml, const yaml_event_t *event)
+{
+    struct type *type = yaml->in_items ? &yaml->item : &yaml->document;
+    struct slice text = yaml_scalar(event);
+
+    if (yaml->depth != (yaml->in_items ? 3 : 1) || event->type != YAML_SCALAR_EVENT)
+        return;
+    if (yaml->writer.levels[yaml->writer.depth - 1].expects_key) {
+        yaml->key[0] = '\0';
+        if (text.len < sizeof yaml->key) {
+            memcpy(yaml->key, text.ptr, text.len);
+            yaml->key[text.len] = '\0';
+        }
+    } else if (strcmp(yaml->key, "kind") == 0) {
+        type_put(type->kind, text);
+    } else if (strcmp(yaml->key, "apiVersion") == 0) {
+        type_put(type->api_version, text);
+    }
+}
+
+static int take(struct yaml_reading *yaml, const struct type *type, struct error *err)
+{
+    return reading_take(yaml->reading, type, buf_slice(&yaml->writer.out), yaml->begin, false, err);
+}
+
+/* A value ended: an item, or the whole document. */
+static int end_value(struct yaml_reading *yaml, struct error *err)
+{
+    if (yaml->in_items && yaml->depth == 2) {
+        struct type type = type_of_item(&yaml->item, &yaml->document);
+        return take(yaml, &type, err);
+    }
+    if (yaml->depth != 0 || yaml->is_list || type_is_list(&yaml->document) ||
+        slice_equal(buf_slice(&yaml->writer.out), SLICE("null")))
+        return 0;
+    return take(yaml, &yaml->document, err);
+}
+
+static bool is_start(const yaml_event_t *event)
+{
+    return event->type == YAML_MAPPING_START_EVENT || event->type == YAML_SEQUENCE_START_EVENT;
+}
+
+static bool is_end(const yaml_event_t *event)
+{
+    return event->type == YAML_MAPPING_END_EVENT || event->type == YAML_SEQUENCE_END_EVENT;
+}
+
+/* `items:` opens, or the sequence behind it closes: the items are values of their own. */
+static bool is_items_border(struct yaml_reading *yaml, const yaml_event_t *event)
+{
+    if (!yaml->in_items && !yaml->is_list && yaml->depth == 1 &&
+        event->type == YAML_SEQUENCE_START_EVENT && strcmp(yaml->key, "items") == 0) {
+        yaml->in_items = yaml->is_list = true;
+        yaml->depth = 2;
+        yaml_json_start(&yaml->writer);
+        return true;
+    }
+    if (yaml->in_items && yaml->depth == 2 && event->type == YAML_SEQUENCE_END_EVENT) {
+        yaml->in_items = false;
+        yaml->depth = 1;
+        /* what follows is written as an object of its own, and dropped */
+        yaml_json_start(&yaml->writer);
+        yaml->writer.depth = 1;
+        yaml->writer.levels[0].is_mapping = yaml->writer.levels[0].expects_key = true;
+        yaml->writer.levels[0].is_first = true;
+        yaml->writer.levels[0].keys_begin = 0;
+        return true;
+    }
+    return false;
+}
+
+static int put_event(struct yaml_reading *yaml, const yaml_event_t *event, struct error *err)
+{
+    struct place place;
+
+    if (event->type == YAML_DOCUMENT_START_EVENT) {
+        yaml->document = (struct type){0};
+        yaml->is_list = false;
+        yaml->key[0] = '\0';
+    }
+    if (!is_start(event) && !is_end(event) && event->type != YAML_SCALAR_EVENT &&
+        event->type != YAML_ALIAS_EVENT)
+        return 0;
+    if (is_items_border(yaml, event))
+        return 0;
+    if (yaml->is_list && yaml->depth == 1 && is_start(event) && strcmp(yaml->key, "items") == 0)
+        return fail(yaml, yaml_place(&event->start_mark), "items: this key appears twice", err);
+    bool begins_value = yaml->depth == 0 || (yaml->in_items && yaml->depth == 2);
+    if (begins_value && !is_end(event)) {
+        yaml->item = (struct type){0};
+        yaml->begin = yaml_place(&event->start_mark);
+        yaml_json_start(&yaml->writer);
+        bool is_null =
+            event->type == YAML_SCALAR_EVENT && yaml->depth == 0 && event->data.scalar.length == 0;
+        if (event->type != YAML_MAPPING_START_EVENT && !is_null)
+            return fail(yaml, yaml->begin, "expected an object (a mapping)", err);
+    }
+    note_member(yaml, event);
+    const char *problem = yaml_json_put(&yaml->writer, event, &place);
+    if (problem != NULL)
+        return fail(yaml, place, problem, err);
+    yaml->depth += is_start(event);
+    yaml->depth -= is_end(event);
+    return is_start(event) ? 0 : end_value(yaml, err);
+}
+
+int source_read_yaml(struct reading *reading, struct error *err)
+{
+    struct yaml_reading yaml = {.reading = reading, .err = err};
+    bool is_done = false;
+    int rc = 0;
+
+    if (!yaml_parser_initialize(&yaml.parser))
+        return error_no_memory(err);
+    err->code = 0;
+    yaml_json_init(&yaml.writer, INPUT_OBJECT_BYTES_MAX);
+    yaml_parser_set_input(&yaml.parser, read_bytes, &yaml);
+    while (rc == 0 && !is_done) {
+        yaml_event_t event;
+        if (!yaml_parser_parse(&yaml.parser, &event)) {
+            rc = parser_error(&yaml, err);
+            break;
+        }
+        is_done = event.type == YAML_STREAM_END_EVENT;
+        rc = put_event(&yaml, &event, err);
+        yaml_event_delete(&event);
+    }
+    yaml_parser_delete(&yaml.parser);
+    yaml_json_dispose(&yaml.writer);
+    return rc;
+}

@@ -1,0 +1,60 @@
+/*
+ * yaml_json: YAML events -> JSON text, as sigs.k8s.io/yaml converts: plain scalars that look like
+ * null, booleans or numbers become those, all else strings; keys are strings. Duplicate keys,
+ * merge keys (<<), aliases (they can blow up) and more than YAML_DEPTH_MAX levels are refused.
+ *
+ *     yaml_json_start(&writer);
+ *     ... yaml_json_put(&writer, &event, &problem) for each event of one value
+ *     if (writer.depth == 0) use buf_slice(&writer.out)
+ */
+#ifndef CACHE_SNAPSHOT_YAML_JSON_H
+#define CACHE_SNAPSHOT_YAML_JSON_H
+
+#include <yaml.h>
+
+#include "cache/json/pull.h"
+#include "config/base/buf.h"
+
+enum { YAML_DEPTH_MAX = 1000 }; /* a level takes 16 bytes here */
+
+/* A key that was seen, as a hash: enough to find duplicates without keeping the text. */
+struct yaml_key {
+    uint64_t hash;
+    struct place place;
+};
+
+struct yaml_json {
+    struct buf out;
+    unsigned depth;
+    struct {
+        bool is_mapping;
+        bool expects_key;
+        bool is_first;
+        size_t keys_begin; /* its keys in `keys` */
+    } levels[YAML_DEPTH_MAX];
+    struct yaml_key *keys; /* of all open mappings */
+    size_t key_count, key_capacity;
+};
+
+void yaml_json_init(struct yaml_json *writer, size_t max_bytes);
+void yaml_json_dispose(struct yaml_json *writer);
+
+/* Forgets what was written, to begin another value. */
+void yaml_json_start(struct yaml_json *writer);
+
+/* Adds an event: a scalar, or the start or end of a mapping or sequence. Returns NULL, or what is
+ * wrong (a static string) and where. */
+const char *yaml_json_put(struct yaml_json *writer, const yaml_event_t *event, struct place *place);
+
+/* The scalar's text. */
+static inline struct slice yaml_scalar(const yaml_event_t *event)
+{
+    return (struct slice){(const char *)event->data.scalar.value, event->data.scalar.length};
+}
+
+static inline struct place yaml_place(const yaml_mark_t *mark)
+{
+    return (struct place){mark->line + 1, mark->column + 1};
+}
+
+#endif

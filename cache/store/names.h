@@ -1,0 +1,46 @@
+/*
+ * names: strings that many objects share (namespaces, node names, storage classes, label sets),
+ * each stored once and counted. Two names of one `names` are equal if and only if their pointers
+ * are.
+ *
+ * Threads: many readers (names_find) or one writer.
+ */
+#ifndef CACHE_STORE_NAMES_H
+#define CACHE_STORE_NAMES_H
+
+#include "cache/store/table.h"
+
+struct name {
+    struct table_record record;
+    uint32_t refs;
+    uint32_t len;
+    char bytes[];
+};
+
+struct names {
+    struct table table;
+};
+
+/* The name for s, with one reference more, which the caller owns; NULL when s is empty (in which
+ * case nothing is owned) or there is no memory: *failed is set then. */
+struct name *names_take(struct names *names, struct slice s, bool *failed);
+
+/* Gives a reference back; NULL is fine. */
+void names_release(struct names *names, struct name *name);
+
+/* The name for s if anyone holds it; no reference is taken. */
+struct name *names_find(const struct names *names, struct slice s);
+
+void names_dispose(struct names *names);
+
+static inline struct slice name_slice(const struct name *name)
+{
+    return name == NULL ? (struct slice){"", 0} : (struct slice){name->bytes, name->len};
+}
+
+static inline uint32_t name_hash(const struct name *name)
+{
+    return name == NULL ? 0 : name->record.hash;
+}
+
+#endif

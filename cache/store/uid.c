@@ -1,0 +1,93 @@
+#include "cache/store/uid.h"
+
+enum { NAME_OFFSET = 8 };
+
+static bool is_dash_position(size_t i)
+{
+    return i == 8 || i == 13 || i == 18 || i == 23;
+}
+
+/* 0..15, or -1: upper case is not what the API server writes and would not print back the same. */
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool is_named(const struct uid *uid)
+{
+    static const unsigned char zero[NAME_OFFSET];
+    return memcmp(uid->bytes, zero, sizeof zero) == 0;
+}
+
+static struct name *name_of(const struct uid *uid)
+{
+    struct name *name;
+    memcpy(&name, uid->bytes + NAME_OFFSET, sizeof name);
+    return name;
+}
+
+/* A UUID as 16 bytes; false for any other text, and for the few UUIDs that would look like a name.
+ */
+static bool parse(struct uid *uid, struct slice text)
+{
+    size_t nibble = 0;
+
+    *uid = (struct uid){{0}};
+    if (text.len != UID_TEXT_BYTES)
+        return false;
+    for (size_t i = 0; i < text.len; i++) {
+        int digit = hex_digit(text.ptr[i]);
+        if (is_dash_position(i) ? text.ptr[i] != '-' : digit < 0)
+            return false;
+        if (is_dash_position(i))
+            continue;
+        uid->bytes[nibble / 2] = (unsigned char)(uid->bytes[nibble / 2] << 4 | digit);
+        nibble++;
+    }
+    return !is_named(uid);
+}
+
+struct uid uid_take(struct names *names, struct slice text, bool *failed)
+{
+    struct uid uid;
+
+    if (parse(&uid, text))
+        return uid;
+    struct name *name = names_take(names, text, failed);
+    uid = (struct uid){{0}};
+    memcpy(uid.bytes + NAME_OFFSET, &name, sizeof name);
+    return uid;
+}
+
+void uid_release(struct names *names, struct uid uid)
+{
+    if (is_named(&uid))
+        names_release(names, name_of(&uid));
+}
+
+bool uid_is(const struct uid *uid, struct slice text)
+{
+    char buffer[UID_TEXT_BYTES];
+
+    return text.len != 0 && slice_equal(uid_text(uid, buffer), text);
+}
+
+struct slice uid_text(const struct uid *uid, char buffer[UID_TEXT_BYTES])
+{
+    size_t nibble = 0;
+
+    if (is_named(uid))
+        return name_slice(name_of(uid));
+    for (size_t i = 0; i < UID_TEXT_BYTES; i++) {
+        if (is_dash_position(i)) {
+            buffer[i] = '-';
+            continue;
+        }
+        unsigned byte = uid->bytes[nibble / 2];
+        buffer[i] = "0123456789abcdef"[nibble % 2 == 0 ? byte >> 4 : byte & 15U];
+        nibble++;
+    }
+    return (struct slice){buffer, UID_TEXT_BYTES};
+}

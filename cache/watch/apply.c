@@ -1,0 +1,293 @@
+#include "cache/watch/apply.h"
+
+#include "cache/cluster/unconfirmed.h"
+#include "cache/json/pull_fields.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
+
+enum { TOLD_BYTES_MAX = 1 << 20 }; /* of what is told when the lock is given up again */
+
+static const struct pod *find_pod(const struct cluster *cluster, const struct object *object)
+{
+    return object->kind == KIND_POD
+               ? cluster_find_pod(cluster, object->meta.namespace, object->meta.name)
+               : NULL;
+}
+
+/* What was known of an object before something was said of it. */
+struct before {
+    struct arena arena;
+    struct slice former; /* UID of another pod, which had its name and is gone; empty: none had */
+    bool was_holding;
+    bool was_gone,
+        was_bound; /* by an answer that no watch has confirmed; look_after: and it is not */
+};
+
+/* Under the lock. Ended by tell_change. */
+static void look_before(struct before *before, const struct cluster *cluster,
+                        const struct object *object)
+{
+    const struct pod *pod = find_pod(cluster, object);
+    char text[UID_TEXT_BYTES];
+
+    const struct unconfirmed *answer = unconfirmed_find(cluster, object->meta.uid);
+
+    *before = (struct before){.was_gone = answer != NULL && answer->is_gone,
+                              .was_bound = answer != NULL && !answer->is_gone};
+    arena_init(&before->arena, TOLD_BYTES_MAX);
+    if (pod == NULL)
+        return;
+    if (uid_is(&pod->uid, object->meta.uid))
+        before->was_holding = pod_holds(pod);
+    else
+        before->former = arena_printf(&before->arena, "%.*s", SLICE_ARG(uid_text(&pod->uid, text)));
+}
+
+/* Under the lock. */
+static void look_after(struct before *before, const struct cluster *cluster,
+                       const struct object *object)
+{
+    const struct pod *pod = find_pod(cluster, object);
+
+    if (pod != NULL && uid_is(&pod->uid, before->former))
+        before->former.len = 0; /* what was said is older */
+    before->was_gone = before->was_gone && !cluster_believes_gone(cluster, object->meta.uid);
+    before->was_bound = before->was_bound && pod != NULL && pod->node == NULL;
+}
+
+static void tell(const struct follow_target *target, enum change change,
+                 const struct object *object, bool was_holding)
+{
+    if (target->changed != NULL)
+        target->changed(target->context, change, object, was_holding);
+}
+
+static void tell_gone(const struct follow_target *target, const struct object_reference *gone)
+{
+    struct object object = {.kind = gone->kind};
+
+    object.meta = (struct meta){.namespace = gone->namespace, .name = gone->name, .uid = gone->uid};
+    tell(target, CHANGE_DELETE, &object, false);
+}
+
+/* The API server's answers were wrong: somebody may want to know why. */
+static void tell_refuted(const struct object *object, const struct before *before)
+{
+    const struct meta *meta = &object->meta;
+
+    if (before->was_gone)
+        log_warn("an object is there that the API server did not find",
+                 LOG_STR("resource", kind_resource(object->kind)),
+                 LOG_SLICE("namespace", meta->namespace), LOG_SLICE("name", meta->name));
+    if (before->was_bound)
+        log_warn("a pod is not bound, though its Binding was answered with success",
+                 LOG_SLICE("namespace", meta->namespace), LOG_SLICE("pod", meta->name));
+}
+
+/* Tells what has changed, if the change was taken (rc); first the end of a pod whose name another
+ * one has now, or of what a pod held that is pending again. Without the lock. */
+static void tell_change(const struct follow_target *target, enum change change,
+                        const struct object *object, struct before *before, int rc)
+{
+    const struct meta *meta = &object->meta;
+    struct object_reference ended = {KIND_POD, meta->namespace, meta->name,
+                                     before->was_bound ? meta->uid : before->former};
+
+    if (rc == 0 && change == CHANGE_PUT)
+        tell_refuted(object, before);
+    if (rc == 0 && ended.uid.len != 0)
+        tell_gone(target, &ended);
+    if (rc == 0)
+        tell(target, change, object, before->was_holding);
+    arena_dispose(&before->arena);
+}
+
+int fold_change(const struct follow_target *target, enum change change, const struct object *object,
+                struct error *err)
+{
+    struct before before;
+    int rc = 0;
+
+    (void)pthread_rwlock_wrlock(target->lock);
+    look_before(&before, target->cluster, object);
+    if (change == CHANGE_DELETE)
+        cluster_delete(target->cluster, object);
+    else
+        rc = cluster_apply(target->cluster, object, err);
+    look_after(&before, target->cluster, object);
+    (void)pthread_rwlock_unlock(target->lock);
+    tell_change(target, change, object, &before, rc);
+    return rc;
+}
+
+/* ---- lists ---- */
+
+void fold_list_begin(const struct follow_target *target, enum kind kind, bool overrides,
+                     uint64_t asked_ns)
+{
+    (void)pthread_rwlock_wrlock(target->lock);
+    cluster_list_begin(target->cluster, kind, overrides, asked_ns);
+    (void)pthread_rwlock_unlock(target->lock);
+}
+
+void fold_list_keep(const struct follow_target *target, enum kind kind, struct slice namespace,
+                    struct slice name)
+{
+    (void)pthread_rwlock_wrlock(target->lock);
+    cluster_list_keep(target->cluster, kind, namespace, name);
+    (void)pthread_rwlock_unlock(target->lock);
+}
+
+/* What one step of a list's end removes, to be told of without the lock. */
+struct leaving {
+    struct arena arena;
+    struct kept_reference *first;
+};
+
+static void keep_gone(void *context, const struct object *object)
+{
+    const struct meta *meta = &object->meta;
+    struct object_reference reference = {object->kind, meta->namespace, meta->name, meta->uid};
+    struct leaving *leaving = context;
+
+    /* without memory nobody is told: who waits for it waits for the scheduler's own flush */
+    (void)object_reference_keep(&leaving->first, &reference, &leaving->arena);
+}
+
+void fold_list_end(const struct follow_target *target, enum kind kind, uint64_t version)
+{
+    struct leaving leaving = {.first = NULL};
+    struct gone_listener listener = {&leaving, keep_gone};
+    bool has_more = true;
+
+    arena_init(&leaving.arena, TOLD_BYTES_MAX);
+    while (has_more) {
+        leaving.first = NULL;
+        arena_reset(&leaving.arena);
+        (void)pthread_rwlock_wrlock(target->lock);
+        has_more = cluster_list_end(target->cluster, kind, version, &listener);
+        (void)pthread_rwlock_unlock(target->lock);
+        for (const struct kept_reference *gone = leaving.first; gone != NULL; gone = gone->next)
+            tell_gone(target, &gone->reference);
+    }
+    arena_dispose(&leaving.arena);
+}
+
+/* ---- what a GET said ---- */
+
+/* Whether the answer is the object that was asked for: of that kind and name, and with a UID if one
+ * is known. Another UID is right: then the one that was meant is gone, and this is its successor.
+ */
+static bool is_asked_for(const struct object_reference *asked, const struct type *type,
+                         const struct meta *meta)
+{
+    return kind_of(slice_of(type->api_version), slice_of(type->kind)) == asked->kind &&
+           slice_equal(meta->namespace, asked->namespace) && slice_equal(meta->name, asked->name) &&
+           (meta->uid.len != 0 || asked->uid.len == 0) && version_of(meta->resource_version) != 0;
+}
+
+static int read_answer(const struct object_reference *asked, struct slice text, struct arena *arena,
+                       struct object *out, struct error *err)
+{
+    const char *resource = kind_resource(asked->kind);
+    struct slice extent;
+    struct type type;
+    struct pull json;
+
+    pull_init(&json, text);
+    if (!document_object(&json, arena, &type, &extent) || !pull_finish(&json))
+        return pull_fail(&json, resource, (struct place){1, 1}, err);
+    pull_init(&json, extent);
+    if (!object_read(&json, asked->kind, arena, out))
+        return pull_fail(&json, resource, (struct place){1, 1}, err);
+    return is_asked_for(asked, &type, &out->meta)
+               ? 0
+               : error_set(err, ERROR_INVALID, "%s: the answer is another object", resource);
+}
+
+/* Whether the pod or claim of that name is known, and has that UID. */
+static bool is_known(const struct cluster *cluster, const struct object_reference *object)
+{
+    if (object->kind == KIND_POD) {
+        const struct pod *pod = cluster_find_pod(cluster, object->namespace, object->name);
+        return pod != NULL && uid_is(&pod->uid, object->uid);
+    }
+    const struct claim *claim = cluster_find_claim(cluster, object->namespace, object->name);
+    return claim != NULL && claim->exists && uid_is(&claim->uid, object->uid);
+}
+
+/* Another object has the name. What was asked about is gone if that one is known now. Else the
+ * answer is late, or of older times (a restored backup), and proves nothing. Under the lock. */
+static int learn_successor(const struct follow_target *target, const struct object_reference *asked,
+                           const struct meta *successor, struct error *err)
+{
+    const struct object_reference other = {asked->kind, successor->namespace, successor->name,
+                                           successor->uid};
+
+    if (is_known(target->cluster, &other))
+        cluster_learn_gone(target->cluster, asked, monotonic_ns());
+    else if (is_known(target->cluster, asked))
+        return error_set(err, ERROR_UNAVAILABLE, "the answer is older than what is known");
+    return 0;
+}
+
+int fold_object(const struct follow_target *target, const struct object_reference *asked,
+                struct slice text, uint64_t watched, uint64_t asked_ns, struct error *err)
+{
+    struct arena arena;
+    struct object object = {.kind = asked->kind};
+
+    arena_init(&arena, FETCH_BYTES_MAX);
+    int rc = read_answer(asked, text, &arena, &object, err);
+    if (rc == 0) {
+        struct before before;
+        (void)pthread_rwlock_wrlock(target->lock);
+        look_before(&before, target->cluster, &object);
+        rc = cluster_learn(target->cluster, &object, watched, asked_ns, err);
+        if (!slice_equal(asked->uid, object.meta.uid))
+            rc = rc < 0 ? rc : learn_successor(target, asked, &object.meta, err);
+        look_after(&before, target->cluster, &object);
+        (void)pthread_rwlock_unlock(target->lock);
+        tell_change(target, CHANGE_PUT, &object, &before, rc);
+        if (rc == 0 && asked->uid.len != 0 && !slice_equal(asked->uid, object.meta.uid))
+            tell_gone(target, asked); /* it may have had a reservation, and no record */
+    }
+    arena_dispose(&arena);
+    return rc;
+}
+
+bool fold_says_absent(const struct object_reference *asked, struct slice text)
+{
+    struct said {
+        struct slice kind, reason, resource, name;
+    } said = {.kind = {NULL, 0}};
+    static const struct pull_field details[] = {
+        {.key = "kind", .type = PULL_STRING, .offset = offsetof(struct said, resource)},
+        {.key = "name", .type = PULL_STRING, .offset = offsetof(struct said, name)},
+    };
+    static const struct pull_field fields[] = {
+        {.key = "kind", .type = PULL_STRING, .offset = offsetof(struct said, kind)},
+        {.key = "reason", .type = PULL_STRING, .offset = offsetof(struct said, reason)},
+        {.key = "details", .type = PULL_OBJECT, PULL_MEMBERS(details)},
+    };
+    struct arena arena;
+    struct pull json;
+
+    arena_init(&arena, FETCH_BYTES_MAX);
+    pull_init(&json, text);
+    bool is_so =
+        pull_fields(&json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), &arena, &said) &&
+        slice_equal(said.kind, SLICE("Status")) && slice_equal(said.reason, SLICE("NotFound")) &&
+        slice_equal(said.resource, slice_of(kind_resource(asked->kind))) &&
+        slice_equal(said.name, asked->name);
+    arena_dispose(&arena);
+    return is_so;
+}
+
+void fold_absence(const struct follow_target *target, const struct object_reference *gone)
+{
+    (void)pthread_rwlock_wrlock(target->lock);
+    cluster_learn_gone(target->cluster, gone, monotonic_ns());
+    (void)pthread_rwlock_unlock(target->lock);
+    tell_gone(target, gone);
+}
