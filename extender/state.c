@@ -1,6 +1,6 @@
 #include "extender/state.h"
 
-#include "extender/claim_lock.h"
+#include "extender/bind/claim_lock.h"
 
 enum {
     EXPIRED_CLAIMS_MAX = 256, /* of reservations that end while the lock is held */

@@ -12,10 +12,10 @@
 #include "config/base/clock.h"
 #include "config/base/watchdog.h"
 #include "config/config.h"
-#include "extender/events.h"
-#include "extender/evictions.h"
-#include "extender/metrics.h"
-#include "extender/nudge.h"
+#include "extender/live/events.h"
+#include "extender/live/requeue.h"
+#include "extender/metrics/metrics.h"
+#include "extender/preemption/preemption.h"
 
 enum {
     BINDING_DEAD_MS = 65000,       /* the API server gives a request 60 s */

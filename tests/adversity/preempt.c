@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "extender/evictions.h"
+#include "extender/preemption/preemption.h"
 #include "support/http.h"
 #include "support/scenario.h"
 

@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "config/base/log.h"
-#include "extender/load.h"
-#include "extender/verbs.h"
+#include "extender/cli/load.h"
+#include "extender/verbs/verbs.h"
 #include "model.h"
 #include "support/http.h"
 

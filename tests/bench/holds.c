@@ -18,9 +18,9 @@
 
 #include "cache/watch/apply.h"
 #include "config/base/log.h"
-#include "extender/live.h"
-#include "extender/pages.h"
-#include "extender/verbs.h"
+#include "extender/live/handlers.h"
+#include "extender/verbs/verbs.h"
+#include "extender/zpages/zpages.h"
 #include "model.h"
 
 enum {

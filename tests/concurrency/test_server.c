@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "config/base/log.h"
-#include "extender/server.h"
+#include "extender/server/server.h"
 #include "support/http.h"
 #include "support/load.h"
 

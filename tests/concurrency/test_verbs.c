@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "config/base/log.h"
-#include "extender/pages.h"
-#include "extender/verbs.h"
+#include "extender/verbs/verbs.h"
+#include "extender/zpages/zpages.h"
 
 enum { READERS = 4, ROUNDS = 1500, LISTED_PODS = 1000 };
 

@@ -7,7 +7,7 @@
 
 #include "as_go.h"
 #include "config/base/log.h"
-#include "extender/verbs.h"
+#include "extender/verbs/verbs.h"
 #include "fuzz.h"
 
 static const char *const objects[][2] = {

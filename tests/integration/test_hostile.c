@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "config/base/buf.h"
-#include "extender/connections.h"
-#include "extender/server.h"
+#include "extender/http/connections.h"
+#include "extender/server/server.h"
 #include "support/http.h"
 #include "support/process.h"
 

@@ -9,7 +9,7 @@
 
 #include "config/base/buf.h"
 #include "config/base/clock.h"
-#include "extender/connections.h"
+#include "extender/http/connections.h"
 #include "support/http.h"
 #include "support/process.h"
 

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 
 #include "config/base/log.h"
-#include "extender/explain.h"
-#include "extender/pages.h"
-#include "extender/verbs.h"
+#include "extender/report/explain.h"
+#include "extender/verbs/verbs.h"
+#include "extender/zpages/zpages.h"
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);

@@ -12,7 +12,7 @@
 
 #include "bench/model.h"
 #include "config/base/log.h"
-#include "extender/pages.h"
+#include "extender/zpages/zpages.h"
 
 #ifdef __SANITIZE_ADDRESS__
 enum { PODS = 30000, HOLD_US_MAX = 10000 }; /* some ten times slower */

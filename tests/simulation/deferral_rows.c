@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "extender/scrape.h"
+#include "extender/zpages/scrape.h"
 #include "simulation/rows.h"
 
 enum { DATA = 1, LOGS = 2, BOTH = 3, SHARED = 4 }; /* claims; SHARED is ReadWriteMany */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "config/base/clock.h"
-#include "extender/defer_method.h"
+#include "extender/bind/defer_support.h"
 #include "simulation/fiber.h"
 #include "simulation/world.h"
 

@@ -7,7 +7,7 @@
 #include <sys/random.h>
 
 #include "config/base/clock.h"
-#include "extender/bind.h"
+#include "extender/bind/bind.h"
 #include "simulation/fiber.h"
 #include "simulation/world.h"
 

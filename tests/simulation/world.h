@@ -20,8 +20,8 @@
 #define SIMULATION_WORLD_H
 
 #include "cache/watch/apply.h"
-#include "extender/live.h"
-#include "extender/verbs.h"
+#include "extender/live/handlers.h"
+#include "extender/verbs/verbs.h"
 
 #define SECOND      UINT64_C(1000000000)
 #define MILLISECOND UINT64_C(1000000)

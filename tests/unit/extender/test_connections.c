@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "config/base/clock.h"
-#include "extender/connections.h"
+#include "extender/http/connections.h"
 
 #define SECOND UINT64_C(1000000000)
 

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "config/base/clock.h"
-#include "extender/events.h"
+#include "extender/live/events.h"
 
 #define SECOND UINT64_C(1000000000)
 

@@ -1,7 +1,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "extender/metrics.h"
+#include "extender/metrics/metrics.h"
 
 static struct metrics metrics;
 

@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "config/base/clock.h"
-#include "extender/nudge.h"
+#include "extender/live/requeue.h"
 
 #define SECOND UINT64_C(1000000000)
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "extender/verbs.h"
+#include "extender/verbs/verbs.h"
 
 enum { CLAIMS = 512, BODY_BYTES_MAX = 32 << 20 };
 

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "extender/metrics.h"
-#include "extender/protocol.h"
+#include "extender/metrics/metrics.h"
+#include "extender/protocol/protocol.h"
 
 static struct arena arena;
 

@@ -1,0 +1,32 @@
+/*
+ * defer_method: deferFSMount.apply: Auto. Whether the API server knows the field, by its OpenAPI
+ * document (no released one does); else the annotation is written. Asked at start, after every
+ * reconnect, since another server may be another version, and after a field was refused. One that
+ * has the field's feature gate off has it in the document all the same: what it drops tells.
+ *
+ * Threads: any; what asks blocks on the API server.
+ */
+#ifndef EXTENDER_BIND_DEFER_SUPPORT_H
+#define EXTENDER_BIND_DEFER_SUPPORT_H
+
+#include "extender/state.h"
+
+/* Whether the field is written, or the annotation; asks unless it is known. Errors: it cannot be
+ * told. */
+int defer_method_find(struct state *state, bool *as_field, struct error *err);
+
+/* The field was refused: ask again. */
+void defer_method_forget(struct state *state);
+
+/* The field was dropped, though the document has it: the annotation is written until a reconnect.
+ */
+void defer_method_drop(struct state *state);
+
+/* Asks, if it is time to; called once a second or so, by one thread. */
+void defer_method_tick(struct state *state);
+
+/* "Field", "Annotation", "Disabled", "Auto: Field" and so on, as it is configured and known. Under
+ * the lock. */
+const char *defer_method_text(const struct state *state);
+
+#endif

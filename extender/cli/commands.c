@@ -1,0 +1,312 @@
+#include "extender/cli/commands.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+
+#include "config/base/log.h"
+#include "config/base/printable.h"
+#include "config/config.h"
+#include "extender/version.h"
+
+enum { CONFIG_TEXT_BYTES_MAX = 4 << 20 };
+
+enum flag_type { FLAG_TEXT, FLAG_SWITCH, FLAG_NODES };
+
+struct flag {
+    const char *name;
+    char letter; /* '\0': none */
+    enum flag_type type;
+    size_t offset;
+    const char *metavar;
+    const char *help;
+};
+
+#define AT(member) offsetof(struct arguments, member)
+#define HELP_FLAG  "help", 'h', FLAG_SWITCH, offsetof(struct arguments, help), NULL, "show this help"
+#define CONFIG_FLAG \
+    "config", 'c', FLAG_TEXT, offsetof(struct arguments, config), "FILE", \
+        "configuration; without it, the defaults"
+#define SNAPSHOT_FLAG \
+    "snapshot", 's', FLAG_TEXT, offsetof(struct arguments, snapshot), "FILE", \
+        "cluster snapshot: JSON or YAML, a directory, or - for standard input"
+
+#define KUBECONFIG_FLAG \
+    "kubeconfig", 'k', FLAG_TEXT, offsetof(struct arguments, kubeconfig), "FILE", \
+        "the cluster; without it, $KUBECONFIG or the pod's service account"
+#define CONTEXT_FLAG \
+    "context", '\0', FLAG_TEXT, offsetof(struct arguments, context), "NAME", \
+        "of the kubeconfig, instead of its current context"
+
+static const struct flag serve_flags[] = {
+    {CONFIG_FLAG},
+    {SNAPSHOT_FLAG},
+    {KUBECONFIG_FLAG},
+    {CONTEXT_FLAG},
+    {"listen", 'l', FLAG_TEXT, AT(listen), "ADDR:PORT",
+     "for the scheduler, instead of server.listen; port 0 takes a free one"},
+    {"metrics-listen", 'm', FLAG_TEXT, AT(metrics_listen), "ADDR:PORT",
+     "for probes and Prometheus, instead of server.metricsListen"},
+    {"log-level", '\0', FLAG_TEXT, AT(log_level), "LEVEL", "debug, info (default), warn or error"},
+    {"log-format", '\0', FLAG_TEXT, AT(log_format), "FORMAT", "text (default) or json"},
+    {HELP_FLAG},
+    {NULL, 0, 0, 0, NULL, NULL},
+};
+static const struct flag dry_run_flags[] = {
+    {SNAPSHOT_FLAG},
+    {"pod", 'p', FLAG_TEXT, AT(pod), "NS/NAME|FILE",
+     "the pod to judge: one of the snapshot, or a manifest (- for standard input)"},
+    {"all-pending", 'a', FLAG_SWITCH, AT(all_pending), NULL,
+     "judge every pod of the snapshot that is not assigned to a node"},
+    {"node", 'n', FLAG_NODES, 0, "NAME", "judge for this node only; may be repeated"},
+    {"output", 'o', FLAG_TEXT, AT(output), "FORMAT", "table (default), wide, json or yaml"},
+    {CONFIG_FLAG},
+    {HELP_FLAG},
+    {NULL, 0, 0, 0, NULL, NULL},
+};
+static const struct flag snapshot_flags[] = {
+    {KUBECONFIG_FLAG},
+    {CONTEXT_FLAG},
+    {"output", 'o', FLAG_TEXT, AT(output), "FILE", "where to write; - (default): standard output"},
+    {HELP_FLAG},
+    {NULL, 0, 0, 0, NULL, NULL},
+};
+static const struct flag plain_flags[] = {{HELP_FLAG}, {NULL, 0, 0, 0, NULL, NULL}};
+
+/* A full disk is found when what was written is flushed. */
+static int finish(int status)
+{
+    struct error err = {0};
+
+    if (status == EXIT_USAGE || (fflush(stdout) == 0 && !ferror(stdout)))
+        return status;
+    (void)error_system(&err, errno, "standard output");
+    return command_fail(&err);
+}
+
+static int command_version(const struct arguments *arguments)
+{
+    (void)arguments;
+    (void)printf("claimguard %s (%s)\n", CLAIMGUARD_VERSION, CLAIMGUARD_REVISION);
+    return EXIT_DONE;
+}
+
+struct command {
+    const char *name, *synopsis, *summary, *details;
+    const struct flag *flags;
+    const char *operand; /* NULL: takes none */
+    int (*run)(const struct arguments *arguments);
+};
+
+static const struct command commands[] = {
+    {"serve", "[--kubeconfig FILE | --snapshot FILE] [--config FILE] [--listen ADDR:PORT] ...",
+     "answer a kube-scheduler's extender calls",
+     "Answers POST /filter, /prefilter, /preempt and /bind, and GET /livez, /readyz, /metrics,\n"
+     "/statusz and /debug/cache: from a live cluster, which it follows by list and watch, or from\n"
+     "a snapshot, where a bind changes the state in memory. SIGHUP and a changed file reload the\n"
+     "configuration; SIGTERM answers what was accepted and exits.\n",
+     serve_flags, NULL, command_serve},
+    {"snapshot", "[--kubeconfig FILE] [--context NAME] [-o FILE]",
+     "capture a live cluster into a file for dry-run",
+     "Lists what claimguard decides by, and writes only the fields that matter: no environment,\n"
+     "no annotations but claimguard's own, no secrets. $KUBECONFIG, the pod's service account or\n"
+     "~/.kube/config say where, if --kubeconfig does not.\n",
+     snapshot_flags, NULL, command_snapshot},
+    {"dry-run", "--snapshot FILE (--pod NS/NAME|FILE | --all-pending) [--node NAME]... [-o FORMAT]",
+     "judge pods against a cluster snapshot",
+     "Says whether claimguard would let the pod pass, who holds the claim that is in its way, and\n"
+     "whether preemption would help. A snapshot is what\n"
+     "    kubectl get pods,pvc,pv,nodes,storageclasses,priorityclasses -A -o json\n"
+     "prints. Exit status: 0 schedulable, 1 not (or not all), 2 bad usage or input.\n",
+     dry_run_flags, NULL, command_dry_run},
+    {"check-config", "FILE", "check a configuration file and print it as it takes effect",
+     "Exit status: 0 the file is fine, 2 it is not: FILE:LINE:COL says where.\n", plain_flags,
+     "FILE", command_check_config},
+    {"version", "", "print the version", "", plain_flags, NULL, command_version},
+};
+
+enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
+
+static void print_usage(FILE *out)
+{
+    (void)fprintf(out, "claimguard protects PersistentVolumeClaims at scheduling time: an extender "
+                       "for kube-scheduler.\n\nUsage: claimguard COMMAND [OPTIONS]\n\nCommands:\n");
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        (void)fprintf(out, "  %-14s %s\n", commands[i].name, commands[i].summary);
+    (void)fprintf(out, "\nclaimguard COMMAND --help tells more.\n");
+}
+
+static void print_command_help(const struct command *command)
+{
+    (void)printf("Usage: claimguard %s %s\n\n%s\nOptions:\n", command->name, command->synopsis,
+                 command->details);
+    for (const struct flag *flag = command->flags; flag->name != NULL; flag++) {
+        char left[64];
+        char letter[8] = "    ";
+        if (flag->letter != '\0')
+            (void)snprintf(letter, sizeof letter, "-%c, ", flag->letter);
+        (void)snprintf(left, sizeof left, "%s--%s%s%s", letter, flag->name,
+                       flag->metavar == NULL ? "" : " ",
+                       flag->metavar == NULL ? "" : flag->metavar);
+        (void)printf("  %-32s %s\n", left, flag->help);
+    }
+}
+
+int command_fail(const struct error *err)
+{
+    struct error shown = *err;
+
+    make_printable(shown.message);
+    (void)fprintf(stderr, "claimguard: %s\n", shown.message);
+    return EXIT_USAGE;
+}
+
+static int usage_error(const struct command *command, const char *what, const char *which)
+{
+    struct error err;
+
+    (void)error_set(&err, ERROR_INVALID, "%s: %s%s (see claimguard %s --help)", command->name, what,
+                    which, command->name);
+    return command_fail(&err);
+}
+
+static bool take_flag(const struct flag *flag, const char *value, struct arguments *arguments)
+{
+    void *at = (char *)arguments + flag->offset;
+
+    switch (flag->type) {
+    case FLAG_SWITCH: *(bool *)at = true; return true;
+    case FLAG_TEXT: *(const char **)at = value; return true;
+    case FLAG_NODES:
+        if (arguments->node_count == ARGUMENT_NODES_MAX)
+            return false;
+        arguments->nodes[arguments->node_count++] = value;
+        return true;
+    }
+    return false;
+}
+
+/* The table as getopt wants it. */
+static void getopt_tables(const struct command *command, struct option *longs, char *shorts)
+{
+    int count = 0;
+
+    *shorts++ = ':'; /* tell a missing value from an unknown flag */
+    for (const struct flag *flag = command->flags; flag->name != NULL; flag++, count++) {
+        longs[count] =
+            (struct option){flag->name, flag->type == FLAG_SWITCH ? no_argument : required_argument,
+                            NULL, 0x100 + count};
+        if (flag->letter == '\0')
+            continue;
+        *shorts++ = flag->letter;
+        if (flag->type != FLAG_SWITCH)
+            *shorts++ = ':';
+    }
+    *shorts = '\0';
+}
+
+static const struct flag *flag_of(const struct command *command, int chosen)
+{
+    const struct flag *flag = command->flags;
+
+    if (chosen >= 0x100)
+        return flag + (chosen - 0x100);
+    while (flag->name != NULL && flag->letter != chosen)
+        flag++;
+    return flag;
+}
+
+static int run_command(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments = {0};
+    struct option longs[16] = {{NULL, 0, NULL, 0}};
+    char shorts[40];
+    int chosen;
+
+    getopt_tables(command, longs, shorts);
+    opterr = 0;
+    /* the command line is parsed once, by one thread */
+    while ((chosen = getopt_long(argc, argv, shorts, longs, NULL)) !=
+           -1) { /* NOLINT(concurrency-mt-unsafe) */
+        if (chosen == '?' || chosen == ':')
+            return usage_error(command, chosen == '?' ? "unknown option " : "no value for ",
+                               argv[optind - 1]);
+        if (!take_flag(flag_of(command, chosen), optarg, &arguments))
+            return usage_error(command, "too many --node", "");
+    }
+    if (arguments.help) {
+        print_command_help(command);
+        return finish(EXIT_DONE);
+    }
+    if (optind < argc && command->operand != NULL)
+        arguments.operand = argv[optind++];
+    if (optind < argc)
+        return usage_error(command, "unexpected argument ", argv[optind]);
+    if (command->operand != NULL && arguments.operand == NULL)
+        return usage_error(command, "missing argument ", command->operand);
+    return finish(command->run(&arguments));
+}
+
+static const struct command *find_command(const char *name)
+{
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(name, commands[i].name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+static int unknown_command(const char *name)
+{
+    struct error err;
+
+    (void)error_set(&err, ERROR_INVALID, "unknown command %s (see claimguard --help)", name);
+    return command_fail(&err);
+}
+
+static int help_with(const char *name)
+{
+    const struct command *command = find_command(name);
+
+    if (command == NULL)
+        return unknown_command(name);
+    print_command_help(command);
+    return finish(EXIT_DONE);
+}
+
+int commands_run(int argc, char **argv)
+{
+    const char *name = argc < 2 ? "" : argv[1];
+    const struct command *command = find_command(name);
+
+    if (command != NULL)
+        return run_command(command, argc - 1, argv + 1);
+    if (strcmp(name, "help") == 0 && argc > 2)
+        return help_with(argv[2]);
+    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+        print_usage(stdout);
+        return finish(EXIT_DONE);
+    }
+    if (strcmp(name, "--version") == 0)
+        return finish(command_version(NULL));
+    if (argc < 2) {
+        print_usage(stderr);
+        return EXIT_USAGE;
+    }
+    return unknown_command(name);
+}
+
+int command_check_config(const struct arguments *arguments)
+{
+    struct config *config;
+    struct error err = {0};
+    struct buf out;
+
+    if (config_load(&config, arguments->operand, &err) < 0)
+        return command_fail(&err);
+    buf_init(&out, CONFIG_TEXT_BYTES_MAX);
+    config_print(config, &out);
+    (void)fwrite(out.bytes, 1, out.len, stdout);
+    buf_dispose(&out);
+    config_free(config);
+    return EXIT_DONE;
+}

@@ -1,0 +1,347 @@
+/*
+ * claimguard dry-run: what the server would answer, for pods of a snapshot or a manifest.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cache/cluster/priority_class.h"
+#include "config/base/printable.h"
+#include "config/config.h"
+#include "extender/bind/defer_write.h"
+#include "extender/cli/commands.h"
+#include "extender/cli/load.h"
+#include "extender/report/explain.h"
+#include "extender/report/render.h"
+
+enum { DRY_RUN_ARENA_BYTES_MAX = 64 * 1024 * 1024, ORPHANS_BYTES_MAX = 256 * 1024 * 1024 };
+
+struct dry_run {
+    struct cluster cluster;
+    struct config *config;
+    struct slice *nodes; /* by name */
+    size_t node_count;
+    enum output_format format;
+    struct render *render;
+    const char *warnings[LOAD_WARNINGS_MAX]; /* of the snapshot */
+    size_t warning_count;
+    bool all_schedulable;
+};
+
+static int compare_slices(const void *a, const void *b)
+{
+    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
+}
+
+/* The nodes to judge: those asked for, else all of the snapshot. */
+static int choose_nodes(struct dry_run *run, const struct arguments *arguments, struct error *err)
+{
+    size_t most = arguments->node_count + run->cluster.counts[KIND_NODE];
+
+    run->nodes = calloc(most + 1, sizeof *run->nodes);
+    if (run->nodes == NULL)
+        return error_no_memory(err);
+    for (size_t i = 0; i < arguments->node_count; i++) {
+        struct slice name = slice_of(arguments->nodes[i]);
+        if (run->cluster.counts[KIND_NODE] != 0 && cluster_find_node(&run->cluster, name) == NULL)
+            return error_set(err, ERROR_NOT_FOUND, "--node %s: no such node in %s",
+                             arguments->nodes[i], arguments->snapshot);
+        run->nodes[run->node_count++] = name;
+    }
+    if (arguments->node_count != 0)
+        return 0;
+    struct table_walk walk = {.at = 0};
+    for (const struct node *node; (node = cluster_next_node(&run->cluster, &walk)) != NULL;)
+        if (node->exists)
+            run->nodes[run->node_count++] = name_slice(node->name);
+    qsort(run->nodes, run->node_count, sizeof *run->nodes, compare_slices);
+    return 0;
+}
+
+/* On what guesses the answer for a pod rests: its own, and those of the whole snapshot. False: no
+ * memory. */
+static bool put_warnings(const struct dry_run *run, struct slice warning, json_t *result)
+{
+    json_t *warnings = json_array();
+    int rc = 0;
+
+    if (warning.len != 0)
+        rc = json_array_append_new(warnings, json_stringn(warning.ptr, warning.len));
+    for (size_t i = 0; i < run->warning_count; i++)
+        rc |= json_array_append_new(warnings, json_string(run->warnings[i]));
+    if (rc == 0 && json_array_size(warnings) == 0) {
+        json_decref(warnings);
+        return true;
+    }
+    rc |= json_object_set_new(result, "warnings", warnings);
+    return rc == 0;
+}
+
+/* A table has no place for it. Those of the snapshot were shown before. */
+static bool show_warning(const struct pod_object *pod, struct slice warning)
+{
+    char *line = NULL;
+
+    if (warning.len == 0)
+        return true;
+    if (asprintf(&line, "claimguard: %.*s/%.*s: %.*s", SLICE_ARG(pod->meta.namespace),
+                 SLICE_ARG(pod->meta.name), SLICE_ARG(warning)) < 0)
+        return false;
+    make_printable(line);
+    (void)fprintf(stderr, "%s\n", line);
+    free(line);
+    return true;
+}
+
+/* warning: empty for none. */
+static int judge(struct dry_run *run, const struct pod_object *pod, struct slice warning,
+                 struct arena *arena, struct error *err)
+{
+    struct view view = {&run->cluster, run->config};
+    bool shows_nodes = run->format != OUTPUT_TABLE;
+    json_t *result = explain_pod(&view, pod, run->nodes, shows_nodes ? run->node_count : 0, arena);
+
+    bool is_data = run->format == OUTPUT_JSON || run->format == OUTPUT_YAML;
+    if (result != NULL &&
+        !(is_data ? put_warnings(run, warning, result) : show_warning(pod, warning))) {
+        json_decref(result);
+        result = NULL;
+    }
+    if (result == NULL)
+        return error_no_memory(err);
+    if (!json_is_true(json_object_get(result, "schedulable")))
+        run->all_schedulable = false;
+    bool ok = render_put(run->render, result);
+    json_decref(result);
+    return ok ? 0 : error_system(err, errno == 0 ? EIO : errno, "standard output");
+}
+
+static int judge_cached(struct dry_run *run, const struct pod *pod, struct error *err)
+{
+    struct arena arena;
+    struct pod_object object;
+
+    arena_init(&arena, DRY_RUN_ARENA_BYTES_MAX);
+    struct slice warning =
+        pod->has_no_priority
+            ? SLICE("its PriorityClass is not in the snapshot: priority 0 is assumed")
+            : SLICE("");
+    int rc = cluster_describe_pod(pod, &arena, &object) ? judge(run, &object, warning, &arena, err)
+                                                        : error_no_memory(err);
+    arena_dispose(&arena);
+    return rc;
+}
+
+static int compare_pods(const void *a, const void *b)
+{
+    const struct pod *const *x = a, *const *y = b;
+    int order = slice_compare(name_slice((*x)->namespace), name_slice((*y)->namespace));
+    return order != 0 ? order : slice_compare(pod_name(*x), pod_name(*y));
+}
+
+static int judge_pending(struct dry_run *run, struct error *err)
+{
+    const struct pod **pods = calloc(run->cluster.counts[KIND_POD] + 1, sizeof *pods);
+    size_t count = 0;
+    struct table_walk walk = {.at = 0};
+    int rc = 0;
+
+    if (pods == NULL)
+        return error_no_memory(err);
+    for (const struct pod *pod; (pod = cluster_next_pod(&run->cluster, &walk)) != NULL;)
+        if (pod->node == NULL && !pod->is_terminal)
+            pods[count++] = pod;
+    qsort((void *)pods, count, sizeof *pods, compare_pods);
+    for (size_t i = 0; i < count && rc == 0; i++)
+        rc = judge_cached(run, pods[i], err);
+    free((void *)pods);
+    return rc;
+}
+
+/* ---- a pod of a file ---- */
+
+struct pod_file {
+    struct dry_run *run;
+    const char *path;
+    size_t pods;
+};
+
+/* The API server's admission has not seen a manifest: it gets its priority here. */
+static int judge_manifest(struct dry_run *run, struct pod_object pod, struct arena *arena,
+                          struct error *err)
+{
+    struct slice warning = {"", 0};
+    struct priority_class class;
+    bool is_known = priority_class_find(&run->cluster, pod.priority_class, &class);
+
+    if (!pod.has_priority && !is_known)
+        warning = arena_printf(arena,
+                               "there is no PriorityClass \"%.*s\" in the snapshot: priority 0 is "
+                               "assumed",
+                               SLICE_ARG(pod.priority_class));
+    if (class.never_preempts && pod.preemption_policy.len == 0 &&
+        (!pod.has_priority || pod.priority_class.len != 0))
+        pod.preemption_policy = SLICE("Never");
+    if (!pod.has_priority)
+        pod.priority = class.value;
+    return warning.ptr == NULL ? error_no_memory(err) : judge(run, &pod, warning, arena, err);
+}
+
+static int take_pod(void *context, const struct object *object, struct error *err)
+{
+    struct pod_file *file = context;
+    struct arena arena;
+
+    if (object->kind != KIND_POD)
+        return 0;
+    if (file->pods++ != 0)
+        return error_set(err, ERROR_INVALID, "%s: more than one Pod", file->path);
+    arena_init(&arena, DRY_RUN_ARENA_BYTES_MAX);
+    int rc = judge_manifest(file->run, object->pod, &arena, err);
+    arena_dispose(&arena);
+    return rc;
+}
+
+static int judge_file(struct dry_run *run, const char *path, struct error *err)
+{
+    struct pod_file file = {run, path, 0};
+    struct source_report report;
+
+    if (source_read(&(struct source){.path = path, .sink = take_pod, .context = &file}, &report,
+                    err) < 0)
+        return err->code;
+    if (file.pods != 0)
+        return 0;
+    return error_set(err, ERROR_INVALID,
+                     "%s: no Pod in it (of a Deployment or a Job, give the template as a Pod)",
+                     strcmp(path, "-") == 0 ? "<stdin>" : path);
+}
+
+/* NS/NAME of the snapshot, else a file. */
+static int judge_named(struct dry_run *run, const char *name, struct error *err)
+{
+    const char *slash = strchr(name, '/');
+    const struct pod *pod =
+        slash == NULL
+            ? NULL
+            : cluster_find_pod(&run->cluster, (struct slice){name, (size_t)(slash - name)},
+                               slice_of(slash + 1));
+
+    if (pod != NULL)
+        return judge_cached(run, pod, err);
+    if (judge_file(run, name, err) < 0)
+        return err->code != ERROR_SYSTEM
+                   ? err->code
+                   : error_set(err, ERROR_NOT_FOUND,
+                               "--pod %s: neither a pod of the snapshot (NS/NAME, such as "
+                               "default/web-0) nor a file",
+                               name);
+    return 0;
+}
+
+static int check_arguments(const struct arguments *arguments, enum output_format *format,
+                           struct error *err)
+{
+    const char *problem = NULL;
+
+    *format = OUTPUT_TABLE;
+    if (arguments->snapshot == NULL)
+        problem = "--snapshot is missing";
+    else if (arguments->pod == NULL && !arguments->all_pending)
+        problem = "give --pod or --all-pending";
+    else if (arguments->pod != NULL && arguments->all_pending)
+        problem = "--pod and --all-pending: give one of the two";
+    else if (arguments->output != NULL && !output_format_parse(format, arguments->output))
+        problem = "--output: expected table, wide, json or yaml";
+    else if (arguments->pod != NULL && strcmp(arguments->pod, "-") == 0 &&
+             strcmp(arguments->snapshot, "-") == 0)
+        problem = "only one of --snapshot and --pod can be standard input";
+    if (problem == NULL)
+        return 0;
+    return error_set(err, ERROR_INVALID, "dry-run: %s (see claimguard dry-run --help)", problem);
+}
+
+/* A line at a time. */
+static void make_lines_printable(char *lines)
+{
+    for (char *line = lines, *end; line != NULL; line = end == NULL ? NULL : end + 1) {
+        end = strchr(line, '\n');
+        if (end != NULL)
+            *end = '\0';
+        make_printable(line);
+        if (end != NULL)
+            *end = '\n';
+    }
+}
+
+/* Pods that are to be restarted before a CSI plugin is downgraded. */
+static void show_orphans(const struct dry_run *run, const char *path)
+{
+    struct view view = {&run->cluster, run->config};
+    struct buf lines;
+
+    buf_init(&lines, ORPHANS_BYTES_MAX);
+    size_t count = deferral_orphans(&view, SIZE_MAX, &lines);
+    if (count != 0 && buf_text(&lines) != NULL) {
+        make_lines_printable(lines.bytes);
+        (void)fprintf(stderr,
+                      "claimguard: %s: %zu volumes are deferred though no entry is for them (any "
+                      "more); restart their pods before the CSI plugin is downgraded:\n%s",
+                      path, count, lines.bytes);
+    }
+    buf_dispose(&lines);
+}
+
+/* What is true of the whole snapshot. On stderr: standard output is data. */
+static void show_notes(struct dry_run *run, const struct load_report *report, const char *path)
+{
+    run->warning_count = load_warnings(&run->cluster, report, run->warnings);
+    if (report->source.skipped != 0)
+        (void)fprintf(stderr, "claimguard: %s: skipped %zu objects of other kinds\n", path,
+                      report->source.skipped);
+    for (size_t i = 0; i < run->warning_count; i++)
+        (void)fprintf(stderr, "claimguard: %s: %s\n", path, run->warnings[i]);
+    show_orphans(run, path);
+}
+
+static int run_all(struct dry_run *run, const struct arguments *arguments, struct error *err)
+{
+    struct load_report report;
+
+    if (load_snapshot(&run->cluster, arguments->snapshot, &report, err) < 0 ||
+        choose_nodes(run, arguments, err) < 0)
+        return err->code;
+    show_notes(run, &report, arguments->snapshot);
+    run->render = render_new(run->format, arguments->all_pending);
+    if (run->render == NULL)
+        return error_no_memory(err);
+    int rc =
+        arguments->all_pending ? judge_pending(run, err) : judge_named(run, arguments->pod, err);
+    if (rc < 0) {
+        render_discard(run->render);
+        return rc;
+    }
+    return render_finish(run->render)
+               ? 0
+               : error_system(err, errno == 0 ? EIO : errno, "standard output");
+}
+
+int command_dry_run(const struct arguments *arguments)
+{
+    struct dry_run run = {.all_schedulable = true};
+    struct error err = {0};
+
+    cluster_init(&run.cluster);
+    run.cluster.keeps_all_mounts = true;
+    int rc = check_arguments(arguments, &run.format, &err);
+    if (rc == 0)
+        rc = config_load(&run.config, arguments->config, &err);
+    if (rc == 0)
+        rc = run_all(&run, arguments, &err);
+    free(run.nodes);
+    cluster_dispose(&run.cluster);
+    config_free(run.config);
+    if (rc < 0)
+        return command_fail(&err);
+    return run.all_schedulable ? EXIT_DONE : EXIT_NO;
+}

@@ -1,0 +1,165 @@
+#include "extender/cli/load.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cache/cluster/priority_class.h"
+#include "config/base/clock.h"
+
+enum { PROGRESS_MS = 100 };
+
+struct progress {
+    uint64_t started_ns;
+    long shown_ms; /* when the line was last drawn, since the start; 0: never */
+};
+
+static long elapsed_ms(const struct progress *progress)
+{
+    return (long)((monotonic_ns() - progress->started_ns) / 1000000);
+}
+
+static void show_progress(void *context, const struct source_report *report)
+{
+    struct progress *progress = context;
+    long ms = elapsed_ms(progress);
+    double mib = (double)report->bytes_read / (1024 * 1024);
+
+    if (ms < progress->shown_ms + PROGRESS_MS)
+        return;
+    progress->shown_ms = ms;
+    (void)fprintf(stderr, "\rloading %s: %.0f MiB", report->path, mib);
+    if (report->bytes_total != 0)
+        (void)fprintf(stderr, " (%.0f %%)",
+                      100 * (double)report->bytes_read / (double)report->bytes_total);
+    (void)fprintf(stderr, ", %zu objects, %.0f MiB/s \033[K", report->objects,
+                  mib * 1000 / (double)ms);
+}
+
+/* ---- priorities ---- */
+
+/* A pod of the snapshot that has no priority. Real ones all have: the API server sees to it. */
+struct unclassed {
+    struct unclassed *next;
+    struct object_reference pod;
+    struct slice class;
+    bool has_policy; /* a preemptionPolicy of its own */
+    char text[];     /* of the strings */
+};
+
+struct loading {
+    struct cluster *cluster;
+    struct unclassed *unclassed;
+};
+
+static bool remember(struct loading *loading, const struct pod_object *pod)
+{
+    struct object_reference reference = {
+        .kind = KIND_POD, .namespace = pod->meta.namespace, .name = pod->meta.name};
+    size_t bytes = object_reference_bytes(&reference);
+    struct unclassed *unclassed = malloc(sizeof *unclassed + bytes + pod->priority_class.len);
+
+    if (unclassed == NULL)
+        return false;
+    unclassed->pod = object_reference_copy(&reference, unclassed->text);
+    unclassed->class = (struct slice){unclassed->text + bytes, pod->priority_class.len};
+    if (pod->priority_class.len != 0)
+        memcpy(unclassed->text + bytes, pod->priority_class.ptr, pod->priority_class.len);
+    unclassed->has_policy = pod->preemption_policy.len != 0;
+    unclassed->next = loading->unclassed;
+    loading->unclassed = unclassed;
+    return true;
+}
+
+/* Once all classes are known. False: there is no such class. */
+static bool classify(const struct cluster *cluster, const struct unclassed *unclassed)
+{
+    struct pod *pod = cluster_find_pod(cluster, unclassed->pod.namespace, unclassed->pod.name);
+    struct priority_class class;
+    bool is_known = priority_class_find(cluster, unclassed->class, &class);
+
+    if (pod == NULL)
+        return true;
+    pod->has_no_priority = !is_known;
+    pod->priority = class.value;
+    if (!unclassed->has_policy)
+        pod->never_preempts = class.never_preempts;
+    return is_known;
+}
+
+/* Classifies (unless the snapshot is bad) and forgets them. False: a class is not there. */
+static bool finish_loading(struct loading *loading, bool is_good)
+{
+    bool are_known = true;
+
+    for (struct unclassed *unclassed = loading->unclassed, *next; unclassed != NULL;
+         unclassed = next) {
+        next = unclassed->next;
+        if (is_good && !classify(loading->cluster, unclassed))
+            are_known = false;
+        free(unclassed);
+    }
+    return are_known;
+}
+
+/* ---- loading ---- */
+
+static int keep(void *context, const struct object *object, struct error *err)
+{
+    struct loading *loading = context;
+
+    if (object->kind == KIND_POD && !object->pod.has_priority && !remember(loading, &object->pod))
+        return error_no_memory(err);
+    return cluster_apply(loading->cluster, object, err);
+}
+
+/* A snapshot of nothing is another file than the one that was meant. */
+static int check_objects(const char *path, const struct source_report *report, struct error *err)
+{
+    const char *name = strcmp(path, "-") == 0 ? "<stdin>" : path;
+
+    if (report->objects != 0)
+        return 0;
+    return report->skipped == 0
+               ? error_set(err, ERROR_INVALID, "%s: no Kubernetes object in it", name)
+               : error_set(err, ERROR_INVALID, "%s: no object of a kind that counts (others: %zu)",
+                           name, report->skipped);
+}
+
+int load_snapshot(struct cluster *cluster, const char *path, struct load_report *report,
+                  struct error *err)
+{
+    struct progress progress = {.started_ns = monotonic_ns()};
+    struct loading loading = {.cluster = cluster};
+    struct source source = {.path = path,
+                            .sink = keep,
+                            .context = &loading,
+                            .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
+                            .progress_context = &progress};
+
+    int rc = source_read(&source, &report->source, err);
+    report->lacks_classes = !finish_loading(&loading, rc == 0);
+    if (progress.shown_ms != 0)
+        (void)fprintf(stderr, "\r\033[K");
+    return rc < 0 ? rc : check_objects(path, &report->source, err);
+}
+
+size_t load_warnings(const struct cluster *cluster, const struct load_report *report,
+                     const char *warnings[LOAD_WARNINGS_MAX])
+{
+    size_t count = 0;
+
+    /* pods name claims, and there is not one: more likely left out than missing */
+    if (cluster->counts[KIND_CLAIM] == 0 && cluster->claims.count != 0)
+        warnings[count++] = "the snapshot has no PersistentVolumeClaims: add pvc to kubectl get";
+    if (report->lacks_classes)
+        warnings[count++] =
+            cluster->counts[KIND_PRIORITY_CLASS] != 0
+                ? "pods name PriorityClasses that the snapshot does not have, and count with "
+                  "priority 0"
+                : "pods name PriorityClasses that the snapshot does not have, and count with "
+                  "priority 0: add priorityclasses to kubectl get";
+    if (report->source.unreadable != 0)
+        warnings[count++] = "pods with over 512 claims are left out: nobody sees what they hold";
+    return count;
+}

@@ -1,0 +1,346 @@
+/*
+ * claimguard serve: starts the servers, then waits for signals and looks at the configuration file.
+ */
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "cache/client/http_client.h"
+#include "config/base/file_mark.h"
+#include "config/base/log.h"
+#include "extender/bind/defer_support.h"
+#include "extender/cli/commands.h"
+#include "extender/cli/load.h"
+#include "extender/http/tls.h"
+#include "extender/live/handlers.h"
+#include "extender/server/server.h"
+
+enum {
+    LOOK_SECONDS = 1,
+    LARGE_BYTES = 256 * 1024, /* for malloc: what large bodies and answers are */
+    HEAPS_MAX = 4,
+    FILES_NEEDED = 512, /* all connections of both ports, those to the API server, and a few */
+};
+
+/* What is large goes back to the system when it is freed. By itself glibc keeps what was freed
+ * once, up to 32 MiB at a time, in up to eight heaps for each core. */
+static void configure_malloc(void)
+{
+    (void)mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
+    (void)mallopt(M_ARENA_MAX, HEAPS_MAX);
+}
+
+/* As many files as are needed may be open, if the system lets us. */
+static void raise_file_limit(void)
+{
+    struct rlimit limit = {0};
+    char left[24], need[24];
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= FILES_NEEDED)
+        return;
+    limit.rlim_cur = limit.rlim_max < FILES_NEEDED ? limit.rlim_max : FILES_NEEDED;
+    if (setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur == FILES_NEEDED)
+        return;
+    (void)snprintf(left, sizeof left, "%ju", (uintmax_t)limit.rlim_cur);
+    (void)snprintf(need, sizeof need, "%d", FILES_NEEDED);
+    log_warn("few files may be open: connections will be refused", LOG_STR("limit", left),
+             LOG_STR("need", need));
+}
+
+/* What a run of serve is about. */
+struct run {
+    const struct arguments *arguments;
+    sigset_t signals;          /* that it waits for */
+    struct file_mark read_as;  /* the configuration file, just before it was read */
+    struct buf addresses, tls; /* as below, of the configuration that it has started with */
+};
+
+enum { STARTED_WITH_BYTES_MAX = 64 * 1024 };
+
+/* What takes effect at a start only, of a configuration. At a restart, flags override it again. */
+typedef void put_function(struct buf *out, const struct arguments *arguments,
+                          const struct config *config);
+
+static void put_addresses(struct buf *out, const struct arguments *arguments,
+                          const struct config *config)
+{
+    const char *listen = arguments->listen, *metrics_listen = arguments->metrics_listen;
+
+    buf_put(out, listen != NULL ? slice_of(listen) : config->server.listen);
+    buf_put(out, SLICE("\n"));
+    buf_put(out, metrics_listen != NULL ? slice_of(metrics_listen) : config->server.metrics_listen);
+}
+
+static void put_tls(struct buf *out, const struct arguments *arguments, const struct config *config)
+{
+    (void)arguments;
+    buf_put(out, config->server.cert_file);
+    buf_put(out, SLICE("\n"));
+    buf_put(out, config->server.key_file);
+    buf_put(out, SLICE("\n"));
+    buf_put(out, config->server.client_ca_file);
+}
+
+static bool is_other(const struct run *run, const struct config *config, put_function *put,
+                     const struct buf *started_with)
+{
+    struct buf now;
+
+    buf_init(&now, STARTED_WITH_BYTES_MAX);
+    put(&now, run->arguments, config);
+    bool differs = !slice_equal(buf_slice(&now), buf_slice(started_with));
+    buf_dispose(&now);
+    return differs;
+}
+
+static bool has_other_addresses(const struct run *run, const struct config *config)
+{
+    return is_other(run, config, put_addresses, &run->addresses);
+}
+
+static bool has_other_tls(const struct run *run, const struct config *config)
+{
+    return is_other(run, config, put_tls, &run->tls);
+}
+
+/* The file, if claimguard could be started with it. */
+static int load_config(struct config **out, const struct run *run, struct error *err)
+{
+    struct tls *tls = NULL;
+
+    if (config_load(out, run->arguments->config, err) < 0)
+        return err->code;
+    if (!has_other_tls(run, *out))
+        return 0;
+    int rc = tls_open(&tls, *out, err);
+    tls_close(tls);
+    if (rc < 0)
+        config_free(*out);
+    return rc;
+}
+
+/* Puts the file in force if it is good; else says what is wrong, unless it has said so, and changes
+ * nothing. *refusal: what was wrong the last time, and is now; empty: nothing. */
+static void reload(struct state *state, const struct run *run, struct error *refusal)
+{
+    const char *path = run->arguments->config;
+    struct config *config;
+    struct error err = {0};
+
+    if (path == NULL)
+        return;
+    int rc = load_config(&config, run, &err);
+    metrics_note_config(&state->metrics, rc == 0);
+    bool is_news = strcmp(err.message, refusal->message) != 0;
+    *refusal = err;
+    if (rc < 0) {
+        if (is_news)
+            log_error("the configuration is not reloaded: the one in force stays",
+                      LOG_STR("error", err.message));
+        return;
+    }
+    if (has_other_addresses(run, config))
+        log_warn("a new server.listen or server.metricsListen takes effect at a restart",
+                 LOG_STR("file", path));
+    if (has_other_tls(run, config))
+        log_warn("another server.tls takes effect at a restart", LOG_STR("file", path));
+    state_reload(state, config);
+    log_info("configuration reloaded", LOG_STR("file", path));
+}
+
+static void refresh_tls(struct state *state)
+{
+    struct error err = {0};
+    bool has_changed = false;
+
+    if (state->tls != NULL && tls_refresh(state->tls, &has_changed, &err) < 0)
+        log_error("the new certificate is not taken: the one in force stays",
+                  LOG_STR("error", err.message));
+    else if (has_changed)
+        log_info("certificate reloaded", LOG_NONE);
+}
+
+/* Until SIGTERM or SIGINT. */
+static void wait_for_end(struct state *state, const struct run *run)
+{
+    const char *path = run->arguments->config;
+    struct file_mark known = run->read_as;
+    struct error refusal = {.message = ""};
+
+    for (;;) {
+        int signal = sigtimedwait(&run->signals, NULL, &(struct timespec){.tv_sec = LOOK_SECONDS});
+        if (signal == SIGTERM || signal == SIGINT) {
+            log_info("shutting down", LOG_STR("signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"));
+            return;
+        }
+        struct watched *watched = watchdog_begin(&state->watchdog, "main");
+        state_tick(state);
+        defer_method_tick(state);
+        refresh_tls(state);
+        struct file_mark seen = file_mark(path);
+        bool is_new = signal == SIGHUP || !file_mark_equal(&seen, &known);
+        if (is_new)
+            refusal = (struct error){.message = ""};
+        if (is_new || refusal.message[0] != '\0') /* a TLS file that it names may come later */
+            reload(state, run, &refusal);
+        known = seen;
+        watchdog_end(watched);
+    }
+}
+
+static int check_arguments(const struct arguments *arguments, struct error *err)
+{
+    if (arguments->kubeconfig != NULL && arguments->snapshot != NULL)
+        return error_set(err, ERROR_INVALID,
+                         "serve: --kubeconfig and --snapshot: give one of the two");
+    return 0;
+}
+
+static int configure_log(const struct arguments *arguments, struct error *err)
+{
+    enum log_level level = LOG_INFO;
+    enum log_format format = LOG_TEXT;
+
+    if (arguments->log_level != NULL && !log_level_parse(&level, arguments->log_level))
+        return error_set(err, ERROR_INVALID, "--log-level %s: expected debug, info, warn or error",
+                         arguments->log_level);
+    if (arguments->log_format != NULL && !log_format_parse(&format, arguments->log_format))
+        return error_set(err, ERROR_INVALID, "--log-format %s: expected text or json",
+                         arguments->log_format);
+    log_configure(level, format);
+    return 0;
+}
+
+static int load(struct state *state, const char *path, struct error *err)
+{
+    const char *warnings[LOAD_WARNINGS_MAX];
+    struct load_report report;
+    char objects[24], skipped[24];
+
+    if (load_snapshot(&state->cluster, path, &report, err) < 0)
+        return err->code;
+    for (int kind = 0; kind < KIND_COUNT; kind++)
+        if (state->cluster.counts[kind] != 0)
+            atomic_store(&state->status[kind].last_event_ms, now_ms());
+    (void)snprintf(state->source, sizeof state->source, "snapshot %s", path);
+    (void)snprintf(objects, sizeof objects, "%zu", report.source.objects);
+    (void)snprintf(skipped, sizeof skipped, "%zu", report.source.skipped);
+    log_info("snapshot loaded", LOG_STR("file", path), LOG_STR("objects", objects),
+             LOG_STR("skipped", skipped));
+    size_t count = load_warnings(&state->cluster, &report, warnings);
+    for (size_t i = 0; i < count; i++)
+        log_warn(warnings[i], LOG_STR("file", path));
+    return 0;
+}
+
+/* Starts the servers and waits for the end. */
+static int listen_until_end(struct state *state, const struct run *run, struct error *err)
+{
+    const struct arguments *arguments = run->arguments;
+    const struct config *config = state->config;
+    struct slice listen =
+        arguments->listen != NULL ? slice_of(arguments->listen) : config->server.listen;
+    struct slice metrics_listen = arguments->metrics_listen != NULL
+                                      ? slice_of(arguments->metrics_listen)
+                                      : config->server.metrics_listen;
+    struct server *verbs = NULL, *pages = NULL;
+
+    int rc = server_start(&verbs, state, listen, SERVER_VERBS, err);
+    if (rc == 0)
+        rc = server_start(&pages, state, metrics_listen, SERVER_PAGES, err);
+    if (rc == 0) {
+        log_info("listening", LOG_STR("address", server_address(verbs)),
+                 LOG_STR("metrics", server_address(pages)));
+        wait_for_end(state, run);
+        atomic_store(&state->is_draining, true);
+    }
+    server_stop(verbs);
+    server_stop(pages);
+    return rc;
+}
+
+static int serve_snapshot(struct state *state, const struct run *run, struct error *err)
+{
+    if (load(state, run->arguments->snapshot, err) < 0)
+        return err->code;
+    return listen_until_end(state, run, err);
+}
+
+static int serve_live(struct state *state, const struct run *run, struct error *err)
+{
+    const struct arguments *arguments = run->arguments;
+    struct kubeconfig *kubeconfig = NULL;
+    struct live *live = NULL;
+
+    int rc = kubeconfig_load(&kubeconfig, arguments->kubeconfig, arguments->context, false, err);
+    if (rc < 0)
+        return rc;
+    rc = api_global_init(err);
+    if (rc == 0)
+        rc = live_start(&live, state, kubeconfig, err);
+    if (rc == 0)
+        rc = evictions_start(state, err);
+    if (rc == 0) {
+        log_info("following", LOG_STR("server", kubeconfig->server),
+                 LOG_STR("credentials", kubeconfig->origin));
+        rc = listen_until_end(state, run, err);
+    }
+    follow_interrupt(state->follow); /* for evictions, where no server has started */
+    evictions_stop(state);
+    live_stop(live);
+    api_global_cleanup();
+    kubeconfig_free(kubeconfig);
+    return rc;
+}
+
+/* Before any thread is there, so that all of them have these blocked and the main one takes them.
+ */
+static void block_signals(sigset_t *signals)
+{
+    (void)sigemptyset(signals);
+    (void)sigaddset(signals, SIGTERM);
+    (void)sigaddset(signals, SIGINT);
+    (void)sigaddset(signals, SIGHUP);
+    (void)pthread_sigmask(SIG_BLOCK, signals, NULL);
+    (void)signal(SIGPIPE, SIG_IGN); /* a peer that hangs up is an error of one write */
+}
+
+int command_serve(const struct arguments *arguments)
+{
+    struct config *config = NULL;
+    struct state state;
+    struct run run = {.arguments = arguments, .read_as = file_mark(arguments->config)};
+    struct error err = {0};
+
+    configure_malloc();
+    block_signals(&run.signals);
+    if (configure_log(arguments, &err) < 0 || config_load(&config, arguments->config, &err) < 0)
+        return command_fail(&err);
+    if (check_arguments(arguments, &err) < 0 || state_init(&state, config, &err) < 0) {
+        config_free(config);
+        return command_fail(&err);
+    }
+    buf_init(&run.addresses, STARTED_WITH_BYTES_MAX);
+    put_addresses(&run.addresses, arguments, config);
+    buf_init(&run.tls, STARTED_WITH_BYTES_MAX);
+    put_tls(&run.tls, arguments, config);
+    int rc = log_start(&err); /* nobody who serves waits for whoever reads the log */
+    raise_file_limit();
+    if (rc == 0)
+        rc = tls_open(&state.tls, config, &err);
+    if (rc == 0)
+        rc = arguments->snapshot != NULL ? serve_snapshot(&state, &run, &err)
+                                         : serve_live(&state, &run, &err);
+    tls_close(state.tls);
+    state_dispose(&state);
+    buf_dispose(&run.addresses);
+    buf_dispose(&run.tls);
+    if (rc == 0)
+        log_info("stopped", LOG_NONE);
+    log_stop();
+    return rc < 0 ? command_fail(&err) : EXIT_DONE;
+}

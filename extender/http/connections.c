@@ -1,0 +1,215 @@
+#include "extender/http/connections.h"
+
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "config/base/clock.h"
+
+enum { LOOK_MS = 250, HURRY_SECONDS_MAX = 1 };
+
+#define NS_PER_SECOND UINT64_C(1000000000)
+
+/* 0: as long as it takes. */
+static const unsigned allowed_seconds[STAGE_COUNT] = {
+    [STAGE_HELLO] = HEADER_SECONDS_MAX,  [STAGE_HEADERS] = HEADER_SECONDS_MAX,
+    [STAGE_BODY] = BODY_SECONDS_MAX,     [STAGE_WORK] = 0,
+    [STAGE_ANSWER] = ANSWER_SECONDS_MAX, [STAGE_IDLE] = IDLE_SECONDS_MAX,
+};
+
+/* How much of its time the connection has used up: 1: all of it. */
+static double used_up(const struct connections *connections, const struct connection_entry *entry,
+                      uint64_t now_ns)
+{
+    double seconds = allowed_seconds[entry->stage];
+    uint64_t since_ns = entry->since_ns;
+
+    if (entry->is_closed || seconds == 0)
+        return -1;
+    if (connections->hurry_ns != UINT64_MAX) {
+        seconds = HURRY_SECONDS_MAX;
+        since_ns = since_ns < connections->hurry_ns ? connections->hurry_ns : since_ns;
+    }
+    return (double)(now_ns - since_ns) / 1e9 / seconds;
+}
+
+/* Its thread in libmicrohttpd sees the end of the stream, and ends the connection. */
+static void shut(struct connections *connections, struct connection_entry *entry)
+{
+    (void)shutdown(entry->socket, SHUT_RDWR);
+    entry->is_closed = true;
+    atomic_fetch_sub(connections->gauge, 1);
+}
+
+static void shut_overdue(struct connections *connections, uint64_t now_ns)
+{
+    for (struct connection_entry *entry = connections->first; entry != NULL; entry = entry->next)
+        if (used_up(connections, entry, now_ns) >= 1)
+            shut(connections, entry);
+}
+
+static void *run(void *context)
+{
+    struct connections *connections = context;
+
+    (void)pthread_mutex_lock(&connections->lock);
+    while (!connections->is_stopping) {
+        uint64_t now_ns = monotonic_ns();
+        struct timespec next = monotonic_timespec(now_ns + LOOK_MS * NS_PER_MS);
+        shut_overdue(connections, now_ns);
+        (void)pthread_cond_timedwait(&connections->stops, &connections->lock, &next);
+    }
+    (void)pthread_mutex_unlock(&connections->lock);
+    return NULL;
+}
+
+static void dispose(struct connections *connections)
+{
+    (void)pthread_cond_destroy(&connections->stops);
+    (void)pthread_mutex_destroy(&connections->lock);
+}
+
+int connections_start(struct connections *connections, unsigned max, unsigned per_address_max,
+                      atomic_uint *gauge, struct error *err)
+{
+    pthread_condattr_t attributes;
+
+    *connections = (struct connections){
+        .max = max, .per_address_max = per_address_max, .gauge = gauge, .hurry_ns = UINT64_MAX};
+    (void)pthread_mutex_init(&connections->lock, NULL);
+    (void)pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&connections->stops, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
+    int rc = pthread_create(&connections->thread, NULL, run, connections);
+    if (rc == 0)
+        return 0;
+    dispose(connections);
+    return error_system(err, rc, "thread");
+}
+
+void connections_stop(struct connections *connections)
+{
+    (void)pthread_mutex_lock(&connections->lock);
+    connections->is_stopping = true;
+    (void)pthread_cond_signal(&connections->stops);
+    (void)pthread_mutex_unlock(&connections->lock);
+    (void)pthread_join(connections->thread, NULL);
+    dispose(connections);
+}
+
+/* ---- one more, one less ---- */
+
+/* Whose connection it is, as far as an address tells: who has one address of an IPv6 /64 mostly has
+ * all of them. */
+static struct in6_addr owner_of(const struct sockaddr *address)
+{
+    struct in6_addr owner = {0};
+
+    if (address != NULL && address->sa_family == AF_INET) {
+        const struct sockaddr_in *v4 = (const void *)address;
+        owner.s6_addr[10] = owner.s6_addr[11] = 0xff;
+        memcpy(&owner.s6_addr[12], &v4->sin_addr, sizeof v4->sin_addr);
+    } else if (address != NULL && address->sa_family == AF_INET6) {
+        const struct sockaddr_in6 *v6 = (const void *)address;
+        bool is_v4 = IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr);
+        memcpy(&owner, &v6->sin6_addr, is_v4 ? sizeof owner : sizeof owner / 2);
+    }
+    return owner;
+}
+
+/* How much it is in the way. One that has just begun to send is not: it is about to go on. */
+static double burden(const struct connections *connections, const struct connection_entry *entry,
+                     uint64_t now_ns)
+{
+    double used = used_up(connections, entry, now_ns);
+
+    return used > 0 && entry->stage != STAGE_IDLE && now_ns - entry->since_ns < NS_PER_SECOND
+               ? 0
+               : used;
+}
+
+/* If those of the owner (NULL: of all) are more than max, the one that is most in the way is
+ * closed; of several, the oldest. */
+static void make_room(struct connections *connections, const struct in6_addr *owner, unsigned max)
+{
+    struct connection_entry *last = NULL;
+    uint64_t now_ns = monotonic_ns();
+    double most = -1;
+    unsigned count = 0;
+
+    for (struct connection_entry *entry = connections->first; entry != NULL; entry = entry->next) {
+        if (entry->is_closed ||
+            (owner != NULL && memcmp(&entry->address, owner, sizeof *owner) != 0))
+            continue;
+        count++;
+        double weight = burden(connections, entry, now_ns);
+        if (weight >= 0 && weight >= most) { /* the list begins with the newest */
+            most = weight;
+            last = entry;
+        }
+    }
+    if (count > max && last != NULL)
+        shut(connections, last);
+}
+
+void connections_add(struct connections *connections, struct connection_entry *entry, int socket,
+                     const struct sockaddr *address)
+{
+    entry->socket = socket;
+    entry->address = owner_of(address);
+    entry->stage = STAGE_HELLO;
+    (void)pthread_mutex_lock(&connections->lock);
+    entry->since_ns = monotonic_ns();
+    entry->next = connections->first;
+    entry->link = &connections->first;
+    if (entry->next != NULL)
+        entry->next->link = &entry->next;
+    connections->first = entry;
+    atomic_fetch_add(connections->gauge, 1);
+    if (connections->per_address_max != 0)
+        make_room(connections, &entry->address, connections->per_address_max);
+    make_room(connections, NULL, connections->max);
+    (void)pthread_mutex_unlock(&connections->lock);
+}
+
+void connections_remove(struct connections *connections, struct connection_entry *entry)
+{
+    (void)pthread_mutex_lock(&connections->lock);
+    *entry->link = entry->next;
+    if (entry->next != NULL)
+        entry->next->link = entry->link;
+    if (!entry->is_closed)
+        atomic_fetch_sub(connections->gauge, 1);
+    (void)pthread_mutex_unlock(&connections->lock);
+}
+
+void connections_enter(struct connections *connections, struct connection_entry *entry,
+                       enum stage stage)
+{
+    (void)pthread_mutex_lock(&connections->lock);
+    entry->stage = stage;
+    entry->since_ns = monotonic_ns();
+    (void)pthread_mutex_unlock(&connections->lock);
+}
+
+/* ---- a shutdown ---- */
+
+void connections_hurry(struct connections *connections)
+{
+    (void)pthread_mutex_lock(&connections->lock);
+    connections->hurry_ns = monotonic_ns();
+    (void)pthread_mutex_unlock(&connections->lock);
+}
+
+unsigned connections_busy(struct connections *connections)
+{
+    unsigned busy = 0;
+
+    (void)pthread_mutex_lock(&connections->lock);
+    for (const struct connection_entry *entry = connections->first; entry != NULL;
+         entry = entry->next)
+        busy += !entry->is_closed && entry->stage != STAGE_HELLO && entry->stage != STAGE_IDLE;
+    (void)pthread_mutex_unlock(&connections->lock);
+    return busy;
+}

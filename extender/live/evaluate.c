@@ -1,0 +1,170 @@
+#include "extender/live/evaluate.h"
+
+#include "config/base/log.h"
+
+static void decide(struct question *question, const struct view *view)
+{
+    if (question->decide != NULL) {
+        question->decide(question, view);
+        return;
+    }
+    policy_prefilter(view, question->pod, question->arena, &question->verdict, &question->judge);
+    question->is_refused = code_is_rejection(question->verdict.code);
+}
+
+static void decide_cached(struct state *state, struct question *question)
+{
+    (void)pthread_rwlock_rdlock(&state->lock);
+    struct view view = state_view(state);
+    decide(question, &view);
+    (void)pthread_rwlock_unlock(&state->lock); /* reasons and grounds lie in the arena */
+}
+
+/* What was asked about for one pod. */
+struct asked {
+    struct object_reference references[(CONFIRM_ROUNDS_MAX + 1) * GROUNDS_MAX];
+    size_t count;
+};
+
+static bool was_asked(const struct asked *asked, const struct object_reference *reference)
+{
+    for (size_t i = 0; i < asked->count; i++)
+        if (object_reference_equal(&asked->references[i], reference))
+            return true;
+    return false;
+}
+
+/* Adds what the verdict rests on and was not asked about yet; returns how many. */
+static size_t add_grounds(struct asked *asked, const struct verdict *verdict)
+{
+    size_t before = asked->count;
+
+    for (size_t i = 0; i < verdict->ground_count; i++)
+        if (!was_asked(asked, &verdict->grounds[i]))
+            asked->references[asked->count++] = verdict->grounds[i];
+    return asked->count - before;
+}
+
+static enum confirmation confirm(struct state *state, struct question *question)
+{
+    int64_t patience_ms = follow_is_silent(state->follow) ? CONFIRM_SILENT_MS : CONFIRM_MS;
+    uint64_t deadline_ns = monotonic_ns() + (uint64_t)patience_ms * NS_PER_MS;
+    struct asked asked = {.count = 0};
+    struct error err = {0};
+
+    for (int round = 0; round < CONFIRM_ROUNDS_MAX; round++) {
+        size_t added = add_grounds(&asked, &question->verdict);
+        int64_t left_ms = ms_until(deadline_ns);
+        if (added == 0)
+            return CONFIRMATION_STANDS;
+        if (left_ms == 0 || follow_confirm(state->follow, &asked.references[asked.count - added],
+                                           added, left_ms, &err) < 0)
+            return CONFIRMATION_UNKNOWN;
+        decide_cached(state, question);
+        if (!question->is_refused)
+            return CONFIRMATION_OVERRULED;
+    }
+    return add_grounds(&asked, &question->verdict) == 0 ? CONFIRMATION_STANDS
+                                                        : CONFIRMATION_UNKNOWN;
+}
+
+enum confirmation judge_question(struct state *state, struct question *question)
+{
+    const struct meta *meta = &question->pod->meta;
+
+    state_tick(state);
+    decide_cached(state, question);
+    if (state->follow == NULL || !question->is_refused || question->verdict.ground_count == 0)
+        return CONFIRMATION_STANDS;
+    enum confirmation result = confirm(state, question);
+    atomic_fetch_add(&state->metrics.confirmations[result], 1);
+    if (result == CONFIRMATION_OVERRULED)
+        log_debug("a rejection was overruled by the API server",
+                  LOG_SLICE("namespace", meta->namespace), LOG_SLICE("pod", meta->name));
+    else if (result == CONFIRMATION_UNKNOWN)
+        log_warn("a rejection could not be confirmed: the cache's word stands",
+                 LOG_SLICE("namespace", meta->namespace), LOG_SLICE("pod", meta->name));
+    return result;
+}
+
+/* What the pod is refused for and can change without an event for the scheduler. */
+struct causes {
+    struct object_reference items[1 + GROUNDS_MAX];
+    size_t count;
+};
+
+static void find_causes(const struct question *question, enum confirmation confirmation,
+                        struct causes *out)
+{
+    const struct verdict *verdict = &question->verdict;
+    bool is_unconfirmed = confirmation == CONFIRMATION_UNKNOWN;
+
+    out->count = 0;
+    if (question->is_refused && verdict->reserved_for.len != 0)
+        out->items[out->count++] =
+            (struct object_reference){.kind = KIND_POD, .uid = verdict->reserved_for};
+    for (size_t i = 0; question->is_refused && is_unconfirmed && i < verdict->ground_count; i++)
+        out->items[out->count++] = verdict->grounds[i];
+}
+
+static bool are_equal(const struct causes *a, const struct causes *b)
+{
+    bool are_equal = a->count == b->count;
+
+    for (size_t i = 0; are_equal && i < a->count; i++)
+        are_equal = object_reference_equal(&a->items[i], &b->items[i]);
+    return are_equal;
+}
+
+/* Decides once more and reserves, so that nothing comes in between. */
+static void reserve(struct state *state, struct question *question)
+{
+    static struct slice reason = {"out of memory", 13};
+    struct verdict *out = &question->verdict;
+    struct error err = {0};
+
+    (void)pthread_rwlock_wrlock(&state->lock);
+    struct view view = state_view(state);
+    decide(question, &view);
+    if (out->code == CODE_SUCCESS &&
+        assumed_reserve(&state->cluster, question->pod, out->alone, false,
+                        state_reservation_end(state, false), &err) < 0)
+        *out = (struct verdict){.code = CODE_ERROR, .reasons = &reason, .reason_count = 1};
+    (void)pthread_rwlock_unlock(&state->lock);
+}
+
+/* Whether what the pod waited for is of no account any more, since the scheduler has asked again:
+ * when nothing is refused, or only for what was confirmed. A preempt call that finds nothing in the
+ * pod's way, and drops a node where nobody would have to go, comes behind a filter call that
+ * rejected the pod: what that was for stands. */
+static bool is_answered(const struct question *question)
+{
+    return question->verdict.code != CODE_ERROR &&
+           (!question->is_refused || code_is_rejection(question->verdict.code));
+}
+
+void judge_and_remember(struct state *state, struct question *question)
+{
+    const struct meta *meta = &question->pod->meta;
+    struct causes known = {.count = 0}, causes;
+
+    if (question->reserves)
+        nudge_forget(&state->nudge, meta->uid);
+    enum confirmation confirmation = judge_question(state, question);
+    for (;;) {
+        if (question->reserves && question->verdict.code == CODE_SUCCESS && meta->uid.len != 0)
+            reserve(state, question);
+        find_causes(question, confirmation, &causes);
+        if (causes.count == 0 || are_equal(&causes, &known))
+            break;
+        nudge_wait(&state->nudge, meta, causes.items, causes.count);
+        known = causes;
+        /* one may have changed just before, so that nobody was waiting */
+        decide_cached(state, question);
+        find_causes(question, confirmation, &causes);
+        if (!are_equal(&causes, &known))
+            confirmation = CONFIRMATION_UNKNOWN; /* what is in the way now was not asked about */
+    }
+    if (!question->reserves && causes.count == 0 && is_answered(question))
+        nudge_forget(&state->nudge, meta->uid);
+}

@@ -1,0 +1,104 @@
+#include "extender/live/events.h"
+
+#include <unistd.h>
+
+#include "config/base/clock.h"
+
+enum { EVENT_BYTES_MAX = 64 * 1024, PATH_BYTES_MAX = 1024 };
+
+static const char *const reasons[EVENT_REASONS - 1] = {
+    "ExclusiveClaimViolated", "Preempted",           "Preempting",
+    "PreemptionFailed",       "DeferFSMountRefused", "DeferFSMountFailed",
+};
+
+void events_init(struct events *events)
+{
+    *events = (struct events){.posted = 0};
+    for (int i = 0; i < EVENT_REASONS; i++)
+        rate_init(&events->rates[i], EVENTS_PER_MINUTE / 60.0, EVENTS_BURST, monotonic_ns());
+    (void)gethostname(events->host, sizeof events->host - 1);
+    (void)pthread_mutex_init(&events->lock, NULL);
+}
+
+void events_dispose(struct events *events)
+{
+    (void)pthread_mutex_destroy(&events->lock);
+}
+
+/* Whether one more may be posted; its number. */
+static bool take_number(struct events *events, const char *reason, unsigned *number)
+{
+    int i = 0;
+
+    while (i < EVENT_REASONS - 1 && strcmp(reasons[i], reason) != 0)
+        i++;
+    (void)pthread_mutex_lock(&events->lock);
+    bool may = rate_take(&events->rates[i], monotonic_ns());
+    *number = events->posted;
+    events->posted += may;
+    (void)pthread_mutex_unlock(&events->lock);
+    return may;
+}
+
+static void put_text(struct buf *out, const char *key, struct slice value)
+{
+    buf_printf(out, ",\"%s\":", key);
+    buf_json(out, value);
+}
+
+static void write_event(struct buf *out, const struct events *events, unsigned number,
+                        const struct object_reference *pod, const char *type, const char *reason,
+                        struct slice message)
+{
+    int64_t now = now_ms();
+
+    buf_printf(out,
+               "{\"apiVersion\":\"v1\",\"kind\":\"Event\",\"type\":\"%s\",\"reason\":\"%s\","
+               "\"count\":1,\"firstTimestamp\":\"",
+               type, reason);
+    buf_time(out, now, false);
+    buf_put(out, SLICE("\",\"lastTimestamp\":\""));
+    buf_time(out, now, false);
+    buf_printf(out,
+               "\",\"source\":{\"component\":\"claimguard\"},\"reportingComponent\":"
+               "\"claimguard\",\"metadata\":{\"name\":\"claimguard.%llx.%x\"",
+               (unsigned long long)now, number);
+    put_text(out, "namespace", pod->namespace);
+    buf_put(out, SLICE("},\"involvedObject\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\""));
+    put_text(out, "namespace", pod->namespace);
+    put_text(out, "name", pod->name);
+    put_text(out, "uid", pod->uid);
+    buf_put(out, SLICE("}"));
+    put_text(out, "message", message);
+    put_text(out, "reportingInstance", slice_of(events->host));
+    buf_put(out, SLICE("}"));
+}
+
+/* False: it is not posted. */
+static bool post(struct events *events, struct follow *follow, const struct object_reference *pod,
+                 const char *type, const char *reason, struct slice message)
+{
+    struct buf body, path;
+    unsigned number;
+
+    if (message.ptr == NULL || !take_number(events, reason, &number))
+        return false;
+    buf_init(&body, EVENT_BYTES_MAX);
+    buf_init(&path, PATH_BYTES_MAX);
+    write_event(&body, events, number, pod, type, reason, message);
+    buf_printf(&path, "/api/v1/namespaces/%.*s/events", SLICE_ARG(pod->namespace));
+    path.failed = path.failed || !object_reference_is_possible(pod);
+    const char *text = buf_text(&path);
+    bool is_posted = text != NULL && !body.failed &&
+                     follow_send(follow, "POST", text, "application/json", buf_slice(&body));
+    buf_dispose(&body);
+    buf_dispose(&path);
+    return is_posted;
+}
+
+void events_post(struct events *events, struct follow *follow, const struct object_reference *pod,
+                 const char *type, const char *reason, struct slice message)
+{
+    if (follow != NULL && !post(events, follow, pod, type, reason, message))
+        atomic_fetch_add(&events->dropped, 1);
+}

@@ -1,0 +1,250 @@
+#include "extender/live/requeue.h"
+
+#include <stdlib.h>
+
+#include "config/base/clock.h"
+#include "config/base/log.h"
+
+enum { TEXT_BYTES_MAX = 4096 };
+
+/* One thing that a pod waits for. */
+struct cause {
+    struct object_reference reference;
+    struct waiting_pod *pod;
+    struct cause *next, **link; /* of those in one list; link: what points here */
+};
+
+struct waiting_pod {
+    struct object_reference pod; /* its UID is the key */
+    uint64_t due_ns;             /* UINT64_MAX: none of its causes has changed */
+    unsigned nudges;
+    UT_hash_handle hh; /* in the order in which they came */
+    size_t cause_count;
+    struct cause causes[]; /* behind them the text of all */
+};
+
+void nudge_init(struct nudge *nudge)
+{
+    *nudge = (struct nudge){.due_ns = UINT64_MAX};
+    rate_init(&nudge->rate, NUDGES_PER_SECOND, NUDGES_PER_SECOND, monotonic_ns());
+    (void)pthread_mutex_init(&nudge->lock, NULL);
+}
+
+static struct cause **list_of(struct nudge *nudge, const struct object_reference *reference)
+{
+    struct slice key = reference->kind == KIND_POD ? reference->uid : reference->name;
+    return &nudge->by_cause[table_hash(key, 0) % NUDGE_CAUSES];
+}
+
+static void link_cause(struct nudge *nudge, struct cause *cause)
+{
+    cause->link = list_of(nudge, &cause->reference);
+    cause->next = *cause->link;
+    if (cause->next != NULL)
+        cause->next->link = &cause->next;
+    *cause->link = cause;
+}
+
+static void unlink_cause(struct cause *cause)
+{
+    *cause->link = cause->next;
+    if (cause->next != NULL)
+        cause->next->link = cause->link;
+}
+
+static void count_result(struct nudge *nudge, enum nudge_result result)
+{
+    atomic_fetch_add(&nudge->results[result], 1);
+}
+
+static void drop(struct nudge *nudge, struct waiting_pod *pod)
+{
+    HASH_DEL(nudge->pods, pod);
+    for (size_t i = 0; i < pod->cause_count; i++)
+        unlink_cause(&pod->causes[i]);
+    free(pod);
+}
+
+void nudge_dispose(struct nudge *nudge)
+{
+    while (nudge->pods != NULL)
+        drop(nudge, nudge->pods);
+    (void)pthread_mutex_destroy(&nudge->lock);
+}
+
+static void drop_uid(struct nudge *nudge, struct slice uid)
+{
+    struct waiting_pod *pod = NULL;
+
+    HASH_FIND(hh, nudge->pods, uid.ptr, uid.len, pod);
+    if (pod != NULL)
+        drop(nudge, pod);
+}
+
+/* NULL: no memory. */
+static struct waiting_pod *waiting_pod_new(const struct meta *meta,
+                                           const struct object_reference *causes, size_t count)
+{
+    struct object_reference reference = {KIND_POD, meta->namespace, meta->name, meta->uid};
+    size_t head_bytes = sizeof(struct waiting_pod) + count * sizeof(struct cause);
+    size_t bytes = head_bytes + object_reference_bytes(&reference);
+
+    for (size_t i = 0; i < count; i++)
+        bytes += object_reference_bytes(&causes[i]);
+    struct waiting_pod *pod = calloc(1, bytes);
+    if (pod == NULL)
+        return NULL;
+    char *text = (char *)pod + head_bytes;
+    pod->pod = object_reference_copy(&reference, text);
+    text += object_reference_bytes(&reference);
+    for (size_t i = 0; i < count; i++) {
+        pod->causes[i] =
+            (struct cause){.reference = object_reference_copy(&causes[i], text), .pod = pod};
+        text += object_reference_bytes(&causes[i]);
+    }
+    pod->cause_count = count;
+    return pod;
+}
+
+static void add(struct nudge *nudge, const struct meta *meta, const struct object_reference *causes,
+                size_t count, uint64_t due_ns)
+{
+    drop_uid(nudge, meta->uid);
+    if (HASH_COUNT(nudge->pods) >= NUDGE_PODS_MAX) {
+        drop(nudge, nudge->pods); /* the oldest */
+        count_result(nudge, NUDGE_DROPPED);
+    }
+    struct waiting_pod *pod = waiting_pod_new(meta, causes, count);
+    if (pod == NULL)
+        return;
+    pod->due_ns = due_ns;
+    HASH_ADD_KEYPTR(hh, nudge->pods, pod->pod.uid.ptr, pod->pod.uid.len, pod);
+    if (pod->hh.tbl == NULL) {
+        free(pod);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        link_cause(nudge, &pod->causes[i]);
+    if (due_ns < nudge->due_ns)
+        nudge->due_ns = due_ns;
+}
+
+void nudge_wait(struct nudge *nudge, const struct meta *pod, const struct object_reference *causes,
+                size_t count)
+{
+    if (pod->uid.len == 0)
+        return;
+    (void)pthread_mutex_lock(&nudge->lock);
+    add(nudge, pod, causes, count, UINT64_MAX);
+    (void)pthread_mutex_unlock(&nudge->lock);
+}
+
+void nudge_pod(struct nudge *nudge, const struct meta *pod)
+{
+    (void)pthread_mutex_lock(&nudge->lock);
+    add(nudge, pod, NULL, 0, monotonic_ns());
+    (void)pthread_mutex_unlock(&nudge->lock);
+}
+
+static bool is_same_cause(const struct object_reference *a, const struct object_reference *b)
+{
+    if (a->kind != b->kind)
+        return false;
+    return a->kind == KIND_POD
+               ? slice_equal(a->uid, b->uid)
+               : slice_equal(a->name, b->name) && slice_equal(a->namespace, b->namespace);
+}
+
+void nudge_forget(struct nudge *nudge, struct slice uid)
+{
+    (void)pthread_mutex_lock(&nudge->lock);
+    drop_uid(nudge, uid);
+    (void)pthread_mutex_unlock(&nudge->lock);
+}
+
+/* A patch of the pod with that UID, and of no other. False: it was not sent. */
+static bool send_patch(struct follow *follow, const struct object_reference *pod)
+{
+    struct buf path, body;
+
+    buf_init(&path, TEXT_BYTES_MAX);
+    buf_init(&body, TEXT_BYTES_MAX);
+    object_path(&path, KIND_POD, pod->namespace, pod->name);
+    buf_put(&body, SLICE("{\"metadata\":{\"uid\":"));
+    buf_json(&body, pod->uid);
+    buf_printf(&body, ",\"annotations\":{\"claimguard.io/nudged\":\"%lld\"}}}",
+               (long long)now_ms());
+    const char *text = buf_text(&path);
+    bool is_sent =
+        text != NULL && !body.failed &&
+        follow_send(follow, "PATCH", text, "application/merge-patch+json", buf_slice(&body));
+    if (is_sent)
+        log_debug("pod nudged: what it was rejected for has changed",
+                  LOG_SLICE("namespace", pod->namespace), LOG_SLICE("pod", pod->name));
+    buf_dispose(&path);
+    buf_dispose(&body);
+    return is_sent;
+}
+
+/* Nudges those that are due, as far as the rate allows, and finds when the next one is. */
+static void work(struct nudge *nudge, struct follow *follow, uint64_t now_ns)
+{
+    nudge->due_ns = UINT64_MAX;
+    for (struct waiting_pod *pod = nudge->pods, *next; pod != NULL; pod = next) {
+        next = pod->hh.next;
+        if (pod->due_ns <= now_ns && (follow == NULL || pod->nudges == NUDGES_MAX)) {
+            if (follow != NULL)
+                count_result(nudge, NUDGE_GIVEN_UP);
+            drop(nudge, pod);
+            continue;
+        }
+        if (pod->due_ns <= now_ns && !rate_take(&nudge->rate, now_ns)) {
+            nudge->due_ns =
+                now_ns + 1000 * NS_PER_MS / NUDGES_PER_SECOND; /* it and others have to wait */
+            return;
+        }
+        if (pod->due_ns <= now_ns) {
+            bool is_sent = send_patch(follow, &pod->pod);
+            count_result(nudge, is_sent ? NUDGE_SENT : NUDGE_DROPPED);
+            pod->due_ns = now_ns + (NUDGE_AGAIN_MS * NS_PER_MS << pod->nudges);
+            pod->nudges += is_sent;
+        }
+        if (pod->due_ns < nudge->due_ns)
+            nudge->due_ns = pod->due_ns;
+    }
+}
+
+void nudge_changed(struct nudge *nudge, const struct object_reference *cause, struct follow *follow)
+{
+    uint64_t now_ns = monotonic_ns();
+
+    (void)pthread_mutex_lock(&nudge->lock);
+    bool is_any = false;
+    for (const struct cause *at = *list_of(nudge, cause); at != NULL; at = at->next) {
+        if (at->pod->due_ns != UINT64_MAX || !is_same_cause(&at->reference, cause))
+            continue;
+        at->pod->due_ns = now_ns;
+        is_any = true;
+    }
+    if (is_any)
+        work(nudge, follow, now_ns);
+    (void)pthread_mutex_unlock(&nudge->lock);
+}
+
+unsigned nudge_waiting(struct nudge *nudge)
+{
+    (void)pthread_mutex_lock(&nudge->lock);
+    unsigned waiting = HASH_COUNT(nudge->pods);
+    (void)pthread_mutex_unlock(&nudge->lock);
+    return waiting;
+}
+
+void nudge_tick(struct nudge *nudge, struct follow *follow)
+{
+    uint64_t now_ns = monotonic_ns();
+
+    (void)pthread_mutex_lock(&nudge->lock);
+    if (nudge->due_ns <= now_ns)
+        work(nudge, follow, now_ns);
+    (void)pthread_mutex_unlock(&nudge->lock);
+}

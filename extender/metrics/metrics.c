@@ -1,0 +1,175 @@
+#include "extender/metrics/metrics.h"
+
+#include <stdlib.h>
+
+#include "config/base/clock.h"
+
+static const char *const verbs[VERB_COUNT] = {"filter", "prefilter", "preempt", "bind"};
+
+/* A pod whose last verdict was a rejection. */
+struct rejected_pod {
+    size_t policy; /* index */
+    UT_hash_handle hh;
+    char uid[]; /* the key */
+};
+
+void metrics_init(struct metrics *metrics)
+{
+    memset(metrics, 0, sizeof *metrics);
+    (void)pthread_mutex_init(&metrics->rejected_lock, NULL);
+    (void)pthread_mutex_init(&metrics->deferred_lock, NULL);
+}
+
+void metrics_dispose(struct metrics *metrics)
+{
+    struct rejected_pod *first = metrics->rejected;
+
+    HASH_CLEAR(hh, metrics->rejected); /* the pods stay linked to one another */
+    for (struct rejected_pod *pod = first, *next; pod != NULL; pod = next) {
+        next = pod->hh.next;
+        free(pod);
+    }
+    (void)pthread_mutex_destroy(&metrics->rejected_lock);
+    for (struct deferred_tally *tally = metrics->deferred, *next; tally != NULL; tally = next) {
+        next = tally->next;
+        free(tally);
+    }
+    (void)pthread_mutex_destroy(&metrics->deferred_lock);
+}
+
+const char *verb_text(enum verb verb)
+{
+    return verbs[verb];
+}
+
+void metrics_count_request(struct metrics *metrics, enum verb verb, enum result result,
+                           uint64_t duration_ns)
+{
+    histogram_observe(&metrics->durations[verb], duration_ns);
+    atomic_fetch_add_explicit(&metrics->requests[verb][result], 1, memory_order_relaxed);
+}
+
+void metrics_note_config(struct metrics *metrics, bool is_good)
+{
+    atomic_store(&metrics->is_config_refused, !is_good);
+    if (is_good)
+        atomic_store(&metrics->config_loaded_ms, now_ms());
+}
+
+static size_t policy_index(const struct policy *policy)
+{
+    size_t index = 0;
+
+    while (policies[index] != policy)
+        index++;
+    return index;
+}
+
+/* Under the lock. */
+static void forget_rejected(struct metrics *metrics, struct rejected_pod *pod)
+{
+    if (pod == NULL)
+        return;
+    HASH_DEL(metrics->rejected, pod);
+    metrics->rejected_counts[pod->policy]--;
+    free(pod);
+}
+
+void metrics_forget_pod(struct metrics *metrics, struct slice uid)
+{
+    struct rejected_pod *known = NULL;
+
+    (void)pthread_mutex_lock(&metrics->rejected_lock);
+    HASH_FIND(hh, metrics->rejected, uid.ptr, uid.len, known);
+    forget_rejected(metrics, known);
+    (void)pthread_mutex_unlock(&metrics->rejected_lock);
+}
+
+/* Without memory, the gauge is one short. Under the lock. */
+static void add_rejected(struct metrics *metrics, size_t policy, struct slice uid)
+{
+    struct rejected_pod *pod = calloc(1, sizeof *pod + uid.len);
+
+    if (pod == NULL)
+        return;
+    memcpy(pod->uid, uid.ptr, uid.len);
+    pod->policy = policy;
+    HASH_ADD_KEYPTR(hh, metrics->rejected, pod->uid, uid.len, pod);
+    if (pod->hh.tbl == NULL) {
+        free(pod);
+        return;
+    }
+    metrics->rejected_counts[policy]++;
+    if (HASH_COUNT(metrics->rejected) > REJECTED_PODS_MAX)
+        forget_rejected(metrics, metrics->rejected); /* the oldest */
+}
+
+static void remember_rejected(struct metrics *metrics, size_t policy, struct slice uid)
+{
+    struct rejected_pod *known = NULL;
+
+    (void)pthread_mutex_lock(&metrics->rejected_lock);
+    HASH_FIND(hh, metrics->rejected, uid.ptr, uid.len, known);
+    if (known == NULL || known->policy != policy) {
+        forget_rejected(metrics, known);
+        add_rejected(metrics, policy, uid);
+    }
+    (void)pthread_mutex_unlock(&metrics->rejected_lock);
+}
+
+void metrics_count_verdict(struct metrics *metrics, const struct policy *policy,
+                           const struct verdict *verdict, const struct pod_object *pod)
+{
+    size_t index = policy_index(policy);
+
+    atomic_fetch_add_explicit(&metrics->verdicts[index][verdict->code], 1, memory_order_relaxed);
+    if (pod->meta.uid.len == 0)
+        return;
+    if (code_is_rejection(verdict->code))
+        remember_rejected(metrics, index, pod->meta.uid);
+    else
+        metrics_forget_pod(metrics, pod->meta.uid);
+}
+
+static struct deferred_tally *tally_new(struct slice storage_class, struct slice runtime_class)
+{
+    struct deferred_tally *tally = calloc(1, sizeof *tally + storage_class.len + runtime_class.len);
+
+    if (tally == NULL)
+        return NULL;
+    if (storage_class.len != 0)
+        memcpy(tally->text, storage_class.ptr, storage_class.len);
+    if (runtime_class.len != 0)
+        memcpy(tally->text + storage_class.len, runtime_class.ptr, runtime_class.len);
+    tally->storage_class = (struct slice){tally->text, storage_class.len};
+    tally->runtime_class = (struct slice){tally->text + storage_class.len, runtime_class.len};
+    return tally;
+}
+
+void metrics_count_deferral(struct metrics *metrics, struct slice storage_class,
+                            struct slice runtime_class)
+{
+    size_t known = 0;
+
+    (void)pthread_mutex_lock(&metrics->deferred_lock);
+    struct deferred_tally *tally = metrics->deferred;
+    for (; tally != NULL && !(slice_equal(tally->storage_class, storage_class) &&
+                              slice_equal(tally->runtime_class, runtime_class));
+         tally = tally->next)
+        known++;
+    if (tally == NULL && known < DEFERRED_TALLIES_MAX &&
+        (tally = tally_new(storage_class, runtime_class)) != NULL) {
+        tally->next = metrics->deferred;
+        metrics->deferred = tally;
+    }
+    if (tally != NULL)
+        tally->count++;
+    (void)pthread_mutex_unlock(&metrics->deferred_lock);
+}
+
+void metrics_count_rejected(struct metrics *metrics, size_t counts[METRICS_POLICIES_MAX])
+{
+    (void)pthread_mutex_lock(&metrics->rejected_lock);
+    memcpy(counts, metrics->rejected_counts, sizeof metrics->rejected_counts);
+    (void)pthread_mutex_unlock(&metrics->rejected_lock);
+}

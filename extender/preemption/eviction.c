@@ -1,0 +1,183 @@
+#include "extender/preemption/eviction.h"
+
+#include "cache/json/pull_fields.h"
+#include "config/base/clock.h"
+
+enum { EVICTION_TEXT_BYTES_MAX = 16 * 1024 };
+
+/* Requests about one pod. */
+struct eviction {
+    struct follow *follow;
+    const struct object_reference *victim;
+    uint64_t deadline_ns;
+    struct arena *arena;
+};
+
+/* One request; the text of its body is the caller's. Errors: it was not sent, and will not be. */
+static int call(const struct eviction *eviction, const char *method, const char *subresource,
+                const char *content_type, const struct buf *body, int64_t most_ms,
+                struct follow_answer *out, struct error *err)
+{
+    int64_t left_ms = ms_until(eviction->deadline_ns);
+    struct object_call request = {method,          *eviction->victim,
+                                  subresource,     content_type,
+                                  buf_slice(body), left_ms < most_ms ? left_ms : most_ms};
+
+    if (body->failed)
+        return error_no_memory(err);
+    if (left_ms == 0)
+        return error_set(err, ERROR_UNAVAILABLE, "the API server is slow");
+    return follow_call_object(eviction->follow, &request, eviction->arena, out, err);
+}
+
+/* The pod's condition says who disturbs it. Without one it is evicted all the same. */
+static void put_condition(const struct eviction *eviction)
+{
+    struct follow_answer ignored = {0};
+    struct error unsent = {0};
+    struct buf body;
+
+    buf_init(&body, EVICTION_TEXT_BYTES_MAX);
+    buf_put(&body, SLICE("{\"metadata\":{\"uid\":"));
+    buf_json(&body, eviction->victim->uid);
+    buf_put(&body, SLICE("},\"status\":{\"conditions\":[{\"type\":\"DisruptionTarget\",\"status\":"
+                         "\"True\",\"reason\":\"PreemptionByScheduler\",\"message\":\"claimguard: "
+                         "preempting to accommodate a higher priority pod\","
+                         "\"lastTransitionTime\":\""));
+    buf_time(&body, now_ms(), false);
+    buf_put(&body, SLICE("\"}]}}"));
+    (void)call(eviction, "PATCH", "/status", "application/strategic-merge-patch+json", &body,
+               CONDITION_CALL_MS, &ignored, &unsent);
+    buf_dispose(&body);
+}
+
+static int post_eviction(const struct eviction *eviction, bool is_trial, struct follow_answer *out,
+                         struct error *err)
+{
+    struct buf body;
+
+    buf_init(&body, EVICTION_TEXT_BYTES_MAX);
+    buf_put(&body, SLICE("{\"apiVersion\":\"policy/v1\",\"kind\":\"Eviction\",\"metadata\":{"
+                         "\"name\":"));
+    buf_json(&body, eviction->victim->name);
+    buf_put(&body, SLICE(",\"namespace\":"));
+    buf_json(&body, eviction->victim->namespace);
+    buf_put(&body, SLICE("},\"deleteOptions\":{\"preconditions\":{\"uid\":"));
+    buf_json(&body, eviction->victim->uid);
+    buf_put(&body, is_trial ? SLICE("},\"dryRun\":[\"All\"]}}") : SLICE("}}}"));
+    int rc =
+        call(eviction, "POST", "/eviction", "application/json", &body, EVICTION_CALL_MS, out, err);
+    buf_dispose(&body);
+    return rc;
+}
+
+static int delete_pod(const struct eviction *eviction, struct follow_answer *out, struct error *err)
+{
+    struct buf body;
+
+    buf_init(&body, EVICTION_TEXT_BYTES_MAX);
+    buf_put(&body, SLICE("{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\",\"preconditions\":{"
+                         "\"uid\":"));
+    buf_json(&body, eviction->victim->uid);
+    buf_put(&body, SLICE("}}"));
+    int rc = call(eviction, "DELETE", "", "application/json", &body, EVICTION_CALL_MS, out, err);
+    buf_dispose(&body);
+    return rc;
+}
+
+struct cause {
+    struct slice reason;
+};
+
+/* Into a bool: whether a budget is among them. */
+static bool read_causes(struct pull *json, struct arena *arena, void *field)
+{
+    static const struct pull_field fields[] = {{.key = "reason", .type = PULL_STRING}};
+    void *items = NULL;
+    size_t count = 0;
+
+    if (!pull_field_array(json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields),
+                          sizeof(struct cause), arena, &items, &count))
+        return false;
+    const struct cause *causes = items;
+    for (size_t i = 0; i < count; i++)
+        *(bool *)field |= slice_equal(causes[i].reason, SLICE("DisruptionBudget"));
+    return true;
+}
+
+/* Whether the answer, a metav1.Status, names a budget: it has the status of an overloaded API
+ * server, or of a missing right. */
+static bool blames_budget(struct slice answer, struct arena *arena)
+{
+    static const struct pull_field details[] = {
+        {.key = "causes", .type = PULL_READ, .read = read_causes}};
+    static const struct pull_field fields[] = {
+        {.key = "details", .type = PULL_OBJECT, PULL_MEMBERS(details)}};
+    bool is_budget = false;
+    struct pull json;
+
+    pull_init(&json, answer);
+    (void)pull_fields(&json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), arena, &is_budget);
+    return is_budget;
+}
+
+static enum eviction_result read_answer(const struct follow_answer *answer, struct arena *arena)
+{
+    unsigned status = answer->status;
+
+    if (status / 100 == 2)
+        return EVICTION_DONE;
+    if (status == 404 || status == 409) /* by the precondition */
+        return EVICTION_NEEDLESS;
+    if ((status == 429 || status == 403) && blames_budget(answer->body, arena))
+        return EVICTION_FORBIDDEN;
+    return status == 0 || status >= 500 ? EVICTION_UNKNOWN : EVICTION_REFUSED;
+}
+
+/* rc: of the call; its error is in err. */
+static enum eviction_result judge_answer(const struct eviction *eviction, int rc,
+                                         const struct follow_answer *answer, struct error *err)
+{
+    enum eviction_result result = rc < 0 ? EVICTION_UNSENT : read_answer(answer, eviction->arena);
+    const struct object_reference *victim = eviction->victim;
+    struct error why = *err;
+
+    if (result == EVICTION_UNSENT)
+        (void)error_set(err, ERROR_UNAVAILABLE, "pod %.*s/%.*s cannot be evicted: %s",
+                        SLICE_ARG(victim->namespace), SLICE_ARG(victim->name), why.message);
+    else if (eviction_failed(result))
+        (void)error_set(err, result == EVICTION_FORBIDDEN ? ERROR_INVALID : ERROR_UNAVAILABLE,
+                        "pod %.*s/%.*s cannot be evicted: %.*s (status %u)",
+                        SLICE_ARG(victim->namespace), SLICE_ARG(victim->name),
+                        SLICE_ARG(answer->message), answer->status);
+    return result;
+}
+
+enum eviction_result eviction_try(struct follow *follow, const struct object_reference *victim,
+                                  uint64_t deadline_ns, struct arena *arena, struct error *err)
+{
+    const struct eviction eviction = {follow, victim, deadline_ns, arena};
+    struct follow_answer answer = {0};
+    int rc = post_eviction(&eviction, true, &answer, err);
+
+    return judge_answer(&eviction, rc, &answer, err);
+}
+
+enum eviction_result eviction_do(struct follow *follow, const struct object_reference *victim,
+                                 bool respects_budgets, uint64_t deadline_ns, struct arena *arena,
+                                 struct error *err)
+{
+    const struct eviction eviction = {follow, victim, deadline_ns, arena};
+    struct follow_answer answer = {0};
+    int rc;
+
+    if (!respects_budgets) { /* nothing refuses it: the condition first, as kube-scheduler does */
+        put_condition(&eviction);
+        rc = delete_pod(&eviction, &answer, err);
+    } else { /* the API server writes a condition of its own when it evicts: ours comes after */
+        rc = post_eviction(&eviction, false, &answer, err);
+        if (rc == 0 && answer.status / 100 == 2)
+            put_condition(&eviction);
+    }
+    return judge_answer(&eviction, rc, &answer, err);
+}

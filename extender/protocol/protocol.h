@@ -1,0 +1,79 @@
+/*
+ * protocol: the bodies of the scheduler extender protocol (k8s.io/kube-scheduler/extender/v1), read
+ * and written without a tree. Of a filter call, only the pod is decoded: the node list, which is
+ * most of the body, is checked, counted, and copied as it came.
+ *
+ * Keys are matched without regard to case, as Go does, and written exactly. A key that appears
+ * twice is refused. What is read borrows from the body and from the arena.
+ *
+ * Errors of all readers: ERROR_INVALID "body:LINE:COL: path: what is wrong".
+ */
+#ifndef EXTENDER_PROTOCOL_PROTOCOL_H
+#define EXTENDER_PROTOCOL_PROTOCOL_H
+
+#include "config/base/buf.h"
+#include "policy/policy.h"
+
+/* ExtenderArgs */
+struct filter_request {
+    struct pod_object pod;
+    struct slice node_names; /* the array's extent; {NULL, 0} when the call has Nodes instead */
+    struct slice nodes;      /* the NodeList's extent; {NULL, 0} when it has NodeNames */
+    struct slice *names;     /* of the NodeList's items; NULL when it has NodeNames */
+    size_t node_count;       /* in either form */
+};
+
+int protocol_read_filter(struct filter_request *out, struct slice body, struct arena *arena,
+                         struct error *err);
+
+/* The Pod of a filter call alone, whatever nodes come with it. */
+int protocol_read_pod(struct pod_object *out, struct slice body, struct arena *arena,
+                      struct error *err);
+
+/*
+ * ExtenderFilterResult: every node passes. The answer is made in the body's own memory, around the
+ * node list, which is most of both and need not be copied then: the body, and what borrows from it,
+ * is gone. Where there is no room around the list, it is made in out. Returns the answer's extent.
+ */
+struct slice protocol_pass(struct buf *body, const struct filter_request *request, struct buf *out);
+
+/* ExtenderFilterResult: a rejection, which stands on every node with the same reason. */
+int protocol_write_rejected(struct buf *out, const struct filter_request *request, enum code code,
+                            struct slice reason, struct error *err);
+
+/* ExtenderPreemptionArgs, in either of its forms: each candidate's offered victims by UID. */
+struct preempt_request {
+    struct pod_object pod;
+    struct preemption *candidates;
+    size_t candidate_count;
+};
+
+int protocol_read_preempt(struct preempt_request *out, struct slice body, struct arena *arena,
+                          struct error *err);
+
+/* ExtenderPreemptionResult: the candidates that keep their node. One without any victim is left
+ * out: it would be an error for the whole attempt. Returns how many there are. */
+size_t protocol_write_preempt(struct buf *out, const struct preempt_request *request);
+
+/* ExtenderBindingArgs */
+struct bind_request {
+    struct slice pod_namespace, pod_name, pod_uid, node;
+};
+
+static inline struct object_reference bind_request_pod(const struct bind_request *request)
+{
+    return (struct object_reference){KIND_POD, request->pod_namespace, request->pod_name,
+                                     request->pod_uid};
+}
+
+int protocol_read_bind(struct bind_request *out, struct slice body, struct arena *arena,
+                       struct error *err);
+
+/* ExtenderBindingResult; also how a filter or preempt call is told that no decision can be made.
+ * An empty message is success. */
+void protocol_write_error(struct buf *out, struct slice message);
+
+/* The reasons of a verdict as one message: "a; b". */
+struct slice protocol_join_reasons(const struct verdict *verdict, struct arena *arena);
+
+#endif

@@ -1,0 +1,296 @@
+#include "extender/verbs/verbs.h"
+
+#include <stdlib.h>
+
+#include "config/base/log.h"
+#include "extender/bind/bind.h"
+#include "extender/live/evaluate.h"
+#include "extender/protocol/protocol.h"
+#include "extender/report/explain.h"
+
+void scratch_init(struct scratch *scratch, size_t max_body_bytes, struct quota *quota)
+{
+    struct quota_share *share = quota == NULL ? NULL : &scratch->share;
+
+    scratch->share = (struct quota_share){.quota = quota};
+    buf_init(&scratch->body, max_body_bytes);
+    buf_init(&scratch->answer, ANSWER_BYTES_MAX);
+    arena_init(&scratch->arena, REQUEST_ARENA_BYTES_MAX);
+    scratch->body.share = scratch->answer.share = scratch->arena.share = share;
+}
+
+void scratch_dispose(struct scratch *scratch)
+{
+    buf_dispose(&scratch->body);
+    buf_dispose(&scratch->answer);
+    arena_dispose(&scratch->arena);
+}
+
+void scratch_reset(struct scratch *scratch)
+{
+    struct quota *quota = scratch->share.quota;
+    bool is_ample = quota == NULL || quota_is_ample(quota);
+
+    scratch->share.was_refused = false;
+    buf_reset(&scratch->body, is_ample ? SCRATCH_KEEP_BYTES : 0);
+    buf_reset(&scratch->answer, is_ample ? SCRATCH_KEEP_BYTES : 0);
+    if (is_ample)
+        arena_reset(&scratch->arena);
+    else
+        arena_dispose(&scratch->arena);
+}
+
+void verb_write_failure(struct buf *answer, const char *message)
+{
+    buf_put(answer, SLICE("{\"error\":"));
+    buf_json(answer, slice_of(message));
+    buf_put(answer, SLICE("}"));
+}
+
+/* Each verb answers 0 and writes the answer, or fails with err: ERROR_INVALID is the caller's
+ * fault. */
+typedef int answer_function(struct state *state, struct scratch *scratch, enum result *result,
+                            struct error *err);
+
+static int answer_filter(struct state *state, struct scratch *scratch, enum result *result,
+                         struct error *err)
+{
+    struct filter_request request;
+    struct question question = {.pod = &request.pod, .arena = &scratch->arena, .reserves = true};
+
+    if (protocol_read_filter(&request, buf_slice(&scratch->body), &scratch->arena, err) < 0)
+        return err->code;
+    if (request.node_count != 0)
+        judge_and_remember(state, &question);
+    else /* it cannot be bound anywhere: nothing is to be kept for it */
+        (void)judge_question(state, &question);
+    enum code code = question.verdict.code;
+    metrics_count_verdict(&state->metrics, question.judge, &question.verdict, &request.pod);
+    struct slice reason = protocol_join_reasons(&question.verdict, &scratch->arena);
+    if (code == CODE_ERROR) {
+        *result = RESULT_ERROR;
+        protocol_write_error(&scratch->answer, reason);
+        return 0;
+    }
+    if (code_is_rejection(code)) {
+        log_debug("pod rejected", LOG_SLICE("namespace", request.pod.meta.namespace),
+                  LOG_SLICE("pod", request.pod.meta.name), LOG_STR("code", code_text(code)),
+                  LOG_SLICE("reason", reason));
+        if (code == CODE_UNSCHEDULABLE && request.node_count != 0)
+            evictions_want(state, &request.pod);
+        return protocol_write_rejected(&scratch->answer, &request, code, reason, err);
+    }
+    scratch->result = protocol_pass(&scratch->body, &request, &scratch->answer);
+    return 0;
+}
+
+static int answer_prefilter(struct state *state, struct scratch *scratch, enum result *result,
+                            struct error *err)
+{
+    struct pod_object pod;
+    struct question question = {.pod = &pod, .arena = &scratch->arena};
+
+    (void)result;
+    /* nodes are not looked at: they may be missing */
+    if (protocol_read_pod(&pod, buf_slice(&scratch->body), &scratch->arena, err) < 0)
+        return err->code;
+    (void)judge_question(state, &question); /* so that the cache is not stale */
+    (void)pthread_mutex_lock(&state->explaining);
+    (void)pthread_rwlock_rdlock(&state->lock);
+    struct view view = state_view(state);
+    json_t *explained = explain_prefilter(&view, &pod, &scratch->arena);
+    (void)pthread_rwlock_unlock(&state->lock);
+    int rc = explain_write(explained, JSON_COMPACT, &scratch->answer, err);
+    (void)pthread_mutex_unlock(&state->explaining);
+    return rc;
+}
+
+/* A preempt call: what was asked, and the answer so far. */
+struct preempt_call {
+    struct preempt_request request;
+    struct buf *answer;
+    size_t kept; /* candidates */
+};
+
+/* The verdict on each candidate, and the answer, which names pods of the cluster. */
+static void decide_preempt(struct question *question, const struct view *view)
+{
+    bool may_add = view->config->read_write_once_pod.preemption == SWITCH_ENABLED;
+    struct preempt_call *call = question->context;
+
+    policy_prefilter(view, question->pod, question->arena, &question->verdict, &question->judge);
+    question->judge->preempt(view, question->pod, &question->verdict, question->arena,
+                             call->request.candidates, call->request.candidate_count);
+    for (size_t i = 0; i < call->request.candidate_count && !may_add; i++)
+        if (call->request.candidates[i].added_count != 0)
+            call->request.candidates[i].keeps_node = false;
+    buf_reset(call->answer, SCRATCH_KEEP_BYTES);
+    call->kept = protocol_write_preempt(call->answer, &call->request);
+    question->is_refused =
+        question->verdict.code == CODE_ERROR || call->kept != call->request.candidate_count;
+}
+
+static bool is_in_the_way(const struct verdict *verdict, struct slice uid)
+{
+    for (size_t i = 0; i < verdict->ground_count; i++)
+        if (verdict->grounds[i].kind == KIND_POD && slice_equal(verdict->grounds[i].uid, uid))
+            return true;
+    return false;
+}
+
+/* Whether the pod would run on one of the candidates once its claims are free: no other pod has to
+ * go there. */
+static bool offers_node(const struct preempt_request *request, const struct verdict *verdict)
+{
+    for (size_t i = 0; i < request->candidate_count; i++) {
+        const struct preemption *candidate = &request->candidates[i];
+        size_t j = 0;
+        while (j < candidate->offered_count && is_in_the_way(verdict, candidate->offered[j]))
+            j++;
+        if (j == candidate->offered_count)
+            return true;
+    }
+    return false;
+}
+
+static int answer_preempt(struct state *state, struct scratch *scratch, enum result *result,
+                          struct error *err)
+{
+    struct preempt_call call = {.answer = &scratch->answer};
+    struct question question = {.pod = &call.request.pod,
+                                .arena = &scratch->arena,
+                                .decide = decide_preempt,
+                                .context = &call};
+
+    (void)result;
+    if (protocol_read_preempt(&call.request, buf_slice(&scratch->body), &scratch->arena, err) < 0)
+        return err->code;
+    judge_and_remember(state, &question);
+    if (question.verdict.code == CODE_ERROR) /* a node that is missing would be one that fails */
+        return error_set(err, ERROR_UNAVAILABLE, "%.*s", SLICE_ARG(question.verdict.reasons[0]));
+    /* a scheduler that sees the conflict itself asks about such a pod here only */
+    if (question.verdict.code == CODE_UNSCHEDULABLE &&
+        offers_node(&call.request, &question.verdict))
+        evictions_want(state, &call.request.pod);
+    if (call.kept != 0)
+        evictions_leave(state, call.request.pod.meta.uid);
+    return 0;
+}
+
+/* Binds, unless too many binds are under way: those wait for the API server. */
+static int bind_bounded(struct state *state, const struct bind_request *request,
+                        struct arena *arena, struct error *refusal)
+{
+    atomic_uint *in_flight = &state->metrics.binds_in_flight;
+    int rc = 0;
+
+    if (atomic_fetch_add(in_flight, 1) < BINDS_MAX)
+        rc = bind_pod(state, request, arena, refusal);
+    else
+        rc = error_set(refusal, ERROR_UNAVAILABLE, "%d binds are under way: try again", BINDS_MAX);
+    atomic_fetch_sub(in_flight, 1);
+    return rc;
+}
+
+static int answer_bind(struct state *state, struct scratch *scratch, enum result *result,
+                       struct error *err)
+{
+    struct bind_request request;
+    struct error refusal = {0};
+
+    if (protocol_read_bind(&request, buf_slice(&scratch->body), &scratch->arena, err) < 0)
+        return err->code;
+    if (bind_bounded(state, &request, &scratch->arena, &refusal) == 0) {
+        metrics_forget_pod(&state->metrics, request.pod_uid);
+    } else {
+        *result = RESULT_ERROR;
+        log_warn("bind refused", LOG_SLICE("namespace", request.pod_namespace),
+                 LOG_SLICE("pod", request.pod_name), LOG_SLICE("node", request.node),
+                 LOG_STR("reason", refusal.message));
+    }
+    protocol_write_error(&scratch->answer, slice_of(refusal.message));
+    return 0;
+}
+
+/* What a call is told before all is known: an error that makes the scheduler try again. Returns the
+ * HTTP status: the answer to preempt has no place for an error. */
+static unsigned answer_unsynced(enum verb verb, enum kind missing, struct scratch *scratch)
+{
+    struct slice message =
+        arena_printf(&scratch->arena, "the cache is not synced yet: %s", kind_resource(missing));
+
+    if (message.ptr == NULL)
+        message = SLICE("the cache is not synced yet");
+    if (verb == VERB_PREEMPT) {
+        verb_write_failure(&scratch->answer, message.ptr);
+        return 503;
+    }
+    if (verb != VERB_PREFILTER) {
+        protocol_write_error(&scratch->answer, message);
+        return 200;
+    }
+    buf_put(&scratch->answer, SLICE("{\"code\":\"Error\",\"reasons\":["));
+    buf_json(&scratch->answer, message);
+    buf_put(&scratch->answer, SLICE("],\"claims\":[],\"deferFSMount\":[]}"));
+    return 200;
+}
+
+/* The call was not answered: why, in the form in which its caller hears it. Of an answer other than
+ * 200, the scheduler shows the status alone. */
+static unsigned answer_failure(enum verb verb, struct scratch *scratch, const struct error *err,
+                               enum result *result)
+{
+    bool is_theirs = err->code == ERROR_INVALID, is_busy = err->code == ERROR_UNAVAILABLE;
+    bool has_error = verb == VERB_FILTER || verb == VERB_BIND;
+
+    buf_reset(&scratch->answer, SCRATCH_KEEP_BYTES);
+    if (has_error && (is_busy || err->code == ERROR_TOO_BIG)) {
+        *result = RESULT_ERROR;
+        protocol_write_error(&scratch->answer, slice_of(err->message));
+        return 200;
+    }
+    *result = is_theirs ? RESULT_INVALID : RESULT_FAILED;
+    verb_write_failure(&scratch->answer, err->message);
+    return is_theirs ? 400 : is_busy ? 503 : 500;
+}
+
+/* An answer that failed for memory. */
+static int check_memory(const struct scratch *scratch, int rc, struct error *err)
+{
+    if (rc == 0 && !scratch->answer.failed)
+        return 0;
+    if (scratch->share.was_refused)
+        return error_set(err, ERROR_UNAVAILABLE, "other requests take too much memory");
+    if (rc == 0)
+        return error_set(err, ERROR_TOO_BIG, "the answer is over %d MiB", ANSWER_BYTES_MAX >> 20);
+    return rc;
+}
+
+unsigned verb_answer(struct state *state, enum verb verb, struct scratch *scratch)
+{
+    static answer_function *const functions[VERB_COUNT] = {answer_filter, answer_prefilter,
+                                                           answer_preempt, answer_bind};
+    enum result result = RESULT_OK;
+    struct error err = {0};
+    unsigned status = 200;
+    uint64_t started = monotonic_ns();
+    struct watched *watched = watchdog_begin(&state->watchdog, verb_text(verb));
+    enum kind missing = state_unsynced(state);
+    int rc = 0;
+
+    scratch->result = (struct slice){NULL, 0};
+    if (missing == KIND_COUNT) {
+        rc = functions[verb](state, scratch, &result, &err);
+    } else {
+        result = RESULT_ERROR;
+        status = answer_unsynced(verb, missing, scratch);
+    }
+    if (check_memory(scratch, rc, &err) < 0)
+        status = answer_failure(verb, scratch, &err, &result);
+    if (scratch->result.ptr == NULL) /* not even the reason may have found room */
+        scratch->result = scratch->answer.failed ? SLICE("{\"Error\":\"out of memory\"}")
+                                                 : buf_slice(&scratch->answer);
+    metrics_count_request(&state->metrics, verb, result, monotonic_ns() - started);
+    watchdog_end(watched);
+    return status;
+}

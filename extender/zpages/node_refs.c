@@ -1,0 +1,149 @@
+#include "extender/zpages/node_refs.h"
+
+#include <stdlib.h>
+
+void node_refs_init(struct node_refs *refs, struct state *state, struct quota_share *share)
+{
+    *refs = (struct node_refs){.state = state};
+    buf_init(&refs->batch, SIZE_MAX);
+    refs->batch.share = share;
+}
+
+void node_refs_dispose(struct node_refs *refs)
+{
+    buf_dispose(&refs->batch);
+}
+
+static struct node_ref *ref_of(const struct node_refs *refs, size_t i)
+{
+    return (struct node_ref *)(void *)refs->batch.bytes + i;
+}
+
+static size_t ref_count(const struct node_refs *refs)
+{
+    return refs->batch.len / sizeof(struct node_ref);
+}
+
+/* ---- their order ---- */
+
+static int compare_pointers(const void *a, const void *b)
+{
+    return ((uintptr_t)a > (uintptr_t)b) - ((uintptr_t)a < (uintptr_t)b);
+}
+
+int node_compare(const struct node *a, uint32_t a_hash, const struct node *b, uint32_t b_hash)
+{
+    int order = (a_hash > b_hash) - (a_hash < b_hash);
+
+    return order != 0 ? order : compare_pointers(a, b);
+}
+
+/* By the places at which a batch may end. */
+static int compare_places(const struct node_ref *x, const struct node_ref *y)
+{
+    int order = node_compare(x->node, x->node_hash, y->node, y->node_hash);
+
+    return order != 0 ? order : (x->claim_hash > y->claim_hash) - (x->claim_hash < y->claim_hash);
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct node_ref *x = a, *y = b;
+    int order = compare_places(x, y);
+
+    return order != 0 ? order : compare_pointers(x->claim, y->claim);
+}
+
+/* ---- a batch ---- */
+
+static void keep(struct node_refs *refs, const struct table_record *record)
+{
+    const struct refcount *ref = (const struct refcount *)(const void *)record;
+    struct node_ref known = {ref->node, ref->claim, ref->node->record.hash, ref->claim->record.hash,
+                             ref->count};
+
+    if (compare_places(&known, &refs->last_seen) > 0 &&
+        (!refs->has_more || compare_places(&known, &refs->bound) < 0))
+        buf_put(&refs->batch, (struct slice){(const char *)&known, sizeof known});
+}
+
+/* How much of it is a batch: what is at one place is not divided, so that no later batch has a
+ * claim of the same name, which was made anew. */
+static size_t batch_end(const struct node_refs *refs)
+{
+    size_t end = NODE_REFS_BATCH;
+
+    while (end > 1 && compare_places(ref_of(refs, end - 1), ref_of(refs, end)) == 0)
+        end--;
+    return end;
+}
+
+/* Sorts what was kept, each once (a walk may see some twice), and drops what is too much. */
+static void cut(struct node_refs *refs)
+{
+    size_t count = ref_count(refs), kept = 0;
+
+    if (count != 0)
+        qsort(refs->batch.bytes, count, sizeof(struct node_ref), compare);
+    for (size_t i = 0; i < count; i++)
+        if (kept == 0 || compare(ref_of(refs, kept - 1), ref_of(refs, i)) != 0)
+            *ref_of(refs, kept++) = *ref_of(refs, i);
+    if (kept > NODE_REFS_BATCH) {
+        kept = batch_end(refs);
+        refs->bound = *ref_of(refs, kept);
+        refs->has_more = true;
+    }
+    refs->batch.len = kept * sizeof(struct node_ref);
+}
+
+/* Walks through the table. */
+static void next_batch(struct node_refs *refs)
+{
+    struct table_walk page = {.at = 0};
+    bool has_page = true;
+
+    if (refs->batch.len != 0)
+        refs->last_seen = *ref_of(refs, ref_count(refs) - 1);
+    buf_reset(&refs->batch, SIZE_MAX);
+    refs->at = 0;
+    refs->has_more = false;
+    while (has_page && !refs->batch.failed) {
+        (void)pthread_rwlock_rdlock(&refs->state->lock);
+        has_page = table_next_page(&refs->state->cluster.refs, &page);
+        for (uint32_t i = 0; has_page && i < page.count; i++)
+            keep(refs, page.records[i]);
+        (void)pthread_rwlock_unlock(&refs->state->lock);
+        if (ref_count(refs) + TABLE_PAGE_SLOTS > (size_t)2 * NODE_REFS_BATCH)
+            cut(refs);
+    }
+    cut(refs);
+    refs->has_begun = true;
+}
+
+/* The next one, if need be of another batch; NULL: that was all. */
+static const struct node_ref *next(struct node_refs *refs)
+{
+    while (refs->at == ref_count(refs) && (!refs->has_begun || refs->has_more) &&
+           !refs->batch.failed)
+        next_batch(refs);
+    return refs->at == ref_count(refs) || refs->batch.failed ? NULL : ref_of(refs, refs->at);
+}
+
+const struct node_ref *node_refs_take(struct node_refs *refs, const struct node *node,
+                                      uint32_t node_hash, size_t most, size_t *count)
+{
+    const struct node_ref *first = next(refs);
+
+    while (first != NULL && node_compare(first->node, first->node_hash, node, node_hash) < 0) {
+        refs->at++; /* of a node that came when its turn was over */
+        first = next(refs);
+    }
+    *count = 0;
+    if (first == NULL || first->node != node)
+        return NULL;
+    while (*count < most && refs->at < ref_count(refs) && ref_of(refs, refs->at)->node == node) {
+        refs->at++;
+        ++*count;
+    }
+    return first;
+}

@@ -1,0 +1,376 @@
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "config/base/log.h"
+#include "extender/http/tls.h"
+#include "extender/metrics/process_metrics.h"
+#include "extender/version.h"
+#include "extender/zpages/scrape_internal.h"
+
+/* ---- samples ---- */
+
+void scrape_put_count(const struct scrape *scrape, uint64_t value)
+{
+    buf_printf(scrape->out, "%s %llu\n", scrape->name, (unsigned long long)value);
+}
+
+static void put_seconds(const struct scrape *scrape, double seconds)
+{
+    buf_printf(scrape->out, "%s %.3f\n", scrape->name, seconds);
+}
+
+/* With a label. */
+void scrape_put_for(const struct scrape *scrape, const char *label, const char *text,
+                    uint64_t value)
+{
+    buf_printf(scrape->out, "%s{%s=\"%s\"} %llu\n", scrape->name, label, text,
+               (unsigned long long)value);
+}
+
+/* A label's value, escaped. */
+void scrape_put_label(const struct scrape *scrape, const char *key, struct slice value)
+{
+    buf_printf(scrape->out, "%s=\"", key);
+    for (size_t i = 0; i < value.len; i++) {
+        if (value.ptr[i] == '\n')
+            buf_put(scrape->out, SLICE("\\n"));
+        else if (value.ptr[i] == '"' || value.ptr[i] == '\\')
+            buf_printf(scrape->out, "\\%c", value.ptr[i]);
+        else
+            buf_put(scrape->out, (struct slice){value.ptr + i, 1});
+    }
+    buf_put(scrape->out, SLICE("\""));
+}
+
+static void put_histogram(const struct scrape *scrape, const char *verb,
+                          struct histogram *histogram)
+{
+    uint64_t total = 0;
+
+    for (int i = 0; i < HISTOGRAM_BUCKETS; i++) {
+        double bound = histogram_bounds[i];
+        total += atomic_load(&histogram->buckets[i]);
+        buf_printf(scrape->out, "%s_bucket{verb=\"%s\",le=\"%g%s\"} %llu\n", scrape->name, verb,
+                   bound, bound == 1 || bound == 5 || bound == 10 ? ".0" : "",
+                   (unsigned long long)total);
+    }
+    total += atomic_load(&histogram->buckets[HISTOGRAM_BUCKETS]);
+    buf_printf(scrape->out,
+               "%s_bucket{verb=\"%s\",le=\"+Inf\"} %llu\n%s_sum{verb=\"%s\"} %.9g\n"
+               "%s_count{verb=\"%s\"} %llu\n",
+               scrape->name, verb, (unsigned long long)total, scrape->name, verb,
+               (double)atomic_load(&histogram->sum_ns) / 1e9, scrape->name, verb,
+               (unsigned long long)total);
+}
+
+/* ---- what scheduler and API server do ---- */
+
+/* name: without "claimguard_" and without the _total that counters have; OpenMetrics names families
+ * so. */
+struct family {
+    const char *name, *type, *help;
+    scrape_samples *write;
+    /* of counters alone (write is NULL): where they lie in the state, and a label's values */
+    size_t offset;
+    const char *label;
+    const char *const *values;
+    unsigned count;
+};
+
+static void put_counters(struct scrape *scrape, const struct family *family)
+{
+    const atomic_uint_fast64_t *counters =
+        (const atomic_uint_fast64_t *)(const void *)((const char *)scrape->state + family->offset);
+
+    if (family->label == NULL)
+        scrape_put_count(scrape, atomic_load(counters));
+    for (unsigned i = 0; i < family->count; i++)
+        scrape_put_for(scrape, family->label, family->values[i], atomic_load(&counters[i]));
+}
+
+static bool build_info(struct scrape *scrape)
+{
+    buf_printf(scrape->out, "%s{version=\"%s\",revision=\"%s\"} 1\n", scrape->name,
+               CLAIMGUARD_VERSION, CLAIMGUARD_REVISION);
+    return false;
+}
+
+static bool call_durations(struct scrape *scrape)
+{
+    for (int verb = 0; verb < VERB_COUNT; verb++)
+        put_histogram(scrape, verb_text((enum verb)verb), &scrape->state->metrics.durations[verb]);
+    return false;
+}
+
+static bool calls(struct scrape *scrape)
+{
+    static const char *const results[RESULT_COUNT] = {"ok", "error", "invalid", "failed"};
+    struct metrics *metrics = &scrape->state->metrics;
+
+    for (int verb = 0; verb < VERB_COUNT; verb++)
+        for (int result = 0; result < RESULT_COUNT; result++)
+            buf_printf(scrape->out, "%s{verb=\"%s\",result=\"%s\"} %llu\n", scrape->name,
+                       verb_text((enum verb)verb), results[result],
+                       (unsigned long long)atomic_load(&metrics->requests[verb][result]));
+    return false;
+}
+
+static bool verdicts(struct scrape *scrape)
+{
+    struct metrics *metrics = &scrape->state->metrics;
+
+    for (size_t i = 0; policies[i] != NULL; i++)
+        for (int code = 0; code < CODE_COUNT; code++)
+            buf_printf(scrape->out, "%s{policy=\"%s\",code=\"%s\"} %llu\n", scrape->name,
+                       policies[i]->name, code_text((enum code)code),
+                       (unsigned long long)atomic_load(&metrics->verdicts[i][code]));
+    return false;
+}
+
+static bool rejected(struct scrape *scrape)
+{
+    size_t counts[METRICS_POLICIES_MAX];
+
+    metrics_count_rejected(&scrape->state->metrics, counts);
+    for (size_t i = 0; policies[i] != NULL; i++)
+        scrape_put_for(scrape, "policy", policies[i]->name, counts[i]);
+    return false;
+}
+
+static bool binds_in_flight(struct scrape *scrape)
+{
+    scrape_put_count(scrape, atomic_load(&scrape->state->metrics.binds_in_flight));
+    return false;
+}
+
+static bool requeues_waiting(struct scrape *scrape)
+{
+    scrape_put_count(scrape, nudge_waiting(&scrape->state->nudge));
+    return false;
+}
+
+/* Those that were seen: there are many that never are. */
+static bool api_requests(struct scrape *scrape)
+{
+    struct api_stats *stats = &scrape->state->api_stats;
+
+    for (unsigned verb = 0; verb < API_VERB_COUNT; verb++)
+        for (unsigned resource = 0; resource < API_RESOURCE_COUNT; resource++)
+            for (unsigned code = 0; code < API_CODES; code++) {
+                uint64_t count = atomic_load(&stats->requests[verb][resource][code]);
+                if (count != 0)
+                    buf_printf(scrape->out, "%s{verb=\"%s\",resource=\"%s\",code=\"%s\"} %llu\n",
+                               scrape->name, api_verb_text((enum api_verb)verb),
+                               api_resource_text(resource), api_code_text(code),
+                               (unsigned long long)count);
+            }
+    return false;
+}
+
+static bool api_durations(struct scrape *scrape)
+{
+    for (int verb = 0; verb < API_VERB_COUNT; verb++)
+        if (verb != API_VERB_WATCH)
+            put_histogram(scrape, api_verb_text((enum api_verb)verb),
+                          &scrape->state->api_stats.durations[verb]);
+    return false;
+}
+
+/* ---- the server ---- */
+
+static const char *const ports[PORT_COUNT] = {"extender", "metrics"};
+
+static bool connections(struct scrape *scrape)
+{
+    for (int port = 0; port < PORT_COUNT; port++)
+        scrape_put_for(scrape, "port", ports[port],
+                       atomic_load(&scrape->state->metrics.connections[port]));
+    return false;
+}
+
+static bool connections_max(struct scrape *scrape)
+{
+    for (int port = 0; port < PORT_COUNT; port++)
+        scrape_put_for(scrape, "port", ports[port], scrape->state->metrics.connections_max[port]);
+    return false;
+}
+
+static bool config_is_good(struct scrape *scrape)
+{
+    scrape_put_count(scrape, !atomic_load(&scrape->state->metrics.is_config_refused));
+    return false;
+}
+
+static bool config_loaded(struct scrape *scrape)
+{
+    put_seconds(scrape, (double)atomic_load(&scrape->state->metrics.config_loaded_ms) / 1e3);
+    return false;
+}
+
+/* Without TLS, there is none. */
+static bool certificate_end(struct scrape *scrape)
+{
+    if (scrape->state->tls != NULL)
+        scrape_put_count(scrape, (uint64_t)tls_not_after(scrape->state->tls));
+    return false;
+}
+
+static bool log_lines_dropped(struct scrape *scrape)
+{
+    scrape_put_count(scrape, log_dropped());
+    return false;
+}
+
+/* ---- all of it ---- */
+
+static const char *const confirmation_texts[CONFIRMATION_COUNT] = {"stands", "overruled",
+                                                                   "unknown"};
+static const char *const preemption_texts[PREEMPTION_COUNT] = {"scheduler", "evicted", "forbidden",
+                                                               "failed", "needless"};
+static const char *const requeue_texts[NUDGE_RESULTS] = {"sent", "dropped", "given_up"};
+
+#define COUNTER(member_) .offset = offsetof(struct state, member_)
+#define COUNTERS(member_, label_, values_, count_) \
+    .offset = offsetof(struct state, member_), .label = (label_), .values = (values_), \
+    .count = (count_)
+
+static const struct family families[] = {
+    {"build_info", "gauge", "1, with the version as labels.", .write = build_info},
+    {"extender_request_duration_seconds", "histogram",
+     "Time to answer an extender call, once its body is there.", .write = call_durations},
+    {"extender_requests", "counter", "Extender calls by verb and result.", .write = calls},
+    {"filter_verdicts", "counter", "Verdicts of filter calls by policy and code.",
+     .write = verdicts},
+    {"unschedulable_pods", "gauge",
+     "Pods whose last filter verdict was a rejection and that are not bound.", .write = rejected},
+    {"confirmations", "counter", "Rejections by what came of asking the API server before.",
+     COUNTERS(metrics.confirmations, "result", confirmation_texts, CONFIRMATION_COUNT)},
+    {"preemption_attempts", "counter", "Preemptions for exclusive claims by what came of them.",
+     COUNTERS(metrics.preemptions, "result", preemption_texts, PREEMPTION_COUNT)},
+    {"preemption_victims", "counter", "Pods that claimguard evicted.", COUNTER(metrics.victims)},
+    {"reservations", "gauge",
+     "Pods that are not yet bound, with claims reserved for them: exclusive ones since they "
+     "passed, "
+     "others while they are being bound.",
+     .write = scrape_reservations},
+    {"bind_conflicts", "counter", "Bind calls refused because another pod has a claim of the pod.",
+     COUNTER(metrics.bind_conflicts)},
+    {"binds_in_flight", "gauge", "Bind calls that are being answered.", .write = binds_in_flight},
+    {"binds_in_doubt", "gauge",
+     "Pods whose Binding was sent, and whose answer was lost: their claims stay reserved.",
+     .write = scrape_binds_in_doubt},
+    {"claim_lock_takeovers", "counter",
+     "Locks of claims that were taken over from a pod that is gone or was not bound.",
+     COUNTER(metrics.lock_takeovers)},
+    {"requeues", "counter",
+     "Pods that were rejected for what has changed: by what came of telling the scheduler.",
+     COUNTERS(nudge.results, "result", requeue_texts, NUDGE_RESULTS)},
+    {"requeues_waiting", "gauge", "Pods that wait until what they were rejected for changes.",
+     .write = requeues_waiting},
+    {"deferred_mounts", "counter",
+     "Volumes whose mount was left to the container runtime, by entry (of an inline volume: "
+     "without storage class).",
+     .write = scrape_deferred_mounts},
+    {"deferred_mounts_orphaned", "gauge",
+     "Deferred volumes of pods for which no entry is in force any more: drain them before the CSI "
+     "plugin is downgraded.",
+     .write = scrape_orphans},
+    {"exclusive_claim_violations", "gauge",
+     "Claims that are for one pod (ReadWriteOncePod, or mounted by a container runtime) and that "
+     "two or more hold.",
+     .write = scrape_violations},
+    {"cache_objects", "gauge", "Objects in the cache by resource.", .write = scrape_objects},
+    {"persistentvolumeclaims", "gauge", "Claims by namespace, classes and phase.",
+     .write = scrape_claims},
+    {"cache_synced", "gauge", "Whether all objects of the resource have been read once.",
+     .write = scrape_synced},
+    {"cache_stalled", "gauge",
+     "Whether the API server answers, and nothing comes of it: what is known gets old.",
+     .write = scrape_stalled},
+    {"cache_last_event_timestamp_seconds", "gauge",
+     "When the last whole event or page of the resource came, in Unix time.",
+     .write = scrape_last_events},
+    {"list_duration_seconds", "gauge", "How long the last list of the whole resource took.",
+     .write = scrape_list_durations},
+    {"cache_skipped_objects", "counter",
+     "Objects that were passed over because they could not be decoded.", .write = scrape_skipped},
+    {"watch_restarts", "counter",
+     "Lists and watches that were started again, by what ended them; timeout is normal.",
+     .write = scrape_restarts},
+    {"apiserver_requests", "counter",
+     "Requests to the API server that were sent, by what came of them.", .write = api_requests},
+    {"apiserver_request_duration_seconds", "histogram",
+     "Time from sending a request to the API server to the end of its answer; not of watches.",
+     .write = api_durations},
+    {"events_dropped", "counter", "Events that were not posted, since there were too many.",
+     COUNTER(events.dropped)},
+    {"connections", "gauge", "Open connections by port.", .write = connections},
+    {"connections_max", "gauge",
+     "How many connections a port has; for one more, the slowest is closed.",
+     .write = connections_max},
+    {"tls_handshakes_refused", "counter", "TLS handshakes that failed, on the scheduler's port.",
+     COUNTER(metrics.handshakes_refused)},
+    {"server_certificate_expiry_timestamp_seconds", "gauge",
+     "When the certificate of the scheduler's port ends.", .write = certificate_end},
+    {"config_last_reload_successful", "gauge",
+     "Whether the configuration file that was read last is in force; with another one claimguard "
+     "does not start again.",
+     .write = config_is_good},
+    {"config_last_reload_success_timestamp_seconds", "gauge",
+     "When the configuration in force was read, in Unix time.", .write = config_loaded},
+    {"log_lines_dropped", "counter",
+     "Log lines that were lost because nobody read them fast enough.", .write = log_lines_dropped},
+};
+
+static void begin_family(struct scrape *scrape, const struct family *family)
+{
+    bool is_counter = strcmp(family->type, "counter") == 0;
+    const char *suffix = is_counter && !scrape->is_open_metrics ? "_total" : "";
+
+    if (!scrape->has_begun) {
+        buf_printf(scrape->out, "# HELP claimguard_%s%s %s\n# TYPE claimguard_%s%s %s\n",
+                   family->name, suffix, family->help, family->name, suffix, family->type);
+        scrape->scan = (struct scan){.from = 0};
+    }
+    scrape->has_begun = true;
+    (void)snprintf(scrape->name, sizeof scrape->name, "claimguard_%s%s", family->name,
+                   is_counter ? "_total" : "");
+}
+
+static bool next(struct pieces *pieces, struct buf *out)
+{
+    struct scrape *scrape = (struct scrape *)pieces;
+
+    scrape->out = out;
+    if (scrape->family < sizeof families / sizeof *families) {
+        const struct family *family = &families[scrape->family];
+        begin_family(scrape, family);
+        bool has_more = family->write != NULL && family->write(scrape);
+        if (family->write == NULL)
+            put_counters(scrape, family);
+        scrape->family += !has_more;
+        scrape->has_begun = has_more;
+        return true;
+    }
+    process_metrics_write(out, scrape->is_open_metrics);
+    if (scrape->is_open_metrics)
+        buf_put(out, SLICE("# EOF\n"));
+    return false;
+}
+
+static void scrape_free(struct pieces *pieces)
+{
+    free(pieces);
+}
+
+struct pieces *scrape_new(struct state *state, bool is_open_metrics)
+{
+    struct scrape *scrape = calloc(1, sizeof *scrape);
+
+    if (scrape == NULL)
+        return NULL;
+    scrape->pieces = (struct pieces){next, scrape_free};
+    scrape->state = state;
+    scrape->is_open_metrics = is_open_metrics;
+    return &scrape->pieces;
+}

@@ -1,0 +1,16 @@
+/*
+ * scrape: /metrics in pieces, in the Prometheus text format or in OpenMetrics, with the names of
+ * docs/metrics.md.
+ *
+ * Threads: it takes the state's lock, for reading, for a piece.
+ */
+#ifndef EXTENDER_ZPAGES_SCRAPE_H
+#define EXTENDER_ZPAGES_SCRAPE_H
+
+#include "extender/state.h"
+#include "extender/zpages/pieces.h"
+
+/* Ownership: pieces_free. NULL without memory. */
+struct pieces *scrape_new(struct state *state, bool is_open_metrics);
+
+#endif

@@ -1,0 +1,45 @@
+/* What scrape.c and scrape_cache.c share; nobody else includes this. */
+#ifndef EXTENDER_ZPAGES_SCRAPE_INTERNAL_H
+#define EXTENDER_ZPAGES_SCRAPE_INTERNAL_H
+
+#include "extender/zpages/scan.h"
+#include "extender/zpages/scrape.h"
+#include "extender/zpages/survey.h"
+
+struct scrape {
+    struct pieces pieces;
+    struct state *state;
+    bool is_open_metrics;
+    unsigned family; /* the next one, or the one that is being written */
+    bool has_begun;
+    char name[96]; /* of that family, with the _total of a counter: how its samples begin */
+    struct scan scan;
+    unsigned left; /* records in this piece */
+    bool has_survey;
+    struct survey survey;
+    struct buf *out;
+};
+
+/* A sample of the family: without a label, with one, and a label alone, escaped. */
+void scrape_put_count(const struct scrape *scrape, uint64_t value);
+void scrape_put_for(const struct scrape *scrape, const char *label, const char *text,
+                    uint64_t value);
+void scrape_put_label(const struct scrape *scrape, const char *key, struct slice value);
+
+/* Each writes samples of a family. True: there are more. */
+typedef bool scrape_samples(struct scrape *scrape);
+scrape_samples scrape_deferred_mounts;
+scrape_samples scrape_orphans;
+scrape_samples scrape_violations;
+scrape_samples scrape_reservations;
+scrape_samples scrape_binds_in_doubt;
+scrape_samples scrape_objects;
+scrape_samples scrape_claims;
+scrape_samples scrape_synced;
+scrape_samples scrape_stalled;
+scrape_samples scrape_skipped;
+scrape_samples scrape_last_events;
+scrape_samples scrape_list_durations;
+scrape_samples scrape_restarts;
+
+#endif

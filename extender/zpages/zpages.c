@@ -1,0 +1,221 @@
+#include "extender/zpages/zpages.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "config/base/log.h"
+#include "extender/bind/defer_support.h"
+#include "extender/http/tls.h"
+#include "extender/verbs/verbs.h"
+#include "extender/version.h"
+#include "extender/zpages/debug_cache.h"
+#include "extender/zpages/scrape.h"
+#include "extender/zpages/survey.h"
+
+enum { ORPHANS_BYTES_MAX = 64 * 1024 };
+
+static const char json_content[] = "application/json";
+static const char text_type[] = "text/plain; charset=utf-8";
+
+/* content_type is text_type, and rest is NULL, where the page does not say otherwise. */
+typedef unsigned page(struct state *state, const struct page_request *request, struct buf *out,
+                      const char **content_type, struct pieces **rest);
+
+static unsigned show_live(struct state *state, const struct page_request *request, struct buf *out,
+                          const char **content_type, struct pieces **rest)
+{
+    unsigned seconds;
+    const char *stuck = watchdog_find(&state->watchdog, monotonic_ns(), &seconds);
+
+    (void)request;
+    (void)content_type;
+    (void)rest;
+    if (stuck == NULL) {
+        buf_put(out, SLICE("ok\n"));
+        return 200;
+    }
+    log_error("a thread is stuck", LOG_STR("thread", stuck));
+    buf_printf(out, "[-] %s has been at one thing for %u s\n", stuck, seconds);
+    return 500;
+}
+
+/* One resource's line, if it is to be shown. Whether the resource is as it should be. */
+static bool put_ready(struct buf *out, enum kind kind, const struct resource_status *status,
+                      bool is_verbose)
+{
+    bool is_synced = atomic_load(&status->is_synced);
+    bool is_good = is_synced && !atomic_load(&status->is_stalled);
+
+    if (is_verbose || !is_good)
+        buf_printf(out, "[%c] %s %s\n", is_good ? '+' : '-', kind_resource(kind),
+                   !is_synced                        ? "not synced"
+                   : !is_good                        ? "does not advance"
+                   : atomic_load(&status->is_absent) ? "not served by this API server"
+                                                     : "synced");
+    return is_good;
+}
+
+static unsigned show_ready(struct state *state, const struct page_request *request, struct buf *out,
+                           const char **content_type, struct pieces **rest)
+{
+    bool is_draining = atomic_load(&state->is_draining);
+    bool is_good = true;
+
+    (void)content_type;
+    (void)rest;
+    for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
+        is_good &= put_ready(out, (enum kind)kind, &state->status[kind], request->is_verbose);
+    if (request->is_verbose)
+        buf_printf(out, "[%c] not shutting down\n", is_draining ? '-' : '+');
+    buf_put(out, is_draining ? SLICE("shutting down\n")
+                 : !is_good  ? SLICE("not ready\n")
+                             : SLICE("ok\n"));
+    return is_draining || !is_good ? 503 : 200;
+}
+
+static unsigned show_metrics(struct state *state, const struct page_request *request,
+                             struct buf *out, const char **content_type, struct pieces **rest)
+{
+    *rest = scrape_new(state, request->wants_open_metrics);
+    if (*rest == NULL) {
+        buf_put(out, SLICE("no memory\n"));
+        return 503;
+    }
+    *content_type = request->wants_open_metrics
+                        ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+                        : "text/plain; version=0.0.4; charset=utf-8";
+    return 200;
+}
+
+/* One resource's line. Ordinary ends of watches are no restarts that a person wants to know of. */
+static void put_status(struct buf *out, struct state *state, enum kind kind)
+{
+    const struct resource_status *status = &state->status[kind];
+    int64_t last_ms = atomic_load(&status->last_event_ms);
+    unsigned long long restarts = 0;
+    char age[24] = "never";
+
+    for (int reason = 0; reason < RESTART_COUNT; reason++)
+        if (reason != RESTART_TIMEOUT)
+            restarts += atomic_load(&status->restarts[reason]);
+    if (last_ms != 0)
+        (void)snprintf(age, sizeof age, "%llds ago", (long long)((now_ms() - last_ms) / 1000));
+    buf_printf(out, "%-24s %10zu  %-10s  %10s  %8llu\n", kind_resource(kind),
+               state->cluster.counts[kind],
+               atomic_load(&status->is_stalled)  ? "stalled"
+               : atomic_load(&status->is_absent) ? "not served"
+               : atomic_load(&status->is_synced) ? "yes"
+                                                 : "no",
+               age, restarts);
+}
+
+/* How deferrals are written, and what is to be drained before a downgrade. */
+static void put_deferral(struct buf *out, const struct state *state, const struct survey *survey,
+                         struct slice orphans)
+{
+    buf_printf(out, "%-24s %s\n", "deferFSMount", defer_method_text(state));
+    buf_printf(
+        out, "%-24s %zu%s\n", "orphaned deferrals", survey->orphans,
+        survey->orphans == 0 ? "" : ": pods whose entry is gone; restart them before a downgrade");
+    buf_put(out, orphans);
+    if (survey->orphans > SURVEY_ORPHANS_SHOWN_MAX)
+        buf_printf(out, "... and %zu more\n", survey->orphans - SURVEY_ORPHANS_SHOWN_MAX);
+    buf_put(out, SLICE("\n"));
+}
+
+static void put_certificate(struct buf *out, const struct state *state)
+{
+    int64_t left_s = tls_not_after(state->tls) - now_ms() / 1000;
+
+    if (state->tls != NULL)
+        buf_printf(out, "%-24s %s %lldd%02lldh\n", "certificate",
+                   left_s > 0 ? "ends in" : "HAS ENDED", (long long)(left_s / 86400),
+                   (long long)(left_s / 3600 % 24));
+    else
+        buf_printf(out, "%-24s none: the scheduler's port is plain text\n", "certificate");
+}
+
+/* What the cluster has. */
+static void put_cluster(struct buf *out, struct state *state)
+{
+    struct buf orphans;
+
+    buf_init(&orphans, ORPHANS_BYTES_MAX);
+    struct survey survey = survey_take(state, &orphans);
+    (void)pthread_rwlock_rdlock(&state->lock);
+    buf_printf(out, "%-24s %s\n", "source", state->source);
+    buf_printf(out, "%-24s %u\n", "reservations", state->cluster.reserved.count);
+    buf_printf(out, "%-24s %zu\n", "violations", state->cluster.violations + survey.violations);
+    put_certificate(out, state);
+    put_deferral(out, state, &survey, buf_slice(&orphans));
+    buf_printf(out, "%-24s %10s  %-10s  %10s  %8s\n", "RESOURCE", "OBJECTS", "SYNCED", "LAST EVENT",
+               "RESTARTS");
+    for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
+        put_status(out, state, (enum kind)kind);
+    (void)pthread_rwlock_unlock(&state->lock);
+    buf_dispose(&orphans);
+}
+
+static unsigned show_status(struct state *state, const struct page_request *request,
+                            struct buf *out, const char **content_type, struct pieces **rest)
+{
+    int64_t uptime = (now_ms() - state->started_ms) / 1000;
+
+    (void)request;
+    (void)content_type;
+    (void)rest;
+    buf_printf(out, "claimguard %s (%s)\n\n", CLAIMGUARD_VERSION, CLAIMGUARD_REVISION);
+    buf_printf(out, "%-24s %d\n%-24s %lldh%02lldm%02llds\n", "process", (int)getpid(), "uptime",
+               (long long)(uptime / 3600), (long long)(uptime / 60 % 60), (long long)(uptime % 60));
+    put_cluster(out, state);
+    return 200;
+}
+
+static unsigned show_cache(struct state *state, const struct page_request *request, struct buf *out,
+                           const char **content_type, struct pieces **rest)
+{
+    *content_type = json_content;
+    (void)pthread_rwlock_rdlock(&state->lock);
+    bool is_on = state->config->server.debug_endpoints;
+    (void)pthread_rwlock_unlock(&state->lock);
+    if (!is_on) {
+        verb_write_failure(out, "/debug/cache is off: set server.debugEndpoints to true");
+        return 404;
+    }
+    *rest = debug_cache_new(state, request->share);
+    if (*rest != NULL)
+        return 200;
+    verb_write_failure(out, "no memory");
+    return 503;
+}
+
+static const struct {
+    const char *path;
+    page *show;
+} pages[] = {
+    {"/livez", show_live},      {"/healthz", show_live},   {"/readyz", show_ready},
+    {"/metrics", show_metrics}, {"/statusz", show_status}, {"/debug/cache", show_cache},
+};
+
+static page *find_page(struct slice path)
+{
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
+        if (slice_equal(path, slice_of(pages[i].path)))
+            return pages[i].show;
+    return NULL;
+}
+
+bool page_exists(struct slice path)
+{
+    return find_page(path) != NULL;
+}
+
+unsigned page_answer(struct state *state, const struct page_request *request, struct buf *out,
+                     const char **content_type, struct pieces **rest)
+{
+    page *show = find_page(request->path);
+
+    *content_type = text_type;
+    *rest = NULL;
+    return show == NULL ? 404 : show(state, request, out, content_type, rest);
+}
