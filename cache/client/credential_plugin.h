@@ -2,9 +2,11 @@
  * credential_plugin: one run of a credential plugin (exec), which goes on beside everything else:
  * its owner looks at it from time to time.
  *
- *     plugin_start(&run, kubeconfig, now_ns, err);
- *     while ((rc = plugin_step(&run, now_ns, err)) == PLUGIN_RUNS) ...
- *     plugin_stop(&run);              what it printed is gone with this
+ *     struct plugin_run run = {.pid = 0};
+ *     if (plugin_start(&run, kubeconfig, monotonic_ns(), err) == 0)
+ *         while (plugin_step(&run, monotonic_ns(), err) == PLUGIN_RUNS)
+ *             continue; // with other work; in the end, run.text is what the plugin printed
+ *     plugin_stop(&run);
  *
  * The plugin has a process group of its own, which is killed when the plugin takes longer than
  * PLUGIN_SECONDS_MAX, prints too much, or is stopped. Nothing here waits for it but plugin_stop,

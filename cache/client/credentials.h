@@ -2,10 +2,12 @@
  * credentials: who we are to the API server at this moment: a token that is written here or rotates
  * in a file, a client certificate, or what a credential plugin (exec) hands out until it expires.
  *
- *     credentials_get(&credentials, monotonic_ns(), now_ms(), &err)
- *         0                  token, cert and key are good for a request that starts now
- *         CREDENTIALS_COME   a plugin runs: ask again soon
- *         negative           there are none
+ *     int rc = credentials_get(credentials, monotonic_ns(), now_ms(), err);
+ *     if (rc == CREDENTIALS_READY)
+ *         return 0; // token, cert and key are good for a request that starts now
+ *     if (rc == CREDENTIALS_COME)
+ *         return 0; // a plugin runs: ask again soon
+ *     return error_wrap(err, "credentials"); // there are none
  *
  * A token file is read anew after TOKEN_FRESH_MS (kubelet swaps it), and after a 401. A plugin runs
  * when there is nothing yet, shortly before what it gave expires (which stays good meanwhile), and

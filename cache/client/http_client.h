@@ -12,9 +12,12 @@
  * A dead peer is found by TCP (keep-alive and TCP_USER_TIMEOUT: 20 s), a silent one by the caller,
  * who knows how long silence may last, and cancels. Redirects are not followed.
  *
- *     api_start(api, &(struct api_request){.path = "/api/v1/pods", .on_bytes = take,
- *                                          .on_end = done, .context = me}, err);
- *     while (...) api_poll(api, 1000);
+ *     void done(void *context, const struct api_result *result);
+ *     struct api_request request = {.path = "/api/v1/pods", .on_end = done, .context = context};
+ *     struct api_call *call;
+ *     if (api_start(api, &request, &call, err) < 0)
+ *         return error_wrap(err, "list pods");
+ *     api_poll(api, 1000); // again and again, until done was called
  *
  * Threads: one calls everything; api_wake and api_unanswered_ms may be called by any.
  */

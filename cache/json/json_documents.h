@@ -7,11 +7,15 @@
  * ended inside the piece (json->is_truncated) is made again with more bytes: pieces are small
  * against the window.
  *
+ *     struct document document = {.depth = 0};
+ *     struct slice window = text;
  *     struct pull json;
- *     if (document_step(&document, &json, window, arena)) {
+ *     while (document_step(&document, &json, window, arena)) {
+ *         struct type type = type_of_item(&document.item, &document.type);
  *         if (document.has_value)
- *             take(type_of_item(&document.item, &document.type), document.extent);
- *         consume(json.at - json.start);
+ *             printf("%s: %.*s\n", type.kind, SLICE_ARG(document.extent));
+ *         window.ptr = json.at;
+ *         window.len -= (size_t)(json.at - json.start);
  *     }
  */
 #ifndef CACHE_JSON_JSON_DOCUMENTS_H

@@ -11,10 +11,14 @@
  *     struct pull json;
  *     pull_init(&json, text);
  *     if (pull_object(&json))
- *         while (pull_key(&json, &key))
- *             if (slice_equal(key, SLICE("name"))) pull_string(&json, arena, &name);
- *             else pull_skip(&json);
- *     if (!pull_finish(&json)) return pull_fail(&json, "the body", err);
+ *         while (pull_key(&json, &key)) {
+ *             if (slice_equal(key, SLICE("name")))
+ *                 pull_string(&json, arena, &name);
+ *             else
+ *                 pull_skip(&json);
+ *         }
+ *     if (!pull_finish(&json))
+ *         return pull_fail(&json, "the body", (struct place){1, 1}, err);
  *
  * Threads: a cursor belongs to one thread; texts may be shared.
  */

@@ -2,11 +2,17 @@
  * pull_fields: reads a JSON object into a struct as a table says, so that what claimguard keeps of
  * a Kubernetes object is a list to read, not code.
  *
- *     static const struct pull_field claim_fields[] = {
- *         {"metadata", PULL_OBJECT, 0, .members = metadata_fields, .count = 3},
- *         {"phase", PULL_STRING, offsetof(struct claim_object, phase)},
+ *     struct example {
+ *         struct slice name, phase;
+ *     } pod;
+ *     static const struct pull_field metadata_fields[] = {
+ *         {"name", PULL_STRING, offsetof(struct example, name)},
  *     };
- *     pull_fields(&json, claim_fields, PULL_FIELD_COUNT(claim_fields), arena, &claim);
+ *     static const struct pull_field pod_fields[] = {
+ *         {"metadata", PULL_OBJECT, 0, PULL_MEMBERS(metadata_fields)},
+ *         {"phase", PULL_STRING, offsetof(struct example, phase)},
+ *     };
+ *     pull_fields(json, PULL_CASE_EXACT, pod_fields, PULL_FIELD_COUNT(pod_fields), arena, &pod);
  *
  * Keys that the table does not name are passed over (and checked). null leaves a field as it was,
  * as in Go. A key of the table that appears twice is an error: nobody who means well sends one, and

@@ -8,10 +8,11 @@
  * Streaming: one object is in memory at a time, never the document. YAML becomes JSON one object at
  * a time, so both are decoded by the same code and cannot differ.
  *
- *     static int keep(void *cluster, const struct object *object, struct error *err)
- *     { return cluster_apply(cluster, object, err); }
- *     ...
- *     source_read(&(struct source){.path = path, .sink = keep, .context = cluster}, &report, err);
+ *     int keep(void *cluster, const struct object *object, struct error *err);
+ *     struct source source = {.path = path, .sink = keep, .context = cluster};
+ *     struct source_report report;
+ *     if (source_read(&source, &report, err) < 0)
+ *         return error_wrap(err, "load the snapshot");
  */
 #ifndef CACHE_SNAPSHOT_SOURCE_H
 #define CACHE_SNAPSHOT_SOURCE_H

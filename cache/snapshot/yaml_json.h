@@ -3,9 +3,15 @@
  * null, booleans or numbers become those, all else strings; keys are strings. Duplicate keys,
  * merge keys (<<), aliases (they can blow up) and more than YAML_DEPTH_MAX levels are refused.
  *
- *     yaml_json_start(&writer);
- *     ... yaml_json_put(&writer, &event, &problem) for each event of one value
- *     if (writer.depth == 0) use buf_slice(&writer.out)
+ *     const char *problem;
+ *     yaml_json_start(writer);
+ *     do {
+ *         yaml_event_t event;
+ *         yaml_parser_parse(parser, &event);
+ *         problem = yaml_json_put(writer, &event, &place);
+ *         yaml_event_delete(&event);
+ *     } while (problem == NULL && writer->depth != 0);
+ *     text = buf_slice(&writer->out); // one value
  */
 #ifndef CACHE_SNAPSHOT_YAML_JSON_H
 #define CACHE_SNAPSHOT_YAML_JSON_H

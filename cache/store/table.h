@@ -62,7 +62,9 @@ void table_remove(struct table *table, const struct table_record *record);
  * A walk through all records, in no order, from {.at = 0} on:
  *
  *     struct table_walk walk = {.at = 0};
- *     while ((record = table_next(table, &walk)) != NULL) the record may be removed, and freed
+ *     struct table_record *record;
+ *     while ((record = table_next(table, &walk)) != NULL)
+ *         table_remove(table, record); // the record may be removed, and freed
  *
  * Between two pages anything may change: a walk {.at = walk.at}, where walk has come to a page's
  * end, goes on there. It visits all records that were there from the beginning to the end; some of

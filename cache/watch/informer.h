@@ -2,9 +2,14 @@
  * follow: keeps a cluster as the API server has it: one thread that lists and watches every kind
  * (reflector), and asks about single objects in between.
  *
- *     follow_start(&follow, kubeconfig, &target, err);     the cluster fills; status says how far
- *     follow_confirm(follow, references, count, 1000, err) what the API server says of them now
- *     follow_stop(follow)
+ *     struct follow_target target = {.cluster = cluster};
+ *     struct object_reference pod = {KIND_POD, SLICE("default"), SLICE("web-0"), SLICE("")};
+ *     struct follow *follow;
+ *     if (follow_start(&follow, kubeconfig, &target, err) < 0)
+ *         return error_wrap(err, "watch the cluster");
+ *     // the cluster fills; target.status says how far
+ *     follow_confirm(follow, &pod, 1, 1000, err); // the API server's answer is in the cluster
+ *     follow_stop(follow);
  *
  * The cluster is written under target.lock, in pieces that take microseconds (fold).
  *

@@ -3,10 +3,12 @@
  * `failed`: what is put later is dropped, and the owner checks once, at the end.
  *
  *     struct buf out;
- *     buf_init(&out, ANSWER_BYTES_MAX);
- *     buf_put(&out, SLICE("{\"code\":"));
+ *     buf_init(&out, 4096);
+ *     buf_put(&out, SLICE("{\"name\":"));
  *     buf_json(&out, name);
- *     if (out.failed) ...
+ *     buf_put(&out, SLICE("}"));
+ *     if (out.failed)
+ *         return error_no_memory(err);
  *
  * One thread at a time.
  */

@@ -6,6 +6,7 @@
  * `struct error *` as its last parameter. The message is one line and names the object or the
  * place (FILE:LINE:COL); it never holds a body or a token.
  *
+ *     struct config *config;
  *     if (config_load(&config, path, err) < 0)
  *         return error_wrap(err, "reload");
  */

@@ -3,6 +3,9 @@
  * threads do not mix. Never pass a request body or a credential.
  *
  *     log_info("listening", LOG_STR("address", "127.0.0.1:8888"));
+ *
+ * writes one of
+ *
  *     2026-11-20T19:37:44.120Z INFO  listening address=127.0.0.1:8888
  *     {"time":"...","level":"info","message":"listening","address":"127.0.0.1:8888"}
  *

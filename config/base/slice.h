@@ -4,7 +4,7 @@
  * Every string that comes from outside (a request, a snapshot, a file) travels as a slice, so that
  * its length is always known. A slice owns nothing: it is valid as long as what it points into.
  *
- *     log_info("pod %.*s", SLICE_ARG(pod->name));
+ *     return error_set(err, ERROR_NOT_FOUND, "pod %.*s", SLICE_ARG(name));
  */
 #ifndef CONFIG_BASE_SLICE_H
 #define CONFIG_BASE_SLICE_H

@@ -3,7 +3,7 @@
  * a wait without an end. /livez says so, so that the process is started anew.
  *
  *     struct watched *watched = watchdog_begin(watchdog, "evictions");
- *     ... what ends within WATCHDOG_SECONDS, whatever happens
+ *     // work that ends within WATCHDOG_SECONDS, whatever happens
  *     watchdog_end(watched);
  *
  * Threads: any; nobody waits here.

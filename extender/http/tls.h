@@ -9,10 +9,10 @@
  * the handshake fails otherwise: no byte of HTTP is read from anyone else. (libmicrohttpd's own
  * MHD_OPTION_HTTPS_MEM_TRUST only asks for a certificate, and lets in who shows none, or another.)
  *
- *     identity = tls_hold(tls);                       once a connection, at its handshake
- *     tls_show(identity, session, check, ...);        the session's certificate
- *     check: tls_admits(identity, session, &problem)  the client's
- *     tls_let_go(identity);                           when the connection is closed
+ *     tls_hold      once a connection, at its handshake
+ *     tls_show      the session's certificate
+ *     tls_admits    the client's
+ *     tls_let_go    when the connection is closed
  *
  * Threads: tls_refresh by one at a time; the others by any.
  */

@@ -2,8 +2,10 @@
  * scan: the records of a table, a few at a time, in the order of their hashes. Between two calls
  * anything may change: what is there all the while is visited, once.
  *
+ *     scan_visit visit;
  *     struct scan scan = {.from = 0};
- *     while (scan_on(&scan, &cluster->claims, visit, context)) unlock, lock
+ *     while (scan_on(&scan, table, visit, context))
+ *         continue; // the lock may be released here
  *
  * Threads: the caller holds the table still during a call.
  */
