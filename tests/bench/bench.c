@@ -324,7 +324,7 @@ static void bench_round_trips(const char *where)
     struct child claimguard = start_claimguard(snapshot, NULL), noop = start_noop();
     (void)printf("\n## Filter round trip, %s\n\nKeep-alive client in C; the no-op server reads the "
                  "same body "
-                 "and writes as many bytes.\nMedians of %d calls, by turns.\n\n"
+                 "and writes as many bytes.\nMedians of %d calls, measured alternately.\n\n"
                  "| call | body / answer | claimguard | no-op | ratio | p99 |\n"
                  "|---|---|---|---|---|---|\n",
                  where, ROUNDS);
@@ -357,7 +357,7 @@ static void write_entries(char *path, size_t size)
         die("cannot write the configuration");
 }
 
-/* The same pod with a runtime class and without, by turns, to the same server. */
+/* The same pod with a runtime class and without, alternately, to the same server. */
 static void measure_deferral(const struct child *claimguard, const struct model *model, long claim,
                              unsigned names, const char *what)
 {
@@ -410,9 +410,10 @@ static void bench_deferral(void)
     write_entries(config, sizeof config);
     pin(client_core);
     struct child claimguard = start_claimguard(snapshot, config);
-    (void)printf("\n## A pod that defers its mounts, beside one that does not\n\n"
-                 "The same filter call, with a runtime class that an entry is for and without; "
-                 "client and\nserver on one core. Medians of %d calls, by turns.\n\n"
+    (void)printf("\n## A pod that defers its mounts, and one that does not\n\n"
+                 "The same filter call, once with a runtime class that has an entry and once "
+                 "without a\nruntime class; client and server on one core. Medians of %d\ncalls, "
+                 "measured alternately.\n\n"
                  "| call | defers | does not | ratio |\n|---|---|---|---|\n",
                  ROUNDS);
     for (int exclusive = 1; exclusive >= 0; exclusive--) {
@@ -498,8 +499,8 @@ static void bench_loading(unsigned pods)
     long rss = memory_kib(server.pid, "VmRSS:"), peak = memory_kib(server.pid, "VmHWM:");
     stop(server);
     (void)printf(
-        "\nThe server with this snapshot: RSS %.1f MiB (peak %.1f MiB), **%.0f bytes a pod** with "
-        "its claim, all of the process counted.\n",
+        "\nThe server with this snapshot: RSS %.1f MiB (peak %.1f MiB), **%.0f bytes a pod**\n"
+        "with its claim, all of the process counted.\n",
         (double)rss / 1024, (double)peak / 1024, (double)rss * 1024 / pods);
     (void)fflush(stdout);
     (void)unlink(snapshot);

@@ -546,10 +546,10 @@ int main(int argc, char **argv)
         die("no memory");
     (void)printf(
         "\n## How long the cluster's lock is held: %u pods, claims and volumes, %u nodes\n\n"
-        "For writing, and for reading, which keeps out who wants to write: how often, the longest "
-        "time, and how often\n**over a millisecond**. CPU time of the thread, in the quickest of "
-        "three runs that are the same step by step:\nwhat is not the same in the next run, the "
-        "machine under this one took.\n\n"
+        "For writing, and for reading, which delays writers: how often, the longest time, and how "
+        "often\n**over a millisecond**. The time is CPU time of the thread. The same steps run "
+        "three times, and\nthe quickest run of each step counts, because the others were delayed "
+        "by the machine.\n\n"
         "| operation | writes | longest | over 1 ms | reads | longest | over 1 ms |\n"
         "|---|---|---|---|---|---|---|\n",
         pods, model.nodes);
