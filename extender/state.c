@@ -1,19 +1,12 @@
 #include "extender/state.h"
 
-#include "extender/bind/claim_lock.h"
-
-enum {
-    EXPIRED_CLAIMS_MAX = 256, /* of reservations that end while the lock is held */
-    EXPIRED_BYTES_MAX = 1 << 20,
-};
-
 /* How much memory calls may take: each, and together. */
 static void set_limits(struct state *state)
 {
     size_t body_max = (size_t)state->config->server.max_request_bytes;
 
     atomic_store(&state->body_bytes_max, body_max);
-    atomic_store(&state->requests.max_bytes,
+    atomic_store(&state->call_memory.max_bytes,
                  2 * body_max < REQUESTS_BYTES_MIN ? REQUESTS_BYTES_MIN : 2 * body_max);
 }
 
@@ -34,9 +27,6 @@ int state_init(struct state *state, struct config *config, struct error *err)
     cluster_init(&state->cluster);
     metrics_init(&state->metrics);
     metrics_note_config(&state->metrics, true);
-    nudge_init(&state->nudge);
-    events_init(&state->events);
-    evictions_init(&state->evictions);
     state->config = config;
     set_limits(state);
     state->started_ms = now_ms();
@@ -49,10 +39,6 @@ void state_dispose(struct state *state)
 {
     cluster_dispose(&state->cluster);
     metrics_dispose(&state->metrics);
-    nudge_dispose(&state->nudge);
-    events_dispose(&state->events);
-    evictions_dispose(&state->evictions);
-    seen_locks_dispose(&state->seen_locks);
     config_free(state->config);
     (void)pthread_mutex_destroy(&state->explaining);
     (void)pthread_rwlock_destroy(&state->lock);
@@ -74,56 +60,6 @@ uint64_t state_reservation_end(const struct state *state, bool is_binding)
     if (is_binding && ms < BINDING_DEAD_MS)
         ms = BINDING_DEAD_MS;
     return monotonic_ns() + (uint64_t)ms * NS_PER_MS;
-}
-
-/* Ends some, and says who they were for. Under the lock, for writing. */
-static void end_expired(struct state *state, struct kept_reference **ended, struct arena *arena)
-{
-    struct reservation *expired;
-    uint64_t now_ns = monotonic_ns();
-    char text[UID_TEXT_BYTES];
-    size_t claims = 0;
-
-    while (claims < EXPIRED_CLAIMS_MAX &&
-           (expired = assumed_expired(&state->cluster, now_ns)) != NULL) {
-        struct uid uid = expired->uid;
-        struct object_reference pod = {.kind = KIND_POD, .uid = uid_text(&uid, text)};
-        (void)object_reference_keep(ended, &pod, arena); /* else the scheduler's own flush */
-        claims += 1 + expired->claim_count + expired->shared_count;
-        assumed_end(&state->cluster, expired);
-    }
-}
-
-static bool has_expired(struct state *state)
-{
-    (void)pthread_rwlock_rdlock(&state->lock);
-    bool has_expired = assumed_expired(&state->cluster, monotonic_ns()) != NULL;
-    (void)pthread_rwlock_unlock(&state->lock);
-    return has_expired;
-}
-
-void state_expire(struct state *state)
-{
-    struct kept_reference *ended;
-    struct arena arena;
-
-    arena_init(&arena, EXPIRED_BYTES_MAX);
-    while (has_expired(state)) {
-        ended = NULL;
-        arena_reset(&arena);
-        (void)pthread_rwlock_wrlock(&state->lock);
-        end_expired(state, &ended, &arena);
-        (void)pthread_rwlock_unlock(&state->lock);
-        for (const struct kept_reference *pod = ended; pod != NULL; pod = pod->next)
-            nudge_changed(&state->nudge, &pod->reference, state->follow);
-    }
-    arena_dispose(&arena);
-}
-
-void state_tick(struct state *state)
-{
-    nudge_tick(&state->nudge, state->follow);
-    state_expire(state);
 }
 
 void state_reload(struct state *state, struct config *config)

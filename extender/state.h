@@ -1,6 +1,7 @@
 /*
- * state: what the server's threads share: the cluster and the configuration under one lock, and the
- * metrics. Verdicts read under the lock for microseconds; a bind or an event writes.
+ * state: what the threads of `serve` share: the cluster and the configuration under one lock, the
+ * metrics, and the services. Verdicts read under the lock for microseconds; a bind or an event
+ * writes.
  */
 #ifndef EXTENDER_STATE_H
 #define EXTENDER_STATE_H
@@ -12,48 +13,43 @@
 #include "config/base/clock.h"
 #include "config/base/watchdog.h"
 #include "config/config.h"
-#include "extender/live/events.h"
-#include "extender/live/requeue.h"
 #include "extender/metrics/metrics.h"
-#include "extender/preemption/preemption.h"
 
 enum {
     BINDING_DEAD_MS = 65000,       /* the API server gives a request 60 s */
     REQUESTS_BYTES_MIN = 64 << 20, /* for all calls together; or two of the largest bodies */
 };
 
-struct seen_lock;
+/* The services, in folders behind this one; a part of the program that has none of them may run
+ * with NULL. cli/services.h makes them. */
+struct events;
+struct nudge;
+struct evictions;
+struct seen_locks;
+struct defer_support;
 struct tls;
-
-/* Whether the API server knows the field deferFSMount; see defer_method.h. */
-enum defer_method { METHOD_UNKNOWN, METHOD_FIELD, METHOD_ANNOTATION };
-struct defer_support {
-    atomic_int method;               /* enum defer_method: what the API server can take */
-    atomic_uint_fast64_t reconnects; /* how many there had been when it was asked */
-    uint64_t next_tick_ns;           /* of the thread that ticks, alone */
-};
 
 struct state {
     pthread_rwlock_t lock; /* guards cluster, config and seen_locks */
     struct cluster cluster;
     struct config *config;        /* owned; replaced as a whole by state_reload */
     atomic_size_t body_bytes_max; /* config's: no probe waits for the lock */
-    struct quota requests;        /* the memory of all calls */
+    struct quota call_memory;     /* of all calls */
     pthread_mutex_t explaining;   /* one explanation at a time: jansson's memory is in no quota */
     struct metrics metrics;       /* has its own rules */
     struct resource_status status[KIND_COUNT];
-    struct nudge nudge; /* these have locks of their own */
-    struct events events;
-    struct evictions evictions;
-    struct defer_support defer_support;
-    struct seen_lock *seen_locks; /* see claim_lock.h */
-    struct follow *follow;        /* NULL: the cluster is a snapshot */
-    struct tls *tls;              /* of the scheduler's port; NULL: plain text */
-    char source[256];             /* of the cluster, for people; set before there are threads */
-    int64_t started_ms;           /* since 1970 */
+    struct requests *api; /* the way to the API server; NULL: the cluster is a snapshot */
+    struct api_stats api_stats;
+    struct nudge *nudge; /* the services have locks of their own, but for seen_locks */
+    struct events *events;
+    struct evictions *evictions;
+    struct defer_support *defer_support;
+    struct seen_locks *seen_locks;
+    struct tls *tls;    /* of the scheduler's port; NULL: plain text */
+    char source[256];   /* of the cluster, for people; set before there are threads */
+    int64_t started_ms; /* since 1970 */
     atomic_bool is_draining;
-    struct watchdog watchdog;   /* of all threads */
-    struct api_stats api_stats; /* of follow's requests */
+    struct watchdog watchdog; /* of all threads */
 };
 
 /* Ownership: takes the config. */
@@ -72,13 +68,6 @@ enum kind state_unsynced(const struct state *state);
 /* When a reservation that is made now ends; of a pod that is being bound not before the API server
  * has given its Binding up. Under the lock. */
 uint64_t state_reservation_end(const struct state *state, bool is_binding);
-
-/* Ends the reservations that have expired, and nudges who waits for them. Takes the lock, for
- * writing only if there are any, and for a few of them at a time. */
-void state_expire(struct state *state);
-
-/* The same, and nudges who is due. To be called often. */
-void state_tick(struct state *state);
 
 /* Puts another configuration in force. Ownership: takes it; frees the old one. */
 void state_reload(struct state *state, struct config *config);

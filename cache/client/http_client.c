@@ -8,46 +8,47 @@
 
 enum { CONNECTIONS_KEPT = 64, CREDENTIALS_POLL_MS = 20 };
 
-int api_global_init(struct error *err)
+int http_client_global_init(struct error *err)
 {
     if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK)
         return 0;
     return error_set(err, ERROR_SYSTEM, "libcurl cannot be initialised");
 }
 
-void api_global_cleanup(void)
+void http_client_global_cleanup(void)
 {
     curl_global_cleanup();
 }
 
-int api_new(struct api **out, const struct kubeconfig *kubeconfig, struct error *err)
+int http_client_new(struct http_client **out, const struct kubeconfig *kubeconfig,
+                    struct error *err)
 {
-    struct api *api = calloc(1, sizeof *api);
+    struct http_client *client = calloc(1, sizeof *client);
 
-    if (api == NULL)
+    if (client == NULL)
         return error_no_memory(err);
-    api->kubeconfig = kubeconfig;
-    api->multi = curl_multi_init();
-    if (api->multi == NULL) {
-        free(api);
+    client->kubeconfig = kubeconfig;
+    client->multi = curl_multi_init();
+    if (client->multi == NULL) {
+        free(client);
         return error_no_memory(err);
     }
-    (void)curl_multi_setopt(api->multi, CURLMOPT_MAXCONNECTS, (long)CONNECTIONS_KEPT);
-    TAILQ_INIT(&api->waiting);
-    TAILQ_INIT(&api->running);
-    credentials_init(&api->credentials, kubeconfig);
-    *out = api;
+    (void)curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, (long)CONNECTIONS_KEPT);
+    TAILQ_INIT(&client->waiting);
+    TAILQ_INIT(&client->running);
+    credentials_init(&client->credentials, kubeconfig);
+    *out = client;
     return 0;
 }
 
-static void call_free(struct api *api, struct api_call *call)
+static void call_free(struct http_client *client, struct http_transfer *call)
 {
     if (call->launched_ns == 0) {
-        TAILQ_REMOVE(&api->waiting, call, link);
+        TAILQ_REMOVE(&client->waiting, call, link);
     } else {
-        TAILQ_REMOVE(&api->running, call, link);
-        api->running_count[call->request.class]--;
-        (void)curl_multi_remove_handle(api->multi, call->easy);
+        TAILQ_REMOVE(&client->running, call, link);
+        client->running_count[call->request.class]--;
+        (void)curl_multi_remove_handle(client->multi, call->easy);
     }
     curl_easy_cleanup(call->easy);
     curl_slist_free_all(call->headers);
@@ -55,45 +56,45 @@ static void call_free(struct api *api, struct api_call *call)
     free(call);
 }
 
-void api_free(struct api *api)
+void http_client_free(struct http_client *client)
 {
-    struct api_call *call;
+    struct http_transfer *call;
 
-    if (api == NULL)
+    if (client == NULL)
         return;
-    while ((call = TAILQ_FIRST(&api->waiting)) != NULL)
-        call_free(api, call);
-    while ((call = TAILQ_FIRST(&api->running)) != NULL)
-        call_free(api, call);
-    (void)curl_multi_cleanup(api->multi);
-    credentials_dispose(&api->credentials);
-    free(api);
+    while ((call = TAILQ_FIRST(&client->waiting)) != NULL)
+        call_free(client, call);
+    while ((call = TAILQ_FIRST(&client->running)) != NULL)
+        call_free(client, call);
+    (void)curl_multi_cleanup(client->multi);
+    credentials_dispose(&client->credentials);
+    free(client);
 }
 
-void api_observe(struct api *api, struct api_stats *stats)
+void http_client_observe(struct http_client *client, struct api_stats *stats)
 {
-    api->stats = stats;
+    client->stats = stats;
 }
 
-int api_start(struct api *api, const struct api_request *request, struct api_call **out,
-              struct error *err)
+int http_client_start(struct http_client *client, const struct http_request *request,
+                      struct http_transfer **out, struct error *err)
 {
-    struct api_call *call = calloc(1, sizeof *call);
+    struct http_transfer *call = calloc(1, sizeof *call);
     uint64_t now_ns = monotonic_ns();
 
     if (call == NULL)
         return error_no_memory(err);
-    call->api = api;
+    call->client = client;
     call->request = *request;
     call->target = api_target_of(request->method, request->path);
     call->deadline_ns =
         request->timeout_ms == 0 ? UINT64_MAX : now_ns + (uint64_t)request->timeout_ms * NS_PER_MS;
-    TAILQ_INSERT_TAIL(&api->waiting, call, link);
+    TAILQ_INSERT_TAIL(&client->waiting, call, link);
     call->easy = curl_easy_init();
-    CURLcode rc = call->easy == NULL ? CURLE_OUT_OF_MEMORY : api_set_request(call);
+    CURLcode rc = call->easy == NULL ? CURLE_OUT_OF_MEMORY : http_client_set_request(call);
     if (rc != CURLE_OK) {
-        call_free(api, call);
-        return error_set(err, ERROR_UNAVAILABLE, "%s: %s", api->kubeconfig->server,
+        call_free(client, call);
+        return error_set(err, ERROR_UNAVAILABLE, "%s: %s", client->kubeconfig->server,
                          curl_easy_strerror(rc));
     }
     *out = call;
@@ -101,55 +102,55 @@ int api_start(struct api *api, const struct api_request *request, struct api_cal
 }
 
 /* A watch has its answer when it begins; that it is cut off is counted elsewhere. */
-static void count(const struct api_call *call, long status, bool is_cut)
+static void count(const struct http_transfer *call, long status, bool is_cut)
 {
     bool has_answer = !is_cut || call->target.verb == API_VERB_WATCH;
 
-    if (call->api->stats != NULL && call->launched_ns != 0)
-        api_stats_count(call->api->stats, call->target, has_answer ? (unsigned)status : 0,
+    if (call->client->stats != NULL && call->launched_ns != 0)
+        api_stats_count(call->client->stats, call->target, has_answer ? (unsigned)status : 0,
                         monotonic_ns() - call->launched_ns);
 }
 
-void api_cancel(struct api *api, struct api_call *call)
+void http_client_cancel(struct http_client *client, struct http_transfer *call)
 {
     long status = 0;
 
     (void)curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
     count(call, status, true);
-    call_free(api, call);
+    call_free(client, call);
 }
 
 /* ---- how a call ends ---- */
 
-static void end(struct api_call *call, const struct api_result *result)
+static void end(struct http_transfer *call, const struct http_result *result)
 {
-    struct api_request request = call->request;
+    struct http_request request = call->request;
 
-    call_free(call->api, call);
+    call_free(call->client, call);
     if (request.on_end != NULL)
         request.on_end(request.context, result);
 }
 
-static void end_unsent(struct api_call *call, const char *why)
+static void end_unsent(struct http_transfer *call, const char *why)
 {
-    struct api_result result = {.is_cut = true, .is_unsent = true};
+    struct http_result result = {.is_cut = true, .is_unsent = true};
 
     (void)snprintf(result.error, sizeof result.error, "%.255s", why);
     end(call, &result);
 }
 
 /* Why there is no whole answer. */
-static const char *explain(const struct api_call *call, CURLcode code)
+static const char *explain(const struct http_transfer *call, CURLcode code)
 {
     if (!call->is_read && call->sendings > 1)
         return "the connection broke before the answer; what became of the request is unknown";
     return call->error[0] == '\0' ? curl_easy_strerror(code) : call->error;
 }
 
-static void finish(struct api *api, CURL *easy, CURLcode code)
+static void finish(struct http_client *client, CURL *easy, CURLcode code)
 {
-    struct api_call *call = NULL;
-    struct api_result result = {0};
+    struct http_transfer *call = NULL;
+    struct http_result result = {0};
     curl_off_t retry_after_s = 0;
     long status = 0;
 
@@ -162,116 +163,118 @@ static void finish(struct api *api, CURL *easy, CURLcode code)
     result.retry_after_ms = (retry_after_s < INT32_MAX ? (int64_t)retry_after_s : INT32_MAX) * 1000;
     if (code != CURLE_OK)
         (void)snprintf(result.error, sizeof result.error, "%s", explain(call, code));
-    if (status != 0 && call->request.class != API_WATCH)
-        api->answered_ns = monotonic_ns();
+    if (status != 0 && call->request.class != HTTP_WATCH)
+        client->answered_ns = monotonic_ns();
     count(call, status, result.is_cut);
     if (status == 401)
-        credentials_reject(&api->credentials, call->generation, monotonic_ns());
+        credentials_reject(&client->credentials, call->generation, monotonic_ns());
     end(call, &result);
 }
 
 /* ---- whose turn it is ---- */
 
-static bool has_room(const struct api *api, enum api_class class)
+static bool has_room(const struct http_client *client, enum http_class class)
 {
-    static const size_t most[API_CLASS_COUNT] = {
-        [API_READ] = API_CALLS_AT_ONCE_MAX,
-        [API_WRITE] = API_CALLS_AT_ONCE_MAX,
-        [API_MESSAGE] = API_MESSAGES_AT_ONCE_MAX,
-        [API_WATCH] = SIZE_MAX,
+    static const size_t most[HTTP_CLASS_COUNT] = {
+        [HTTP_READ] = HTTP_CALLS_AT_ONCE_MAX,
+        [HTTP_WRITE] = HTTP_CALLS_AT_ONCE_MAX,
+        [HTTP_MESSAGE] = HTTP_MESSAGES_AT_ONCE_MAX,
+        [HTTP_WATCH] = SIZE_MAX,
     };
 
-    return api->running_count[class] < most[class];
+    return client->running_count[class] < most[class];
 }
 
-static void launch(struct api *api, struct api_call *call, uint64_t now_ns)
+static void launch(struct http_client *client, struct http_transfer *call, uint64_t now_ns)
 {
     uint64_t left_ms = (call->deadline_ns - now_ns) / NS_PER_MS + 1;
 
     if (call->request.on_turn != NULL && !call->request.on_turn(call->request.context)) {
-        call_free(api, call);
+        call_free(client, call);
         return;
     }
-    CURLcode rc = api_set_credentials(call, &api->credentials);
+    CURLcode rc = http_client_set_credentials(call, &client->credentials);
     if (rc == CURLE_OK && call->deadline_ns != UINT64_MAX)
         rc = curl_easy_setopt(call->easy, CURLOPT_TIMEOUT_MS, (long)left_ms);
-    CURLMcode added = rc == CURLE_OK ? curl_multi_add_handle(api->multi, call->easy) : CURLM_OK;
+    CURLMcode added = rc == CURLE_OK ? curl_multi_add_handle(client->multi, call->easy) : CURLM_OK;
     if (rc != CURLE_OK || added != CURLM_OK) {
         end_unsent(call, rc != CURLE_OK ? curl_easy_strerror(rc) : curl_multi_strerror(added));
         return;
     }
-    call->generation = api->credentials.generation;
-    TAILQ_REMOVE(&api->waiting, call, link);
-    TAILQ_INSERT_TAIL(&api->running, call, link);
+    call->generation = client->credentials.generation;
+    TAILQ_REMOVE(&client->waiting, call, link);
+    TAILQ_INSERT_TAIL(&client->running, call, link);
     call->launched_ns = now_ns;
-    api->running_count[call->request.class]++;
+    client->running_count[call->request.class]++;
 }
 
 /* Launches those whose turn it is, and ends those whose time is over. Returns when to look again.
  */
-static uint64_t attend(struct api *api, uint64_t now_ns)
+static uint64_t attend(struct http_client *client, uint64_t now_ns)
 {
-    bool is_asked = !TAILQ_EMPTY(&api->waiting) || credentials_are_coming(&api->credentials);
+    bool is_asked = !TAILQ_EMPTY(&client->waiting) || credentials_are_coming(&client->credentials);
     uint64_t next_ns = UINT64_MAX;
     struct error err = {0};
 
-    int rc = is_asked ? credentials_get(&api->credentials, now_ns, now_ms(), &err) : 0;
-    for (struct api_call *call = TAILQ_FIRST(&api->waiting), *next; call != NULL; call = next) {
+    int rc = is_asked ? credentials_get(&client->credentials, now_ns, now_ms(), &err) : 0;
+    for (struct http_transfer *call = TAILQ_FIRST(&client->waiting), *next; call != NULL;
+         call = next) {
         next = TAILQ_NEXT(call, link);
         if (now_ns >= call->deadline_ns)
             end_unsent(call, "its time was over before its turn came");
         else if (rc < 0)
             end_unsent(call, err.message);
-        else if (rc == 0 && has_room(api, call->request.class))
-            launch(api, call, now_ns);
+        else if (rc == 0 && has_room(client, call->request.class))
+            launch(client, call, now_ns);
         else if (call->deadline_ns < next_ns)
             next_ns = call->deadline_ns;
     }
     uint64_t credentials_ns = now_ns + CREDENTIALS_POLL_MS * NS_PER_MS;
-    return credentials_are_coming(&api->credentials) && credentials_ns < next_ns ? credentials_ns
-                                                                                 : next_ns;
+    return credentials_are_coming(&client->credentials) && credentials_ns < next_ns ? credentials_ns
+                                                                                    : next_ns;
 }
 
 /* Since when no call had an answer, while one waits for it. */
-static void note_silence(struct api *api)
+static void note_silence(struct http_client *client)
 {
-    const struct api_call *call = TAILQ_FIRST(&api->running);
+    const struct http_transfer *call = TAILQ_FIRST(&client->running);
     uint64_t since_ns = 0;
 
-    while (call != NULL && call->request.class == API_WATCH)
+    while (call != NULL && call->request.class == HTTP_WATCH)
         call = TAILQ_NEXT(call, link);
     if (call != NULL)
-        since_ns = call->launched_ns > api->answered_ns ? call->launched_ns : api->answered_ns;
-    atomic_store(&api->unanswered_ns, since_ns);
+        since_ns =
+            call->launched_ns > client->answered_ns ? call->launched_ns : client->answered_ns;
+    atomic_store(&client->unanswered_ns, since_ns);
 }
 
-int64_t api_unanswered_ms(const struct api *api)
+int64_t http_client_unanswered_ms(const struct http_client *client)
 {
-    uint64_t since_ns = atomic_load(&api->unanswered_ns), now_ns = monotonic_ns();
+    uint64_t since_ns = atomic_load(&client->unanswered_ns), now_ns = monotonic_ns();
 
     return since_ns == 0 || now_ns < since_ns ? 0 : (int64_t)((now_ns - since_ns) / NS_PER_MS);
 }
 
-void api_poll(struct api *api, int timeout_ms)
+void http_client_poll(struct http_client *client, int timeout_ms)
 {
     int running = 0, left = 0;
     uint64_t now_ns = monotonic_ns();
-    uint64_t next_ns = attend(api, now_ns);
+    uint64_t next_ns = attend(client, now_ns);
 
-    (void)curl_multi_perform(api->multi, &running);
-    for (CURLMsg *message; (message = curl_multi_info_read(api->multi, &left)) != NULL;) {
+    (void)curl_multi_perform(client->multi, &running);
+    for (CURLMsg *message; (message = curl_multi_info_read(client->multi, &left)) != NULL;) {
         if (message->msg != CURLMSG_DONE)
             continue;
-        finish(api, message->easy_handle, message->data.result);
+        finish(client, message->easy_handle, message->data.result);
         timeout_ms = 0; /* there may be more to start */
     }
-    note_silence(api);
+    note_silence(client);
     if (next_ns != UINT64_MAX && (next_ns - now_ns) / NS_PER_MS < (uint64_t)timeout_ms)
         timeout_ms = (int)((next_ns - now_ns) / NS_PER_MS) + 1;
-    (void)curl_multi_poll(api->multi, NULL, 0, timeout_ms, NULL);
+    (void)curl_multi_poll(client->multi, NULL, 0, timeout_ms, NULL);
 }
 
-void api_wake(struct api *api)
+void http_client_wake(struct http_client *client)
 {
-    (void)curl_multi_wakeup(api->multi);
+    (void)curl_multi_wakeup(client->multi);
 }

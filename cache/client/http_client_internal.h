@@ -1,4 +1,4 @@
-/* What api.c and api_options.c share. */
+/* What http_client.c and http_client_options.c share. */
 #ifndef CACHE_CLIENT_HTTP_CLIENT_INTERNAL_H
 #define CACHE_CLIENT_HTTP_CLIENT_INTERNAL_H
 
@@ -6,27 +6,27 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 
+#include "cache/client/api_stats.h"
 #include "cache/client/credentials.h"
 #include "cache/client/http_client.h"
-#include "cache/client/http_client_stats.h"
 
-TAILQ_HEAD(api_calls, api_call);
+TAILQ_HEAD(api_calls, http_transfer);
 
-struct api {
+struct http_client {
     const struct kubeconfig *kubeconfig;
     struct credentials credentials;
     struct api_stats *stats; /* NULL: nothing is counted */
     CURLM *multi;
     struct api_calls waiting, running; /* in the order in which they came, and were launched */
-    size_t running_count[API_CLASS_COUNT];
+    size_t running_count[HTTP_CLASS_COUNT];
     uint64_t answered_ns;               /* when a call but a watch last had an answer */
     atomic_uint_fast64_t unanswered_ns; /* since when none had; 0: none waits */
 };
 
-struct api_call {
-    TAILQ_ENTRY(api_call) link;
-    struct api *api;
-    struct api_request request;
+struct http_transfer {
+    TAILQ_ENTRY(http_transfer) link;
+    struct http_client *client;
+    struct http_request request;
     struct api_target target;
     CURL *easy;
     struct curl_slist *headers;
@@ -40,9 +40,10 @@ struct api_call {
 };
 
 /* Tells libcurl what the request is. The request's strings may go afterwards. */
-CURLcode api_set_request(struct api_call *call);
+CURLcode http_client_set_request(struct http_transfer *call);
 
 /* Tells libcurl who we are, now that it is sent. */
-CURLcode api_set_credentials(struct api_call *call, const struct credentials *credentials);
+CURLcode http_client_set_credentials(struct http_transfer *call,
+                                     const struct credentials *credentials);
 
 #endif

@@ -17,7 +17,7 @@ enum {
 
 static size_t take_bytes(char *bytes, size_t size, size_t count, void *context)
 {
-    struct api_call *call = context;
+    struct http_transfer *call = context;
     long status = 0;
 
     (void)curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
@@ -33,7 +33,7 @@ static size_t take_bytes(char *bytes, size_t size, size_t count, void *context)
  * first one may have been applied. */
 static int before_sending(void *context, char *server, char *local, int server_port, int local_port)
 {
-    struct api_call *call = context;
+    struct http_transfer *call = context;
 
     (void)server;
     (void)local;
@@ -47,7 +47,7 @@ static int before_sending(void *context, char *server, char *local, int server_p
 /* Unsent and unacknowledged bytes do not wait longer than this for a peer that is gone. */
 static int tune_socket(void *context, curl_socket_t socket, curlsocktype purpose)
 {
-    unsigned timeout_ms = API_DEAD_PEER_MS;
+    unsigned timeout_ms = HTTP_DEAD_PEER_MS;
 
     (void)context;
     (void)purpose;
@@ -81,7 +81,7 @@ static CURLcode set_authority(CURL *easy, const struct kubeconfig *kubeconfig)
     return rc;
 }
 
-static CURLcode set_transport(struct api_call *call)
+static CURLcode set_transport(struct http_transfer *call)
 {
     CURL *easy = call->easy;
     CURLcode rc = CURLE_OK;
@@ -92,14 +92,14 @@ static CURLcode set_transport(struct api_call *call)
         {CURLOPT_NOSIGNAL, 1},
         {CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1},
         {CURLOPT_FOLLOWLOCATION, 0},
-        {CURLOPT_CONNECTTIMEOUT_MS, API_CONNECT_MS_MAX},
+        {CURLOPT_CONNECTTIMEOUT_MS, HTTP_CONNECT_MS_MAX},
         {CURLOPT_BUFFERSIZE, RECEIVE_BYTES},
         {CURLOPT_PATH_AS_IS, 1}, /* paths are made here: nothing in them is to be resolved */
         {CURLOPT_TCP_KEEPALIVE, 1},
         {CURLOPT_TCP_KEEPIDLE, KEEPALIVE_IDLE_S},
         {CURLOPT_TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S},
         {CURLOPT_QUICK_EXIT, 1}, /* a name that is being looked up holds nobody up */
-        {CURLOPT_MAXAGE_CONN, call->is_read ? READ_IDLE_S_MAX : API_WRITE_IDLE_S_MAX},
+        {CURLOPT_MAXAGE_CONN, call->is_read ? READ_IDLE_S_MAX : HTTP_WRITE_IDLE_S_MAX},
     };
 
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers && rc == CURLE_OK; i++)
@@ -107,7 +107,7 @@ static CURLcode set_transport(struct api_call *call)
     if (rc == CURLE_OK)
         rc = curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     if (rc == CURLE_OK) /* audit logs have it, and managedFields its name */
-        rc = curl_easy_setopt(easy, CURLOPT_USERAGENT, API_USER_AGENT);
+        rc = curl_easy_setopt(easy, CURLOPT_USERAGENT, HTTP_USER_AGENT);
     if (rc == CURLE_OK)
         rc = curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, tune_socket);
     if (rc == CURLE_OK)
@@ -125,7 +125,7 @@ static CURLcode set_transport(struct api_call *call)
     return rc;
 }
 
-static bool add_header(struct api_call *call, const char *header)
+static bool add_header(struct http_transfer *call, const char *header)
 {
     struct curl_slist *grown = curl_slist_append(call->headers, header);
 
@@ -141,9 +141,9 @@ static struct slice host_of(const char *server)
     return (struct slice){host, strcspn(host, "/")};
 }
 
-static bool add_headers(struct api_call *call, struct arena *arena)
+static bool add_headers(struct http_transfer *call, struct arena *arena)
 {
-    const struct kubeconfig *kubeconfig = call->api->kubeconfig;
+    const struct kubeconfig *kubeconfig = call->client->kubeconfig;
     struct slice host = host_of(kubeconfig->server);
     const char *type = call->request.content_type;
     const char *content = type == NULL ? NULL : arena_printf(arena, "Content-Type: %s", type).ptr;
@@ -156,9 +156,9 @@ static bool add_headers(struct api_call *call, struct arena *arena)
 
 /* With tls-server-name, the URL has the name that the certificate must have, and the connection
  * goes to the server all the same. */
-static CURLcode set_url(struct api_call *call, struct arena *arena)
+static CURLcode set_url(struct http_transfer *call, struct arena *arena)
 {
-    const struct kubeconfig *kubeconfig = call->api->kubeconfig;
+    const struct kubeconfig *kubeconfig = call->client->kubeconfig;
     struct slice host = host_of(kubeconfig->server);
     const char *rest = host.ptr + host.len;
     const char *url = kubeconfig->server_name == NULL
@@ -183,7 +183,7 @@ static CURLcode set_url(struct api_call *call, struct arena *arena)
     return rc;
 }
 
-static CURLcode set_body(struct api_call *call)
+static CURLcode set_body(struct http_transfer *call)
 {
     CURLcode rc = CURLE_OK;
 
@@ -197,7 +197,7 @@ static CURLcode set_body(struct api_call *call)
     return rc;
 }
 
-CURLcode api_set_request(struct api_call *call)
+CURLcode http_client_set_request(struct http_transfer *call)
 {
     struct arena arena;
     const char *method = call->request.method;
@@ -206,7 +206,7 @@ CURLcode api_set_request(struct api_call *call)
     CURLcode rc = set_transport(call);
     arena_init(&arena, URL_BYTES_MAX);
     if (rc == CURLE_OK)
-        rc = set_authority(call->easy, call->api->kubeconfig);
+        rc = set_authority(call->easy, call->client->kubeconfig);
     if (rc == CURLE_OK)
         rc = set_body(call);
     if (rc == CURLE_OK)
@@ -215,7 +215,7 @@ CURLcode api_set_request(struct api_call *call)
     return rc;
 }
 
-static bool add_token(struct api_call *call, struct slice token)
+static bool add_token(struct http_transfer *call, struct slice token)
 {
     struct buf header;
 
@@ -227,7 +227,8 @@ static bool add_token(struct api_call *call, struct slice token)
     return is_added;
 }
 
-CURLcode api_set_credentials(struct api_call *call, const struct credentials *credentials)
+CURLcode http_client_set_credentials(struct http_transfer *call,
+                                     const struct credentials *credentials)
 {
     CURL *easy = call->easy;
     CURLcode rc = credentials->token.len == 0 || add_token(call, credentials->token)

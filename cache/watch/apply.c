@@ -55,14 +55,14 @@ static void look_after(struct before *before, const struct cluster *cluster,
     before->was_bound = before->was_bound && pod != NULL && pod->node == NULL;
 }
 
-static void tell(const struct follow_target *target, enum change change,
+static void tell(const struct informer_target *target, enum change change,
                  const struct object *object, bool was_holding)
 {
     if (target->changed != NULL)
         target->changed(target->context, change, object, was_holding);
 }
 
-static void tell_gone(const struct follow_target *target, const struct object_reference *gone)
+static void tell_gone(const struct informer_target *target, const struct object_reference *gone)
 {
     struct object object = {.kind = gone->kind};
 
@@ -86,7 +86,7 @@ static void tell_refuted(const struct object *object, const struct before *befor
 
 /* Tells what has changed, if the change was taken (rc); first the end of a pod whose name another
  * one has now, or of what a pod held that is pending again. Without the lock. */
-static void tell_change(const struct follow_target *target, enum change change,
+static void tell_change(const struct informer_target *target, enum change change,
                         const struct object *object, struct before *before, int rc)
 {
     const struct meta *meta = &object->meta;
@@ -102,8 +102,8 @@ static void tell_change(const struct follow_target *target, enum change change,
     arena_dispose(&before->arena);
 }
 
-int fold_change(const struct follow_target *target, enum change change, const struct object *object,
-                struct error *err)
+int apply_change(const struct informer_target *target, enum change change,
+                 const struct object *object, struct error *err)
 {
     struct before before;
     int rc = 0;
@@ -122,16 +122,16 @@ int fold_change(const struct follow_target *target, enum change change, const st
 
 /* ---- lists ---- */
 
-void fold_list_begin(const struct follow_target *target, enum kind kind, bool overrides,
-                     uint64_t asked_ns)
+void apply_list_begin(const struct informer_target *target, enum kind kind, bool overrides,
+                      uint64_t asked_ns)
 {
     (void)pthread_rwlock_wrlock(target->lock);
     cluster_list_begin(target->cluster, kind, overrides, asked_ns);
     (void)pthread_rwlock_unlock(target->lock);
 }
 
-void fold_list_keep(const struct follow_target *target, enum kind kind, struct slice namespace,
-                    struct slice name)
+void apply_list_keep(const struct informer_target *target, enum kind kind, struct slice namespace,
+                     struct slice name)
 {
     (void)pthread_rwlock_wrlock(target->lock);
     cluster_list_keep(target->cluster, kind, namespace, name);
@@ -154,7 +154,7 @@ static void keep_gone(void *context, const struct object *object)
     (void)object_reference_keep(&leaving->first, &reference, &leaving->arena);
 }
 
-void fold_list_end(const struct follow_target *target, enum kind kind, uint64_t version)
+void apply_list_end(const struct informer_target *target, enum kind kind, uint64_t version)
 {
     struct leaving leaving = {.first = NULL};
     struct gone_listener listener = {&leaving, keep_gone};
@@ -218,8 +218,9 @@ static bool is_known(const struct cluster *cluster, const struct object_referenc
 
 /* Another object has the name. What was asked about is gone if that one is known now. Else the
  * answer is late, or of older times (a restored backup), and proves nothing. Under the lock. */
-static int learn_successor(const struct follow_target *target, const struct object_reference *asked,
-                           const struct meta *successor, struct error *err)
+static int learn_successor(const struct informer_target *target,
+                           const struct object_reference *asked, const struct meta *successor,
+                           struct error *err)
 {
     const struct object_reference other = {asked->kind, successor->namespace, successor->name,
                                            successor->uid};
@@ -231,8 +232,8 @@ static int learn_successor(const struct follow_target *target, const struct obje
     return 0;
 }
 
-int fold_object(const struct follow_target *target, const struct object_reference *asked,
-                struct slice text, uint64_t watched, uint64_t asked_ns, struct error *err)
+int apply_object(const struct informer_target *target, const struct object_reference *asked,
+                 struct slice text, uint64_t watched, uint64_t asked_ns, struct error *err)
 {
     struct arena arena;
     struct object object = {.kind = asked->kind};
@@ -256,7 +257,7 @@ int fold_object(const struct follow_target *target, const struct object_referenc
     return rc;
 }
 
-bool fold_says_absent(const struct object_reference *asked, struct slice text)
+bool apply_says_absent(const struct object_reference *asked, struct slice text)
 {
     struct said {
         struct slice kind, reason, resource, name;
@@ -284,7 +285,7 @@ bool fold_says_absent(const struct object_reference *asked, struct slice text)
     return is_so;
 }
 
-void fold_absence(const struct follow_target *target, const struct object_reference *gone)
+void apply_absence(const struct informer_target *target, const struct object_reference *gone)
 {
     (void)pthread_rwlock_wrlock(target->lock);
     cluster_learn_gone(target->cluster, gone, monotonic_ns());

@@ -11,27 +11,27 @@
 #include "cache/watch/informer.h"
 
 /* A list or a watch said so. Errors: as cluster_apply. */
-int fold_change(const struct follow_target *target, enum change change, const struct object *object,
-                struct error *err);
+int apply_change(const struct informer_target *target, enum change change,
+                 const struct object *object, struct error *err);
 
 /* A list begins; names an object that cannot be read; is whole: as cluster_list_begin, _keep, _end.
  */
-void fold_list_begin(const struct follow_target *target, enum kind kind, bool overrides,
-                     uint64_t asked_ns);
-void fold_list_keep(const struct follow_target *target, enum kind kind, struct slice namespace,
-                    struct slice name);
-void fold_list_end(const struct follow_target *target, enum kind kind, uint64_t version);
+void apply_list_begin(const struct informer_target *target, enum kind kind, bool overrides,
+                      uint64_t asked_ns);
+void apply_list_keep(const struct informer_target *target, enum kind kind, struct slice namespace,
+                     struct slice name);
+void apply_list_end(const struct informer_target *target, enum kind kind, uint64_t version);
 
 /* A GET of that object, sent at asked_ns, said so; the watch of its kind has come as far as version
  * watched. Errors: what came is no such object, or there is no memory; nothing has changed. */
-int fold_object(const struct follow_target *target, const struct object_reference *asked,
-                struct slice text, uint64_t watched, uint64_t asked_ns, struct error *err);
+int apply_object(const struct informer_target *target, const struct object_reference *asked,
+                 struct slice text, uint64_t watched, uint64_t asked_ns, struct error *err);
 
 /* Whether the body of a 404 says that there is no such object: a path that is not known, or a
  * proxy, answers 404, too. */
-bool fold_says_absent(const struct object_reference *asked, struct slice text);
+bool apply_says_absent(const struct object_reference *asked, struct slice text);
 
 /* A GET said that there is none. */
-void fold_absence(const struct follow_target *target, const struct object_reference *gone);
+void apply_absence(const struct informer_target *target, const struct object_reference *gone);
 
 #endif

@@ -1,55 +1,85 @@
+#include "cache/watch/informer.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
-#include "cache/watch/informer_internal.h"
+#include "cache/watch/apply.h"
 #include "config/base/clock.h"
 #include "config/base/log.h"
 
-enum { POLL_MS_MAX = 1000, REFUSAL_BYTES_MAX = 1024 };
+enum {
+    POLL_MS_MAX = 1000,
+    REFUSAL_BYTES_MAX = 1024,
+    PATH_BYTES_MAX = 16 * 1024,
+    DOUBT_BYTES_MAX = 4096,
+    ASK_AGAIN_MS = 1000, /* when there was nothing to ask, or no answer */
+};
+
+/* A kind's reflector, and its list or watch that is under way. */
+struct watched_kind {
+    struct informer *informer;
+    struct reflector reflector;
+    struct http_transfer *transfer; /* NULL: there is none */
+    struct buf refusal;             /* the beginning of an answer that is no success */
+};
+
+struct informer {
+    struct informer_target target;
+    struct http_client *client;
+    struct requests *requests;
+    pthread_t thread;
+    atomic_bool is_stopping;
+
+    /* the thread's alone: */
+    struct watched_kind kinds[KIND_WATCHED_COUNT];
+    bool has_synced;
+    bool is_asking_again;  /* about what was answered, and no watch has confirmed */
+    uint64_t ask_again_ns; /* not before then */
+};
 
 /* ---- what the reflectors hand on ---- */
 
 static void begin_list(void *context, enum kind kind, bool overrides)
 {
-    const struct following *following = context;
-    fold_list_begin(&following->follow->target, kind, overrides,
-                    following->reflector.list_started_ns);
+    const struct watched_kind *watched = context;
+    apply_list_begin(&watched->informer->target, kind, overrides,
+                     watched->reflector.list_started_ns);
 }
 
 static void end_list(void *context, enum kind kind, uint64_t version)
 {
-    const struct following *following = context;
-    fold_list_end(&following->follow->target, kind, version);
+    const struct watched_kind *watched = context;
+    apply_list_end(&watched->informer->target, kind, version);
 }
 
 static int take(void *context, enum change change, const struct object *object, struct slice text,
                 struct error *err)
 {
-    const struct following *following = context;
+    const struct watched_kind *watched = context;
 
     (void)text;
-    return fold_change(&following->follow->target, change, object, err);
+    return apply_change(&watched->informer->target, change, object, err);
 }
 
 static void keep(void *context, enum kind kind, struct slice namespace, struct slice name)
 {
-    const struct following *following = context;
-    fold_list_keep(&following->follow->target, kind, namespace, name);
+    const struct watched_kind *watched = context;
+    apply_list_keep(&watched->informer->target, kind, namespace, name);
 }
 
 /* ---- lists and watches ---- */
 
-static void note_synced(struct follow *follow)
+static void note_synced(struct informer *informer)
 {
-    if (follow->has_synced)
+    if (informer->has_synced)
         return;
     for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
-        if (!atomic_load(&follow->target.status[kind].is_synced))
+        if (!atomic_load(&informer->target.status[kind].is_synced))
             return;
-    follow->has_synced = true;
-    if (follow->target.synced != NULL)
-        follow->target.synced(follow->target.context);
+    informer->has_synced = true;
+    if (informer->target.synced != NULL)
+        informer->target.synced(informer->target.context);
 }
 
 static void keep_refusal(struct buf *refusal, struct slice bytes)
@@ -61,179 +91,224 @@ static void keep_refusal(struct buf *refusal, struct slice bytes)
 
 static bool on_bytes(void *context, unsigned status, struct slice bytes)
 {
-    struct following *following = context;
-    struct follow *follow = following->follow;
-    uint64_t news = following->reflector.news;
+    struct watched_kind *watched = context;
+    struct informer *informer = watched->informer;
+    uint64_t news = watched->reflector.news;
 
     if (status != 200)
-        keep_refusal(&following->refusal, bytes);
-    bool goes_on = reflector_take(&following->reflector, status, bytes, monotonic_ns());
-    if (following->reflector.news != news)
-        atomic_store(&follow->target.status[following->reflector.kind].last_event_ms, now_ms());
-    note_synced(follow);
+        keep_refusal(&watched->refusal, bytes);
+    bool goes_on = reflector_take(&watched->reflector, status, bytes, monotonic_ns());
+    if (watched->reflector.news != news)
+        atomic_store(&informer->target.status[watched->reflector.kind].last_event_ms, now_ms());
+    note_synced(informer);
     return goes_on;
 }
 
-static void end_call(struct following *following, const struct reflector_ending *ending)
+static void end_transfer(struct watched_kind *watched, const struct reflector_ending *ending)
 {
-    following->call = NULL;
-    reflector_end(&following->reflector, ending, monotonic_ns());
-    note_synced(following->follow);
+    watched->transfer = NULL;
+    reflector_end(&watched->reflector, ending, monotonic_ns());
+    note_synced(watched->informer);
 }
 
-static void on_end(void *context, const struct api_result *result)
+static void on_end(void *context, const struct http_result *result)
 {
-    struct following *following = context;
+    struct watched_kind *watched = context;
     struct arena arena;
 
     arena_init(&arena, (size_t)2 * REFUSAL_BYTES_MAX);
-    struct slice said = status_message(buf_slice(&following->refusal), &arena);
+    struct slice said = request_status_message(buf_slice(&watched->refusal), &arena);
     struct slice text = arena_printf(&arena, "%.*s", SLICE_ARG(said));
-    end_call(following,
-             &(struct reflector_ending){.status = result->status,
-                                        .is_cut = result->is_cut,
-                                        .retry_after_ms = result->retry_after_ms,
-                                        .error = text.len != 0 ? text.ptr : result->error});
+    end_transfer(watched,
+                 &(struct reflector_ending){.status = result->status,
+                                            .is_cut = result->is_cut,
+                                            .retry_after_ms = result->retry_after_ms,
+                                            .error = text.len != 0 ? text.ptr : result->error});
     arena_dispose(&arena);
 }
 
-static void start_call(struct following *following, uint64_t now_ns)
+static void start_transfer(struct watched_kind *watched, uint64_t now_ns)
 {
     struct error err = {0};
     struct buf path;
 
-    buf_reset(&following->refusal, 0);
+    buf_reset(&watched->refusal, 0);
     buf_init(&path, PATH_BYTES_MAX);
-    reflector_request(&following->reflector, now_ns, &path);
+    reflector_request(&watched->reflector, now_ns, &path);
     const char *text = buf_text(&path);
     int rc = text == NULL ? error_no_memory(&err)
-                          : api_start(following->follow->api,
-                                      &(struct api_request){.path = text,
-                                                            .class = API_WATCH,
-                                                            .on_bytes = on_bytes,
-                                                            .on_end = on_end,
-                                                            .context = following},
-                                      &following->call, &err);
+                          : http_client_start(watched->informer->client,
+                                              &(struct http_request){.path = text,
+                                                                     .class = HTTP_WATCH,
+                                                                     .on_bytes = on_bytes,
+                                                                     .on_end = on_end,
+                                                                     .context = watched},
+                                              &watched->transfer, &err);
     buf_dispose(&path);
     if (rc < 0)
-        end_call(following, &(struct reflector_ending){.error = err.message});
+        end_transfer(watched, &(struct reflector_ending){.error = err.message});
 }
 
 /* Starts what is due and cancels what is silent. Returns when to look again. */
-static uint64_t attend(struct follow *follow, uint64_t now_ns)
+static uint64_t attend(struct informer *informer, uint64_t now_ns)
 {
     uint64_t next = now_ns + POLL_MS_MAX * NS_PER_MS;
 
     for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++) {
-        struct following *following = &follow->watched[kind];
-        const struct reflector *reflector = &following->reflector;
-        if (following->call != NULL && now_ns >= reflector->deadline_ns) {
-            api_cancel(follow->api, following->call);
-            end_call(following, &(struct reflector_ending){.status = 200, .is_silent = true});
+        struct watched_kind *watched = &informer->kinds[kind];
+        const struct reflector *reflector = &watched->reflector;
+        if (watched->transfer != NULL && now_ns >= reflector->deadline_ns) {
+            http_client_cancel(informer->client, watched->transfer);
+            end_transfer(watched, &(struct reflector_ending){.status = 200, .is_silent = true});
         }
-        if (following->call == NULL && now_ns >= reflector->due_ns)
-            start_call(following, now_ns);
-        uint64_t at = following->call != NULL ? reflector->deadline_ns : reflector->due_ns;
+        if (watched->transfer == NULL && now_ns >= reflector->due_ns)
+            start_transfer(watched, now_ns);
+        uint64_t at = watched->transfer != NULL ? reflector->deadline_ns : reflector->due_ns;
         next = at < next ? at : next;
     }
     return next;
 }
 
-/* ---- the thread ---- */
+/* ---- objects that are asked about ---- */
 
-static bool is_stopping(struct follow *follow)
+static int take_answer(const struct informer *informer, const struct object_answer *answer,
+                       struct error *err)
 {
-    (void)pthread_mutex_lock(&follow->mutex);
-    bool is_stopping = follow->is_stopping;
-    (void)pthread_mutex_unlock(&follow->mutex);
-    return is_stopping;
+    const struct object_reference *object = &answer->object;
+
+    if (answer->status == 200)
+        return apply_object(&informer->target, object, answer->body,
+                            informer->kinds[object->kind].reflector.number, answer->sent_ns, err);
+    if (answer->status != 404 || !apply_says_absent(object, answer->body))
+        return error_set(err, ERROR_UNAVAILABLE, "status %u %s", answer->status, answer->error);
+    apply_absence(&informer->target, object);
+    return 0;
 }
+
+static int on_answer(void *context, const struct object_answer *answer, struct error *err)
+{
+    struct informer *informer = context;
+    const struct object_reference *object = &answer->object;
+
+    if (answer->is_refresh)
+        informer->is_asking_again = false;
+    int rc = take_answer(informer, answer, err);
+    if (rc < 0 && answer->is_refresh)
+        informer->ask_again_ns = monotonic_ns() + ASK_AGAIN_MS * NS_PER_MS;
+    if (rc < 0)
+        log_warn("the API server could not be asked about an object",
+                 LOG_STR("resource", kind_resource(object->kind)),
+                 LOG_SLICE("namespace", object->namespace), LOG_SLICE("name", object->name),
+                 LOG_STR("error", err->message));
+    return rc;
+}
+
+/* Asks again about what the API server answered once, and no watch has confirmed: one object after
+ * the other. */
+static void ask_again(struct informer *informer, uint64_t now_ns)
+{
+    const struct informer_target *target = &informer->target;
+    struct kept_reference *doubt = NULL;
+    struct arena arena;
+
+    if (informer->is_asking_again || now_ns < informer->ask_again_ns)
+        return;
+    arena_init(&arena, DOUBT_BYTES_MAX);
+    (void)pthread_rwlock_wrlock(target->lock);
+    bool has_doubt = cluster_next_doubt(target->cluster, now_ns, &doubt, &arena);
+    (void)pthread_rwlock_unlock(target->lock);
+    informer->is_asking_again =
+        has_doubt && requests_refresh(informer->requests, &doubt->reference);
+    if (!informer->is_asking_again)
+        informer->ask_again_ns = now_ns + ASK_AGAIN_MS * NS_PER_MS;
+    arena_dispose(&arena);
+}
+
+/* ---- the thread ---- */
 
 static void *run(void *context)
 {
-    struct follow *follow = context;
+    struct informer *informer = context;
 
-    while (!is_stopping(follow)) {
-        struct watched *watched = watchdog_begin(follow->target.watchdog, "follow");
+    while (!atomic_load(&informer->is_stopping)) {
+        struct watched *work = watchdog_begin(informer->target.watchdog, "informer");
         uint64_t now_ns = monotonic_ns();
-        uint64_t next_ns = attend(follow, now_ns);
-        ask_again(follow, now_ns);
-        hand_over(follow);
+        uint64_t next_ns = attend(informer, now_ns);
+        ask_again(informer, now_ns);
+        requests_hand_over(informer->requests);
         uint64_t wait_ns = next_ns > now_ns ? next_ns - now_ns : 0;
-        api_poll(follow->api, (int)((wait_ns + NS_PER_MS - 1) / NS_PER_MS));
-        watchdog_end(watched);
+        http_client_poll(informer->client, (int)((wait_ns + NS_PER_MS - 1) / NS_PER_MS));
+        watchdog_end(work);
     }
     return NULL;
 }
 
-static void init_watched(struct follow *follow)
+static void init_kinds(struct informer *informer)
 {
     uint32_t seed = 0;
 
     if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) < 0)
         seed = (uint32_t)monotonic_ns(); /* it only spreads retries */
     for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++) {
-        struct following *following = &follow->watched[kind];
-        struct reflector_sink sink = {following, begin_list, end_list, take, keep};
-        following->follow = follow;
-        buf_init(&following->refusal, REFUSAL_BYTES_MAX);
-        reflector_init(&following->reflector, (enum kind)kind, &sink, &follow->target.status[kind],
+        struct watched_kind *watched = &informer->kinds[kind];
+        struct reflector_sink sink = {watched, begin_list, end_list, take, keep};
+        watched->informer = informer;
+        buf_init(&watched->refusal, REFUSAL_BYTES_MAX);
+        reflector_init(&watched->reflector, (enum kind)kind, &sink, &informer->target.status[kind],
                        seed + (uint32_t)kind * 7919);
     }
 }
 
-static void follow_free(struct follow *follow)
+static void informer_free(struct informer *informer)
 {
-    api_free(follow->api);
+    http_client_free(informer->client);
     for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++) {
-        reflector_dispose(&follow->watched[kind].reflector);
-        buf_dispose(&follow->watched[kind].refusal);
+        reflector_dispose(&informer->kinds[kind].reflector);
+        buf_dispose(&informer->kinds[kind].refusal);
     }
-    requests_dispose(follow);
-    (void)pthread_cond_destroy(&follow->changed);
-    (void)pthread_mutex_destroy(&follow->mutex);
-    free(follow);
+    requests_free(informer->requests);
+    free(informer);
 }
 
-int follow_start(struct follow **out, const struct kubeconfig *kubeconfig,
-                 const struct follow_target *target, struct error *err)
+int informer_start(struct informer **out, const struct kubeconfig *kubeconfig,
+                   const struct informer_target *target, struct error *err)
 {
-    struct follow *follow = calloc(1, sizeof *follow);
-    pthread_condattr_t attributes;
+    struct informer *informer = calloc(1, sizeof *informer);
 
-    if (follow == NULL)
+    if (informer == NULL)
         return error_no_memory(err);
-    if (api_new(&follow->api, kubeconfig, err) < 0) {
-        free(follow);
-        return err->code;
+    informer->target = *target;
+    init_kinds(informer);
+    int rc = http_client_new(&informer->client, kubeconfig, err);
+    if (rc == 0) {
+        http_client_observe(informer->client, target->stats);
+        informer->requests =
+            requests_new(informer->client, &(struct requests_observer){informer, on_answer});
+        rc = informer->requests == NULL ? error_no_memory(err) : 0;
     }
-    follow->target = *target;
-    api_observe(follow->api, target->stats);
-    TAILQ_INIT(&follow->incoming);
-    TAILQ_INIT(&follow->under_way);
-    (void)pthread_mutex_init(&follow->mutex, NULL);
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&follow->changed, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
-    init_watched(follow);
-    int rc = pthread_create(&follow->thread, NULL, run, follow);
-    if (rc != 0) {
-        follow_free(follow);
-        return error_system(err, rc, "thread");
+    if (rc == 0) {
+        int failure = pthread_create(&informer->thread, NULL, run, informer);
+        rc = failure == 0 ? 0 : error_system(err, failure, "thread");
     }
-    *out = follow;
+    if (rc < 0) {
+        informer_free(informer);
+        return rc;
+    }
+    *out = informer;
     return 0;
 }
 
-void follow_stop(struct follow *follow)
+void informer_stop(struct informer *informer)
 {
-    if (follow == NULL)
+    if (informer == NULL)
         return;
-    (void)pthread_mutex_lock(&follow->mutex);
-    follow->is_stopping = true;
-    (void)pthread_mutex_unlock(&follow->mutex);
-    api_wake(follow->api);
-    (void)pthread_join(follow->thread, NULL);
-    follow_free(follow);
+    atomic_store(&informer->is_stopping, true);
+    http_client_wake(informer->client);
+    (void)pthread_join(informer->thread, NULL);
+    informer_free(informer);
+}
+
+struct requests *informer_requests(struct informer *informer)
+{
+    return informer == NULL ? NULL : informer->requests;
 }

@@ -1,5 +1,6 @@
 #include <stdio.h>
 
+#include "cache/client/api_path.h"
 #include "cache/json/json_text.h"
 #include "cache/watch/reflector_internal.h"
 #include "config/base/clock.h"
@@ -46,32 +47,6 @@ static uint32_t next_random(struct reflector *reflector)
 
 /* ---- requests ---- */
 
-static void put_escaped(struct buf *path, struct slice text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-        bool is_plain = (c >= '0' && c <= '9') || ((c | 0x20U) >= 'a' && (c | 0x20U) <= 'z') ||
-                        c == '-' || c == '.' || c == '_' || c == '~';
-        if (is_plain)
-            buf_put(path, (struct slice){text.ptr + i, 1});
-        else
-            buf_printf(path, "%%%02X", c);
-    }
-}
-
-void object_path(struct buf *path, enum kind kind, struct slice namespace, struct slice name)
-{
-    buf_put(path, slice_of(kind_api_path(kind)));
-    if (namespace.len != 0 && kind_is_namespaced(kind)) {
-        buf_put(path, SLICE("/namespaces/"));
-        put_escaped(path, namespace);
-    }
-    buf_printf(path, "/%s/", kind_resource(kind));
-    put_escaped(path, name);
-    path->failed = path->failed || !object_reference_is_possible(&(struct object_reference){
-                                       .namespace = namespace, .name = name});
-}
-
 /* A new answer is to come. */
 static void reset_answer(struct reflector *reflector, uint64_t now_ns)
 {
@@ -101,14 +76,14 @@ void reflector_request(struct reflector *reflector, uint64_t now_ns, struct buf 
                selector);
     if (reflector->phase == PHASE_PROBE) {
         buf_put(path, SLICE("limit=1&resourceVersionMatch=NotOlderThan&resourceVersion="));
-        put_escaped(path, slice_of(reflector->version));
+        api_path_escape(path, slice_of(reflector->version));
         return;
     }
     if (reflector->phase == PHASE_WATCH) {
         reflector->deadline_ns = now_ns + (seconds * UINT64_C(1000) + SILENT_MS) * NS_PER_MS;
         buf_printf(path,
                    "watch=1&allowWatchBookmarks=true&timeoutSeconds=%u&resourceVersion=", seconds);
-        put_escaped(path, slice_of(reflector->version));
+        api_path_escape(path, slice_of(reflector->version));
         return;
     }
     if (reflector->phase == PHASE_STREAM) {
@@ -120,7 +95,7 @@ void reflector_request(struct reflector *reflector, uint64_t now_ns, struct buf 
         buf_printf(path, "limit=%d", PAGE_OBJECTS);
         if (reflector->page[0] != '\0') {
             buf_put(path, SLICE("&continue="));
-            put_escaped(path, slice_of(reflector->page));
+            api_path_escape(path, slice_of(reflector->page));
             return;
         }
     }

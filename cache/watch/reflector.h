@@ -176,7 +176,4 @@ struct reflector_ending {
 void reflector_end(struct reflector *reflector, const struct reflector_ending *ending,
                    uint64_t now_ns);
 
-/* The path of one object, for a GET. Of one that cannot be, path has failed. */
-void object_path(struct buf *path, enum kind kind, struct slice namespace, struct slice name);
-
 #endif

@@ -6,6 +6,8 @@
 #include "extender/bind/claim_lock.h"
 #include "extender/bind/defer_write.h"
 #include "extender/live/evaluate.h"
+#include "extender/live/expiry.h"
+#include "extender/live/requeue.h"
 
 enum { BIND_ATTEMPTS_MAX = 3, BINDING_BYTES_MAX = 16 * 1024 };
 
@@ -160,7 +162,7 @@ static int take_claims(struct binding *binding, struct error *err)
     if (binding->is_conflict)
         return error_set(err, ERROR_INVALID, "%.*s",
                          SLICE_ARG(protocol_join_reasons(&binding->verdict, binding->arena)));
-    if (state->follow != NULL && !binding->is_shared_known && list_shared(binding, pod, err) < 0)
+    if (state->api != NULL && !binding->is_shared_known && list_shared(binding, pod, err) < 0)
         return err->code;
     if (binding->shared != NULL)
         return error_set(err, ERROR_UNAVAILABLE, "the claims of pod %.*s are to be asked about",
@@ -168,7 +170,7 @@ static int take_claims(struct binding *binding, struct error *err)
     if (deferral_plan(&view, pod, &object, binding->arena, &binding->deferral, err) < 0)
         return err->code;
     binding->uid = pod->uid;
-    if (state->follow == NULL)
+    if (state->api == NULL)
         return assign(binding, pod, err);
     if (list_locks(binding, pod, err) < 0)
         return err->code;
@@ -181,7 +183,7 @@ static int take_claims_locked(struct binding *binding, struct error *err)
     struct state *state = binding->state;
 
     *err = (struct error){.code = 0};
-    state_expire(state);
+    expiry_run(state);
     (void)pthread_rwlock_wrlock(&state->lock);
     int rc = take_claims(binding, err);
     (void)pthread_rwlock_unlock(&state->lock);
@@ -198,7 +200,7 @@ static int refresh(const struct binding *binding, struct error *err)
         references[count++] = binding->deferral.undecided;
     for (size_t i = 0; i < binding->verdict.ground_count && count < CONFIRM_MAX; i++)
         references[count++] = binding->verdict.grounds[i];
-    return follow_confirm(binding->state->follow, references, count, CONFIRM_MS, err);
+    return requests_confirm(binding->state->api, references, count, CONFIRM_MS, err);
 }
 
 /* Asks the API server what the claims are that the pod shares, so many at once as it can. */
@@ -212,8 +214,8 @@ static int ask_shared(struct binding *binding, struct error *err)
         for (; shared != NULL && count < CONFIRM_MAX; shared = shared->next)
             references[count++] = shared->reference;
         int64_t left_ms = ms_until(binding->deadline_ns);
-        if (follow_confirm(binding->state->follow, references, count,
-                           left_ms < CONFIRM_MS ? left_ms : CONFIRM_MS, err) < 0)
+        if (requests_confirm(binding->state->api, references, count,
+                             left_ms < CONFIRM_MS ? left_ms : CONFIRM_MS, err) < 0)
             return err->code;
     }
     binding->is_shared_known = true;
@@ -243,7 +245,7 @@ static int check_time(const struct binding *binding, struct error *err)
                            SLICE_ARG(binding->request->pod_name));
 }
 
-static int post_binding(const struct binding *binding, struct follow_answer *answer,
+static int post_binding(const struct binding *binding, struct request_answer *answer,
                         struct error *err)
 {
     const struct bind_request *request = binding->request;
@@ -265,15 +267,14 @@ static int post_binding(const struct binding *binding, struct follow_answer *ans
     buf_put(&body, SLICE("},\"target\":{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":"));
     buf_json(&body, request->node);
     buf_put(&body, SLICE("}}"));
-    struct object_call call = {.method = "POST",
-                               .object = bind_request_pod(request),
-                               .suffix = "/binding",
-                               .content_type = "application/json",
-                               .body = buf_slice(&body),
-                               .timeout_ms = ms_until(binding->deadline_ns)};
-    int rc = body.failed
-                 ? error_no_memory(err)
-                 : follow_call_object(binding->state->follow, &call, binding->arena, answer, err);
+    struct request call = {.method = "POST",
+                           .object = bind_request_pod(request),
+                           .suffix = "/binding",
+                           .content_type = "application/json",
+                           .body = buf_slice(&body),
+                           .timeout_ms = ms_until(binding->deadline_ns)};
+    int rc = body.failed ? error_no_memory(err)
+                         : requests_call(binding->state->api, &call, binding->arena, answer, err);
     buf_dispose(&body);
     return rc;
 }
@@ -310,7 +311,7 @@ static void undo(struct binding *binding)
     bool is_undone = assumed_undo(&state->cluster, &binding->uid);
     (void)pthread_rwlock_unlock(&state->lock);
     if (is_undone)
-        nudge_changed(&state->nudge, &pod, state->follow);
+        nudge_changed(state->nudge, &pod, state->api);
 }
 
 /* The Binding may still be applied: nothing is undone. */
@@ -353,7 +354,7 @@ static int write_deferral(struct binding *binding, struct error *err)
  * if the answer is none that refuses the Binding (a time-out, 5xx: it may be applied yet; a 200 of
  * something that is no API server), nothing is known.
  */
-static enum outcome look(const struct binding *binding, const struct follow_answer *answer,
+static enum outcome look(const struct binding *binding, const struct request_answer *answer,
                          struct error *err)
 {
     struct error unknown = {0};
@@ -377,7 +378,7 @@ static enum outcome look(const struct binding *binding, const struct follow_answ
 /* Locks the claims, writes what is deferred, posts the Binding, and looks what became of it. */
 static enum outcome attempt(struct binding *binding, struct error *err)
 {
-    struct follow_answer answer = {0};
+    struct request_answer answer = {0};
 
     int rc = claim_locks_take(&binding->locks, err);
     if (rc == ERROR_INVALID)
@@ -411,7 +412,7 @@ static int bind_live(struct binding *binding, enum outcome *outcome, struct erro
 static int take_claims_freshly(struct binding *binding, struct error *err)
 {
     struct error unknown = {0};
-    bool is_refreshed = binding->state->follow == NULL;
+    bool is_refreshed = binding->state->api == NULL;
     int rc;
 
     while ((rc = take_claims_locked(binding, err)) < 0) {
@@ -446,7 +447,7 @@ int bind_pod(struct state *state, const struct bind_request *request, struct are
             break;
         binding.is_shared_known = false;
         rc = take_claims_freshly(&binding, err);
-        if (rc < 0 || binding.is_done || state->follow == NULL)
+        if (rc < 0 || binding.is_done || state->api == NULL)
             break;
         rc = bind_live(&binding, &outcome, err);
     }

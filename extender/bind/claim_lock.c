@@ -62,24 +62,23 @@ static bool read_remote(const struct object_reference *asked, struct slice body,
 static unsigned ask(struct claim_locks *locks, const char *method, enum kind kind,
                     struct slice name, struct slice body, struct remote *out)
 {
-    struct follow_answer answer = {0};
+    struct request_answer answer = {0};
     struct error err = {0};
     uint64_t now_ns = monotonic_ns();
 
     *out = (struct remote){.kind = {NULL, 0}};
     if (now_ns >= locks->deadline_ns)
         return 0;
-    struct object_call call = {
-        .method = method,
-        .object = {kind, locks->request->pod_namespace, name, SLICE("")},
-        .content_type = body.len == 0 ? NULL : "application/merge-patch+json",
-        .body = body,
-        .timeout_ms = (int64_t)((locks->deadline_ns - now_ns) / 1000000) + 1};
-    if (follow_call_object(locks->state->follow, &call, locks->arena, &answer, &err) < 0)
+    struct request call = {.method = method,
+                           .object = {kind, locks->request->pod_namespace, name, SLICE("")},
+                           .content_type = body.len == 0 ? NULL : "application/merge-patch+json",
+                           .body = body,
+                           .timeout_ms = (int64_t)((locks->deadline_ns - now_ns) / 1000000) + 1};
+    if (requests_call(locks->state->api, &call, locks->arena, &answer, &err) < 0)
         return 0;
     if (answer.status == 200 && !read_remote(&call.object, answer.body, locks->arena, out))
         return 0;
-    if (answer.status == 404 && !fold_says_absent(&call.object, answer.body))
+    if (answer.status == 404 && !apply_says_absent(&call.object, answer.body))
         return 0;
     return answer.status;
 }
@@ -100,16 +99,16 @@ static uint64_t seen_since(struct state *state, struct slice key)
     uint64_t now_ns = monotonic_ns();
 
     (void)pthread_rwlock_wrlock(&state->lock);
-    HASH_FIND(hh, state->seen_locks, key.ptr, key.len, seen);
-    if (seen == NULL && HASH_COUNT(state->seen_locks) >= LOCKS_SEEN_MAX) {
-        struct seen_lock *oldest = state->seen_locks;
-        HASH_DEL(state->seen_locks, oldest);
+    HASH_FIND(hh, state->seen_locks->first, key.ptr, key.len, seen);
+    if (seen == NULL && HASH_COUNT(state->seen_locks->first) >= LOCKS_SEEN_MAX) {
+        struct seen_lock *oldest = state->seen_locks->first;
+        HASH_DEL(state->seen_locks->first, oldest);
         free(oldest);
     }
     if (seen == NULL && (seen = calloc(1, sizeof *seen + key.len)) != NULL) {
         seen->since_ns = now_ns;
         memcpy(seen->key, key.ptr, key.len);
-        HASH_ADD_KEYPTR(hh, state->seen_locks, seen->key, key.len, seen);
+        HASH_ADD_KEYPTR(hh, state->seen_locks->first, seen->key, key.len, seen);
         if (seen->hh.tbl == NULL) {
             free(seen);
             seen = NULL;
@@ -120,11 +119,11 @@ static uint64_t seen_since(struct state *state, struct slice key)
     return since_ns;
 }
 
-void seen_locks_dispose(struct seen_lock **seen)
+void seen_locks_dispose(struct seen_locks *seen)
 {
-    while (*seen != NULL) {
-        struct seen_lock *first = *seen;
-        HASH_DEL(*seen, first);
+    while (seen->first != NULL) {
+        struct seen_lock *first = seen->first;
+        HASH_DEL(seen->first, first);
         free(first);
     }
 }

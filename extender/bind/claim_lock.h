@@ -56,8 +56,10 @@ int claim_locks_take(struct claim_locks *locks, struct error *err);
 /* Gives back what was locked: the pod will not be bound. */
 void claim_locks_release(struct claim_locks *locks);
 
-/* Frees what is remembered of others' locks. */
-struct seen_lock;
-void seen_locks_dispose(struct seen_lock **seen);
+/* Locks of other pods, and since when they have been seen. Guarded by the state's lock. */
+struct seen_locks {
+    struct seen_lock *first; /* uthash */
+};
+void seen_locks_dispose(struct seen_locks *seen);
 
 #endif

@@ -56,13 +56,15 @@ static uint64_t count_reconnects(const struct state *state)
 
 static int ask_openapi(struct state *state, bool *has_field, struct error *err)
 {
-    struct follow_answer answer = {0};
+    struct request_answer answer = {0};
     struct openapi openapi = {.has_field = false};
     struct arena arena;
 
     arena_init(&arena, OPENAPI_ARENA_BYTES_MAX);
-    int rc = follow_call(state->follow, "GET", OPENAPI_PATH, NULL, SLICE(""), OPENAPI_TIMEOUT_MS,
-                         &arena, &answer, err);
+    int rc = requests_call(
+        state->api,
+        &(struct request){.method = "GET", .path = OPENAPI_PATH, .timeout_ms = OPENAPI_TIMEOUT_MS},
+        &arena, &answer, err);
     if (rc == 0 && answer.status == 404)
         openapi.has_claims = true; /* older than the document: older than the field */
     else if (rc == 0 && answer.status == 200 && !read_openapi(answer.body, &arena, &openapi))
@@ -80,7 +82,7 @@ static int ask_openapi(struct state *state, bool *has_field, struct error *err)
 /* Several may ask at a time, which is seldom and harmless. */
 int defer_method_find(struct state *state, bool *as_field, struct error *err)
 {
-    struct defer_support *support = &state->defer_support;
+    struct defer_support *support = state->defer_support;
     uint64_t reconnects = count_reconnects(state);
     int known = atomic_load(&support->method);
 
@@ -99,19 +101,19 @@ int defer_method_find(struct state *state, bool *as_field, struct error *err)
 
 void defer_method_forget(struct state *state)
 {
-    atomic_store(&state->defer_support.method, METHOD_UNKNOWN);
+    atomic_store(&state->defer_support->method, METHOD_UNKNOWN);
 }
 
 void defer_method_drop(struct state *state)
 {
-    if (atomic_exchange(&state->defer_support.method, METHOD_ANNOTATION) == METHOD_FIELD)
+    if (atomic_exchange(&state->defer_support->method, METHOD_ANNOTATION) == METHOD_FIELD)
         log_info("deferFSMount is written as the API server can take it: it drops the field",
                  LOG_STR("as", "Annotation"));
 }
 
 void defer_method_tick(struct state *state)
 {
-    struct defer_support *support = &state->defer_support;
+    struct defer_support *support = state->defer_support;
     struct error err = {0};
     bool as_field;
 
@@ -119,7 +121,7 @@ void defer_method_tick(struct state *state)
     bool is_wanted = state->config->defer_fs_mount.apply == DEFER_AUTO &&
                      state->config->defer_fs_mount.entry_count != 0;
     (void)pthread_rwlock_unlock(&state->lock);
-    if (!is_wanted || state->follow == NULL || state_unsynced(state) != KIND_COUNT ||
+    if (!is_wanted || state->api == NULL || state_unsynced(state) != KIND_COUNT ||
         monotonic_ns() < support->next_tick_ns || defer_method_find(state, &as_field, &err) == 0)
         return;
     support->next_tick_ns = monotonic_ns() + OPENAPI_RETRY_MS * NS_PER_MS;
@@ -134,7 +136,7 @@ const char *defer_method_text(const struct state *state)
     case DEFER_DISABLED: return "Disabled";
     default: break;
     }
-    switch (atomic_load(&state->defer_support.method)) {
+    switch (atomic_load(&state->defer_support->method)) {
     case METHOD_FIELD: return "Auto: Field";
     case METHOD_ANNOTATION: return "Auto: Annotation";
     default: return "Auto: not asked yet";

@@ -11,6 +11,14 @@
 
 #include "extender/state.h"
 
+enum defer_method { METHOD_UNKNOWN, METHOD_FIELD, METHOD_ANNOTATION };
+
+struct defer_support {
+    atomic_int method;               /* enum defer_method: what the API server can take */
+    atomic_uint_fast64_t reconnects; /* how many there had been when it was asked */
+    uint64_t next_tick_ns;           /* of the thread that ticks, alone */
+};
+
 /* Whether the field is written, or the annotation; asks unless it is known. Errors: it cannot be
  * told. */
 int defer_method_find(struct state *state, bool *as_field, struct error *err);

@@ -2,6 +2,7 @@
 
 #include "config/base/log.h"
 #include "extender/bind/defer_support.h"
+#include "extender/live/events.h"
 #include "policy/defer_fs_mount.h"
 
 enum { PATCH_BYTES_MAX = 1 << 20 };
@@ -109,7 +110,7 @@ void deferral_tell(struct state *state, const struct bind_request *request,
     struct object_reference pod = bind_request_pod(request);
 
     for (size_t i = 0; i < deferral->refusal_count; i++)
-        events_post(&state->events, state->follow, &pod, "Normal", "DeferFSMountRefused",
+        events_post(state->events, state->api, &pod, "Normal", "DeferFSMountRefused",
                     arena_printf(arena, "Not deferred: %.*s", SLICE_ARG(deferral->refusals[i])));
 }
 
@@ -227,7 +228,7 @@ static int look_at_pod(const struct writing *writing, struct slice body, struct 
 
 /* What the API server said to the patch: 0, or why it is not written. */
 static int take_answer(const struct writing *writing, bool as_field,
-                       const struct follow_answer *answer, struct error *err)
+                       const struct request_answer *answer, struct error *err)
 {
     if (answer->status == 200)
         return look_at_pod(writing, answer->body, err);
@@ -245,7 +246,7 @@ static int take_answer(const struct writing *writing, bool as_field,
 }
 
 static int send_patch(const struct writing *writing, const struct buf *body,
-                      struct follow_answer *answer, struct error *err)
+                      struct request_answer *answer, struct error *err)
 {
     uint64_t now_ns = monotonic_ns();
 
@@ -253,20 +254,20 @@ static int send_patch(const struct writing *writing, const struct buf *body,
         return error_no_memory(err);
     if (now_ns >= writing->deadline_ns)
         return error_set(err, ERROR_TIMEOUT, "deferFSMount could not be written in time");
-    struct object_call call = {
-        .method = "PATCH",
-        .object = bind_request_pod(writing->request),
-        .suffix = "?fieldValidation=Strict",
-        .content_type = "application/strategic-merge-patch+json",
-        .body = buf_slice(body),
-        .timeout_ms = (int64_t)((writing->deadline_ns - now_ns) / UINT64_C(1000000)) + 1};
-    return follow_call_object(writing->state->follow, &call, writing->arena, answer, err);
+    struct request call = {.method = "PATCH",
+                           .object = bind_request_pod(writing->request),
+                           .suffix = "?fieldValidation=Strict",
+                           .content_type = "application/strategic-merge-patch+json",
+                           .body = buf_slice(body),
+                           .timeout_ms =
+                               (int64_t)((writing->deadline_ns - now_ns) / UINT64_C(1000000)) + 1};
+    return requests_call(writing->state->api, &call, writing->arena, answer, err);
 }
 
 /* Writes what is due, and looks at what is there then. */
 static int write_due(const struct writing *writing, bool as_field, struct error *err)
 {
-    struct follow_answer answer = {0};
+    struct request_answer answer = {0};
     struct buf body;
 
     if (count_due(writing->deferral, as_field) == 0)
@@ -310,8 +311,8 @@ static void report_failure(const struct writing *writing, const struct error *er
     log_warn("deferFSMount could not be written: the pod is not bound",
              LOG_SLICE("namespace", request->pod_namespace), LOG_SLICE("pod", request->pod_name),
              LOG_STR("error", err->message));
-    events_post(&writing->state->events, writing->state->follow, &pod, "Warning",
-                "DeferFSMountFailed", arena_printf(writing->arena, "%s", err->message));
+    events_post(writing->state->events, writing->state->api, &pod, "Warning", "DeferFSMountFailed",
+                arena_printf(writing->arena, "%s", err->message));
 }
 
 int deferral_write(struct state *state, const struct bind_request *request,

@@ -15,8 +15,11 @@
 #include "extender/bind/defer_support.h"
 #include "extender/cli/commands.h"
 #include "extender/cli/load.h"
+#include "extender/cli/services.h"
 #include "extender/http/tls.h"
+#include "extender/live/expiry.h"
 #include "extender/live/handlers.h"
+#include "extender/preemption/preemption.h"
 #include "extender/server/server.h"
 
 enum {
@@ -178,7 +181,7 @@ static void wait_for_end(struct state *state, const struct run *run)
             return;
         }
         struct watched *watched = watchdog_begin(&state->watchdog, "main");
-        state_tick(state);
+        expiry_tick(state);
         defer_method_tick(state);
         refresh_tls(state);
         struct file_mark seen = file_mark(path);
@@ -279,7 +282,7 @@ static int serve_live(struct state *state, const struct run *run, struct error *
     int rc = kubeconfig_load(&kubeconfig, arguments->kubeconfig, arguments->context, false, err);
     if (rc < 0)
         return rc;
-    rc = api_global_init(err);
+    rc = http_client_global_init(err);
     if (rc == 0)
         rc = live_start(&live, state, kubeconfig, err);
     if (rc == 0)
@@ -289,10 +292,10 @@ static int serve_live(struct state *state, const struct run *run, struct error *
                  LOG_STR("credentials", kubeconfig->origin));
         rc = listen_until_end(state, run, err);
     }
-    follow_interrupt(state->follow); /* for evictions, where no server has started */
+    requests_interrupt(state->api); /* for evictions, where no server has started */
     evictions_stop(state);
     live_stop(live);
-    api_global_cleanup();
+    http_client_global_cleanup();
     kubeconfig_free(kubeconfig);
     return rc;
 }
@@ -320,7 +323,7 @@ int command_serve(const struct arguments *arguments)
     block_signals(&run.signals);
     if (configure_log(arguments, &err) < 0 || config_load(&config, arguments->config, &err) < 0)
         return command_fail(&err);
-    if (check_arguments(arguments, &err) < 0 || state_init(&state, config, &err) < 0) {
+    if (check_arguments(arguments, &err) < 0 || services_init(&state, config, &err) < 0) {
         config_free(config);
         return command_fail(&err);
     }
@@ -336,7 +339,7 @@ int command_serve(const struct arguments *arguments)
         rc = arguments->snapshot != NULL ? serve_snapshot(&state, &run, &err)
                                          : serve_live(&state, &run, &err);
     tls_close(state.tls);
-    state_dispose(&state);
+    services_dispose(&state);
     buf_dispose(&run.addresses);
     buf_dispose(&run.tls);
     if (rc == 0)

@@ -26,11 +26,11 @@ enum {
 struct capture {
     FILE *file;
     const char *path, *server; /* for messages */
-    struct api *api;
+    struct http_client *client;
     struct reflector reflector;
     struct resource_status status;
-    struct api_call *call;
-    struct api_result result; /* of the last request */
+    struct http_transfer *call;
+    struct http_result result; /* of the last request */
     struct buf text;
     off_t start; /* of this kind's objects in the file */
     size_t objects, kind_objects;
@@ -105,7 +105,7 @@ static bool on_bytes(void *context, unsigned status, struct slice bytes)
     return reflector_take(&capture->reflector, status, bytes, monotonic_ns());
 }
 
-static void on_end(void *context, const struct api_result *result)
+static void on_end(void *context, const struct http_result *result)
 {
     struct capture *capture = context;
 
@@ -124,20 +124,20 @@ static int ask(struct capture *capture, struct error *err)
     reflector_request(reflector, monotonic_ns(), &path);
     const char *text = buf_text(&path);
     int rc = text == NULL ? error_no_memory(err)
-                          : api_start(capture->api,
-                                      &(struct api_request){.path = text,
-                                                            .class = API_WATCH,
-                                                            .on_bytes = on_bytes,
-                                                            .on_end = on_end,
-                                                            .context = capture},
-                                      &capture->call, err);
+                          : http_client_start(capture->client,
+                                              &(struct http_request){.path = text,
+                                                                     .class = HTTP_WATCH,
+                                                                     .on_bytes = on_bytes,
+                                                                     .on_end = on_end,
+                                                                     .context = capture},
+                                              &capture->call, err);
     buf_dispose(&path);
     if (rc < 0)
         return rc;
     while (capture->call != NULL && monotonic_ns() < reflector->deadline_ns)
-        api_poll(capture->api, PROGRESS_MS);
+        http_client_poll(capture->client, PROGRESS_MS);
     if (capture->call != NULL) {
-        api_cancel(capture->api, capture->call);
+        http_client_cancel(capture->client, capture->call);
         capture->call = NULL;
         ending = (struct reflector_ending){.status = 200, .is_silent = true};
     } else {
@@ -158,7 +158,7 @@ static void wait_until(uint64_t due_ns)
 static int fail(const struct capture *capture, struct error *err)
 {
     const char *resource = kind_resource(capture->reflector.kind);
-    const struct api_result *result = &capture->result;
+    const struct http_result *result = &capture->result;
 
     if (result->status == 0)
         return error_set(err, ERROR_UNAVAILABLE, "%s: no answer to the list of %s: %s",
@@ -308,7 +308,7 @@ static int write_snapshot(const struct kubeconfig *kubeconfig, const char *path,
                               .server = kubeconfig->server};
 
     buf_init(&capture.text, OBJECT_TEXT_BYTES_MAX);
-    int rc = api_new(&capture.api, kubeconfig, err);
+    int rc = http_client_new(&capture.client, kubeconfig, err);
     if (rc == 0)
         rc = write_somewhere(&capture, path, err);
     if (rc == 0)
@@ -318,7 +318,7 @@ static int write_snapshot(const struct kubeconfig *kubeconfig, const char *path,
         (void)fprintf(stderr, "claimguard: %llu objects could not be read and are left out\n",
                       (unsigned long long)capture.left_out);
     buf_dispose(&capture.text);
-    api_free(capture.api);
+    http_client_free(capture.client);
     return rc;
 }
 
@@ -329,12 +329,12 @@ int command_snapshot(const struct arguments *arguments)
 
     log_configure(LOG_ERROR, LOG_TEXT); /* what matters in the end is said at the end */
     if (kubeconfig_load(&kubeconfig, arguments->kubeconfig, arguments->context, true, &err) < 0 ||
-        api_global_init(&err) < 0) {
+        http_client_global_init(&err) < 0) {
         kubeconfig_free(kubeconfig);
         return command_fail(&err);
     }
     int rc = write_snapshot(kubeconfig, arguments->output, &err);
-    api_global_cleanup();
+    http_client_global_cleanup();
     kubeconfig_free(kubeconfig);
     return rc < 0 ? command_fail(&err) : EXIT_DONE;
 }

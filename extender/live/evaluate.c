@@ -1,6 +1,8 @@
 #include "extender/live/evaluate.h"
 
 #include "config/base/log.h"
+#include "extender/live/expiry.h"
+#include "extender/live/requeue.h"
 
 static void decide(struct question *question, const struct view *view)
 {
@@ -47,7 +49,7 @@ static size_t add_grounds(struct asked *asked, const struct verdict *verdict)
 
 static enum confirmation confirm(struct state *state, struct question *question)
 {
-    int64_t patience_ms = follow_is_silent(state->follow) ? CONFIRM_SILENT_MS : CONFIRM_MS;
+    int64_t patience_ms = requests_are_silent(state->api) ? CONFIRM_SILENT_MS : CONFIRM_MS;
     uint64_t deadline_ns = monotonic_ns() + (uint64_t)patience_ms * NS_PER_MS;
     struct asked asked = {.count = 0};
     struct error err = {0};
@@ -57,8 +59,8 @@ static enum confirmation confirm(struct state *state, struct question *question)
         int64_t left_ms = ms_until(deadline_ns);
         if (added == 0)
             return CONFIRMATION_STANDS;
-        if (left_ms == 0 || follow_confirm(state->follow, &asked.references[asked.count - added],
-                                           added, left_ms, &err) < 0)
+        if (left_ms == 0 || requests_confirm(state->api, &asked.references[asked.count - added],
+                                             added, left_ms, &err) < 0)
             return CONFIRMATION_UNKNOWN;
         decide_cached(state, question);
         if (!question->is_refused)
@@ -72,9 +74,9 @@ enum confirmation judge_question(struct state *state, struct question *question)
 {
     const struct meta *meta = &question->pod->meta;
 
-    state_tick(state);
+    expiry_tick(state);
     decide_cached(state, question);
-    if (state->follow == NULL || !question->is_refused || question->verdict.ground_count == 0)
+    if (state->api == NULL || !question->is_refused || question->verdict.ground_count == 0)
         return CONFIRMATION_STANDS;
     enum confirmation result = confirm(state, question);
     atomic_fetch_add(&state->metrics.confirmations[result], 1);
@@ -149,7 +151,7 @@ void judge_and_remember(struct state *state, struct question *question)
     struct causes known = {.count = 0}, causes;
 
     if (question->reserves)
-        nudge_forget(&state->nudge, meta->uid);
+        nudge_forget(state->nudge, meta->uid);
     enum confirmation confirmation = judge_question(state, question);
     for (;;) {
         if (question->reserves && question->verdict.code == CODE_SUCCESS && meta->uid.len != 0)
@@ -157,7 +159,7 @@ void judge_and_remember(struct state *state, struct question *question)
         find_causes(question, confirmation, &causes);
         if (causes.count == 0 || are_equal(&causes, &known))
             break;
-        nudge_wait(&state->nudge, meta, causes.items, causes.count);
+        nudge_wait(state->nudge, meta, causes.items, causes.count);
         known = causes;
         /* one may have changed just before, so that nobody was waiting */
         decide_cached(state, question);
@@ -166,5 +168,5 @@ void judge_and_remember(struct state *state, struct question *question)
             confirmation = CONFIRMATION_UNKNOWN; /* what is in the way now was not asked about */
     }
     if (!question->reserves && causes.count == 0 && is_answered(question))
-        nudge_forget(&state->nudge, meta->uid);
+        nudge_forget(state->nudge, meta->uid);
 }

@@ -18,7 +18,7 @@
 
 enum {
     CONFIRM_MS = 1000,       /* of the scheduler's 5 s */
-    CONFIRM_SILENT_MS = 100, /* while the API server answers nobody, see follow_is_silent */
+    CONFIRM_SILENT_MS = 100, /* while the API server answers nobody, see requests_are_silent */
     CONFIRM_ROUNDS_MAX = 3   /* a new holder may stand behind the one that is gone */
 };
 

@@ -75,8 +75,9 @@ static void write_event(struct buf *out, const struct events *events, unsigned n
 }
 
 /* False: it is not posted. */
-static bool post(struct events *events, struct follow *follow, const struct object_reference *pod,
-                 const char *type, const char *reason, struct slice message)
+static bool post(struct events *events, struct requests *requests,
+                 const struct object_reference *pod, const char *type, const char *reason,
+                 struct slice message)
 {
     struct buf body, path;
     unsigned number;
@@ -90,15 +91,19 @@ static bool post(struct events *events, struct follow *follow, const struct obje
     path.failed = path.failed || !object_reference_is_possible(pod);
     const char *text = buf_text(&path);
     bool is_posted = text != NULL && !body.failed &&
-                     follow_send(follow, "POST", text, "application/json", buf_slice(&body));
+                     requests_send(requests, &(struct request){.method = "POST",
+                                                               .path = text,
+                                                               .content_type = "application/json",
+                                                               .body = buf_slice(&body)});
     buf_dispose(&body);
     buf_dispose(&path);
     return is_posted;
 }
 
-void events_post(struct events *events, struct follow *follow, const struct object_reference *pod,
-                 const char *type, const char *reason, struct slice message)
+void events_post(struct events *events, struct requests *requests,
+                 const struct object_reference *pod, const char *type, const char *reason,
+                 struct slice message)
 {
-    if (follow != NULL && !post(events, follow, pod, type, reason, message))
+    if (requests != NULL && !post(events, requests, pod, type, reason, message))
         atomic_fetch_add(&events->dropped, 1);
 }

@@ -34,7 +34,8 @@ void events_dispose(struct events *events);
 
 /* Posts an event about the pod: type is "Normal" or "Warning". follow: NULL: it is a snapshot, and
  * there is nowhere to post it. */
-void events_post(struct events *events, struct follow *follow, const struct object_reference *pod,
-                 const char *type, const char *reason, struct slice message);
+void events_post(struct events *events, struct requests *requests,
+                 const struct object_reference *pod, const char *type, const char *reason,
+                 struct slice message);
 
 #endif

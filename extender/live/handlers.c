@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #include "config/base/log.h"
+#include "extender/live/events.h"
+#include "extender/live/requeue.h"
 #include "policy/defer_fs_mount.h"
 
 enum {
@@ -20,9 +22,10 @@ struct reported {
     UT_hash_handle hh;
 };
 
-/* All of it is used on follow's thread alone. */
+/* All of it is used on the informer's thread alone. */
 struct live {
     struct state *state;
+    struct informer *informer;
     bool is_synced;
     struct reported *reported; /* uthash */
 };
@@ -90,7 +93,7 @@ static void report(struct live *live, const struct pod *pod, const struct claim 
              LOG_SLICE("claim", claim_name(claim)), LOG_SLICE("pod", pod_name(pod)),
              LOG_SLICE("node", pod_node(pod)), LOG_SLICE("with", pod_name(first)));
     events_post(
-        &live->state->events, live->state->follow,
+        live->state->events, live->state->api,
         &(struct object_reference){KIND_POD, namespace, pod_name(pod), uid_text(&pod->uid, uid)},
         "Warning", "ExclusiveClaimViolated", message);
     arena_dispose(&arena);
@@ -141,7 +144,7 @@ static bool wake(const struct live *live, const struct object_reference *waiting
     (void)pthread_rwlock_unlock(&state->lock);
     arena_dispose(&arena);
     if (is_woken)
-        nudge_pod(&state->nudge, &meta);
+        nudge_pod(state->nudge, &meta);
     return is_woken;
 }
 
@@ -223,13 +226,13 @@ static void changed(void *context, enum change change, const struct object *obje
 
     if (is_gone_pod || (object->kind == KIND_POD && object->pod.node.len != 0)) {
         metrics_forget_pod(&state->metrics, meta->uid);
-        nudge_forget(&state->nudge, meta->uid);
+        nudge_forget(state->nudge, meta->uid);
     }
     if (is_gone_pod || object->kind == KIND_CLAIM)
         nudge_changed(
-            &state->nudge,
+            state->nudge,
             &(struct object_reference){object->kind, meta->namespace, meta->name, meta->uid},
-            state->follow);
+            state->api);
     if (!live->is_synced || change == CHANGE_DELETE)
         return;
     (void)pthread_rwlock_rdlock(&state->lock);
@@ -266,14 +269,14 @@ int live_start(struct live **out, struct state *state, const struct kubeconfig *
                struct error *err)
 {
     struct live *live = calloc(1, sizeof *live);
-    struct follow_target target = {.cluster = &state->cluster,
-                                   .lock = &state->lock,
-                                   .status = state->status,
-                                   .watchdog = &state->watchdog,
-                                   .stats = &state->api_stats,
-                                   .context = live,
-                                   .changed = changed,
-                                   .synced = synced};
+    struct informer_target target = {.cluster = &state->cluster,
+                                     .lock = &state->lock,
+                                     .status = state->status,
+                                     .watchdog = &state->watchdog,
+                                     .stats = &state->api_stats,
+                                     .context = live,
+                                     .changed = changed,
+                                     .synced = synced};
 
     if (live == NULL)
         return error_no_memory(err);
@@ -282,9 +285,10 @@ int live_start(struct live **out, struct state *state, const struct kubeconfig *
                    kubeconfig->origin);
     for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
         atomic_store(&state->status[kind].is_synced, false);
-    /* follow's thread takes the lock before it tells anything: state->follow is set by then */
+    /* the informer's thread takes the lock before it reports anything: state->api is set by then */
     (void)pthread_rwlock_wrlock(&state->lock);
-    int rc = follow_start(&state->follow, kubeconfig, &target, err);
+    int rc = informer_start(&live->informer, kubeconfig, &target, err);
+    state->api = informer_requests(live->informer);
     (void)pthread_rwlock_unlock(&state->lock);
     if (rc < 0) {
         free(live);
@@ -298,8 +302,8 @@ void live_stop(struct live *live)
 {
     if (live == NULL)
         return;
-    follow_stop(live->state->follow);
-    live->state->follow = NULL;
+    informer_stop(live->informer);
+    live->state->api = NULL;
     struct reported *first = live->reported;
     HASH_CLEAR(hh, live->reported); /* they stay linked to one another */
     for (struct reported *reported = first, *next; reported != NULL; reported = next) {

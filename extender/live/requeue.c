@@ -163,37 +163,36 @@ void nudge_forget(struct nudge *nudge, struct slice uid)
 }
 
 /* A patch of the pod with that UID, and of no other. False: it was not sent. */
-static bool send_patch(struct follow *follow, const struct object_reference *pod)
+static bool send_patch(struct requests *requests, const struct object_reference *pod)
 {
-    struct buf path, body;
+    struct buf body;
 
-    buf_init(&path, TEXT_BYTES_MAX);
     buf_init(&body, TEXT_BYTES_MAX);
-    object_path(&path, KIND_POD, pod->namespace, pod->name);
     buf_put(&body, SLICE("{\"metadata\":{\"uid\":"));
     buf_json(&body, pod->uid);
     buf_printf(&body, ",\"annotations\":{\"claimguard.io/nudged\":\"%lld\"}}}",
                (long long)now_ms());
-    const char *text = buf_text(&path);
     bool is_sent =
-        text != NULL && !body.failed &&
-        follow_send(follow, "PATCH", text, "application/merge-patch+json", buf_slice(&body));
+        !body.failed &&
+        requests_send(requests, &(struct request){.method = "PATCH",
+                                                  .object = *pod,
+                                                  .content_type = "application/merge-patch+json",
+                                                  .body = buf_slice(&body)});
     if (is_sent)
         log_debug("pod nudged: what it was rejected for has changed",
                   LOG_SLICE("namespace", pod->namespace), LOG_SLICE("pod", pod->name));
-    buf_dispose(&path);
     buf_dispose(&body);
     return is_sent;
 }
 
 /* Nudges those that are due, as far as the rate allows, and finds when the next one is. */
-static void work(struct nudge *nudge, struct follow *follow, uint64_t now_ns)
+static void work(struct nudge *nudge, struct requests *requests, uint64_t now_ns)
 {
     nudge->due_ns = UINT64_MAX;
     for (struct waiting_pod *pod = nudge->pods, *next; pod != NULL; pod = next) {
         next = pod->hh.next;
-        if (pod->due_ns <= now_ns && (follow == NULL || pod->nudges == NUDGES_MAX)) {
-            if (follow != NULL)
+        if (pod->due_ns <= now_ns && (requests == NULL || pod->nudges == NUDGES_MAX)) {
+            if (requests != NULL)
                 count_result(nudge, NUDGE_GIVEN_UP);
             drop(nudge, pod);
             continue;
@@ -204,7 +203,7 @@ static void work(struct nudge *nudge, struct follow *follow, uint64_t now_ns)
             return;
         }
         if (pod->due_ns <= now_ns) {
-            bool is_sent = send_patch(follow, &pod->pod);
+            bool is_sent = send_patch(requests, &pod->pod);
             count_result(nudge, is_sent ? NUDGE_SENT : NUDGE_DROPPED);
             pod->due_ns = now_ns + (NUDGE_AGAIN_MS * NS_PER_MS << pod->nudges);
             pod->nudges += is_sent;
@@ -214,7 +213,8 @@ static void work(struct nudge *nudge, struct follow *follow, uint64_t now_ns)
     }
 }
 
-void nudge_changed(struct nudge *nudge, const struct object_reference *cause, struct follow *follow)
+void nudge_changed(struct nudge *nudge, const struct object_reference *cause,
+                   struct requests *requests)
 {
     uint64_t now_ns = monotonic_ns();
 
@@ -227,7 +227,7 @@ void nudge_changed(struct nudge *nudge, const struct object_reference *cause, st
         is_any = true;
     }
     if (is_any)
-        work(nudge, follow, now_ns);
+        work(nudge, requests, now_ns);
     (void)pthread_mutex_unlock(&nudge->lock);
 }
 
@@ -239,12 +239,12 @@ unsigned nudge_waiting(struct nudge *nudge)
     return waiting;
 }
 
-void nudge_tick(struct nudge *nudge, struct follow *follow)
+void nudge_tick(struct nudge *nudge, struct requests *requests)
 {
     uint64_t now_ns = monotonic_ns();
 
     (void)pthread_mutex_lock(&nudge->lock);
     if (nudge->due_ns <= now_ns)
-        work(nudge, follow, now_ns);
+        work(nudge, requests, now_ns);
     (void)pthread_mutex_unlock(&nudge->lock);
 }

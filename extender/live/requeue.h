@@ -62,7 +62,7 @@ void nudge_wait(struct nudge *nudge, const struct meta *pod, const struct object
 /* The cause is not what it was when pods were rejected for it: they are nudged. follow: as below.
  */
 void nudge_changed(struct nudge *nudge, const struct object_reference *cause,
-                   struct follow *follow);
+                   struct requests *requests);
 
 /* The pod is due, whatever it waits for. */
 void nudge_pod(struct nudge *nudge, const struct meta *pod);
@@ -74,6 +74,6 @@ void nudge_forget(struct nudge *nudge, struct slice uid);
 unsigned nudge_waiting(struct nudge *nudge);
 
 /* Nudges who is due. To be called often. follow: NULL: there is nobody to tell. */
-void nudge_tick(struct nudge *nudge, struct follow *follow);
+void nudge_tick(struct nudge *nudge, struct requests *requests);
 
 #endif

@@ -7,7 +7,7 @@ enum { EVICTION_TEXT_BYTES_MAX = 16 * 1024 };
 
 /* Requests about one pod. */
 struct eviction {
-    struct follow *follow;
+    struct requests *requests;
     const struct object_reference *victim;
     uint64_t deadline_ns;
     struct arena *arena;
@@ -16,24 +16,27 @@ struct eviction {
 /* One request; the text of its body is the caller's. Errors: it was not sent, and will not be. */
 static int call(const struct eviction *eviction, const char *method, const char *subresource,
                 const char *content_type, const struct buf *body, int64_t most_ms,
-                struct follow_answer *out, struct error *err)
+                struct request_answer *out, struct error *err)
 {
     int64_t left_ms = ms_until(eviction->deadline_ns);
-    struct object_call request = {method,          *eviction->victim,
-                                  subresource,     content_type,
-                                  buf_slice(body), left_ms < most_ms ? left_ms : most_ms};
+    struct request request = {.method = method,
+                              .object = *eviction->victim,
+                              .suffix = subresource,
+                              .content_type = content_type,
+                              .body = buf_slice(body),
+                              .timeout_ms = left_ms < most_ms ? left_ms : most_ms};
 
     if (body->failed)
         return error_no_memory(err);
     if (left_ms == 0)
         return error_set(err, ERROR_UNAVAILABLE, "the API server is slow");
-    return follow_call_object(eviction->follow, &request, eviction->arena, out, err);
+    return requests_call(eviction->requests, &request, eviction->arena, out, err);
 }
 
 /* The pod's condition says who disturbs it. Without one it is evicted all the same. */
 static void put_condition(const struct eviction *eviction)
 {
-    struct follow_answer ignored = {0};
+    struct request_answer ignored = {0};
     struct error unsent = {0};
     struct buf body;
 
@@ -51,7 +54,7 @@ static void put_condition(const struct eviction *eviction)
     buf_dispose(&body);
 }
 
-static int post_eviction(const struct eviction *eviction, bool is_trial, struct follow_answer *out,
+static int post_eviction(const struct eviction *eviction, bool is_trial, struct request_answer *out,
                          struct error *err)
 {
     struct buf body;
@@ -71,7 +74,8 @@ static int post_eviction(const struct eviction *eviction, bool is_trial, struct 
     return rc;
 }
 
-static int delete_pod(const struct eviction *eviction, struct follow_answer *out, struct error *err)
+static int delete_pod(const struct eviction *eviction, struct request_answer *out,
+                      struct error *err)
 {
     struct buf body;
 
@@ -121,7 +125,7 @@ static bool blames_budget(struct slice answer, struct arena *arena)
     return is_budget;
 }
 
-static enum eviction_result read_answer(const struct follow_answer *answer, struct arena *arena)
+static enum eviction_result read_answer(const struct request_answer *answer, struct arena *arena)
 {
     unsigned status = answer->status;
 
@@ -136,7 +140,7 @@ static enum eviction_result read_answer(const struct follow_answer *answer, stru
 
 /* rc: of the call; its error is in err. */
 static enum eviction_result judge_answer(const struct eviction *eviction, int rc,
-                                         const struct follow_answer *answer, struct error *err)
+                                         const struct request_answer *answer, struct error *err)
 {
     enum eviction_result result = rc < 0 ? EVICTION_UNSENT : read_answer(answer, eviction->arena);
     const struct object_reference *victim = eviction->victim;
@@ -153,22 +157,22 @@ static enum eviction_result judge_answer(const struct eviction *eviction, int rc
     return result;
 }
 
-enum eviction_result eviction_try(struct follow *follow, const struct object_reference *victim,
+enum eviction_result eviction_try(struct requests *requests, const struct object_reference *victim,
                                   uint64_t deadline_ns, struct arena *arena, struct error *err)
 {
-    const struct eviction eviction = {follow, victim, deadline_ns, arena};
-    struct follow_answer answer = {0};
+    const struct eviction eviction = {requests, victim, deadline_ns, arena};
+    struct request_answer answer = {0};
     int rc = post_eviction(&eviction, true, &answer, err);
 
     return judge_answer(&eviction, rc, &answer, err);
 }
 
-enum eviction_result eviction_do(struct follow *follow, const struct object_reference *victim,
+enum eviction_result eviction_do(struct requests *requests, const struct object_reference *victim,
                                  bool respects_budgets, uint64_t deadline_ns, struct arena *arena,
                                  struct error *err)
 {
-    const struct eviction eviction = {follow, victim, deadline_ns, arena};
-    struct follow_answer answer = {0};
+    const struct eviction eviction = {requests, victim, deadline_ns, arena};
+    struct request_answer answer = {0};
     int rc;
 
     if (!respects_budgets) { /* nothing refuses it: the condition first, as kube-scheduler does */

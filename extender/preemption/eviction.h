@@ -31,11 +31,11 @@ static inline bool eviction_failed(enum eviction_result result)
 }
 
 /* Whether the Eviction API would evict the pod; nothing happens to it. */
-enum eviction_result eviction_try(struct follow *follow, const struct object_reference *victim,
+enum eviction_result eviction_try(struct requests *requests, const struct object_reference *victim,
                                   uint64_t deadline_ns, struct arena *arena, struct error *err);
 
 /* Evicts it. */
-enum eviction_result eviction_do(struct follow *follow, const struct object_reference *victim,
+enum eviction_result eviction_do(struct requests *requests, const struct object_reference *victim,
                                  bool respects_budgets, uint64_t deadline_ns, struct arena *arena,
                                  struct error *err);
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "extender/live/requeue.h"
 #include "extender/preemption/preemption_attempt.h"
 
 enum { ATTEMPT_BYTES_MAX = 1 << 20 };
@@ -142,9 +143,9 @@ static void note_asked(struct wanted *wanted, int64_t priority, uint64_t grace_n
 
 void evictions_want(struct state *state, const struct pod_object *pod)
 {
-    struct evictions *evictions = &state->evictions;
+    struct evictions *evictions = state->evictions;
 
-    if (state->follow == NULL || pod->meta.uid.len == 0)
+    if (state->api == NULL || pod->meta.uid.len == 0)
         return;
     (void)pthread_rwlock_rdlock(&state->lock);
     bool is_enabled = state->config->read_write_once_pod.preemption == SWITCH_ENABLED;
@@ -164,7 +165,7 @@ void evictions_want(struct state *state, const struct pod_object *pod)
 
 void evictions_leave(struct state *state, struct slice uid)
 {
-    struct evictions *evictions = &state->evictions;
+    struct evictions *evictions = state->evictions;
     uint64_t now_ns = monotonic_ns();
 
     (void)pthread_mutex_lock(&evictions->lock);
@@ -274,15 +275,15 @@ static bool plan_next(struct evictions *evictions, struct wanted *wanted,
 static void put_back(const struct attempt *attempt, enum attempt_result result)
 {
     struct state *state = attempt->state;
-    struct evictions *evictions = &state->evictions;
+    struct evictions *evictions = state->evictions;
 
     (void)pthread_mutex_lock(&evictions->lock);
     bool is_requeued = plan_next(evictions, find(evictions, attempt->pod.uid), attempt, result);
     (void)pthread_mutex_unlock(&evictions->lock);
     if (is_requeued)
-        nudge_pod(&state->nudge, &(struct meta){.namespace = attempt->pod.namespace,
-                                                .name = attempt->pod.name,
-                                                .uid = attempt->pod.uid});
+        nudge_pod(state->nudge, &(struct meta){.namespace = attempt->pod.namespace,
+                                               .name = attempt->pod.name,
+                                               .uid = attempt->pod.uid});
 }
 
 void evictions_step(struct state *state)
@@ -290,7 +291,7 @@ void evictions_step(struct state *state)
     struct attempt attempt = {.state = state};
 
     arena_init(&attempt.arena, ATTEMPT_BYTES_MAX);
-    if (take(&state->evictions, &attempt))
+    if (take(state->evictions, &attempt))
         put_back(&attempt, attempt_run(&attempt));
     arena_dispose(&attempt.arena);
 }
@@ -338,7 +339,7 @@ static void *run(void *context)
 {
     struct state *state = context;
 
-    while (wait_for_work(&state->evictions)) {
+    while (wait_for_work(state->evictions)) {
         struct watched *watched = watchdog_begin(&state->watchdog, "evictions");
         evictions_step(state);
         watchdog_end(watched);
@@ -348,7 +349,7 @@ static void *run(void *context)
 
 int evictions_start(struct state *state, struct error *err)
 {
-    struct evictions *evictions = &state->evictions;
+    struct evictions *evictions = state->evictions;
 
     while (evictions->thread_count < EVICTORS) {
         int rc = pthread_create(&evictions->threads[evictions->thread_count], NULL, run, state);
@@ -361,7 +362,7 @@ int evictions_start(struct state *state, struct error *err)
 
 void evictions_stop(struct state *state)
 {
-    struct evictions *evictions = &state->evictions;
+    struct evictions *evictions = state->evictions;
 
     (void)pthread_mutex_lock(&evictions->lock);
     evictions->is_stopping = true;

@@ -84,7 +84,7 @@ void evictions_step(struct state *state);
 uint64_t evictions_due_ns(struct evictions *evictions);
 
 /* Threads that do so. Ownership: evictions_stop, while the cluster is still followed, and after
- * follow_interrupt: attempts that are under way are waited for. */
+ * requests_interrupt: attempts that are under way are waited for. */
 int evictions_start(struct state *state, struct error *err);
 void evictions_stop(struct state *state);
 

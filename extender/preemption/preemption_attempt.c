@@ -2,7 +2,11 @@
 
 #include "config/base/log.h"
 #include "extender/live/evaluate.h"
+#include "extender/live/events.h"
+#include "extender/live/expiry.h"
+#include "extender/live/requeue.h"
 #include "extender/preemption/eviction.h"
+#include "extender/preemption/preemption.h"
 #include "extender/protocol/protocol.h"
 
 /* What can be done for the pod. */
@@ -115,8 +119,8 @@ static int ask(struct attempt *attempt, struct error *err)
     attempt->asked_count = 1 + attempt->victim_count;
     if (monotonic_ns() + CONFIRM_MS * NS_PER_MS > attempt->deadline_ns)
         return error_set(err, ERROR_TIMEOUT, "the API server is slow");
-    return follow_confirm(attempt->state->follow, attempt->asked, attempt->asked_count, CONFIRM_MS,
-                          err);
+    return requests_confirm(attempt->state->api, attempt->asked, attempt->asked_count, CONFIRM_MS,
+                            err);
 }
 
 /* Looks until the API server was asked about the pod and all its victims. Errors: it could not be.
@@ -126,7 +130,7 @@ static int look_closely(struct attempt *attempt, enum outlook *outlook, struct e
     struct state *state = attempt->state;
 
     for (int round = 0; round <= CONFIRM_ROUNDS_MAX; round++) {
-        state_expire(state);
+        expiry_run(state);
         (void)pthread_rwlock_wrlock(&state->lock);
         *outlook = look(attempt);
         (void)pthread_rwlock_unlock(&state->lock);
@@ -153,7 +157,7 @@ static bool exclude_each_other(const struct attempt *a, const struct attempt *b)
 /* False: another attempt comes first. */
 static bool begin_evicting(struct attempt *attempt)
 {
-    struct evictions *evictions = &attempt->state->evictions;
+    struct evictions *evictions = attempt->state->evictions;
     bool may_begin = true;
 
     (void)pthread_mutex_lock(&evictions->lock);
@@ -169,7 +173,7 @@ static bool begin_evicting(struct attempt *attempt)
 
 static void end_evicting(struct attempt *attempt)
 {
-    struct evictions *evictions = &attempt->state->evictions;
+    struct evictions *evictions = attempt->state->evictions;
     struct attempt **link = &evictions->evicting;
 
     (void)pthread_mutex_lock(&evictions->lock);
@@ -188,7 +192,7 @@ static void tell_evicted(struct attempt *attempt, const struct object_reference 
     log_info("pod evicted for one of higher priority", LOG_SLICE("namespace", victim->namespace),
              LOG_SLICE("pod", victim->name), LOG_SLICE("for", attempt->pod.name),
              LOG_SLICE("reason", attempt->why));
-    events_post(&state->events, state->follow, victim, "Normal", "Preempted",
+    events_post(state->events, state->api, victim, "Normal", "Preempted",
                 arena_printf(&attempt->arena, "Preempted by pod %.*s/%.*s: %.*s",
                              SLICE_ARG(attempt->pod.namespace), SLICE_ARG(attempt->pod.name),
                              SLICE_ARG(attempt->why)));
@@ -218,7 +222,7 @@ static bool look_at(const struct attempt *attempt, const struct object_reference
 {
     struct error unknown = {0};
 
-    if (follow_confirm(attempt->state->follow, victims, count, CONFIRM_MS, &unknown) < 0)
+    if (requests_confirm(attempt->state->api, victims, count, CONFIRM_MS, &unknown) < 0)
         return false;
     *is_going = are_going(attempt->state, victims, count);
     return true;
@@ -235,7 +239,7 @@ static int stays(const struct object_reference *victim, struct error *err)
 static int evict(struct attempt *attempt, const struct object_reference *victim, struct error *err)
 {
     enum eviction_result result =
-        eviction_do(attempt->state->follow, victim, attempt->respects_budgets, attempt->deadline_ns,
+        eviction_do(attempt->state->api, victim, attempt->respects_budgets, attempt->deadline_ns,
                     &attempt->arena, err);
     bool is_going = false, is_seen = true;
 
@@ -265,7 +269,7 @@ static int try_one(struct attempt *attempt, const struct object_reference *victi
                    struct error *err)
 {
     enum eviction_result result =
-        eviction_try(attempt->state->follow, victim, attempt->deadline_ns, &attempt->arena, err);
+        eviction_try(attempt->state->api, victim, attempt->deadline_ns, &attempt->arena, err);
     bool is_going = false;
 
     if (result == EVICTION_NEEDLESS && !(look_at(attempt, victim, 1, &is_going) && is_going))
@@ -339,7 +343,7 @@ static void give_back(struct attempt *attempt)
     bool is_undone = pod != NULL && assumed_give_back(&state->cluster, &uid);
     (void)pthread_rwlock_unlock(&state->lock);
     if (is_undone)
-        nudge_changed(&state->nudge, &attempt->pod, state->follow);
+        nudge_changed(state->nudge, &attempt->pod, state->api);
 }
 
 static void report_failure(struct attempt *attempt, const struct error *problem)
@@ -351,7 +355,7 @@ static void report_failure(struct attempt *attempt, const struct error *problem)
     attempt->is_told = true;
     log_warn("no preemption", LOG_SLICE("namespace", attempt->pod.namespace),
              LOG_SLICE("pod", attempt->pod.name), LOG_STR("error", problem->message));
-    events_post(&state->events, state->follow, &attempt->pod, "Warning", "PreemptionFailed",
+    events_post(state->events, state->api, &attempt->pod, "Warning", "PreemptionFailed",
                 slice_of(problem->message));
 }
 
@@ -378,7 +382,7 @@ static void succeed(struct attempt *attempt)
 
     count(attempt, attempt->evicted_count != 0 ? PREEMPTION_EVICTED : PREEMPTION_NEEDLESS);
     if (attempt->evicted_count != 0)
-        events_post(&state->events, state->follow, &attempt->pod, "Normal", "Preempting",
+        events_post(state->events, state->api, &attempt->pod, "Normal", "Preempting",
                     arena_printf(&attempt->arena, "Evicted %zu pod%s: %.*s", attempt->evicted_count,
                                  attempt->evicted_count == 1 ? "" : "s", SLICE_ARG(attempt->why)));
 }

@@ -317,7 +317,7 @@ static void *open_connection(struct server *server, struct MHD_Connection *mhd)
         return NULL;
     }
     connection->server = server;
-    scratch_init(&connection->scratch, 0, &server->state->requests);
+    scratch_init(&connection->scratch, 0, &server->state->call_memory);
     connections_add(&server->connections, &connection->entry, fd->connect_fd,
                     address == NULL ? NULL : address->client_addr);
     return connection;
@@ -489,7 +489,7 @@ void server_stop(struct server *server)
         quiet = connections_busy(&server->connections) == 0 ? quiet + 1 : 0;
         (void)nanosleep(&pause, NULL);
     }
-    follow_interrupt(server->state->follow); /* it waits for the calls that are left */
+    requests_interrupt(server->state->api); /* it waits for the calls that are left */
     MHD_stop_daemon(server->daemon);
     if (socket != MHD_INVALID_SOCKET)
         (void)close(socket);

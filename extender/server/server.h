@@ -44,7 +44,7 @@ const char *server_address(const struct server *server);
 
 /* Stops accepting, answers what was accepted (for at most DRAIN_SECONDS_MAX; what is still to be
  * sent to us has a second), and frees. After that, whoever still waits for the API server is
- * interrupted (follow_interrupt), here and elsewhere: to be called when claimguard ends. NULL is
+ * interrupted (requests_interrupt), here and elsewhere: to be called when claimguard ends. NULL is
  * fine. */
 void server_stop(struct server *server);
 

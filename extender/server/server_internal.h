@@ -7,6 +7,7 @@
 #include <netdb.h>
 #include <stdarg.h>
 
+#include "config/base/rate.h"
 #include "extender/http/connections.h"
 #include "extender/server/server.h"
 #include "extender/verbs/verbs.h"

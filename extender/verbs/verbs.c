@@ -5,6 +5,7 @@
 #include "config/base/log.h"
 #include "extender/bind/bind.h"
 #include "extender/live/evaluate.h"
+#include "extender/preemption/preemption.h"
 #include "extender/protocol/protocol.h"
 #include "extender/report/explain.h"
 

@@ -15,7 +15,7 @@ enum {
     SCRATCH_KEEP_BYTES = 1 << 20, /* for the next call, while memory is ample */
     BODY_TAIL_BYTES = 128,        /* room behind a body: see protocol_pass */
     /* Binds under way. A slow API server leaves the other connections to filter; and of more that
-     * share API_CALLS_AT_ONCE_MAX calls, each would run out of time before its turn comes. */
+     * share HTTP_CALLS_AT_ONCE_MAX calls, each would run out of time before its turn comes. */
     BINDS_MAX = 64,
 };
 

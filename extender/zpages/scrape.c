@@ -3,6 +3,8 @@
 
 #include "config/base/log.h"
 #include "extender/http/tls.h"
+#include "extender/live/events.h"
+#include "extender/live/requeue.h"
 #include "extender/metrics/process_metrics.h"
 #include "extender/version.h"
 #include "extender/zpages/scrape_internal.h"
@@ -145,7 +147,23 @@ static bool binds_in_flight(struct scrape *scrape)
 
 static bool requeues_waiting(struct scrape *scrape)
 {
-    scrape_put_count(scrape, nudge_waiting(&scrape->state->nudge));
+    scrape_put_count(scrape, nudge_waiting(scrape->state->nudge));
+    return false;
+}
+
+static bool requeues(struct scrape *scrape)
+{
+    static const char *const texts[NUDGE_RESULTS] = {"sent", "dropped", "given_up"};
+
+    for (int result = 0; result < NUDGE_RESULTS; result++)
+        scrape_put_for(scrape, "result", texts[result],
+                       atomic_load(&scrape->state->nudge->results[result]));
+    return false;
+}
+
+static bool events_dropped(struct scrape *scrape)
+{
+    scrape_put_count(scrape, atomic_load(&scrape->state->events->dropped));
     return false;
 }
 
@@ -227,7 +245,6 @@ static const char *const confirmation_texts[CONFIRMATION_COUNT] = {"stands", "ov
                                                                    "unknown"};
 static const char *const preemption_texts[PREEMPTION_COUNT] = {"scheduler", "evicted", "forbidden",
                                                                "failed", "needless"};
-static const char *const requeue_texts[NUDGE_RESULTS] = {"sent", "dropped", "given_up"};
 
 #define COUNTER(member_) .offset = offsetof(struct state, member_)
 #define COUNTERS(member_, label_, values_, count_) \
@@ -264,7 +281,7 @@ static const struct family families[] = {
      COUNTER(metrics.lock_takeovers)},
     {"requeues", "counter",
      "Pods that were rejected for what has changed: by what came of telling the scheduler.",
-     COUNTERS(nudge.results, "result", requeue_texts, NUDGE_RESULTS)},
+     .write = requeues},
     {"requeues_waiting", "gauge", "Pods that wait until what they were rejected for changes.",
      .write = requeues_waiting},
     {"deferred_mounts", "counter",
@@ -303,7 +320,7 @@ static const struct family families[] = {
      "Time from sending a request to the API server to the end of its answer; not of watches.",
      .write = api_durations},
     {"events_dropped", "counter", "Events that were not posted, since there were too many.",
-     COUNTER(events.dropped)},
+     .write = events_dropped},
     {"connections", "gauge", "Open connections by port.", .write = connections},
     {"connections_max", "gauge",
      "How many connections a port has; for one more, the slowest is closed.",

@@ -1,5 +1,5 @@
-/* cache/follow in this process, in front of an API server that lies: turns, sharing, interruption.
- * What transport.c cannot see from outside. */
+/* The informer and its requests in this process, in front of an API server that lies: turns,
+ * sharing, interruption. What transport.c cannot see from outside. */
 #include <netdb.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -38,25 +38,26 @@ __attribute__((visibility("default"))) int getaddrinfo(const char *name, const c
     return EAI_AGAIN;
 }
 
-static struct follow *start_with(const char *server)
+static struct informer *start_with(const char *server)
 {
     static struct kubeconfig kubeconfig;
-    struct follow_target target = {.cluster = &cluster,
-                                   .lock = &lock,
-                                   .status = status,
-                                   .watchdog = &watchdog,
-                                   .changed = ignore};
-    struct follow *follow = NULL;
+    struct informer_target target = {.cluster = &cluster,
+                                     .lock = &lock,
+                                     .status = status,
+                                     .watchdog = &watchdog,
+                                     .changed = ignore};
+    struct informer *informer = NULL;
     struct error err = {0};
 
     kubeconfig = (struct kubeconfig){.server = server};
     cluster_init(&cluster);
-    check(api_global_init(&err) == 0 && follow_start(&follow, &kubeconfig, &target, &err) == 0,
+    check(http_client_global_init(&err) == 0 &&
+              informer_start(&informer, &kubeconfig, &target, &err) == 0,
           "%s", err.message);
-    return follow;
+    return informer;
 }
 
-static struct follow *start(void)
+static struct informer *start(void)
 {
     static char server[64];
 
@@ -64,20 +65,20 @@ static struct follow *start(void)
     return start_with(server);
 }
 
-static void stop(struct follow *follow)
+static void stop(struct informer *informer)
 {
     int64_t started_ms = clock_ms();
 
-    follow_stop(follow);
-    check(clock_ms() - started_ms < 10000, "follow_stop took %lld ms",
+    informer_stop(informer);
+    check(clock_ms() - started_ms < 10000, "informer_stop took %lld ms",
           (long long)(clock_ms() - started_ms));
     cluster_dispose(&cluster);
-    api_global_cleanup();
+    http_client_global_cleanup();
 }
 
 /* One that asks, in a thread of its own. */
 struct caller {
-    struct follow *follow;
+    struct requests *requests;
     pthread_t thread;
     const char *method, *path; /* NULL: it confirms that object */
     struct object_reference object;
@@ -90,28 +91,34 @@ struct caller {
 static void *call(void *context)
 {
     struct caller *caller = context;
-    struct follow_answer answer = {0};
+    struct request_answer answer = {0};
     struct error err = {0};
     struct arena arena;
     int64_t started_ms = clock_ms();
 
     arena_init(&arena, 1 << 20);
     if (caller->path == NULL)
-        caller->rc = follow_confirm(caller->follow, &caller->object, 1, caller->timeout_ms, &err);
+        caller->rc =
+            requests_confirm(caller->requests, &caller->object, 1, caller->timeout_ms, &err);
     else
-        caller->rc = follow_call(caller->follow, caller->method, caller->path,
-                                 "application/merge-patch+json", SLICE("{}"), caller->timeout_ms,
-                                 &arena, &answer, &err);
+        caller->rc = requests_call(caller->requests,
+                                   &(struct request){.method = caller->method,
+                                                     .path = caller->path,
+                                                     .content_type = "application/merge-patch+json",
+                                                     .body = SLICE("{}"),
+                                                     .timeout_ms = caller->timeout_ms},
+                                   &arena, &answer, &err);
     caller->status = answer.status;
     caller->took_ms = clock_ms() - started_ms;
     arena_dispose(&arena);
     return NULL;
 }
 
-static void begin(struct caller *caller, struct follow *follow, const char *method,
+static void begin(struct caller *caller, struct informer *informer, const char *method,
                   const char *path, int64_t timeout_ms)
 {
-    *caller = (struct caller){follow, .method = method, .path = path, .timeout_ms = timeout_ms};
+    *caller = (struct caller){informer_requests(informer), .method = method, .path = path,
+                              .timeout_ms = timeout_ms};
     caller->object =
         (struct object_reference){KIND_POD, SLICE("default"), SLICE("shared"), SLICE("u")};
     check(pthread_create(&caller->thread, NULL, call, caller) == 0, "thread");
@@ -124,161 +131,169 @@ static void join(struct caller *callers, size_t count)
 }
 
 /* All of that kind that may be under way is, and hangs until api_let_go. */
-static void fill(struct caller *callers, struct follow *follow, const char *method)
+static void fill(struct caller *callers, struct informer *informer, const char *method)
 {
     api_fault(&(struct api_fault){.path = "/pods/slow", .ending = API_HANG});
-    for (int i = 0; i < API_CALLS_AT_ONCE_MAX; i++)
-        begin(&callers[i], follow, method, "/api/v1/namespaces/default/pods/slow", 60000);
-    check(api_wait(method, "/pods/slow", API_CALLS_AT_ONCE_MAX), "all are under way");
+    for (int i = 0; i < HTTP_CALLS_AT_ONCE_MAX; i++)
+        begin(&callers[i], informer, method, "/api/v1/namespaces/default/pods/slow", 60000);
+    check(api_wait(method, "/pods/slow", HTTP_CALLS_AT_ONCE_MAX), "all are under way");
 }
 
 static void empty(struct caller *callers)
 {
     api_heal();
     api_let_go();
-    join(callers, API_CALLS_AT_ONCE_MAX);
-    for (int i = 0; i < API_CALLS_AT_ONCE_MAX; i++)
+    join(callers, HTTP_CALLS_AT_ONCE_MAX);
+    for (int i = 0; i < HTTP_CALLS_AT_ONCE_MAX; i++)
         check(callers[i].rc == 0 && (callers[i].status == 0 || callers[i].method[0] == 'G'),
               "what became of a write is unknown; a GET is sent again");
 }
 
 static void a_call_whose_turn_does_not_come_is_an_error_and_never_sent(void)
 {
-    struct caller callers[API_CALLS_AT_ONCE_MAX], late;
-    struct follow *follow = start();
+    struct caller callers[HTTP_CALLS_AT_ONCE_MAX], late;
+    struct informer *informer = start();
 
-    fill(callers, follow, "PATCH");
-    begin(&late, follow, "PATCH", "/api/v1/namespaces/default/pods/late", 200);
+    fill(callers, informer, "PATCH");
+    begin(&late, informer, "PATCH", "/api/v1/namespaces/default/pods/late", 200);
     join(&late, 1);
     check(late.rc < 0, "it was not sent");
     empty(callers);
-    begin(&late, follow, "PATCH", "/api/v1/namespaces/default/pods/next", 5000);
+    begin(&late, informer, "PATCH", "/api/v1/namespaces/default/pods/next", 5000);
     join(&late, 1);
     check(late.rc == 0 && late.status == 404, "there is room again");
     check(api_count("PATCH", "/pods/late") == 0, "it was sent, and nobody knew");
-    stop(follow);
+    stop(informer);
 }
 
 static void those_who_ask_the_same_share_a_request(void)
 {
     enum { SAME = 20 };
-    struct caller callers[API_CALLS_AT_ONCE_MAX], same[SAME];
-    struct follow *follow = start();
+    struct caller callers[HTTP_CALLS_AT_ONCE_MAX], same[SAME];
+    struct informer *informer = start();
 
-    fill(callers, follow, "GET");
+    fill(callers, informer, "GET");
     for (size_t i = 0; i < SAME; i++)
-        begin(&same[i], follow, NULL, NULL, 60000);
+        begin(&same[i], informer, NULL, NULL, 60000);
     sleep_ms(2000);
     empty(callers);
     join(same, SAME);
     for (size_t i = 0; i < SAME; i++)
         check(same[i].rc == 0, "each knows");
     check(api_count("GET", "/pods/shared") == 1, "%zu were sent", api_count("GET", "/pods/shared"));
-    stop(follow);
+    stop(informer);
 }
 
 static void what_nobody_wants_any_more_is_not_sent(void)
 {
-    struct caller callers[API_CALLS_AT_ONCE_MAX], impatient;
-    struct follow *follow = start();
+    struct caller callers[HTTP_CALLS_AT_ONCE_MAX], impatient;
+    struct informer *informer = start();
 
-    fill(callers, follow, "GET");
-    begin(&impatient, follow, NULL, NULL, 100);
+    fill(callers, informer, "GET");
+    begin(&impatient, informer, NULL, NULL, 100);
     join(&impatient, 1);
     check(impatient.rc < 0, "its time is over");
     empty(callers);
     sleep_ms(200);
     check(api_count("GET", "/pods/shared") == 0, "nobody looks at the answer");
-    stop(follow);
+    stop(informer);
 }
 
 static void reads_and_writes_do_not_wait_for_each_other(void)
 {
-    struct caller callers[API_CALLS_AT_ONCE_MAX], other;
-    struct follow *follow = start();
+    struct caller callers[HTTP_CALLS_AT_ONCE_MAX], other;
+    struct informer *informer = start();
 
-    fill(callers, follow, "PATCH");
-    begin(&other, follow, NULL, NULL, 5000);
+    fill(callers, informer, "PATCH");
+    begin(&other, informer, NULL, NULL, 5000);
     join(&other, 1);
     check(other.rc == 0, "it has an answer");
     empty(callers);
-    fill(callers, follow, "GET");
-    begin(&other, follow, "PATCH", "/api/v1/namespaces/default/pods/any", 5000);
+    fill(callers, informer, "GET");
+    begin(&other, informer, "PATCH", "/api/v1/namespaces/default/pods/any", 5000);
     join(&other, 1);
     check(other.rc == 0 && other.status == 404, "it has an answer");
     empty(callers);
-    stop(follow);
+    stop(informer);
+}
+
+static void send_event(struct informer *informer)
+{
+    (void)requests_send(informer_requests(informer),
+                        &(struct request){.method = "POST",
+                                          .path = "/api/v1/namespaces/default/events",
+                                          .content_type = "application/json",
+                                          .body = SLICE("{}")});
 }
 
 static void messages_and_calls_do_not_wait_for_each_other(void)
 {
-    struct follow *follow = start();
+    struct informer *informer = start();
     struct caller caller;
 
     api_fault(&(struct api_fault){.method = "POST", .path = "/events", .ending = API_HANG});
     for (int i = 0; i < MESSAGES_MAX + 50; i++)
-        (void)follow_send(follow, "POST", "/api/v1/namespaces/default/events", "application/json",
-                          SLICE("{}"));
-    check(api_wait("POST", "/events", API_MESSAGES_AT_ONCE_MAX), "some are under way");
-    begin(&caller, follow, "PATCH", "/api/v1/namespaces/default/pods/any", 5000);
+        send_event(informer);
+    check(api_wait("POST", "/events", HTTP_MESSAGES_AT_ONCE_MAX), "some are under way");
+    begin(&caller, informer, "PATCH", "/api/v1/namespaces/default/pods/any", 5000);
     join(&caller, 1);
     check(caller.rc == 0 && caller.status == 404, "it has an answer");
-    check(api_count("POST", "/events") == API_MESSAGES_AT_ONCE_MAX, "%zu at once",
+    check(api_count("POST", "/events") == HTTP_MESSAGES_AT_ONCE_MAX, "%zu at once",
           api_count("POST", "/events"));
-    stop(follow);
+    stop(informer);
 }
 
 static void everyone_who_waits_returns_when_interrupted(void)
 {
-    struct caller callers[API_CALLS_AT_ONCE_MAX], waiting[2], later[2];
-    struct follow *follow = start();
+    struct caller callers[HTTP_CALLS_AT_ONCE_MAX], waiting[2], later[2];
+    struct informer *informer = start();
 
     api_fault(&(struct api_fault){.method = "GET", .path = "/pods/shared", .ending = API_HANG});
-    fill(callers, follow, "PATCH");
-    begin(&waiting[0], follow, "PATCH", "/api/v1/namespaces/default/pods/late", 60000);
-    begin(&waiting[1], follow, NULL, NULL, 60000);
+    fill(callers, informer, "PATCH");
+    begin(&waiting[0], informer, "PATCH", "/api/v1/namespaces/default/pods/late", 60000);
+    begin(&waiting[1], informer, NULL, NULL, 60000);
     sleep_ms(100);
-    follow_interrupt(follow);
-    join(callers, API_CALLS_AT_ONCE_MAX);
+    requests_interrupt(informer_requests(informer));
+    join(callers, HTTP_CALLS_AT_ONCE_MAX);
     join(waiting, 2);
-    for (int i = 0; i < API_CALLS_AT_ONCE_MAX; i++)
+    for (int i = 0; i < HTTP_CALLS_AT_ONCE_MAX; i++)
         check(callers[i].rc == 0 && callers[i].status == 0, "what became of it is unknown");
-    begin(&later[0], follow, "PATCH", "/api/v1/namespaces/default/pods/late", 60000);
-    begin(&later[1], follow, NULL, NULL, 60000);
+    begin(&later[0], informer, "PATCH", "/api/v1/namespaces/default/pods/late", 60000);
+    begin(&later[1], informer, NULL, NULL, 60000);
     join(later, 2);
     for (int i = 0; i < 2; i++)
         check(waiting[i].rc == ERROR_UNAVAILABLE && later[i].rc == ERROR_UNAVAILABLE,
               "it was not sent");
     check(api_count("PATCH", "/pods/late") == 0, "it was sent");
-    stop(follow);
+    stop(informer);
 }
 
 static void an_answer_ends_the_silence(void)
 {
-    struct follow *follow = start();
+    struct informer *informer = start();
     struct caller hanging, other;
 
     api_fault(&(struct api_fault){.path = "/pods/slow", .ending = API_HANG});
-    check(!follow_is_silent(follow), "nobody has asked");
-    begin(&hanging, follow, "PATCH", "/api/v1/namespaces/default/pods/slow", 60000);
-    AWAIT(follow_is_silent(follow), "nobody is answered");
-    begin(&other, follow, "PATCH", "/api/v1/namespaces/default/pods/any", 60000);
+    check(!requests_are_silent(informer_requests(informer)), "nobody has asked");
+    begin(&hanging, informer, "PATCH", "/api/v1/namespaces/default/pods/slow", 60000);
+    AWAIT(requests_are_silent(informer_requests(informer)), "nobody is answered");
+    begin(&other, informer, "PATCH", "/api/v1/namespaces/default/pods/any", 60000);
     join(&other, 1);
-    AWAIT(!follow_is_silent(follow), "somebody was answered");
+    AWAIT(!requests_are_silent(informer_requests(informer)), "somebody was answered");
     api_let_go();
     join(&hanging, 1);
-    stop(follow);
+    stop(informer);
 }
 
 static void a_name_that_is_being_looked_up_holds_nobody_up(void)
 {
-    struct follow *follow = start_with("http://api.example.test");
+    struct informer *informer = start_with("http://api.example.test");
     struct caller caller;
 
-    begin(&caller, follow, "PATCH", "/api/v1/namespaces/default/pods/any", 300);
+    begin(&caller, informer, "PATCH", "/api/v1/namespaces/default/pods/any", 300);
     join(&caller, 1);
     check(caller.took_ms < 10000, "it took %lld ms", (long long)caller.took_ms);
-    stop(follow);
+    stop(informer);
 }
 
 static bool is_watched(const char *what)
@@ -293,38 +308,37 @@ static bool is_watched(const char *what)
 
 static void a_watchdog_knows_what_the_thread_is_at(void)
 {
-    struct follow *follow = start();
+    struct informer *informer = start();
 
-    AWAIT(is_watched("follow"), "the thread says so");
-    stop(follow);
+    AWAIT(is_watched("informer"), "the thread says so");
+    stop(informer);
 }
 
 /* Whatever happens to many at once, each ends, and nothing is lost or used after it is freed. */
 static void many_callers_in_many_ways(void)
 {
     static struct caller callers[CALLERS_MAX];
-    struct follow *follow = start();
+    struct informer *informer = start();
 
     api_fault(&(struct api_fault){.method = "PATCH", .path = "/pods/slow", .delay_ms = 30});
     api_fault(&(struct api_fault){.method = "PATCH", .path = "/pods/dies", .ending = API_CLOSE});
     api_fault(&(struct api_fault){.method = "GET", .path = "/pods/shared", .delay_ms = 10});
     for (int round = 0; round < 8; round++) {
         for (int i = 0; i < CALLERS_MAX; i++)
-            begin(&callers[i], follow, "PATCH",
+            begin(&callers[i], informer, "PATCH",
                   i % 4 == 0   ? "/api/v1/namespaces/default/pods/slow"
                   : i % 4 == 1 ? "/api/v1/namespaces/default/pods/dies"
                   : i % 4 == 2 ? "/api/v1/namespaces/default/pods/any"
                                : NULL,
                   5 + i);
         for (int i = 0; i < 20; i++)
-            (void)follow_send(follow, "POST", "/api/v1/namespaces/default/events",
-                              "application/json", SLICE("{}"));
+            send_event(informer);
         if (round == 7)
-            follow_interrupt(follow);
+            requests_interrupt(informer_requests(informer));
         join(callers, CALLERS_MAX);
-        (void)follow_is_silent(follow);
+        (void)requests_are_silent(informer_requests(informer));
     }
-    stop(follow);
+    stop(informer);
 }
 
 int main(int argc, char **argv)

@@ -19,6 +19,7 @@
 
 #include "config/base/log.h"
 #include "extender/cli/load.h"
+#include "extender/cli/services.h"
 #include "extender/verbs/verbs.h"
 #include "model.h"
 #include "support/http.h"
@@ -546,7 +547,7 @@ static double measure_verdicts(const struct model *model)
     struct error err = {0};
     struct scratch scratch;
 
-    if (config_load(&config, NULL, &err) < 0 || state_init(&state, config, &err) < 0)
+    if (config_load(&config, NULL, &err) < 0 || services_init(&state, config, &err) < 0)
         die(err.message);
     fill(&state, model);
     scratch_init(&scratch, 64 << 20, NULL);
@@ -560,7 +561,7 @@ static double measure_verdicts(const struct model *model)
         times[i] = now_us() - started;
     }
     scratch_dispose(&scratch);
-    state_dispose(&state);
+    services_dispose(&state);
     (void)malloc_trim(0);
     return percentile(times, VERDICTS, 0.5);
 }

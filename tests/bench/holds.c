@@ -18,6 +18,8 @@
 
 #include "cache/watch/apply.h"
 #include "config/base/log.h"
+#include "extender/cli/services.h"
+#include "extender/live/expiry.h"
 #include "extender/live/handlers.h"
 #include "extender/verbs/verbs.h"
 #include "extender/zpages/zpages.h"
@@ -198,60 +200,70 @@ uint64_t __wrap_monotonic_ns(void)
     return __real_monotonic_ns() + skipped_ns;
 }
 
-/* ---- cache/follow without a network ---- */
+/* ---- the informer and its requests without a network ---- */
 
-struct follow {
-    struct follow_target target;
+static const struct informer_target *target;
+
+struct requests {
+    char unused;
 };
 
-int follow_start(struct follow **out, const struct kubeconfig *kubeconfig,
-                 const struct follow_target *target, struct error *err)
+struct informer {
+    struct informer_target target;
+    struct requests requests;
+};
+
+int informer_start(struct informer **out, const struct kubeconfig *kubeconfig,
+                   const struct informer_target *wanted, struct error *err)
 {
     (void)kubeconfig;
     *out = calloc(1, sizeof **out);
     if (*out == NULL)
         return error_no_memory(err);
-    (*out)->target = *target;
+    (*out)->target = *wanted;
+    target = &(*out)->target;
     return 0;
 }
 
-void follow_stop(struct follow *follow)
+void informer_stop(struct informer *informer)
 {
-    free(follow);
+    free(informer);
 }
 
-void follow_interrupt(struct follow *follow)
+struct requests *informer_requests(struct informer *informer)
 {
-    (void)follow;
+    return &informer->requests;
 }
 
-bool follow_is_silent(struct follow *follow)
+void requests_interrupt(struct requests *requests)
 {
-    (void)follow;
+    (void)requests;
+}
+
+bool requests_are_silent(struct requests *requests)
+{
+    (void)requests;
     return false;
 }
 
-int follow_confirm(struct follow *follow, const struct object_reference *references, size_t count,
-                   int64_t timeout_ms, struct error *err)
+int requests_confirm(struct requests *requests, const struct object_reference *objects,
+                     size_t count, int64_t timeout_ms, struct error *err)
 {
-    (void)follow, (void)references, (void)count, (void)timeout_ms, (void)err;
+    (void)requests, (void)objects, (void)count, (void)timeout_ms, (void)err;
     return 0;
 }
 
-bool follow_send(struct follow *follow, const char *method, const char *path,
-                 const char *content_type, struct slice body)
+bool requests_send(struct requests *requests, const struct request *request)
 {
-    (void)follow, (void)method, (void)path, (void)content_type, (void)body;
+    (void)requests, (void)request;
     return true;
 }
 
-int follow_call(struct follow *follow, const char *method, const char *path,
-                const char *content_type, struct slice body, int64_t timeout_ms,
-                struct arena *arena, struct follow_answer *out, struct error *err)
+int requests_call(struct requests *requests, const struct request *request, struct arena *arena,
+                  struct request_answer *out, struct error *err)
 {
-    (void)follow, (void)method, (void)path, (void)content_type, (void)body, (void)timeout_ms;
-    (void)arena, (void)err;
-    *out = (struct follow_answer){.status = 201, .body = SLICE("{}"), .message = SLICE("")};
+    (void)requests, (void)request, (void)arena, (void)err;
+    *out = (struct request_answer){.status = 201, .body = SLICE("{}"), .message = SLICE("")};
     return 0;
 }
 
@@ -259,7 +271,6 @@ int follow_call(struct follow *follow, const char *method, const char *path,
 
 static struct state state;
 static struct model model;
-static const struct follow_target *target;
 
 static void put(enum kind kind, enum change change, struct slice text)
 {
@@ -271,7 +282,7 @@ static void put(enum kind kind, enum change change, struct slice text)
     arena_init(&arena, 32 << 20);
     pull_init(&json, text);
     if (!object_read(&json, kind, &arena, &object) ||
-        fold_change(target, change, &object, &err) < 0)
+        apply_change(target, change, &object, &err) < 0)
         die("an object was refused");
     arena_dispose(&arena);
 }
@@ -297,10 +308,10 @@ static void put_numbered(enum kind kind, enum change change, unsigned i)
 /* A list of so many objects, from the first one on. */
 static void list(enum kind kind, unsigned first, unsigned count)
 {
-    fold_list_begin(target, kind, false, 0);
+    apply_list_begin(target, kind, false, 0);
     for (unsigned i = first; i < first + count; i++)
         put_numbered(kind, CHANGE_PUT, i);
-    fold_list_end(target, kind, LIST_VERSION);
+    apply_list_end(target, kind, LIST_VERSION);
 }
 
 static void list_all(unsigned first, unsigned count)
@@ -436,13 +447,12 @@ static void start(void)
     struct live *live;
     struct error err = {0};
 
-    if (config_load(&config, NULL, &err) < 0 || state_init(&state, config, &err) < 0 ||
+    if (config_load(&config, NULL, &err) < 0 || services_init(&state, config, &err) < 0 ||
         live_start(&live, &state, &kubeconfig, &err) < 0)
         die(err.message);
     config->server.debug_endpoints = true;
     for (int kind = 0; kind < KIND_COUNT; kind++)
         atomic_store(&state.status[kind].is_synced, true);
-    target = &state.follow->target;
     memset(&written, 0, sizeof written);
     memset(&read_only, 0, sizeof read_only);
 }
@@ -457,7 +467,7 @@ static void change_config(void)
     state_reload(&state, config);
 }
 
-/* On a thread of its own, as cache/follow has it, whose memory comes from an arena of its own. */
+/* On a thread of its own, as the informer has it, whose memory comes from an arena of its own. */
 static void *run_all(void *unused)
 {
     (void)unused;
@@ -486,7 +496,7 @@ static void *run_all(void *unused)
     change_config();
     report("another configuration");
     skipped_ns = UINT64_C(31000000000); /* the default TTL is 30 s */
-    state_tick(&state);
+    expiry_tick(&state);
     report("all their reservations expire at once");
     bind_some(CALLS);
     report("a bind");

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "config/base/log.h"
+#include "extender/cli/services.h"
 #include "extender/server/server.h"
 #include "support/http.h"
 #include "support/load.h"
@@ -155,7 +156,7 @@ int main(void)
     struct error err = {0};
 
     log_configure(LOG_ERROR, LOG_TEXT);
-    if (config_load(&config, NULL, &err) < 0 || state_init(&state, config, &err) < 0)
+    if (config_load(&config, NULL, &err) < 0 || services_init(&state, config, &err) < 0)
         return 1;
     load_pods();
     if (server_start(&server, &state, SLICE("127.0.0.1:0"), SERVER_VERBS, &err) < 0)
@@ -168,7 +169,7 @@ int main(void)
     bool is_told = probes_tell_a_deadlock(pages);
     server_stop(server);
     server_stop(pages);
-    state_dispose(&state);
+    services_dispose(&state);
     (void)printf("%d answered, %d wrong, %d of %d binds won, probes %s\n", atomic_load(&answered),
                  atomic_load(&wrong), atomic_load(&bound), CLIENTS, is_told ? "fine" : "wrong");
     return atomic_load(&wrong) == 0 && atomic_load(&answered) == CLIENTS * REQUESTS &&

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "config/base/log.h"
+#include "extender/cli/services.h"
 #include "extender/verbs/verbs.h"
 #include "extender/zpages/zpages.h"
 
@@ -143,7 +144,7 @@ int main(void)
     struct error err = {0};
     pthread_t readers[READERS], writer;
 
-    if (config_load(&config, NULL, &err) < 0 || state_init(&state, config, &err) < 0)
+    if (config_load(&config, NULL, &err) < 0 || services_init(&state, config, &err) < 0)
         return 1;
     config->server.debug_endpoints = true;
     log_configure(LOG_ERROR, LOG_TEXT); /* refused binds are expected */
@@ -155,7 +156,7 @@ int main(void)
     for (int i = 0; i < READERS; i++)
         (void)pthread_join(readers[i], NULL);
     (void)pthread_join(writer, NULL);
-    state_dispose(&state);
+    services_dispose(&state);
     (void)printf("%d calls, %d wrong\n", READERS * ROUNDS * 4, atomic_load(&failures));
     return atomic_load(&failures) == 0 ? 0 : 1;
 }

@@ -21,7 +21,7 @@ static struct {
     size_t by_status[STATUSES];
 } flood;
 
-static void on_end(void *context, const struct api_result *result)
+static void on_end(void *context, const struct http_result *result)
 {
     (void)context;
     flood.running--;
@@ -30,7 +30,7 @@ static void on_end(void *context, const struct api_result *result)
 }
 
 /* Splits "METHOD PATH BODY" in place. */
-static struct api_request parse(char *line)
+static struct http_request parse(char *line)
 {
     char *path = strchr(line, ' ');
     char *body = path == NULL ? NULL : strchr(path + 1, ' ');
@@ -44,7 +44,7 @@ static struct api_request parse(char *line)
     if (body != NULL)
         body[1 + strcspn(body + 1, "\n")] = '\0';
     bool is_patch = strcmp(line, "PATCH") == 0;
-    return (struct api_request){
+    return (struct http_request){
         .method = line,
         .path = path,
         .body = body == NULL ? (struct slice){NULL, 0} : slice_of(body + 1),
@@ -52,7 +52,7 @@ static struct api_request parse(char *line)
                         : is_patch   ? "application/merge-patch+json"
                                      : "application/json",
         .timeout_ms = 60000,
-        .class = API_WATCH, /* as many at once as the caller says */
+        .class = HTTP_WATCH, /* as many at once as the caller says */
         .on_end = on_end,
     };
 }
@@ -60,33 +60,33 @@ static struct api_request parse(char *line)
 int main(int argc, char **argv)
 {
     struct kubeconfig *kubeconfig;
-    struct api *api;
+    struct http_client *client;
     struct error err = {0};
     size_t limit = argc > 2 ? strtoul(argv[2], NULL, 10) : 0, wrong = 0;
     char *line = malloc(LINE_BYTES_MAX);
     uint64_t started_ns = monotonic_ns();
 
-    if (limit == 0 || line == NULL || api_global_init(&err) < 0 ||
+    if (limit == 0 || line == NULL || http_client_global_init(&err) < 0 ||
         kubeconfig_load(&kubeconfig, argv[1], NULL, false, &err) < 0 ||
-        api_new(&api, kubeconfig, &err) < 0) {
+        http_client_new(&client, kubeconfig, &err) < 0) {
         (void)fprintf(stderr, "flood: %s\n", err.message);
         return 2;
     }
     for (bool has_more = true; has_more || flood.running != 0;) {
         while (has_more && flood.running < limit) {
-            struct api_call *call;
+            struct http_transfer *call;
             has_more = fgets(line, LINE_BYTES_MAX, stdin) != NULL;
             if (!has_more)
                 break;
-            struct api_request request = parse(line);
+            struct http_request request = parse(line);
             /* the path is copied by libcurl, the body by the client */
-            if (api_start(api, &request, &call, &err) < 0) {
+            if (http_client_start(client, &request, &call, &err) < 0) {
                 (void)fprintf(stderr, "flood: %s\n", err.message);
                 return 2;
             }
             flood.running++;
         }
-        api_poll(api, 1000);
+        http_client_poll(client, 1000);
     }
     for (unsigned status = 0; status < STATUSES; status++) {
         if (flood.by_status[status] == 0)
@@ -96,8 +96,8 @@ int main(int argc, char **argv)
             wrong += flood.by_status[status];
     }
     (void)printf("in %.2f s\n", (double)(monotonic_ns() - started_ns) / 1e9);
-    api_free(api);
-    api_global_cleanup();
+    http_client_free(client);
+    http_client_global_cleanup();
     kubeconfig_free(kubeconfig);
     free(line);
     return wrong != 0;

@@ -18,31 +18,31 @@
 
 static unsigned last_status;
 
-static void on_end(void *context, const struct api_result *result)
+static void on_end(void *context, const struct http_result *result)
 {
     last_status = result->status;
     *(bool *)context = true;
 }
 
-static void call(struct api *api, const char *method, const char *path, const char *body)
+static void call(struct http_client *client, const char *method, const char *path, const char *body)
 {
-    struct api_call *unused;
+    struct http_transfer *unused;
     struct error err = {0};
     bool is_done = false;
-    struct api_request request = {.method = method,
-                                  .path = path,
-                                  .body = slice_of(body),
-                                  .content_type = body == NULL ? NULL : "application/json",
-                                  .timeout_ms = 10000,
-                                  .on_end = on_end,
-                                  .context = &is_done};
+    struct http_request request = {.method = method,
+                                   .path = path,
+                                   .body = slice_of(body),
+                                   .content_type = body == NULL ? NULL : "application/json",
+                                   .timeout_ms = 10000,
+                                   .on_end = on_end,
+                                   .context = &is_done};
 
-    if (api_start(api, &request, &unused, &err) < 0) {
+    if (http_client_start(client, &request, &unused, &err) < 0) {
         (void)fprintf(stderr, "latency: %s\n", err.message);
         exit(1);
     }
     while (!is_done)
-        api_poll(api, 100);
+        http_client_poll(client, 100);
     if (last_status / 100 != 2) {
         (void)fprintf(stderr, "latency: %s %s: %u\n", method, path, last_status);
         exit(1);
@@ -70,15 +70,15 @@ static int compare(const void *a, const void *b)
 int main(int argc, char **argv)
 {
     struct kubeconfig *kubeconfig;
-    struct api *api;
+    struct http_client *client;
     struct error err = {0};
     char *pods, *pod, *body, *asked, *request;
     long times = argc == 5 ? strtol(argv[4], NULL, 10) : 0;
     double *taken = calloc((size_t)times + 1, sizeof *taken);
 
-    if (times <= 0 || taken == NULL || api_global_init(&err) < 0 ||
+    if (times <= 0 || taken == NULL || http_client_global_init(&err) < 0 ||
         kubeconfig_load(&kubeconfig, argv[1], NULL, false, &err) < 0 ||
-        api_new(&api, kubeconfig, &err) < 0) {
+        http_client_new(&client, kubeconfig, &err) < 0) {
         (void)fprintf(stderr, "latency: %s\n", err.message);
         return 2;
     }
@@ -103,12 +103,12 @@ int main(int argc, char **argv)
     if (len < 0)
         return 1;
     for (long i = 0; i < times; i++) {
-        call(api, "POST", pods, body);
+        call(client, "POST", pods, body);
         uint64_t started_ns = monotonic_ns();
         while (!is_rejected(socket, request, (size_t)len))
             (void)0;
         taken[i] = (double)(monotonic_ns() - started_ns) / 1e6;
-        call(api, "DELETE", pod, NULL);
+        call(client, "DELETE", pod, NULL);
         while (is_rejected(socket, request, (size_t)len))
             (void)usleep(1000);
         (void)usleep(20000); /* the watch has told the deletion, too */
@@ -118,8 +118,8 @@ int main(int argc, char **argv)
         "from the API server's answer to the verdict, %ld times: median %.2f ms, p99 %.2f ms\n",
         times, taken[times / 2], taken[times * 99 / 100]);
     (void)close(socket);
-    api_free(api);
-    api_global_cleanup();
+    http_client_free(client);
+    http_client_global_cleanup();
     kubeconfig_free(kubeconfig);
     free(taken);
     free(pods);

@@ -7,6 +7,7 @@
 
 #include "as_go.h"
 #include "config/base/log.h"
+#include "extender/cli/services.h"
 #include "extender/verbs/verbs.h"
 #include "fuzz.h"
 
@@ -25,7 +26,7 @@ static void fill(struct state *state)
     struct error err = {0};
     struct arena arena;
 
-    if (config_load(&config, NULL, &err) < 0 || state_init(state, config, &err) < 0)
+    if (config_load(&config, NULL, &err) < 0 || services_init(state, config, &err) < 0)
         abort();
     arena_init(&arena, 1 << 20);
     for (size_t i = 0; i < sizeof objects / sizeof *objects; i++) {
@@ -61,6 +62,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     json_decref(answer);
     json_decref(body);
     scratch_dispose(&scratch);
-    state_dispose(&state);
+    services_dispose(&state);
     return 0;
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "config/base/log.h"
+#include "extender/cli/services.h"
 #include "extender/report/explain.h"
 #include "extender/verbs/verbs.h"
 #include "extender/zpages/zpages.h"
@@ -194,7 +195,8 @@ static bool round_with(long failing, bool fails_while_loading)
     struct config *config;
     struct error err = {0};
 
-    check(config_load(&config, NULL, &err) == 0 && state_init(&state, config, &err) == 0, "set up");
+    check(config_load(&config, NULL, &err) == 0 && services_init(&state, config, &err) == 0,
+          "set up");
     config->server.debug_endpoints = true;
     config->defer_fs_mount.entries = &entry;
     config->defer_fs_mount.entry_count = 1;
@@ -205,7 +207,7 @@ static bool round_with(long failing, bool fails_while_loading)
         countdown = failing;
     ask_all();
     countdown = -1;
-    state_dispose(&state);
+    services_dispose(&state);
     return has_failed;
 }
 

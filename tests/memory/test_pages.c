@@ -12,6 +12,7 @@
 
 #include "bench/model.h"
 #include "config/base/log.h"
+#include "extender/cli/services.h"
 #include "extender/zpages/zpages.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -172,7 +173,7 @@ static void fill(void)
 
     model = (struct model){
         .nodes = PODS / 20, .pods = PODS, .claims = PODS, .exclusive_share = 0.5, .seed = 1};
-    if (config_load(&config, NULL, &err) < 0 || state_init(&state, config, &err) < 0)
+    if (config_load(&config, NULL, &err) < 0 || services_init(&state, config, &err) < 0)
         abort();
     config->server.debug_endpoints = true;
     for (unsigned i = 0; i < model.nodes; i++)
@@ -411,6 +412,6 @@ int main(void)
     a_reading_of_metrics_is_short(); /* first: what the others free, malloc cleans up at any time */
     the_cache_is_whole();
     what_changes_leaves_it_json();
-    state_dispose(&state);
+    services_dispose(&state);
     return failed;
 }

@@ -239,7 +239,7 @@ static void check_settled(void)
 {
     struct cluster cluster;
     pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
-    struct follow_target truth = {.cluster = &cluster, .lock = &lock};
+    struct informer_target truth = {.cluster = &cluster, .lock = &lock};
     struct config config = {.arena = {0}};
     struct view view = {&cluster, &config};
     struct arena arena;

@@ -10,7 +10,7 @@ enum { DATA = 1, LOGS = 2, BOTH = 3, MORE = 4 }; /* claims */
 
 static bool nothing_is_wanted(void)
 {
-    return evictions_due_ns(&world.replicas[0].state.evictions) == UINT64_MAX;
+    return evictions_due_ns(world.replicas[0].state.evictions) == UINT64_MAX;
 }
 
 /* One that waits while a budget forbids it, and then no node is left for it. */

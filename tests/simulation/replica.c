@@ -5,6 +5,7 @@
 
 #include "config/base/clock.h"
 #include "extender/bind/defer_support.h"
+#include "extender/cli/services.h"
 #include "simulation/fiber.h"
 #include "simulation/world.h"
 
@@ -48,7 +49,7 @@ static bool is_void(const struct errand *errand)
 
 /* ---- lists and watches ---- */
 
-void take_object(const struct follow_target *target, enum kind kind, enum change change,
+void take_object(const struct informer_target *target, enum kind kind, enum change change,
                  struct slice text)
 {
     struct error err = {0};
@@ -59,7 +60,7 @@ void take_object(const struct follow_target *target, enum kind kind, enum change
     arena_init(&arena, 1 << 20);
     pull_init(&json, text);
     if (!object_read(&json, kind, &arena, &object) ||
-        fold_change(target, change, &object, &err) < 0)
+        apply_change(target, change, &object, &err) < 0)
         broken("not taken: %.*s", SLICE_ARG(text));
     arena_dispose(&arena);
 }
@@ -71,7 +72,7 @@ static void take_event(void *context)
     const struct log_entry *entry = &world.server.log[errand->index];
 
     if (!is_void(errand)) {
-        take_object(&replica->follow->target, entry->kind, entry->change, slice_of(entry->text));
+        take_object(&replica->informer->target, entry->kind, entry->change, slice_of(entry->text));
         replica->watched[entry->kind] = entry->version;
     }
     free(errand);
@@ -101,7 +102,7 @@ static void note_synced(struct replica *replica)
     if (replica->is_synced || state_unsynced(&replica->state) != KIND_COUNT)
         return;
     replica->is_synced = true;
-    replica->follow->target.synced(replica->follow->target.context);
+    replica->informer->target.synced(replica->informer->target.context);
 }
 
 /* The watch goes on from the list, unless another list has been asked for meanwhile. */
@@ -123,17 +124,17 @@ static void take_list(void *context)
 {
     struct errand *errand = context;
     struct replica *replica = errand->replica;
-    const struct follow_target *target = &replica->follow->target;
+    const struct informer_target *target = &replica->informer->target;
     enum kind kind = errand->kind;
 
     if (!is_void(errand)) {
         replica->is_listing[kind] = true;
         replica->pods_listed_ns = kind == KIND_POD ? world.now_ns : replica->pods_listed_ns;
-        fold_list_begin(target, kind, false, errand->read_ns);
+        apply_list_begin(target, kind, false, errand->read_ns);
         for (size_t i = 0; i < errand->count; i++)
             take_object(target, kind, CHANGE_PUT, slice_of(errand->texts[i]));
         replica->watched[kind] = errand->version;
-        fold_list_end(target, kind, errand->version);
+        apply_list_end(target, kind, errand->version);
         replica->is_listing[kind] = false;
         begin_watch(errand);
     }
@@ -191,7 +192,7 @@ void replica_relist(struct replica *replica, enum kind kind)
 
 static void expire(void *context)
 {
-    state_tick(context);
+    expiry_tick(context);
     defer_method_tick(context);
 }
 
@@ -226,7 +227,7 @@ static void poll(void *context)
         return;
     }
     while (replica->evicting < EVICTORS &&
-           evictions_due_ns(&replica->state.evictions) <= monotonic_ns()) {
+           evictions_due_ns(replica->state.evictions) <= monotonic_ns()) {
         replica->evicting++;
         fiber_start(evict, replica, replica);
     }
@@ -266,10 +267,9 @@ void replica_start(struct replica *replica)
     replica_configure(config);
     replica->kubeconfig.server = names[replica->index];
     replica->kubeconfig.origin = "simulation";
-    if (state_init(&replica->state, config, &err) < 0 ||
+    if (services_init(&replica->state, config, &err) < 0 ||
         live_start(&replica->live, &replica->state, &replica->kubeconfig, &err) < 0)
         abort();
-    replica->follow = replica->state.follow;
     replica->is_up = true;
     replica->is_synced = false;
     replica->evicting = 0;
@@ -290,10 +290,10 @@ void replica_crash(struct replica *replica)
         return;
     trace("replica %u crashes", replica->index);
     replica->is_up = false;
-    follow_crash(replica);
+    requests_crash(replica);
     fibers_finish(replica);
     live_stop(replica->live);
-    state_dispose(&replica->state);
+    services_dispose(&replica->state);
 }
 
 /* ---- calls of the verbs ---- */

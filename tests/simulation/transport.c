@@ -1,6 +1,6 @@
-/* What cache/follow and config/base/clock are to the replicas: requests over a network that is
- * slow, loses them, loses their answers and sends them twice; and the time, which goes on only
- * between events. */
+/* What the informer, its requests and config/base/clock are to the replicas: requests over a
+ * network that is slow, loses them, loses their answers and sends them twice; and the time, which
+ * goes on only between events. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,14 +153,14 @@ static void time_out(void *context)
 static void fold(struct call *call)
 {
     struct replica *replica = call->replica;
-    const struct follow_target *target = &replica->follow->target;
+    const struct informer_target *target = &replica->informer->target;
     struct error err = {0};
 
-    if (call->arrived == 404 && fold_says_absent(&call->reference, buf_slice(&call->answer)))
-        fold_absence(target, &call->reference);
+    if (call->arrived == 404 && apply_says_absent(&call->reference, buf_slice(&call->answer)))
+        apply_absence(target, &call->reference);
     else if (call->arrived == 200 &&
-             fold_object(target, &call->reference, buf_slice(&call->answer),
-                         replica->watched[call->reference.kind], call->sent_ns + SECOND, &err) < 0)
+             apply_object(target, &call->reference, buf_slice(&call->answer),
+                          replica->watched[call->reference.kind], call->sent_ns + SECOND, &err) < 0)
         broken("%s", err.message);
 }
 
@@ -366,7 +366,7 @@ static void check_eviction(const struct call *call)
         broken("an eviction of %s for nobody", victim->name);
 }
 
-static struct call *send(struct follow *follow, const char *method, const char *path,
+static struct call *send(const struct requests *requests, const char *method, const char *path,
                          struct slice body, bool is_awaited)
 {
     struct call *call = calloc(1, sizeof *call);
@@ -374,8 +374,8 @@ static struct call *send(struct follow *follow, const char *method, const char *
 
     if (call == NULL)
         abort();
-    *call = (struct call){.replica = follow->replica,
-                          .incarnation = follow->replica->incarnation,
+    *call = (struct call){.replica = requests->replica,
+                          .incarnation = requests->replica->incarnation,
                           .sent_ns = world.now_ns,
                           .waiter = is_awaited ? fiber_current() : NULL,
                           .parts = is_awaited ? 2 : 1,
@@ -389,7 +389,7 @@ static struct call *send(struct follow *follow, const char *method, const char *
     buf_init(&call->answer, 1 << 20);
     call->next = open_calls;
     open_calls = call;
-    if (!follow->replica->is_up) { /* it has crashed: nothing leaves it */
+    if (!requests->replica->is_up) { /* it has crashed: nothing leaves it */
         call->is_done = true;
         drop(call);
         return call;
@@ -418,39 +418,45 @@ static void wait_for(struct call **calls, size_t count, int64_t timeout_ms)
         }
 }
 
-/* ---- follow.h ---- */
+/* ---- informer.h and requests.h ---- */
 
-int follow_start(struct follow **out, const struct kubeconfig *kubeconfig,
-                 const struct follow_target *target, struct error *err)
+int informer_start(struct informer **out, const struct kubeconfig *kubeconfig,
+                   const struct informer_target *target, struct error *err)
 {
-    struct follow *follow = calloc(1, sizeof *follow);
+    struct informer *informer = calloc(1, sizeof *informer);
 
-    if (follow == NULL)
+    if (informer == NULL)
         return error_no_memory(err);
-    follow->replica = &world.replicas[kubeconfig->server[0] - '0'];
-    follow->target = *target;
-    *out = follow;
+    informer->requests.replica = &world.replicas[kubeconfig->server[0] - '0'];
+    informer->target = *target;
+    informer->requests.replica->informer = informer;
+    *out = informer;
     return 0;
 }
 
-void follow_stop(struct follow *follow)
+void informer_stop(struct informer *informer)
 {
-    free(follow);
+    free(informer);
 }
 
-void follow_interrupt(struct follow *follow)
+struct requests *informer_requests(struct informer *informer)
 {
-    (void)follow; /* nobody shuts down here: replicas crash */
+    return informer == NULL ? NULL : &informer->requests;
 }
 
-bool follow_is_silent(struct follow *follow)
+void requests_interrupt(struct requests *requests)
 {
-    (void)follow;
+    (void)requests; /* nobody shuts down here: replicas crash */
+}
+
+bool requests_are_silent(struct requests *requests)
+{
+    (void)requests;
     return world.has_faults && one_in(10); /* something else went unanswered */
 }
 
-int follow_confirm(struct follow *follow, const struct object_reference *references, size_t count,
-                   int64_t timeout_ms, struct error *err)
+int requests_confirm(struct requests *requests, const struct object_reference *references,
+                     size_t count, int64_t timeout_ms, struct error *err)
 {
     struct call *calls[CONFIRM_MAX];
     int rc = 0;
@@ -460,7 +466,7 @@ int follow_confirm(struct follow *follow, const struct object_reference *referen
         struct buf path;
         buf_init(&path, 4096);
         object_path(&path, references[i].kind, references[i].namespace, references[i].name);
-        calls[i] = send(follow, "GET", buf_text(&path), SLICE(""), true);
+        calls[i] = send(requests, "GET", buf_text(&path), SLICE(""), true);
         calls[i]->is_fetch = true;
         calls[i]->text = malloc(object_reference_bytes(&references[i]) + 1);
         calls[i]->reference = object_reference_copy(&references[i], calls[i]->text);
@@ -475,29 +481,38 @@ int follow_confirm(struct follow *follow, const struct object_reference *referen
     return rc;
 }
 
-bool follow_send(struct follow *follow, const char *method, const char *path,
-                 const char *content_type, struct slice body)
+static struct call *send_request(const struct requests *requests, const struct request *request,
+                                 bool is_awaited)
 {
-    (void)content_type;
-    (void)send(follow, method, path, body, false);
+    struct buf path;
+
+    buf_init(&path, 4096);
+    request_path(&path, request);
+    struct call *call = send(requests, request->method, buf_text(&path), request->body, is_awaited);
+    buf_dispose(&path);
+    return call;
+}
+
+bool requests_send(struct requests *requests, const struct request *request)
+{
+    (void)send_request(requests, request, false);
     return true;
 }
 
-int follow_call(struct follow *follow, const char *method, const char *path,
-                const char *content_type, struct slice body, int64_t timeout_ms,
-                struct arena *arena, struct follow_answer *out, struct error *err)
+int requests_call(struct requests *requests, const struct request *request, struct arena *arena,
+                  struct request_answer *out, struct error *err)
 {
-    struct call *call = send(follow, method, path, body, true);
+    struct call *call = send_request(requests, request, true);
 
-    if (strstr(path, "/binding") != NULL && timeout_ms < SEND_MS_MIN)
-        broken("a Binding is sent with %lld ms to its end", (long long)timeout_ms);
-    (void)content_type;
-    wait_for(&call, 1, timeout_ms);
+    if (request->suffix != NULL && strcmp(request->suffix, "/binding") == 0 &&
+        request->timeout_ms < SEND_MS_MIN)
+        broken("a Binding is sent with %lld ms to its end", (long long)request->timeout_ms);
+    wait_for(&call, 1, request->timeout_ms);
     if (call->fate == FATE_UNSENT) {
         drop(call);
         return error_set(err, ERROR_TIMEOUT, "too many requests are under way");
     }
-    *out = (struct follow_answer){.status = call->status};
+    *out = (struct request_answer){.status = call->status};
     if (call->status != 0)
         out->body = arena_printf(arena, "%.*s", SLICE_ARG(buf_slice(&call->answer)));
     out->message = SLICE("refused");
@@ -506,7 +521,7 @@ int follow_call(struct follow *follow, const char *method, const char *path,
 }
 
 /* Whoever waited is resumed, which may end other calls, too. */
-void follow_crash(struct replica *replica)
+void requests_crash(struct replica *replica)
 {
     struct call *call = open_calls;
 

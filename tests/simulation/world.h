@@ -2,25 +2,27 @@
  * world: a cluster in one thread, in which everything that happens follows from a seed: an API
  * server, schedulers, claimguard replicas, users, kubelets, their clock, and the network between
  * them, with delays, lost requests, lost answers, crashes and restarts. The replicas are the real
- * code (cache, policy, verbs, locks, evictions) but for cache/follow and the clock, whose functions
- * transport.c has.
+ * code (cache, policy, verbs, locks, evictions) but for the informer, its requests and the clock,
+ * whose functions transport.c has.
  *
  *     world.c      what happens when, and chance
  *     server.c     the API server: objects, versions, watch log
  *     requests.c   the same: requests, preconditions, and what a Binding must never do
- *     transport.c  follow.h and clock.h for the replicas; locks at which another thread comes in
- *     replica.c    start, crash, lists and watches, calls of the verbs
- *     scheduler.c  queues, filter, preempt and bind calls, as kube-scheduler makes them
- *     scheduler_view.c  what VolumeRestrictions sees
- *     forger.c     calls of someone who is no scheduler
- *     episode.c    random worlds: users and faults, and what has to hold throughout
+ *     transport.c  informer.h, requests.h and clock.h for the replicas; locks at which another
+ * thread comes in replica.c    start, crash, lists and watches, calls of the verbs scheduler.c
+ * queues, filter, preempt and bind calls, as kube-scheduler makes them scheduler_view.c  what
+ * VolumeRestrictions sees forger.c     calls of someone who is no scheduler episode.c    random
+ * worlds: users and faults, and what has to hold throughout
  *     *_rows.c     small worlds, each for one rule of binding, preemption, deferral or nudging
  */
 #ifndef SIMULATION_WORLD_H
 #define SIMULATION_WORLD_H
 
+#include "cache/client/api_path.h"
 #include "cache/watch/apply.h"
+#include "extender/live/expiry.h"
 #include "extender/live/handlers.h"
+#include "extender/preemption/preemption.h"
 #include "extender/verbs/verbs.h"
 
 #define SECOND      UINT64_C(1000000000)
@@ -129,7 +131,7 @@ struct replica {
     unsigned incarnation; /* one more with each start */
     struct state state;
     struct live *live;
-    struct follow *follow;
+    struct informer *informer;
     struct kubeconfig kubeconfig;
     uint64_t watched[KIND_COUNT]; /* version */
     uint64_t pods_listed_ns;      /* when the last list of pods was read */
@@ -263,11 +265,15 @@ unsigned server_handle(const char *method, const char *path, struct slice body, 
 
 /* ---- transport.c ---- */
 
-struct follow {
+struct requests {
     struct replica *replica;
-    struct follow_target target;
 };
-void follow_crash(struct replica *replica);
+
+struct informer {
+    struct requests requests;
+    struct informer_target target;
+};
+void requests_crash(struct replica *replica);
 
 /* ---- replica.c ---- */
 
@@ -278,7 +284,7 @@ void replica_relist(struct replica *replica, enum kind kind);
 void replica_told(struct replica *replica, size_t index); /* of the log */
 
 /* Folds an object into the target's cluster, as a list or a watch tells of it. */
-void take_object(const struct follow_target *target, enum kind kind, enum change change,
+void take_object(const struct informer_target *target, enum kind kind, enum change change,
                  struct slice text);
 
 /* The kinds that change in this world. */

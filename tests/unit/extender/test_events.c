@@ -2,13 +2,14 @@
  * stands still. */
 #include <criterion/criterion.h>
 
+#include "cache/client/api_path.h"
 #include "config/base/clock.h"
 #include "extender/live/events.h"
 
 #define SECOND UINT64_C(1000000000)
 
 static struct events events;
-static struct follow *const anyone = (struct follow *)(uintptr_t)8; /* is never looked into */
+static struct requests *const anyone = (struct requests *)(uintptr_t)8; /* is never looked into */
 static uint64_t time_ns = SECOND;
 static unsigned sent;
 static bool is_full; /* nothing can be sent */
@@ -19,15 +20,11 @@ uint64_t __wrap_monotonic_ns(void)
     return time_ns;
 }
 
-bool __wrap_follow_send(struct follow *follow, const char *method, const char *path,
-                        const char *content_type, struct slice body);
-bool __wrap_follow_send(struct follow *follow, const char *method, const char *path,
-                        const char *content_type, struct slice body)
+bool __wrap_requests_send(struct requests *requests, const struct request *request);
+bool __wrap_requests_send(struct requests *requests, const struct request *request)
 {
-    (void)content_type;
-    (void)body;
-    cr_assert(follow == anyone && strcmp(method, "POST") == 0);
-    cr_assert_str_eq(path, "/api/v1/namespaces/ns/events");
+    cr_assert(requests == anyone && strcmp(request->method, "POST") == 0);
+    cr_assert_str_eq(request->path, "/api/v1/namespaces/ns/events");
     sent += !is_full;
     return !is_full;
 }

@@ -2,6 +2,8 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
+#include "extender/cli/services.h"
+#include "extender/preemption/preemption.h"
 #include "extender/state.h"
 
 static struct state state;
@@ -12,13 +14,13 @@ static void setup(void)
     struct error err = {0};
 
     cr_assert_eq(config_load(&config, NULL, &err), 0);
-    cr_assert_eq(state_init(&state, config, &err), 0);
-    state.follow = (struct follow *)(uintptr_t)8; /* is never looked into */
+    cr_assert_eq(services_init(&state, config, &err), 0);
+    state.api = (struct requests *)(uintptr_t)8; /* is never looked into */
 }
 
 static void teardown(void)
 {
-    state_dispose(&state);
+    services_dispose(&state);
 }
 
 TestSuite(evictions, .init = setup, .fini = teardown);

@@ -3,13 +3,14 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "cache/client/api_path.h"
 #include "config/base/clock.h"
 #include "extender/live/requeue.h"
 
 #define SECOND UINT64_C(1000000000)
 
 static struct nudge nudge;
-static struct follow *const anyone = (struct follow *)(uintptr_t)8; /* is never looked into */
+static struct requests *const anyone = (struct requests *)(uintptr_t)8; /* is never looked into */
 static uint64_t time_ns;
 static unsigned sent;
 static bool is_refused;           /* what would be sent */
@@ -21,15 +22,18 @@ uint64_t __wrap_monotonic_ns(void)
     return time_ns;
 }
 
-bool __wrap_follow_send(struct follow *follow, const char *method, const char *request_path,
-                        const char *content_type, struct slice text);
-bool __wrap_follow_send(struct follow *follow, const char *method, const char *request_path,
-                        const char *content_type, struct slice text)
+bool __wrap_requests_send(struct requests *requests, const struct request *request);
+bool __wrap_requests_send(struct requests *requests, const struct request *request)
 {
-    cr_assert(follow == anyone && strcmp(method, "PATCH") == 0);
-    cr_assert_str_eq(content_type, "application/merge-patch+json");
-    (void)snprintf(path, sizeof path, "%s", request_path);
-    (void)snprintf(body, sizeof body, "%.*s", SLICE_ARG(text));
+    struct buf text;
+
+    cr_assert(requests == anyone && strcmp(request->method, "PATCH") == 0);
+    cr_assert_str_eq(request->content_type, "application/merge-patch+json");
+    buf_init(&text, sizeof path);
+    request_path(&text, request);
+    (void)snprintf(path, sizeof path, "%s", buf_text(&text));
+    buf_dispose(&text);
+    (void)snprintf(body, sizeof body, "%.*s", SLICE_ARG(request->body));
     sent++;
     return !is_refused;
 }

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "extender/cli/services.h"
+#include "extender/live/requeue.h"
 #include "extender/verbs/verbs.h"
 
 enum { CLAIMS = 512, BODY_BYTES_MAX = 32 << 20 };
@@ -39,7 +41,7 @@ static void setup(void)
     struct error err = {0};
 
     cr_assert_eq(config_load(&config, NULL, &err), 0);
-    cr_assert_eq(state_init(&state, config, &err), 0);
+    cr_assert_eq(services_init(&state, config, &err), 0);
     for (unsigned i = 0; i < CLAIMS; i++)
         apply_held_claim(i);
     scratch_init(&scratch, BODY_BYTES_MAX, NULL);
@@ -48,7 +50,7 @@ static void setup(void)
 static void teardown(void)
 {
     scratch_dispose(&scratch);
-    state_dispose(&state);
+    services_dispose(&state);
 }
 
 TestSuite(preempt_call, .init = setup, .fini = teardown, .timeout = 300);
@@ -164,13 +166,13 @@ Test(preempt_call, without_memory_the_call_fails)
     for (size_t bytes = 1024; bytes <= 128 << 10; bytes += 1024) {
         arena_dispose(&scratch.arena);
         arena_init(&scratch.arena, bytes);
-        nudge_wait(&state.nudge, &pod, &holder, 1);
+        nudge_wait(state.nudge, &pod, &holder, 1);
         unsigned status = ask(&(struct asked){64, 4, 64, 0});
         if (status == 200)
             cr_expect_eq(kept(), 4, "%zu bytes: %.*s", bytes, SLICE_ARG(scratch.result));
         else
             cr_expect(status == 503 || status == 400, "%zu bytes: %u", bytes, status);
-        cr_expect_eq(nudge_waiting(&state.nudge), status != 200, "%zu bytes: %u", bytes, status);
+        cr_expect_eq(nudge_waiting(state.nudge), status != 200, "%zu bytes: %u", bytes, status);
         answered += status == 200;
         failed += status == 503;
     }

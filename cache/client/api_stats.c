@@ -1,4 +1,4 @@
-#include "cache/client/http_client_stats.h"
+#include "cache/client/api_stats.h"
 
 #include <stdio.h>
 

@@ -3,8 +3,8 @@
  *
  * Threads: any.
  */
-#ifndef CACHE_CLIENT_HTTP_CLIENT_STATS_H
-#define CACHE_CLIENT_HTTP_CLIENT_STATS_H
+#ifndef CACHE_CLIENT_API_STATS_H
+#define CACHE_CLIENT_API_STATS_H
 
 #include "cache/objects/objects.h"
 #include "config/base/histogram.h"
