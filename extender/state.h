@@ -23,8 +23,8 @@ enum {
 /* The services, in folders behind this one; a part of the program that has none of them may run
  * with NULL. cli/services.h makes them. */
 struct events;
-struct nudge;
-struct evictions;
+struct requeue;
+struct preemption;
 struct seen_locks;
 struct defer_support;
 struct tls;
@@ -40,9 +40,9 @@ struct state {
     struct resource_status status[KIND_COUNT];
     struct requests *api; /* the way to the API server; NULL: the cluster is a snapshot */
     struct api_stats api_stats;
-    struct nudge *nudge; /* the services have locks of their own, but for seen_locks */
+    struct requeue *requeue; /* the services have locks of their own, but for seen_locks */
     struct events *events;
-    struct evictions *evictions;
+    struct preemption *preemption;
     struct defer_support *defer_support;
     struct seen_locks *seen_locks;
     struct tls *tls;    /* of the scheduler's port; NULL: plain text */

@@ -101,7 +101,7 @@ static enum defer_rule ask_entry(const struct defer_entry *entry, const struct p
         return RULE_FS_TYPE;
     if (has_secret(decision))
         return RULE_SECRET;
-    if (decision->claim != NULL && !decision->claim->is_exclusive &&
+    if (decision->claim != NULL && !decision->claim->is_rwop &&
         entry->non_exclusive_claims == NON_EXCLUSIVE_REFUSE)
         return RULE_ACCESS_MODE;
     return RULE_NONE;
@@ -131,7 +131,7 @@ static void ask_entries(const struct view *view, const struct pod_mounts *mounts
 static bool is_of_claim(const struct resource *volume, const struct claim *claim)
 {
     return slice_equal(name_slice(volume->attributes[VOLUME_CLAIM_NAMESPACE]),
-                       name_slice(claim->namespace)) &&
+                       name_slice(claim->ns)) &&
            slice_equal(name_slice(volume->attributes[VOLUME_CLAIM_NAME]), claim_name(claim));
 }
 
@@ -168,7 +168,7 @@ static void decide(const struct view *view, const struct pod_object *pod,
     if (volume->source == VOLUME_SOURCE_OTHER)
         return;
     if (volume->source != VOLUME_SOURCE_CSI)
-        out->claim = cluster_find_claim(view->cluster, pod->meta.namespace, volume->claim);
+        out->claim = cluster_find_claim(view->cluster, pod->meta.ns, volume->claim);
     out->entry =
         next_entry(view, NULL, volume, storage_class_of(out->claim), pod->mounts->runtime_class);
     out->is_set = volume_is_deferred(volume);
@@ -369,13 +369,13 @@ static struct sharing sharing_of(const struct view *view, const struct pod_volum
 }
 
 /* Whether the pod's volume would have its claim alone. */
-static bool wants_alone(const struct view *view, const struct pod_object *pod,
-                        const struct pod_volume *volume)
+static bool wants_exclusive(const struct view *view, const struct pod_object *pod,
+                            const struct pod_volume *volume)
 {
     struct decision decision;
 
     defer_decide(view, pod, volume, &decision);
-    if (decision.claim == NULL || decision.claim->is_exclusive)
+    if (decision.claim == NULL || decision.claim->is_rwop)
         return false;
     if (decision.rule == RULE_NONE && !decision.is_set)
         return decision.entry->non_exclusive_claims == NON_EXCLUSIVE_EXCLUSIVE;
@@ -384,8 +384,8 @@ static bool wants_alone(const struct view *view, const struct pod_object *pod,
                            : decision.is_undecided && sharing.has_exclusive;
 }
 
-bool defer_takes_alone(const struct view *view, const struct pod_object *pod, size_t index,
-                       const struct claim *claim)
+bool defer_needs_exclusive(const struct view *view, const struct pod_object *pod, size_t index,
+                           const struct claim *claim)
 {
     struct slice name = pod->claims[index].name;
 
@@ -396,13 +396,13 @@ bool defer_takes_alone(const struct view *view, const struct pod_object *pod, si
     for (uint32_t i = 0; pod->mounts != NULL && i < pod->mounts->volume_count; i++) {
         const struct pod_volume *volume = &pod->mounts->volumes[i];
         if (volume->source != VOLUME_SOURCE_CSI && slice_equal(volume->claim, name) &&
-            wants_alone(view, pod, volume))
+            wants_exclusive(view, pod, volume))
             return true;
     }
     return false;
 }
 
-bool defer_has_alone(const struct view *view, const struct use *use)
+bool defer_has_exclusive(const struct view *view, const struct use *use)
 {
     static const struct pod_volume by_claim = {.source = VOLUME_SOURCE_CLAIM};
     const struct pod_mounts *mounts = pod_mounts(use_pod(use));
@@ -415,7 +415,7 @@ bool defer_has_alone(const struct view *view, const struct use *use)
     return !sharing.is_matched || sharing.has_other;
 }
 
-bool defer_may_be_alone(const struct view *view, const struct claim *claim)
+bool defer_may_be_exclusive(const struct view *view, const struct claim *claim)
 {
     bool is_allowed = false;
 
@@ -436,10 +436,10 @@ bool defer_may_be_alone(const struct view *view, const struct claim *claim)
 /* The use of a pod that holds the claim and has it alone; NULL: there is none. */
 static const struct use *find_lone_use(const struct view *view, const struct claim *claim)
 {
-    if (claim->is_exclusive || !defer_may_be_alone(view, claim))
+    if (claim->is_rwop || !defer_may_be_exclusive(view, claim))
         return NULL;
     for (const struct use *use = claim->uses; use != NULL; use = use->next)
-        if (pod_holds(use_pod(use)) && defer_has_alone(view, use))
+        if (pod_holds(use_pod(use)) && defer_has_exclusive(view, use))
             return use;
     return NULL;
 }
@@ -455,7 +455,7 @@ bool defer_is_orphan(const struct view *view, const struct pod *pod,
     const struct claim *claim = NULL;
 
     if (volume->source != VOLUME_SOURCE_CSI)
-        claim = cluster_find_claim(view->cluster, name_slice(pod->namespace), volume->claim);
+        claim = cluster_find_claim(view->cluster, name_slice(pod->ns), volume->claim);
     return volume_is_deferred(volume) && next_entry(view, NULL, volume, storage_class_of(claim),
                                                     pod_mounts(pod)->runtime_class) == NULL;
 }

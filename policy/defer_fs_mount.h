@@ -77,14 +77,14 @@ struct slice defer_entry_name(const struct defer_entry *entry, struct arena *are
 
 /* Whether the pod takes a claim of its own, the index-th, for itself alone since its runtime would
  * mount it. */
-bool defer_takes_alone(const struct view *view, const struct pod_object *pod, size_t index,
-                       const struct claim *claim);
+bool defer_needs_exclusive(const struct view *view, const struct pod_object *pod, size_t index,
+                           const struct claim *claim);
 
 /* Whether the pod of that use has the claim for itself alone since its runtime mounts it. */
-bool defer_has_alone(const struct view *view, const struct use *use);
+bool defer_has_exclusive(const struct view *view, const struct use *use);
 
 /* Whether any use of the claim might be such a one: if not, nobody need look. */
-bool defer_may_be_alone(const struct view *view, const struct claim *claim);
+bool defer_may_be_exclusive(const struct view *view, const struct claim *claim);
 
 /* Whether pods hold the claim beside one that has it alone since its runtime mounts it. */
 bool defer_is_violated(const struct view *view, const struct claim *claim);

@@ -27,7 +27,7 @@ static bool is_itself(const struct pod *holder, const struct pod_object *pod)
 
 const struct pod *holder_cached(const struct cluster *cluster, const struct pod_object *pod)
 {
-    const struct pod *cached = cluster_find_pod(cluster, pod->meta.namespace, pod->meta.name);
+    const struct pod *cached = cluster_find_pod(cluster, pod->meta.ns, pod->meta.name);
 
     return cached != NULL && is_itself(cached, pod) ? cached : NULL;
 }

@@ -22,7 +22,7 @@ struct view {
 };
 
 /* The codes of k8s.io/kube-scheduler/framework that claimguard answers with. */
-enum code {
+enum verdict_code {
     CODE_SUCCESS,
     CODE_SKIP,                           /* the policy has nothing to say about this pod */
     CODE_UNSCHEDULABLE,                  /* removing pods can help */
@@ -32,9 +32,9 @@ enum code {
 };
 
 /* "Success", "Skip", ... */
-const char *code_text(enum code code);
+const char *code_text(enum verdict_code code);
 
-static inline bool code_is_rejection(enum code code)
+static inline bool code_is_rejection(enum verdict_code code)
 {
     return code != CODE_SUCCESS && code != CODE_SKIP;
 }
@@ -42,11 +42,11 @@ static inline bool code_is_rejection(enum code code)
 enum { GROUNDS_MAX = 16, VERDICT_VICTIMS_MAX = 1000 };
 
 struct verdict {
-    enum code code;
+    enum verdict_code code;
     struct slice *reasons; /* none when the pod may pass */
     size_t reason_count;
-    struct object_reference *grounds; /* what a rejection rests on: claims, and holders */
-    size_t ground_count;
+    struct object_reference *causes; /* what a rejection rests on: claims, and holders */
+    size_t cause_count;
     const bool *alone; /* for each of the pod's claims: it takes that for itself alone; NULL: those
                           that are ReadWriteOncePod */
     struct slice reserved_for;  /* UID of a pod for which a claim is reserved; empty: for none */
@@ -56,7 +56,7 @@ struct verdict {
 };
 
 /* One candidate node of a preemption: what would be evicted there, and what is missing. */
-struct preemption {
+struct candidate {
     struct slice node;
     const struct slice *offered; /* UIDs of the victims that the scheduler offers */
     size_t offered_count;
@@ -78,7 +78,7 @@ struct policy {
      * prefilter said; Error when there is no memory: then nothing is known of any node. The cost is
      * that of prefilter, and of one look at each victim that is offered. */
     void (*preempt)(const struct view *view, const struct pod_object *pod, struct verdict *verdict,
-                    struct arena *arena, struct preemption *candidates, size_t count);
+                    struct arena *arena, struct candidate *candidates, size_t count);
 };
 
 /* The policies in the order in which they are asked; NULL ends the list. */
@@ -89,6 +89,6 @@ extern const struct policy *const policies[];
  * else Skip. *judge is the policy that decided.
  */
 void policy_prefilter(const struct view *view, const struct pod_object *pod, struct arena *arena,
-                      struct verdict *out, const struct policy **judge);
+                      struct verdict *out, const struct policy **decided_by);
 
 #endif

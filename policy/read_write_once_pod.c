@@ -50,26 +50,25 @@ static bool add_reason(struct verdict *out, struct arena *arena, struct slice re
 /* Adds an object to what a rejection rests on, as far as there is room: whoever asks about the
  * first GROUNDS_MAX of them knows enough. Copied: the verdict outlives the lock on the cluster.
  * False: no memory, with the verdict set to Error. */
-static bool add_ground(struct verdict *out, struct arena *arena, enum kind kind,
-                       struct slice namespace, struct slice name, const struct uid *uid)
+static bool add_cause(struct verdict *out, struct arena *arena, enum kind kind, struct slice ns,
+                      struct slice name, const struct uid *uid)
 {
     char text[UID_TEXT_BYTES];
     struct slice uid_slice = uid == NULL ? SLICE("") : uid_text(uid, text);
 
-    if (out->ground_count == GROUNDS_MAX)
+    if (out->cause_count == GROUNDS_MAX)
         return true;
     struct object_reference *grown =
-        arena_grow(arena, out->grounds, out->ground_count, sizeof *grown);
-    struct object_reference ground = {kind, arena_printf(arena, "%.*s", SLICE_ARG(namespace)),
-                                      arena_printf(arena, "%.*s", SLICE_ARG(name)),
-                                      arena_printf(arena, "%.*s", SLICE_ARG(uid_slice))};
-    if (grown == NULL || ground.namespace.ptr == NULL || ground.name.ptr == NULL ||
-        ground.uid.ptr == NULL) {
+        arena_grow(arena, out->causes, out->cause_count, sizeof *grown);
+    struct object_reference cause = {kind, arena_printf(arena, "%.*s", SLICE_ARG(ns)),
+                                     arena_printf(arena, "%.*s", SLICE_ARG(name)),
+                                     arena_printf(arena, "%.*s", SLICE_ARG(uid_slice))};
+    if (grown == NULL || cause.ns.ptr == NULL || cause.name.ptr == NULL || cause.uid.ptr == NULL) {
         out_of_memory(out);
         return false;
     }
-    grown[out->ground_count++] = ground;
-    out->grounds = grown;
+    grown[out->cause_count++] = cause;
+    out->causes = grown;
     return true;
 }
 
@@ -81,7 +80,7 @@ static const struct claim **find_claims(const struct cluster *cluster, const str
     const struct claim **claims = arena_alloc(arena, pod->claim_count * sizeof *claims);
 
     for (size_t i = 0; claims != NULL && i < pod->claim_count; i++)
-        claims[i] = cluster_find_claim(cluster, pod->meta.namespace, pod->claims[i].name);
+        claims[i] = cluster_find_claim(cluster, pod->meta.ns, pod->claims[i].name);
     return claims;
 }
 
@@ -115,7 +114,7 @@ static bool unusable(const struct pod_object *pod, const struct claim_reference 
         *reason = arena_printf(arena,
                                "persistentvolumeclaim \"%.*s\" was not created for pod %.*s/%.*s "
                                "(the pod does not own it)",
-                               SLICE_ARG(reference->name), SLICE_ARG(pod->meta.namespace),
+                               SLICE_ARG(reference->name), SLICE_ARG(pod->meta.ns),
                                SLICE_ARG(pod->meta.name));
     else
         return false;
@@ -133,8 +132,8 @@ static bool complain(const struct pod_object *pod, const struct claim *const *cl
             continue;
         out->code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
         if (!add_reason(out, arena, reason) ||
-            !add_ground(out, arena, KIND_CLAIM, pod->meta.namespace, pod->claims[i].name,
-                        claims[i] == NULL ? NULL : &claims[i]->uid))
+            !add_cause(out, arena, KIND_CLAIM, pod->meta.ns, pod->claims[i].name,
+                       claims[i] == NULL ? NULL : &claims[i]->uid))
             return true;
     }
     return out->reason_count != 0;
@@ -172,17 +171,18 @@ static bool add_reserved(const struct claim *claim, const struct reservation *re
 /* Those that hold the claim against the pod: all of them if it takes it alone, else those that have
  * it alone. */
 static bool add_holders(const struct view *view, const struct pod_object *pod,
-                        const struct claim *claim, bool takes_alone, struct arena *arena,
+                        const struct claim *claim, bool needs_exclusive, struct arena *arena,
                         struct conflicts *out)
 {
-    bool may_be_deferred = defer_may_be_alone(view, claim);
-    bool is_wanted = takes_alone && !claim->is_exclusive;
+    bool may_be_deferred = defer_may_be_exclusive(view, claim);
+    bool is_wanted = needs_exclusive && !claim->is_rwop;
 
-    for (const struct use *use = claim->uses; use != NULL && (takes_alone || may_be_deferred);
+    for (const struct use *use = claim->uses; use != NULL && (needs_exclusive || may_be_deferred);
          use = use->next) {
-        bool is_deferred = !claim->is_exclusive && may_be_deferred && defer_has_alone(view, use);
-        enum hold hold =
-            takes_alone || is_deferred ? hold_against(view->cluster, use_pod(use), pod) : HOLD_NONE;
+        bool is_deferred = !claim->is_rwop && may_be_deferred && defer_has_exclusive(view, use);
+        enum hold hold = needs_exclusive || is_deferred
+                             ? hold_against(view->cluster, use_pod(use), pod)
+                             : HOLD_NONE;
         if (hold != HOLD_NONE && !add_conflict(out, arena,
                                                (struct conflict){.claim = claim,
                                                                  .holder = use_pod(use),
@@ -192,7 +192,7 @@ static bool add_holders(const struct view *view, const struct pod_object *pod,
             return false;
     }
     return add_reserved(claim, reserved_against(claim, pod), is_wanted, arena, out) &&
-           (!takes_alone ||
+           (!needs_exclusive ||
             add_reserved(claim, shared_against(view->cluster, claim, pod), is_wanted, arena, out));
 }
 
@@ -209,8 +209,7 @@ static bool find_conflicts(const struct view *view, const struct pod_object *pod
     for (size_t i = 0; i < pod->claim_count; i++) {
         if (claims[i] == NULL)
             continue;
-        out->alone[i] =
-            claims[i]->is_exclusive || defer_takes_alone(view, &completed, i, claims[i]);
+        out->alone[i] = claims[i]->is_rwop || defer_needs_exclusive(view, &completed, i, claims[i]);
         out->has_exclusive = out->has_exclusive || out->alone[i];
         if (!add_holders(view, pod, claims[i], out->alone[i], arena, out))
             return false;
@@ -247,7 +246,7 @@ static void sort_conflicts(struct conflicts *conflicts)
 }
 
 /* Why a claim that is not ReadWriteOncePod is for one pod all the same. */
-static const char *why_alone(const struct conflict *conflict)
+static const char *why_exclusive(const struct conflict *conflict)
 {
     if (conflict->is_deferred)
         return ", whose container runtime mounts it (deferFSMount)";
@@ -258,22 +257,20 @@ static const char *why_alone(const struct conflict *conflict)
 static struct slice describe(const struct conflict *conflict, struct arena *arena)
 {
     const struct pod *holder = conflict->holder;
-    struct slice namespace = name_slice(conflict->claim->namespace); /* the holder's, too */
+    struct slice ns = name_slice(conflict->claim->ns); /* the holder's, too */
 
     if (holder == NULL)
-        return arena_printf(arena, "claim %.*s/%.*s is reserved for pod %.*s/%.*s%s",
-                            SLICE_ARG(namespace), SLICE_ARG(claim_name(conflict->claim)),
-                            SLICE_ARG(namespace), SLICE_ARG(holder_name(conflict)),
-                            why_alone(conflict));
+        return arena_printf(arena, "claim %.*s/%.*s is reserved for pod %.*s/%.*s%s", SLICE_ARG(ns),
+                            SLICE_ARG(claim_name(conflict->claim)), SLICE_ARG(ns),
+                            SLICE_ARG(holder_name(conflict)), why_exclusive(conflict));
     struct slice node =
         conflict->hold == HOLD_NOMINATED ? pod_nominated_node(holder) : pod_node(holder);
     const char *how = conflict->hold == HOLD_NOMINATED     ? ", nominated to"
                       : conflict->hold == HOLD_TERMINATING ? ", terminating on"
                                                            : " on";
-    return arena_printf(arena, "claim %.*s/%.*s is in use by pod %.*s/%.*s%s %.*s%s",
-                        SLICE_ARG(namespace), SLICE_ARG(claim_name(conflict->claim)),
-                        SLICE_ARG(namespace), SLICE_ARG(pod_name(holder)), how, SLICE_ARG(node),
-                        why_alone(conflict));
+    return arena_printf(arena, "claim %.*s/%.*s is in use by pod %.*s/%.*s%s %.*s%s", SLICE_ARG(ns),
+                        SLICE_ARG(claim_name(conflict->claim)), SLICE_ARG(ns),
+                        SLICE_ARG(pod_name(holder)), how, SLICE_ARG(node), why_exclusive(conflict));
 }
 
 static void put_reasons(const struct conflicts *conflicts, struct arena *arena, struct verdict *out)
@@ -312,8 +309,8 @@ static bool put_victims(const struct conflicts *conflicts, struct arena *arena, 
 }
 
 /* The rows about holders, of which there is at least one. */
-static void judge_conflicts(const struct pod_object *pod, struct conflicts *conflicts,
-                            struct arena *arena, struct verdict *out)
+static void evaluate_conflicts(const struct pod_object *pod, struct conflicts *conflicts,
+                               struct arena *arena, struct verdict *out)
 {
     bool may_preempt = !slice_equal(pod->preemption_policy, SLICE("Never"));
     char text[UID_TEXT_BYTES];
@@ -329,8 +326,8 @@ static void judge_conflicts(const struct pod_object *pod, struct conflicts *conf
         const struct conflict *conflict = &conflicts->items[i];
         const struct uid *uid =
             conflict->holder == NULL ? &conflict->reservation->uid : &conflict->holder->uid;
-        if (!add_ground(out, arena, KIND_POD, name_slice(conflict->claim->namespace),
-                        holder_name(conflict), uid))
+        if (!add_cause(out, arena, KIND_POD, name_slice(conflict->claim->ns), holder_name(conflict),
+                       uid))
             return;
         if (conflict->holder == NULL && out->reserved_for.len == 0)
             out->reserved_for = arena_printf(arena, "%.*s", SLICE_ARG(uid_text(uid, text)));
@@ -374,7 +371,7 @@ static void prefilter(const struct view *view, const struct pod_object *pod, str
         out->code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
         (void)add_reason(out, arena,
                          arena_printf(arena, "pod %.*s/%.*s is being deleted",
-                                      SLICE_ARG(pod->meta.namespace), SLICE_ARG(pod->meta.name)));
+                                      SLICE_ARG(pod->meta.ns), SLICE_ARG(pod->meta.name)));
         return;
     }
     if (conflicts.count == 0) {
@@ -382,7 +379,7 @@ static void prefilter(const struct view *view, const struct pod_object *pod, str
         return;
     }
     sort_conflicts(&conflicts);
-    judge_conflicts(pod, &conflicts, arena, out);
+    evaluate_conflicts(pod, &conflicts, arena, out);
 }
 
 /* Those that hold claims against the pod, who are the same on every node. False: no memory. */
@@ -401,7 +398,7 @@ static bool find_rivals(const struct view *view, const struct pod_object *pod, s
 }
 
 static void preempt(const struct view *view, const struct pod_object *pod, struct verdict *verdict,
-                    struct arena *arena, struct preemption *candidates, size_t count)
+                    struct arena *arena, struct candidate *candidates, size_t count)
 {
     struct rivals rivals;
 
@@ -413,7 +410,7 @@ static void preempt(const struct view *view, const struct pod_object *pod, struc
     if (verdict->code != CODE_UNSCHEDULABLE) /* there is no conflict, or no help */
         return;
     if (!find_rivals(view, pod, arena, &rivals) ||
-        !rivals_judge(&rivals, view->cluster, pod, arena, candidates, count))
+        !rivals_evaluate(&rivals, view->cluster, pod, arena, candidates, count))
         out_of_memory(verdict);
 }
 

@@ -60,7 +60,7 @@ static size_t find_uid(const struct rivals *rivals, struct slice uid)
 
 /* Marks the rivals that the candidate offers. It may offer very many pods. A pod without UID is
  * none of them: nobody knows who it is. */
-static void mark_offered(struct rivals *rivals, const struct preemption *candidate)
+static void mark_offered(struct rivals *rivals, const struct candidate *candidate)
 {
     for (size_t i = 0; i < candidate->offered_count; i++) {
         struct slice uid = candidate->offered[i];
@@ -78,7 +78,7 @@ static void mark_offered(struct rivals *rivals, const struct preemption *candida
  * on another node cannot be a victim: the scheduler refuses the whole answer.
  */
 static bool can_go(const struct rival *rival, const struct pod_object *pod,
-                   const struct preemption *candidate)
+                   const struct candidate *candidate)
 {
     return rival->offered_by == candidate || (slice_equal(pod_node(rival->pod), candidate->node) &&
                                               rival->pod->priority < pod->priority);
@@ -86,7 +86,7 @@ static bool can_go(const struct rival *rival, const struct pod_object *pod,
 
 /* False: no memory. */
 static bool add_victims(const struct rivals *rivals, struct arena *arena,
-                        struct preemption *candidate)
+                        struct candidate *candidate)
 {
     for (size_t i = 0; i < rivals->count; i++) {
         const struct rival *rival = &rivals->items[i];
@@ -105,7 +105,7 @@ static bool add_victims(const struct rivals *rivals, struct arena *arena,
 /* How many budgets more than the offered victims break is broken by those that were added. Of those
  * offered, only holders are known here: the scheduler has counted all of them. */
 static size_t count_added_violations(const struct cluster *cluster, const struct rivals *rivals,
-                                     const struct preemption *candidate)
+                                     const struct candidate *candidate)
 {
     size_t count = 0;
 
@@ -121,9 +121,9 @@ static size_t count_added_violations(const struct cluster *cluster, const struct
 }
 
 /* False: no memory. */
-static bool judge_candidate(const struct cluster *cluster, const struct pod_object *pod,
-                            struct rivals *rivals, struct arena *arena,
-                            struct preemption *candidate)
+static bool evaluate_candidate(const struct cluster *cluster, const struct pod_object *pod,
+                               struct rivals *rivals, struct arena *arena,
+                               struct candidate *candidate)
 {
     mark_offered(rivals, candidate);
     candidate->keeps_node = !rivals->is_reserved;
@@ -137,14 +137,14 @@ static bool judge_candidate(const struct cluster *cluster, const struct pod_obje
     return true;
 }
 
-bool rivals_judge(struct rivals *rivals, const struct cluster *cluster,
-                  const struct pod_object *pod, struct arena *arena, struct preemption *candidates,
-                  size_t count)
+bool rivals_evaluate(struct rivals *rivals, const struct cluster *cluster,
+                     const struct pod_object *pod, struct arena *arena,
+                     struct candidate *candidates, size_t count)
 {
     bool has_memory = true;
 
     unite_rivals(rivals);
     for (size_t i = 0; i < count && has_memory; i++)
-        has_memory = judge_candidate(cluster, pod, rivals, arena, &candidates[i]);
+        has_memory = evaluate_candidate(cluster, pod, rivals, arena, &candidates[i]);
     return has_memory;
 }

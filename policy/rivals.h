@@ -13,8 +13,8 @@
 struct rival {
     const struct pod *pod;
     enum hold hold;
-    struct slice uid;                    /* as text: so the scheduler names its victims */
-    const struct preemption *offered_by; /* the last candidate that offers it */
+    struct slice uid;                   /* as text: so the scheduler names its victims */
+    const struct candidate *offered_by; /* the last candidate that offers it */
 };
 
 struct rivals {
@@ -33,8 +33,8 @@ void rivals_add(struct rivals *rivals, const struct pod *pod, enum hold hold);
 
 /* Sets what is out in each candidate. Called once. The cost: a binary search for each victim that
  * is offered, and a look at each rival that is offered or on the candidate's node. */
-bool rivals_judge(struct rivals *rivals, const struct cluster *cluster,
-                  const struct pod_object *pod, struct arena *arena, struct preemption *candidates,
-                  size_t count);
+bool rivals_evaluate(struct rivals *rivals, const struct cluster *cluster,
+                     const struct pod_object *pod, struct arena *arena,
+                     struct candidate *candidates, size_t count);
 
 #endif

@@ -13,17 +13,17 @@ void api_path_escape(struct buf *path, struct slice text)
     }
 }
 
-void object_path(struct buf *path, enum kind kind, struct slice namespace, struct slice name)
+void object_path(struct buf *path, enum kind kind, struct slice ns, struct slice name)
 {
     buf_put(path, slice_of(kind_api_path(kind)));
-    if (namespace.len != 0 && kind_is_namespaced(kind)) {
+    if (ns.len != 0 && kind_is_namespaced(kind)) {
         buf_put(path, SLICE("/namespaces/"));
-        api_path_escape(path, namespace);
+        api_path_escape(path, ns);
     }
     buf_printf(path, "/%s/", kind_resource(kind));
     api_path_escape(path, name);
-    path->failed = path->failed || !object_reference_is_possible(&(struct object_reference){
-                                       .namespace = namespace, .name = name});
+    path->failed = path->failed || !object_reference_is_possible(
+                                       &(struct object_reference){.ns = ns, .name = name});
 }
 
 void request_path(struct buf *path, const struct request *request)
@@ -33,6 +33,6 @@ void request_path(struct buf *path, const struct request *request)
     if (request->path != NULL)
         buf_put(path, slice_of(request->path));
     else
-        object_path(path, object->kind, object->namespace, object->name);
+        object_path(path, object->kind, object->ns, object->name);
     buf_put(path, slice_of(request->suffix));
 }

@@ -10,7 +10,7 @@
 void api_path_escape(struct buf *path, struct slice text);
 
 /* Appends the path of an object. Of a name that no object can have, the path has failed. */
-void object_path(struct buf *path, enum kind kind, struct slice namespace, struct slice name);
+void object_path(struct buf *path, enum kind kind, struct slice ns, struct slice name);
 
 /* Appends the path that the request goes to. */
 void request_path(struct buf *path, const struct request *request);

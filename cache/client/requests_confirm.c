@@ -21,7 +21,7 @@ static struct ticket *ask(struct requests *requests, const struct object_referen
     struct buf path;
 
     buf_init(&path, REQUEST_PATH_BYTES_MAX);
-    object_path(&path, object->kind, object->namespace, object->name);
+    object_path(&path, object->kind, object->ns, object->name);
     const char *text = buf_text(&path);
     if (text != NULL)
         ticket = ticket_new(requests,

@@ -28,7 +28,7 @@ void cluster_init(struct cluster *cluster)
 
 void cluster_dispose(struct cluster *cluster)
 {
-    assumed_dispose(cluster);
+    reservations_dispose(cluster);
     pods_dispose(cluster);
     claims_dispose(cluster);
     table_free_records(&cluster->nodes);
@@ -67,7 +67,7 @@ const struct node *cluster_find_node(const struct cluster *cluster, struct slice
     return node != NULL && node->exists ? node : NULL;
 }
 
-struct node *node_obtain(struct cluster *cluster, struct slice text)
+struct node *node_get_or_create(struct cluster *cluster, struct slice text)
 {
     bool failed = false;
     struct name *name = names_take(&cluster->names, text, &failed);
@@ -89,7 +89,7 @@ struct node *node_obtain(struct cluster *cluster, struct slice text)
     return NULL;
 }
 
-void node_settle(struct cluster *cluster, struct node *node)
+void node_free_if_unused(struct cluster *cluster, struct node *node)
 {
     if (node->exists || node->pods != 0)
         return;
@@ -100,7 +100,7 @@ void node_settle(struct cluster *cluster, struct node *node)
 
 static int node_apply(struct cluster *cluster, const struct meta *meta, struct error *err)
 {
-    struct node *node = node_obtain(cluster, meta->name);
+    struct node *node = node_get_or_create(cluster, meta->name);
 
     if (node == NULL)
         return error_no_memory(err);
@@ -112,12 +112,12 @@ static int node_apply(struct cluster *cluster, const struct meta *meta, struct e
     return 0;
 }
 
-void node_vanish(struct cluster *cluster, struct node *node)
+void node_mark_deleted(struct cluster *cluster, struct node *node)
 {
     cluster->counts[KIND_NODE]--;
     node->exists = false;
     node->version = 0;
-    node_settle(cluster, node);
+    node_free_if_unused(cluster, node);
 }
 
 static void node_delete(struct cluster *cluster, const struct meta *meta)
@@ -125,7 +125,7 @@ static void node_delete(struct cluster *cluster, const struct meta *meta)
     struct node *node = node_find(cluster, meta->name);
 
     if (node != NULL && node->exists && !is_stale(cluster, KIND_NODE, meta, node->version))
-        node_vanish(cluster, node);
+        node_mark_deleted(cluster, node);
 }
 
 /* ---- the other kinds ---- */
@@ -134,14 +134,14 @@ static void resource_free(struct names *names, struct resource *resource)
 {
     for (int i = 0; i < RESOURCE_ATTRIBUTES; i++)
         names_release(names, resource->attributes[i]);
-    names_release(names, resource->key.namespace);
+    names_release(names, resource->key.ns);
     names_release(names, resource->key.name);
     pool_free(names->table.pool, resource);
 }
 
 static uint32_t resource_hash(const struct resource_key *key)
 {
-    const uint32_t hashes[] = {name_hash(key->namespace), name_hash(key->name)};
+    const uint32_t hashes[] = {name_hash(key->ns), name_hash(key->name)};
     return table_hash((struct slice){(const char *)hashes, sizeof hashes}, 0);
 }
 
@@ -152,7 +152,7 @@ static struct resource *resource_new(struct names *names, const struct resource_
 
     if (resource == NULL)
         return NULL;
-    resource->key.namespace = names_take(names, object->meta.namespace, &failed);
+    resource->key.ns = names_take(names, object->meta.ns, &failed);
     resource->key.name = names_take(names, object->meta.name, &failed);
     for (int i = 0; i < RESOURCE_ATTRIBUTES; i++)
         resource->attributes[i] = names_take(names, object->attributes[i], &failed);
@@ -168,7 +168,7 @@ static struct resource *resource_new(struct names *names, const struct resource_
 static bool resource_matches(const struct table_record *record, const void *key)
 {
     const struct resource_key *a = &((const struct resource *)(const void *)record)->key, *b = key;
-    return a->namespace == b->namespace && a->name == b->name;
+    return a->ns == b->ns && a->name == b->name;
 }
 
 static struct resource *find_resource(const struct cluster *cluster, enum kind kind,
@@ -178,11 +178,10 @@ static struct resource *find_resource(const struct cluster *cluster, enum kind k
                                                  resource_matches, key);
 }
 
-struct resource *resource_find(const struct cluster *cluster, enum kind kind,
-                               struct slice namespace, struct slice name)
+struct resource *resource_find(const struct cluster *cluster, enum kind kind, struct slice ns,
+                               struct slice name)
 {
-    struct resource_key key = {names_find(&cluster->names, namespace),
-                               names_find(&cluster->names, name)};
+    struct resource_key key = {names_find(&cluster->names, ns), names_find(&cluster->names, name)};
     return find_resource(cluster, kind, &key);
 }
 
@@ -232,7 +231,7 @@ static int resource_apply(struct cluster *cluster, const struct object *object, 
 static void resource_delete(struct cluster *cluster, const struct object *object)
 {
     struct resource *known =
-        resource_find(cluster, object->kind, object->meta.namespace, object->meta.name);
+        resource_find(cluster, object->kind, object->meta.ns, object->meta.name);
 
     if (known != NULL && !is_stale(cluster, object->kind, &object->meta, known->version))
         resource_remove(cluster, object->kind, known);

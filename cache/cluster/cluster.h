@@ -43,13 +43,13 @@ struct claim {
     uint32_t refs;              /* pods that hold it, on all nodes */
     uint32_t named;             /* pods that name it, wherever they are */
     uint16_t name_len;
-    uint8_t phase;         /* enum claim_phase */
-    bool exists : 1;       /* a PersistentVolumeClaim was seen */
-    bool is_exclusive : 1; /* ReadWriteOncePod */
+    uint8_t phase;    /* enum claim_phase */
+    bool exists : 1;  /* a PersistentVolumeClaim was seen */
+    bool is_rwop : 1; /* ReadWriteOncePod */
     bool is_deleting : 1;
     bool is_volume_provisioned : 1; /* its volume is pvc-<uid>, as provisioners name them */
     bool is_block : 1;              /* volumeMode */
-    struct name *namespace;
+    struct name *ns;
     struct name *storage_class;
     struct name *volume_attributes_class;
     struct name *volume;             /* spec.volumeName; NULL: none, or is_volume_provisioned */
@@ -89,7 +89,7 @@ struct pod {
     bool is_pending : 1;      /* its phase */
     bool has_no_priority : 1; /* it names a PriorityClass that is not known: 0 is assumed */
     uint32_t listed : POD_LISTED_BITS; /* as a node's; the last bits, which costs no memory */
-    struct name *namespace;
+    struct name *ns;
     struct node *node;             /* NULL: not assigned */
     struct nomination *nomination; /* NULL: none */
     struct name *labels;           /* of a pod with claims, which may become a victim; else NULL */
@@ -110,7 +110,7 @@ struct resource {
     struct table_record record; /* by its key */
     uint32_t listed;            /* as a node's */
     struct resource_key {
-        struct name *namespace, *name;
+        struct name *ns, *name;
     } key;
     struct name *attributes[RESOURCE_ATTRIBUTES];
     int64_t number;
@@ -121,7 +121,7 @@ struct resource {
 struct claim_tally {
     struct table_record record; /* by its key */
     struct claim_tally_key {
-        struct name *namespace, *storage_class, *volume_attributes_class;
+        struct name *ns, *storage_class, *volume_attributes_class;
         uint64_t phase; /* enum claim_phase; wide, so that the key has no padding */
     } key;
     size_t count;
@@ -199,8 +199,7 @@ struct gone_listener {
  * list.
  */
 void cluster_list_begin(struct cluster *cluster, enum kind kind, bool overrides, uint64_t asked_ns);
-void cluster_list_keep(struct cluster *cluster, enum kind kind, struct slice namespace,
-                       struct slice name);
+void cluster_list_keep(struct cluster *cluster, enum kind kind, struct slice ns, struct slice name);
 bool cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version,
                       const struct gone_listener *listener) MUST_USE;
 
@@ -235,10 +234,9 @@ bool cluster_believes_gone(const struct cluster *cluster, struct slice uid);
 int cluster_assign(struct cluster *cluster, struct pod *pod, struct slice node, struct error *err);
 
 /* What exists under that name, or NULL. */
-const struct claim *cluster_find_claim(const struct cluster *cluster, struct slice namespace,
+const struct claim *cluster_find_claim(const struct cluster *cluster, struct slice ns,
                                        struct slice name);
-struct pod *cluster_find_pod(const struct cluster *cluster, struct slice namespace,
-                             struct slice name);
+struct pod *cluster_find_pod(const struct cluster *cluster, struct slice ns, struct slice name);
 const struct node *cluster_find_node(const struct cluster *cluster, struct slice name);
 
 /* The volume that a claim is bound to; NULL: to none, or to one that is not known (yet). */
@@ -318,7 +316,7 @@ static inline bool pod_holds(const struct pod *pod)
 /* Whether it is exclusive, and two or more pods hold it. */
 static inline bool claim_is_violated(const struct claim *claim)
 {
-    return claim->exists && claim->is_exclusive && claim->refs > 1;
+    return claim->exists && claim->is_rwop && claim->refs > 1;
 }
 
 static inline const struct pod *use_pod(const struct use *use)

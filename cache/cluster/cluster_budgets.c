@@ -53,19 +53,19 @@ static bool mark_violations(struct tally *tally, const struct resource *budget)
 {
     struct slice selector = name_slice(budget->attributes[BUDGET_SELECTOR]);
     size_t budget_bytes = LOOK_BYTES + selector.len;
-    int64_t evictions = 0; /* that count against it */
+    int64_t preemption = 0; /* that count against it */
 
     budget_bytes += name_slice(budget->attributes[BUDGET_DISRUPTED_PODS]).len;
     for (size_t i = 0; i < tally->count; i++) {
         const struct pod *pod = tally->pods[i];
-        if (budget->key.namespace != pod->namespace)
+        if (budget->key.ns != pod->ns)
             continue;
         size_t bytes = budget_bytes + name_slice(pod->labels).len;
         if (bytes > tally->bytes_left)
             return false;
         tally->bytes_left -= bytes;
         if (counts(tally, selector, pod) && !has_counted(budget, pod_name(pod)) &&
-            ++evictions > budget->number)
+            ++preemption > budget->number)
             tally->is_violation[i] = true;
     }
     return true;

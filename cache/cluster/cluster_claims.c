@@ -6,7 +6,7 @@ static bool claim_matches(const struct table_record *record, const void *key)
 {
     const struct claim *claim = (const struct claim *)(const void *)record;
     const struct object_key *wanted = key;
-    return claim->namespace == wanted->namespace && slice_equal(claim_name(claim), wanted->name);
+    return claim->ns == wanted->ns && slice_equal(claim_name(claim), wanted->name);
 }
 
 static struct claim *find(const struct cluster *cluster, struct object_key key)
@@ -15,22 +15,22 @@ static struct claim *find(const struct cluster *cluster, struct object_key key)
                                               &key);
 }
 
-struct claim *claim_find(const struct cluster *cluster, struct slice namespace, struct slice name)
+struct claim *claim_find(const struct cluster *cluster, struct slice ns, struct slice name)
 {
-    struct name *space = names_find(&cluster->names, namespace);
+    struct name *space = names_find(&cluster->names, ns);
     return space == NULL ? NULL : find(cluster, (struct object_key){space, name});
 }
 
-const struct claim *cluster_find_claim(const struct cluster *cluster, struct slice namespace,
+const struct claim *cluster_find_claim(const struct cluster *cluster, struct slice ns,
                                        struct slice name)
 {
-    const struct claim *claim = claim_find(cluster, namespace, name);
+    const struct claim *claim = claim_find(cluster, ns, name);
     return claim != NULL && claim->exists ? claim : NULL;
 }
 
-struct claim *claim_obtain(struct cluster *cluster, struct name *namespace, struct slice name)
+struct claim *claim_get_or_create(struct cluster *cluster, struct name *ns, struct slice name)
 {
-    struct object_key key = {namespace, name};
+    struct object_key key = {ns, name};
     struct claim *claim = find(cluster, key);
 
     if (claim != NULL || name.len > UINT16_MAX)
@@ -46,9 +46,9 @@ struct claim *claim_obtain(struct cluster *cluster, struct name *namespace, stru
         pool_free(cluster->claims.pool, claim);
         return NULL;
     }
-    claim->namespace = namespace;
-    if (namespace != NULL)
-    namespace->refs++;
+    claim->ns = ns;
+    if (ns != NULL)
+        ns->refs++;
     return claim;
 }
 
@@ -118,8 +118,8 @@ static enum claim_phase phase_of(struct slice phase)
 
 static struct claim_tally_key tally_key(const struct claim *claim)
 {
-    return (struct claim_tally_key){claim->namespace, claim->storage_class,
-                                    claim->volume_attributes_class, claim->phase};
+    return (struct claim_tally_key){claim->ns, claim->storage_class, claim->volume_attributes_class,
+                                    claim->phase};
 }
 
 static bool tally_matches(const struct table_record *record, const void *key)
@@ -130,7 +130,7 @@ static bool tally_matches(const struct table_record *record, const void *key)
 
 static uint32_t tally_hash(const struct claim_tally_key *key)
 {
-    const uint32_t hashes[] = {name_hash(key->namespace), name_hash(key->storage_class),
+    const uint32_t hashes[] = {name_hash(key->ns), name_hash(key->storage_class),
                                name_hash(key->volume_attributes_class), (uint32_t)key->phase};
     return table_hash((struct slice){(const char *)hashes, sizeof hashes}, 0);
 }
@@ -143,7 +143,8 @@ static struct claim_tally *find_tally(const struct cluster *cluster,
 }
 
 /* The tally for the claim as it will be, with room made for it; NULL without memory. */
-static struct claim_tally *tally_obtain(struct cluster *cluster, const struct claim_tally_key *key)
+static struct claim_tally *tally_get_or_create(struct cluster *cluster,
+                                               const struct claim_tally_key *key)
 {
     struct claim_tally *tally = find_tally(cluster, key);
 
@@ -188,7 +189,7 @@ static void put_facts(struct cluster *cluster, struct claim *claim,
     cluster->counts[KIND_CLAIM] += !claim->exists;
     claim->exists = true;
     claim->listed = cluster->lists[KIND_CLAIM].number;
-    claim->is_exclusive = object->is_exclusive;
+    claim->is_rwop = object->is_rwop;
     claim->is_block = slice_equal(object->volume_mode, SLICE("Block"));
     claim->is_deleting = object->meta.deletion_timestamp.len != 0;
     claim->is_volume_provisioned = is_provisioned_name(object);
@@ -209,9 +210,9 @@ int claim_apply(struct cluster *cluster, const struct claim_object *object, stru
 
     if (object->meta.name.len > UINT16_MAX)
         return error_set(err, ERROR_TOO_BIG, "a claim's name is over %d bytes", UINT16_MAX);
-    struct name *namespace = names_take(&cluster->names, object->meta.namespace, &failed);
-    struct claim *claim = failed ? NULL : claim_obtain(cluster, namespace, object->meta.name);
-    names_release(&cluster->names, namespace); /* the record has its own reference */
+    struct name *ns = names_take(&cluster->names, object->meta.ns, &failed);
+    struct claim *claim = failed ? NULL : claim_get_or_create(cluster, ns, object->meta.name);
+    names_release(&cluster->names, ns); /* the record has its own reference */
     if (claim == NULL)
         return error_no_memory(err);
     if (claim->exists && is_stale(cluster, KIND_CLAIM, &object->meta, claim->version)) {
@@ -219,31 +220,31 @@ int claim_apply(struct cluster *cluster, const struct claim_object *object, stru
         return 0;
     }
     if (!take_facts(&cluster->names, object, &facts)) {
-        claim_settle(cluster, claim);
+        claim_free_if_unused(cluster, claim);
         return error_no_memory(err);
     }
-    struct claim_tally_key key = {claim->namespace, facts.storage_class,
-                                  facts.volume_attributes_class, phase_of(object->phase)};
-    struct claim_tally *tally = tally_obtain(cluster, &key);
+    struct claim_tally_key key = {claim->ns, facts.storage_class, facts.volume_attributes_class,
+                                  phase_of(object->phase)};
+    struct claim_tally *tally = tally_get_or_create(cluster, &key);
     if (tally == NULL) {
         release_facts(&cluster->names, &facts);
-        claim_settle(cluster, claim);
+        claim_free_if_unused(cluster, claim);
         return error_no_memory(err);
     }
     put_facts(cluster, claim, object, &facts, tally);
     return 0;
 }
 
-void claim_settle(struct cluster *cluster, struct claim *claim)
+void claim_free_if_unused(struct cluster *cluster, struct claim *claim)
 {
     if (claim->exists || claim->named != 0)
         return;
     table_remove(&cluster->claims, &claim->record);
-    names_release(&cluster->names, claim->namespace);
+    names_release(&cluster->names, claim->ns);
     pool_free(cluster->claims.pool, claim);
 }
 
-void claim_vanish(struct cluster *cluster, struct claim *claim)
+void claim_mark_deleted(struct cluster *cluster, struct claim *claim)
 {
     struct claim_facts facts = facts_of(claim);
 
@@ -251,24 +252,25 @@ void claim_vanish(struct cluster *cluster, struct claim *claim)
     release_facts(&cluster->names, &facts);
     cluster->violations -= claim_is_violated(claim);
     cluster->counts[KIND_CLAIM]--;
-    claim->exists = claim->is_exclusive = claim->is_deleting = claim->is_volume_provisioned = false;
+    claim->exists = claim->is_rwop = claim->is_deleting = claim->is_volume_provisioned = false;
     claim->is_block = false;
     claim->storage_class = claim->volume_attributes_class = claim->volume = claim->owner_uid = NULL;
     claim->uid = (struct uid){{0}};
     claim->phase = CLAIM_PHASE_UNKNOWN;
     claim->version = 0;
-    claim_settle(cluster, claim);
+    claim_free_if_unused(cluster, claim);
 }
 
 void claim_delete(struct cluster *cluster, const struct meta *meta)
 {
-    struct claim *claim = claim_find(cluster, meta->namespace, meta->name);
+    struct claim *claim = claim_find(cluster, meta->ns, meta->name);
 
     if (claim == NULL || !claim->exists)
         return;
     if (uid_is(&claim->uid, meta->uid) ||
         (meta->resource_version.len != 0 && !is_stale(cluster, KIND_CLAIM, meta, claim->version)))
-        claim_vanish(cluster, claim); /* else it is the deletion of an earlier one of this name */
+        claim_mark_deleted(cluster,
+                           claim); /* else it is the deletion of an earlier one of this name */
 }
 
 void claims_dispose(struct cluster *cluster)

@@ -23,13 +23,12 @@ void cluster_list_begin(struct cluster *cluster, enum kind kind, bool overrides,
         unconfirmed_dispose(cluster); /* in another history it may never have happened */
 }
 
-void cluster_list_keep(struct cluster *cluster, enum kind kind, struct slice namespace,
-                       struct slice name)
+void cluster_list_keep(struct cluster *cluster, enum kind kind, struct slice ns, struct slice name)
 {
-    struct pod *pod = kind == KIND_POD ? cluster_find_pod(cluster, namespace, name) : NULL;
-    struct claim *claim = kind == KIND_CLAIM ? claim_find(cluster, namespace, name) : NULL;
+    struct pod *pod = kind == KIND_POD ? cluster_find_pod(cluster, ns, name) : NULL;
+    struct claim *claim = kind == KIND_CLAIM ? claim_find(cluster, ns, name) : NULL;
     struct node *node = kind == KIND_NODE ? node_find(cluster, name) : NULL;
-    struct resource *resource = resource_find(cluster, kind, namespace, name);
+    struct resource *resource = resource_find(cluster, kind, ns, name);
     struct listing *list = &cluster->lists[kind];
 
     if (name.len == 0)
@@ -59,13 +58,13 @@ static bool is_left(const struct sweep *sweep, bool is_listed, uint64_t version)
     return !is_listed && (sweep->version == 0 || version <= sweep->version);
 }
 
-static void tell(const struct sweep *sweep, struct slice namespace, struct slice name,
+static void tell(const struct sweep *sweep, struct slice ns, struct slice name,
                  const struct uid *uid)
 {
     char text[UID_TEXT_BYTES];
     struct object object = {.kind = sweep->kind};
 
-    object.meta = (struct meta){.namespace = namespace, .name = name};
+    object.meta = (struct meta){.ns = ns, .name = name};
     if (uid != NULL)
         object.meta.uid = uid_text(uid, text);
     if (sweep->listener != NULL)
@@ -80,7 +79,7 @@ static size_t sweep_pod(const struct sweep *sweep, struct pod *pod)
 
     if (!is_left(sweep, pod_is_listed(sweep->cluster, pod), pod->version))
         return 0;
-    tell(sweep, name_slice(pod->namespace), pod_name(pod), &pod->uid);
+    tell(sweep, name_slice(pod->ns), pod_name(pod), &pod->uid);
     pod_remove(sweep->cluster, pod);
     return work;
 }
@@ -89,8 +88,8 @@ static size_t sweep_claim(const struct sweep *sweep, struct claim *claim)
 {
     if (!claim->exists || !is_left(sweep, claim->listed == sweep->number, claim->version))
         return 0;
-    tell(sweep, name_slice(claim->namespace), claim_name(claim), &claim->uid);
-    claim_vanish(sweep->cluster, claim);
+    tell(sweep, name_slice(claim->ns), claim_name(claim), &claim->uid);
+    claim_mark_deleted(sweep->cluster, claim);
     return 1;
 }
 
@@ -99,7 +98,7 @@ static size_t sweep_node(const struct sweep *sweep, struct node *node)
     if (!node->exists || !is_left(sweep, node->listed == sweep->number, node->version))
         return 0;
     tell(sweep, SLICE(""), name_slice(node->name), NULL);
-    node_vanish(sweep->cluster, node);
+    node_mark_deleted(sweep->cluster, node);
     return 1;
 }
 
@@ -107,7 +106,7 @@ static size_t sweep_resource(const struct sweep *sweep, struct resource *resourc
 {
     if (!is_left(sweep, resource->listed == sweep->number, resource->version))
         return 0;
-    tell(sweep, name_slice(resource->key.namespace), name_slice(resource->key.name), NULL);
+    tell(sweep, name_slice(resource->key.ns), name_slice(resource->key.name), NULL);
     resource_remove(sweep->cluster, sweep->kind, resource);
     return 1;
 }
@@ -164,11 +163,10 @@ bool cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version,
 static struct slice known_uid(const struct cluster *cluster, const struct object *object,
                               char text[UID_TEXT_BYTES])
 {
-    struct slice namespace = object->meta.namespace, name = object->meta.name;
-    const struct pod *pod =
-        object->kind == KIND_POD ? cluster_find_pod(cluster, namespace, name) : NULL;
+    struct slice ns = object->meta.ns, name = object->meta.name;
+    const struct pod *pod = object->kind == KIND_POD ? cluster_find_pod(cluster, ns, name) : NULL;
     const struct claim *claim =
-        object->kind == KIND_CLAIM ? cluster_find_claim(cluster, namespace, name) : NULL;
+        object->kind == KIND_CLAIM ? cluster_find_claim(cluster, ns, name) : NULL;
     struct slice uid = {"", 0};
 
     if (pod != NULL || claim != NULL)
@@ -189,9 +187,9 @@ static void learn_replaced(struct cluster *cluster, const struct object *object,
     char text[UID_TEXT_BYTES];
 
     if (former.len != 0 && !slice_equal(known_uid(cluster, object, text), former))
-        unconfirmed_add(
-            cluster, &(struct object_reference){object->kind, meta->namespace, meta->name, former},
-            true, asked_ns);
+        unconfirmed_add(cluster,
+                        &(struct object_reference){object->kind, meta->ns, meta->name, former},
+                        true, asked_ns);
 }
 
 int cluster_learn(struct cluster *cluster, const struct object *object, uint64_t watched,
@@ -205,8 +203,8 @@ int cluster_learn(struct cluster *cluster, const struct object *object, uint64_t
         return 0;
     /* a list that is being read may be older, or newer: only its version can tell, so what it has
      * not named stays so; one that is whole is older. It may have named what was believed gone */
-    struct pod *pod = cluster_find_pod(cluster, meta->namespace, meta->name);
-    struct claim *claim = claim_find(cluster, meta->namespace, meta->name);
+    struct pod *pod = cluster_find_pod(cluster, meta->ns, meta->name);
+    struct claim *claim = claim_find(cluster, meta->ns, meta->name);
     bool was_listed = refutes || cluster->lists[object->kind].is_whole ||
                       (object->kind == KIND_POD
                            ? pod != NULL && pod_is_listed(cluster, pod)
@@ -217,11 +215,9 @@ int cluster_learn(struct cluster *cluster, const struct object *object, uint64_t
     learn_replaced(cluster, object, former, asked_ns);
     if (was_listed)
         return 0;
-    if (object->kind == KIND_POD &&
-        (pod = cluster_find_pod(cluster, meta->namespace, meta->name)) != NULL)
+    if (object->kind == KIND_POD && (pod = cluster_find_pod(cluster, meta->ns, meta->name)) != NULL)
         pod->listed = (cluster->lists[KIND_POD].number - 1) & POD_LISTED_MAX;
-    if (object->kind == KIND_CLAIM &&
-        (claim = claim_find(cluster, meta->namespace, meta->name)) != NULL)
+    if (object->kind == KIND_CLAIM && (claim = claim_find(cluster, meta->ns, meta->name)) != NULL)
         claim->listed = cluster->lists[KIND_CLAIM].number - 1;
     return 0;
 }
@@ -230,16 +226,16 @@ void cluster_learn_gone(struct cluster *cluster, const struct object_reference *
                         uint64_t now_ns)
 {
     bool is_pod = gone->kind == KIND_POD;
-    struct pod *pod = is_pod ? cluster_find_pod(cluster, gone->namespace, gone->name) : NULL;
+    struct pod *pod = is_pod ? cluster_find_pod(cluster, gone->ns, gone->name) : NULL;
     struct claim *claim =
-        gone->kind == KIND_CLAIM ? claim_find(cluster, gone->namespace, gone->name) : NULL;
+        gone->kind == KIND_CLAIM ? claim_find(cluster, gone->ns, gone->name) : NULL;
 
     if (is_pod) /* also of a pod that the watch has not told yet */
-        assumed_release_absent(cluster, gone);
+        reservation_release_absent(cluster, gone);
     if (pod != NULL && uid_is(&pod->uid, gone->uid))
         pod_remove(cluster, pod);
     else if (claim != NULL && claim->exists && uid_is(&claim->uid, gone->uid))
-        claim_vanish(cluster, claim);
+        claim_mark_deleted(cluster, claim);
     else if (!cluster_believes_gone(cluster, gone->uid))
         return;
     unconfirmed_add(cluster, gone, true, now_ns);
@@ -249,7 +245,7 @@ int cluster_learn_bound(struct cluster *cluster, struct pod *pod, struct slice n
                         uint64_t now_ns, struct error *err)
 {
     char text[UID_TEXT_BYTES];
-    struct object_reference bound = {KIND_POD, name_slice(pod->namespace), pod_name(pod),
+    struct object_reference bound = {KIND_POD, name_slice(pod->ns), pod_name(pod),
                                      uid_text(&pod->uid, text)};
 
     if (cluster_assign(cluster, pod, node, err) < 0)

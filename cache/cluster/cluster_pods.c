@@ -8,15 +8,14 @@ static bool pod_matches(const struct table_record *record, const void *key)
 {
     const struct pod *pod = (const struct pod *)(const void *)record;
     const struct object_key *wanted = key;
-    return pod->namespace == wanted->namespace && slice_equal(pod_name(pod), wanted->name);
+    return pod->ns == wanted->ns && slice_equal(pod_name(pod), wanted->name);
 }
 
-struct pod *cluster_find_pod(const struct cluster *cluster, struct slice namespace,
-                             struct slice name)
+struct pod *cluster_find_pod(const struct cluster *cluster, struct slice ns, struct slice name)
 {
-    struct object_key key = {names_find(&cluster->names, namespace), name};
+    struct object_key key = {names_find(&cluster->names, ns), name};
 
-    if (key.namespace == NULL)
+    if (key.ns == NULL)
         return NULL;
     return (struct pod *)(void *)table_find(&cluster->pods, object_key_hash(key), pod_matches,
                                             &key);
@@ -56,7 +55,7 @@ static void leave_node(struct cluster *cluster, struct pod *pod)
     if (pod->node == NULL)
         return;
     pod->node->pods--;
-    node_settle(cluster, pod->node);
+    node_free_if_unused(cluster, pod->node);
     pod->node = NULL;
 }
 
@@ -100,7 +99,7 @@ static void forget_claims(struct cluster *cluster, struct pod *pod)
         if (pod->uses[i].claim == NULL)
             continue; /* the pod was never completed */
         pod->uses[i].claim->named--;
-        claim_settle(cluster, pod->uses[i].claim);
+        claim_free_if_unused(cluster, pod->uses[i].claim);
     }
 }
 
@@ -160,7 +159,7 @@ static void pod_free(struct cluster *cluster, struct pod *pod)
     unlink_deferring(pod);
     forget_claims(cluster, pod);
     leave_node(cluster, pod);
-    names_release(&cluster->names, pod->namespace);
+    names_release(&cluster->names, pod->ns);
     nomination_free(&cluster->names, pod->nomination);
     names_release(&cluster->names, pod->labels);
     uid_release(&cluster->names, pod->uid);
@@ -171,7 +170,7 @@ static void pod_free(struct cluster *cluster, struct pod *pod)
 static bool connect_pod(struct cluster *cluster, struct pod *pod, const struct pod_object *object)
 {
     for (unsigned i = 0; i < pod->use_count; i++) {
-        struct claim *claim = claim_obtain(cluster, pod->namespace, object->claims[i].name);
+        struct claim *claim = claim_get_or_create(cluster, pod->ns, object->claims[i].name);
         if (claim == NULL)
             return false;
         pod->uses[i].index = (uint16_t)i;
@@ -181,7 +180,7 @@ static bool connect_pod(struct cluster *cluster, struct pod *pod, const struct p
         claim->named++;
     }
     if (object->node.len != 0) {
-        pod->node = node_obtain(cluster, object->node);
+        pod->node = node_get_or_create(cluster, object->node);
         if (pod->node == NULL)
             return false;
         pod->node->pods++;
@@ -228,13 +227,13 @@ static struct pod *pod_new(struct cluster *cluster, const struct pod_object *obj
     pod->has_mounts = mounts_size != 0;
     if (pod->has_mounts)
         (void)mounts_copy(object->mounts, pod_mounts(pod));
-    pod->namespace = names_take(&cluster->names, object->meta.namespace, &failed);
+    pod->ns = names_take(&cluster->names, object->meta.ns, &failed);
     pod->nomination = nomination_new(&cluster->names, object, &failed);
     if (pod->use_count != 0)
         pod->labels = names_take(&cluster->names, object->labels, &failed);
     pod->uid = uid_take(&cluster->names, object->meta.uid, &failed);
     if (!failed && connect_pod(cluster, pod, object)) {
-        pod->record.hash = object_key_hash((struct object_key){pod->namespace, object->meta.name});
+        pod->record.hash = object_key_hash((struct object_key){pod->ns, object->meta.name});
         return pod;
     }
     pod_free(cluster, pod);
@@ -257,7 +256,7 @@ static void forget_uid(struct cluster *cluster, const struct uid *uid)
 
     if (cluster->unconfirmed != NULL)
         unconfirmed_forget(cluster, uid_text(uid, text));
-    assumed_release(cluster, uid);
+    reservation_release(cluster, uid);
 }
 
 void pod_remove(struct cluster *cluster, struct pod *pod)
@@ -301,7 +300,7 @@ static void replace_record(struct cluster *cluster, struct pod *known, const str
     if (known != NULL && memcmp(&known->uid, &pod->uid, sizeof pod->uid) != 0)
         forget_uid(cluster, &known->uid);
     if (pod->node != NULL || pod->is_terminal) /* it holds by itself, or needs nothing */
-        assumed_release(cluster, &pod->uid);
+        reservation_release(cluster, &pod->uid);
     if (known != NULL)
         drop_record(cluster, known);
 }
@@ -312,7 +311,7 @@ int pod_apply(struct cluster *cluster, const struct pod_object *object, uint64_t
     if (object->claim_count > POD_CLAIMS_MAX || object->meta.name.len > UINT16_MAX)
         return error_set(err, ERROR_TOO_BIG, "a pod with over %d claims, or %d bytes of name",
                          POD_CLAIMS_MAX, UINT16_MAX);
-    struct pod *known = cluster_find_pod(cluster, object->meta.namespace, object->meta.name);
+    struct pod *known = cluster_find_pod(cluster, object->meta.ns, object->meta.name);
     if (known != NULL && is_stale(cluster, KIND_POD, &object->meta, known->version)) {
         pod_list(cluster, known);
         return 0;
@@ -348,7 +347,7 @@ int pod_apply(struct cluster *cluster, const struct pod_object *object, uint64_t
 
 void pod_delete(struct cluster *cluster, const struct meta *meta)
 {
-    struct pod *pod = cluster_find_pod(cluster, meta->namespace, meta->name);
+    struct pod *pod = cluster_find_pod(cluster, meta->ns, meta->name);
 
     if (pod == NULL)
         return;
@@ -360,7 +359,7 @@ void pod_delete(struct cluster *cluster, const struct meta *meta)
 
 int cluster_assign(struct cluster *cluster, struct pod *pod, struct slice name, struct error *err)
 {
-    struct node *node = node_obtain(cluster, name);
+    struct node *node = node_get_or_create(cluster, name);
 
     if (node == NULL)
         return error_no_memory(err);
@@ -371,7 +370,7 @@ int cluster_assign(struct cluster *cluster, struct pod *pod, struct slice name, 
     pod->node = node;
     link_uses(pod);
     if (start_holding(cluster, pod)) {
-        assumed_release(cluster, &pod->uid);
+        reservation_release(cluster, &pod->uid);
         return 0;
     }
     unlink_uses(pod);
@@ -412,7 +411,7 @@ bool cluster_describe_pod(const struct pod *pod, struct arena *arena, struct pod
     char *uid = arena_alloc(arena, UID_TEXT_BYTES);
 
     *out = (struct pod_object){
-        .meta = {.namespace = name_slice(pod->namespace), .name = pod_name(pod)},
+        .meta = {.ns = name_slice(pod->ns), .name = pod_name(pod)},
         .node = pod_node(pod),
         .created = pod_created(pod),
         .nominated_node = pod_nominated_node(pod),
@@ -441,7 +440,7 @@ static const struct pod_mounts *known_mounts(const struct cluster *cluster,
 {
     const struct pod *known = cluster->deferring == NULL || pod->meta.uid.len == 0
                                   ? NULL
-                                  : cluster_find_pod(cluster, pod->meta.namespace, pod->meta.name);
+                                  : cluster_find_pod(cluster, pod->meta.ns, pod->meta.name);
 
     return known != NULL && uid_is(&known->uid, pod->meta.uid) ? pod_mounts(known) : NULL;
 }

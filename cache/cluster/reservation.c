@@ -16,7 +16,7 @@ static bool is_of_pod(const struct table_record *record, const void *uid)
                   sizeof(struct uid)) == 0;
 }
 
-struct reservation *assumed_find(const struct cluster *cluster, const struct uid *uid)
+struct reservation *reservation_find(const struct cluster *cluster, const struct uid *uid)
 {
     return (struct reservation *)(void *)table_find(&cluster->reserved, uid_hash(uid), is_of_pod,
                                                     uid);
@@ -63,12 +63,12 @@ static void reservation_free(struct cluster *cluster, struct reservation *reserv
         else if (reservation_has(reservation, claim))
             claim->reservation = NULL;
         claim->named--;
-        claim_settle(cluster, claim);
+        claim_free_if_unused(cluster, claim);
     }
     cluster->doubtful -= reservation->is_doubtful;
     if (reservation->sharing != NULL)
         unlink_sharing(reservation);
-    names_release(&cluster->names, reservation->namespace);
+    names_release(&cluster->names, reservation->ns);
     names_release(&cluster->names, reservation->name);
     uid_release(&cluster->names, reservation->uid);
     free(reservation);
@@ -80,7 +80,7 @@ static void end(struct cluster *cluster, struct reservation *reservation)
     reservation_free(cluster, reservation);
 }
 
-/* It is the next that assumed_expired finds. */
+/* It is the next that reservation_expired finds. */
 static void end_early(struct cluster *cluster, struct reservation *reservation)
 {
     if (reservation->is_ended)
@@ -100,7 +100,7 @@ static void forget(struct cluster *cluster, struct reservation **link)
     reservation_free(cluster, reservation);
 }
 
-void assumed_end(struct cluster *cluster, struct reservation *reservation)
+void reservation_end(struct cluster *cluster, struct reservation *reservation)
 {
     struct reservation **link = &cluster->ended_early;
 
@@ -157,7 +157,7 @@ static struct reservation *reservation_new(struct cluster *cluster, const struct
 
     if (reservation == NULL)
         return NULL;
-    reservation->namespace = names_take(&cluster->names, pod->meta.namespace, &failed);
+    reservation->ns = names_take(&cluster->names, pod->meta.ns, &failed);
     reservation->name = names_take(&cluster->names, pod->meta.name, &failed);
     reservation->uid = uid_take(&cluster->names, pod->meta.uid, &failed);
     reservation->priority = (int32_t)pod->priority;
@@ -167,8 +167,8 @@ static struct reservation *reservation_new(struct cluster *cluster, const struct
     return NULL;
 }
 
-static void take_alone(struct cluster *cluster, struct reservation *reservation,
-                       struct claim *claim)
+static void take_exclusive(struct cluster *cluster, struct reservation *reservation,
+                           struct claim *claim)
 {
     reservation->claims[reservation->claim_count++] = claim;
     reservation->left_count++;
@@ -194,14 +194,14 @@ static void take_claims(struct cluster *cluster, struct reservation *reservation
 
     for (int shares = 0; shares < rounds; shares++) {
         for (size_t i = 0; i < pod->claim_count; i++) {
-            struct claim *claim = claim_find(cluster, pod->meta.namespace, pod->claims[i].name);
+            struct claim *claim = claim_find(cluster, pod->meta.ns, pod->claims[i].name);
             if (claim == NULL || !claim->exists)
                 continue;
-            bool is_alone = alone != NULL ? alone[i] : claim->is_exclusive;
-            if (is_alone == (shares != 0))
+            bool is_exclusive = alone != NULL ? alone[i] : claim->is_rwop;
+            if (is_exclusive == (shares != 0))
                 continue;
             claim->named++;
-            (shares ? take_shared : take_alone)(cluster, reservation, claim);
+            (shares ? take_shared : take_exclusive)(cluster, reservation, claim);
         }
     }
 }
@@ -210,7 +210,7 @@ static void take_claims(struct cluster *cluster, struct reservation *reservation
  * that asks is behind. */
 static bool is_settled(const struct cluster *cluster, const struct pod_object *object)
 {
-    const struct pod *pod = cluster_find_pod(cluster, object->meta.namespace, object->meta.name);
+    const struct pod *pod = cluster_find_pod(cluster, object->meta.ns, object->meta.name);
 
     return pod != NULL && uid_is(&pod->uid, object->meta.uid) &&
            (pod->node != NULL || pod->is_terminal);
@@ -242,8 +242,8 @@ static void succeed(struct cluster *cluster, struct reservation *reservation,
     end(cluster, former);
 }
 
-int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, const bool *alone,
-                    bool binds, uint64_t expires_ns, struct error *err)
+int reservation_take(struct cluster *cluster, const struct pod_object *pod, const bool *alone,
+                     bool binds, uint64_t expires_ns, struct error *err)
 {
     if (is_settled(cluster, pod))
         return 0;
@@ -251,7 +251,7 @@ int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, const
         reservation_new(cluster, pod, count_claims(pod, alone, binds));
     if (reservation == NULL)
         return error_no_memory(err);
-    struct reservation *former = assumed_find(cluster, &reservation->uid);
+    struct reservation *former = reservation_find(cluster, &reservation->uid);
     if (former != NULL && reservation_binds(former) && !binds) {
         reservation_free(cluster, reservation); /* what a bind has taken stays as it is */
         return 0;
@@ -273,30 +273,30 @@ int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, const
     return 0;
 }
 
-void assumed_release(struct cluster *cluster, const struct uid *uid)
+void reservation_release(struct cluster *cluster, const struct uid *uid)
 {
-    struct reservation *reservation = assumed_find(cluster, uid);
+    struct reservation *reservation = reservation_find(cluster, uid);
 
     if (reservation != NULL)
         end(cluster, reservation);
 }
 
-void assumed_release_absent(struct cluster *cluster, const struct object_reference *absent)
+void reservation_release_absent(struct cluster *cluster, const struct object_reference *absent)
 {
     bool failed = false;
     struct uid uid = uid_take(&cluster->names, absent->uid, &failed);
     struct reservation *reservation =
-        failed || absent->uid.len == 0 ? NULL : assumed_find(cluster, &uid);
+        failed || absent->uid.len == 0 ? NULL : reservation_find(cluster, &uid);
 
-    if (reservation != NULL && slice_equal(name_slice(reservation->namespace), absent->namespace) &&
+    if (reservation != NULL && slice_equal(name_slice(reservation->ns), absent->ns) &&
         slice_equal(name_slice(reservation->name), absent->name))
         end(cluster, reservation);
     uid_release(&cluster->names, uid);
 }
 
-void assumed_doubt(struct cluster *cluster, const struct uid *uid, uint64_t expires_ns)
+void reservation_doubt(struct cluster *cluster, const struct uid *uid, uint64_t expires_ns)
 {
-    struct reservation *reservation = assumed_find(cluster, uid);
+    struct reservation *reservation = reservation_find(cluster, uid);
 
     if (reservation == NULL)
         return;
@@ -306,9 +306,9 @@ void assumed_doubt(struct cluster *cluster, const struct uid *uid, uint64_t expi
     reservation->expires_ns = expires_ns;
 }
 
-bool assumed_give_back(struct cluster *cluster, const struct uid *uid)
+bool reservation_give_back(struct cluster *cluster, const struct uid *uid)
 {
-    struct reservation *reservation = assumed_find(cluster, uid);
+    struct reservation *reservation = reservation_find(cluster, uid);
 
     if (reservation != NULL && reservation_binds(reservation))
         return false;
@@ -317,19 +317,19 @@ bool assumed_give_back(struct cluster *cluster, const struct uid *uid)
     return true;
 }
 
-bool assumed_undo(struct cluster *cluster, const struct uid *uid)
+bool reservation_undo(struct cluster *cluster, const struct uid *uid)
 {
-    struct reservation *reservation = assumed_find(cluster, uid);
+    struct reservation *reservation = reservation_find(cluster, uid);
 
     if (reservation != NULL)
         reservation->binds -= reservation->binds != 0;
-    return assumed_give_back(cluster, uid);
+    return reservation_give_back(cluster, uid);
 }
 
 /* Those that are neither being bound nor late stand in the order in which they expire. Of the
  * others there are few, but while the API server leaves many Bindings in doubt, or after a reload
  * with a shorter reservationTTL: then as many as there may be, for as long as they last. */
-struct reservation *assumed_expired(const struct cluster *cluster, uint64_t now_ns)
+struct reservation *reservation_expired(const struct cluster *cluster, uint64_t now_ns)
 {
     if (cluster->ended_early != NULL)
         return cluster->ended_early;
@@ -357,7 +357,7 @@ const struct reservation *shared_against(const struct cluster *cluster, const st
     return NULL;
 }
 
-void assumed_dispose(struct cluster *cluster)
+void reservations_dispose(struct cluster *cluster)
 {
     while (cluster->reservations != NULL)
         end(cluster, cluster->reservations);

@@ -24,7 +24,7 @@ enum { RESERVATIONS_MAX = 10000 };
 struct reservation {
     uint32_t hash;  /* struct table_record: of the UID */
     struct uid uid; /* the pod's: the key */
-    struct name *namespace;
+    struct name *ns;
     struct name *name;
     int32_t priority;
     unsigned binds;   /* under way: more than one when a scheduler asks again before it is told */
@@ -49,39 +49,39 @@ struct reservation {
  * nothing. Of more than RESERVATIONS_MAX, the one that expires first ends.
  *
  * binds: a bind begins. Until it ends, nobody may take the pod's other claims alone, either, and a
- * call that is no bind changes nothing, whatever it says about the pod. assumed_doubt or
- * assumed_undo ends the bind, if the pod is not bound.
+ * call that is no bind changes nothing, whatever it says about the pod. reservation_doubt or
+ * reservation_undo ends the bind, if the pod is not bound.
  * Errors: ERROR_NO_MEMORY; nothing has changed.
  */
-int assumed_reserve(struct cluster *cluster, const struct pod_object *pod, const bool *alone,
-                    bool binds, uint64_t expires_ns, struct error *err);
+int reservation_take(struct cluster *cluster, const struct pod_object *pod, const bool *alone,
+                     bool binds, uint64_t expires_ns, struct error *err);
 
 /* The pod's; NULL: it has none. */
-struct reservation *assumed_find(const struct cluster *cluster, const struct uid *uid);
+struct reservation *reservation_find(const struct cluster *cluster, const struct uid *uid);
 
 /* Ends the pod's reservation, if it has one. */
-void assumed_release(struct cluster *cluster, const struct uid *uid);
+void reservation_release(struct cluster *cluster, const struct uid *uid);
 
 /* The API server has no pod of that name and UID: its reservation ends. One that is for another
  * name stays: who asks about a pod may say any UID. */
-void assumed_release_absent(struct cluster *cluster, const struct object_reference *absent);
+void reservation_release_absent(struct cluster *cluster, const struct object_reference *absent);
 
 /* A bind has ended: a Binding was sent, and its answer was lost. It may still be applied, so until
  * expires_ns nobody else gets the claims, whatever a later bind of the pod comes to. */
-void assumed_doubt(struct cluster *cluster, const struct uid *uid, uint64_t expires_ns);
+void reservation_doubt(struct cluster *cluster, const struct uid *uid, uint64_t expires_ns);
 
 /* A bind has ended: it was refused. So does the reservation, unless another bind of the pod is
  * under way or in doubt. False: one is. */
-bool assumed_undo(struct cluster *cluster, const struct uid *uid);
+bool reservation_undo(struct cluster *cluster, const struct uid *uid);
 
 /* The pod will not need its reservation: it ends, unless a bind of the pod is under way or in
  * doubt. False: one is. */
-bool assumed_give_back(struct cluster *cluster, const struct uid *uid);
+bool reservation_give_back(struct cluster *cluster, const struct uid *uid);
 
 /* A reservation that has expired by now_ns or has ended early, or NULL: who waits for it is to hear
- * of it, then assumed_end. */
-struct reservation *assumed_expired(const struct cluster *cluster, uint64_t now_ns);
-void assumed_end(struct cluster *cluster, struct reservation *reservation);
+ * of it, then reservation_end. */
+struct reservation *reservation_expired(const struct cluster *cluster, uint64_t now_ns);
+void reservation_end(struct cluster *cluster, struct reservation *reservation);
 
 /* Whether the claim, one of claim_count, was not taken over. */
 static inline bool reservation_has(const struct reservation *reservation, const struct claim *claim)
@@ -112,6 +112,6 @@ const struct reservation *shared_against(const struct cluster *cluster, const st
                                          const struct pod_object *pod);
 
 /* Ends all of them. */
-void assumed_dispose(struct cluster *cluster);
+void reservations_dispose(struct cluster *cluster);
 
 #endif

@@ -29,7 +29,7 @@ static bool read_owners(struct pull *json, struct arena *arena, void *field)
 }
 
 static const struct pull_field meta_fields[] = {
-    FIELD("namespace", PULL_STRING, meta, namespace),
+    FIELD("namespace", PULL_STRING, meta, ns),
     FIELD("name", PULL_STRING, meta, name),
     FIELD("uid", PULL_STRING, meta, uid),
     FIELD("resourceVersion", PULL_STRING, meta, resource_version),
@@ -59,7 +59,7 @@ static bool read_access_modes(struct pull *json, struct arena *arena, void *fiel
 }
 
 static const struct pull_field claim_spec_fields[] = {
-    READ("accessModes", claim_object, is_exclusive, read_access_modes),
+    READ("accessModes", claim_object, is_rwop, read_access_modes),
     FIELD("storageClassName", PULL_STRING, claim_object, storage_class),
     FIELD("volumeAttributesClassName", PULL_STRING, claim_object, volume_attributes_class),
     FIELD("volumeName", PULL_STRING, claim_object, volume),
@@ -364,7 +364,7 @@ static bool is_path_segment(struct slice name)
 bool object_reference_is_possible(const struct object_reference *reference)
 {
     return is_path_segment(reference->name) &&
-           (reference->namespace.len == 0 || is_path_segment(reference->namespace));
+           (reference->ns.len == 0 || is_path_segment(reference->ns));
 }
 
 struct object_reference object_reference_copy(const struct object_reference *reference, char *text)
@@ -372,7 +372,7 @@ struct object_reference object_reference_copy(const struct object_reference *ref
     struct object_reference copy = {.kind = reference->kind};
 
     copy.uid = copy_to(&text, reference->uid);
-    copy.namespace = copy_to(&text, reference->namespace);
+    copy.ns = copy_to(&text, reference->ns);
     copy.name = copy_to(&text, reference->name);
     return copy;
 }

@@ -33,7 +33,7 @@ enum kind {
 };
 
 struct meta {
-    struct slice namespace; /* empty for what has none */
+    struct slice ns; /* empty for what has none */
     struct slice name;
     struct slice uid;
     struct slice resource_version;
@@ -79,7 +79,7 @@ struct claim_object {
     struct slice volume_attributes_class;
     struct slice volume;
     struct slice volume_mode;
-    bool is_exclusive; /* its access modes have ReadWriteOncePod */
+    bool is_rwop; /* its access modes have ReadWriteOncePod */
 };
 
 /* What is kept of the kinds that are few: strings, by the names below. */
@@ -131,22 +131,22 @@ struct object {
 /* Names an object. */
 struct object_reference {
     enum kind kind;
-    struct slice namespace, name;
+    struct slice ns, name;
     struct slice uid; /* empty: none is known */
 };
 
 static inline bool object_reference_equal(const struct object_reference *a,
                                           const struct object_reference *b)
 {
-    return a->kind == b->kind && slice_equal(a->namespace, b->namespace) &&
-           slice_equal(a->name, b->name) && slice_equal(a->uid, b->uid);
+    return a->kind == b->kind && slice_equal(a->ns, b->ns) && slice_equal(a->name, b->name) &&
+           slice_equal(a->uid, b->uid);
 }
 
 /* How many bytes the strings take, and the reference with its strings copied to text, which has
  * room for them. */
 static inline size_t object_reference_bytes(const struct object_reference *reference)
 {
-    return reference->namespace.len + reference->name.len + reference->uid.len;
+    return reference->ns.len + reference->name.len + reference->uid.len;
 }
 struct object_reference object_reference_copy(const struct object_reference *reference, char *text);
 

@@ -37,8 +37,8 @@ extern const struct pull_field pod_fields[POD_FIELDS];
 
 static inline void default_namespace(struct meta *meta)
 {
-    if (meta->namespace.len == 0)
-        meta->namespace = SLICE("default");
+    if (meta->ns.len == 0)
+        meta->ns = SLICE("default");
 }
 
 #endif

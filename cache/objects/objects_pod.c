@@ -190,7 +190,7 @@ static const struct pull_field pod_annotation_fields[] = {
 };
 
 static const struct pull_field pod_meta_fields[] = {
-    FIELD("namespace", PULL_STRING, pod_reading, pod.meta.namespace),
+    FIELD("namespace", PULL_STRING, pod_reading, pod.meta.ns),
     FIELD("name", PULL_STRING, pod_reading, pod.meta.name),
     FIELD("uid", PULL_STRING, pod_reading, pod.meta.uid),
     FIELD("resourceVersion", PULL_STRING, pod_reading, pod.meta.resource_version),

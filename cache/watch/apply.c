@@ -9,9 +9,8 @@ enum { TOLD_BYTES_MAX = 1 << 20 }; /* of what is told when the lock is given up 
 
 static const struct pod *find_pod(const struct cluster *cluster, const struct object *object)
 {
-    return object->kind == KIND_POD
-               ? cluster_find_pod(cluster, object->meta.namespace, object->meta.name)
-               : NULL;
+    return object->kind == KIND_POD ? cluster_find_pod(cluster, object->meta.ns, object->meta.name)
+                                    : NULL;
 }
 
 /* What was known of an object before something was said of it. */
@@ -55,7 +54,7 @@ static void look_after(struct before *before, const struct cluster *cluster,
     before->was_bound = before->was_bound && pod != NULL && pod->node == NULL;
 }
 
-static void tell(const struct informer_target *target, enum change change,
+static void tell(const struct informer_target *target, enum watch_change change,
                  const struct object *object, bool was_holding)
 {
     if (target->changed != NULL)
@@ -66,7 +65,7 @@ static void tell_gone(const struct informer_target *target, const struct object_
 {
     struct object object = {.kind = gone->kind};
 
-    object.meta = (struct meta){.namespace = gone->namespace, .name = gone->name, .uid = gone->uid};
+    object.meta = (struct meta){.ns = gone->ns, .name = gone->name, .uid = gone->uid};
     tell(target, CHANGE_DELETE, &object, false);
 }
 
@@ -77,20 +76,20 @@ static void tell_refuted(const struct object *object, const struct before *befor
 
     if (before->was_gone)
         log_warn("an object is there that the API server did not find",
-                 LOG_STR("resource", kind_resource(object->kind)),
-                 LOG_SLICE("namespace", meta->namespace), LOG_SLICE("name", meta->name));
+                 LOG_STR("resource", kind_resource(object->kind)), LOG_SLICE("namespace", meta->ns),
+                 LOG_SLICE("name", meta->name));
     if (before->was_bound)
         log_warn("a pod is not bound, though its Binding was answered with success",
-                 LOG_SLICE("namespace", meta->namespace), LOG_SLICE("pod", meta->name));
+                 LOG_SLICE("namespace", meta->ns), LOG_SLICE("pod", meta->name));
 }
 
 /* Tells what has changed, if the change was taken (rc); first the end of a pod whose name another
  * one has now, or of what a pod held that is pending again. Without the lock. */
-static void tell_change(const struct informer_target *target, enum change change,
+static void tell_change(const struct informer_target *target, enum watch_change change,
                         const struct object *object, struct before *before, int rc)
 {
     const struct meta *meta = &object->meta;
-    struct object_reference ended = {KIND_POD, meta->namespace, meta->name,
+    struct object_reference ended = {KIND_POD, meta->ns, meta->name,
                                      before->was_bound ? meta->uid : before->former};
 
     if (rc == 0 && change == CHANGE_PUT)
@@ -102,7 +101,7 @@ static void tell_change(const struct informer_target *target, enum change change
     arena_dispose(&before->arena);
 }
 
-int apply_change(const struct informer_target *target, enum change change,
+int apply_change(const struct informer_target *target, enum watch_change change,
                  const struct object *object, struct error *err)
 {
     struct before before;
@@ -130,11 +129,11 @@ void apply_list_begin(const struct informer_target *target, enum kind kind, bool
     (void)pthread_rwlock_unlock(target->lock);
 }
 
-void apply_list_keep(const struct informer_target *target, enum kind kind, struct slice namespace,
+void apply_list_keep(const struct informer_target *target, enum kind kind, struct slice ns,
                      struct slice name)
 {
     (void)pthread_rwlock_wrlock(target->lock);
-    cluster_list_keep(target->cluster, kind, namespace, name);
+    cluster_list_keep(target->cluster, kind, ns, name);
     (void)pthread_rwlock_unlock(target->lock);
 }
 
@@ -147,7 +146,7 @@ struct leaving {
 static void keep_gone(void *context, const struct object *object)
 {
     const struct meta *meta = &object->meta;
-    struct object_reference reference = {object->kind, meta->namespace, meta->name, meta->uid};
+    struct object_reference reference = {object->kind, meta->ns, meta->name, meta->uid};
     struct leaving *leaving = context;
 
     /* without memory nobody is told: who waits for it waits for the scheduler's own flush */
@@ -182,7 +181,7 @@ static bool is_asked_for(const struct object_reference *asked, const struct type
                          const struct meta *meta)
 {
     return kind_of(slice_of(type->api_version), slice_of(type->kind)) == asked->kind &&
-           slice_equal(meta->namespace, asked->namespace) && slice_equal(meta->name, asked->name) &&
+           slice_equal(meta->ns, asked->ns) && slice_equal(meta->name, asked->name) &&
            (meta->uid.len != 0 || asked->uid.len == 0) && version_of(meta->resource_version) != 0;
 }
 
@@ -209,10 +208,10 @@ static int read_answer(const struct object_reference *asked, struct slice text, 
 static bool is_known(const struct cluster *cluster, const struct object_reference *object)
 {
     if (object->kind == KIND_POD) {
-        const struct pod *pod = cluster_find_pod(cluster, object->namespace, object->name);
+        const struct pod *pod = cluster_find_pod(cluster, object->ns, object->name);
         return pod != NULL && uid_is(&pod->uid, object->uid);
     }
-    const struct claim *claim = cluster_find_claim(cluster, object->namespace, object->name);
+    const struct claim *claim = cluster_find_claim(cluster, object->ns, object->name);
     return claim != NULL && claim->exists && uid_is(&claim->uid, object->uid);
 }
 
@@ -222,7 +221,7 @@ static int learn_successor(const struct informer_target *target,
                            const struct object_reference *asked, const struct meta *successor,
                            struct error *err)
 {
-    const struct object_reference other = {asked->kind, successor->namespace, successor->name,
+    const struct object_reference other = {asked->kind, successor->ns, successor->name,
                                            successor->uid};
 
     if (is_known(target->cluster, &other))

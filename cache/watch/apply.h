@@ -11,14 +11,14 @@
 #include "cache/watch/informer.h"
 
 /* A list or a watch said so. Errors: as cluster_apply. */
-int apply_change(const struct informer_target *target, enum change change,
+int apply_change(const struct informer_target *target, enum watch_change change,
                  const struct object *object, struct error *err);
 
 /* A list begins; names an object that cannot be read; is whole: as cluster_list_begin, _keep, _end.
  */
 void apply_list_begin(const struct informer_target *target, enum kind kind, bool overrides,
                       uint64_t asked_ns);
-void apply_list_keep(const struct informer_target *target, enum kind kind, struct slice namespace,
+void apply_list_keep(const struct informer_target *target, enum kind kind, struct slice ns,
                      struct slice name);
 void apply_list_end(const struct informer_target *target, enum kind kind, uint64_t version);
 

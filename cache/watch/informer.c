@@ -53,8 +53,8 @@ static void end_list(void *context, enum kind kind, uint64_t version)
     apply_list_end(&watched->informer->target, kind, version);
 }
 
-static int take(void *context, enum change change, const struct object *object, struct slice text,
-                struct error *err)
+static int take(void *context, enum watch_change change, const struct object *object,
+                struct slice text, struct error *err)
 {
     const struct watched_kind *watched = context;
 
@@ -62,10 +62,10 @@ static int take(void *context, enum change change, const struct object *object, 
     return apply_change(&watched->informer->target, change, object, err);
 }
 
-static void keep(void *context, enum kind kind, struct slice namespace, struct slice name)
+static void keep(void *context, enum kind kind, struct slice ns, struct slice name)
 {
     const struct watched_kind *watched = context;
-    apply_list_keep(&watched->informer->target, kind, namespace, name);
+    apply_list_keep(&watched->informer->target, kind, ns, name);
 }
 
 /* ---- lists and watches ---- */
@@ -198,7 +198,7 @@ static int on_answer(void *context, const struct object_answer *answer, struct e
     if (rc < 0)
         log_warn("the API server could not be asked about an object",
                  LOG_STR("resource", kind_resource(object->kind)),
-                 LOG_SLICE("namespace", object->namespace), LOG_SLICE("name", object->name),
+                 LOG_SLICE("namespace", object->ns), LOG_SLICE("name", object->name),
                  LOG_STR("error", err->message));
     return rc;
 }

@@ -37,7 +37,7 @@ struct informer_target {
     void *context;
     /* The object has been applied or removed; of one that a list has left out, only the meta is
      * set. was_holding: of a pod: that one took up its claims before. */
-    void (*changed)(void *context, enum change change, const struct object *object,
+    void (*changed)(void *context, enum watch_change change, const struct object *object,
                     bool was_holding);
     /* All kinds are synced for the first time. */
     void (*synced)(void *context);

@@ -172,7 +172,7 @@ static bool ends_inside(const struct reflector *reflector, const struct reflecto
 }
 
 /* What ended the answer, and whether a list has to start anew for it; -1: nothing is wrong. */
-static int judge_ending(struct reflector *reflector, const struct reflector_ending *ending)
+static int evaluate_ending(struct reflector *reflector, const struct reflector_ending *ending)
 {
     if (reflector->failure >= 0)
         return reflector->failure;
@@ -181,7 +181,7 @@ static int judge_ending(struct reflector *reflector, const struct reflector_endi
     if (ending->status == 0)
         return RESTART_CONNECTION;
     if (reflector->phase == PHASE_PROBE && (ending->status != 200 || !ending->is_cut)) {
-        int reason = judge_probe(reflector, ending->status);
+        int reason = evaluate_probe(reflector, ending->status);
         reflector->restarts_list = reason == RESTART_OLDER_HISTORY || ending->status == 410;
         return reason;
     }
@@ -306,7 +306,7 @@ void reflector_end(struct reflector *reflector, const struct reflector_ending *e
         be_absent(reflector, now_ns);
         return;
     }
-    int reason = judge_ending(reflector, ending);
+    int reason = evaluate_ending(reflector, ending);
     bool is_quiet = reason == RESTART_TIMEOUT && !reflector->is_established;
     bool has_lasted = now_ns - reflector->started_ns > (is_quiet ? QUIET_MS_MIN : 1000) * NS_PER_MS;
     if (reflector->is_established && has_lasted && reflector->phase == PHASE_WATCH)

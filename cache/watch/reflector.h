@@ -95,7 +95,7 @@ struct resource_status {
     atomic_uint_fast64_t skipped;    /* objects that could not be decoded */
 };
 
-enum change { CHANGE_PUT, CHANGE_DELETE };
+enum watch_change { CHANGE_PUT, CHANGE_DELETE };
 
 /* Who takes the objects. The functions are called within reflector_take and reflector_end. */
 struct reflector_sink {
@@ -105,11 +105,11 @@ struct reflector_sink {
     void (*begin)(void *context, enum kind kind, bool overrides);
     void (*end)(void *context, enum kind kind, uint64_t version);
     /* One object, gone when this returns. text: its JSON. Negative: nothing can be kept. */
-    int (*take)(void *context, enum change change, const struct object *object, struct slice text,
-                struct error *err);
+    int (*take)(void *context, enum watch_change change, const struct object *object,
+                struct slice text, struct error *err);
     /* The list names this object, and it cannot be read: it is not gone. name empty: nobody knows
      * which one it is, so that none is gone. */
-    void (*keep)(void *context, enum kind kind, struct slice namespace, struct slice name);
+    void (*keep)(void *context, enum kind kind, struct slice ns, struct slice name);
 };
 
 enum reflector_phase { PHASE_STREAM, PHASE_PAGES, PHASE_PROBE, PHASE_WATCH };

@@ -17,7 +17,7 @@ bool is_too_large(const struct event_details *details);
 
 /* What a whole answer to the probe says: a reason to start anew, or -1: the server's history has
  * come as far as ours. */
-int judge_probe(struct reflector *reflector, unsigned status);
+int evaluate_probe(struct reflector *reflector, unsigned status);
 
 /* The reason to give for an HTTP status, or an ERROR event's code. */
 enum restart reason_of(unsigned status);
@@ -29,7 +29,7 @@ bool refuses_streaming(const struct reflector *reflector, int64_t code);
 /* What a text says of its object, as far as it can be read. What cannot be is empty. */
 struct identity {
     struct slice type; /* of the event */
-    struct slice kind, api_version, namespace, name, uid, version;
+    struct slice kind, api_version, ns, name, uid, version;
 };
 
 /* Of an object, or of an event: up to where it cannot be read any more. */
@@ -40,7 +40,7 @@ bool identity_is_whole(const struct identity *identity, enum kind kind);
 
 /* An object that cannot be read: counted, logged (one a second, since its owner may write it as
  * often as they like), and passed over. It stays as it was known, unless this is its deletion. */
-void reflector_pass_over(struct reflector *reflector, enum change change,
+void reflector_pass_over(struct reflector *reflector, enum watch_change change,
                          const struct identity *identity, struct slice text, const char *problem);
 
 /* The version has moved on, or a list is whole. */

@@ -133,7 +133,7 @@ static bool is_of_kind(const struct type *type, enum kind kind)
 /* ---- objects ---- */
 
 /* One object's JSON: decoded and handed on, or passed over. */
-static bool take_object(struct reflector *reflector, enum change change, struct slice text,
+static bool take_object(struct reflector *reflector, enum watch_change change, struct slice text,
                         struct slice *version)
 {
     struct object object;
@@ -220,7 +220,7 @@ static bool move_on(struct reflector *reflector, struct slice version)
 }
 
 /* "ADDED" and the like; false for what is not about an object. */
-static bool change_of(struct slice type, enum change *out)
+static bool change_of(struct slice type, enum watch_change *out)
 {
     *out = slice_equal(type, SLICE("DELETED")) ? CHANGE_DELETE : CHANGE_PUT;
     return *out == CHANGE_DELETE || slice_equal(type, SLICE("ADDED")) ||
@@ -231,7 +231,7 @@ static bool change_of(struct slice type, enum change *out)
 static bool take_broken_line(struct reflector *reflector, struct slice line, const char *problem)
 {
     struct type type = {.kind = ""};
-    enum change change;
+    enum watch_change change;
 
     arena_reset(&reflector->arena);
     struct identity identity = read_identity(line, true, &reflector->arena);
@@ -283,7 +283,7 @@ static bool take_event(struct reflector *reflector, struct slice line)
     struct slice version = {NULL, 0};
     struct event event;
     struct pull json;
-    enum change change;
+    enum watch_change change;
 
     arena_reset(&reflector->arena);
     pull_init(&json, line);
@@ -413,7 +413,7 @@ static bool take_page(struct reflector *reflector)
     return goes_on;
 }
 
-int judge_probe(struct reflector *reflector, unsigned status)
+int evaluate_probe(struct reflector *reflector, unsigned status)
 {
     struct slice text = buf_slice(&reflector->window);
     struct event_details details;

@@ -15,8 +15,8 @@ enum { LOG_SKIPPED_MS = 1000 };
 
 struct identity read_identity(struct slice text, bool is_event, struct arena *arena)
 {
-    static const struct pull_field meta[] = {IDENTITY("namespace", namespace),
-                                             IDENTITY("name", name), IDENTITY("uid", uid),
+    static const struct pull_field meta[] = {IDENTITY("namespace", ns), IDENTITY("name", name),
+                                             IDENTITY("uid", uid),
                                              IDENTITY("resourceVersion", version)};
     static const struct pull_field object[] = {
         IDENTITY("kind", kind),
@@ -25,7 +25,7 @@ struct identity read_identity(struct slice text, bool is_event, struct arena *ar
     static const struct pull_field event[] = {
         IDENTITY("type", type), {.key = "object", .type = PULL_OBJECT, PULL_MEMBERS(object)}};
     struct identity found = {.type = {NULL, 0}};
-    struct slice *texts[] = {&found.type, &found.kind, &found.api_version, &found.namespace,
+    struct slice *texts[] = {&found.type, &found.kind, &found.api_version, &found.ns,
                              &found.name, &found.uid,  &found.version};
     struct pull json;
 
@@ -44,10 +44,10 @@ struct identity read_identity(struct slice text, bool is_event, struct arena *ar
 
 bool identity_is_whole(const struct identity *identity, enum kind kind)
 {
-    return identity->name.len != 0 && (identity->namespace.len != 0 || !kind_is_namespaced(kind));
+    return identity->name.len != 0 && (identity->ns.len != 0 || !kind_is_namespaced(kind));
 }
 
-void reflector_pass_over(struct reflector *reflector, enum change change,
+void reflector_pass_over(struct reflector *reflector, enum watch_change change,
                          const struct identity *identity, struct slice text, const char *problem)
 {
     struct object object = {.kind = reflector->kind};
@@ -60,10 +60,10 @@ void reflector_pass_over(struct reflector *reflector, enum change change,
         reflector->log_skipped_ns = reflector->now_ns + LOG_SKIPPED_MS * NS_PER_MS;
         log_warn("an object is passed over: it cannot be decoded",
                  LOG_STR("resource", kind_resource(reflector->kind)),
-                 LOG_SLICE("namespace", identity->namespace), LOG_SLICE("name", identity->name),
+                 LOG_SLICE("namespace", identity->ns), LOG_SLICE("name", identity->name),
                  LOG_STR("error", problem));
     }
-    object.meta = (struct meta){.namespace = identity->namespace,
+    object.meta = (struct meta){.ns = identity->ns,
                                 .name = identity->name,
                                 .uid = identity->uid,
                                 .resource_version = identity->version};
@@ -71,6 +71,5 @@ void reflector_pass_over(struct reflector *reflector, enum change change,
         (void)reflector->sink.take(reflector->sink.context, change, &object, text, &err);
     else if (change == CHANGE_PUT && reflector->phase != PHASE_WATCH)
         reflector->sink.keep(reflector->sink.context, reflector->kind,
-                             is_known ? identity->namespace : none,
-                             is_known ? identity->name : none);
+                             is_known ? identity->ns : none, is_known ? identity->name : none);
 }

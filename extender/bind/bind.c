@@ -115,8 +115,8 @@ static int list_shared(struct binding *binding, const struct pod *pod, struct er
 
     for (unsigned i = 0; i < pod->use_count; i++) {
         const struct claim *claim = pod->uses[i].claim;
-        struct object_reference reference = {KIND_CLAIM, name_slice(claim->namespace),
-                                             claim_name(claim), uid_text(&claim->uid, text)};
+        struct object_reference reference = {KIND_CLAIM, name_slice(claim->ns), claim_name(claim),
+                                             uid_text(&claim->uid, text)};
         if (!claim->exists || (binding->verdict.alone != NULL && binding->verdict.alone[i]))
             continue;
         is_asked = is_asked || is_to_be_asked(binding, claim);
@@ -143,7 +143,7 @@ static int take_claims(struct binding *binding, struct error *err)
     struct state *state = binding->state;
     const struct bind_request *request = binding->request;
     struct pod *pod = cluster_find_pod(&state->cluster, request->pod_namespace, request->pod_name);
-    const struct policy *judge;
+    const struct policy *decided_by;
     struct pod_object object;
 
     binding->is_conflict = false;
@@ -157,7 +157,7 @@ static int take_claims(struct binding *binding, struct error *err)
     if (!cluster_describe_pod(pod, binding->arena, &object))
         return error_no_memory(err);
     struct view view = state_view(state);
-    policy_prefilter(&view, &object, binding->arena, &binding->verdict, &judge);
+    policy_prefilter(&view, &object, binding->arena, &binding->verdict, &decided_by);
     binding->is_conflict = code_is_rejection(binding->verdict.code);
     if (binding->is_conflict)
         return error_set(err, ERROR_INVALID, "%.*s",
@@ -174,8 +174,8 @@ static int take_claims(struct binding *binding, struct error *err)
         return assign(binding, pod, err);
     if (list_locks(binding, pod, err) < 0)
         return err->code;
-    return assumed_reserve(&state->cluster, &object, binding->verdict.alone, true,
-                           state_reservation_end(state, true), err);
+    return reservation_take(&state->cluster, &object, binding->verdict.alone, true,
+                            state_reservation_end(state, true), err);
 }
 
 static int take_claims_locked(struct binding *binding, struct error *err)
@@ -198,8 +198,8 @@ static int refresh(const struct binding *binding, struct error *err)
 
     if (binding->deferral.undecided.name.len != 0)
         references[count++] = binding->deferral.undecided;
-    for (size_t i = 0; i < binding->verdict.ground_count && count < CONFIRM_MAX; i++)
-        references[count++] = binding->verdict.grounds[i];
+    for (size_t i = 0; i < binding->verdict.cause_count && count < CONFIRM_MAX; i++)
+        references[count++] = binding->verdict.causes[i];
     return requests_confirm(binding->state->api, references, count, CONFIRM_MS, err);
 }
 
@@ -295,7 +295,7 @@ static void settle(const struct binding *binding)
             log_error("a bound pod cannot be kept: the watch will tell it",
                       LOG_STR("error", err.message)); /* until then its reservation holds */
     } else {
-        assumed_release(&state->cluster, &binding->uid); /* it is gone again */
+        reservation_release(&state->cluster, &binding->uid); /* it is gone again */
     }
     (void)pthread_rwlock_unlock(&state->lock);
 }
@@ -308,10 +308,10 @@ static void undo(struct binding *binding)
 
     claim_locks_release(&binding->locks);
     (void)pthread_rwlock_wrlock(&state->lock);
-    bool is_undone = assumed_undo(&state->cluster, &binding->uid);
+    bool is_undone = reservation_undo(&state->cluster, &binding->uid);
     (void)pthread_rwlock_unlock(&state->lock);
     if (is_undone)
-        nudge_changed(state->nudge, &pod, state->api);
+        requeue_changed(state->requeue, &pod, state->api);
 }
 
 /* The Binding may still be applied: nothing is undone. */
@@ -320,7 +320,7 @@ static void doubt(const struct binding *binding)
     struct state *state = binding->state;
 
     (void)pthread_rwlock_wrlock(&state->lock);
-    assumed_doubt(&state->cluster, &binding->uid, state_reservation_end(state, true));
+    reservation_doubt(&state->cluster, &binding->uid, state_reservation_end(state, true));
     (void)pthread_rwlock_unlock(&state->lock);
 }
 

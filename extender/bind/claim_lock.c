@@ -20,7 +20,7 @@ struct seen_lock {
 
 /* What is looked at of a claim or a pod. */
 struct remote {
-    struct slice kind, namespace, name, uid, version, holder, fenced, node, phase;
+    struct slice kind, ns, name, uid, version, holder, fenced, node, phase;
 };
 
 #define FIELD(key_, member_) \
@@ -34,7 +34,7 @@ static bool read_remote(const struct object_reference *asked, struct slice body,
 {
     static const struct pull_field annotations[] = {FIELD(HOLDER, holder), FIELD(FENCED, fenced)};
     static const struct pull_field meta[] = {
-        FIELD("namespace", namespace),
+        FIELD("namespace", ns),
         FIELD("name", name),
         FIELD("uid", uid),
         FIELD("resourceVersion", version),
@@ -53,7 +53,7 @@ static bool read_remote(const struct object_reference *asked, struct slice body,
     pull_init(&json, body);
     return pull_fields(&json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), arena, out) &&
            slice_equal(out->kind, slice_of(kind_text(asked->kind))) &&
-           slice_equal(out->namespace, asked->namespace) && slice_equal(out->name, asked->name) &&
+           slice_equal(out->ns, asked->ns) && slice_equal(out->name, asked->name) &&
            out->uid.len != 0 && out->version.len != 0;
 }
 
@@ -145,11 +145,10 @@ static bool is_patient_enough(struct claim_locks *locks, struct slice claim,
 static int refuse(struct error *err, const struct claim_locks *locks, struct slice claim,
                   struct slice holder, const char *how)
 {
-    struct slice namespace = locks->request->pod_namespace;
+    struct slice ns = locks->request->pod_namespace;
 
-    return error_set(err, ERROR_INVALID, "claim %.*s/%.*s is %s pod %.*s/%.*s",
-                     SLICE_ARG(namespace), SLICE_ARG(claim), how, SLICE_ARG(namespace),
-                     SLICE_ARG(holder));
+    return error_set(err, ERROR_INVALID, "claim %.*s/%.*s is %s pod %.*s/%.*s", SLICE_ARG(ns),
+                     SLICE_ARG(claim), how, SLICE_ARG(ns), SLICE_ARG(holder));
 }
 
 /* What no earlier fence has written, so that it is a change: the API server does not write a PATCH
@@ -218,8 +217,8 @@ static bool is_plain(struct slice text)
 }
 
 /* Whether the lock that was found may be replaced: 0, or why not. */
-static int judge_lock(struct claim_locks *locks, struct slice claim, const struct remote *found,
-                      struct error *err)
+static int evaluate_lock(struct claim_locks *locks, struct slice claim, const struct remote *found,
+                         struct error *err)
 {
     const char *slash =
         found->holder.len == 0 ? NULL : memchr(found->holder.ptr, '/', found->holder.len);
@@ -308,7 +307,7 @@ static int lock_claim(struct claim_locks *locks, struct slice claim, struct slic
                              SLICE_ARG(claim));
         if (status != 200)
             return contended(err, locks);
-        if (judge_lock(locks, claim, &found, err) < 0)
+        if (evaluate_lock(locks, claim, &found, err) < 0)
             return err->code;
         struct slice body = lock_patch(locks, found.version);
         status = body.ptr == NULL ? 0 : ask(locks, "PATCH", KIND_CLAIM, claim, body, &patched);

@@ -20,7 +20,7 @@
  *     2 locks the claim                         b fences that pod: bound already? then refused
  *     3 Binding, if its version is still that   c locks the claim, if it is unchanged since a
  *
- * What is written on the pod between 2 and 3 (deferral.h) has that version as precondition, too,
+ * What is written on the pod between 2 and 3 (defer_write.h) has that version as precondition, too,
  * and the Binding then has the one that was made by it.
  */
 #ifndef EXTENDER_BIND_CLAIM_LOCK_H

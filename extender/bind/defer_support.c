@@ -80,7 +80,7 @@ static int ask_openapi(struct state *state, bool *has_field, struct error *err)
 }
 
 /* Several may ask at a time, which is seldom and harmless. */
-int defer_method_find(struct state *state, bool *as_field, struct error *err)
+int defer_support_find(struct state *state, bool *as_field, struct error *err)
 {
     struct defer_support *support = state->defer_support;
     uint64_t reconnects = count_reconnects(state);
@@ -99,19 +99,19 @@ int defer_method_find(struct state *state, bool *as_field, struct error *err)
     return rc;
 }
 
-void defer_method_forget(struct state *state)
+void defer_support_forget(struct state *state)
 {
     atomic_store(&state->defer_support->method, METHOD_UNKNOWN);
 }
 
-void defer_method_drop(struct state *state)
+void defer_support_drop(struct state *state)
 {
     if (atomic_exchange(&state->defer_support->method, METHOD_ANNOTATION) == METHOD_FIELD)
         log_info("deferFSMount is written as the API server can take it: it drops the field",
                  LOG_STR("as", "Annotation"));
 }
 
-void defer_method_tick(struct state *state)
+void defer_support_tick(struct state *state)
 {
     struct defer_support *support = state->defer_support;
     struct error err = {0};
@@ -122,13 +122,13 @@ void defer_method_tick(struct state *state)
                      state->config->defer_fs_mount.entry_count != 0;
     (void)pthread_rwlock_unlock(&state->lock);
     if (!is_wanted || state->api == NULL || state_unsynced(state) != KIND_COUNT ||
-        monotonic_ns() < support->next_tick_ns || defer_method_find(state, &as_field, &err) == 0)
+        monotonic_ns() < support->next_tick_ns || defer_support_find(state, &as_field, &err) == 0)
         return;
     support->next_tick_ns = monotonic_ns() + OPENAPI_RETRY_MS * NS_PER_MS;
     log_warn("the API server cannot be asked about deferFSMount", LOG_STR("error", err.message));
 }
 
-const char *defer_method_text(const struct state *state)
+const char *defer_support_text(const struct state *state)
 {
     switch (state->config->defer_fs_mount.apply) {
     case DEFER_FIELD: return "Field";

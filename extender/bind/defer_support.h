@@ -21,20 +21,20 @@ struct defer_support {
 
 /* Whether the field is written, or the annotation; asks unless it is known. Errors: it cannot be
  * told. */
-int defer_method_find(struct state *state, bool *as_field, struct error *err);
+int defer_support_find(struct state *state, bool *as_field, struct error *err);
 
 /* The field was refused: ask again. */
-void defer_method_forget(struct state *state);
+void defer_support_forget(struct state *state);
 
 /* The field was dropped, though the document has it: the annotation is written until a reconnect.
  */
-void defer_method_drop(struct state *state);
+void defer_support_drop(struct state *state);
 
 /* Asks, if it is time to; called once a second or so, by one thread. */
-void defer_method_tick(struct state *state);
+void defer_support_tick(struct state *state);
 
 /* "Field", "Annotation", "Disabled", "Auto: Field" and so on, as it is configured and known. Under
  * the lock. */
-const char *defer_method_text(const struct state *state);
+const char *defer_support_text(const struct state *state);
 
 #endif

@@ -62,7 +62,7 @@ static int add_undecided(struct deferral *out, const struct pod_object *object,
 
     out->undecided = (struct object_reference){
         .kind = KIND_CLAIM,
-        .namespace = copy(arena, object->meta.namespace),
+        .ns = copy(arena, object->meta.ns),
         .name = copy(arena, decision->volume->claim),
         .uid = copy(arena, uid_text(&decision->claim->uid, uid)),
     };
@@ -237,7 +237,7 @@ static int take_answer(const struct writing *writing, bool as_field,
         return error_set(err, ERROR_UNAVAILABLE, "pod %.*s changes all the time",
                          SLICE_ARG(writing->request->pod_name));
     if (as_field && answer->status / 100 == 4)
-        defer_method_forget(writing->state);
+        defer_support_forget(writing->state);
     return error_set(
         err, ERROR_UNAVAILABLE, "deferFSMount could not be written as %s: %.*s (status %u)",
         as_field ? "field" : "annotation",
@@ -284,12 +284,12 @@ static int write_somehow(const struct writing *writing, int apply, struct error 
 {
     bool as_field = apply == DEFER_FIELD;
 
-    if (apply == DEFER_AUTO && defer_method_find(writing->state, &as_field, err) < 0)
+    if (apply == DEFER_AUTO && defer_support_find(writing->state, &as_field, err) < 0)
         return err->code;
     if (write_due(writing, as_field, err) < 0)
         return err->code;
     if (apply == DEFER_AUTO && as_field && count_due(writing->deferral, true) != 0) {
-        defer_method_drop(writing->state);
+        defer_support_drop(writing->state);
         as_field = false;
         if (write_due(writing, as_field, err) < 0)
             return err->code;
@@ -351,7 +351,7 @@ size_t deferral_pod_orphans(const struct view *view, const struct pod *pod, size
         if (!defer_is_orphan(view, pod, &mounts->volumes[i]))
             continue;
         if (count++ < most)
-            buf_printf(out, "%.*s/%.*s %.*s\n", SLICE_ARG(name_slice(pod->namespace)),
+            buf_printf(out, "%.*s/%.*s %.*s\n", SLICE_ARG(name_slice(pod->ns)),
                        SLICE_ARG(pod_name(pod)), SLICE_ARG(mounts->volumes[i].name));
     }
     return count;

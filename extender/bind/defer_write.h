@@ -5,7 +5,7 @@
  *   Field        deferFSMount: true in the volume's source, with fieldValidation=Strict: an API
  *                server that does not know the field says so, instead of dropping it
  *   Annotation   claimguard.io/defer-fs-mount: "data,logs" on the pod, beside what is there
- *   Auto         Field where the API server knows and keeps it, else Annotation (defer_method.h)
+ *   Auto         Field where the API server knows and keeps it, else Annotation (defer_support.h)
  *
  * An API server whose feature gate is off drops the field with 200, Strict or not: only the pod
  * that it answers with says what is there.

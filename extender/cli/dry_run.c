@@ -84,7 +84,7 @@ static bool show_warning(const struct pod_object *pod, struct slice warning)
 
     if (warning.len == 0)
         return true;
-    if (asprintf(&line, "claimguard: %.*s/%.*s: %.*s", SLICE_ARG(pod->meta.namespace),
+    if (asprintf(&line, "claimguard: %.*s/%.*s: %.*s", SLICE_ARG(pod->meta.ns),
                  SLICE_ARG(pod->meta.name), SLICE_ARG(warning)) < 0)
         return false;
     make_printable(line);
@@ -94,8 +94,8 @@ static bool show_warning(const struct pod_object *pod, struct slice warning)
 }
 
 /* warning: empty for none. */
-static int judge(struct dry_run *run, const struct pod_object *pod, struct slice warning,
-                 struct arena *arena, struct error *err)
+static int evaluate(struct dry_run *run, const struct pod_object *pod, struct slice warning,
+                      struct arena *arena, struct error *err)
 {
     struct view view = {&run->cluster, run->config};
     bool shows_nodes = run->format != OUTPUT_TABLE;
@@ -116,7 +116,7 @@ static int judge(struct dry_run *run, const struct pod_object *pod, struct slice
     return ok ? 0 : error_system(err, errno == 0 ? EIO : errno, "standard output");
 }
 
-static int judge_cached(struct dry_run *run, const struct pod *pod, struct error *err)
+static int evaluate_cached(struct dry_run *run, const struct pod *pod, struct error *err)
 {
     struct arena arena;
     struct pod_object object;
@@ -126,8 +126,9 @@ static int judge_cached(struct dry_run *run, const struct pod *pod, struct error
         pod->has_no_priority
             ? SLICE("its PriorityClass is not in the snapshot: priority 0 is assumed")
             : SLICE("");
-    int rc = cluster_describe_pod(pod, &arena, &object) ? judge(run, &object, warning, &arena, err)
-                                                        : error_no_memory(err);
+    int rc = cluster_describe_pod(pod, &arena, &object)
+                 ? evaluate(run, &object, warning, &arena, err)
+                 : error_no_memory(err);
     arena_dispose(&arena);
     return rc;
 }
@@ -135,11 +136,11 @@ static int judge_cached(struct dry_run *run, const struct pod *pod, struct error
 static int compare_pods(const void *a, const void *b)
 {
     const struct pod *const *x = a, *const *y = b;
-    int order = slice_compare(name_slice((*x)->namespace), name_slice((*y)->namespace));
+    int order = slice_compare(name_slice((*x)->ns), name_slice((*y)->ns));
     return order != 0 ? order : slice_compare(pod_name(*x), pod_name(*y));
 }
 
-static int judge_pending(struct dry_run *run, struct error *err)
+static int evaluate_pending(struct dry_run *run, struct error *err)
 {
     const struct pod **pods = calloc(run->cluster.counts[KIND_POD] + 1, sizeof *pods);
     size_t count = 0;
@@ -153,7 +154,7 @@ static int judge_pending(struct dry_run *run, struct error *err)
             pods[count++] = pod;
     qsort((void *)pods, count, sizeof *pods, compare_pods);
     for (size_t i = 0; i < count && rc == 0; i++)
-        rc = judge_cached(run, pods[i], err);
+        rc = evaluate_cached(run, pods[i], err);
     free((void *)pods);
     return rc;
 }
@@ -167,8 +168,8 @@ struct pod_file {
 };
 
 /* The API server's admission has not seen a manifest: it gets its priority here. */
-static int judge_manifest(struct dry_run *run, struct pod_object pod, struct arena *arena,
-                          struct error *err)
+static int evaluate_manifest(struct dry_run *run, struct pod_object pod, struct arena *arena,
+                             struct error *err)
 {
     struct slice warning = {"", 0};
     struct priority_class class;
@@ -184,7 +185,7 @@ static int judge_manifest(struct dry_run *run, struct pod_object pod, struct are
         pod.preemption_policy = SLICE("Never");
     if (!pod.has_priority)
         pod.priority = class.value;
-    return warning.ptr == NULL ? error_no_memory(err) : judge(run, &pod, warning, arena, err);
+    return warning.ptr == NULL ? error_no_memory(err) : evaluate(run, &pod, warning, arena, err);
 }
 
 static int take_pod(void *context, const struct object *object, struct error *err)
@@ -197,12 +198,12 @@ static int take_pod(void *context, const struct object *object, struct error *er
     if (file->pods++ != 0)
         return error_set(err, ERROR_INVALID, "%s: more than one Pod", file->path);
     arena_init(&arena, DRY_RUN_ARENA_BYTES_MAX);
-    int rc = judge_manifest(file->run, object->pod, &arena, err);
+    int rc = evaluate_manifest(file->run, object->pod, &arena, err);
     arena_dispose(&arena);
     return rc;
 }
 
-static int judge_file(struct dry_run *run, const char *path, struct error *err)
+static int evaluate_file(struct dry_run *run, const char *path, struct error *err)
 {
     struct pod_file file = {run, path, 0};
     struct source_report report;
@@ -218,7 +219,7 @@ static int judge_file(struct dry_run *run, const char *path, struct error *err)
 }
 
 /* NS/NAME of the snapshot, else a file. */
-static int judge_named(struct dry_run *run, const char *name, struct error *err)
+static int evaluate_named(struct dry_run *run, const char *name, struct error *err)
 {
     const char *slash = strchr(name, '/');
     const struct pod *pod =
@@ -228,8 +229,8 @@ static int judge_named(struct dry_run *run, const char *name, struct error *err)
                                slice_of(slash + 1));
 
     if (pod != NULL)
-        return judge_cached(run, pod, err);
-    if (judge_file(run, name, err) < 0)
+        return evaluate_cached(run, pod, err);
+    if (evaluate_file(run, name, err) < 0)
         return err->code != ERROR_SYSTEM
                    ? err->code
                    : error_set(err, ERROR_NOT_FOUND,
@@ -315,8 +316,8 @@ static int run_all(struct dry_run *run, const struct arguments *arguments, struc
     run->render = render_new(run->format, arguments->all_pending);
     if (run->render == NULL)
         return error_no_memory(err);
-    int rc =
-        arguments->all_pending ? judge_pending(run, err) : judge_named(run, arguments->pod, err);
+    int rc = arguments->all_pending ? evaluate_pending(run, err)
+                                    : evaluate_named(run, arguments->pod, err);
     if (rc < 0) {
         render_discard(run->render);
         return rc;

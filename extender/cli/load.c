@@ -55,7 +55,7 @@ struct loading {
 static bool remember(struct loading *loading, const struct pod_object *pod)
 {
     struct object_reference reference = {
-        .kind = KIND_POD, .namespace = pod->meta.namespace, .name = pod->meta.name};
+        .kind = KIND_POD, .ns = pod->meta.ns, .name = pod->meta.name};
     size_t bytes = object_reference_bytes(&reference);
     struct unclassed *unclassed = malloc(sizeof *unclassed + bytes + pod->priority_class.len);
 
@@ -74,7 +74,7 @@ static bool remember(struct loading *loading, const struct pod_object *pod)
 /* Once all classes are known. False: there is no such class. */
 static bool classify(const struct cluster *cluster, const struct unclassed *unclassed)
 {
-    struct pod *pod = cluster_find_pod(cluster, unclassed->pod.namespace, unclassed->pod.name);
+    struct pod *pod = cluster_find_pod(cluster, unclassed->pod.ns, unclassed->pod.name);
     struct priority_class class;
     bool is_known = priority_class_find(cluster, unclassed->class, &class);
 

@@ -182,7 +182,7 @@ static void wait_for_end(struct state *state, const struct run *run)
         }
         struct watched *watched = watchdog_begin(&state->watchdog, "main");
         expiry_tick(state);
-        defer_method_tick(state);
+        defer_support_tick(state);
         refresh_tls(state);
         struct file_mark seen = file_mark(path);
         bool is_new = signal == SIGHUP || !file_mark_equal(&seen, &known);
@@ -277,24 +277,24 @@ static int serve_live(struct state *state, const struct run *run, struct error *
 {
     const struct arguments *arguments = run->arguments;
     struct kubeconfig *kubeconfig = NULL;
-    struct live *live = NULL;
+    struct handlers *handlers = NULL;
 
     int rc = kubeconfig_load(&kubeconfig, arguments->kubeconfig, arguments->context, false, err);
     if (rc < 0)
         return rc;
     rc = http_client_global_init(err);
     if (rc == 0)
-        rc = live_start(&live, state, kubeconfig, err);
+        rc = handlers_start(&handlers, state, kubeconfig, err);
     if (rc == 0)
-        rc = evictions_start(state, err);
+        rc = preemption_start(state, err);
     if (rc == 0) {
         log_info("following", LOG_STR("server", kubeconfig->server),
                  LOG_STR("credentials", kubeconfig->origin));
         rc = listen_until_end(state, run, err);
     }
     requests_interrupt(state->api); /* for evictions, where no server has started */
-    evictions_stop(state);
-    live_stop(live);
+    preemption_stop(state);
+    handlers_stop(handlers);
     http_client_global_cleanup();
     kubeconfig_free(kubeconfig);
     return rc;

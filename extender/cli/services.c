@@ -10,9 +10,9 @@
 
 static void free_services(struct state *state)
 {
-    free(state->nudge);
+    free(state->requeue);
     free(state->events);
-    free(state->evictions);
+    free(state->preemption);
     free(state->defer_support);
     free(state->seen_locks);
 }
@@ -21,29 +21,29 @@ int services_init(struct state *state, struct config *config, struct error *err)
 {
     if (state_init(state, config, err) < 0)
         return err->code;
-    state->nudge = calloc(1, sizeof *state->nudge);
+    state->requeue = calloc(1, sizeof *state->requeue);
     state->events = calloc(1, sizeof *state->events);
-    state->evictions = calloc(1, sizeof *state->evictions);
+    state->preemption = calloc(1, sizeof *state->preemption);
     state->defer_support = calloc(1, sizeof *state->defer_support);
     state->seen_locks = calloc(1, sizeof *state->seen_locks);
-    if (state->nudge == NULL || state->events == NULL || state->evictions == NULL ||
+    if (state->requeue == NULL || state->events == NULL || state->preemption == NULL ||
         state->defer_support == NULL || state->seen_locks == NULL) {
         free_services(state);
         state->config = NULL; /* the caller's */
         state_dispose(state);
         return error_no_memory(err);
     }
-    nudge_init(state->nudge);
+    requeue_init(state->requeue);
     events_init(state->events);
-    evictions_init(state->evictions);
+    preemption_init(state->preemption);
     return 0;
 }
 
 void services_dispose(struct state *state)
 {
-    nudge_dispose(state->nudge);
+    requeue_dispose(state->requeue);
     events_dispose(state->events);
-    evictions_dispose(state->evictions);
+    preemption_dispose(state->preemption);
     seen_locks_dispose(state->seen_locks);
     free_services(state);
     state_dispose(state);

@@ -72,8 +72,8 @@ static void end_list(void *context, enum kind kind, uint64_t version)
     capture->start = ftello(capture->file);
 }
 
-static int take(void *context, enum change change, const struct object *object, struct slice text,
-                struct error *err)
+static int take(void *context, enum watch_change change, const struct object *object,
+                struct slice text, struct error *err)
 {
     struct capture *capture = context;
 
@@ -91,11 +91,11 @@ static int take(void *context, enum change change, const struct object *object, 
 }
 
 /* Left out, and counted by the reflector. */
-static void keep(void *context, enum kind kind, struct slice namespace, struct slice name)
+static void keep(void *context, enum kind kind, struct slice ns, struct slice name)
 {
     (void)context;
     (void)kind;
-    (void)namespace;
+    (void)ns;
     (void)name;
 }
 

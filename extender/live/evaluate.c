@@ -10,7 +10,8 @@ static void decide(struct question *question, const struct view *view)
         question->decide(question, view);
         return;
     }
-    policy_prefilter(view, question->pod, question->arena, &question->verdict, &question->judge);
+    policy_prefilter(view, question->pod, question->arena, &question->verdict,
+                     &question->decided_by);
     question->is_refused = code_is_rejection(question->verdict.code);
 }
 
@@ -37,13 +38,13 @@ static bool was_asked(const struct asked *asked, const struct object_reference *
 }
 
 /* Adds what the verdict rests on and was not asked about yet; returns how many. */
-static size_t add_grounds(struct asked *asked, const struct verdict *verdict)
+static size_t add_causes(struct asked *asked, const struct verdict *verdict)
 {
     size_t before = asked->count;
 
-    for (size_t i = 0; i < verdict->ground_count; i++)
-        if (!was_asked(asked, &verdict->grounds[i]))
-            asked->references[asked->count++] = verdict->grounds[i];
+    for (size_t i = 0; i < verdict->cause_count; i++)
+        if (!was_asked(asked, &verdict->causes[i]))
+            asked->references[asked->count++] = verdict->causes[i];
     return asked->count - before;
 }
 
@@ -55,7 +56,7 @@ static enum confirmation confirm(struct state *state, struct question *question)
     struct error err = {0};
 
     for (int round = 0; round < CONFIRM_ROUNDS_MAX; round++) {
-        size_t added = add_grounds(&asked, &question->verdict);
+        size_t added = add_causes(&asked, &question->verdict);
         int64_t left_ms = ms_until(deadline_ns);
         if (added == 0)
             return CONFIRMATION_STANDS;
@@ -66,26 +67,25 @@ static enum confirmation confirm(struct state *state, struct question *question)
         if (!question->is_refused)
             return CONFIRMATION_OVERRULED;
     }
-    return add_grounds(&asked, &question->verdict) == 0 ? CONFIRMATION_STANDS
-                                                        : CONFIRMATION_UNKNOWN;
+    return add_causes(&asked, &question->verdict) == 0 ? CONFIRMATION_STANDS : CONFIRMATION_UNKNOWN;
 }
 
-enum confirmation judge_question(struct state *state, struct question *question)
+enum confirmation evaluate_question(struct state *state, struct question *question)
 {
     const struct meta *meta = &question->pod->meta;
 
     expiry_tick(state);
     decide_cached(state, question);
-    if (state->api == NULL || !question->is_refused || question->verdict.ground_count == 0)
+    if (state->api == NULL || !question->is_refused || question->verdict.cause_count == 0)
         return CONFIRMATION_STANDS;
     enum confirmation result = confirm(state, question);
     atomic_fetch_add(&state->metrics.confirmations[result], 1);
     if (result == CONFIRMATION_OVERRULED)
-        log_debug("a rejection was overruled by the API server",
-                  LOG_SLICE("namespace", meta->namespace), LOG_SLICE("pod", meta->name));
+        log_debug("a rejection was overruled by the API server", LOG_SLICE("namespace", meta->ns),
+                  LOG_SLICE("pod", meta->name));
     else if (result == CONFIRMATION_UNKNOWN)
         log_warn("a rejection could not be confirmed: the cache's word stands",
-                 LOG_SLICE("namespace", meta->namespace), LOG_SLICE("pod", meta->name));
+                 LOG_SLICE("namespace", meta->ns), LOG_SLICE("pod", meta->name));
     return result;
 }
 
@@ -105,8 +105,8 @@ static void find_causes(const struct question *question, enum confirmation confi
     if (question->is_refused && verdict->reserved_for.len != 0)
         out->items[out->count++] =
             (struct object_reference){.kind = KIND_POD, .uid = verdict->reserved_for};
-    for (size_t i = 0; question->is_refused && is_unconfirmed && i < verdict->ground_count; i++)
-        out->items[out->count++] = verdict->grounds[i];
+    for (size_t i = 0; question->is_refused && is_unconfirmed && i < verdict->cause_count; i++)
+        out->items[out->count++] = verdict->causes[i];
 }
 
 static bool are_equal(const struct causes *a, const struct causes *b)
@@ -129,8 +129,8 @@ static void reserve(struct state *state, struct question *question)
     struct view view = state_view(state);
     decide(question, &view);
     if (out->code == CODE_SUCCESS &&
-        assumed_reserve(&state->cluster, question->pod, out->alone, false,
-                        state_reservation_end(state, false), &err) < 0)
+        reservation_take(&state->cluster, question->pod, out->alone, false,
+                         state_reservation_end(state, false), &err) < 0)
         *out = (struct verdict){.code = CODE_ERROR, .reasons = &reason, .reason_count = 1};
     (void)pthread_rwlock_unlock(&state->lock);
 }
@@ -145,21 +145,21 @@ static bool is_answered(const struct question *question)
            (!question->is_refused || code_is_rejection(question->verdict.code));
 }
 
-void judge_and_remember(struct state *state, struct question *question)
+void evaluate_and_remember(struct state *state, struct question *question)
 {
     const struct meta *meta = &question->pod->meta;
     struct causes known = {.count = 0}, causes;
 
     if (question->reserves)
-        nudge_forget(state->nudge, meta->uid);
-    enum confirmation confirmation = judge_question(state, question);
+        requeue_forget(state->requeue, meta->uid);
+    enum confirmation confirmation = evaluate_question(state, question);
     for (;;) {
         if (question->reserves && question->verdict.code == CODE_SUCCESS && meta->uid.len != 0)
             reserve(state, question);
         find_causes(question, confirmation, &causes);
         if (causes.count == 0 || are_equal(&causes, &known))
             break;
-        nudge_wait(state->nudge, meta, causes.items, causes.count);
+        requeue_wait(state->requeue, meta, causes.items, causes.count);
         known = causes;
         /* one may have changed just before, so that nobody was waiting */
         decide_cached(state, question);
@@ -168,5 +168,5 @@ void judge_and_remember(struct state *state, struct question *question)
             confirmation = CONFIRMATION_UNKNOWN; /* what is in the way now was not asked about */
     }
     if (!question->reserves && causes.count == 0 && is_answered(question))
-        nudge_forget(state->nudge, meta->uid);
+        requeue_forget(state->requeue, meta->uid);
 }

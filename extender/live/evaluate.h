@@ -7,7 +7,7 @@
  *
  * If the API server cannot be asked within CONFIRM_MS (scheduling cycles come one after the other,
  * so CONFIRM_SILENT_MS while it is known to be silent), the cache's word stands, and the pod is
- * nudged when the cache changes its mind.
+ * requeued when the cache changes its mind.
  *
  * Threads: any; the lock on the cluster is not held.
  */
@@ -35,15 +35,15 @@ struct question {
 
     struct verdict verdict; /* but for victims, which are not to be looked at afterwards: the lock
                                is not held any more */
-    const struct policy *judge;
+    const struct policy *decided_by;
     bool is_refused; /* it is rejected, or some of its nodes are */
 };
 
 /* Decides, and confirms a refusal. */
-enum confirmation judge_question(struct state *state, struct question *question);
+enum confirmation evaluate_question(struct state *state, struct question *question);
 
 /* The same; and a pod that is refused something for a reservation, or without being confirmed, is
- * remembered, to be nudged when that changes (nudge.h). */
-void judge_and_remember(struct state *state, struct question *question);
+ * remembered, to be requeued when that changes (requeue.h). */
+void evaluate_and_remember(struct state *state, struct question *question);
 
 #endif

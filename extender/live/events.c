@@ -63,9 +63,9 @@ static void write_event(struct buf *out, const struct events *events, unsigned n
                "\",\"source\":{\"component\":\"claimguard\"},\"reportingComponent\":"
                "\"claimguard\",\"metadata\":{\"name\":\"claimguard.%llx.%x\"",
                (unsigned long long)now, number);
-    put_text(out, "namespace", pod->namespace);
+    put_text(out, "namespace", pod->ns);
     buf_put(out, SLICE("},\"involvedObject\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\""));
-    put_text(out, "namespace", pod->namespace);
+    put_text(out, "namespace", pod->ns);
     put_text(out, "name", pod->name);
     put_text(out, "uid", pod->uid);
     buf_put(out, SLICE("}"));
@@ -87,7 +87,7 @@ static bool post(struct events *events, struct requests *requests,
     buf_init(&body, EVENT_BYTES_MAX);
     buf_init(&path, PATH_BYTES_MAX);
     write_event(&body, events, number, pod, type, reason, message);
-    buf_printf(&path, "/api/v1/namespaces/%.*s/events", SLICE_ARG(pod->namespace));
+    buf_printf(&path, "/api/v1/namespaces/%.*s/events", SLICE_ARG(pod->ns));
     path.failed = path.failed || !object_reference_is_possible(pod);
     const char *text = buf_text(&path);
     bool is_posted = text != NULL && !body.failed &&

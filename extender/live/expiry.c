@@ -16,19 +16,19 @@ static void end_expired(struct state *state, struct kept_reference **ended, stru
     size_t claims = 0;
 
     while (claims < EXPIRED_CLAIMS_MAX &&
-           (expired = assumed_expired(&state->cluster, now_ns)) != NULL) {
+           (expired = reservation_expired(&state->cluster, now_ns)) != NULL) {
         struct uid uid = expired->uid;
         struct object_reference pod = {.kind = KIND_POD, .uid = uid_text(&uid, text)};
         (void)object_reference_keep(ended, &pod, arena); /* else the scheduler's own flush */
         claims += 1 + expired->claim_count + expired->shared_count;
-        assumed_end(&state->cluster, expired);
+        reservation_end(&state->cluster, expired);
     }
 }
 
 static bool has_expired(struct state *state)
 {
     (void)pthread_rwlock_rdlock(&state->lock);
-    bool has_expired = assumed_expired(&state->cluster, monotonic_ns()) != NULL;
+    bool has_expired = reservation_expired(&state->cluster, monotonic_ns()) != NULL;
     (void)pthread_rwlock_unlock(&state->lock);
     return has_expired;
 }
@@ -46,13 +46,13 @@ void expiry_run(struct state *state)
         end_expired(state, &ended, &arena);
         (void)pthread_rwlock_unlock(&state->lock);
         for (const struct kept_reference *pod = ended; pod != NULL; pod = pod->next)
-            nudge_changed(state->nudge, &pod->reference, state->api);
+            requeue_changed(state->requeue, &pod->reference, state->api);
     }
     arena_dispose(&arena);
 }
 
 void expiry_tick(struct state *state)
 {
-    nudge_tick(state->nudge, state->api);
+    requeue_tick(state->requeue, state->api);
     expiry_run(state);
 }

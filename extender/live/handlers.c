@@ -23,7 +23,7 @@ struct reported {
 };
 
 /* All of it is used on the informer's thread alone. */
-struct live {
+struct handlers {
     struct state *state;
     struct informer *informer;
     bool is_synced;
@@ -33,24 +33,24 @@ struct live {
 /* ---- violations ---- */
 
 /* Whether it is news that the pod violates the claim; remembers it. */
-static bool is_news(struct live *live, const struct pod *pod, const struct claim *claim)
+static bool is_news(struct handlers *handlers, const struct pod *pod, const struct claim *claim)
 {
     struct reported_key key = {pod->uid, claim->uid};
     struct reported *known = NULL;
 
-    HASH_FIND(hh, live->reported, &key, sizeof key, known);
+    HASH_FIND(hh, handlers->reported, &key, sizeof key, known);
     if (known != NULL)
         return false;
-    if (HASH_COUNT(live->reported) >= REPORTED_MAX) {
-        known = live->reported; /* the oldest */
-        HASH_DEL(live->reported, known);
+    if (HASH_COUNT(handlers->reported) >= REPORTED_MAX) {
+        known = handlers->reported; /* the oldest */
+        HASH_DEL(handlers->reported, known);
         free(known);
     }
     known = calloc(1, sizeof *known);
     if (known == NULL)
         return true;
     known->key = key;
-    HASH_ADD(hh, live->reported, key, sizeof known->key, known);
+    HASH_ADD(hh, handlers->reported, key, sizeof known->key, known);
     if (known->hh.tbl == NULL)
         free(known);
     return true;
@@ -65,42 +65,41 @@ static const struct pod *other_holder(const struct claim *claim, const struct po
     return NULL;
 }
 
-static bool is_violated(const struct live *live, const struct claim *claim)
+static bool is_violated(const struct handlers *handlers, const struct claim *claim)
 {
-    struct view view = state_view(live->state);
+    struct view view = state_view(handlers->state);
 
     return claim_is_violated(claim) || defer_is_violated(&view, claim);
 }
 
 /* The pod came second to a claim that is for one pod: it set spec.nodeName, or a scheduler without
  * claimguard bound it. It can be told, not undone. */
-static void report(struct live *live, const struct pod *pod, const struct claim *claim)
+static void report(struct handlers *handlers, const struct pod *pod, const struct claim *claim)
 {
     const struct pod *first = other_holder(claim, pod);
-    struct slice namespace = name_slice(pod->namespace);
+    struct slice ns = name_slice(pod->ns);
     char uid[UID_TEXT_BYTES];
     struct arena arena;
 
-    if (first == NULL || !is_news(live, pod, claim))
+    if (first == NULL || !is_news(handlers, pod, claim))
         return;
     arena_init(&arena, MESSAGE_BYTES_MAX);
     struct slice message = arena_printf(
-        &arena, "claim %.*s/%.*s is %s, and in use by pod %.*s/%.*s on %.*s, too",
-        SLICE_ARG(namespace), SLICE_ARG(claim_name(claim)),
-        claim->is_exclusive ? "ReadWriteOncePod" : "mounted by a container runtime (deferFSMount)",
-        SLICE_ARG(namespace), SLICE_ARG(pod_name(first)), SLICE_ARG(pod_node(first)));
-    log_warn("two pods hold an exclusive claim", LOG_SLICE("namespace", namespace),
+        &arena, "claim %.*s/%.*s is %s, and in use by pod %.*s/%.*s on %.*s, too", SLICE_ARG(ns),
+        SLICE_ARG(claim_name(claim)),
+        claim->is_rwop ? "ReadWriteOncePod" : "mounted by a container runtime (deferFSMount)",
+        SLICE_ARG(ns), SLICE_ARG(pod_name(first)), SLICE_ARG(pod_node(first)));
+    log_warn("two pods hold an exclusive claim", LOG_SLICE("namespace", ns),
              LOG_SLICE("claim", claim_name(claim)), LOG_SLICE("pod", pod_name(pod)),
              LOG_SLICE("node", pod_node(pod)), LOG_SLICE("with", pod_name(first)));
-    events_post(
-        live->state->events, live->state->api,
-        &(struct object_reference){KIND_POD, namespace, pod_name(pod), uid_text(&pod->uid, uid)},
-        "Warning", "ExclusiveClaimViolated", message);
+    events_post(handlers->state->events, handlers->state->api,
+                &(struct object_reference){KIND_POD, ns, pod_name(pod), uid_text(&pod->uid, uid)},
+                "Warning", "ExclusiveClaimViolated", message);
     arena_dispose(&arena);
 }
 
 /* Of pods that were there before we looked: the one that changed last passes for the second. */
-static void report_claim(struct live *live, const struct claim *claim)
+static void report_claim(struct handlers *handlers, const struct claim *claim)
 {
     const struct pod *latest = NULL;
 
@@ -110,49 +109,48 @@ static void report_claim(struct live *live, const struct claim *claim)
             latest = pod;
     }
     if (latest != NULL)
-        report(live, latest, claim);
+        report(handlers, latest, claim);
 }
 
 /* ---- who may have waited for the claimguard before this one ---- */
 
 /* A pod that waits, though its claims are free or can be had by preemption, may have been rejected
  * for what that claimguard alone knew, or be the one that it was about to evict others for. */
-static bool is_hopeful(const struct live *live, const struct pod *pod, struct arena *arena)
+static bool is_hopeful(const struct handlers *handlers, const struct pod *pod, struct arena *arena)
 {
-    struct view view = state_view(live->state);
-    const struct policy *judge;
+    struct view view = state_view(handlers->state);
+    const struct policy *decided_by;
     struct pod_object object;
     struct verdict verdict;
 
     if (!cluster_describe_pod(pod, arena, &object))
         return false;
-    policy_prefilter(&view, &object, arena, &verdict, &judge);
+    policy_prefilter(&view, &object, arena, &verdict, &decided_by);
     return verdict.code == CODE_SUCCESS || verdict.code == CODE_UNSCHEDULABLE;
 }
 
-static bool wake(const struct live *live, const struct object_reference *waiting)
+static bool wake(const struct handlers *handlers, const struct object_reference *waiting)
 {
-    struct state *state = live->state;
-    struct meta meta = {
-        .namespace = waiting->namespace, .name = waiting->name, .uid = waiting->uid};
+    struct state *state = handlers->state;
+    struct meta meta = {.ns = waiting->ns, .name = waiting->name, .uid = waiting->uid};
     struct arena arena;
 
     arena_init(&arena, WAKE_BYTES_MAX);
     (void)pthread_rwlock_rdlock(&state->lock);
-    const struct pod *pod = cluster_find_pod(&state->cluster, meta.namespace, meta.name);
-    bool is_woken = pod != NULL && uid_is(&pod->uid, meta.uid) && is_hopeful(live, pod, &arena);
+    const struct pod *pod = cluster_find_pod(&state->cluster, meta.ns, meta.name);
+    bool is_woken = pod != NULL && uid_is(&pod->uid, meta.uid) && is_hopeful(handlers, pod, &arena);
     (void)pthread_rwlock_unlock(&state->lock);
     arena_dispose(&arena);
     if (is_woken)
-        nudge_pod(state->nudge, &meta);
+        requeue_pod(state->requeue, &meta);
     return is_woken;
 }
 
 /* The pods of the walk's next page that wait. False: that was the last page. */
-static bool list_waiting(const struct live *live, struct table_walk *walk,
+static bool list_waiting(const struct handlers *handlers, struct table_walk *walk,
                          struct kept_reference **waiting, struct arena *arena)
 {
-    struct state *state = live->state;
+    struct state *state = handlers->state;
     char uid[UID_TEXT_BYTES];
 
     (void)pthread_rwlock_rdlock(&state->lock);
@@ -161,7 +159,7 @@ static bool list_waiting(const struct live *live, struct table_walk *walk,
         const struct pod *pod = (const struct pod *)(const void *)walk->records[walk->next];
         if (pod->use_count == 0 || pod->node != NULL || pod->is_terminal || pod->is_terminating)
             continue;
-        struct object_reference reference = {KIND_POD, name_slice(pod->namespace), pod_name(pod),
+        struct object_reference reference = {KIND_POD, name_slice(pod->ns), pod_name(pod),
                                              uid_text(&pod->uid, uid)};
         (void)object_reference_keep(waiting, &reference, arena); /* else the scheduler's flush */
     }
@@ -169,7 +167,7 @@ static bool list_waiting(const struct live *live, struct table_walk *walk,
     return has_more;
 }
 
-static void wake_all(const struct live *live)
+static void wake_all(const struct handlers *handlers)
 {
     struct table_walk walk = {.at = 0};
     struct arena arena;
@@ -180,69 +178,68 @@ static void wake_all(const struct live *live)
     while (has_more && woken < WOKEN_MAX) {
         struct kept_reference *waiting = NULL;
         arena_reset(&arena);
-        has_more = list_waiting(live, &walk, &waiting, &arena);
+        has_more = list_waiting(handlers, &walk, &waiting, &arena);
         for (; waiting != NULL && woken < WOKEN_MAX; waiting = waiting->next)
-            woken += wake(live, &waiting->reference);
+            woken += wake(handlers, &waiting->reference);
     }
     arena_dispose(&arena);
 }
 
 /* ---- what follow tells ---- */
 
-static void report_if_violated(struct live *live, const struct claim *claim)
+static void report_if_violated(struct handlers *handlers, const struct claim *claim)
 {
-    if (is_violated(live, claim))
-        report_claim(live, claim);
+    if (is_violated(handlers, claim))
+        report_claim(handlers, claim);
 }
 
 /* Tells of what the change violates. Under the lock. */
-static void look_for_violations(struct live *live, const struct object *object, bool was_holding)
+static void look_for_violations(struct handlers *handlers, const struct object *object,
+                                bool was_holding)
 {
-    const struct cluster *cluster = &live->state->cluster;
-    struct slice namespace = object->meta.namespace, name = object->meta.name;
+    const struct cluster *cluster = &handlers->state->cluster;
+    struct slice ns = object->meta.ns, name = object->meta.name;
     const struct claim *claim =
-        object->kind == KIND_CLAIM ? cluster_find_claim(cluster, namespace, name) : NULL;
-    const struct pod *pod =
-        object->kind == KIND_POD ? cluster_find_pod(cluster, namespace, name) : NULL;
+        object->kind == KIND_CLAIM ? cluster_find_claim(cluster, ns, name) : NULL;
+    const struct pod *pod = object->kind == KIND_POD ? cluster_find_pod(cluster, ns, name) : NULL;
 
     if (cluster->violations == 0 && cluster->deferring == NULL)
         return;
     if (claim != NULL)
-        report_if_violated(live, claim);
+        report_if_violated(handlers, claim);
     if (pod == NULL || was_holding || !pod_holds(pod))
         return;
     for (unsigned i = 0; i < pod->use_count; i++)
-        if (is_violated(live, pod->uses[i].claim))
-            report(live, pod, pod->uses[i].claim);
+        if (is_violated(handlers, pod->uses[i].claim))
+            report(handlers, pod, pod->uses[i].claim);
 }
 
-static void changed(void *context, enum change change, const struct object *object,
+static void changed(void *context, enum watch_change change, const struct object *object,
                     bool was_holding)
 {
-    struct live *live = context;
-    struct state *state = live->state;
+    struct handlers *handlers = context;
+    struct state *state = handlers->state;
     const struct meta *meta = &object->meta;
     bool is_gone_pod = object->kind == KIND_POD && change == CHANGE_DELETE;
 
     if (is_gone_pod || (object->kind == KIND_POD && object->pod.node.len != 0)) {
         metrics_forget_pod(&state->metrics, meta->uid);
-        nudge_forget(state->nudge, meta->uid);
+        requeue_forget(state->requeue, meta->uid);
     }
     if (is_gone_pod || object->kind == KIND_CLAIM)
-        nudge_changed(
-            state->nudge,
-            &(struct object_reference){object->kind, meta->namespace, meta->name, meta->uid},
-            state->api);
-    if (!live->is_synced || change == CHANGE_DELETE)
+        requeue_changed(state->requeue,
+                        &(struct object_reference){object->kind, meta->ns, meta->name, meta->uid},
+                        state->api);
+    if (!handlers->is_synced || change == CHANGE_DELETE)
         return;
     (void)pthread_rwlock_rdlock(&state->lock);
-    look_for_violations(live, object, was_holding);
+    look_for_violations(handlers, object, was_holding);
     (void)pthread_rwlock_unlock(&state->lock);
 }
 
-static void report_all(struct live *live)
+static void report_all(struct handlers *handlers)
 {
-    struct state *state = live->state;
+    struct state *state = handlers->state;
     struct table_walk walk = {.at = 0};
     bool has_more = true;
 
@@ -250,65 +247,65 @@ static void report_all(struct live *live)
         (void)pthread_rwlock_rdlock(&state->lock);
         has_more = table_next_page(&state->cluster.claims, &walk);
         for (; has_more && walk.next < walk.count; walk.next++)
-            report_if_violated(live, (const struct claim *)(void *)walk.records[walk.next]);
+            report_if_violated(handlers, (const struct claim *)(void *)walk.records[walk.next]);
         (void)pthread_rwlock_unlock(&state->lock);
     }
 }
 
 static void synced(void *context)
 {
-    struct live *live = context;
+    struct handlers *handlers = context;
 
-    live->is_synced = true;
+    handlers->is_synced = true;
     log_info("the cache is synced", LOG_NONE);
-    report_all(live);
-    wake_all(live);
+    report_all(handlers);
+    wake_all(handlers);
 }
 
-int live_start(struct live **out, struct state *state, const struct kubeconfig *kubeconfig,
-               struct error *err)
+int handlers_start(struct handlers **out, struct state *state, const struct kubeconfig *kubeconfig,
+                   struct error *err)
 {
-    struct live *live = calloc(1, sizeof *live);
+    struct handlers *handlers = calloc(1, sizeof *handlers);
     struct informer_target target = {.cluster = &state->cluster,
                                      .lock = &state->lock,
                                      .status = state->status,
                                      .watchdog = &state->watchdog,
                                      .stats = &state->api_stats,
-                                     .context = live,
+                                     .context = handlers,
                                      .changed = changed,
                                      .synced = synced};
 
-    if (live == NULL)
+    if (handlers == NULL)
         return error_no_memory(err);
-    live->state = state;
+    handlers->state = state;
     (void)snprintf(state->source, sizeof state->source, "%s (by %s)", kubeconfig->server,
                    kubeconfig->origin);
     for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
         atomic_store(&state->status[kind].is_synced, false);
     /* the informer's thread takes the lock before it reports anything: state->api is set by then */
     (void)pthread_rwlock_wrlock(&state->lock);
-    int rc = informer_start(&live->informer, kubeconfig, &target, err);
-    state->api = informer_requests(live->informer);
+    int rc = informer_start(&handlers->informer, kubeconfig, &target, err);
+    state->api = informer_requests(handlers->informer);
     (void)pthread_rwlock_unlock(&state->lock);
     if (rc < 0) {
-        free(live);
+        free(handlers);
         return rc;
     }
-    *out = live;
+    *out = handlers;
     return 0;
 }
 
-void live_stop(struct live *live)
+void handlers_stop(struct handlers *handlers)
 {
-    if (live == NULL)
+    if (handlers == NULL)
         return;
-    informer_stop(live->informer);
-    live->state->api = NULL;
-    struct reported *first = live->reported;
-    HASH_CLEAR(hh, live->reported); /* they stay linked to one another */
+    informer_stop(handlers->informer);
+    handlers->state->api = NULL;
+    struct reported *first = handlers->reported;
+    HASH_CLEAR(hh, handlers->reported); /* they stay linked to one another */
     for (struct reported *reported = first, *next; reported != NULL; reported = next) {
         next = reported->hh.next;
         free(reported);
     }
-    free(live);
+    free(handlers);
 }

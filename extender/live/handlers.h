@@ -11,11 +11,11 @@
 
 enum { REPORTED_MAX = 2000 }; /* with more, the oldest may be told again */
 
-struct live;
+struct handlers;
 
 /* Ownership: live_stop, after the servers have stopped. The kubeconfig has to stay. */
-int live_start(struct live **out, struct state *state, const struct kubeconfig *kubeconfig,
-               struct error *err);
-void live_stop(struct live *live);
+int handlers_start(struct handlers **out, struct state *state, const struct kubeconfig *kubeconfig,
+                   struct error *err);
+void handlers_stop(struct handlers *handlers);
 
 #endif

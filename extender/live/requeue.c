@@ -17,28 +17,28 @@ struct cause {
 struct waiting_pod {
     struct object_reference pod; /* its UID is the key */
     uint64_t due_ns;             /* UINT64_MAX: none of its causes has changed */
-    unsigned nudges;
+    unsigned requeues;
     UT_hash_handle hh; /* in the order in which they came */
     size_t cause_count;
     struct cause causes[]; /* behind them the text of all */
 };
 
-void nudge_init(struct nudge *nudge)
+void requeue_init(struct requeue *requeue)
 {
-    *nudge = (struct nudge){.due_ns = UINT64_MAX};
-    rate_init(&nudge->rate, NUDGES_PER_SECOND, NUDGES_PER_SECOND, monotonic_ns());
-    (void)pthread_mutex_init(&nudge->lock, NULL);
+    *requeue = (struct requeue){.due_ns = UINT64_MAX};
+    rate_init(&requeue->rate, REQUEUES_PER_SECOND, REQUEUES_PER_SECOND, monotonic_ns());
+    (void)pthread_mutex_init(&requeue->lock, NULL);
 }
 
-static struct cause **list_of(struct nudge *nudge, const struct object_reference *reference)
+static struct cause **list_of(struct requeue *requeue, const struct object_reference *reference)
 {
     struct slice key = reference->kind == KIND_POD ? reference->uid : reference->name;
-    return &nudge->by_cause[table_hash(key, 0) % NUDGE_CAUSES];
+    return &requeue->by_cause[table_hash(key, 0) % REQUEUE_CAUSES];
 }
 
-static void link_cause(struct nudge *nudge, struct cause *cause)
+static void link_cause(struct requeue *requeue, struct cause *cause)
 {
-    cause->link = list_of(nudge, &cause->reference);
+    cause->link = list_of(requeue, &cause->reference);
     cause->next = *cause->link;
     if (cause->next != NULL)
         cause->next->link = &cause->next;
@@ -52,40 +52,40 @@ static void unlink_cause(struct cause *cause)
         cause->next->link = cause->link;
 }
 
-static void count_result(struct nudge *nudge, enum nudge_result result)
+static void count_result(struct requeue *requeue, enum requeue_result result)
 {
-    atomic_fetch_add(&nudge->results[result], 1);
+    atomic_fetch_add(&requeue->results[result], 1);
 }
 
-static void drop(struct nudge *nudge, struct waiting_pod *pod)
+static void drop(struct requeue *requeue, struct waiting_pod *pod)
 {
-    HASH_DEL(nudge->pods, pod);
+    HASH_DEL(requeue->pods, pod);
     for (size_t i = 0; i < pod->cause_count; i++)
         unlink_cause(&pod->causes[i]);
     free(pod);
 }
 
-void nudge_dispose(struct nudge *nudge)
+void requeue_dispose(struct requeue *requeue)
 {
-    while (nudge->pods != NULL)
-        drop(nudge, nudge->pods);
-    (void)pthread_mutex_destroy(&nudge->lock);
+    while (requeue->pods != NULL)
+        drop(requeue, requeue->pods);
+    (void)pthread_mutex_destroy(&requeue->lock);
 }
 
-static void drop_uid(struct nudge *nudge, struct slice uid)
+static void drop_uid(struct requeue *requeue, struct slice uid)
 {
     struct waiting_pod *pod = NULL;
 
-    HASH_FIND(hh, nudge->pods, uid.ptr, uid.len, pod);
+    HASH_FIND(hh, requeue->pods, uid.ptr, uid.len, pod);
     if (pod != NULL)
-        drop(nudge, pod);
+        drop(requeue, pod);
 }
 
 /* NULL: no memory. */
 static struct waiting_pod *waiting_pod_new(const struct meta *meta,
                                            const struct object_reference *causes, size_t count)
 {
-    struct object_reference reference = {KIND_POD, meta->namespace, meta->name, meta->uid};
+    struct object_reference reference = {KIND_POD, meta->ns, meta->name, meta->uid};
     size_t head_bytes = sizeof(struct waiting_pod) + count * sizeof(struct cause);
     size_t bytes = head_bytes + object_reference_bytes(&reference);
 
@@ -106,60 +106,59 @@ static struct waiting_pod *waiting_pod_new(const struct meta *meta,
     return pod;
 }
 
-static void add(struct nudge *nudge, const struct meta *meta, const struct object_reference *causes,
-                size_t count, uint64_t due_ns)
+static void add(struct requeue *requeue, const struct meta *meta,
+                const struct object_reference *causes, size_t count, uint64_t due_ns)
 {
-    drop_uid(nudge, meta->uid);
-    if (HASH_COUNT(nudge->pods) >= NUDGE_PODS_MAX) {
-        drop(nudge, nudge->pods); /* the oldest */
-        count_result(nudge, NUDGE_DROPPED);
+    drop_uid(requeue, meta->uid);
+    if (HASH_COUNT(requeue->pods) >= REQUEUE_PODS_MAX) {
+        drop(requeue, requeue->pods); /* the oldest */
+        count_result(requeue, REQUEUE_DROPPED);
     }
     struct waiting_pod *pod = waiting_pod_new(meta, causes, count);
     if (pod == NULL)
         return;
     pod->due_ns = due_ns;
-    HASH_ADD_KEYPTR(hh, nudge->pods, pod->pod.uid.ptr, pod->pod.uid.len, pod);
+    HASH_ADD_KEYPTR(hh, requeue->pods, pod->pod.uid.ptr, pod->pod.uid.len, pod);
     if (pod->hh.tbl == NULL) {
         free(pod);
         return;
     }
     for (size_t i = 0; i < count; i++)
-        link_cause(nudge, &pod->causes[i]);
-    if (due_ns < nudge->due_ns)
-        nudge->due_ns = due_ns;
+        link_cause(requeue, &pod->causes[i]);
+    if (due_ns < requeue->due_ns)
+        requeue->due_ns = due_ns;
 }
 
-void nudge_wait(struct nudge *nudge, const struct meta *pod, const struct object_reference *causes,
-                size_t count)
+void requeue_wait(struct requeue *requeue, const struct meta *pod,
+                  const struct object_reference *causes, size_t count)
 {
     if (pod->uid.len == 0)
         return;
-    (void)pthread_mutex_lock(&nudge->lock);
-    add(nudge, pod, causes, count, UINT64_MAX);
-    (void)pthread_mutex_unlock(&nudge->lock);
+    (void)pthread_mutex_lock(&requeue->lock);
+    add(requeue, pod, causes, count, UINT64_MAX);
+    (void)pthread_mutex_unlock(&requeue->lock);
 }
 
-void nudge_pod(struct nudge *nudge, const struct meta *pod)
+void requeue_pod(struct requeue *requeue, const struct meta *pod)
 {
-    (void)pthread_mutex_lock(&nudge->lock);
-    add(nudge, pod, NULL, 0, monotonic_ns());
-    (void)pthread_mutex_unlock(&nudge->lock);
+    (void)pthread_mutex_lock(&requeue->lock);
+    add(requeue, pod, NULL, 0, monotonic_ns());
+    (void)pthread_mutex_unlock(&requeue->lock);
 }
 
 static bool is_same_cause(const struct object_reference *a, const struct object_reference *b)
 {
     if (a->kind != b->kind)
         return false;
-    return a->kind == KIND_POD
-               ? slice_equal(a->uid, b->uid)
-               : slice_equal(a->name, b->name) && slice_equal(a->namespace, b->namespace);
+    return a->kind == KIND_POD ? slice_equal(a->uid, b->uid)
+                               : slice_equal(a->name, b->name) && slice_equal(a->ns, b->ns);
 }
 
-void nudge_forget(struct nudge *nudge, struct slice uid)
+void requeue_forget(struct requeue *requeue, struct slice uid)
 {
-    (void)pthread_mutex_lock(&nudge->lock);
-    drop_uid(nudge, uid);
-    (void)pthread_mutex_unlock(&nudge->lock);
+    (void)pthread_mutex_lock(&requeue->lock);
+    drop_uid(requeue, uid);
+    (void)pthread_mutex_unlock(&requeue->lock);
 }
 
 /* A patch of the pod with that UID, and of no other. False: it was not sent. */
@@ -170,7 +169,7 @@ static bool send_patch(struct requests *requests, const struct object_reference 
     buf_init(&body, TEXT_BYTES_MAX);
     buf_put(&body, SLICE("{\"metadata\":{\"uid\":"));
     buf_json(&body, pod->uid);
-    buf_printf(&body, ",\"annotations\":{\"claimguard.io/nudged\":\"%lld\"}}}",
+    buf_printf(&body, ",\"annotations\":{\"claimguard.io/requeue-requested\":\"%lld\"}}}",
                (long long)now_ms());
     bool is_sent =
         !body.failed &&
@@ -179,72 +178,72 @@ static bool send_patch(struct requests *requests, const struct object_reference 
                                                   .content_type = "application/merge-patch+json",
                                                   .body = buf_slice(&body)});
     if (is_sent)
-        log_debug("pod nudged: what it was rejected for has changed",
-                  LOG_SLICE("namespace", pod->namespace), LOG_SLICE("pod", pod->name));
+        log_debug("pod requeued: what it was rejected for has changed",
+                  LOG_SLICE("namespace", pod->ns), LOG_SLICE("pod", pod->name));
     buf_dispose(&body);
     return is_sent;
 }
 
-/* Nudges those that are due, as far as the rate allows, and finds when the next one is. */
-static void work(struct nudge *nudge, struct requests *requests, uint64_t now_ns)
+/* Requeues those that are due, as far as the rate allows, and finds when the next one is. */
+static void work(struct requeue *requeue, struct requests *requests, uint64_t now_ns)
 {
-    nudge->due_ns = UINT64_MAX;
-    for (struct waiting_pod *pod = nudge->pods, *next; pod != NULL; pod = next) {
+    requeue->due_ns = UINT64_MAX;
+    for (struct waiting_pod *pod = requeue->pods, *next; pod != NULL; pod = next) {
         next = pod->hh.next;
-        if (pod->due_ns <= now_ns && (requests == NULL || pod->nudges == NUDGES_MAX)) {
+        if (pod->due_ns <= now_ns && (requests == NULL || pod->requeues == REQUEUES_MAX)) {
             if (requests != NULL)
-                count_result(nudge, NUDGE_GIVEN_UP);
-            drop(nudge, pod);
+                count_result(requeue, REQUEUE_GIVEN_UP);
+            drop(requeue, pod);
             continue;
         }
-        if (pod->due_ns <= now_ns && !rate_take(&nudge->rate, now_ns)) {
-            nudge->due_ns =
-                now_ns + 1000 * NS_PER_MS / NUDGES_PER_SECOND; /* it and others have to wait */
+        if (pod->due_ns <= now_ns && !rate_take(&requeue->rate, now_ns)) {
+            requeue->due_ns =
+                now_ns + 1000 * NS_PER_MS / REQUEUES_PER_SECOND; /* it and others have to wait */
             return;
         }
         if (pod->due_ns <= now_ns) {
             bool is_sent = send_patch(requests, &pod->pod);
-            count_result(nudge, is_sent ? NUDGE_SENT : NUDGE_DROPPED);
-            pod->due_ns = now_ns + (NUDGE_AGAIN_MS * NS_PER_MS << pod->nudges);
-            pod->nudges += is_sent;
+            count_result(requeue, is_sent ? REQUEUE_SENT : REQUEUE_DROPPED);
+            pod->due_ns = now_ns + (REQUEUE_AGAIN_MS * NS_PER_MS << pod->requeues);
+            pod->requeues += is_sent;
         }
-        if (pod->due_ns < nudge->due_ns)
-            nudge->due_ns = pod->due_ns;
+        if (pod->due_ns < requeue->due_ns)
+            requeue->due_ns = pod->due_ns;
     }
 }
 
-void nudge_changed(struct nudge *nudge, const struct object_reference *cause,
-                   struct requests *requests)
+void requeue_changed(struct requeue *requeue, const struct object_reference *cause,
+                     struct requests *requests)
 {
     uint64_t now_ns = monotonic_ns();
 
-    (void)pthread_mutex_lock(&nudge->lock);
+    (void)pthread_mutex_lock(&requeue->lock);
     bool is_any = false;
-    for (const struct cause *at = *list_of(nudge, cause); at != NULL; at = at->next) {
+    for (const struct cause *at = *list_of(requeue, cause); at != NULL; at = at->next) {
         if (at->pod->due_ns != UINT64_MAX || !is_same_cause(&at->reference, cause))
             continue;
         at->pod->due_ns = now_ns;
         is_any = true;
     }
     if (is_any)
-        work(nudge, requests, now_ns);
-    (void)pthread_mutex_unlock(&nudge->lock);
+        work(requeue, requests, now_ns);
+    (void)pthread_mutex_unlock(&requeue->lock);
 }
 
-unsigned nudge_waiting(struct nudge *nudge)
+unsigned requeue_waiting(struct requeue *requeue)
 {
-    (void)pthread_mutex_lock(&nudge->lock);
-    unsigned waiting = HASH_COUNT(nudge->pods);
-    (void)pthread_mutex_unlock(&nudge->lock);
+    (void)pthread_mutex_lock(&requeue->lock);
+    unsigned waiting = HASH_COUNT(requeue->pods);
+    (void)pthread_mutex_unlock(&requeue->lock);
     return waiting;
 }
 
-void nudge_tick(struct nudge *nudge, struct requests *requests)
+void requeue_tick(struct requeue *requeue, struct requests *requests)
 {
     uint64_t now_ns = monotonic_ns();
 
-    (void)pthread_mutex_lock(&nudge->lock);
-    if (nudge->due_ns <= now_ns)
-        work(nudge, requests, now_ns);
-    (void)pthread_mutex_unlock(&nudge->lock);
+    (void)pthread_mutex_lock(&requeue->lock);
+    if (requeue->due_ns <= now_ns)
+        work(requeue, requests, now_ns);
+    (void)pthread_mutex_unlock(&requeue->lock);
 }

@@ -42,7 +42,7 @@ const char *verb_text(enum verb verb)
     return verbs[verb];
 }
 
-void metrics_count_request(struct metrics *metrics, enum verb verb, enum result result,
+void metrics_count_request(struct metrics *metrics, enum verb verb, enum call_result result,
                            uint64_t duration_ns)
 {
     histogram_observe(&metrics->durations[verb], duration_ns);

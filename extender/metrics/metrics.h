@@ -17,7 +17,7 @@
 
 enum verb { VERB_FILTER, VERB_PREFILTER, VERB_PREEMPT, VERB_BIND, VERB_COUNT };
 
-enum result {
+enum call_result {
     RESULT_OK,      /* answered */
     RESULT_ERROR,   /* answered with Error set, or before the sync */
     RESULT_INVALID, /* refused: 400 */
@@ -85,7 +85,7 @@ void metrics_dispose(struct metrics *metrics);
 /* "filter", ... */
 const char *verb_text(enum verb verb);
 
-void metrics_count_request(struct metrics *metrics, enum verb verb, enum result result,
+void metrics_count_request(struct metrics *metrics, enum verb verb, enum call_result result,
                            uint64_t duration_ns);
 
 /* The configuration was read: whether it is in force now. */

@@ -64,7 +64,7 @@ static int post_eviction(const struct eviction *eviction, bool is_trial, struct 
                          "\"name\":"));
     buf_json(&body, eviction->victim->name);
     buf_put(&body, SLICE(",\"namespace\":"));
-    buf_json(&body, eviction->victim->namespace);
+    buf_json(&body, eviction->victim->ns);
     buf_put(&body, SLICE("},\"deleteOptions\":{\"preconditions\":{\"uid\":"));
     buf_json(&body, eviction->victim->uid);
     buf_put(&body, is_trial ? SLICE("},\"dryRun\":[\"All\"]}}") : SLICE("}}}"));
@@ -139,8 +139,8 @@ static enum eviction_result read_answer(const struct request_answer *answer, str
 }
 
 /* rc: of the call; its error is in err. */
-static enum eviction_result judge_answer(const struct eviction *eviction, int rc,
-                                         const struct request_answer *answer, struct error *err)
+static enum eviction_result evaluate_answer(const struct eviction *eviction, int rc,
+                                            const struct request_answer *answer, struct error *err)
 {
     enum eviction_result result = rc < 0 ? EVICTION_UNSENT : read_answer(answer, eviction->arena);
     const struct object_reference *victim = eviction->victim;
@@ -148,12 +148,11 @@ static enum eviction_result judge_answer(const struct eviction *eviction, int rc
 
     if (result == EVICTION_UNSENT)
         (void)error_set(err, ERROR_UNAVAILABLE, "pod %.*s/%.*s cannot be evicted: %s",
-                        SLICE_ARG(victim->namespace), SLICE_ARG(victim->name), why.message);
+                        SLICE_ARG(victim->ns), SLICE_ARG(victim->name), why.message);
     else if (eviction_failed(result))
         (void)error_set(err, result == EVICTION_FORBIDDEN ? ERROR_INVALID : ERROR_UNAVAILABLE,
-                        "pod %.*s/%.*s cannot be evicted: %.*s (status %u)",
-                        SLICE_ARG(victim->namespace), SLICE_ARG(victim->name),
-                        SLICE_ARG(answer->message), answer->status);
+                        "pod %.*s/%.*s cannot be evicted: %.*s (status %u)", SLICE_ARG(victim->ns),
+                        SLICE_ARG(victim->name), SLICE_ARG(answer->message), answer->status);
     return result;
 }
 
@@ -164,7 +163,7 @@ enum eviction_result eviction_try(struct requests *requests, const struct object
     struct request_answer answer = {0};
     int rc = post_eviction(&eviction, true, &answer, err);
 
-    return judge_answer(&eviction, rc, &answer, err);
+    return evaluate_answer(&eviction, rc, &answer, err);
 }
 
 enum eviction_result eviction_do(struct requests *requests, const struct object_reference *victim,
@@ -183,5 +182,5 @@ enum eviction_result eviction_do(struct requests *requests, const struct object_
         if (rc == 0 && answer.status / 100 == 2)
             put_condition(&eviction);
     }
-    return judge_answer(&eviction, rc, &answer, err);
+    return evaluate_answer(&eviction, rc, &answer, err);
 }

@@ -26,39 +26,39 @@ struct wanted {
     char text[];
 };
 
-void evictions_init(struct evictions *evictions)
+void preemption_init(struct preemption *preemption)
 {
     pthread_condattr_t attributes;
 
-    *evictions = (struct evictions){.wanted = NULL};
-    (void)pthread_mutex_init(&evictions->lock, NULL);
+    *preemption = (struct preemption){.wanted = NULL};
+    (void)pthread_mutex_init(&preemption->lock, NULL);
     (void)pthread_condattr_init(&attributes);
     (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&evictions->changed, &attributes);
+    (void)pthread_cond_init(&preemption->changed, &attributes);
     (void)pthread_condattr_destroy(&attributes);
 }
 
-static void forget(struct evictions *evictions, struct wanted *wanted)
+static void forget(struct preemption *preemption, struct wanted *wanted)
 {
-    HASH_DEL(evictions->wanted, wanted);
+    HASH_DEL(preemption->wanted, wanted);
     free(wanted);
 }
 
-void evictions_dispose(struct evictions *evictions)
+void preemption_dispose(struct preemption *preemption)
 {
-    while (evictions->wanted != NULL)
-        forget(evictions, evictions->wanted);
-    (void)pthread_cond_destroy(&evictions->changed);
-    (void)pthread_mutex_destroy(&evictions->lock);
+    while (preemption->wanted != NULL)
+        forget(preemption, preemption->wanted);
+    (void)pthread_cond_destroy(&preemption->changed);
+    (void)pthread_mutex_destroy(&preemption->lock);
 }
 
 /* ---- who is wanted ---- */
 
-static struct wanted *find(const struct evictions *evictions, struct slice uid)
+static struct wanted *find(const struct preemption *preemption, struct slice uid)
 {
     struct wanted *wanted = NULL;
 
-    HASH_FIND(hh, evictions->wanted, uid.ptr, uid.len, wanted);
+    HASH_FIND(hh, preemption->wanted, uid.ptr, uid.len, wanted);
     return wanted;
 }
 
@@ -74,12 +74,12 @@ static struct wanted *less_promising(struct wanted *a, struct wanted *b, uint64_
 }
 
 /* Of a full queue: one that yields to a pod of that priority; NULL: none does. */
-static struct wanted *find_yielding(const struct evictions *evictions, int64_t priority)
+static struct wanted *find_yielding(const struct preemption *preemption, int64_t priority)
 {
     uint64_t now_ns = monotonic_ns();
     struct wanted *least = NULL;
 
-    for (struct wanted *wanted = evictions->wanted; wanted != NULL; wanted = wanted->hh.next)
+    for (struct wanted *wanted = preemption->wanted; wanted != NULL; wanted = wanted->hh.next)
         least = less_promising(least, wanted, now_ns);
     if (least == NULL || least->priority > priority ||
         (least->priority == priority && least->failures == 0))
@@ -87,22 +87,21 @@ static struct wanted *find_yielding(const struct evictions *evictions, int64_t p
     return least;
 }
 
-static bool make_room(struct evictions *evictions, int64_t priority)
+static bool make_room(struct preemption *preemption, int64_t priority)
 {
-    if (HASH_COUNT(evictions->wanted) < WANTED_MAX)
+    if (HASH_COUNT(preemption->wanted) < WANTED_MAX)
         return true;
-    struct wanted *yielding = find_yielding(evictions, priority);
+    struct wanted *yielding = find_yielding(preemption, priority);
     if (yielding != NULL)
-        forget(evictions, yielding);
+        forget(preemption, yielding);
     return yielding != NULL;
 }
 
 /* NULL: they are too many, or there is no memory. It is rejected again before long. */
-static struct wanted *add(struct evictions *evictions, const struct pod_object *pod)
+static struct wanted *add(struct preemption *preemption, const struct pod_object *pod)
 {
-    struct object_reference reference = {KIND_POD, pod->meta.namespace, pod->meta.name,
-                                         pod->meta.uid};
-    struct wanted *wanted = make_room(evictions, pod->priority)
+    struct object_reference reference = {KIND_POD, pod->meta.ns, pod->meta.name, pod->meta.uid};
+    struct wanted *wanted = make_room(preemption, pod->priority)
                                 ? calloc(1, sizeof *wanted + object_reference_bytes(&reference))
                                 : NULL;
 
@@ -110,7 +109,7 @@ static struct wanted *add(struct evictions *evictions, const struct pod_object *
         return NULL;
     wanted->pod = object_reference_copy(&reference, wanted->text);
     wanted->awaits_question = true;
-    HASH_ADD_KEYPTR(hh, evictions->wanted, wanted->pod.uid.ptr, wanted->pod.uid.len, wanted);
+    HASH_ADD_KEYPTR(hh, preemption->wanted, wanted->pod.uid.ptr, wanted->pod.uid.len, wanted);
     if (wanted->hh.tbl != NULL)
         return wanted;
     free(wanted);
@@ -119,15 +118,15 @@ static struct wanted *add(struct evictions *evictions, const struct pod_object *
 
 /* The entry of the pod; NULL: there is none. One of another name is none: whoever asks may say any
  * UID, and what he has said does not stand in the way of the pod that has it. */
-static struct wanted *find_pod(struct evictions *evictions, const struct meta *pod)
+static struct wanted *find_pod(struct preemption *preemption, const struct meta *pod)
 {
-    struct wanted *wanted = find(evictions, pod->uid);
-    bool is_same = wanted != NULL && slice_equal(wanted->pod.namespace, pod->namespace) &&
+    struct wanted *wanted = find(preemption, pod->uid);
+    bool is_same = wanted != NULL && slice_equal(wanted->pod.ns, pod->ns) &&
                    slice_equal(wanted->pod.name, pod->name);
 
     if (wanted == NULL || is_same || wanted->is_busy)
         return wanted;
-    forget(evictions, wanted);
+    forget(preemption, wanted);
     return NULL;
 }
 
@@ -141,9 +140,9 @@ static void note_asked(struct wanted *wanted, int64_t priority, uint64_t grace_n
     wanted->awaits_question = false;
 }
 
-void evictions_want(struct state *state, const struct pod_object *pod)
+void preemption_want(struct state *state, const struct pod_object *pod)
 {
-    struct evictions *evictions = state->evictions;
+    struct preemption *preemption = state->preemption;
 
     if (state->api == NULL || pod->meta.uid.len == 0)
         return;
@@ -153,29 +152,29 @@ void evictions_want(struct state *state, const struct pod_object *pod)
     (void)pthread_rwlock_unlock(&state->lock);
     if (!is_enabled)
         return;
-    (void)pthread_mutex_lock(&evictions->lock);
-    struct wanted *wanted = find_pod(evictions, &pod->meta);
+    (void)pthread_mutex_lock(&preemption->lock);
+    struct wanted *wanted = find_pod(preemption, &pod->meta);
     if (wanted == NULL)
-        wanted = add(evictions, pod);
+        wanted = add(preemption, pod);
     if (wanted != NULL)
         note_asked(wanted, pod->priority, (uint64_t)grace_ms * NS_PER_MS);
-    (void)pthread_cond_signal(&evictions->changed);
-    (void)pthread_mutex_unlock(&evictions->lock);
+    (void)pthread_cond_signal(&preemption->changed);
+    (void)pthread_mutex_unlock(&preemption->lock);
 }
 
-void evictions_leave(struct state *state, struct slice uid)
+void preemption_leave(struct state *state, struct slice uid)
 {
-    struct evictions *evictions = state->evictions;
+    struct preemption *preemption = state->preemption;
     uint64_t now_ns = monotonic_ns();
 
-    (void)pthread_mutex_lock(&evictions->lock);
-    struct wanted *wanted = find(evictions, uid);
+    (void)pthread_mutex_lock(&preemption->lock);
+    struct wanted *wanted = find(preemption, uid);
     bool is_left = wanted != NULL && wanted->under_way_until_ns <= now_ns;
     if (is_left && !wanted->is_left) { /* once: else its time would never be over */
         wanted->is_left = true;
         wanted->due_ns = now_ns + LEFT_MS * NS_PER_MS;
     }
-    (void)pthread_mutex_unlock(&evictions->lock);
+    (void)pthread_mutex_unlock(&preemption->lock);
     if (is_left)
         atomic_fetch_add(&state->metrics.preemptions[PREEMPTION_LEFT], 1);
 }
@@ -189,12 +188,12 @@ static bool comes_before(const struct wanted *a, const struct wanted *b)
 
 /* Of those that are due, the one of the highest priority, then the one that has waited longest;
  * NULL: there is none. */
-static struct wanted *choose(const struct evictions *evictions)
+static struct wanted *choose(const struct preemption *preemption)
 {
     uint64_t now_ns = monotonic_ns();
     struct wanted *chosen = NULL;
 
-    for (struct wanted *wanted = evictions->wanted; wanted != NULL; wanted = wanted->hh.next)
+    for (struct wanted *wanted = preemption->wanted; wanted != NULL; wanted = wanted->hh.next)
         if (!wanted->is_busy && wanted->due_ns <= now_ns &&
             (chosen == NULL || comes_before(wanted, chosen)))
             chosen = wanted;
@@ -202,10 +201,10 @@ static struct wanted *choose(const struct evictions *evictions)
 }
 
 /* Begins an attempt for one that is due. False: none is. */
-static bool take(struct evictions *evictions, struct attempt *attempt)
+static bool take(struct preemption *preemption, struct attempt *attempt)
 {
-    (void)pthread_mutex_lock(&evictions->lock);
-    struct wanted *wanted = choose(evictions);
+    (void)pthread_mutex_lock(&preemption->lock);
+    struct wanted *wanted = choose(preemption);
     char *text =
         wanted == NULL ? NULL : arena_alloc(&attempt->arena, object_reference_bytes(&wanted->pod));
     if (text != NULL) {
@@ -219,7 +218,7 @@ static bool take(struct evictions *evictions, struct attempt *attempt)
     } else if (wanted != NULL) {
         wanted->due_ns = monotonic_ns() + RETRY_MS * NS_PER_MS; /* there may be memory then */
     }
-    (void)pthread_mutex_unlock(&evictions->lock);
+    (void)pthread_mutex_unlock(&preemption->lock);
     return text != NULL;
 }
 
@@ -248,7 +247,7 @@ static uint64_t pause_ns(const struct wanted *wanted, enum attempt_result result
 
 /* Plans what comes next, and forgets the pod when nothing does. Returns whether it is to be
  * requeued. */
-static bool plan_next(struct evictions *evictions, struct wanted *wanted,
+static bool plan_next(struct preemption *preemption, struct wanted *wanted,
                       const struct attempt *attempt, enum attempt_result result)
 {
     uint64_t now_ns = monotonic_ns();
@@ -265,7 +264,7 @@ static bool plan_next(struct evictions *evictions, struct wanted *wanted,
     if (was_asked && (result == ATTEMPT_OVER || result == ATTEMPT_UNASKED))
         wanted->due_ns = wanted->fresh_until_ns - ASKED_LATELY_MS * NS_PER_MS; /* after the grace */
     else if (result == ATTEMPT_OVER || is_silent)
-        forget(evictions, wanted);
+        forget(preemption, wanted);
     else if (result == ATTEMPT_UNASKED)
         return await_question(wanted, now_ns);
     return false;
@@ -275,23 +274,23 @@ static bool plan_next(struct evictions *evictions, struct wanted *wanted,
 static void put_back(const struct attempt *attempt, enum attempt_result result)
 {
     struct state *state = attempt->state;
-    struct evictions *evictions = state->evictions;
+    struct preemption *preemption = state->preemption;
 
-    (void)pthread_mutex_lock(&evictions->lock);
-    bool is_requeued = plan_next(evictions, find(evictions, attempt->pod.uid), attempt, result);
-    (void)pthread_mutex_unlock(&evictions->lock);
+    (void)pthread_mutex_lock(&preemption->lock);
+    bool is_requeued = plan_next(preemption, find(preemption, attempt->pod.uid), attempt, result);
+    (void)pthread_mutex_unlock(&preemption->lock);
     if (is_requeued)
-        nudge_pod(state->nudge, &(struct meta){.namespace = attempt->pod.namespace,
-                                               .name = attempt->pod.name,
-                                               .uid = attempt->pod.uid});
+        requeue_pod(state->requeue, &(struct meta){.ns = attempt->pod.ns,
+                                                   .name = attempt->pod.name,
+                                                   .uid = attempt->pod.uid});
 }
 
-void evictions_step(struct state *state)
+void preemption_step(struct state *state)
 {
     struct attempt attempt = {.state = state};
 
     arena_init(&attempt.arena, ATTEMPT_BYTES_MAX);
-    if (take(state->evictions, &attempt))
+    if (take(state->preemption, &attempt))
         put_back(&attempt, attempt_run(&attempt));
     arena_dispose(&attempt.arena);
 }
@@ -299,39 +298,39 @@ void evictions_step(struct state *state)
 /* ---- the threads ---- */
 
 /* When the first one is due; UINT64_MAX: there is none. Under the mutex. */
-static uint64_t first_due_ns(const struct evictions *evictions)
+static uint64_t first_due_ns(const struct preemption *preemption)
 {
     uint64_t first_ns = UINT64_MAX;
 
-    for (const struct wanted *wanted = evictions->wanted; wanted != NULL; wanted = wanted->hh.next)
+    for (const struct wanted *wanted = preemption->wanted; wanted != NULL; wanted = wanted->hh.next)
         if (!wanted->is_busy && wanted->due_ns < first_ns)
             first_ns = wanted->due_ns;
     return first_ns;
 }
 
-uint64_t evictions_due_ns(struct evictions *evictions)
+uint64_t preemption_due_ns(struct preemption *preemption)
 {
-    (void)pthread_mutex_lock(&evictions->lock);
-    uint64_t due_ns = first_due_ns(evictions);
-    (void)pthread_mutex_unlock(&evictions->lock);
+    (void)pthread_mutex_lock(&preemption->lock);
+    uint64_t due_ns = first_due_ns(preemption);
+    (void)pthread_mutex_unlock(&preemption->lock);
     return due_ns;
 }
 
 /* Waits until one is due. False: the threads are to stop. */
-static bool wait_for_work(struct evictions *evictions)
+static bool wait_for_work(struct preemption *preemption)
 {
     uint64_t due_ns;
 
-    (void)pthread_mutex_lock(&evictions->lock);
-    while (!evictions->is_stopping && (due_ns = first_due_ns(evictions)) > monotonic_ns()) {
+    (void)pthread_mutex_lock(&preemption->lock);
+    while (!preemption->is_stopping && (due_ns = first_due_ns(preemption)) > monotonic_ns()) {
         struct timespec at = monotonic_timespec(due_ns);
         if (due_ns == UINT64_MAX)
-            (void)pthread_cond_wait(&evictions->changed, &evictions->lock);
+            (void)pthread_cond_wait(&preemption->changed, &preemption->lock);
         else
-            (void)pthread_cond_timedwait(&evictions->changed, &evictions->lock, &at);
+            (void)pthread_cond_timedwait(&preemption->changed, &preemption->lock, &at);
     }
-    bool goes_on = !evictions->is_stopping;
-    (void)pthread_mutex_unlock(&evictions->lock);
+    bool goes_on = !preemption->is_stopping;
+    (void)pthread_mutex_unlock(&preemption->lock);
     return goes_on;
 }
 
@@ -339,35 +338,35 @@ static void *run(void *context)
 {
     struct state *state = context;
 
-    while (wait_for_work(state->evictions)) {
+    while (wait_for_work(state->preemption)) {
         struct watched *watched = watchdog_begin(&state->watchdog, "evictions");
-        evictions_step(state);
+        preemption_step(state);
         watchdog_end(watched);
     }
     return NULL;
 }
 
-int evictions_start(struct state *state, struct error *err)
+int preemption_start(struct state *state, struct error *err)
 {
-    struct evictions *evictions = state->evictions;
+    struct preemption *preemption = state->preemption;
 
-    while (evictions->thread_count < EVICTORS) {
-        int rc = pthread_create(&evictions->threads[evictions->thread_count], NULL, run, state);
+    while (preemption->thread_count < EVICTORS) {
+        int rc = pthread_create(&preemption->threads[preemption->thread_count], NULL, run, state);
         if (rc != 0)
             return error_system(err, rc, "thread");
-        evictions->thread_count++;
+        preemption->thread_count++;
     }
     return 0;
 }
 
-void evictions_stop(struct state *state)
+void preemption_stop(struct state *state)
 {
-    struct evictions *evictions = state->evictions;
+    struct preemption *preemption = state->preemption;
 
-    (void)pthread_mutex_lock(&evictions->lock);
-    evictions->is_stopping = true;
-    (void)pthread_cond_broadcast(&evictions->changed);
-    (void)pthread_mutex_unlock(&evictions->lock);
-    while (evictions->thread_count != 0)
-        (void)pthread_join(evictions->threads[--evictions->thread_count], NULL);
+    (void)pthread_mutex_lock(&preemption->lock);
+    preemption->is_stopping = true;
+    (void)pthread_cond_broadcast(&preemption->changed);
+    (void)pthread_mutex_unlock(&preemption->lock);
+    while (preemption->thread_count != 0)
+        (void)pthread_join(preemption->threads[--preemption->thread_count], NULL);
 }

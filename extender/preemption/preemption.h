@@ -26,7 +26,8 @@
  *
  * A pod is requeued 10 s after the last time at the earliest, then 20 s, 40 s, ... 320 s.
  *
- * Threads: evictions_want and evictions_leave by any, and they do not wait. EVICTORS threads evict.
+ * Threads: preemption_want and preemption_leave by any, and they do not wait. EVICTORS threads
+ * evict.
  */
 #ifndef EXTENDER_PREEMPTION_PREEMPTION_H
 #define EXTENDER_PREEMPTION_PREEMPTION_H
@@ -55,7 +56,7 @@ struct state;
 struct wanted;
 struct attempt;
 
-struct evictions {
+struct preemption {
     pthread_mutex_t lock;     /* guards the rest */
     pthread_cond_t changed;   /* there is something to do */
     struct wanted *wanted;    /* uthash, by UID */
@@ -65,27 +66,27 @@ struct evictions {
     bool is_stopping;
 };
 
-void evictions_init(struct evictions *evictions);
-void evictions_dispose(struct evictions *evictions);
+void preemption_init(struct preemption *preemption);
+void preemption_dispose(struct preemption *preemption);
 
 /* The scheduler has asked about the pod, with at least one node on which it could run if its claims
  * were free; it was rejected, and may preempt those that are in its way. In a cluster that is not
  * followed, or with preemption Disabled, nothing happens. */
-void evictions_want(struct state *state, const struct pod_object *pod);
+void preemption_want(struct state *state, const struct pod_object *pod);
 
 /* The scheduler preempts for the pod, or has time to. */
-void evictions_leave(struct state *state, struct slice uid);
+void preemption_leave(struct state *state, struct slice uid);
 
 /* Works on the one pod that is due and most important, if any is. It asks the API server, so it
  * takes a while: ATTEMPT_MS at most, and a second. */
-void evictions_step(struct state *state);
+void preemption_step(struct state *state);
 
 /* When there is something to do next, on the clock of monotonic_ns; UINT64_MAX: never so far. */
-uint64_t evictions_due_ns(struct evictions *evictions);
+uint64_t preemption_due_ns(struct preemption *preemption);
 
-/* Threads that do so. Ownership: evictions_stop, while the cluster is still followed, and after
+/* Threads that do so. Ownership: preemption_stop, while the cluster is still followed, and after
  * requests_interrupt: attempts that are under way are waited for. */
-int evictions_start(struct state *state, struct error *err);
-void evictions_stop(struct state *state);
+int preemption_start(struct state *state, struct error *err);
+void preemption_stop(struct state *state);
 
 #endif

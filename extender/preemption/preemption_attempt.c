@@ -27,8 +27,8 @@ static bool copy_victims(struct attempt *attempt, const struct verdict *verdict)
     for (size_t i = 0; i < verdict->victim_count; i++) {
         const struct pod *victim = verdict->victims[i];
         char uid[UID_TEXT_BYTES];
-        struct object_reference reference = {KIND_POD, name_slice(victim->namespace),
-                                             pod_name(victim), uid_text(&victim->uid, uid)};
+        struct object_reference reference = {KIND_POD, name_slice(victim->ns), pod_name(victim),
+                                             uid_text(&victim->uid, uid)};
         char *text = arena_alloc(&attempt->arena, object_reference_bytes(&reference));
         if (text == NULL)
             return false;
@@ -41,7 +41,7 @@ static bool copy_victims(struct attempt *attempt, const struct verdict *verdict)
 static const struct pod *find_waiting(const struct attempt *attempt)
 {
     const struct pod *pod =
-        cluster_find_pod(&attempt->state->cluster, attempt->pod.namespace, attempt->pod.name);
+        cluster_find_pod(&attempt->state->cluster, attempt->pod.ns, attempt->pod.name);
     bool waits = pod != NULL && uid_is(&pod->uid, attempt->pod.uid) && pod->node == NULL &&
                  !pod->is_terminating && !pod->is_terminal && pod->priority == attempt->priority;
 
@@ -73,8 +73,8 @@ static bool reserve(struct attempt *attempt, const struct pod_object *pod,
     uint64_t least_ns = monotonic_ns() + PREEMPTOR_KEEP_MS * NS_PER_MS;
     struct error ignored = {0};
 
-    attempt->has_reserved = assumed_reserve(&state->cluster, pod, verdict->alone, false,
-                                            end_ns > least_ns ? end_ns : least_ns, &ignored) == 0;
+    attempt->has_reserved = reservation_take(&state->cluster, pod, verdict->alone, false,
+                                             end_ns > least_ns ? end_ns : least_ns, &ignored) == 0;
     return attempt->has_reserved;
 }
 
@@ -84,7 +84,7 @@ static enum outlook look(struct attempt *attempt)
 {
     struct state *state = attempt->state;
     const struct pod *pod = find_waiting(attempt);
-    const struct policy *judge;
+    const struct policy *decided_by;
     struct pod_object object;
     struct verdict verdict;
 
@@ -95,7 +95,7 @@ static enum outlook look(struct attempt *attempt)
         !cluster_describe_pod(pod, &attempt->arena, &object))
         return OUTLOOK_OVER;
     struct view view = state_view(state);
-    policy_prefilter(&view, &object, &attempt->arena, &verdict, &judge);
+    policy_prefilter(&view, &object, &attempt->arena, &verdict, &decided_by);
     if (verdict.code != CODE_UNSCHEDULABLE || !copy_victims(attempt, &verdict))
         return OUTLOOK_OVER;
     if (verdict.reserved_for.len != 0) /* a pod is being bound: it is a victim afterwards */
@@ -148,7 +148,7 @@ static int look_closely(struct attempt *attempt, enum outlook *outlook, struct e
  * takes from. */
 static bool exclude_each_other(const struct attempt *a, const struct attempt *b)
 {
-    if (!slice_equal(a->pod.namespace, b->pod.namespace))
+    if (!slice_equal(a->pod.ns, b->pod.ns))
         return false;
     return a->victim_count > 1 || b->victim_count > 1 ||
            object_reference_equal(&a->victims[0], &b->victims[0]);
@@ -157,30 +157,30 @@ static bool exclude_each_other(const struct attempt *a, const struct attempt *b)
 /* False: another attempt comes first. */
 static bool begin_evicting(struct attempt *attempt)
 {
-    struct evictions *evictions = attempt->state->evictions;
+    struct preemption *preemption = attempt->state->preemption;
     bool may_begin = true;
 
-    (void)pthread_mutex_lock(&evictions->lock);
-    for (const struct attempt *other = evictions->evicting; other != NULL; other = other->next)
+    (void)pthread_mutex_lock(&preemption->lock);
+    for (const struct attempt *other = preemption->evicting; other != NULL; other = other->next)
         may_begin = may_begin && !exclude_each_other(attempt, other);
     if (may_begin) {
-        attempt->next = evictions->evicting;
-        evictions->evicting = attempt;
+        attempt->next = preemption->evicting;
+        preemption->evicting = attempt;
     }
-    (void)pthread_mutex_unlock(&evictions->lock);
+    (void)pthread_mutex_unlock(&preemption->lock);
     return may_begin;
 }
 
 static void end_evicting(struct attempt *attempt)
 {
-    struct evictions *evictions = attempt->state->evictions;
-    struct attempt **link = &evictions->evicting;
+    struct preemption *preemption = attempt->state->preemption;
+    struct attempt **link = &preemption->evicting;
 
-    (void)pthread_mutex_lock(&evictions->lock);
+    (void)pthread_mutex_lock(&preemption->lock);
     while (*link != attempt)
         link = &(*link)->next;
     *link = attempt->next;
-    (void)pthread_mutex_unlock(&evictions->lock);
+    (void)pthread_mutex_unlock(&preemption->lock);
 }
 
 /* ---- evicting ---- */
@@ -189,12 +189,12 @@ static void tell_evicted(struct attempt *attempt, const struct object_reference 
 {
     struct state *state = attempt->state;
 
-    log_info("pod evicted for one of higher priority", LOG_SLICE("namespace", victim->namespace),
+    log_info("pod evicted for one of higher priority", LOG_SLICE("namespace", victim->ns),
              LOG_SLICE("pod", victim->name), LOG_SLICE("for", attempt->pod.name),
              LOG_SLICE("reason", attempt->why));
     events_post(state->events, state->api, victim, "Normal", "Preempted",
                 arena_printf(&attempt->arena, "Preempted by pod %.*s/%.*s: %.*s",
-                             SLICE_ARG(attempt->pod.namespace), SLICE_ARG(attempt->pod.name),
+                             SLICE_ARG(attempt->pod.ns), SLICE_ARG(attempt->pod.name),
                              SLICE_ARG(attempt->why)));
     atomic_fetch_add(&state->metrics.victims, 1);
 }
@@ -206,8 +206,7 @@ static bool are_going(struct state *state, const struct object_reference *victim
 
     (void)pthread_rwlock_rdlock(&state->lock);
     for (size_t i = 0; i < count; i++) {
-        const struct pod *pod =
-            cluster_find_pod(&state->cluster, victims[i].namespace, victims[i].name);
+        const struct pod *pod = cluster_find_pod(&state->cluster, victims[i].ns, victims[i].name);
         are_going =
             are_going && (pod == NULL || !uid_is(&pod->uid, victims[i].uid) || pod->is_terminating);
     }
@@ -233,7 +232,7 @@ static int stays(const struct object_reference *victim, struct error *err)
     return error_set(err, ERROR_UNAVAILABLE,
                      "pod %.*s/%.*s cannot be evicted: the API server says that it goes, and it "
                      "stays",
-                     SLICE_ARG(victim->namespace), SLICE_ARG(victim->name));
+                     SLICE_ARG(victim->ns), SLICE_ARG(victim->name));
 }
 
 static int evict(struct attempt *attempt, const struct object_reference *victim, struct error *err)
@@ -288,7 +287,7 @@ static bool break_a_budget(const struct attempt *attempt)
     (void)pthread_rwlock_rdlock(&state->lock);
     for (size_t i = 0; i < attempt->victim_count; i++) {
         const struct object_reference *victim = &attempt->victims[i];
-        const struct pod *pod = cluster_find_pod(&state->cluster, victim->namespace, victim->name);
+        const struct pod *pod = cluster_find_pod(&state->cluster, victim->ns, victim->name);
         if (pod != NULL && uid_is(&pod->uid, victim->uid))
             pods[count++] = pod;
     }
@@ -340,10 +339,10 @@ static void give_back(struct attempt *attempt)
     const struct pod *pod = find_waiting(attempt);
     if (pod != NULL)
         uid = pod->uid;
-    bool is_undone = pod != NULL && assumed_give_back(&state->cluster, &uid);
+    bool is_undone = pod != NULL && reservation_give_back(&state->cluster, &uid);
     (void)pthread_rwlock_unlock(&state->lock);
     if (is_undone)
-        nudge_changed(state->nudge, &attempt->pod, state->api);
+        requeue_changed(state->requeue, &attempt->pod, state->api);
 }
 
 static void report_failure(struct attempt *attempt, const struct error *problem)
@@ -353,7 +352,7 @@ static void report_failure(struct attempt *attempt, const struct error *problem)
     if (attempt->is_told || atomic_load(&state->is_draining)) /* that is no failure */
         return;
     attempt->is_told = true;
-    log_warn("no preemption", LOG_SLICE("namespace", attempt->pod.namespace),
+    log_warn("no preemption", LOG_SLICE("namespace", attempt->pod.ns),
              LOG_SLICE("pod", attempt->pod.name), LOG_STR("error", problem->message));
     events_post(state->events, state->api, &attempt->pod, "Warning", "PreemptionFailed",
                 slice_of(problem->message));
@@ -401,8 +400,7 @@ static enum attempt_result evict_or_requeue(struct attempt *attempt)
         return give_up(attempt, &err);
     if (!was_asked_lately(attempt)) { /* trying takes its time, too */
         log_debug("the scheduler is to ask about a pod again before others are evicted for it",
-                  LOG_SLICE("namespace", attempt->pod.namespace),
-                  LOG_SLICE("pod", attempt->pod.name));
+                  LOG_SLICE("namespace", attempt->pod.ns), LOG_SLICE("pod", attempt->pod.name));
         give_back(attempt);
         return ATTEMPT_UNASKED;
     }

@@ -67,7 +67,7 @@ static int check_pod(const struct pod_object *pod, struct error *err)
     if (pod->meta.name.len == 0)
         return error_set(err, ERROR_INVALID, "body: Pod is missing");
     if (limit(pod->meta.name, POD_NAME_BYTES_MAX, "Pod.metadata.name", err) < 0 ||
-        limit(pod->meta.namespace, POD_NAME_BYTES_MAX, "Pod.metadata.namespace", err) < 0 ||
+        limit(pod->meta.ns, POD_NAME_BYTES_MAX, "Pod.metadata.namespace", err) < 0 ||
         limit(pod->meta.uid, UID_TEXT_BYTES, "Pod.metadata.uid", err) < 0 ||
         limit(pod->node, POD_NAME_BYTES_MAX, "Pod.spec.nodeName", err) < 0 ||
         limit(pod->nominated_node, POD_NAME_BYTES_MAX, "Pod.status.nominatedNodeName", err) < 0)
@@ -246,8 +246,8 @@ static struct slice shorten(struct slice reason)
     return (struct slice){reason.ptr, length};
 }
 
-int protocol_write_rejected(struct buf *out, const struct filter_request *request, enum code code,
-                            struct slice reason, struct error *err)
+int protocol_write_rejected(struct buf *out, const struct filter_request *request,
+                            enum verdict_code code, struct slice reason, struct error *err)
 {
     bool is_names = request->node_names.ptr != NULL;
     bool is_final = code == CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
@@ -309,14 +309,14 @@ static bool read_victim_pods(struct pull *json, struct arena *arena, void *field
 static bool add_candidate(struct preempt_request *request, struct slice node,
                           const struct victims *victims, struct arena *arena)
 {
-    struct preemption *grown =
+    struct candidate *grown =
         arena_grow(arena, request->candidates, request->candidate_count, sizeof *grown);
     struct slice name = arena_printf(arena, "%.*s", SLICE_ARG(node));
 
     if (grown == NULL || name.ptr == NULL)
         return false;
     request->candidates = grown;
-    grown[request->candidate_count++] = (struct preemption){
+    grown[request->candidate_count++] = (struct candidate){
         .node = name,
         .offered = victims->uids,
         .offered_count = victims->count,
@@ -408,7 +408,7 @@ size_t protocol_write_preempt(struct buf *out, const struct preempt_request *req
 
     buf_put(out, SLICE("{\"NodeNameToMetaVictims\":{"));
     for (size_t i = 0; i < request->candidate_count; i++) {
-        const struct preemption *candidate = &request->candidates[i];
+        const struct candidate *candidate = &request->candidates[i];
         char uid[UID_TEXT_BYTES];
         if (!candidate->keeps_node || candidate->offered_count + candidate->added_count == 0)
             continue;

@@ -38,13 +38,13 @@ int protocol_read_pod(struct pod_object *out, struct slice body, struct arena *a
 struct slice protocol_pass(struct buf *body, const struct filter_request *request, struct buf *out);
 
 /* ExtenderFilterResult: a rejection, which stands on every node with the same reason. */
-int protocol_write_rejected(struct buf *out, const struct filter_request *request, enum code code,
-                            struct slice reason, struct error *err);
+int protocol_write_rejected(struct buf *out, const struct filter_request *request,
+                            enum verdict_code code, struct slice reason, struct error *err);
 
 /* ExtenderPreemptionArgs, in either of its forms: each candidate's offered victims by UID. */
 struct preempt_request {
     struct pod_object pod;
-    struct preemption *candidates;
+    struct candidate *candidates;
     size_t candidate_count;
 };
 

@@ -42,7 +42,7 @@ static json_t *identity(const struct pod *pod)
     json_t *object = json_object();
     struct slice node = pod->node != NULL ? pod_node(pod) : pod_nominated_node(pod);
 
-    return whole(object, put(object, "namespace", text(name_slice(pod->namespace))) |
+    return whole(object, put(object, "namespace", text(name_slice(pod->ns))) |
                              put(object, "name", text(pod_name(pod))) |
                              put(object, "uid", text(uid_text(&pod->uid, uid))) |
                              put(object, "node", text(node)) |
@@ -62,7 +62,7 @@ static json_t *explain_reserved(const struct reservation *reservation)
     char uid[UID_TEXT_BYTES];
     json_t *object = json_object();
 
-    return whole(object, put(object, "namespace", text(name_slice(reservation->namespace))) |
+    return whole(object, put(object, "namespace", text(name_slice(reservation->ns))) |
                              put(object, "name", text(name_slice(reservation->name))) |
                              put(object, "uid", text(uid_text(&reservation->uid, uid))) |
                              put(object, "node", text(SLICE(""))) |
@@ -103,12 +103,13 @@ static json_t *holders(const struct cluster *cluster, const struct claim *claim,
 static bool is_exclusive(const struct view *view, const struct pod_object *pod, size_t index,
                          const struct claim *claim)
 {
-    bool is_alone = claim->is_exclusive || defer_takes_alone(view, pod, index, claim);
-    bool may_be = !is_alone && defer_may_be_alone(view, claim);
+    bool is_exclusive = claim->is_rwop || defer_needs_exclusive(view, pod, index, claim);
+    bool may_be = !is_exclusive && defer_may_be_exclusive(view, claim);
 
-    for (const struct use *use = claim->uses; use != NULL && may_be && !is_alone; use = use->next)
-        is_alone = defer_has_alone(view, use);
-    return is_alone;
+    for (const struct use *use = claim->uses; use != NULL && may_be && !is_exclusive;
+         use = use->next)
+        is_exclusive = defer_has_exclusive(view, use);
+    return is_exclusive;
 }
 
 static json_t *explain_claims(const struct view *view, const struct pod_object *pod)
@@ -118,7 +119,7 @@ static json_t *explain_claims(const struct view *view, const struct pod_object *
 
     for (size_t i = 0; i < pod->claim_count && rc == 0; i++) {
         const struct claim *claim =
-            cluster_find_claim(view->cluster, pod->meta.namespace, pod->claims[i].name);
+            cluster_find_claim(view->cluster, pod->meta.ns, pod->claims[i].name);
         json_t *object = json_object();
         size_t more = 0;
         rc = put(object, "name", text(pod->claims[i].name)) |
@@ -183,11 +184,11 @@ static json_t *explain_deferral(const struct view *view, const struct pod_object
 json_t *explain_prefilter(const struct view *view, const struct pod_object *pod,
                           struct arena *arena)
 {
-    const struct policy *judge;
+    const struct policy *decided_by;
     struct verdict verdict;
     json_t *object = json_object();
 
-    policy_prefilter(view, pod, arena, &verdict, &judge);
+    policy_prefilter(view, pod, arena, &verdict, &decided_by);
     return whole(object, put_verdict(object, &verdict) |
                              put(object, "claims", explain_claims(view, pod)) |
                              put(object, "deferFSMount", explain_deferral(view, pod, arena)));
@@ -197,7 +198,7 @@ json_t *explain_prefilter(const struct view *view, const struct pod_object *pod,
  * reasons are the same values on all of them, not copies: there may be 5,000 nodes. */
 static json_t *explain_nodes(const struct verdict *verdict, const struct slice *nodes, size_t count)
 {
-    enum code code = verdict->code == CODE_SKIP ? CODE_SUCCESS : verdict->code;
+    enum verdict_code code = verdict->code == CODE_SKIP ? CODE_SUCCESS : verdict->code;
     json_t *list = json_array(), *word = json_string(code_text(code)),
            *reasons = explain_reasons(verdict);
     int rc = list == NULL || word == NULL || reasons == NULL ? -1 : 0;
@@ -228,13 +229,12 @@ static json_t *explain_preemption(const struct verdict *verdict)
 json_t *explain_pod(const struct view *view, const struct pod_object *pod,
                     const struct slice *nodes, size_t node_count, struct arena *arena)
 {
-    const struct policy *judge;
+    const struct policy *decided_by;
     struct verdict verdict;
     json_t *object = json_object(), *name = json_object(), *prefilter = json_object();
 
-    policy_prefilter(view, pod, arena, &verdict, &judge);
-    int rc =
-        put(name, "namespace", text(pod->meta.namespace)) | put(name, "name", text(pod->meta.name));
+    policy_prefilter(view, pod, arena, &verdict, &decided_by);
+    int rc = put(name, "namespace", text(pod->meta.ns)) | put(name, "name", text(pod->meta.name));
     rc |= put(object, "pod", name);
     rc |= put(object, "schedulable", json_boolean(!code_is_rejection(verdict.code)));
     rc |= put_verdict(prefilter, &verdict);

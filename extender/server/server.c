@@ -143,7 +143,7 @@ static enum MHD_Result answer_page(struct connection *connection, struct MHD_Con
     const char *accept = MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, "Accept");
     struct answer_head head = {.allow = NULL};
     /* "?verbose" has a key and no value, which a plain look-up does not tell from its absence */
-    struct page_request request = {
+    struct zpage_request request = {
         .path = slice_of(path),
         .is_verbose = MHD_lookup_connection_value_n(mhd, MHD_GET_ARGUMENT_KIND, "verbose", 7, NULL,
                                                     NULL) == MHD_YES,
@@ -153,8 +153,8 @@ static enum MHD_Result answer_page(struct connection *connection, struct MHD_Con
     };
 
     enter(connection, STAGE_WORK);
-    head.status = page_answer(connection->server->state, &request, &connection->scratch.answer,
-                              &head.content_type, &connection->rest);
+    head.status = zpage_answer(connection->server->state, &request, &connection->scratch.answer,
+                               &head.content_type, &connection->rest);
     if (connection->scratch.answer.failed) /* a part of a page is none */
         return refuse(connection, mhd, 503, "other requests take too much memory", NULL);
     if (connection->rest == NULL)
@@ -205,7 +205,7 @@ static enum MHD_Result begin_request(struct connection *connection, struct MHD_C
         return refuse(connection, mhd, status, problem, NULL);
     if (find_verb(server, path, &connection->verb))
         return begin_body(connection, mhd, has_body, body_bytes);
-    if (!page_exists(slice_of(path))) {
+    if (!zpage_exists(slice_of(path))) {
         (void)snprintf(message, sizeof message, "no such path: %.100s", path);
         return refuse(connection, mhd, 404, message, NULL);
     }

@@ -50,10 +50,10 @@ void verb_write_failure(struct buf *answer, const char *message)
 
 /* Each verb answers 0 and writes the answer, or fails with err: ERROR_INVALID is the caller's
  * fault. */
-typedef int answer_function(struct state *state, struct scratch *scratch, enum result *result,
+typedef int answer_function(struct state *state, struct scratch *scratch, enum call_result *result,
                             struct error *err);
 
-static int answer_filter(struct state *state, struct scratch *scratch, enum result *result,
+static int answer_filter(struct state *state, struct scratch *scratch, enum call_result *result,
                          struct error *err)
 {
     struct filter_request request;
@@ -62,11 +62,11 @@ static int answer_filter(struct state *state, struct scratch *scratch, enum resu
     if (protocol_read_filter(&request, buf_slice(&scratch->body), &scratch->arena, err) < 0)
         return err->code;
     if (request.node_count != 0)
-        judge_and_remember(state, &question);
+        evaluate_and_remember(state, &question);
     else /* it cannot be bound anywhere: nothing is to be kept for it */
-        (void)judge_question(state, &question);
-    enum code code = question.verdict.code;
-    metrics_count_verdict(&state->metrics, question.judge, &question.verdict, &request.pod);
+        (void)evaluate_question(state, &question);
+    enum verdict_code code = question.verdict.code;
+    metrics_count_verdict(&state->metrics, question.decided_by, &question.verdict, &request.pod);
     struct slice reason = protocol_join_reasons(&question.verdict, &scratch->arena);
     if (code == CODE_ERROR) {
         *result = RESULT_ERROR;
@@ -74,18 +74,18 @@ static int answer_filter(struct state *state, struct scratch *scratch, enum resu
         return 0;
     }
     if (code_is_rejection(code)) {
-        log_debug("pod rejected", LOG_SLICE("namespace", request.pod.meta.namespace),
+        log_debug("pod rejected", LOG_SLICE("namespace", request.pod.meta.ns),
                   LOG_SLICE("pod", request.pod.meta.name), LOG_STR("code", code_text(code)),
                   LOG_SLICE("reason", reason));
         if (code == CODE_UNSCHEDULABLE && request.node_count != 0)
-            evictions_want(state, &request.pod);
+            preemption_want(state, &request.pod);
         return protocol_write_rejected(&scratch->answer, &request, code, reason, err);
     }
     scratch->result = protocol_pass(&scratch->body, &request, &scratch->answer);
     return 0;
 }
 
-static int answer_prefilter(struct state *state, struct scratch *scratch, enum result *result,
+static int answer_prefilter(struct state *state, struct scratch *scratch, enum call_result *result,
                             struct error *err)
 {
     struct pod_object pod;
@@ -95,7 +95,7 @@ static int answer_prefilter(struct state *state, struct scratch *scratch, enum r
     /* nodes are not looked at: they may be missing */
     if (protocol_read_pod(&pod, buf_slice(&scratch->body), &scratch->arena, err) < 0)
         return err->code;
-    (void)judge_question(state, &question); /* so that the cache is not stale */
+    (void)evaluate_question(state, &question); /* so that the cache is not stale */
     (void)pthread_mutex_lock(&state->explaining);
     (void)pthread_rwlock_rdlock(&state->lock);
     struct view view = state_view(state);
@@ -119,9 +119,10 @@ static void decide_preempt(struct question *question, const struct view *view)
     bool may_add = view->config->read_write_once_pod.preemption == SWITCH_ENABLED;
     struct preempt_call *call = question->context;
 
-    policy_prefilter(view, question->pod, question->arena, &question->verdict, &question->judge);
-    question->judge->preempt(view, question->pod, &question->verdict, question->arena,
-                             call->request.candidates, call->request.candidate_count);
+    policy_prefilter(view, question->pod, question->arena, &question->verdict,
+                     &question->decided_by);
+    question->decided_by->preempt(view, question->pod, &question->verdict, question->arena,
+                                  call->request.candidates, call->request.candidate_count);
     for (size_t i = 0; i < call->request.candidate_count && !may_add; i++)
         if (call->request.candidates[i].added_count != 0)
             call->request.candidates[i].keeps_node = false;
@@ -133,8 +134,8 @@ static void decide_preempt(struct question *question, const struct view *view)
 
 static bool is_in_the_way(const struct verdict *verdict, struct slice uid)
 {
-    for (size_t i = 0; i < verdict->ground_count; i++)
-        if (verdict->grounds[i].kind == KIND_POD && slice_equal(verdict->grounds[i].uid, uid))
+    for (size_t i = 0; i < verdict->cause_count; i++)
+        if (verdict->causes[i].kind == KIND_POD && slice_equal(verdict->causes[i].uid, uid))
             return true;
     return false;
 }
@@ -144,7 +145,7 @@ static bool is_in_the_way(const struct verdict *verdict, struct slice uid)
 static bool offers_node(const struct preempt_request *request, const struct verdict *verdict)
 {
     for (size_t i = 0; i < request->candidate_count; i++) {
-        const struct preemption *candidate = &request->candidates[i];
+        const struct candidate *candidate = &request->candidates[i];
         size_t j = 0;
         while (j < candidate->offered_count && is_in_the_way(verdict, candidate->offered[j]))
             j++;
@@ -154,7 +155,7 @@ static bool offers_node(const struct preempt_request *request, const struct verd
     return false;
 }
 
-static int answer_preempt(struct state *state, struct scratch *scratch, enum result *result,
+static int answer_preempt(struct state *state, struct scratch *scratch, enum call_result *result,
                           struct error *err)
 {
     struct preempt_call call = {.answer = &scratch->answer};
@@ -166,15 +167,15 @@ static int answer_preempt(struct state *state, struct scratch *scratch, enum res
     (void)result;
     if (protocol_read_preempt(&call.request, buf_slice(&scratch->body), &scratch->arena, err) < 0)
         return err->code;
-    judge_and_remember(state, &question);
+    evaluate_and_remember(state, &question);
     if (question.verdict.code == CODE_ERROR) /* a node that is missing would be one that fails */
         return error_set(err, ERROR_UNAVAILABLE, "%.*s", SLICE_ARG(question.verdict.reasons[0]));
     /* a scheduler that sees the conflict itself asks about such a pod here only */
     if (question.verdict.code == CODE_UNSCHEDULABLE &&
         offers_node(&call.request, &question.verdict))
-        evictions_want(state, &call.request.pod);
+        preemption_want(state, &call.request.pod);
     if (call.kept != 0)
-        evictions_leave(state, call.request.pod.meta.uid);
+        preemption_leave(state, call.request.pod.meta.uid);
     return 0;
 }
 
@@ -193,7 +194,7 @@ static int bind_bounded(struct state *state, const struct bind_request *request,
     return rc;
 }
 
-static int answer_bind(struct state *state, struct scratch *scratch, enum result *result,
+static int answer_bind(struct state *state, struct scratch *scratch, enum call_result *result,
                        struct error *err)
 {
     struct bind_request request;
@@ -239,7 +240,7 @@ static unsigned answer_unsynced(enum verb verb, enum kind missing, struct scratc
 /* The call was not answered: why, in the form in which its caller hears it. Of an answer other than
  * 200, the scheduler shows the status alone. */
 static unsigned answer_failure(enum verb verb, struct scratch *scratch, const struct error *err,
-                               enum result *result)
+                               enum call_result *result)
 {
     bool is_theirs = err->code == ERROR_INVALID, is_busy = err->code == ERROR_UNAVAILABLE;
     bool has_error = verb == VERB_FILTER || verb == VERB_BIND;
@@ -271,7 +272,7 @@ unsigned verb_answer(struct state *state, enum verb verb, struct scratch *scratc
 {
     static answer_function *const functions[VERB_COUNT] = {answer_filter, answer_prefilter,
                                                            answer_preempt, answer_bind};
-    enum result result = RESULT_OK;
+    enum call_result result = RESULT_OK;
     struct error err = {0};
     unsigned status = 200;
     uint64_t started = monotonic_ns();

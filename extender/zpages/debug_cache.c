@@ -57,7 +57,7 @@ static void put_text(struct buf *out, const char *key, struct slice text)
 /* "namespace/name" */
 static void put_claim_key(struct buf *out, const struct claim *claim)
 {
-    struct slice ns = name_slice(claim->namespace);
+    struct slice ns = name_slice(claim->ns);
     struct buf key;
 
     buf_init(&key, ns.len + 1 + claim->name_len);
@@ -186,7 +186,7 @@ static void put_holder(struct buf *out, const struct pod *pod, enum hold hold, b
     char uid[UID_TEXT_BYTES];
 
     buf_put(out, is_first ? SLICE("{") : SLICE(", {"));
-    put_text(out, "namespace", name_slice(pod->namespace));
+    put_text(out, "namespace", name_slice(pod->ns));
     buf_put(out, SLICE(", "));
     put_text(out, "name", pod_name(pod));
     buf_put(out, SLICE(", "));
@@ -200,7 +200,7 @@ static void put_reserved(struct buf *out, const struct reservation *reservation)
 {
     char uid[UID_TEXT_BYTES];
 
-    put_text(out, "namespace", name_slice(reservation->namespace));
+    put_text(out, "namespace", name_slice(reservation->ns));
     buf_put(out, SLICE(", "));
     put_text(out, "name", name_slice(reservation->name));
     buf_put(out, SLICE(", "));
@@ -263,7 +263,7 @@ static bool write_claim(void *context, const struct table_record *record)
     buf_put(out, SLICE("    "));
     put_claim_key(out, claim);
     buf_printf(out, ": {\"exclusive\": %s, \"refs\": %u, \"holders\": [",
-               claim->is_exclusive ? "true" : "false", claim->refs);
+               claim->is_rwop ? "true" : "false", claim->refs);
     unsigned pods = put_holders(out, &cache->state->cluster, claim);
     buf_put(out, SLICE("]}"));
     return has_room(cache, pods);

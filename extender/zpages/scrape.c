@@ -124,7 +124,7 @@ static bool verdicts(struct scrape *scrape)
     for (size_t i = 0; policies[i] != NULL; i++)
         for (int code = 0; code < CODE_COUNT; code++)
             buf_printf(scrape->out, "%s{policy=\"%s\",code=\"%s\"} %llu\n", scrape->name,
-                       policies[i]->name, code_text((enum code)code),
+                       policies[i]->name, code_text((enum verdict_code)code),
                        (unsigned long long)atomic_load(&metrics->verdicts[i][code]));
     return false;
 }
@@ -147,17 +147,17 @@ static bool binds_in_flight(struct scrape *scrape)
 
 static bool requeues_waiting(struct scrape *scrape)
 {
-    scrape_put_count(scrape, nudge_waiting(scrape->state->nudge));
+    scrape_put_count(scrape, requeue_waiting(scrape->state->requeue));
     return false;
 }
 
 static bool requeues(struct scrape *scrape)
 {
-    static const char *const texts[NUDGE_RESULTS] = {"sent", "dropped", "given_up"};
+    static const char *const texts[REQUEUE_RESULTS] = {"sent", "dropped", "given_up"};
 
-    for (int result = 0; result < NUDGE_RESULTS; result++)
+    for (int result = 0; result < REQUEUE_RESULTS; result++)
         scrape_put_for(scrape, "result", texts[result],
-                       atomic_load(&scrape->state->nudge->results[result]));
+                       atomic_load(&scrape->state->requeue->results[result]));
     return false;
 }
 

@@ -82,7 +82,7 @@ static bool put_tally(void *context, const struct table_record *record)
     struct scrape *scrape = context;
 
     buf_printf(scrape->out, "%s{", scrape->name);
-    scrape_put_label(scrape, "namespace", name_slice(tally->key.namespace));
+    scrape_put_label(scrape, "namespace", name_slice(tally->key.ns));
     scrape_put_label(scrape, ",storage_class", name_slice(tally->key.storage_class));
     scrape_put_label(scrape, ",volume_attributes_class",
                      name_slice(tally->key.volume_attributes_class));

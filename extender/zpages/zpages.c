@@ -18,10 +18,10 @@ static const char json_content[] = "application/json";
 static const char text_type[] = "text/plain; charset=utf-8";
 
 /* content_type is text_type, and rest is NULL, where the page does not say otherwise. */
-typedef unsigned page(struct state *state, const struct page_request *request, struct buf *out,
+typedef unsigned page(struct state *state, const struct zpage_request *request, struct buf *out,
                       const char **content_type, struct pieces **rest);
 
-static unsigned show_live(struct state *state, const struct page_request *request, struct buf *out,
+static unsigned show_live(struct state *state, const struct zpage_request *request, struct buf *out,
                           const char **content_type, struct pieces **rest)
 {
     unsigned seconds;
@@ -55,8 +55,8 @@ static bool put_ready(struct buf *out, enum kind kind, const struct resource_sta
     return is_good;
 }
 
-static unsigned show_ready(struct state *state, const struct page_request *request, struct buf *out,
-                           const char **content_type, struct pieces **rest)
+static unsigned show_ready(struct state *state, const struct zpage_request *request,
+                           struct buf *out, const char **content_type, struct pieces **rest)
 {
     bool is_draining = atomic_load(&state->is_draining);
     bool is_good = true;
@@ -73,7 +73,7 @@ static unsigned show_ready(struct state *state, const struct page_request *reque
     return is_draining || !is_good ? 503 : 200;
 }
 
-static unsigned show_metrics(struct state *state, const struct page_request *request,
+static unsigned show_metrics(struct state *state, const struct zpage_request *request,
                              struct buf *out, const char **content_type, struct pieces **rest)
 {
     *rest = scrape_new(state, request->wants_open_metrics);
@@ -113,7 +113,7 @@ static void put_status(struct buf *out, struct state *state, enum kind kind)
 static void put_deferral(struct buf *out, const struct state *state, const struct survey *survey,
                          struct slice orphans)
 {
-    buf_printf(out, "%-24s %s\n", "deferFSMount", defer_method_text(state));
+    buf_printf(out, "%-24s %s\n", "deferFSMount", defer_support_text(state));
     buf_printf(
         out, "%-24s %zu%s\n", "orphaned deferrals", survey->orphans,
         survey->orphans == 0 ? "" : ": pods whose entry is gone; restart them before a downgrade");
@@ -156,7 +156,7 @@ static void put_cluster(struct buf *out, struct state *state)
     buf_dispose(&orphans);
 }
 
-static unsigned show_status(struct state *state, const struct page_request *request,
+static unsigned show_status(struct state *state, const struct zpage_request *request,
                             struct buf *out, const char **content_type, struct pieces **rest)
 {
     int64_t uptime = (now_ms() - state->started_ms) / 1000;
@@ -171,8 +171,8 @@ static unsigned show_status(struct state *state, const struct page_request *requ
     return 200;
 }
 
-static unsigned show_cache(struct state *state, const struct page_request *request, struct buf *out,
-                           const char **content_type, struct pieces **rest)
+static unsigned show_cache(struct state *state, const struct zpage_request *request,
+                           struct buf *out, const char **content_type, struct pieces **rest)
 {
     *content_type = json_content;
     (void)pthread_rwlock_rdlock(&state->lock);
@@ -205,13 +205,13 @@ static page *find_page(struct slice path)
     return NULL;
 }
 
-bool page_exists(struct slice path)
+bool zpage_exists(struct slice path)
 {
     return find_page(path) != NULL;
 }
 
-unsigned page_answer(struct state *state, const struct page_request *request, struct buf *out,
-                     const char **content_type, struct pieces **rest)
+unsigned zpage_answer(struct state *state, const struct zpage_request *request, struct buf *out,
+                      const char **content_type, struct pieces **rest)
 {
     page *show = find_page(request->path);
 

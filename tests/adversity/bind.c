@@ -316,7 +316,7 @@ static void whoever_waits_for_a_pod_that_a_list_replaces_is_requeued(void)
     api_compact();
     api_cut("pods");
     api_release("pods");
-    check(api_wait("PATCH", "claimguard.io/nudged", 1), "b is requeued");
+    check(api_wait("PATCH", "claimguard.io/requeue-requested", 1), "b is requeued");
     check(guard_metric(&guard, "claimguard_requeues_total{result=\"sent\"}") == 1, "and counted");
     guard_stop(&guard);
 }

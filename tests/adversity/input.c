@@ -43,7 +43,7 @@ static void put_poison(void)
             deep);
 }
 
-static void is_judged(const struct guard *guard, const char *when)
+static void is_evaluated(const struct guard *guard, const char *when)
 {
     char name[32];
     static unsigned count;
@@ -66,18 +66,18 @@ static void what_a_user_of_one_namespace_creates_stops_no_other(void)
     put_holder();
     guard_start(&guard, "");
     put_poison();
-    is_judged(&guard, "in a watch");
+    is_evaluated(&guard, "in a watch");
     guard_stop(&guard);
     guard_start(&guard, "");
-    is_judged(&guard, "in a list, after a restart");
+    is_evaluated(&guard, "in a list, after a restart");
     guard_stop(&guard);
     api_serve_pages();
     guard_start(&guard, "");
-    is_judged(&guard, "in a list in pages");
+    is_evaluated(&guard, "in a list in pages");
     api_remove("pods", "evil", "nul");
     api_remove("pods", "evil", "deep");
     api_remove("persistentvolumeclaims", "evil", "nul");
-    is_judged(&guard, "when they are deleted");
+    is_evaluated(&guard, "when they are deleted");
     check(guard_metric(&guard, "claimguard_cache_skipped_objects_total") == 0, "all were read");
     guard_stop(&guard);
 }
@@ -108,7 +108,7 @@ static void a_pod_that_cannot_be_read_goes_on_holding_and_the_watch_goes_on(void
     put_holder();
     guard_start(&guard, "");
     log_event("MODIFIED", UNREADABLE);
-    is_judged(&guard, "behind an object that cannot be read");
+    is_evaluated(&guard, "behind an object that cannot be read");
     check(!filter_passes(&guard, "b"), "a goes on holding");
     check(guard_metric(&guard, "claimguard_cache_skipped_objects_total{resource=\"pods\"}") == 1,
           "it is counted");
@@ -125,7 +125,7 @@ static void a_line_that_is_no_json_is_passed_over_in_the_end(void)
     put_holder();
     guard_start(&guard, "");
     log_event("MODIFIED", BROKEN);
-    is_judged(&guard, "behind a line that is no JSON");
+    is_evaluated(&guard, "behind a line that is no JSON");
     check(!filter_passes(&guard, "b"), "a goes on holding");
     guard_stop(&guard);
 }
@@ -137,7 +137,7 @@ static void a_line_that_says_nothing_leads_to_a_list(void)
     put_holder();
     guard_start(&guard, "");
     api_log_line("pods", "{\"type\":\"MODIFIED\",\"object\":{\"kind\":\"Pod\",\"VERSION");
-    is_judged(&guard, "behind a line that says nothing");
+    is_evaluated(&guard, "behind a line that says nothing");
     check(api_count("GET", LISTS) != 0, "a list was read");
     guard_stop(&guard);
 }
@@ -156,7 +156,7 @@ static void a_list_does_not_take_what_cannot_be_read_for_gone(void)
     api_compact();
     api_cut("pods");
     api_release("pods");
-    is_judged(&guard, "behind the list");
+    is_evaluated(&guard, "behind the list");
     check(!filter_passes(&guard, "b"), "a goes on holding");
     guard_stop(&guard);
 }
@@ -182,7 +182,7 @@ static void a_watch_that_is_refused_leads_to_a_list(void)
         AWAIT(guard_metric(&guard, "claimguard_cache_objects{resource=\"pods\"}") == (double)i + 3,
               "the pod that came is seen");
         api_heal();
-        is_judged(&guard, "when watches work again");
+        is_evaluated(&guard, "when watches work again");
     }
     guard_stop(&guard);
 }
@@ -218,7 +218,7 @@ static void no_list_frees_a_held_claim(void)
         check(!filter_passes(&guard, "b"), "a goes on holding: %s", no_lists[i]);
         api_heal();
         api_release("pods");
-        is_judged(&guard, no_lists[i]);
+        is_evaluated(&guard, no_lists[i]);
     }
     guard_stop(&guard);
 }
@@ -256,7 +256,7 @@ static void a_resource_that_does_not_advance_is_said_and_healed(void)
     begun = clock_ms();
     while (!guard_is_ready(&guard) && clock_ms() < begun + 60000)
         sleep_ms(100);
-    is_judged(&guard, "when it advances again");
+    is_evaluated(&guard, "when it advances again");
     AWAIT(guard_metric(&guard, "claimguard_cache_stalled{resource=\"pods\"}") == 0, "none");
     guard_stop(&guard);
 }

@@ -79,7 +79,7 @@ static bool is_evicted(const char *pod)
 static bool is_requeued(const char *pod)
 {
     const char *when =
-        api_text("pods", "default", pod, "metadata.annotations.claimguard~io/nudged");
+        api_text("pods", "default", pod, "metadata.annotations.claimguard~io/requeue-requested");
 
     return when[0] != '\0';
 }

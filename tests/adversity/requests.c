@@ -17,7 +17,8 @@ static struct resource_status status[KIND_COUNT];
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct watchdog watchdog;
 
-static void ignore(void *context, enum change change, const struct object *object, bool was_holding)
+static void ignore(void *context, enum watch_change change, const struct object *object,
+                   bool was_holding)
 {
     (void)context;
     (void)change;

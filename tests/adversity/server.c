@@ -143,17 +143,17 @@ static void check_nothing_came_with(const char *text)
         check(api_count(methods[i], text) == 0, "%s with %s", methods[i], text);
 }
 
-static void call_bind(const struct guard *guard, const char *namespace, const char *pod)
+static void call_bind(const struct guard *guard, const char *ns, const char *pod)
 {
     char body[512];
 
     (void)snprintf(body, sizeof body,
                    "{\"PodName\":\"%s\",\"PodNamespace\":\"%s\",\"PodUID\":\"u\",\"Node\":"
                    "\"node-1\"}",
-                   pod, namespace);
+                   pod, ns);
     char *answer = guard_call(guard, "/bind", body);
-    printf("%s/%s: %s\n", namespace, pod, answer);
-    check(strcmp(answer, "{\"Error\":\"\"}") != 0, "%s/%s is not bound", namespace, pod);
+    printf("%s/%s: %s\n", ns, pod, answer);
+    check(strcmp(answer, "{\"Error\":\"\"}") != 0, "%s/%s is not bound", ns, pod);
     free(answer);
 }
 

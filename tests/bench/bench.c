@@ -387,10 +387,10 @@ static void measure_deferral(const struct child *claimguard, const struct model 
 }
 
 /* A claim of that kind that nobody holds (yet). */
-static long find_free(const struct model *model, bool is_exclusive)
+static long find_free(const struct model *model, bool is_rwop)
 {
     for (unsigned i = 0; i < model->claims; i++)
-        if (model_claim_is_exclusive(model, i) == is_exclusive && !model_pod_is_assigned(model, i))
+        if (model_claim_is_exclusive(model, i) == is_rwop && !model_pod_is_assigned(model, i))
             return (long)i;
     die("the model has no such claim");
     return -1;

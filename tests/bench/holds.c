@@ -272,7 +272,7 @@ int requests_call(struct requests *requests, const struct request *request, stru
 static struct state state;
 static struct model model;
 
-static void put(enum kind kind, enum change change, struct slice text)
+static void put(enum kind kind, enum watch_change change, struct slice text)
 {
     struct error err = {0};
     struct arena arena;
@@ -294,7 +294,7 @@ static put_function *const puts_of[KIND_COUNT] = {[KIND_POD] = model_put_pod,
                                                   [KIND_NODE] = model_put_node,
                                                   [KIND_VOLUME] = model_put_volume};
 
-static void put_numbered(enum kind kind, enum change change, unsigned i)
+static void put_numbered(enum kind kind, enum watch_change change, unsigned i)
 {
     static struct buf text;
 
@@ -328,7 +328,7 @@ static unsigned any(unsigned i, unsigned count)
 }
 
 /* A pod that names as many claims as may be kept. */
-static void put_large_pod(const char *node, enum change change)
+static void put_large_pod(const char *node, enum watch_change change)
 {
     struct buf text;
 
@@ -381,7 +381,7 @@ static void bind(const struct pod *pod, struct scratch *scratch)
     buf_put(&scratch->body, SLICE("{\"PodName\":"));
     buf_json(&scratch->body, pod_name(pod));
     buf_put(&scratch->body, SLICE(",\"PodNamespace\":"));
-    buf_json(&scratch->body, name_slice(pod->namespace));
+    buf_json(&scratch->body, name_slice(pod->ns));
     buf_put(&scratch->body, SLICE(",\"PodUID\":"));
     buf_json(&scratch->body, uid_text(&pod->uid, uid));
     buf_put(&scratch->body, SLICE(",\"Node\":\"ip-10-20-node-1\"}"));
@@ -408,13 +408,13 @@ static void bind_some(unsigned count)
 /* As a client reads it that takes all at once. */
 static void read_page(const char *path)
 {
-    struct page_request request = {.path = slice_of(path)};
+    struct zpage_request request = {.path = slice_of(path)};
     struct pieces *rest;
     const char *type;
     struct buf out;
 
     buf_init(&out, SIZE_MAX);
-    if (page_answer(&state, &request, &out, &type, &rest) != 200)
+    if (zpage_answer(&state, &request, &out, &type, &rest) != 200)
         die("a page failed");
     while (rest != NULL && rest->next(rest, &out))
         buf_reset(&out, SIZE_MAX);
@@ -444,11 +444,11 @@ static void start(void)
 {
     static const struct kubeconfig kubeconfig = {.server = "nowhere", .origin = "bench"};
     struct config *config;
-    struct live *live;
+    struct handlers *handlers;
     struct error err = {0};
 
     if (config_load(&config, NULL, &err) < 0 || services_init(&state, config, &err) < 0 ||
-        live_start(&live, &state, &kubeconfig, &err) < 0)
+        handlers_start(&handlers, &state, &kubeconfig, &err) < 0)
         die(err.message);
     config->server.debug_endpoints = true;
     for (int kind = 0; kind < KIND_COUNT; kind++)

@@ -143,12 +143,12 @@ static void put_volumes(long claim, struct buf *out)
 }
 
 /* As a Deployment of twenty replicas has them. */
-static void put_namespace_and_labels(unsigned namespace, unsigned app, struct buf *out)
+static void put_namespace_and_labels(unsigned ns, unsigned app, struct buf *out)
 {
     buf_printf(out,
                ",\"namespace\":\"team-%03u\",\"labels\":{\"app.kubernetes.io/name\":\"web-%u\","
                "\"app.kubernetes.io/part-of\":\"shop\",\"pod-template-hash\":\"7d9f8b6c5d\"}",
-               namespace, app);
+               ns, app);
 }
 
 void model_put_pod(const struct model *model, unsigned i, struct buf *out)

@@ -625,7 +625,7 @@ refusals_since() { tail -n "+$1" "$plane/audit.log" | grep -c "$forbidden"; }
 
 is_ready_or_refused() { is_ready least || [ "$(refusals_since "$1")" -gt 0 ]; }
 
-# What claimguard does in a day, in a second: a snapshot, a sync, two confirmations, a violation to tell, a bind, a nudge,
+# What claimguard does in a day, in a second: a snapshot, a sync, two confirmations, a violation to tell, a bind, a requeue,
 # and the preemption of two pods, one of them without regard to budgets.
 work_out() { # FIRST-AUDIT-LINE
     local pod
@@ -639,7 +639,7 @@ work_out() { # FIRST-AUDIT-LINE
     for pod in waits lost; do
         curl -s --data @"$plane/$pod.json" "$(url_of least address)/prefilter" >/dev/null
     done
-    # the first of two pods reserves their claim and is not bound, since it is gated: the second is nudged
+    # the first of two pods reserves their claim and is not bound, since it is gated: the second is requeued
     for pod in gated behind; do
         curl -s --data @"$plane/$pod.json" "$(url_of least address)/filter" >/dev/null
     done
@@ -797,11 +797,11 @@ a_rejection_that_could_not_be_confirmed_is_made_up_for() {
     echo "upstream $(($(cat "$plane/port") + 3))" >"$plane/orders"
     scheduled db-1
     scheduled early
-    is_nudged db-1 || is_nudged early # the first that is bound makes an event for the other
+    is_requeued db-1 || is_requeued early # the first that is bound makes an event for the other
 }
 is_cleared() { [ -z "$(k get namespace "e2e-$((number - 1))" --ignore-not-found -o name)" ]; }
 more_unconfirmed_than() { [ "$(metric 'confirmations_total{result="unknown"}' delayed)" -gt "$1" ]; }
-is_nudged() { [ -n "$(k -n "$namespace" get pod "$1" -o 'jsonpath={.metadata.annotations.claimguard\.io/nudged}')" ]; }
+is_requeued() { [ -n "$(k -n "$namespace" get pod "$1" -o 'jsonpath={.metadata.annotations.claimguard\.io/requeue-requested}')" ]; }
 
 # The connections stay open and bring nothing any more: no packet is lost, so only time can tell.
 silence_is_found_within_a_minute() {

@@ -62,17 +62,17 @@ static void end(void *context, enum kind kind, uint64_t version)
         continue;
 }
 
-static void keep(void *context, enum kind kind, struct slice namespace, struct slice name)
+static void keep(void *context, enum kind kind, struct slice ns, struct slice name)
 {
     struct outcome *outcome = context;
-    mix(outcome, table_hash(name, (uint32_t) namespace.len));
-    cluster_list_keep(&outcome->cluster, kind, namespace, name);
+    mix(outcome, table_hash(name, (uint32_t)ns.len));
+    cluster_list_keep(&outcome->cluster, kind, ns, name);
 }
 
 /* It was decoded: then it can be captured, too. Of a deletion that could not be read, only the
  * names are there. */
-static void check_projection(enum change change, const struct object *object, struct slice text,
-                             struct error *err)
+static void check_projection(enum watch_change change, const struct object *object,
+                             struct slice text, struct error *err)
 {
     struct buf projected;
 
@@ -82,8 +82,8 @@ static void check_projection(enum change change, const struct object *object, st
     buf_dispose(&projected);
 }
 
-static int take(void *context, enum change change, const struct object *object, struct slice text,
-                struct error *err)
+static int take(void *context, enum watch_change change, const struct object *object,
+                struct slice text, struct error *err)
 {
     struct outcome *outcome = context;
 
@@ -337,12 +337,12 @@ static void answer_well(struct reflector *reflector)
 
 static bool has(const struct cluster *cluster, enum kind kind, struct slice name)
 {
-    struct slice namespace = kind_is_namespaced(kind) ? SLICE("n") : SLICE("");
+    struct slice ns = kind_is_namespaced(kind) ? SLICE("n") : SLICE("");
 
     if (kind == KIND_POD)
-        return cluster_find_pod(cluster, namespace, name) != NULL;
+        return cluster_find_pod(cluster, ns, name) != NULL;
     if (kind == KIND_CLAIM)
-        return cluster_find_claim(cluster, namespace, name) != NULL;
+        return cluster_find_claim(cluster, ns, name) != NULL;
     if (kind == KIND_NODE)
         return cluster_find_node(cluster, name) != NULL;
     struct table_walk walk = {.at = 0};

@@ -142,16 +142,16 @@ static void reserve(unsigned i)
     (void)snprintf(name, sizeof name, "waits-%u", i);
     (void)snprintf(claim, sizeof claim, "kept-%u", i);
     (void)snprintf(uid, sizeof uid, "00000000-0000-4000-8000-%012u", i);
-    struct object made = {.kind = KIND_CLAIM,
-                          .claim = {.meta = {.namespace = SLICE("kept"), .name = slice_of(claim)},
-                                    .is_exclusive = true}};
+    struct object made = {
+        .kind = KIND_CLAIM,
+        .claim = {.meta = {.ns = SLICE("kept"), .name = slice_of(claim)}, .is_rwop = true}};
     struct claim_reference use = {.name = slice_of(claim)};
     struct pod_object pod = {
-        .meta = {.namespace = SLICE("kept"), .name = slice_of(name), .uid = slice_of(uid)},
+        .meta = {.ns = SLICE("kept"), .name = slice_of(name), .uid = slice_of(uid)},
         .claims = &use,
         .claim_count = 1};
     if (cluster_apply(&state.cluster, &made, &err) < 0 ||
-        assumed_reserve(&state.cluster, &pod, NULL, false, UINT64_MAX, &err) < 0)
+        reservation_take(&state.cluster, &pod, NULL, false, UINT64_MAX, &err) < 0)
         abort();
 }
 
@@ -163,7 +163,7 @@ static void release(unsigned i)
     (void)snprintf(name, sizeof name, "waits-%u", i);
     (void)snprintf(uid, sizeof uid, "00000000-0000-4000-8000-%012u", i);
     pod = (struct object_reference){KIND_POD, SLICE("kept"), slice_of(name), slice_of(uid)};
-    assumed_release_absent(&state.cluster, &pod);
+    reservation_release_absent(&state.cluster, &pod);
 }
 
 static void fill(void)
@@ -214,7 +214,7 @@ static void read_page(const char *path, bool changes, struct buf *out)
 {
     struct quota quota = {.max_bytes = 64 << 20};
     struct quota_share share = {.quota = &quota};
-    struct page_request request = {.path = slice_of(path), .share = &share};
+    struct zpage_request request = {.path = slice_of(path), .share = &share};
     struct pieces *rest;
     const char *type;
     struct buf piece;
@@ -225,7 +225,7 @@ static void read_page(const char *path, bool changes, struct buf *out)
     piece.share = &share;
     longest_us = 0;
     holds = longer_holds = 0;
-    unsigned status = page_answer(&state, &request, &piece, &type, &rest);
+    unsigned status = zpage_answer(&state, &request, &piece, &type, &rest);
     check(status == 200, path, status);
     do {
         has_more = rest != NULL && rest->next(rest, &piece);
@@ -272,7 +272,7 @@ static bool has_pod(const json_t *root, const struct pod *pod)
     const struct claim *claim = pod->uses[0].claim;
     char key[512];
 
-    (void)snprintf(key, sizeof key, "%.*s/%.*s", SLICE_ARG(name_slice(claim->namespace)),
+    (void)snprintf(key, sizeof key, "%.*s/%.*s", SLICE_ARG(name_slice(claim->ns)),
                    SLICE_ARG(claim_name(claim)));
     const json_t *entry = json_object_get(json_object_get(root, "claims"), key);
     struct slice name = pod_node(pod);
@@ -289,7 +289,7 @@ static void expect_pods(const json_t *root, bool all)
 
     for (const struct pod *pod; (pod = cluster_next_pod(&state.cluster, &walk)) != NULL;) {
         struct slice name = pod_name(pod), node = pod_node(pod);
-        if (slice_equal(name_slice(pod->namespace), SLICE("vms")))
+        if (slice_equal(name_slice(pod->ns), SLICE("vms")))
             continue; /* two on each claim */
         bool stays = name.ptr[name.len - 1] % 2 == 0 && node.ptr[node.len - 1] % 2 == 0;
         if (!all && !stays)
@@ -384,21 +384,21 @@ static void a_thread_that_does_not_come_to_an_end_is_named(void)
     uint64_t minute_ns = UINT64_C(60000000000), now_ns = monotonic_ns();
     struct watched *quick = watchdog_begin(&state.watchdog, "a call");
     struct watched *stuck = watchdog_begin(&state.watchdog, "evictions");
-    struct page_request request = {.path = SLICE("/livez")};
+    struct zpage_request request = {.path = SLICE("/livez")};
     struct pieces *rest;
     const char *type;
     struct buf out;
 
     buf_init(&out, SIZE_MAX);
     atomic_store(&stuck->since_ns, now_ns > minute_ns ? now_ns - minute_ns : 1);
-    unsigned status = page_answer(&state, &request, &out, &type, &rest);
+    unsigned status = zpage_answer(&state, &request, &out, &type, &rest);
     check(status == (now_ns > minute_ns ? 500 : 200), "/livez", status);
     check(status == 200 || strstr(buf_text(&out), "[-] evictions has been") != NULL, "its name",
           (long)out.len);
     watchdog_end(stuck);
     watchdog_end(quick);
     buf_reset(&out, SIZE_MAX);
-    status = page_answer(&state, &request, &out, &type, &rest);
+    status = zpage_answer(&state, &request, &out, &type, &rest);
     check(status == 200, "/livez afterwards", status);
     buf_dispose(&out);
 }

@@ -239,7 +239,7 @@ static void a_field_that_the_scheduler_does_not_know_preempts(void)
                    .priority = 100, .claims = SHARED, .fields = SHARED, .own_fields = SHARED});
 
     wait_seconds(60);
-    expect(plain->evictions == 1 && own->node >= 0, "as it would for a field that it knows");
+    expect(plain->preemption == 1 && own->node >= 0, "as it would for a field that it knows");
 }
 
 static void disabled_writes_nothing(void)
@@ -382,7 +382,7 @@ static void exclusive_a_deferred_holder_of_lower_priority_is_preempted(void)
     const struct sim_pod *vm = vm_holder("vm", 0, SHARED), *high = create("high", 100, SHARED);
 
     wait_seconds(60);
-    expect(vm->evictions == 1 && high->node >= 0, "by claimguard: the scheduler knows nothing");
+    expect(vm->preemption == 1 && high->node >= 0, "by claimguard: the scheduler knows nothing");
 }
 
 static void refuse_defers_nothing_and_they_share(void)

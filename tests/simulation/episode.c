@@ -62,11 +62,11 @@ static bool is_used(unsigned claim)
     return false;
 }
 
-static void create_claim(struct sim_claim *claim, bool is_exclusive)
+static void create_claim(struct sim_claim *claim, bool is_rwop)
 {
     if (world.is_over || !claim->is_absent)
         return;
-    claim->is_exclusive = is_exclusive;
+    claim->is_rwop = is_rwop;
     server_create_claim((unsigned)(claim - world.server.claims));
 }
 
@@ -202,9 +202,9 @@ static void check_reservations(const struct replica *replica)
          reservation = reservation->next) {
         struct slice name = name_slice(reservation->name);
         listed++;
-        if (assumed_find(cluster, &reservation->uid) != reservation)
+        if (reservation_find(cluster, &reservation->uid) != reservation)
             broken("the reservation of %.*s is not found by its UID", SLICE_ARG(name));
-        const struct pod *pod = cluster_find_pod(cluster, name_slice(reservation->namespace), name);
+        const struct pod *pod = cluster_find_pod(cluster, name_slice(reservation->ns), name);
         if (reservation->expires_ns + 3 * SECOND < monotonic_ns())
             broken("a reservation of %.*s has outlived its time", SLICE_ARG(name));
         if (reservation->expires_ns > monotonic_ns() + longest_ns)
@@ -252,7 +252,7 @@ static void check_settled(void)
     server_list(KIND_POD, put_object, &truth);
     for (size_t i = 0; i < world.server.pod_count; i++) {
         const struct sim_pod *pod = &world.server.pods[i];
-        const struct policy *judge;
+        const struct policy *decided_by;
         struct pod_object object;
         struct verdict verdict;
         if (!pod_is_there(pod) || pod->node >= 0)
@@ -260,7 +260,7 @@ static void check_settled(void)
         const struct pod *record = cluster_find_pod(&cluster, SLICE("ns"), slice_of(pod->name));
         if (record == NULL || !cluster_describe_pod(record, &arena, &object))
             continue;
-        policy_prefilter(&view, &object, &arena, &verdict, &judge);
+        policy_prefilter(&view, &object, &arena, &verdict, &decided_by);
         if (!code_is_rejection(verdict.code))
             broken("nothing is in the way of %s (%s), and it is not bound", pod->name,
                    pod->uid + 24);

@@ -10,7 +10,7 @@ enum { DATA = 1, LOGS = 2, BOTH = 3, MORE = 4 }; /* claims */
 
 static bool nothing_is_wanted(void)
 {
-    return evictions_due_ns(world.replicas[0].state.evictions) == UINT64_MAX;
+    return preemption_due_ns(world.replicas[0].state.preemption) == UINT64_MAX;
 }
 
 /* One that waits while a budget forbids it, and then no node is left for it. */
@@ -36,7 +36,7 @@ static void nothing_is_evicted_before_the_scheduler_asks_again(void)
     world.is_full = false;
     server_touch(high); /* as an event of a node */
     wait_seconds(60);
-    expect(low->evictions == 1 && high->node >= 0, "then it is evicted");
+    expect(low->preemption == 1 && high->node >= 0, "then it is evicted");
 }
 
 static void the_same_without_budgets_and_after_a_failure(void)
@@ -53,7 +53,7 @@ static void the_same_without_budgets_and_after_a_failure(void)
     world.is_full = false;
     server_touch(high);
     wait_seconds(60);
-    expect(low->evictions == 1 && high->node >= 0, "then it is deleted");
+    expect(low->preemption == 1 && high->node >= 0, "then it is deleted");
 }
 
 static void a_pod_that_no_node_takes_is_requeued_for_minutes_and_then_forgotten(void)
@@ -88,7 +88,7 @@ static void a_pod_whose_evictions_never_work_is_requeued_ever_more_rarely(void)
     expect(high->requeues >= 4 && high->requeues <= 8, "after 10 s, 20 s, 40 s, ...");
     world.trials_lie = false;
     wait_seconds(400);
-    expect(low->evictions == 1 && high->node >= 0, "when it works, it is evicted");
+    expect(low->preemption == 1 && high->node >= 0, "when it works, it is evicted");
 }
 
 static void a_preempt_call_is_a_question_too(void)
@@ -113,7 +113,7 @@ static void a_preempt_call_is_a_question_too(void)
     high->asked_ns = world.now_ns;
     (void)preempt_keeps(high, nodes[low->node], low);
     wait_seconds(5);
-    expect(low->evictions == 1 && other->evictions == 1, "both are evicted");
+    expect(low->preemption == 1 && other->preemption == 1, "both are evicted");
 }
 
 /* ---- what is counted ---- */
@@ -289,7 +289,7 @@ static void the_claim_is_kept_until_the_scheduler_has_tried_again(void)
     const struct sim_pod *other = server_create_pod(
         "other", &(struct sim_pod){.priority = 50, .claims = DATA, .scheduler = 1});
     wait_seconds(5);
-    expect(low->evictions == 1 && other->node < 0, "the claim is kept");
+    expect(low->preemption == 1 && other->node < 0, "the claim is kept");
 }
 
 static void an_eviction_without_an_answer_is_asked_about(void)
@@ -323,7 +323,7 @@ static void a_part_of_what_a_pod_needs_is_kept_for_it(void)
     struct sim_pod *one = holder("one", 10, DATA), *two = holder("two", 10, LOGS);
     struct sim_pod *high = create("high", 100, BOTH);
 
-    for (unsigned ms = 0; one->evictions == 0 && ms < 5000; ms++)
+    for (unsigned ms = 0; one->preemption == 0 && ms < 5000; ms++)
         world_run(world.now_ns + MILLISECOND, NULL);
     world.fault = (struct planned_fault){
         .count = 1, .method = "POST", .path = "/two/eviction", .fate = FATE_LOST, .status = 403};
@@ -392,7 +392,7 @@ static void of_two_preemptors_that_share_a_budget_none_evicts_a_part(void)
 {
     struct sim_pod *one = create_protected("one", DATA), *two = create_protected("two", LOGS);
 
-    world.server.claims[2].is_exclusive = true;
+    world.server.claims[2].is_rwop = true;
     (void)create_protected("three", MORE);
     wait_seconds(2);
     server_set_budget(2);

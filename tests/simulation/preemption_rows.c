@@ -15,7 +15,7 @@ static void a_holder_of_lower_priority_is_evicted_and_the_preemptor_bound(void)
     wait_seconds(4);
     expect(is_asked_to_go(low), "the holder is evicted");
     wait_seconds(60);
-    expect(high->node >= 0 && low->evictions == 1, "the preemptor is bound, after one eviction");
+    expect(high->node >= 0 && low->preemption == 1, "the preemptor is bound, after one eviction");
 }
 
 static void the_scheduler_has_its_grace(void)
@@ -33,7 +33,7 @@ static void a_scheduler_that_preempts_is_left_to_it(void)
 
     world.schedulers[0].preempts = true;
     wait_seconds(60);
-    expect(!low->exists && low->evictions == 0 && high->node >= 0, "the scheduler deleted it");
+    expect(!low->exists && low->preemption == 0 && high->node >= 0, "the scheduler deleted it");
 }
 
 static void a_scheduler_that_was_not_heard_is_not_left_to_it_for_ever(void)
@@ -45,7 +45,7 @@ static void a_scheduler_that_was_not_heard_is_not_left_to_it_for_ever(void)
     wait_seconds(8);
     expect(!is_asked_to_go(low), "it has its time");
     wait_seconds(30);
-    expect(low->evictions == 1 && high->node >= 0, "then the holder is evicted");
+    expect(low->preemption == 1 && high->node >= 0, "then the holder is evicted");
 }
 
 static void preemption_disabled_evicts_nobody(void)
@@ -214,7 +214,7 @@ static void a_budget_forbids_it_until_it_allows_one(void)
     expect(world.replicas[0].state.cluster.reserved.count == 0, "nothing is reserved");
     server_set_budget(1);
     wait_seconds(60);
-    expect(low->evictions == 1 && high->node >= 0, "then it is evicted");
+    expect(low->preemption == 1 && high->node >= 0, "then it is evicted");
 }
 
 static void budgets_that_are_not_respected_do_not_matter(void)
@@ -225,7 +225,7 @@ static void budgets_that_are_not_respected_do_not_matter(void)
     server_set_budget(0);
     high = create("high", 100, DATA);
     wait_seconds(60);
-    expect(low->evictions == 1 && high->node >= 0, "it is deleted");
+    expect(low->preemption == 1 && high->node >= 0, "it is deleted");
 }
 
 static void two_holders_of_which_a_budget_allows_one_both_stay(void)
@@ -246,7 +246,7 @@ static void two_holders_are_evicted_together(void)
     struct sim_pod *high = create("high", 100, BOTH);
 
     wait_seconds(60);
-    expect(one->evictions == 1 && two->evictions == 1 && high->node >= 0, "both, once");
+    expect(one->preemption == 1 && two->preemption == 1 && high->node >= 0, "both, once");
 }
 
 static void a_terminating_holder_is_waited_for_and_not_evicted(void)
@@ -256,7 +256,7 @@ static void a_terminating_holder_is_waited_for_and_not_evicted(void)
     server_terminate(low, 40 * SECOND);
     high = create("high", 100, DATA);
     wait_seconds(60);
-    expect(low->evictions == 0 && high->node >= 0, "it went by itself");
+    expect(low->preemption == 0 && high->node >= 0, "it went by itself");
 }
 
 static void the_claim_is_kept_for_the_preemptor(void)
@@ -281,7 +281,7 @@ static void the_higher_of_two_preemptors_gets_the_claim(void)
     wait_seconds(5);
     high = create("high", 100, DATA);
     wait_seconds(60);
-    expect(high->node >= 0 && middle->evictions == 0, "after no further eviction");
+    expect(high->node >= 0 && middle->preemption == 0, "after no further eviction");
 }
 
 static void disable_preemption(void)

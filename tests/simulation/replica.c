@@ -49,7 +49,7 @@ static bool is_void(const struct errand *errand)
 
 /* ---- lists and watches ---- */
 
-void take_object(const struct informer_target *target, enum kind kind, enum change change,
+void take_object(const struct informer_target *target, enum kind kind, enum watch_change change,
                  struct slice text)
 {
     struct error err = {0};
@@ -193,7 +193,7 @@ void replica_relist(struct replica *replica, enum kind kind)
 static void expire(void *context)
 {
     expiry_tick(context);
-    defer_method_tick(context);
+    defer_support_tick(context);
 }
 
 static void tick(void *context)
@@ -213,7 +213,7 @@ static void evict(void *context)
 {
     struct replica *replica = context;
 
-    evictions_step(&replica->state);
+    preemption_step(&replica->state);
     replica->evicting--;
 }
 
@@ -227,7 +227,7 @@ static void poll(void *context)
         return;
     }
     while (replica->evicting < EVICTORS &&
-           evictions_due_ns(replica->state.evictions) <= monotonic_ns()) {
+           preemption_due_ns(replica->state.preemption) <= monotonic_ns()) {
         replica->evicting++;
         fiber_start(evict, replica, replica);
     }
@@ -268,7 +268,7 @@ void replica_start(struct replica *replica)
     replica->kubeconfig.server = names[replica->index];
     replica->kubeconfig.origin = "simulation";
     if (services_init(&replica->state, config, &err) < 0 ||
-        live_start(&replica->live, &replica->state, &replica->kubeconfig, &err) < 0)
+        handlers_start(&replica->handlers, &replica->state, &replica->kubeconfig, &err) < 0)
         abort();
     replica->is_up = true;
     replica->is_synced = false;
@@ -292,7 +292,7 @@ void replica_crash(struct replica *replica)
     replica->is_up = false;
     requests_crash(replica);
     fibers_finish(replica);
-    live_stop(replica->live);
+    handlers_stop(replica->handlers);
     services_dispose(&replica->state);
 }
 

@@ -98,7 +98,7 @@ static void check_exclusive(const struct sim_pod *bound)
         if (pod == bound || !pod_is_there(pod) || pod->node < 0)
             continue;
         for (unsigned c = 0; c < CLAIMS; c++)
-            if ((server->claims[c].is_exclusive ||
+            if ((server->claims[c].is_rwop ||
                  ((deferred_by(pod) | deferred_by(bound)) >> c & 1) != 0) &&
                 ((pod->claims & bound->claims) >> c & 1) != 0 &&
                 !is_made_anew(&server->claims[c], pod, bound))
@@ -137,7 +137,7 @@ static void check_preemptors(const struct sim_pod *bound)
 {
     for (size_t i = 0; i < server->pod_count; i++) {
         const struct sim_pod *victim = &server->pods[i];
-        bool is_known = victim->evictions != 0 && victim->evicted_for >= 0 &&
+        bool is_known = victim->preemption != 0 && victim->evicted_for >= 0 &&
                         world.replica_count == 1 &&
                         victim->evicted_by == world.replicas[0].incarnation;
         if (!is_known || (victim->gone_ns != 0 && world.now_ns - victim->gone_ns > 20 * SECOND))
@@ -145,7 +145,7 @@ static void check_preemptors(const struct sim_pod *bound)
         const struct sim_pod *waiting = &server->pods[victim->evicted_for];
         unsigned claims = waiting->claims & bound->claims & victim->claims;
         for (unsigned c = 0; c < CLAIMS; c++)
-            claims &= server->claims[c].is_exclusive ? ~0U : ~(1U << c);
+            claims &= server->claims[c].is_rwop ? ~0U : ~(1U << c);
         if (claims != 0 && waiting != bound && pod_is_there(waiting) && waiting->node < 0 &&
             waiting->priority > bound->priority && waiting->bind_ns < victim->evicted_ns &&
             !has_rival(waiting, victim->evicted_ns) && !lacked_claim(waiting, victim->evicted_ns))
@@ -228,7 +228,7 @@ static unsigned evict_it(struct sim_pod *pod, const json_t *body, bool asks_budg
         server_set_budget(server->disruptions_allowed - 1);
     world.evicted++;
     pod->evicted_ns = world.now_ns;
-    if (pod->evictions++ != 0)
+    if (pod->preemption++ != 0)
         broken("pod %s (%s) is evicted twice", pod->name, pod->uid + 24);
     trace("pod %s (%s) is evicted", pod->name, pod->uid + 24);
     server_terminate(pod, termination_ns(20));
@@ -304,13 +304,14 @@ static unsigned patch_pod(struct sim_pod *pod, const json_t *body, struct buf *a
     unsigned status = patch_fields(pod, volumes, answer);
     if (status != 200)
         return status;
-    bool is_nudge = text_at(body, "metadata", "annotations", "claimguard.io/nudged") != NULL;
-    pod->requeues += is_nudge;
+    bool is_requeue =
+        text_at(body, "metadata", "annotations", "claimguard.io/requeue-requested") != NULL;
+    pod->requeues += is_requeue;
     bool is_fence = set_text(pod->fenced, sizeof pod->fenced,
                              text_at(body, "metadata", "annotations", "claimguard.io/fenced"));
     if (list != NULL && !world.annotation_is_removed)
         patch_annotation(pod, list);
-    if (deferred_by(pod) != before || is_nudge || is_fence)
+    if (deferred_by(pod) != before || is_requeue || is_fence)
         server_publish(pod); /* else nothing is written, and the version stays */
     server_write_pod(pod, answer);
     return 200;

@@ -12,7 +12,7 @@ int node_in_the_way(const struct scheduler *scheduler, size_t other, const struc
     unsigned claims = pod->claims & world.server.pods[other].claims;
 
     for (unsigned i = 0; i < CLAIMS; i++)
-        if (exclusive && !world.server.claims[i].is_exclusive)
+        if (exclusive && !world.server.claims[i].is_rwop)
             claims &= ~(1U << i);
     return node == NULL || claims == 0 || &world.server.pods[other] == pod
                ? -1

@@ -84,7 +84,7 @@ void server_write_claim(const struct sim_claim *claim, struct buf *out)
                    "\"claimguard.io/locked-at\":\"%s\"}",
                    claim->holder, claim->locked_at);
     buf_printf(out, "},\"spec\":{\"accessModes\":[\"%s\"],\"storageClassName\":\"fast-storage\"",
-               claim->is_exclusive ? "ReadWriteOncePod" : "ReadWriteMany");
+               claim->is_rwop ? "ReadWriteOncePod" : "ReadWriteMany");
     if (!claim->is_unbound)
         buf_printf(out, ",\"volumeName\":\"pv-%s\"", claim->name);
     buf_printf(out, "},\"status\":{\"phase\":\"%s\"}}", claim->is_unbound ? "Pending" : "Bound");
@@ -111,7 +111,7 @@ static void write_budget(struct buf *out)
 
 /* ---- the log ---- */
 
-static void append(enum kind kind, enum change change, int pod, struct buf *text)
+static void append(enum kind kind, enum watch_change change, int pod, struct buf *text)
 {
     const char *written = buf_text(text);
 
@@ -166,7 +166,7 @@ void server_init(void)
     for (unsigned i = 0; i < CLAIMS; i++) {
         struct sim_claim *claim = &server->claims[i];
         (void)snprintf(claim->name, sizeof claim->name, "c%u", i);
-        claim->is_exclusive = i + 1 < CLAIMS || one_in(2);
+        claim->is_rwop = i + 1 < CLAIMS || one_in(2);
         server_create_claim(i);
     }
     server_set_budget((int64_t)below(2));
@@ -195,9 +195,9 @@ struct sim_pod *server_pod_of(const char *uid, size_t len)
     return NULL;
 }
 
-void server_change_claim(unsigned claim, bool is_exclusive, bool is_unbound)
+void server_change_claim(unsigned claim, bool is_rwop, bool is_unbound)
 {
-    server->claims[claim].is_exclusive = is_exclusive;
+    server->claims[claim].is_rwop = is_rwop;
     server->claims[claim].is_unbound = is_unbound;
     server_publish_claim(&server->claims[claim]);
 }
@@ -218,7 +218,7 @@ void server_create_claim(unsigned index)
     claim->holder[0] = claim->locked_at[0] = '\0';
     (void)snprintf(claim->uid, sizeof claim->uid, "00000000-0000-4000-9000-%06x%06x",
                    ++claim->lives, index + 1);
-    trace("claim c%u is created%s", index, claim->is_exclusive ? "" : ", to be shared");
+    trace("claim c%u is created%s", index, claim->is_rwop ? "" : ", to be shared");
     server_publish_claim(claim);
 }
 

@@ -465,7 +465,7 @@ int requests_confirm(struct requests *requests, const struct object_reference *r
     for (size_t i = 0; i < count; i++) {
         struct buf path;
         buf_init(&path, 4096);
-        object_path(&path, references[i].kind, references[i].namespace, references[i].name);
+        object_path(&path, references[i].kind, references[i].ns, references[i].name);
         calls[i] = send(requests, "GET", buf_text(&path), SLICE(""), true);
         calls[i]->is_fetch = true;
         calls[i]->text = malloc(object_reference_bytes(&references[i]) + 1);

@@ -62,7 +62,7 @@ struct sim_pod {
     uint64_t bind_ns;           /* when its scheduler called bind; 0: never */
     uint64_t sent_ns;           /* when the Binding that bound it was sent */
     unsigned requeues;          /* by claimguard's annotation */
-    unsigned evictions;         /* accepted, by claimguard */
+    unsigned preemption;        /* accepted, by claimguard */
     unsigned eviction_requests; /* all of them but trials */
     int evicted_for;       /* index of the one pod for which it can have been; -1: of several */
     unsigned evicted_by;   /* incarnation of the replica */
@@ -73,7 +73,7 @@ struct sim_pod {
 struct sim_claim {
     char name[8], uid[40], holder[TEXT_MAX], locked_at[24];
     uint64_t version;
-    bool is_exclusive, is_unbound; /* unbound: to no volume yet */
+    bool is_rwop, is_unbound; /* unbound: to no volume yet */
     bool is_absent;
     unsigned lives; /* how often it was created: each time with another UID */
     uint64_t created_ns;
@@ -82,7 +82,7 @@ struct sim_claim {
 /* What a watch tells, in order. */
 struct log_entry {
     enum kind kind;
-    enum change change;
+    enum watch_change change;
     uint64_t version;
     int pod; /* index; -1: it is no pod */
     char *text;
@@ -130,7 +130,7 @@ struct replica {
     bool is_up, is_synced;
     unsigned incarnation; /* one more with each start */
     struct state state;
-    struct live *live;
+    struct handlers *handlers;
     struct informer *informer;
     struct kubeconfig kubeconfig;
     uint64_t watched[KIND_COUNT]; /* version */
@@ -237,7 +237,7 @@ void server_finish(struct sim_pod *pod);
 void server_touch(struct sim_pod *pod);
 void server_set_budget(int64_t allowed);
 void server_replace(enum field_support field); /* by one that is of another version or setting */
-void server_change_claim(unsigned claim, bool is_exclusive, bool is_unbound);
+void server_change_claim(unsigned claim, bool is_rwop, bool is_unbound);
 void server_remove_claim(unsigned claim);
 void server_create_claim(unsigned claim); /* one that was removed */
 struct sim_pod *server_find_pod(const char *name, size_t len);
@@ -284,7 +284,7 @@ void replica_relist(struct replica *replica, enum kind kind);
 void replica_told(struct replica *replica, size_t index); /* of the log */
 
 /* Folds an object into the target's cluster, as a list or a watch tells of it. */
-void take_object(const struct informer_target *target, enum kind kind, enum change change,
+void take_object(const struct informer_target *target, enum kind kind, enum watch_change change,
                  struct slice text);
 
 /* The kinds that change in this world. */

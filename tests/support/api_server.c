@@ -660,29 +660,28 @@ void api_put(const char *format, ...)
     unlock();
 }
 
-void api_remove(const char *resource, const char *namespace, const char *name)
+void api_remove(const char *resource, const char *ns, const char *name)
 {
     lock();
-    bool was_there = api_store_remove(&api.store, resource, namespace, name);
+    bool was_there = api_store_remove(&api.store, resource, ns, name);
     unlock();
     if (!was_there)
         die("api_remove: there is none");
 }
 
-const char *api_object(const char *resource, const char *namespace, const char *name)
+const char *api_object(const char *resource, const char *ns, const char *name)
 {
     lock();
-    const json_t *object = api_store_find(&api.store, resource, namespace, name);
+    const json_t *object = api_store_find(&api.store, resource, ns, name);
     const char *text = object == NULL ? "null" : json_dumps(object, JSON_COMPACT);
     unlock();
     return text;
 }
 
-const char *api_text(const char *resource, const char *namespace, const char *name,
-                     const char *path)
+const char *api_text(const char *resource, const char *ns, const char *name, const char *path)
 {
     lock();
-    const json_t *at = api_store_find(&api.store, resource, namespace, name);
+    const json_t *at = api_store_find(&api.store, resource, ns, name);
     char key[128];
 
     for (const char *p = path; *p != '\0' && at != NULL; p += *p == '.') {

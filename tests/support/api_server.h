@@ -34,15 +34,14 @@ uint16_t api_port(void);
 void api_put(const char *format, ...) PRINTF_LIKE(1, 2);
 
 /* It is gone: a watch event. namespace: "" for what has none. */
-void api_remove(const char *resource, const char *namespace, const char *name);
+void api_remove(const char *resource, const char *ns, const char *name);
 
 /* The object in JSON; "null" when there is none. Valid for the life of the process. */
-const char *api_object(const char *resource, const char *namespace, const char *name);
+const char *api_object(const char *resource, const char *ns, const char *name);
 
 /* The string at "metadata.uid" and the like of an object; "" when there is none. A '~' stands
  * for a dot in a key. Valid for the life of the process. */
-const char *api_text(const char *resource, const char *namespace, const char *name,
-                     const char *path);
+const char *api_text(const char *resource, const char *ns, const char *name, const char *path);
 
 /* ---- faults ---- */
 

@@ -44,7 +44,7 @@ bool api_path_parse(struct api_path *out, const char *target)
     }
     if (strncmp(target, "namespaces/", 11) == 0) {
         target += 11;
-        take_segment(&target, out->namespace, sizeof out->namespace);
+        take_segment(&target, out->ns, sizeof out->ns);
     }
     take_segment(&target, out->resource, sizeof out->resource);
     take_segment(&target, out->name, sizeof out->name);
@@ -104,18 +104,17 @@ static const char *text_at(const json_t *object, const char *outer, const char *
     return text == NULL ? "" : text;
 }
 
-static void make_key(char *key, size_t size, const char *resource, const char *namespace,
-                     const char *name)
+static void make_key(char *key, size_t size, const char *resource, const char *ns, const char *name)
 {
-    (void)snprintf(key, size, "%s/%s/%s", resource, namespace, name);
+    (void)snprintf(key, size, "%s/%s/%s", resource, ns, name);
 }
 
-json_t *api_store_find(const struct api_store *store, const char *resource, const char *namespace,
+json_t *api_store_find(const struct api_store *store, const char *resource, const char *ns,
                        const char *name)
 {
     char key[600];
 
-    make_key(key, sizeof key, resource, namespace, name);
+    make_key(key, sizeof key, resource, ns, name);
     return json_object_get(store->objects, key);
 }
 
@@ -203,12 +202,12 @@ void api_store_put(struct api_store *store, json_t *object)
                  object);
 }
 
-bool api_store_remove(struct api_store *store, const char *resource, const char *namespace,
+bool api_store_remove(struct api_store *store, const char *resource, const char *ns,
                       const char *name)
 {
     char key[600];
 
-    make_key(key, sizeof key, resource, namespace, name);
+    make_key(key, sizeof key, resource, ns, name);
     json_t *object = json_incref(json_object_get(store->objects, key));
     if (object == NULL)
         return false;
@@ -234,14 +233,12 @@ static unsigned fail(json_t **answer, unsigned code, const char *reason, const c
     return code;
 }
 
-static bool is_listed(const char *key, const json_t *object, const char *resource,
-                      const char *namespace)
+static bool is_listed(const char *key, const json_t *object, const char *resource, const char *ns)
 {
     size_t len = strlen(resource);
 
     return strncmp(key, resource, len) == 0 && key[len] == '/' && !is_finished(object) &&
-           (namespace[0] == '\0' ||
-            strcmp(text_at(object, "metadata", "namespace"), namespace) == 0);
+           (ns[0] == '\0' || strcmp(text_at(object, "metadata", "namespace"), ns) == 0);
 }
 
 static unsigned list(const struct api_store *store, const struct api_path *path, json_t **answer)
@@ -255,7 +252,7 @@ static unsigned list(const struct api_store *store, const struct api_path *path,
     json_t *object, *items = json_array();
 
     json_object_foreach (store->objects, key, object) {
-        if (!is_listed(key, object, path->resource, path->namespace))
+        if (!is_listed(key, object, path->resource, path->ns))
             continue;
         if (at >= from && (limit == 0 || at < from + limit)) {
             json_t *item = json_copy(object); /* items of a list do not say what they are */
@@ -391,7 +388,7 @@ static unsigned check_preconditions(const json_t *object, const char *uid, const
 static unsigned patch(struct api_store *store, const struct api_path *path, const json_t *body,
                       bool is_strategic, json_t **answer)
 {
-    json_t *object = api_store_find(store, path->resource, path->namespace, path->name);
+    json_t *object = api_store_find(store, path->resource, path->ns, path->name);
     unsigned status = check_preconditions(object, text_at(body, "metadata", "uid"),
                                           text_at(body, "metadata", "resourceVersion"), answer);
     if (status != 0)
@@ -415,7 +412,7 @@ static unsigned patch(struct api_store *store, const struct api_path *path, cons
 static unsigned bind_pod(struct api_store *store, const struct api_path *path, const json_t *body,
                          json_t **answer)
 {
-    json_t *pod = api_store_find(store, "pods", path->namespace, path->name);
+    json_t *pod = api_store_find(store, "pods", path->ns, path->name);
     unsigned status = check_preconditions(pod, text_at(body, "metadata", "uid"),
                                           text_at(body, "metadata", "resourceVersion"), answer);
     if (status != 0)
@@ -439,7 +436,7 @@ static unsigned bind_pod(struct api_store *store, const struct api_path *path, c
 static unsigned delete_object(struct api_store *store, const struct api_path *path,
                               const json_t *options, json_t **answer)
 {
-    json_t *object = api_store_find(store, path->resource, path->namespace, path->name);
+    json_t *object = api_store_find(store, path->resource, path->ns, path->name);
     const json_t *dry_run = json_object_get(options, "dryRun");
     unsigned status =
         check_preconditions(object, text_at(options, "preconditions", "uid"), "", answer);
@@ -450,7 +447,7 @@ static unsigned delete_object(struct api_store *store, const struct api_path *pa
     if (json_array_size(dry_run) != 0)
         return 200;
     if (text_at(object, "spec", "nodeName")[0] == '\0' || is_finished(object)) {
-        (void)api_store_remove(store, path->resource, path->namespace, path->name);
+        (void)api_store_remove(store, path->resource, path->ns, path->name);
         return 200;
     }
     json_t *terminating = json_deep_copy(object);
@@ -475,7 +472,7 @@ static unsigned show_openapi(const struct api_store *store, json_t **answer)
 static unsigned handle_object(struct api_store *store, const struct api_request_head *head,
                               const struct api_path *path, const json_t *body, json_t **answer)
 {
-    json_t *object = api_store_find(store, path->resource, path->namespace, path->name);
+    json_t *object = api_store_find(store, path->resource, path->ns, path->name);
 
     if (object == NULL) {
         (void)fail(answer, 404, "NotFound", "not found");

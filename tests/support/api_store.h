@@ -35,7 +35,7 @@ struct api_request_head {
 
 /* A request's path in its parts. */
 struct api_path {
-    char resource[64], namespace[256], name[256], sub[32];
+    char resource[64], ns[256], name[256], sub[32];
     char query[4096];
 };
 
@@ -48,11 +48,11 @@ void api_store_init(struct api_store *store);
 
 /* Ownership: takes the object. */
 void api_store_put(struct api_store *store, json_t *object);
-bool api_store_remove(struct api_store *store, const char *resource, const char *namespace,
+bool api_store_remove(struct api_store *store, const char *resource, const char *ns,
                       const char *name);
 
 /* Borrowed; NULL: there is none. */
-json_t *api_store_find(const struct api_store *store, const char *resource, const char *namespace,
+json_t *api_store_find(const struct api_store *store, const char *resource, const char *ns,
                        const char *name);
 
 /* Any line, as an event: see api_send_line and api_log_line. */

@@ -54,7 +54,7 @@ void load_text(struct cluster *cluster, const char *text)
 }
 
 struct visit {
-    void (*judge)(void *context, const struct pod_object *pod);
+    void (*evaluate)(void *context, const struct pod_object *pod);
     void *context;
 };
 
@@ -64,14 +64,14 @@ static int visit_pod(void *context, const struct object *object, struct error *e
 
     (void)err;
     if (object->kind == KIND_POD)
-        visit->judge(visit->context, &object->pod);
+        visit->evaluate(visit->context, &object->pod);
     return 0;
 }
 
-void with_pod(const char *path, void (*judge)(void *context, const struct pod_object *pod),
+void with_pod(const char *path, void (*evaluate)(void *context, const struct pod_object *pod),
               void *context)
 {
-    struct visit visit = {judge, context};
+    struct visit visit = {evaluate, context};
     struct source_report report;
     struct error err = {0};
 

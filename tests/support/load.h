@@ -18,7 +18,7 @@ void load_text(struct cluster *cluster, const char *text);
 int try_load_text(struct cluster *cluster, const char *text, struct error *err);
 
 /* Gives the first Pod of a file to `judge`. */
-void with_pod(const char *path, void (*judge)(void *context, const struct pod_object *pod),
+void with_pod(const char *path, void (*evaluate)(void *context, const struct pod_object *pod),
               void *context);
 
 #endif

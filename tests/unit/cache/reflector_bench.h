@@ -47,8 +47,8 @@ static inline void end(void *context, enum kind kind, uint64_t version)
     note(context, "end@%llu ", (unsigned long long)version);
 }
 
-static int take(void *context, enum change change, const struct object *object, struct slice text,
-                struct error *err)
+static int take(void *context, enum watch_change change, const struct object *object,
+                struct slice text, struct error *err)
 {
     struct bench *bench = context;
     char name[128];
@@ -62,10 +62,10 @@ static int take(void *context, enum change change, const struct object *object, 
     return 0;
 }
 
-static inline void keep(void *context, enum kind kind, struct slice namespace, struct slice name)
+static inline void keep(void *context, enum kind kind, struct slice ns, struct slice name)
 {
     (void)kind;
-    note(context, "=%.*s/%.*s ", SLICE_ARG(namespace), SLICE_ARG(name));
+    note(context, "=%.*s/%.*s ", SLICE_ARG(ns), SLICE_ARG(name));
 }
 
 static inline struct bench *bench_new(enum kind kind)

@@ -20,7 +20,7 @@ TestSuite(cluster, .init = setup, .fini = teardown);
 
 static struct meta meta_of(const char *name, const char *uid, const char *version)
 {
-    return (struct meta){.namespace = SLICE("default"),
+    return (struct meta){.ns = SLICE("default"),
                          .name = slice_of(name),
                          .uid = slice_of(uid),
                          .resource_version = slice_of(version)};
@@ -55,12 +55,12 @@ static void apply_pod(const char *name, const char *uid, const char *version, co
     apply(&object);
 }
 
-static void apply_claim(const char *uid, const char *version, bool is_exclusive)
+static void apply_claim(const char *uid, const char *version, bool is_rwop)
 {
     struct object object = {.kind = KIND_CLAIM};
 
     object.claim.meta = meta_of("data", uid, version);
-    object.claim.is_exclusive = is_exclusive;
+    object.claim.is_rwop = is_rwop;
     apply(&object);
 }
 
@@ -70,7 +70,7 @@ static void drop(enum kind kind, const char *name, const char *uid, const char *
 
     object.meta = meta_of(name, uid, version);
     if (kind == KIND_NODE)
-        object.meta.namespace = (struct slice){NULL, 0};
+        object.meta.ns = (struct slice){NULL, 0};
     cluster_delete(&cluster, &object);
 }
 
@@ -79,7 +79,7 @@ static void apply_node(const char *name, const char *version)
     struct object object = {.kind = KIND_NODE};
 
     object.meta = meta_of(name, "", version);
-    object.meta.namespace = (struct slice){NULL, 0};
+    object.meta.ns = (struct slice){NULL, 0};
     apply(&object);
 }
 
@@ -149,7 +149,7 @@ Test(cluster, an_event_with_an_older_version_is_ignored)
     apply_pod("p", "u1", "8", "", "Pending");
     cr_expect_eq(refs(), 1);
     apply_claim("c1", "1", false);
-    cr_expect(cluster_find_claim(&cluster, SLICE("default"), SLICE("data"))->is_exclusive);
+    cr_expect(cluster_find_claim(&cluster, SLICE("default"), SLICE("data"))->is_rwop);
     apply_pod("p", "u1", "10", "n1", "Failed"); /* 10 is newer than 9: numbers, not texts */
     cr_expect_eq(refs(), 0);
 }

@@ -26,7 +26,7 @@ static struct object object_of(enum kind kind, const char *name, const char *uid
 {
     struct object object = {.kind = kind};
 
-    object.meta = (struct meta){.namespace = SLICE("default"),
+    object.meta = (struct meta){.ns = SLICE("default"),
                                 .name = slice_of(name),
                                 .uid = slice_of(uid),
                                 .resource_version = slice_of(version)};
@@ -36,7 +36,7 @@ static struct object object_of(enum kind kind, const char *name, const char *uid
         object.pod.claim_count = 1;
     }
     if (kind == KIND_CLAIM)
-        object.claim.is_exclusive = true;
+        object.claim.is_rwop = true;
     return object;
 }
 
@@ -79,9 +79,8 @@ static void tell(void *context, const struct object *object)
 
     last->kind = object->kind;
     last->count++;
-    (void)snprintf(last->text, sizeof last->text, "%.*s/%.*s %.*s",
-                   SLICE_ARG(object->meta.namespace), SLICE_ARG(object->meta.name),
-                   SLICE_ARG(object->meta.uid));
+    (void)snprintf(last->text, sizeof last->text, "%.*s/%.*s %.*s", SLICE_ARG(object->meta.ns),
+                   SLICE_ARG(object->meta.name), SLICE_ARG(object->meta.uid));
 }
 
 static const struct gone_listener listener = {&told, tell};
@@ -389,7 +388,7 @@ static void apply_all(const char *name)
     for (int kind = 0; kind < KIND_COUNT; kind++) {
         struct object object = object_of((enum kind)kind, name, "", "5");
         if (!kind_is_namespaced((enum kind)kind))
-            object.meta.namespace = SLICE("");
+            object.meta.ns = SLICE("");
         cr_assert_eq(cluster_apply(&cluster, &object, &err), 0);
     }
 }

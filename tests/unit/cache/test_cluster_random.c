@@ -29,7 +29,7 @@ struct model_pod {
 };
 
 struct model_claim {
-    bool exists, is_exclusive;
+    bool exists, is_rwop;
     int uid;
     unsigned version;
 };
@@ -62,7 +62,7 @@ static struct meta put_meta(struct texts *t, char kind, int index, int uid, unsi
     (void)snprintf(t->name, sizeof t->name, "%c%d", kind, index);
     (void)snprintf(t->uid, sizeof t->uid, "uid-%d", uid);
     (void)snprintf(t->version, sizeof t->version, "%u", version);
-    return (struct meta){.namespace = kind == 'n' ? (struct slice){NULL, 0} : SLICE("default"),
+    return (struct meta){.ns = kind == 'n' ? (struct slice){NULL, 0} : SLICE("default"),
                          .name = slice_of(t->name),
                          .uid = slice_of(t->uid),
                          .resource_version = slice_of(t->version)};
@@ -136,10 +136,10 @@ static void delete_pod(struct world *world)
     if (world->listed == 0)
         cluster_delete(&world->cluster, &object);
     else
-        cluster_learn_gone(&world->cluster,
-                           &(struct object_reference){KIND_POD, object.meta.namespace,
-                                                      object.meta.name, object.meta.uid},
-                           1);
+        cluster_learn_gone(
+            &world->cluster,
+            &(struct object_reference){KIND_POD, object.meta.ns, object.meta.name, object.meta.uid},
+            1);
     world->pods[index].exists = false;
 }
 
@@ -177,7 +177,7 @@ static void reserve(struct world *world)
         return;
     arena_init(&arena, 1 << 16);
     cr_assert(cluster_describe_pod(pod, &arena, &object));
-    cr_assert_eq(assumed_reserve(&world->cluster, &object, NULL, roll(world, 2) == 0, 0, &err), 0);
+    cr_assert_eq(reservation_take(&world->cluster, &object, NULL, roll(world, 2) == 0, 0, &err), 0);
     arena_dispose(&arena);
 }
 
@@ -190,10 +190,10 @@ static void change_claim(struct world *world)
 
     if (!claim->exists || roll(world, 8) == 0) /* recreated: its deletion was not seen */
         *claim = (struct model_claim){.exists = true, .uid = ++world->uid};
-    claim->is_exclusive = roll(world, 2) == 0;
+    claim->is_rwop = roll(world, 2) == 0;
     claim->version = ++world->version;
     object.claim.meta = put_meta(&t, 'c', index, claim->uid, claim->version);
-    object.claim.is_exclusive = claim->is_exclusive;
+    object.claim.is_rwop = claim->is_rwop;
     apply(world, &object);
 }
 
@@ -261,7 +261,7 @@ static void check(const struct world *world, unsigned seed, unsigned step)
         if (claim == NULL)
             continue;
         claims++;
-        violations += claim->is_exclusive && count(world, c, -1) > 1;
+        violations += claim->is_rwop && count(world, c, -1) > 1;
         cr_assert_eq(claim->refs, count(world, c, -1), "seed %u step %u", seed, step);
         cr_assert_eq(count_uses(claim), claim->refs, "seed %u step %u", seed, step);
         for (int n = 0; n < NODES; n++) {

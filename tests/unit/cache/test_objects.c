@@ -59,7 +59,7 @@ Test(objects, a_claim_and_a_volume)
     char *text;
     struct object object = decode("get-pvc-rwop.json", KIND_CLAIM, &arena, &text);
 
-    cr_expect(object.claim.is_exclusive);
+    cr_expect(object.claim.is_rwop);
     cr_expect(slice_equal(object.claim.volume, SLICE("pv-data-db-0")));
     cr_expect(slice_equal(object.claim.storage_class, SLICE("fast-storage")));
     cr_expect(slice_equal(object.claim.phase, SLICE("Bound")));

@@ -26,10 +26,8 @@ static struct object pod_a(const char *version, const char *node)
 {
     struct object object = {.kind = KIND_POD};
 
-    object.meta = (struct meta){.namespace = a.namespace,
-                                .name = a.name,
-                                .uid = a.uid,
-                                .resource_version = slice_of(version)};
+    object.meta = (struct meta){
+        .ns = a.ns, .name = a.name, .uid = a.uid, .resource_version = slice_of(version)};
     object.pod.node = slice_of(node);
     return object;
 }
@@ -52,7 +50,7 @@ static void look(const char *version, const char *node, uint64_t asked_ns)
 
 static struct pod *find(void)
 {
-    return cluster_find_pod(&cluster, a.namespace, a.name);
+    return cluster_find_pod(&cluster, a.ns, a.name);
 }
 
 static bool is_on(const char *node)
@@ -155,9 +153,8 @@ Test(unconfirmed, a_pod_whose_name_a_get_found_on_another_one_is_gone_for_the_wa
     apply("5", "");
     successor.meta.uid = SLICE("6d1a0d3e-3f0b-4a39-8a5c-000000000002");
     cr_assert_eq(cluster_learn(&cluster, &successor, 100, 50, &err), 0);
-    cluster_learn_gone(
-        &cluster, &(struct object_reference){KIND_POD, a.namespace, a.name, successor.meta.uid},
-        60);
+    cluster_learn_gone(&cluster,
+                       &(struct object_reference){KIND_POD, a.ns, a.name, successor.meta.uid}, 60);
     apply("6", "n");
     cr_expect(find() == NULL, "the watch is behind: it tells of the first one");
     look("210", "n", 70);
@@ -168,10 +165,8 @@ static struct object claim_a(const char *version, const char *uid)
 {
     struct object object = {.kind = KIND_CLAIM};
 
-    object.meta = (struct meta){.namespace = a.namespace,
-                                .name = a.name,
-                                .uid = slice_of(uid),
-                                .resource_version = slice_of(version)};
+    object.meta = (struct meta){
+        .ns = a.ns, .name = a.name, .uid = slice_of(uid), .resource_version = slice_of(version)};
     return object;
 }
 
@@ -183,11 +178,11 @@ Test(unconfirmed, a_claim_whose_name_a_get_found_on_another_one_is_gone_for_the_
 
     cr_assert_eq(cluster_apply(&cluster, &first, &err), 0);
     cr_assert_eq(cluster_learn(&cluster, &second, 100, 50, &err), 0);
-    cluster_learn_gone(
-        &cluster, &(struct object_reference){KIND_CLAIM, a.namespace, a.name, second.meta.uid}, 60);
+    cluster_learn_gone(&cluster,
+                       &(struct object_reference){KIND_CLAIM, a.ns, a.name, second.meta.uid}, 60);
     first.meta.resource_version = SLICE("6");
     cr_assert_eq(cluster_apply(&cluster, &first, &err), 0);
-    cr_expect(cluster_find_claim(&cluster, a.namespace, a.name) == NULL);
+    cr_expect(cluster_find_claim(&cluster, a.ns, a.name) == NULL);
 }
 
 Test(unconfirmed, an_answer_in_doubt_is_asked_about_again_and_forgotten_at_last)

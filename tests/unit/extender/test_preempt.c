@@ -24,12 +24,12 @@ static void apply_held_claim(unsigned i)
     (void)snprintf(holder, sizeof holder, "p%u", i);
     (void)snprintf(uid, sizeof uid, "10000000-0000-4000-8000-%012u", i);
     struct claim_reference claim = {.name = slice_of(name)};
-    object.meta = (struct meta){.namespace = SLICE("default"), .name = slice_of(name)};
-    object.claim = (struct claim_object){.meta = object.meta, .is_exclusive = true};
+    object.meta = (struct meta){.ns = SLICE("default"), .name = slice_of(name)};
+    object.claim = (struct claim_object){.meta = object.meta, .is_rwop = true};
     cr_assert_eq(cluster_apply(&state.cluster, &object, &err), 0);
     object = (struct object){.kind = KIND_POD};
-    object.meta = (struct meta){
-        .namespace = SLICE("default"), .name = slice_of(holder), .uid = slice_of(uid)};
+    object.meta =
+        (struct meta){.ns = SLICE("default"), .name = slice_of(holder), .uid = slice_of(uid)};
     object.pod = (struct pod_object){
         .meta = object.meta, .node = SLICE("node-0"), .claims = &claim, .claim_count = 1};
     cr_assert_eq(cluster_apply(&state.cluster, &object, &err), 0);
@@ -160,19 +160,19 @@ Test(preempt_call, of_5000_candidates_that_will_do_all_are_kept)
 Test(preempt_call, without_memory_the_call_fails)
 {
     struct object_reference holder = {.kind = KIND_POD, .uid = SLICE("of-a-reservation")};
-    struct meta pod = {.namespace = SLICE("default"), .name = SLICE("high"), .uid = SLICE("u")};
+    struct meta pod = {.ns = SLICE("default"), .name = SLICE("high"), .uid = SLICE("u")};
     unsigned failed = 0, answered = 0;
 
     for (size_t bytes = 1024; bytes <= 128 << 10; bytes += 1024) {
         arena_dispose(&scratch.arena);
         arena_init(&scratch.arena, bytes);
-        nudge_wait(state.nudge, &pod, &holder, 1);
+        requeue_wait(state.requeue, &pod, &holder, 1);
         unsigned status = ask(&(struct asked){64, 4, 64, 0});
         if (status == 200)
             cr_expect_eq(kept(), 4, "%zu bytes: %.*s", bytes, SLICE_ARG(scratch.result));
         else
             cr_expect(status == 503 || status == 400, "%zu bytes: %u", bytes, status);
-        cr_expect_eq(nudge_waiting(state.nudge), status != 200, "%zu bytes: %u", bytes, status);
+        cr_expect_eq(requeue_waiting(state.requeue), status != 200, "%zu bytes: %u", bytes, status);
         answered += status == 200;
         failed += status == 503;
     }

@@ -86,7 +86,7 @@ static const char *text_at(const json_t *value, const char *key, const char *inn
     return json_string_value(json_object_get(json_object_get(value, key), inner));
 }
 
-static void write_rejected(struct buf *out, const char *body, enum code code)
+static void write_rejected(struct buf *out, const char *body, enum verdict_code code)
 {
     const struct slice reason = SLICE("claim a/b is \"in use\"");
     struct filter_request request;

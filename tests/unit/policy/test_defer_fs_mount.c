@@ -371,19 +371,19 @@ static void put_object(struct combination *c, struct object object)
 }
 
 /* The claim and its volume as the other properties say. */
-static void set_up(struct combination *c, bool is_exclusive, bool is_block, bool has_csi,
+static void set_up(struct combination *c, bool is_rwop, bool is_block, bool has_csi,
                    bool has_secret)
 {
     struct object claim = {.kind = KIND_CLAIM}, volume = {.kind = KIND_VOLUME};
 
     cluster_init(&c->cluster);
     claim.claim = (struct claim_object){
-        .meta = {.namespace = SLICE("default"), .name = SLICE("data"), .uid = SLICE("c")},
+        .meta = {.ns = SLICE("default"), .name = SLICE("data"), .uid = SLICE("c")},
         .phase = SLICE("Bound"),
         .storage_class = SLICE("fast-storage"),
         .volume = SLICE("pv-1"),
         .volume_mode = is_block ? SLICE("Block") : SLICE("Filesystem"),
-        .is_exclusive = is_exclusive};
+        .is_rwop = is_rwop};
     put_object(c, claim);
     volume.resource.meta.name = SLICE("pv-1");
     volume.resource.attributes[VOLUME_CLAIM_NAMESPACE] = SLICE("default");
@@ -420,7 +420,7 @@ static void set_needs(struct combination *c, unsigned needs, unsigned support)
                                     .volumes = &c->volume,
                                     .volume_count = 1};
     c->pod = (struct pod_object){
-        .meta = {.namespace = SLICE("default"), .name = SLICE("web-0"), .uid = SLICE("u")},
+        .meta = {.ns = SLICE("default"), .name = SLICE("web-0"), .uid = SLICE("u")},
         .mounts = &c->mounts};
     c->config = (struct config){.defer_fs_mount = {.entries = &c->entry, .entry_count = 1}};
 }
@@ -435,7 +435,7 @@ static bool is_deferred(const struct combination *c)
 }
 
 /* What must hold beside the needs: a bit of `bad` for each rule that is broken. */
-static unsigned check_needs(struct combination *c, bool is_good, bool is_exclusive)
+static unsigned check_needs(struct combination *c, bool is_good, bool is_rwop)
 {
     unsigned checked = 0;
 
@@ -450,7 +450,7 @@ static unsigned check_needs(struct combination *c, bool is_good, bool is_exclusi
                     c->entry.fs_type_count = fs_types != 0;
                     c->entry.non_exclusive_claims = sharing;
                     bool want = is_good && (needs & ~support) == 0 && fs_types != 2 &&
-                                (is_exclusive || sharing != NON_EXCLUSIVE_REFUSE);
+                                (is_rwop || sharing != NON_EXCLUSIVE_REFUSE);
                     cr_assert_eq(is_deferred(c), want, "needs %u support %u", needs, support);
                     checked++;
                 }
@@ -464,10 +464,10 @@ Test(rules, every_subset_of_needs_against_every_subset_of_support)
 
     for (unsigned bits = 0; bits < 16; bits++) {
         struct combination c;
-        bool is_exclusive = (bits & 1) != 0, is_block = (bits & 2) != 0, has_csi = (bits & 4) == 0,
+        bool is_rwop = (bits & 1) != 0, is_block = (bits & 2) != 0, has_csi = (bits & 4) == 0,
              has_secret = (bits & 8) != 0;
-        set_up(&c, is_exclusive, is_block, has_csi, has_secret);
-        checked += check_needs(&c, !is_block && has_csi && !has_secret, is_exclusive);
+        set_up(&c, is_rwop, is_block, has_csi, has_secret);
+        checked += check_needs(&c, !is_block && has_csi && !has_secret, is_rwop);
         cluster_dispose(&c.cluster);
     }
     cr_expect_eq(checked, 16 * 12 * 16 * 9);
@@ -479,7 +479,7 @@ struct sharing_row {
     const char *entries;
     const char *holder; /* its runtime class, and whether it is deferred: "microvm", "microvm!" */
     const char *pod;    /* the runtime class; empty: none */
-    enum code code;
+    enum verdict_code code;
     const char *reason;
     const char *mode; /* of the claim; NULL: ReadWriteOnce */
     bool is_locked;   /* claimLock: Annotation */
@@ -510,7 +510,7 @@ static void check_sharing(const struct sharing_row *row)
 {
     struct config *config = load_config("Auto", row->entries);
     char claim[256], runtime[64] = "", text[4096];
-    const struct policy *judge;
+    const struct policy *decided_by;
     struct cluster cluster;
     struct verdict verdict;
     struct arena arena;
@@ -527,7 +527,7 @@ static void check_sharing(const struct sharing_row *row)
     load_holder(&cluster, row->holder);
     struct pod_object pod = read_pod(&pod_row, &arena, text, sizeof text);
     struct view view = {&cluster, config};
-    policy_prefilter(&view, &pod, &arena, &verdict, &judge);
+    policy_prefilter(&view, &pod, &arena, &verdict, &decided_by);
     cr_expect_str_eq(code_text(verdict.code), code_text(row->code));
     if (row->reason != NULL) {
         cr_assert_eq(verdict.reason_count, 1);
@@ -591,7 +591,7 @@ Test(non_exclusive_claims, exclusive_an_unbound_claim_is_taken_alone)
     struct config *config = load_config("Auto", EXCLUSIVE);
     struct row row = {.claim = "\"spec\":{\"storageClassName\":\"fast-storage\",\"accessModes\":["
                                "\"ReadWriteOnce\"]},\"status\":{\"phase\":\"Pending\"}"};
-    const struct policy *judge;
+    const struct policy *decided_by;
     struct cluster cluster;
     struct verdict verdict;
     struct arena arena;
@@ -602,7 +602,7 @@ Test(non_exclusive_claims, exclusive_an_unbound_claim_is_taken_alone)
     load_volume(&cluster, &row);
     struct pod_object pod = read_pod(&row, &arena, text, sizeof text);
     struct view view = {&cluster, config};
-    policy_prefilter(&view, &pod, &arena, &verdict, &judge);
+    policy_prefilter(&view, &pod, &arena, &verdict, &decided_by);
     cr_expect_eq(verdict.code, CODE_SUCCESS);
     cr_expect(verdict.alone != NULL && verdict.alone[0]);
     arena_dispose(&arena);
@@ -617,10 +617,10 @@ Test(non_exclusive_claims, a_bind_that_shares_it_is_in_the_way_of_one_that_takes
     struct row row = {.claim = CLAIM("ReadWriteOnce", "")};
     struct claim_reference reference = {.name = SLICE("data")};
     struct pod_object sharer = {
-        .meta = {.namespace = SLICE("default"), .name = SLICE("s"), .uid = SLICE("us")},
+        .meta = {.ns = SLICE("default"), .name = SLICE("s"), .uid = SLICE("us")},
         .claims = &reference,
         .claim_count = 1};
-    const struct policy *judge;
+    const struct policy *decided_by;
     struct cluster cluster;
     struct verdict verdict;
     struct error err = {0};
@@ -633,16 +633,16 @@ Test(non_exclusive_claims, a_bind_that_shares_it_is_in_the_way_of_one_that_takes
     load_volume(&cluster, &row);
     struct pod_object pod = read_pod(&row, &arena, text, sizeof text);
     struct view view = {&cluster, config};
-    cr_assert_eq(assumed_reserve(&cluster, &sharer, NULL, true, 1000, &err), 0);
-    policy_prefilter(&view, &pod, &arena, &verdict, &judge);
+    cr_assert_eq(reservation_take(&cluster, &sharer, NULL, true, 1000, &err), 0);
+    policy_prefilter(&view, &pod, &arena, &verdict, &decided_by);
     cr_expect_eq(verdict.code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
     cr_expect(slice_equal(verdict.reserved_for, SLICE("us")));
-    policy_prefilter(&view, &sharer, &arena, &verdict, &judge);
+    policy_prefilter(&view, &sharer, &arena, &verdict, &decided_by);
     cr_expect_eq(verdict.code, CODE_SKIP, "sharers share");
     struct uid uid = uid_take(&cluster.names, SLICE("us"), &failed);
-    cr_expect(assumed_undo(&cluster, &uid));
+    cr_expect(reservation_undo(&cluster, &uid));
     uid_release(&cluster.names, uid);
-    policy_prefilter(&view, &pod, &arena, &verdict, &judge);
+    policy_prefilter(&view, &pod, &arena, &verdict, &decided_by);
     cr_expect_eq(verdict.code, CODE_SUCCESS);
     arena_dispose(&arena);
     cluster_dispose(&cluster);
@@ -650,10 +650,10 @@ Test(non_exclusive_claims, a_bind_that_shares_it_is_in_the_way_of_one_that_takes
 }
 
 /* The verdict on a pod `web-0`, of which the cache has this, when a pod holds the claim. */
-static enum code judge_beside(const char *cached, const char *asked)
+static enum verdict_code evaluate_beside(const char *cached, const char *asked)
 {
     struct config *config = load_config("Auto", "");
-    const struct policy *judge;
+    const struct policy *decided_by;
     struct cluster cluster;
     struct verdict verdict;
     struct pod_object pod;
@@ -675,7 +675,7 @@ static enum code judge_beside(const char *cached, const char *asked)
     pull_init(&json, slice_of(asked));
     cr_assert(pod_read(&json, &arena, &pod), "%s: %s", asked, json.problem);
     struct view view = {&cluster, config};
-    policy_prefilter(&view, &pod, &arena, &verdict, &judge);
+    policy_prefilter(&view, &pod, &arena, &verdict, &decided_by);
     arena_dispose(&arena);
     cluster_dispose(&cluster);
     config_free(config);
@@ -692,29 +692,29 @@ static enum code judge_beside(const char *cached, const char *asked)
 /* A scheduler that is older than the field drops it. */
 Test(non_exclusive_claims, a_field_counts_that_only_the_cache_knows)
 {
-    cr_expect_eq(
-        judge_beside(VOLUME("v", "data", DEFERRED), ASKED("web-0", "u", VOLUME("v", "data", ""))),
-        CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
-    cr_expect_eq(
-        judge_beside(VOLUME("v", "data", ""), ASKED("web-0", "u", VOLUME("v", "data", DEFERRED))),
-        CODE_UNSCHEDULABLE_AND_UNRESOLVABLE, "what the request says stays");
+    cr_expect_eq(evaluate_beside(VOLUME("v", "data", DEFERRED),
+                                 ASKED("web-0", "u", VOLUME("v", "data", ""))),
+                 CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
+    cr_expect_eq(evaluate_beside(VOLUME("v", "data", ""),
+                                 ASKED("web-0", "u", VOLUME("v", "data", DEFERRED))),
+                 CODE_UNSCHEDULABLE_AND_UNRESOLVABLE, "what the request says stays");
 }
 
 Test(non_exclusive_claims, a_field_counts_only_for_the_pod_and_the_volume_that_have_it)
 {
     const char *cached = VOLUME("v", "data", DEFERRED) "," VOLUME("w", "logs", DEFERRED);
 
-    cr_expect_eq(judge_beside(cached, ASKED("web-0", "x", VOLUME("v", "data", ""))), CODE_SKIP,
+    cr_expect_eq(evaluate_beside(cached, ASKED("web-0", "x", VOLUME("v", "data", ""))), CODE_SKIP,
                  "another UID");
-    cr_expect_eq(judge_beside(cached, ASKED("web-0", "", VOLUME("v", "data", ""))), CODE_SKIP,
+    cr_expect_eq(evaluate_beside(cached, ASKED("web-0", "", VOLUME("v", "data", ""))), CODE_SKIP,
                  "no UID");
-    cr_expect_eq(judge_beside(cached, ASKED("web-1", "u", VOLUME("v", "data", ""))), CODE_SKIP,
+    cr_expect_eq(evaluate_beside(cached, ASKED("web-1", "u", VOLUME("v", "data", ""))), CODE_SKIP,
                  "another name");
-    cr_expect_eq(judge_beside(cached, ASKED("web-0", "u", VOLUME("x", "data", ""))), CODE_SKIP,
+    cr_expect_eq(evaluate_beside(cached, ASKED("web-0", "u", VOLUME("x", "data", ""))), CODE_SKIP,
                  "another volume");
-    cr_expect_eq(
-        judge_beside(VOLUME("v", "logs", DEFERRED), ASKED("web-0", "u", VOLUME("v", "data", ""))),
-        CODE_SKIP, "another claim");
+    cr_expect_eq(evaluate_beside(VOLUME("v", "logs", DEFERRED),
+                                 ASKED("web-0", "u", VOLUME("v", "data", ""))),
+                 CODE_SKIP, "another claim");
 }
 
 static bool is_violated(const char *entries, const char *holder, const char *mode)

@@ -22,18 +22,18 @@ static void expect_texts(const json_t *want, const struct slice *texts, size_t c
                   "reason: %.*s", SLICE_ARG(texts[i]));
 }
 
-static void judge(void *context, const struct pod_object *pod)
+static void evaluate(void *context, const struct pod_object *pod)
 {
     struct judged *judged = context;
     const json_t *prefilter = json_object_get(judged->want, "preFilter");
     const json_t *victims = json_object_get(json_object_get(judged->want, "preemption"), "victims");
-    const struct policy *judge;
+    const struct policy *decided_by;
     struct verdict verdict;
     struct arena arena;
 
     struct view view = {&judged->cluster, &plain_config};
     arena_init(&arena, 1 << 20);
-    policy_prefilter(&view, pod, &arena, &verdict, &judge);
+    policy_prefilter(&view, pod, &arena, &verdict, &decided_by);
     cr_expect_str_eq(code_text(verdict.code),
                      json_string_value(json_object_get(prefilter, "code")));
     expect_texts(json_object_get(prefilter, "reasons"), verdict.reasons, verdict.reason_count);
@@ -56,7 +56,7 @@ static void check(const char *name)
     (void)snprintf(path, sizeof path, TESTS_DIR "/cases/%s/cluster.yaml", name);
     load_file(&judged.cluster, path);
     (void)snprintf(path, sizeof path, TESTS_DIR "/cases/%s/pod.json", name);
-    with_pod(path, judge, &judged);
+    with_pod(path, evaluate, &judged);
     cluster_dispose(&judged.cluster);
     json_decref(judged.want);
 }
@@ -132,16 +132,16 @@ static void check_candidate(const struct candidate_row *row)
     struct cluster cluster;
     struct arena arena;
     struct verdict verdict;
-    const struct policy *judge_policy;
+    const struct policy *evaluate_policy;
     struct claim_reference claim = {.name = slice_of(row->claim)};
     struct pod_object pod = {
-        .meta = {.namespace = SLICE("default"), .name = SLICE("me"), .uid = SLICE("u-me")},
+        .meta = {.ns = SLICE("default"), .name = SLICE("me"), .uid = SLICE("u-me")},
         .priority = 100,
         .claims = &claim,
         .claim_count = 1,
     };
     struct slice offered = slice_of(row->offered);
-    struct preemption candidate = {
+    struct candidate candidate = {
         .node = slice_of(row->node),
         .offered = &offered,
         .offered_count = row->offered != NULL,
@@ -151,8 +151,8 @@ static void check_candidate(const struct candidate_row *row)
     load_text(&cluster, cluster_text);
     arena_init(&arena, 1 << 20);
     struct view view = {&cluster, &plain_config};
-    policy_prefilter(&view, &pod, &arena, &verdict, &judge_policy);
-    judge_policy->preempt(&view, &pod, &verdict, &arena, &candidate, 1);
+    policy_prefilter(&view, &pod, &arena, &verdict, &evaluate_policy);
+    evaluate_policy->preempt(&view, &pod, &verdict, &arena, &candidate, 1);
     cr_expect_eq(candidate.keeps_node, row->keeps_node);
     if (candidate.keeps_node)
         cr_expect_eq(candidate.added_count, row->added);
@@ -196,10 +196,10 @@ Test(read_write_once_pod, a_rejection_without_memory_is_an_error_and_never_a_pas
             struct cluster cluster;
             struct arena arena;
             struct verdict verdict;
-            const struct policy *judge_policy;
+            const struct policy *evaluate_policy;
             struct claim_reference claim = {.name = slice_of(names[n])};
             struct pod_object pod = {
-                .meta = {.namespace = SLICE("default"), .name = SLICE("me"), .uid = SLICE("u-me")},
+                .meta = {.ns = SLICE("default"), .name = SLICE("me"), .uid = SLICE("u-me")},
                 .priority = 100,
                 .claims = &claim,
                 .claim_count = 1,
@@ -208,7 +208,7 @@ Test(read_write_once_pod, a_rejection_without_memory_is_an_error_and_never_a_pas
             load_text(&cluster, cluster_text);
             arena_init(&arena, bytes);
             struct view view = {&cluster, &plain_config};
-            policy_prefilter(&view, &pod, &arena, &verdict, &judge_policy);
+            policy_prefilter(&view, &pod, &arena, &verdict, &evaluate_policy);
             cr_expect(code_is_rejection(verdict.code), "%s with %zu bytes: %s", names[n], bytes,
                       code_text(verdict.code));
             arena_dispose(&arena);
@@ -233,7 +233,7 @@ static void put_nominee(struct cluster *cluster, int i, struct pod_object *out,
     (void)snprintf(uid, UID_TEXT_BYTES + 1, "00000000-0000-4000-8000-%012d", NOMINEES - i);
     struct object object = {.kind = KIND_POD};
     object.pod = (struct pod_object){
-        .meta = {.namespace = SLICE("default"),
+        .meta = {.ns = SLICE("default"),
                  .name = slice_of(name),
                  .uid = i % 8 < 6 ? slice_of(uid) : SLICE("")}, /* hand-written ones have none */
         .created = slice_of(ages[i % 4]),
@@ -331,10 +331,10 @@ Test(deleted, a_pending_pod_that_only_the_cache_knows_to_be_deleted_is_refused)
     struct cluster cluster;
     struct arena arena;
     struct verdict verdict;
-    const struct policy *judge_policy;
+    const struct policy *evaluate_policy;
     struct error err = {0};
     struct pod_object pod = {
-        .meta = {.namespace = SLICE("default"), .name = SLICE("me"), .uid = SLICE("u-me")},
+        .meta = {.ns = SLICE("default"), .name = SLICE("me"), .uid = SLICE("u-me")},
         .claims = &claim,
         .claim_count = 1,
     };
@@ -347,10 +347,10 @@ Test(deleted, a_pending_pod_that_only_the_cache_knows_to_be_deleted_is_refused)
     cr_assert_eq(cluster_apply(&cluster, &known, &err), 0);
     arena_init(&arena, 1 << 20);
     struct view view = {&cluster, &plain_config};
-    policy_prefilter(&view, &pod, &arena, &verdict, &judge_policy);
+    policy_prefilter(&view, &pod, &arena, &verdict, &evaluate_policy);
     cr_expect_eq(verdict.code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
     pod.meta.uid = SLICE("another");
-    policy_prefilter(&view, &pod, &arena, &verdict, &judge_policy);
+    policy_prefilter(&view, &pod, &arena, &verdict, &evaluate_policy);
     cr_expect_eq(verdict.code, CODE_SUCCESS, "another pod of the name");
     arena_dispose(&arena);
     cluster_dispose(&cluster);
@@ -361,7 +361,7 @@ Test(read_write_once_pod, of_very_many_holders_the_first_by_name_are_named)
 {
     enum { HOLDERS = 20000 };
     struct cluster cluster;
-    const struct policy *judge;
+    const struct policy *decided_by;
     struct verdict verdict;
     struct arena arena;
     struct error err = {0};
@@ -371,17 +371,15 @@ Test(read_write_once_pod, of_very_many_holders_the_first_by_name_are_named)
 
     cluster_init(&cluster);
     arena_init(&arena, 16 << 20);
-    object.meta = (struct meta){.namespace = SLICE("d"),
-                                .name = SLICE("data"),
-                                .uid = SLICE("u"),
-                                .resource_version = SLICE("1")};
-    object.claim = (struct claim_object){.meta = object.meta, .is_exclusive = true};
+    object.meta = (struct meta){
+        .ns = SLICE("d"), .name = SLICE("data"), .uid = SLICE("u"), .resource_version = SLICE("1")};
+    object.claim = (struct claim_object){.meta = object.meta, .is_rwop = true};
     cr_assert_eq(cluster_apply(&cluster, &object, &err), 0);
     for (int i = HOLDERS; i-- > 0;) {
         (void)snprintf(name, sizeof name, "p%06d", i);
         (void)snprintf(uid, sizeof uid, "00000000-0000-4000-8000-%012d", i);
         object = (struct object){.kind = KIND_POD};
-        object.meta = (struct meta){.namespace = SLICE("d"),
+        object.meta = (struct meta){.ns = SLICE("d"),
                                     .name = slice_of(name),
                                     .uid = slice_of(uid),
                                     .resource_version = SLICE("2")};
@@ -390,9 +388,9 @@ Test(read_write_once_pod, of_very_many_holders_the_first_by_name_are_named)
         cr_assert_eq(cluster_apply(&cluster, &object, &err), 0);
     }
     struct pod_object pod = {.priority = 1, .claims = &claim, .claim_count = 1};
-    pod.meta = (struct meta){.namespace = SLICE("d"), .name = SLICE("w"), .uid = SLICE("w")};
+    pod.meta = (struct meta){.ns = SLICE("d"), .name = SLICE("w"), .uid = SLICE("w")};
     struct view view = {&cluster, &plain_config};
-    policy_prefilter(&view, &pod, &arena, &verdict, &judge);
+    policy_prefilter(&view, &pod, &arena, &verdict, &decided_by);
     cr_expect_eq(verdict.code, CODE_UNSCHEDULABLE);
     cr_expect_eq(verdict.victim_count, VERDICT_VICTIMS_MAX);
     cr_expect(slice_equal(pod_name(verdict.victims[0]), SLICE("p000000")));

@@ -1,4 +1,5 @@
-/* Who is nudged, when, and how often. What would be sent is counted, and the clock stands still. */
+/* Who is requeued, when, and how often. What would be sent is counted, and the clock stands still.
+ */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <time.h>
@@ -9,7 +10,7 @@
 
 #define SECOND UINT64_C(1000000000)
 
-static struct nudge nudge;
+static struct requeue requeue;
 static struct requests *const anyone = (struct requests *)(uintptr_t)8; /* is never looked into */
 static uint64_t time_ns;
 static unsigned sent;
@@ -41,19 +42,19 @@ bool __wrap_requests_send(struct requests *requests, const struct request *reque
 static void setup(void)
 {
     time_ns = SECOND;
-    nudge_init(&nudge);
+    requeue_init(&requeue);
 }
 
 static void teardown(void)
 {
-    nudge_dispose(&nudge);
+    requeue_dispose(&requeue);
 }
 
-TestSuite(nudge, .init = setup, .fini = teardown);
+TestSuite(requeue, .init = setup, .fini = teardown);
 
 static struct meta pod_of(const char *name)
 {
-    return (struct meta){.namespace = SLICE("ns"), .name = slice_of(name), .uid = slice_of(name)};
+    return (struct meta){.ns = SLICE("ns"), .name = slice_of(name), .uid = slice_of(name)};
 }
 
 static const struct object_reference holder = {KIND_POD, {"ns", 2}, {"holder", 6}, {"uid-1", 5}};
@@ -62,94 +63,94 @@ static const struct object_reference claim = {KIND_CLAIM, {"ns", 2}, {"data", 4}
 static void wait_for(const char *name, const struct object_reference *cause)
 {
     struct meta pod = pod_of(name);
-    nudge_wait(&nudge, &pod, cause, 1);
+    requeue_wait(&requeue, &pod, cause, 1);
 }
 
-Test(nudge, a_pod_is_told_by_its_name_and_uid)
+Test(requeue, a_pod_is_told_by_its_name_and_uid)
 {
     wait_for("a", &holder);
-    nudge_changed(&nudge, &holder, anyone);
+    requeue_changed(&requeue, &holder, anyone);
     cr_expect_eq(sent, 1);
     cr_expect_str_eq(path, "/api/v1/namespaces/ns/pods/a");
     cr_expect_not_null(strstr(body, "{\"metadata\":{\"uid\":\"a\",\"annotations\":"
-                                    "{\"claimguard.io/nudged\":\""),
+                                    "{\"claimguard.io/requeue-requested\":\""),
                        "%s", body);
 }
 
-Test(nudge, a_pod_as_the_cause_is_known_by_its_uid)
+Test(requeue, a_pod_as_the_cause_is_known_by_its_uid)
 {
     wait_for("a", &(struct object_reference){.kind = KIND_POD, .uid = SLICE("uid-1")});
-    nudge_changed(
-        &nudge, &(struct object_reference){KIND_POD, SLICE("ns"), SLICE("holder"), SLICE("uid-2")},
-        anyone);
+    requeue_changed(
+        &requeue,
+        &(struct object_reference){KIND_POD, SLICE("ns"), SLICE("holder"), SLICE("uid-2")}, anyone);
     cr_expect_eq(sent, 0, "another pod of that name");
-    nudge_changed(&nudge, &holder, anyone);
+    requeue_changed(&requeue, &holder, anyone);
     cr_expect_eq(sent, 1);
 }
 
-Test(nudge, a_claim_as_the_cause_is_known_by_its_name)
+Test(requeue, a_claim_as_the_cause_is_known_by_its_name)
 {
     wait_for("a", &claim); /* it does not exist: it has no UID */
-    nudge_changed(&nudge,
-                  &(struct object_reference){KIND_CLAIM, SLICE("other"), SLICE("data"), SLICE("1")},
-                  anyone);
-    nudge_changed(&nudge,
-                  &(struct object_reference){KIND_CLAIM, SLICE("ns"), SLICE("logs"), SLICE("1")},
-                  anyone);
+    requeue_changed(
+        &requeue, &(struct object_reference){KIND_CLAIM, SLICE("other"), SLICE("data"), SLICE("1")},
+        anyone);
+    requeue_changed(&requeue,
+                    &(struct object_reference){KIND_CLAIM, SLICE("ns"), SLICE("logs"), SLICE("1")},
+                    anyone);
     cr_expect_eq(sent, 0);
-    nudge_changed(&nudge,
-                  &(struct object_reference){KIND_CLAIM, SLICE("ns"), SLICE("data"), SLICE("1")},
-                  anyone);
+    requeue_changed(&requeue,
+                    &(struct object_reference){KIND_CLAIM, SLICE("ns"), SLICE("data"), SLICE("1")},
+                    anyone);
     cr_expect_eq(sent, 1);
 }
 
-Test(nudge, a_pod_waits_for_any_of_several_causes)
+Test(requeue, a_pod_waits_for_any_of_several_causes)
 {
     const struct object_reference causes[] = {claim, holder};
     struct meta pod = pod_of("a");
 
     for (size_t i = 0; i < 2; i++) {
-        nudge_wait(&nudge, &pod, causes, 2);
-        nudge_changed(&nudge, &causes[i], anyone);
+        requeue_wait(&requeue, &pod, causes, 2);
+        requeue_changed(&requeue, &causes[i], anyone);
         cr_expect_eq(sent, i + 1);
         cr_expect_str_eq(path, "/api/v1/namespaces/ns/pods/a");
         time_ns += SECOND; /* no more than 50 a second */
     }
 }
 
-Test(nudge, a_pod_waits_for_what_was_said_last)
+Test(requeue, a_pod_waits_for_what_was_said_last)
 {
     wait_for("a", &holder);
     wait_for("a", &claim);
-    nudge_changed(&nudge, &holder, anyone);
+    requeue_changed(&requeue, &holder, anyone);
     cr_expect_eq(sent, 0);
-    nudge_changed(&nudge, &claim, anyone);
+    requeue_changed(&requeue, &claim, anyone);
     cr_expect_eq(sent, 1);
 }
 
-Test(nudge, nobody_is_told_after_being_asked_about)
+Test(requeue, nobody_is_told_after_being_asked_about)
 {
     wait_for("a", &holder);
-    nudge_forget(&nudge, SLICE("a"));
-    nudge_changed(&nudge, &holder, anyone);
+    requeue_forget(&requeue, SLICE("a"));
+    requeue_changed(&requeue, &holder, anyone);
     wait_for("b", &holder);
-    nudge_changed(&nudge, &holder, anyone);
-    nudge_forget(&nudge, SLICE("b"));
+    requeue_changed(&requeue, &holder, anyone);
+    requeue_forget(&requeue, SLICE("b"));
     time_ns += 400 * SECOND;
-    nudge_tick(&nudge, anyone);
+    requeue_tick(&requeue, anyone);
     cr_expect_eq(sent, 1, "b, once");
 }
 
-Test(nudge, a_pod_is_told_again_ever_more_rarely_for_five_minutes)
+Test(requeue, a_pod_is_told_again_ever_more_rarely_for_five_minutes)
 {
     static const unsigned seconds[] = {0, 10, 30, 70, 150, 310};
     struct meta pod = pod_of("a");
     unsigned count = 0;
 
-    nudge_pod(&nudge, &pod);
+    requeue_pod(&requeue, &pod);
     for (unsigned second = 0; second < 2000; second++) {
         unsigned before = sent;
-        nudge_tick(&nudge, anyone);
+        requeue_tick(&requeue, anyone);
         cr_expect_leq(sent, before + 1);
         if (sent != before && count < 6)
             cr_expect_eq(second, seconds[count], "%u", second);
@@ -157,65 +158,65 @@ Test(nudge, a_pod_is_told_again_ever_more_rarely_for_five_minutes)
         time_ns += SECOND;
     }
     cr_expect_eq(count, 6);
-    cr_expect_null(nudge.pods);
-    cr_expect_eq(nudge.results[NUDGE_SENT], 6);
-    cr_expect_eq(nudge.results[NUDGE_GIVEN_UP], 1);
-    cr_expect_eq(nudge.results[NUDGE_DROPPED], 0);
+    cr_expect_null(requeue.pods);
+    cr_expect_eq(requeue.results[REQUEUE_SENT], 6);
+    cr_expect_eq(requeue.results[REQUEUE_GIVEN_UP], 1);
+    cr_expect_eq(requeue.results[REQUEUE_DROPPED], 0);
 }
 
-Test(nudge, many_are_told_one_after_the_other)
+Test(requeue, many_are_told_one_after_the_other)
 {
     char name[16];
 
-    for (unsigned i = 0; i < 3 * NUDGES_PER_SECOND; i++) {
+    for (unsigned i = 0; i < 3 * REQUEUES_PER_SECOND; i++) {
         (void)snprintf(name, sizeof name, "pod-%u", i);
         wait_for(name, &holder);
     }
-    nudge_changed(&nudge, &holder, anyone);
-    cr_expect_eq(sent, NUDGES_PER_SECOND);
+    requeue_changed(&requeue, &holder, anyone);
+    cr_expect_eq(sent, REQUEUES_PER_SECOND);
     for (unsigned tenths = 0; tenths < 21; tenths++) {
         time_ns += SECOND / 10;
-        nudge_tick(&nudge, anyone);
+        requeue_tick(&requeue, anyone);
     }
-    cr_expect_eq(sent, 3 * NUDGES_PER_SECOND);
+    cr_expect_eq(sent, 3 * REQUEUES_PER_SECOND);
 }
 
-Test(nudge, the_oldest_makes_room)
+Test(requeue, the_oldest_makes_room)
 {
     char name[16];
 
     wait_for("oldest", &claim);
-    for (unsigned i = 0; i < NUDGE_PODS_MAX; i++) {
+    for (unsigned i = 0; i < REQUEUE_PODS_MAX; i++) {
         (void)snprintf(name, sizeof name, "pod-%u", i);
         wait_for(name, &holder);
     }
-    cr_expect_eq(nudge_waiting(&nudge), NUDGE_PODS_MAX);
-    cr_expect_eq(nudge.results[NUDGE_DROPPED], 1);
-    nudge_changed(&nudge, &claim, anyone);
+    cr_expect_eq(requeue_waiting(&requeue), REQUEUE_PODS_MAX);
+    cr_expect_eq(requeue.results[REQUEUE_DROPPED], 1);
+    requeue_changed(&requeue, &claim, anyone);
     cr_expect_eq(sent, 0);
     wait_for("latest", &claim);
-    nudge_changed(&nudge, &claim, anyone);
+    requeue_changed(&requeue, &claim, anyone);
     cr_expect_eq(sent, 1);
 }
 
-Test(nudge, what_is_not_sent_counts_as_dropped)
+Test(requeue, what_is_not_sent_counts_as_dropped)
 {
     wait_for("a", &holder);
     is_refused = true;
-    nudge_changed(&nudge, &holder, anyone);
-    cr_expect_eq(nudge.results[NUDGE_DROPPED], 1);
-    cr_expect_eq(nudge.results[NUDGE_SENT], 0);
+    requeue_changed(&requeue, &holder, anyone);
+    cr_expect_eq(requeue.results[REQUEUE_DROPPED], 1);
+    cr_expect_eq(requeue.results[REQUEUE_SENT], 0);
     is_refused = false;
     time_ns += 10 * SECOND;
-    nudge_tick(&nudge, anyone);
-    cr_expect_eq(nudge.results[NUDGE_SENT], 1, "it is tried again");
+    requeue_tick(&requeue, anyone);
+    cr_expect_eq(requeue.results[REQUEUE_SENT], 1, "it is tried again");
 }
 
-Test(nudge, a_snapshot_has_nobody_to_tell)
+Test(requeue, a_snapshot_has_nobody_to_tell)
 {
     wait_for("a", &holder);
-    nudge_changed(&nudge, &holder, NULL);
-    cr_expect_null(nudge.pods);
+    requeue_changed(&requeue, &holder, NULL);
+    cr_expect_null(requeue.pods);
 }
 
 /* What a thousand changes cost, that concern nobody, while so many pods wait for others. */
@@ -227,24 +228,25 @@ static double changes_cost(unsigned waiting)
     for (unsigned i = 0; i < waiting; i++) {
         (void)snprintf(name, sizeof name, "%u", i);
         wait_for(name, &(struct object_reference){
-                           .kind = KIND_CLAIM, .namespace = SLICE("ns"), .name = slice_of(name)});
+                           .kind = KIND_CLAIM, .ns = SLICE("ns"), .name = slice_of(name)});
     }
     (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
     for (unsigned i = 0; i < 1000; i++) {
         (void)snprintf(name, sizeof name, "other-%u", i);
-        nudge_changed(&nudge,
-                      &(struct object_reference){
-                          .kind = KIND_CLAIM, .namespace = SLICE("ns"), .name = slice_of(name)},
-                      anyone);
+        requeue_changed(&requeue,
+                        &(struct object_reference){
+                            .kind = KIND_CLAIM, .ns = SLICE("ns"), .name = slice_of(name)},
+                        anyone);
     }
     (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
     return (double)(end.tv_sec - begin.tv_sec) * 1e9 + (double)(end.tv_nsec - begin.tv_nsec);
 }
 
 /* With a scan, a hundred times as much. */
-Test(nudge, a_change_costs_nothing_for_those_who_wait_for_others)
+Test(requeue, a_change_costs_nothing_for_those_who_wait_for_others)
 {
-    double with_few = changes_cost(NUDGE_PODS_MAX / 100), with_all = changes_cost(NUDGE_PODS_MAX);
+    double with_few = changes_cost(REQUEUE_PODS_MAX / 100),
+           with_all = changes_cost(REQUEUE_PODS_MAX);
 
     cr_expect_lt(with_all, 20 * with_few, "%.0f and %.0f ns", with_all, with_few);
     cr_expect_eq(sent, 0);

@@ -11,13 +11,13 @@
 static struct cluster cluster;
 static struct arena arena;
 
-static void apply_claim(const char *name, bool is_exclusive)
+static void apply_claim(const char *name, bool is_rwop)
 {
     struct object object = {.kind = KIND_CLAIM};
     struct error err = {0};
 
-    object.meta = (struct meta){.namespace = SLICE("default"), .name = slice_of(name)};
-    object.claim.is_exclusive = is_exclusive;
+    object.meta = (struct meta){.ns = SLICE("default"), .name = slice_of(name)};
+    object.claim.is_rwop = is_rwop;
     cr_assert_eq(cluster_apply(&cluster, &object, &err), 0);
 }
 
@@ -44,7 +44,7 @@ static struct claim_reference shared[] = {{.name = {"shared", 6}}};
 /* A pending pod that names `data`, or both exclusive claims. */
 static struct pod_object pod_of(const char *name, const char *uid, int64_t priority, size_t claims)
 {
-    return (struct pod_object){.meta = {.namespace = SLICE("default"),
+    return (struct pod_object){.meta = {.ns = SLICE("default"),
                                         .name = slice_of(name),
                                         .uid = slice_of(uid),
                                         .resource_version = SLICE("5")},
@@ -56,17 +56,17 @@ static struct pod_object pod_of(const char *name, const char *uid, int64_t prior
 static void reserve(const struct pod_object *pod, bool binds, uint64_t expires_ns)
 {
     struct error err = {0};
-    cr_assert_eq(assumed_reserve(&cluster, pod, NULL, binds, expires_ns, &err), 0, "%s",
+    cr_assert_eq(reservation_take(&cluster, pod, NULL, binds, expires_ns, &err), 0, "%s",
                  err.message);
 }
 
-static struct verdict judge(const struct pod_object *pod)
+static struct verdict evaluate(const struct pod_object *pod)
 {
-    const struct policy *judge;
+    const struct policy *decided_by;
     struct verdict verdict;
 
     struct view view = {&cluster, &plain_config};
-    policy_prefilter(&view, pod, &arena, &verdict, &judge);
+    policy_prefilter(&view, pod, &arena, &verdict, &decided_by);
     return verdict;
 }
 
@@ -99,15 +99,15 @@ Test(assumed, a_reservation_is_a_holder_for_pods_of_no_higher_priority)
                       higher = pod_of("higher", UID(4), 11, 1);
 
     reserve(&first, false, 100);
-    struct verdict verdict = judge(&equal);
+    struct verdict verdict = evaluate(&equal);
     cr_expect_eq(verdict.code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
     cr_expect(slice_equal(verdict.reasons[0],
                           SLICE("claim default/data is reserved for pod default/first")));
     cr_expect(slice_equal(verdict.reserved_for, SLICE(UID(1))));
-    cr_expect(slice_equal(verdict.grounds[0].uid, SLICE(UID(1))), "it can be asked about");
-    cr_expect_eq(judge(&lower).code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
-    cr_expect_eq(judge(&higher).code, CODE_SUCCESS, "it may take the claim over");
-    cr_expect_eq(judge(&first).code, CODE_SUCCESS, "a pod is never in its own way");
+    cr_expect(slice_equal(verdict.causes[0].uid, SLICE(UID(1))), "it can be asked about");
+    cr_expect_eq(evaluate(&lower).code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
+    cr_expect_eq(evaluate(&higher).code, CODE_SUCCESS, "it may take the claim over");
+    cr_expect_eq(evaluate(&first).code, CODE_SUCCESS, "a pod is never in its own way");
 }
 
 Test(assumed, a_pod_of_higher_priority_takes_over_a_reservation_and_not_a_bind)
@@ -116,20 +116,20 @@ Test(assumed, a_pod_of_higher_priority_takes_over_a_reservation_and_not_a_bind)
                       higher = pod_of("higher", UID(2), 20, 1);
 
     reserve(&first, true, 100);
-    struct verdict verdict = judge(&higher);
+    struct verdict verdict = evaluate(&higher);
     cr_expect_eq(verdict.code, CODE_UNSCHEDULABLE);
     cr_expect_eq(verdict.victim_count, 0, "nothing can be evicted: it will be bound, or not");
     struct uid uid = cluster.reservations->uid;
-    cr_expect(assumed_undo(&cluster, &uid));
+    cr_expect(reservation_undo(&cluster, &uid));
     reserve(&first, false, 100);
-    cr_expect_eq(judge(&higher).code, CODE_SUCCESS);
+    cr_expect_eq(evaluate(&higher).code, CODE_SUCCESS);
     reserve(&higher, false, 100);
-    cr_expect_eq(judge(&first).code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE,
+    cr_expect_eq(evaluate(&first).code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE,
                  "its bind will be refused");
     struct pod_object third = pod_of("third", UID(3), 10, 2);
     third.claims = &both[1];
     third.claim_count = 1;
-    cr_expect_eq(judge(&third).code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE,
+    cr_expect_eq(evaluate(&third).code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE,
                  "the claim that was not taken over is still reserved");
 }
 
@@ -140,7 +140,7 @@ Test(assumed, all_exclusive_claims_are_reserved_or_none)
     reserve(&first, false, 100);
     cr_expect_eq(cluster.reservations->claim_count, 2);
     other.claims = &both[1];
-    cr_expect_eq(judge(&other).code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
+    cr_expect_eq(evaluate(&other).code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
     struct pod_object plain = pod_of("plain", UID(3), 0, 1);
     plain.claims = shared;
     reserve(&plain, false, 100);
@@ -155,7 +155,7 @@ Test(assumed, a_bind_counts_on_the_claims_that_it_shares_and_no_longer)
     plain.claims = shared;
     reserve(&plain, true, 100);
     cr_expect_eq(claim->sharers, 1);
-    assumed_end(&cluster, assumed_expired(&cluster, 100));
+    reservation_end(&cluster, reservation_expired(&cluster, 100));
     cr_expect_eq(claim->sharers, 0);
 }
 
@@ -167,17 +167,17 @@ Test(assumed, asked_again_it_ends_later)
     second.claims = &both[1];
     reserve(&first, false, 100);
     reserve(&second, false, 110);
-    cr_expect(assumed_expired(&cluster, 99) == NULL);
+    cr_expect(reservation_expired(&cluster, 99) == NULL);
     reserve(&first, false, 120);
     cr_expect_eq(count(), 2);
-    cr_expect(assumed_expired(&cluster, 100) == NULL);
-    const struct reservation *expired = assumed_expired(&cluster, 115);
+    cr_expect(reservation_expired(&cluster, 100) == NULL);
+    const struct reservation *expired = reservation_expired(&cluster, 115);
     cr_assert(expired != NULL);
     cr_expect(slice_equal(name_slice(expired->name), SLICE("second")));
     struct uid uid = expired->uid;
-    assumed_release(&cluster, &uid);
-    cr_expect(assumed_expired(&cluster, 115) == NULL);
-    cr_expect(assumed_expired(&cluster, 120) != NULL);
+    reservation_release(&cluster, &uid);
+    cr_expect(reservation_expired(&cluster, 115) == NULL);
+    cr_expect(reservation_expired(&cluster, 120) != NULL);
 }
 
 Test(assumed, one_that_is_being_bound_does_not_keep_others_from_expiring)
@@ -188,8 +188,8 @@ Test(assumed, one_that_is_being_bound_does_not_keep_others_from_expiring)
     second.claims = &both[1];
     reserve(&first, true, 200);
     reserve(&second, false, 110);
-    cr_expect(assumed_expired(&cluster, 109) == NULL);
-    const struct reservation *expired = assumed_expired(&cluster, 110);
+    cr_expect(reservation_expired(&cluster, 109) == NULL);
+    const struct reservation *expired = reservation_expired(&cluster, 110);
     cr_assert(expired != NULL);
     cr_expect(slice_equal(name_slice(expired->name), SLICE("second")));
 }
@@ -204,15 +204,15 @@ Test(assumed, one_that_lasts_longer_does_not_keep_others_from_expiring)
     reserve(&pods[0], false, 200);
     pods[1].claims = &both[1];
     reserve(&pods[1], false, 110);
-    cr_expect_null(assumed_expired(&cluster, 109));
-    cr_assert_not_null(assumed_expired(&cluster, 110));
+    cr_expect_null(reservation_expired(&cluster, 109));
+    cr_assert_not_null(reservation_expired(&cluster, 110));
     pods[2].claims = &more;
     reserve(&pods[2], false, 120);
-    assumed_release(&cluster, &assumed_expired(&cluster, 110)->uid);
-    cr_assert_not_null(assumed_expired(&cluster, 120));
-    assumed_release(&cluster, &assumed_expired(&cluster, 120)->uid);
-    cr_expect_null(assumed_expired(&cluster, 199));
-    cr_expect_not_null(assumed_expired(&cluster, 200));
+    reservation_release(&cluster, &reservation_expired(&cluster, 110)->uid);
+    cr_assert_not_null(reservation_expired(&cluster, 120));
+    reservation_release(&cluster, &reservation_expired(&cluster, 120)->uid);
+    cr_expect_null(reservation_expired(&cluster, 199));
+    cr_expect_not_null(reservation_expired(&cluster, 200));
 }
 
 Test(assumed, asked_again_it_ends_no_sooner)
@@ -221,8 +221,8 @@ Test(assumed, asked_again_it_ends_no_sooner)
 
     reserve(&pod, false, 200); /* of a preemptor */
     reserve(&pod, false, 110); /* filter */
-    cr_expect_null(assumed_expired(&cluster, 199));
-    cr_expect_not_null(assumed_expired(&cluster, 200));
+    cr_expect_null(reservation_expired(&cluster, 199));
+    cr_expect_not_null(reservation_expired(&cluster, 200));
 }
 
 Test(assumed, a_binding_in_doubt_keeps_its_claims_whatever_comes_of_the_next_bind)
@@ -231,20 +231,21 @@ Test(assumed, a_binding_in_doubt_keeps_its_claims_whatever_comes_of_the_next_bin
 
     reserve(&pod, true, 100);
     struct uid uid = cluster.reservations->uid;
-    assumed_doubt(&cluster, &uid, 200);
-    assumed_doubt(&cluster, &uid, 200); /* of another bind of the pod */
+    reservation_doubt(&cluster, &uid, 200);
+    reservation_doubt(&cluster, &uid, 200); /* of another bind of the pod */
     cr_expect_eq(cluster.doubtful, 1);
     reserve(&pod, false, 110); /* filter, once more */
-    cr_expect_eq(judge(&higher).code, CODE_UNSCHEDULABLE, "it is not taken over");
-    cr_expect(assumed_expired(&cluster, 199) == NULL, "nor does it end sooner");
+    cr_expect_eq(evaluate(&higher).code, CODE_UNSCHEDULABLE, "it is not taken over");
+    cr_expect(reservation_expired(&cluster, 199) == NULL, "nor does it end sooner");
     reserve(&pod, true, 300);
-    cr_expect(!assumed_undo(&cluster, &uid), "the first Binding may still be applied");
-    cr_expect(assumed_expired(&cluster, 299) == NULL && assumed_expired(&cluster, 300) != NULL);
+    cr_expect(!reservation_undo(&cluster, &uid), "the first Binding may still be applied");
+    cr_expect(reservation_expired(&cluster, 299) == NULL &&
+              reservation_expired(&cluster, 300) != NULL);
     cr_expect_eq(cluster.doubtful, 1);
-    assumed_release(&cluster, &uid);
+    reservation_release(&cluster, &uid);
     cr_expect_eq(cluster.doubtful, 0);
     reserve(&pod, true, 400);
-    cr_expect(assumed_undo(&cluster, &uid));
+    cr_expect(reservation_undo(&cluster, &uid));
     cr_expect_eq(count(), 0);
 }
 
@@ -296,12 +297,12 @@ Test(assumed, a_bound_pod_holds_its_claims_though_the_watch_is_behind)
                  0);
     cr_expect_eq(count(), 0);
     apply_pod(&pod, "", "6"); /* a change of its status, from before the binding */
-    cr_expect_eq(judge(&other).code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
-    cr_expect(slice_equal(judge(&other).reasons[0],
+    cr_expect_eq(evaluate(&other).code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
+    cr_expect(slice_equal(evaluate(&other).reasons[0],
                           SLICE("claim default/data is in use by pod default/first on node-1")));
     apply_pod(&pod, "node-1", "7");
     delete_pod(&pod);
-    cr_expect_eq(judge(&other).code, CODE_SUCCESS);
+    cr_expect_eq(evaluate(&other).code, CODE_SUCCESS);
 }
 
 Test(assumed, a_claim_that_comes_and_goes_takes_nothing_with_it)
@@ -311,13 +312,14 @@ Test(assumed, a_claim_that_comes_and_goes_takes_nothing_with_it)
 
     reserve(&pod, false, 100);
     claim.meta = (struct meta){
-        .namespace = SLICE("default"), .name = SLICE("data"), .resource_version = SLICE("99")};
+        .ns = SLICE("default"), .name = SLICE("data"), .resource_version = SLICE("99")};
     cluster_delete(&cluster, &claim);
-    cr_expect_eq(judge(&other).code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE, "it does not exist");
+    cr_expect_eq(evaluate(&other).code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE, "it does not exist");
     apply_claim("data", true);
-    cr_expect_eq(judge(&other).code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE, "it is still reserved");
-    assumed_release(&cluster, &cluster.reservations->uid);
-    cr_expect_eq(judge(&other).code, CODE_SUCCESS);
+    cr_expect_eq(evaluate(&other).code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE,
+                 "it is still reserved");
+    reservation_release(&cluster, &cluster.reservations->uid);
+    cr_expect_eq(evaluate(&other).code, CODE_SUCCESS);
     cluster_delete(&cluster, &claim);
     cr_expect_eq(cluster.claims.count, 2, "no record is left over");
 }
@@ -344,14 +346,14 @@ Test(assumed, a_bind_stays_one_when_its_pod_is_judged_or_bound_again)
     reserve(&first, true, 100);
     struct uid uid = cluster.reservations->uid;
     reserve(&first, false, 50);
-    cr_expect_eq(judge(&higher).code, CODE_UNSCHEDULABLE, "nobody takes it over");
-    cr_expect_null(assumed_expired(&cluster, 99), "it does not expire before the bind would");
+    cr_expect_eq(evaluate(&higher).code, CODE_UNSCHEDULABLE, "nobody takes it over");
+    cr_expect_null(reservation_expired(&cluster, 99), "it does not expire before the bind would");
     reserve(&first, true, 100);
-    cr_expect_not(assumed_give_back(&cluster, &uid), "a preemption that fails ends no bind");
-    cr_expect_not(assumed_undo(&cluster, &uid), "another bind of it is under way");
-    cr_expect_eq(judge(&higher).code, CODE_UNSCHEDULABLE);
-    cr_expect(assumed_undo(&cluster, &uid));
-    cr_expect_eq(judge(&higher).code, CODE_SUCCESS);
+    cr_expect_not(reservation_give_back(&cluster, &uid), "a preemption that fails ends no bind");
+    cr_expect_not(reservation_undo(&cluster, &uid), "another bind of it is under way");
+    cr_expect_eq(evaluate(&higher).code, CODE_UNSCHEDULABLE);
+    cr_expect(reservation_undo(&cluster, &uid));
+    cr_expect_eq(evaluate(&higher).code, CODE_SUCCESS);
 }
 
 /* Who reaches the scheduler's port and knows the pod's UID may say anything about it. */
@@ -366,20 +368,20 @@ Test(assumed, what_a_bind_has_taken_no_other_call_changes)
     forged[0].claims = shared;
     forged[0].claim_count = 1;
     forged[1].claim_count = 0;
-    forged[2].meta.namespace = SLICE("elsewhere");
+    forged[2].meta.ns = SLICE("elsewhere");
     forged[2].meta.name = SLICE("else");
     forged[3].priority = -5;
     for (size_t i = 0; i < 4; i++) {
         reserve(&forged[i], false, 200);
-        cr_expect_eq(judge(&other).code, CODE_UNSCHEDULABLE, "call %zu frees nothing", i);
+        cr_expect_eq(evaluate(&other).code, CODE_UNSCHEDULABLE, "call %zu frees nothing", i);
         cr_expect_eq(cluster.reservations->claim_count, 2);
         cr_expect(slice_equal(name_slice(cluster.reservations->name), SLICE("first")));
         cr_expect_eq(cluster.reservations->priority, 10);
     }
     struct uid uid = cluster.reservations->uid;
-    assumed_doubt(&cluster, &uid, 300);
+    reservation_doubt(&cluster, &uid, 300);
     reserve(&forged[0], false, 200);
-    cr_expect_eq(judge(&other).code, CODE_UNSCHEDULABLE, "nor when it is in doubt");
+    cr_expect_eq(evaluate(&other).code, CODE_UNSCHEDULABLE, "nor when it is in doubt");
 }
 
 Test(assumed, the_absence_of_another_name_ends_no_reservation)
@@ -406,14 +408,14 @@ Test(assumed, what_has_lost_all_its_claims_ends_and_is_told)
 
     reserve(&low, false, 1000);
     reserve(&high, false, 1000);
-    cr_expect_null(assumed_expired(&cluster, 0), "it still has a claim");
+    cr_expect_null(reservation_expired(&cluster, 0), "it still has a claim");
     high.claim_count = 2;
     reserve(&high, false, 1000);
     cr_expect_eq(cluster.reserved.count, 1);
-    struct reservation *ended = assumed_expired(&cluster, 0);
+    struct reservation *ended = reservation_expired(&cluster, 0);
     cr_assert(ended != NULL && uid_is(&ended->uid, slice_of(UID(1))));
-    assumed_end(&cluster, ended);
-    cr_expect_null(assumed_expired(&cluster, 0));
+    reservation_end(&cluster, ended);
+    cr_expect_null(reservation_expired(&cluster, 0));
 }
 
 Test(assumed, what_has_ended_early_may_be_reserved_again_before_it_is_told)
@@ -426,11 +428,11 @@ Test(assumed, what_has_ended_early_may_be_reserved_again_before_it_is_told)
     reserve(&low, false, 1000);
     cr_expect_eq(cluster.reserved.count, 1);
     for (int i = 0; i < 2; i++) {
-        struct reservation *ended = assumed_expired(&cluster, 0);
+        struct reservation *ended = reservation_expired(&cluster, 0);
         cr_assert_not_null(ended);
-        assumed_end(&cluster, ended);
+        reservation_end(&cluster, ended);
     }
-    cr_expect_null(assumed_expired(&cluster, 0));
+    cr_expect_null(reservation_expired(&cluster, 0));
     cr_expect(uid_is(&cluster.reservations->uid, slice_of(UID(1))));
 }
 
@@ -451,7 +453,7 @@ Test(assumed, of_too_many_the_one_that_expires_first_ends)
     }
     cr_expect_eq(cluster.reserved.count, RESERVATIONS_MAX);
     cr_expect(uid_is(&cluster.reservations->uid, slice_of(UID(1))), "it is being bound");
-    struct reservation *ended = assumed_expired(&cluster, 0);
+    struct reservation *ended = reservation_expired(&cluster, 0);
     cr_assert_not_null(ended);
     cr_expect(ended->expires_ns <= 12);
 }

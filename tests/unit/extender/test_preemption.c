@@ -23,7 +23,7 @@ static void teardown(void)
     services_dispose(&state);
 }
 
-TestSuite(evictions, .init = setup, .fini = teardown);
+TestSuite(preemption, .init = setup, .fini = teardown);
 
 static struct slice uid_of(unsigned number)
 {
@@ -37,9 +37,9 @@ static void want(unsigned number, int64_t priority)
 {
     struct slice uid = uid_of(number);
 
-    evictions_want(&state,
-                   &(struct pod_object){.meta = {.namespace = SLICE("ns"), .name = uid, .uid = uid},
-                                        .priority = priority});
+    preemption_want(&state,
+                    &(struct pod_object){.meta = {.ns = SLICE("ns"), .name = uid, .uid = uid},
+                                         .priority = priority});
 }
 
 /* Of those with numbers from first on, how many are remembered: what is left to the scheduler is
@@ -49,18 +49,18 @@ static unsigned remembered(unsigned first, unsigned count)
     uint64_t before = atomic_load(&state.metrics.preemptions[PREEMPTION_LEFT]);
 
     for (unsigned i = first; i < first + count; i++)
-        evictions_leave(&state, uid_of(i));
+        preemption_leave(&state, uid_of(i));
     return (unsigned)(atomic_load(&state.metrics.preemptions[PREEMPTION_LEFT]) - before);
 }
 
-Test(evictions, one_too_many_comes_again_when_it_is_rejected_again)
+Test(preemption, one_too_many_comes_again_when_it_is_rejected_again)
 {
     for (unsigned i = 0; i < WANTED_MAX + 10; i++)
         want(i, 0);
     cr_expect_eq(remembered(0, WANTED_MAX + 10), WANTED_MAX);
 }
 
-Test(evictions, one_of_higher_priority_takes_the_place_of_another)
+Test(preemption, one_of_higher_priority_takes_the_place_of_another)
 {
     for (unsigned i = 0; i < WANTED_MAX; i++)
         want(i, 5);

@@ -64,16 +64,16 @@ static void a_reservation_that_ends_without_a_binding(void)
     struct sim_pod *behind = create_behind_a_reservation();
 
     wait_seconds(20);
-    expect(behind->node >= 0, "it is nudged, and bound");
+    expect(behind->node >= 0, "it is requeued, and bound");
 }
 
-static void a_nudge_that_is_lost_is_sent_again(void)
+static void a_requeue_that_is_lost_is_sent_again(void)
 {
     struct sim_pod *behind = create_behind_a_reservation();
 
     world.api_down_until_ns = world.now_ns + 8 * SECOND; /* the reservation ends in between */
     wait_seconds(40);
-    expect(behind->node >= 0, "it is nudged again, and bound");
+    expect(behind->node >= 0, "it is requeued again, and bound");
 }
 
 static void a_reservation_of_a_claimguard_that_is_gone(void)
@@ -83,7 +83,7 @@ static void a_reservation_of_a_claimguard_that_is_gone(void)
     replica_crash(replica());
     replica_start(replica());
     wait_seconds(20);
-    expect(behind->node >= 0, "the next claimguard nudges it");
+    expect(behind->node >= 0, "the next claimguard requeues it");
 }
 
 static void a_preemption_of_a_claimguard_that_is_gone(void)
@@ -92,10 +92,10 @@ static void a_preemption_of_a_claimguard_that_is_gone(void)
 
     world_run(world.now_ns + 500 * MILLISECOND, NULL); /* the scheduler's grace is not over */
     replica_crash(replica());
-    expect(low->evictions == 0, "nobody is evicted yet");
+    expect(low->preemption == 0, "nobody is evicted yet");
     replica_start(replica());
     wait_seconds(20);
-    expect(low->evictions == 1 && high->node >= 0, "the next claimguard nudges the preemptor");
+    expect(low->preemption == 1 && high->node >= 0, "the next claimguard requeues the preemptor");
 }
 
 static void an_unconfirmed_rejection_that_a_list_makes_up_for(void)
@@ -104,7 +104,7 @@ static void an_unconfirmed_rejection_that_a_list_makes_up_for(void)
 
     replica_relist(replica(), KIND_POD);
     wait_seconds(15);
-    expect(behind->node >= 0, "it is nudged, and bound");
+    expect(behind->node >= 0, "it is requeued, and bound");
 }
 
 static void an_unconfirmed_rejection_for_a_pod_that_a_list_replaces(void)
@@ -114,7 +114,7 @@ static void an_unconfirmed_rejection_for_a_pod_that_a_list_replaces(void)
     (void)server_create_pod("gone", &(struct sim_pod){.scheduler = 1}); /* that is not there */
     replica_relist(replica(), KIND_POD);
     wait_seconds(15);
-    expect(behind->node >= 0, "it is nudged, and bound");
+    expect(behind->node >= 0, "it is requeued, and bound");
 }
 
 static void an_unconfirmed_rejection_that_the_watch_makes_up_for(void)
@@ -123,7 +123,7 @@ static void an_unconfirmed_rejection_that_the_watch_makes_up_for(void)
 
     resume_watch();
     wait_seconds(15);
-    expect(behind->node >= 0, "it is nudged, and bound");
+    expect(behind->node >= 0, "it is requeued, and bound");
 }
 
 static void a_claim_that_came_while_nobody_could_be_asked(void)
@@ -138,7 +138,7 @@ static void a_claim_that_came_while_nobody_could_be_asked(void)
     expect(early->node < 0, "the cache's word stands");
     replica_relist(replica(), KIND_CLAIM);
     wait_seconds(15);
-    expect(early->node >= 0, "it is nudged, and bound");
+    expect(early->node >= 0, "it is requeued, and bound");
 }
 
 /* Of two holders, the one that is named second goes unnoticed. */
@@ -157,7 +157,7 @@ static void an_unconfirmed_rejection_that_rests_on_two_holders(void)
     expect(behind->node < 0, "the cache's word stands");
     replica_relist(replica(), KIND_POD);
     wait_seconds(60);
-    expect(behind->node >= 0, "it is nudged, evicts the other one, and is bound");
+    expect(behind->node >= 0, "it is requeued, evicts the other one, and is bound");
 }
 
 /* The same where the scheduler asks only whether it may preempt. */
@@ -179,7 +179,7 @@ static void a_node_that_preempt_dropped_unconfirmed(void)
     expect(high->node < 0 && low->exists, "the cache's word stands");
     resume_watch();
     wait_seconds(40);
-    expect(high->node >= 0, "it is nudged, and the scheduler preempts");
+    expect(high->node >= 0, "it is requeued, and the scheduler preempts");
 }
 
 static void a_node_that_preempt_dropped_for_a_reservation(void)
@@ -197,11 +197,11 @@ static void a_node_that_preempt_dropped_for_a_reservation(void)
     expect(first->node < 0 && high->node < 0 && low->exists, "it waits for the reservation");
     world.termination_seconds = 30;
     wait_seconds(60);
-    expect(high->node >= 0, "it is nudged, and the scheduler preempts");
+    expect(high->node >= 0, "it is requeued, and the scheduler preempts");
     expect(high->requeues == 1, "once: the scheduler has asked");
 }
 
-/* It is not nudged for ever: what it waits for now is not claimguard's business. */
+/* It is not requeued for ever: what it waits for now is not claimguard's business. */
 static void a_pod_that_nobody_asks_about_again(void)
 {
     (void)create_behind_a_reservation();
@@ -216,7 +216,7 @@ int main(int argc, char **argv)
 {
     static const struct row rows[] = {
         {ROW(a_reservation_that_ends_without_a_binding), two_schedulers},
-        {ROW(a_nudge_that_is_lost_is_sent_again), two_schedulers},
+        {ROW(a_requeue_that_is_lost_is_sent_again), two_schedulers},
         {ROW(a_reservation_of_a_claimguard_that_is_gone), two_schedulers},
         {ROW(a_preemption_of_a_claimguard_that_is_gone), NULL},
         {ROW(an_unconfirmed_rejection_that_a_list_makes_up_for), NULL},

@@ -239,8 +239,7 @@ Test(mounts, pods_that_defer_are_found_and_forgotten)
     struct object object = {.kind = KIND_POD};
 
     put_pod("1", "n", "v");
-    object.meta =
-        (struct meta){.namespace = SLICE("default"), .name = SLICE("p"), .uid = SLICE("u")};
+    object.meta = (struct meta){.ns = SLICE("default"), .name = SLICE("p"), .uid = SLICE("u")};
     cluster_delete(&cluster, &object);
     cr_expect_null(cluster.deferring);
     cr_expect_eq(cluster.claims.count, 0);
