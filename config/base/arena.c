@@ -94,6 +94,17 @@ void *arena_alloc(struct arena *arena, size_t size)
     return memset(memory, 0, size);
 }
 
+struct slice arena_copy(struct arena *arena, struct slice text)
+{
+    char *copy = arena_alloc(arena, text.len + 1);
+
+    if (copy == NULL)
+        return (struct slice){NULL, 0};
+    if (text.len != 0)
+        memcpy(copy, text.ptr, text.len);
+    return (struct slice){copy, text.len};
+}
+
 struct slice arena_printf(struct arena *arena, const char *format, ...)
 {
     va_list args, again;
@@ -109,7 +120,7 @@ struct slice arena_printf(struct arena *arena, const char *format, ...)
     return text == NULL ? (struct slice){NULL, 0} : (struct slice){text, (size_t)length};
 }
 
-/* How many bytes a text of that length was given: a power of two. */
+/* The bytes that arena_append allocates for a text of that length: a power of two. */
 static size_t text_capacity(size_t length)
 {
     size_t capacity = 64;
@@ -142,7 +153,7 @@ bool arena_append(struct arena *arena, struct slice *text, struct slice more)
 void *arena_grow(struct arena *arena, void *array, size_t count, size_t size)
 {
     if (count != 0 && (count & (count - 1)) != 0)
-        return array; /* between two powers of two there is room */
+        return array; /* it grows at powers of two only */
     if (count > SIZE_MAX / 2 / size)
         return NULL;
     void *grown = arena_alloc(arena, (count == 0 ? 1 : count * 2) * size);

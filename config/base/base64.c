@@ -2,7 +2,7 @@
 
 #include <stdint.h>
 
-/* What a character stands for; 64: nothing. */
+/* The value of a digit; 64 if the character is not one. */
 static unsigned digit_of(char c)
 {
     if (c >= 'A' && c <= 'Z')

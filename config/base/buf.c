@@ -29,7 +29,7 @@ void buf_reset(struct buf *buf, size_t keep_bytes)
     buf->failed = false;
 }
 
-/* By half at least, so that many small pieces cost as much as one; not beyond the maximum. */
+/* Half as much again at least, so that the cost of many appends is linear. At most max_bytes. */
 static size_t next_capacity(const struct buf *buf, size_t wanted)
 {
     size_t capacity = buf->capacity + buf->capacity / 2;
@@ -99,11 +99,11 @@ static void put_escaped(struct buf *buf, unsigned char c)
     case '\n': buf_put(buf, SLICE("\\n")); break;
     case '\r': buf_put(buf, SLICE("\\r")); break;
     case '\t': buf_put(buf, SLICE("\\t")); break;
-    default: buf_printf(buf, "\\u%04x", c < 0x20 ? c : 0xFFFDU); break; /* no UTF-8: replaced */
+    default: buf_printf(buf, "\\u%04x", c < 0x20 ? c : 0xFFFDU); break; /* not UTF-8 */
     }
 }
 
-/* How many bytes at s need no escape; 0 when the first one does. */
+/* The length of the first character, or 0 if it needs an escape. */
 static size_t plain_length(struct slice s)
 {
     unsigned char c = (unsigned char)s.ptr[0];

@@ -14,7 +14,7 @@ int error_set(struct error *err, int code, const char *format, ...)
     return code;
 }
 
-/* ": text" behind the message, cut to fit. */
+/* Appends ": text" to the message, cut to fit. */
 static void append(struct error *err, const char *text)
 {
     size_t at = strlen(err->message);

@@ -1,10 +1,10 @@
 /*
- * error: what went wrong, by value. The caller owns the struct, so there is no allocation on the
- * error path and no hidden "last error".
+ * error: a code and a message, in a struct of the caller. So an error needs no allocation, and
+ * there is no hidden "last error".
  *
- * A function that can fail returns 0 or one of the negative codes below and takes a
- * `struct error *` as its last parameter. The message is one line and names the object or the
- * place (FILE:LINE:COL); it never holds a body or a token.
+ * A function that can fail returns 0 or one of the negative codes below, and takes a
+ * `struct error *` as its last parameter. The message is one line, and names the object or the
+ * place (FILE:LINE:COL). It never contains a body or a token.
  *
  *     struct config *config;
  *     if (config_load(&config, path, err) < 0)
@@ -17,12 +17,12 @@
 
 enum {
     ERROR_INVALID = -1,     /* the input is wrong */
-    ERROR_NOT_FOUND = -2,   /* what was named does not exist */
-    ERROR_TOO_BIG = -3,     /* over a limit of ours */
+    ERROR_NOT_FOUND = -2,   /* the named object does not exist */
+    ERROR_TOO_BIG = -3,     /* over one of claimguard's limits */
     ERROR_NO_MEMORY = -4,   /* an allocation failed */
-    ERROR_SYSTEM = -5,      /* the operating system refused; the message has strerror's text */
+    ERROR_SYSTEM = -5,      /* a system call failed; the message has the text of its errno */
     ERROR_TIMEOUT = -6,     /* no answer in time */
-    ERROR_UNAVAILABLE = -7, /* the other side cannot be asked, or refuses */
+    ERROR_UNAVAILABLE = -7, /* the other side cannot be reached, or refuses */
 };
 
 #define ERROR_MESSAGE_BYTES 512
@@ -35,13 +35,13 @@ struct error {
 /* Sets code and message (cut to fit). Returns code, so that `return error_set(...)` is one line. */
 int error_set(struct error *err, int code, const char *format, ...) PRINTF_LIKE(3, 4);
 
-/* Puts "context: " before the message. Returns the code that err has. */
+/* Puts "context: " before the message. Returns the code of err. */
 int error_wrap(struct error *err, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* As error_set with ERROR_SYSTEM and ": " and the text of the errno value `number` appended. */
+/* Sets ERROR_SYSTEM, and appends ": " and the text of the errno value `number`. Returns code. */
 int error_system(struct error *err, int number, const char *format, ...) PRINTF_LIKE(3, 4);
 
-/* ERROR_NO_MEMORY with its standard message. */
+/* Sets ERROR_NO_MEMORY with its standard message. Returns the code. */
 int error_no_memory(struct error *err);
 
 #endif

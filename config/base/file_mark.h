@@ -1,6 +1,6 @@
 /*
- * file_mark: tells that a file has changed: edited, replaced, or behind another symbolic link, as
- * mounted ConfigMaps and Secrets swap them.
+ * file_mark: detects that a file was edited or replaced, also through a symbolic link, which is how
+ * the kubelet updates mounted ConfigMaps and Secrets.
  */
 #ifndef CONFIG_BASE_FILE_MARK_H
 #define CONFIG_BASE_FILE_MARK_H
@@ -16,7 +16,7 @@ struct file_mark {
     struct timespec modified;
 };
 
-/* path: NULL, or of no file: all zero. */
+/* All zero if path is NULL, or if there is no such file. */
 struct file_mark file_mark(const char *path);
 
 bool file_mark_equal(const struct file_mark *a, const struct file_mark *b);

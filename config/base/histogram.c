@@ -1,6 +1,6 @@
 #include "config/base/histogram.h"
 
-/* From a filter call of a few names to the scheduler's longest patience. */
+/* From a filter call with a few nodes up to the longest timeout of a scheduler. */
 const double histogram_bounds[HISTOGRAM_BUCKETS] = {
     0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
     0.05,    0.1,    0.25,    0.5,    1,     2.5,    5,     10,

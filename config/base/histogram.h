@@ -1,5 +1,5 @@
 /*
- * histogram: how long something took, in buckets that fit what a scheduler and an API server do.
+ * histogram: counts durations in buckets, for calls of a scheduler and requests to an API server.
  *
  * Threads: any.
  */
@@ -11,12 +11,12 @@
 
 enum { HISTOGRAM_BUCKETS = 17 };
 
-/* Their upper bounds, in seconds. */
+/* The upper bounds of the buckets, in seconds. */
 extern const double histogram_bounds[HISTOGRAM_BUCKETS];
 
-/* All zero: nothing was observed. */
+/* Starts as all zero. */
 struct histogram {
-    atomic_uint_fast64_t buckets[HISTOGRAM_BUCKETS + 1]; /* not cumulated; the last one is +Inf */
+    atomic_uint_fast64_t buckets[HISTOGRAM_BUCKETS + 1]; /* not cumulative; the last one is +Inf */
     atomic_uint_fast64_t sum_ns;
 };
 

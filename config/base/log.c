@@ -97,7 +97,8 @@ void log_write(enum log_level level, const char *message, const struct log_field
         return;
     buf_init(&line, LINE_BYTES_MAX);
     put_line(&line, level, message, fields);
-    /* One write: lines of threads do not mix. A line that cannot be written has nowhere to go. */
+    /* One write for the line, so that lines of several threads do not mix. An error of this write
+     * cannot be reported anywhere. */
     if (!line.failed && !log_queue_put(&line))
         (void)!write(STDERR_FILENO, line.bytes, line.len);
     buf_dispose(&line);

@@ -1,6 +1,6 @@
 /*
- * log: one line a fact on stderr, as text or JSON, with a level. Lines are written whole, so
- * threads do not mix. Never pass a request body or a credential.
+ * log: writes one line for each fact to stderr, as text or JSON, with a level. Lines of several
+ * threads do not mix. Never log a request body or a credential.
  *
  *     log_info("listening", LOG_STR("address", "127.0.0.1:8888"));
  *
@@ -9,11 +9,11 @@
  *     2026-11-20T19:37:44.120Z INFO  listening address=127.0.0.1:8888
  *     {"time":"...","level":"info","message":"listening","address":"127.0.0.1:8888"}
  *
- * A line is written by whoever logs it, until log_start: from then on by a thread, so that nobody
- * waits for whoever reads stderr (log_queue.h has the limits). Where lines were dropped, a line
- * says how many.
+ * Before log_start, the thread that logs a line also writes it. After log_start, lines are queued,
+ * and one thread writes them, so a slow reader of stderr delays no other thread. log_queue.h has
+ * the limits. Where lines were dropped, a line reports how many.
  *
- * Any thread; log_configure, log_start and log_stop by one, while there are no others.
+ * Threads: any. log_configure, log_start and log_stop: only while there is one thread.
  */
 #ifndef CONFIG_BASE_LOG_H
 #define CONFIG_BASE_LOG_H
@@ -35,14 +35,15 @@ struct log_field {
 
 void log_configure(enum log_level least, enum log_format format);
 
-/* Ownership: log_stop, which writes what is left, for a second at most. Errors: ERROR_SYSTEM. */
+/* Starts the thread. Ownership: log_stop, which writes the queued lines, for at most a second.
+ * Errors: ERROR_SYSTEM. */
 int log_start(struct error *err);
 void log_stop(void);
 
-/* Lines that were dropped so far. Any thread. */
+/* The number of lines that were dropped so far. */
 uint64_t log_dropped(void);
 
-/* "debug", "info", "warn", "error" / "text", "json"; false when the word is none of them. */
+/* Reads "debug", "info", "warn" or "error", and "text" or "json". False for any other word. */
 bool log_level_parse(enum log_level *out, const char *word);
 bool log_format_parse(enum log_format *out, const char *word);
 
@@ -51,7 +52,7 @@ void log_write(enum log_level level, const char *message, const struct log_field
 
 #define LOG_NONE ((struct log_field){NULL, {NULL, 0}})
 
-/* log_info(message, field, ...): at least one field, or LOG_NONE. */
+/* log_info(message, field, ...) needs at least one field, or LOG_NONE. */
 #define LOG_FIELDS(...)         ((const struct log_field[]){__VA_ARGS__, LOG_NONE})
 #define log_debug(message, ...) log_write(LOG_DEBUG, (message), LOG_FIELDS(__VA_ARGS__))
 #define log_info(message, ...)  log_write(LOG_INFO, (message), LOG_FIELDS(__VA_ARGS__))

@@ -14,19 +14,19 @@ enum { NOTICE_BYTES_MAX = 512 };
 
 struct line {
     STAILQ_ENTRY(line) link;
-    uint64_t dropped; /* how many are missing before it */
+    uint64_t dropped; /* lines dropped between the previous line and this one */
     struct buf text;
 };
 
 STAILQ_HEAD(lines, line);
 
 static struct {
-    pthread_mutex_t mutex; /* guards what follows; never held while a line is written */
+    pthread_mutex_t mutex; /* guards the other members; never held while a line is written */
     pthread_cond_t changed;
     bool is_running, is_stopping;
     struct lines lines;
-    size_t bytes;     /* of memory, of all lines, with the one that is being written */
-    uint64_t dropped; /* since the last that was queued */
+    size_t bytes;     /* memory of all lines, including the one that is being written */
+    uint64_t dropped; /* lines dropped since the last one was queued */
     pthread_t thread;
     void (*say_dropped)(struct buf *line, uint64_t count);
 } queue = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
@@ -38,7 +38,7 @@ uint64_t log_queue_dropped(void)
     return atomic_load(&dropped_ever);
 }
 
-/* ---- who logs ---- */
+/* ---- the threads that log ---- */
 
 static void drop(void)
 {
@@ -80,16 +80,16 @@ bool log_queue_put(struct buf *line)
     return is_running;
 }
 
-/* ---- who writes ---- */
+/* ---- the thread that writes ---- */
 
-/* All of it, however long that takes. False: it cannot be written. */
+/* Writes the whole text, and waits as long as necessary. False on an error. */
 static bool write_all(struct slice text)
 {
     struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
 
     while (text.len != 0) {
         ssize_t count = write(STDERR_FILENO, text.ptr, text.len);
-        if (count < 0 && errno == EAGAIN) /* somebody else has made it non-blocking */
+        if (count < 0 && errno == EAGAIN) /* another process made stderr non-blocking */
             (void)poll(&ready, 1, -1);
         else if (count < 0 && errno != EINTR)
             return false;
@@ -109,8 +109,8 @@ static void write_notice(uint64_t count)
     buf_dispose(&text);
 }
 
-/* The next line, and what is missing before it; NULL: none. Waits for one of the two. Under the
- * mutex. */
+/* Waits for a line, or for a count of dropped lines. Returns the line, or NULL, and in *dropped the
+ * count of lines that were dropped before it. Both are 0 at the end. Called under the mutex. */
 static struct line *take(uint64_t *dropped)
 {
     while (STAILQ_EMPTY(&queue.lines) && queue.dropped == 0 && !queue.is_stopping)
@@ -164,7 +164,7 @@ int log_queue_start(void (*say_dropped)(struct buf *line, uint64_t count), struc
     return 0;
 }
 
-/* When the thread must have ended, on the clock that pthread_timedjoin_np has. */
+/* When the thread must have ended, in the real time that pthread_timedjoin_np needs. */
 static struct timespec join_deadline(void)
 {
     int64_t at_ms = now_ms() + LOG_FLUSH_MS;
@@ -182,7 +182,7 @@ void log_queue_stop(void)
     queue.is_stopping = true;
     (void)pthread_cond_signal(&queue.changed);
     (void)pthread_mutex_unlock(&queue.mutex);
-    /* one that cannot write, since nobody reads, ends with the process */
+    /* if nobody reads stderr, the thread blocks in write(), and ends with the process */
     if (was_running && pthread_timedjoin_np(queue.thread, NULL, &deadline) != 0)
         (void)pthread_detach(queue.thread);
 }

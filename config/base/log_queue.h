@@ -1,9 +1,9 @@
 /*
- * log_queue: lines on their way to stderr, when a thread writes them, so that nobody who logs waits
- * for whoever reads stderr. At most LOG_QUEUE_BYTES_MAX wait; more are dropped, and counted. Only
- * log.c uses it.
+ * log_queue: lines that wait for the thread that writes them to stderr, so that a slow reader of
+ * stderr delays no thread that logs. When LOG_QUEUE_BYTES_MAX wait, further lines are dropped and
+ * counted. Only log.c uses this module.
  *
- * Threads: log_queue_put and log_queue_dropped by any; start and stop by one.
+ * Threads: log_queue_put and log_queue_dropped: any; start and stop: one.
  */
 #ifndef CONFIG_BASE_LOG_QUEUE_H
 #define CONFIG_BASE_LOG_QUEUE_H
@@ -13,21 +13,21 @@
 
 enum {
     LOG_QUEUE_BYTES_MAX = 1 << 20,
-    LOG_FLUSH_MS = 1000, /* that the end waits for what is still to be written */
+    LOG_FLUSH_MS = 1000, /* how long log_queue_stop waits for the last lines */
 };
 
-/* say_dropped: puts the line that says how many are missing at this point; static.
- * Errors: ERROR_SYSTEM: lines are not queued, then. */
+/* Starts the thread. say_dropped writes the line that reports dropped lines.
+ * Errors: ERROR_SYSTEM; lines are not queued then. */
 int log_queue_start(void (*say_dropped)(struct buf *line, uint64_t count), struct error *err);
 
-/* Waits until all is written, LOG_FLUSH_MS at most. */
+/* Waits until all lines are written, but at most LOG_FLUSH_MS. */
 void log_queue_stop(void);
 
-/* Takes the line (it is empty afterwards) and returns at once. False: nothing is queued; the line
- * is still the caller's. */
+/* Queues or drops the line, and returns at once; the buffer is empty afterwards. False if there is
+ * no thread: the caller still owns the line. */
 bool log_queue_put(struct buf *line);
 
-/* Lines that were dropped so far, here or because stderr took nothing. */
+/* The number of lines that were dropped so far: the queue was full, or a write failed. */
 uint64_t log_queue_dropped(void);
 
 #endif

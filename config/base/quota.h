@@ -1,8 +1,9 @@
 /*
- * quota: a bound on the memory of many users together, each of which has a bound of its own. It is
- * counted, not reserved: who asks for more than is left gets none, and may try again later.
+ * quota: limits the total memory of many users (arenas and buffers), each of which also has its own
+ * maximum. Memory is counted when it is taken, not reserved in advance: a user that wants more than
+ * is left gets nothing, and may try again later.
  *
- * Threads: any, but a share is one thread's.
+ * Threads: any for a quota; a share belongs to one thread.
  */
 #ifndef CONFIG_BASE_QUOTA_H
 #define CONFIG_BASE_QUOTA_H
@@ -19,14 +20,15 @@ struct quota {
 /* One user's part. */
 struct quota_share {
     struct quota *quota;
-    bool was_refused; /* once, since the user last set it to false */
+    bool was_refused; /* the user sets it back to false */
 };
 
-/* A NULL share has no bound. */
+/* Counts bytes that are allocated or freed. A NULL share has no limit. quota_take returns false,
+ * and counts nothing, if less is left. */
 bool quota_take(struct quota_share *share, size_t bytes);
 void quota_give(struct quota_share *share, size_t bytes);
 
-/* Whether less than a quarter is in use. */
+/* Whether less than a quarter of it is in use. */
 bool quota_is_ample(struct quota *quota);
 
 #endif

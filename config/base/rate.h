@@ -1,7 +1,8 @@
 /*
- * rate: how often something may be done: so many at once, so many a second in the long run.
+ * rate: limits how often something happens (a token bucket): `burst` times at once, and
+ * `per_second` on average.
  *
- * One thread at a time.
+ * Threads: one at a time.
  */
 #ifndef CONFIG_BASE_RATE_H
 #define CONFIG_BASE_RATE_H
@@ -11,13 +12,13 @@
 
 struct rate {
     double per_second, burst;
-    double left; /* that may be done now */
+    double left; /* tokens */
     uint64_t refilled_ns;
 };
 
 void rate_init(struct rate *rate, double per_second, double burst, uint64_t now_ns);
 
-/* Whether it may be done now; if so, it is counted. */
+/* Whether it may happen now; if so, it is counted. */
 bool rate_take(struct rate *rate, uint64_t now_ns);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * slice: a borrowed run of bytes, {pointer, length}, not NUL-terminated.
+ * slice: borrowed text, as pointer and length, without a NUL at its end.
  *
- * Every string that comes from outside (a request, a snapshot, a file) travels as a slice, so that
- * its length is always known. A slice owns nothing: it is valid as long as what it points into.
+ * Every string from outside (a request, a snapshot, a file) is a slice, so its length is always
+ * known. A slice owns nothing; it is valid as long as the memory that it points to.
  *
  *     return error_set(err, ERROR_NOT_FOUND, "pod %.*s", SLICE_ARG(name));
  */
@@ -25,7 +25,7 @@ struct slice {
 /* A slice over a string literal. */
 #define SLICE(literal) ((struct slice){(literal), sizeof(literal) - 1})
 
-/* The two arguments of a "%.*s". */
+/* The two arguments for "%.*s". */
 #define SLICE_ARG(s) (int)(s).len, ((s).ptr != NULL ? (s).ptr : "")
 
 static inline struct slice slice_of(const char *text)
@@ -38,7 +38,8 @@ static inline bool slice_equal(struct slice a, struct slice b)
     return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
 
-/* Equal, without regard to the case of ASCII letters: how Go matches the keys of a JSON object. */
+/* Whether they are equal if the case of ASCII letters is ignored. So Go matches keys of a JSON
+ * object. */
 static inline bool slice_equal_fold(struct slice a, struct slice b)
 {
     if (a.len != b.len)
@@ -53,7 +54,7 @@ static inline bool slice_equal_fold(struct slice a, struct slice b)
     return true;
 }
 
-/* Order by bytes, shorter first among equals: <0, 0, >0 as memcmp. */
+/* <0, 0 or >0, as memcmp; if one is a prefix of the other, the shorter one is first. */
 static inline int slice_compare(struct slice a, struct slice b)
 {
     size_t shorter = a.len < b.len ? a.len : b.len;
@@ -63,7 +64,7 @@ static inline int slice_compare(struct slice a, struct slice b)
     return (a.len > b.len) - (a.len < b.len);
 }
 
-/* Whether part, which is not empty, is anywhere in s. */
+/* Whether s contains part, which is not empty. */
 static inline bool slice_has(struct slice s, struct slice part)
 {
     return s.len >= part.len && memmem(s.ptr, s.len, part.ptr, part.len) != NULL;

@@ -1,6 +1,6 @@
 /*
- * utf8: one UTF-8 sequence at a time (RFC 3629): no overlong form, no surrogate, nothing above
- * U+10FFFF.
+ * utf8: checks one UTF-8 character at a time (RFC 3629): overlong forms, surrogates, and characters
+ * above U+10FFFF are invalid.
  */
 #ifndef CONFIG_BASE_UTF8_H
 #define CONFIG_BASE_UTF8_H
@@ -9,8 +9,8 @@
 
 enum { UTF8_INVALID = 0, UTF8_CUT_OFF = -1 };
 
-/* How many bytes the character at p takes, of `left` that are there (at least one); UTF8_INVALID
- * when it is none; UTF8_CUT_OFF when it could be one, had it not ended too early. */
+/* The length of the character at p, of which `left` bytes (at least one) may be read; UTF8_INVALID;
+ * or UTF8_CUT_OFF if the bytes end inside a character. */
 int utf8_length(const char *p, size_t left);
 
 #endif

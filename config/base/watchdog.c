@@ -4,8 +4,6 @@
 
 #include "config/base/clock.h"
 
-#define NS_PER_SECOND UINT64_C(1000000000)
-
 struct watched *watchdog_begin(struct watchdog *watchdog, const char *what)
 {
     if (watchdog == NULL)

@@ -1,12 +1,12 @@
 /*
- * watchdog: which threads have been at one piece of work for longer than any takes: a deadlock, or
- * a wait without an end. /livez says so, so that the process is started anew.
+ * watchdog: finds threads that have worked on one task for longer than any task takes, because of a
+ * deadlock or an endless wait. /livez fails then, so that the kubelet restarts the process.
  *
  *     struct watched *watched = watchdog_begin(watchdog, "evictions");
- *     // work that ends within WATCHDOG_SECONDS, whatever happens
+ *     // work that always ends within WATCHDOG_SECONDS
  *     watchdog_end(watched);
  *
- * Threads: any; nobody waits here.
+ * Threads: any; no function blocks.
  */
 #ifndef CONFIG_BASE_WATCHDOG_H
 #define CONFIG_BASE_WATCHDOG_H
@@ -15,8 +15,8 @@
 #include <stdint.h>
 
 enum {
-    WATCHDOG_SECONDS = 60, /* calls have a few, what asks the API server ten */
-    WATCHDOG_SLOTS = 512,  /* connections, and a few threads more */
+    WATCHDOG_SECONDS = 60, /* a call takes a few seconds, a request to the API server ten */
+    WATCHDOG_SLOTS = 512,  /* more than all connections and threads together */
 };
 
 struct watched {
@@ -24,18 +24,18 @@ struct watched {
     _Atomic(const char *) what;
 };
 
-/* All zero: nothing is watched. */
+/* Starts as all zero. */
 struct watchdog {
     struct watched slots[WATCHDOG_SLOTS];
-    atomic_uint next; /* where to look for a free one */
+    atomic_uint next; /* where the next search for a free slot starts */
 };
 
-/* what: a static string. NULL, which watchdog_end takes, when watchdog is NULL or full. */
+/* what: a static string. Returns NULL if watchdog is NULL or full; watchdog_end accepts that. */
 struct watched *watchdog_begin(struct watchdog *watchdog, const char *what);
 void watchdog_end(struct watched *watched);
 
-/* What has taken too long, as of now_ns on the clock of monotonic_ns, and for how many seconds;
- * NULL: nothing has. */
+/* A task that has taken too long at now_ns (monotonic_ns), and for how many seconds; NULL if there
+ * is none. */
 const char *watchdog_find(struct watchdog *watchdog, uint64_t now_ns, unsigned *seconds);
 
 #endif

@@ -16,7 +16,7 @@ struct progress {
 
 static long elapsed_ms(const struct progress *progress)
 {
-    return (long)((monotonic_ns() - progress->started_ns) / 1000000);
+    return (long)((monotonic_ns() - progress->started_ns) / NS_PER_MS);
 }
 
 static void show_progress(void *context, const struct source_report *report)

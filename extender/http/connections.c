@@ -8,8 +8,6 @@
 
 enum { LOOK_MS = 250, HURRY_SECONDS_MAX = 1 };
 
-#define NS_PER_SECOND UINT64_C(1000000000)
-
 /* 0: as long as it takes. */
 static const unsigned allowed_seconds[STAGE_COUNT] = {
     [STAGE_HELLO] = HEADER_SECONDS_MAX,  [STAGE_HEADERS] = HEADER_SECONDS_MAX,

@@ -480,7 +480,7 @@ void server_stop(struct server *server)
     if (server == NULL)
         return;
     uint64_t seconds = server->role == SERVER_VERBS ? DRAIN_SECONDS_MAX : PAGES_DRAIN_SECONDS_MAX;
-    uint64_t deadline_ns = monotonic_ns() + seconds * UINT64_C(1000000000);
+    uint64_t deadline_ns = monotonic_ns() + seconds * NS_PER_SECOND;
     MHD_socket socket = MHD_quiesce_daemon(server->daemon);
     connections_hurry(&server->connections);
     /* Quiet for a moment, not once: a connection may have been accepted whose request is on its
