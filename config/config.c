@@ -6,130 +6,7 @@
 #include "config/quantity.h"
 #include "config/yaml_node.h"
 
-enum {
-    CONFIG_ARENA_BYTES_MAX = 16 * 1024 * 1024,
-    ENTRIES_MAX = 1000, /* each is held against each, and looked at for a verdict */
-    FS_TYPES_MAX = 16,
-};
-
-/* ---- the keys ---- */
-
-#define AT(member)    offsetof(struct config, member)
-#define ENTRY(member) offsetof(struct defer_entry, member)
-#define SECTION(key_, members_) \
-    { \
-        .key = (key_), .type = OPTION_SECTION, .members = (members_) \
-    }
-
-static const char *const switch_words[] = {"Enabled", "Disabled", NULL};
-static const char *const claim_lock_words[] = {"Local", "Annotation", NULL};
-static const char *const apply_words[] = {"Auto", "Field", "Annotation", "Disabled", NULL};
-static const char *const non_exclusive_words[] = {"Refuse", "Exclusive", "Allow", NULL};
-static const char *const fs_group_words[] = {"Always", "OnRootMismatch", NULL};
-
-static const struct option tls_options[] = {
-    {.key = "certFile", .type = OPTION_STRING, .offset = AT(server.cert_file)},
-    {.key = "keyFile", .type = OPTION_STRING, .offset = AT(server.key_file)},
-    {.key = "clientCAFile", .type = OPTION_STRING, .offset = AT(server.client_ca_file)},
-    {.key = NULL},
-};
-static const struct option server_options[] = {
-    {.key = "listen",
-     .type = OPTION_STRING,
-     .offset = AT(server.listen),
-     .preset = "127.0.0.1:8888"},
-    {.key = "metricsListen",
-     .type = OPTION_STRING,
-     .offset = AT(server.metrics_listen),
-     .preset = "127.0.0.1:8889"},
-    SECTION("tls", tls_options),
-    {.key = "maxRequestBytes",
-     .type = OPTION_BYTES,
-     .offset = AT(server.max_request_bytes),
-     .preset = "64Mi",
-     .least = 4096,
-     .most = 1 << 30},
-    {.key = "debugEndpoints", .type = OPTION_BOOLEAN, .offset = AT(server.debug_endpoints)},
-    {.key = NULL},
-};
-static const struct option read_write_once_pod_options[] = {
-    {.key = "preemption",
-     .type = OPTION_WORD,
-     .offset = AT(read_write_once_pod.preemption),
-     .words = switch_words,
-     .preset = "Enabled"},
-    {.key = "preemptionGrace",
-     .type = OPTION_DURATION,
-     .offset = AT(read_write_once_pod.preemption_grace_ms),
-     .preset = "1s",
-     .least = 10,
-     .most = 300000},
-    {.key = "respectPodDisruptionBudgets",
-     .type = OPTION_BOOLEAN,
-     .offset = AT(read_write_once_pod.respects_budgets),
-     .preset = "true"},
-    {.key = "reservationTTL",
-     .type = OPTION_DURATION,
-     .offset = AT(read_write_once_pod.reservation_ttl_ms),
-     .preset = "30s",
-     .least = 1000,
-     .most = 3600000},
-    {.key = "claimLock",
-     .type = OPTION_WORD,
-     .offset = AT(read_write_once_pod.claim_lock),
-     .words = claim_lock_words,
-     .preset = "Local"},
-    {.key = NULL},
-};
-static const struct option post_mount_options[] = {
-    {.key = "fsGroup", .type = OPTION_BOOLEAN, .offset = ENTRY(supports_fs_group)},
-    {.key = "fsGroupChangePolicies",
-     .type = OPTION_WORDS,
-     .offset = ENTRY(fs_group_change_policies),
-     .words = fs_group_words},
-    {.key = "subPath", .type = OPTION_BOOLEAN, .offset = ENTRY(supports_sub_path)},
-    {.key = "seLinuxRelabel", .type = OPTION_BOOLEAN, .offset = ENTRY(supports_selinux_relabel)},
-    {.key = NULL},
-};
-static const struct option entry_options[] = {
-    {.key = "storageClass", .type = OPTION_STRING, .offset = ENTRY(storage_class)},
-    {.key = "csiDriver", .type = OPTION_STRING, .offset = ENTRY(csi_driver)},
-    {.key = "runtimeClass", .type = OPTION_STRING, .offset = ENTRY(runtime_class)},
-    SECTION("postMountConfig", post_mount_options),
-    {.key = "fsTypes", .type = OPTION_STRINGS, .offset = ENTRY(fs_types), .most = FS_TYPES_MAX},
-    {.key = "nonExclusiveClaims",
-     .type = OPTION_WORD,
-     .offset = ENTRY(non_exclusive_claims),
-     .words = non_exclusive_words,
-     .preset = "Refuse"},
-    {.key = NULL},
-};
-static const struct option defer_options[] = {
-    {.key = "apply",
-     .type = OPTION_WORD,
-     .offset = AT(defer_fs_mount.apply),
-     .words = apply_words,
-     .preset = "Auto"},
-    {.key = "entries",
-     .type = OPTION_ENTRIES,
-     .offset = AT(defer_fs_mount.entries),
-     .members = entry_options,
-     .most = ENTRIES_MAX},
-    {.key = NULL},
-};
-const struct option file_options[] = {
-    {.key = "apiVersion",
-     .type = OPTION_STRING,
-     .offset = AT(api_version),
-     .preset = "claimguard.io/v1alpha1"},
-    {.key = "kind", .type = OPTION_STRING, .offset = AT(kind), .preset = "ClaimguardConfiguration"},
-    SECTION("server", server_options),
-    SECTION("readWriteOncePod", read_write_once_pod_options),
-    SECTION("deferFSMount", defer_options),
-    {.key = NULL},
-};
-
-/* ---- reading ---- */
+enum { CONFIG_ARENA_BYTES_MAX = 16 * 1024 * 1024 };
 
 struct reader {
     const char *path;
@@ -140,6 +17,7 @@ struct reader {
 static int read_section(const struct reader *reader, const struct option *options,
                         const struct yaml_node *node, void *out);
 
+/* Fails if the value is a list or a mapping. */
 static int want_scalar(const struct reader *reader, const struct yaml_node *node, const char *what)
 {
     if (node->type == YAML_SCALAR)
@@ -148,8 +26,7 @@ static int want_scalar(const struct reader *reader, const struct yaml_node *node
                      what);
 }
 
-/* A plain scalar that YAML 1.1 reads as something else than a string is a mistake where one is
- * wanted. */
+/* YAML 1.1 reads these plain scalars as a boolean or as null: the author may not mean a string. */
 static bool is_ambiguous(const struct yaml_node *node)
 {
     static const char *const words[] = {"true", "false", "yes", "no", "on", "off", "null", "~"};
@@ -252,7 +129,7 @@ static int read_words(const struct reader *reader, const struct option *option,
     return 0;
 }
 
-/* Whether the list may have one more item. */
+/* Fails if the list is full. */
 static int check_count(const struct reader *reader, const struct option *option,
                        const struct yaml_node *item, size_t count)
 {
@@ -281,22 +158,22 @@ static int read_strings(const struct reader *reader, const struct option *option
     return 0;
 }
 
-/* What the table cannot say about an entry. */
+/* Checks the keys of an entry against each other. */
 static int check_entry(const struct reader *reader, const struct yaml_node *node,
                        const struct defer_entry *entry)
 {
     if ((entry->storage_class.len != 0) == (entry->csi_driver.len != 0))
         return yaml_fail(reader->err, reader->path, node,
-                         "an entry needs storageClass or csiDriver, and not both");
+                         "an entry needs storageClass or csiDriver, but not both");
     if (entry->runtime_class.len == 0)
         return yaml_fail(reader->err, reader->path, node, "an entry needs runtimeClass");
     if (entry->supports_fs_group != (entry->fs_group_change_policies != 0))
         return yaml_fail(reader->err, reader->path, node,
-                         "fsGroup: true and fsGroupChangePolicies need one another");
+                         "fsGroup: true needs fsGroupChangePolicies, and the other way round");
     return 0;
 }
 
-/* Whether a volume could be of both: two lists without a common type divide them. */
+/* Whether one volume can match both entries. An entry without fsTypes matches any type. */
 static bool fs_types_overlap(const struct defer_entry *a, const struct defer_entry *b)
 {
     for (size_t i = 0; i < a->fs_type_count; i++)
@@ -306,7 +183,7 @@ static bool fs_types_overlap(const struct defer_entry *a, const struct defer_ent
     return a->fs_type_count == 0 || b->fs_type_count == 0;
 }
 
-/* Two entries that speak of the same volumes: whichever came first would win, silently. */
+/* Fails if an earlier entry matches the same volumes, since the first entry would silently win. */
 static int check_overlap(const struct reader *reader, const struct yaml_node *node,
                          const struct defer_entry *entries, size_t index)
 {
@@ -318,8 +195,8 @@ static int check_overlap(const struct reader *reader, const struct yaml_node *no
             slice_equal(entries[i].csi_driver, entry->csi_driver) &&
             fs_types_overlap(&entries[i], entry))
             return yaml_fail(reader->err, reader->path, node,
-                             "the entry overlaps with entry %zu, which is for %.*s%.*s and %.*s, "
-                             "too: merge them, or give both fsTypes that differ",
+                             "the entry overlaps with entry %zu, which is also for %.*s%.*s and "
+                             "%.*s: merge them, or give each its own fsTypes",
                              i + 1, SLICE_ARG(entry->storage_class), SLICE_ARG(entry->csi_driver),
                              SLICE_ARG(entry->runtime_class));
     return 0;
@@ -391,7 +268,8 @@ static int read_section(const struct reader *reader, const struct option *option
     return 0;
 }
 
-/* Reads each preset as if it stood in a file. NOLINTNEXTLINE(misc-no-recursion): as the tables */
+/* Reads each preset as if it were in the file. */
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables */
 static int apply_presets(const struct reader *reader, const struct option *options, void *out)
 {
     for (const struct option *option = options; option->key != NULL; option++) {

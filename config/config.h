@@ -1,9 +1,9 @@
 /*
  * config: the configuration file (apiVersion claimguard.io/v1alpha1, kind ClaimguardConfiguration).
- * docs/configuration.md lists the keys. What a file leaves out has its default; unknown and
+ * docs/configuration.md lists the keys. A key that the file leaves out has its default. Unknown and
  * duplicate keys, wrong types, and numbers without the right unit are errors.
  *
- * A struct config does not change once it is loaded: a reload makes another one.
+ * Threads: any. A struct config does not change after it is loaded; a reload makes another one.
  */
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
@@ -20,22 +20,22 @@ enum defer_apply { DEFER_AUTO, DEFER_FIELD, DEFER_ANNOTATION, DEFER_DISABLED };
 enum non_exclusive { NON_EXCLUSIVE_REFUSE, NON_EXCLUSIVE_EXCLUSIVE, NON_EXCLUSIVE_ALLOW };
 enum { FS_GROUP_ALWAYS = 1, FS_GROUP_ON_ROOT_MISMATCH = 2 }; /* bits */
 
-/* One triple of KEP-2857: storage class (or CSI driver), runtime class, what they support. */
+/* One triple of KEP-2857: storage class (or CSI driver), runtime class, and what they support. */
 struct defer_entry {
-    struct slice storage_class; /* one of the two is set */
+    struct slice storage_class; /* either this or csi_driver is set */
     struct slice csi_driver;
     struct slice runtime_class;
     bool supports_fs_group;
     unsigned fs_group_change_policies; /* bits */
     bool supports_sub_path;
     bool supports_selinux_relabel;
-    struct slice *fs_types; /* none: any */
+    struct slice *fs_types; /* none: any type */
     size_t fs_type_count;
     int non_exclusive_claims; /* enum non_exclusive */
 };
 
 struct config {
-    struct arena arena; /* holds all of the below */
+    struct arena arena; /* owns the texts and lists below */
     struct slice api_version, kind;
     struct {
         struct slice listen;                              /* ADDRESS:PORT */
@@ -66,10 +66,11 @@ struct config {
 int config_load(struct config **out, const char *path, struct error *err);
 void config_free(struct config *config);
 
-/* The configuration in force as YAML that config_load would take, defaults included. */
+/* Writes the configuration, with its defaults, as YAML that config_load can read. */
 void config_print(const struct config *config, struct buf *out);
 
-/* Splits "127.0.0.1:8888", "[::1]:8888" or ":8888" (any address). Port 0 lets the system choose. */
+/* Splits "127.0.0.1:8888", "[::1]:8888" or ":8888" (any address). With port 0, the system chooses.
+ * False if the text has another form. */
 bool config_split_address(struct slice text, struct slice *host, uint16_t *port);
 
 #endif

@@ -1,4 +1,5 @@
-/* What the tables of config.c cannot say: which values go together, and which are addresses. */
+/* Checks that the tables of config_options.c cannot express: addresses, and values that depend on
+ * each other. */
 #include <netdb.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +30,7 @@ bool config_split_address(struct slice text, struct slice *host, uint16_t *port)
     return true;
 }
 
-/* An IP address, or nothing, which stands for all. */
+/* Whether the host is an IP address, or empty, which means all addresses. */
 static bool is_host(struct slice host)
 {
     const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST};
@@ -45,7 +46,7 @@ static bool is_host(struct slice host)
     return is_numeric;
 }
 
-/* Whether one server would take the other's port. */
+/* Whether two servers cannot listen on both addresses at once. */
 static bool do_collide(struct slice a, struct slice b)
 {
     static const struct slice all[] = {{"", 0}, {"0.0.0.0", 7}, {"::", 2}};
@@ -61,15 +62,15 @@ static bool do_collide(struct slice a, struct slice b)
     return slice_equal(a_host, b_host);
 }
 
-/* A file that is checked. */
+/* The file that is being checked. */
 struct checked {
     const char *path;
     const struct yaml_node *root;
     struct error *err;
 };
 
-/* The node of a top-level key or of one in a section, to point at; the root when it is not there.
- */
+/* The node whose place an error message names: the key in the section; without it, the section;
+ * without that, the root. */
 static const struct yaml_node *locate(const struct checked *checked, const char *section,
                                       const char *key)
 {
@@ -109,8 +110,8 @@ static int check_address(const struct checked *checked, const char *key, struct 
                          "%s: expected ADDRESS:PORT, such as 127.0.0.1:8888 or [::1]:8888", key);
     if (!is_host(host))
         return yaml_fail(checked->err, checked->path, node,
-                         "%s: %.*s is no IP address: expected one, or none for all of them", key,
-                         SLICE_ARG(host));
+                         "%s: %.*s is not an IP address (leave it out to listen on all addresses)",
+                         key, SLICE_ARG(host));
     return 0;
 }
 
@@ -124,7 +125,7 @@ static int check_server(const struct checked *checked, const struct config *conf
         return checked->err->code;
     if (do_collide(config->server.listen, config->server.metrics_listen))
         return yaml_fail(checked->err, checked->path, locate(checked, "server", "metricsListen"),
-                         "metricsListen: the port of listen: two are needed");
+                         "metricsListen: the port must differ from that of listen");
     if (has_tls && (config->server.cert_file.len == 0 || config->server.key_file.len == 0))
         return yaml_fail(checked->err, checked->path, tls, "tls: needs both certFile and keyFile");
     return 0;

@@ -1,6 +1,6 @@
 /*
- * The keys of the configuration file: one table, for the reader (config.c) and the printer
- * (config_print.c), and what no table can say (config_check.c). Nobody else includes this.
+ * The keys of the configuration file, as tables (config_options.c). The reader (config.c) and the
+ * printer (config_print.c) use them; config_check.c checks the rest. Only these files include this.
  */
 #ifndef CONFIG_CONFIG_INTERNAL_H
 #define CONFIG_CONFIG_INTERNAL_H
@@ -14,25 +14,26 @@ enum option_type {
     OPTION_DURATION, /* int64_t, milliseconds */
     OPTION_WORD,     /* int: index into words */
     OPTION_WORDS,    /* unsigned: a bit for each word */
-    OPTION_STRINGS,  /* struct slice *, and its count behind it */
-    OPTION_SECTION,  /* members, in the same struct */
-    OPTION_ENTRIES,  /* struct defer_entry *, and its count behind it; members of each */
+    OPTION_STRINGS,  /* struct slice *, followed by a size_t with their count */
+    OPTION_SECTION,  /* its members are in the same struct */
+    OPTION_ENTRIES,  /* struct defer_entry *, followed by a size_t with their count */
 };
 
 struct option {
     const char *key;
     enum option_type type;
-    size_t offset;
-    const char *const *words;
+    size_t offset;                /* in struct config, or in struct defer_entry */
+    const char *const *words;     /* ends with NULL */
     const struct option *members; /* ends with a NULL key */
-    const char *preset;           /* the default, as in a file; NULL: empty, false, none */
-    int64_t least, most;          /* of OPTION_BYTES and OPTION_DURATION; most: items */
+    const char *preset;           /* the default, as a file has it; NULL: empty, false, no items */
+    int64_t least, most;          /* values of a quantity; most is also the limit of items */
 };
 
-/* The file's own keys; ends with a NULL key. */
+/* The top-level keys of the file; ends with a NULL key. */
 extern const struct option file_options[];
 
-/* Whether the values of a file that was read go together. root: of that file. */
+/* Checks values that depend on each other. root: of the file at path.
+ * Errors: ERROR_INVALID with FILE:LINE:COL. */
 struct yaml_node;
 int config_check(const char *path, const struct yaml_node *root, const struct config *config,
                  struct error *err);

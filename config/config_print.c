@@ -74,7 +74,7 @@ static void print_value(const struct option *option, const void *from, unsigned 
     buf_put(out, SLICE("\n"));
 }
 
-/* A string or a list that was left out is not printed: there is no value that means "none". */
+/* A string or a list that the file left out is not printed, since no value means "none". */
 static bool is_printed(const struct option *option, const void *from)
 {
     const void *at = (const char *)from + option->offset;

@@ -7,7 +7,7 @@ struct unit {
     int64_t factor;
 };
 
-/* From the largest, so that printing takes the first that divides. */
+/* The largest first, because print() uses the first that divides the value. */
 static const struct unit byte_units[] = {
     {"Ti", INT64_C(1) << 40},
     {"T", INT64_C(1000000000000)},
@@ -24,7 +24,7 @@ static const struct unit time_units[] = {
     {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}, {NULL, 0},
 };
 
-/* Digits from *at on. False when there are none or they do not fit. */
+/* Reads the digits at *at. False if there are none, or if the number does not fit. */
 static bool take_digits(int64_t *out, struct slice text, size_t *at)
 {
     size_t begin = *at;
@@ -37,7 +37,7 @@ static bool take_digits(int64_t *out, struct slice text, size_t *at)
     return *at != begin;
 }
 
-/* The unit whose suffix is all that is not a digit from *at on. */
+/* Reads the unit at *at, which ends before the next digit. NULL if it is unknown. */
 static const struct unit *take_unit(const struct unit *units, struct slice text, size_t *at)
 {
     size_t end = *at;

@@ -15,21 +15,21 @@ struct loading {
     struct {
         struct yaml_node *node;
         struct yaml_node *last; /* of its children */
-        struct slice key;       /* that waits for its value */
-        size_t key_line, key_column;
+        struct slice key;       /* whose value comes next */
+        struct yaml_mark key_at;
         bool has_key;
     } levels[YAML_DEPTH_MAX];
 };
 
-__attribute__((format(printf, 5, 0))) static int fail_at(struct error *err, const char *path,
-                                                         size_t line, size_t column,
-                                                         const char *format, va_list args)
+__attribute__((format(printf, 4, 0))) static int fail_at(struct error *err, const char *path,
+                                                         struct yaml_mark at, const char *format,
+                                                         va_list args)
 {
     char text[ERROR_MESSAGE_BYTES];
 
     (void)vsnprintf(text, sizeof text, format, args);
     error_set(err, ERROR_INVALID, "%s", text);
-    return error_wrap(err, "%s:%zu:%zu", path, line, column);
+    return error_wrap(err, "%s:%zu:%zu", path, at.line, at.column);
 }
 
 int yaml_fail(struct error *err, const char *path, const struct yaml_node *node, const char *format,
@@ -38,7 +38,7 @@ int yaml_fail(struct error *err, const char *path, const struct yaml_node *node,
     va_list args;
 
     va_start(args, format);
-    int rc = fail_at(err, path, node->line, node->column, format, args);
+    int rc = fail_at(err, path, node->at, format, args);
     va_end(args);
     return rc;
 }
@@ -49,31 +49,32 @@ int yaml_fail_key(struct error *err, const char *path, const struct yaml_node *n
     va_list args;
 
     va_start(args, format);
-    int rc = fail_at(err, path, node->key_line, node->key_column, format, args);
+    int rc = fail_at(err, path, node->key_at, format, args);
     va_end(args);
     return rc;
+}
+
+/* libyaml counts from 0. */
+static struct yaml_mark mark_of(yaml_mark_t mark)
+{
+    return (struct yaml_mark){mark.line + 1, mark.column + 1};
 }
 
 static int fail_event(const struct loading *loading, const yaml_event_t *event, struct error *err,
                       const char *problem)
 {
-    struct yaml_node at = {.line = event->start_mark.line + 1,
-                           .column = event->start_mark.column + 1};
-    return yaml_fail(err, loading->path, &at, "%s", problem);
+    const struct yaml_node node = {.at = mark_of(event->start_mark)};
+
+    return yaml_fail(err, loading->path, &node, "%s", problem);
 }
 
 static struct slice copy_scalar(struct arena *arena, const yaml_event_t *event)
 {
-    struct slice text = {(const char *)event->data.scalar.value, event->data.scalar.length};
-    char *copy = arena_alloc(arena, text.len + 1);
-
-    if (copy == NULL)
-        return (struct slice){NULL, 0};
-    memcpy(copy, text.ptr, text.len);
-    return (struct slice){copy, text.len};
+    return arena_copy(
+        arena, (struct slice){(const char *)event->data.scalar.value, event->data.scalar.length});
 }
 
-/* A scalar where a mapping wants a key. */
+/* Keeps the key until its value comes. */
 static int take_key(struct loading *loading, const yaml_event_t *event, struct error *err)
 {
     unsigned top = loading->depth - 1;
@@ -85,13 +86,12 @@ static int take_key(struct loading *loading, const yaml_event_t *event, struct e
         return fail_event(loading, event, err,
                           "merge keys (<<) are not supported: write the values out");
     loading->levels[top].key = key;
-    loading->levels[top].key_line = event->start_mark.line + 1;
-    loading->levels[top].key_column = event->start_mark.column + 1;
+    loading->levels[top].key_at = mark_of(event->start_mark);
     loading->levels[top].has_key = true;
     return 0;
 }
 
-/* Hangs a node into the mapping or sequence that is open, or makes it the root. */
+/* Adds the node to the open mapping or sequence, or makes it the root. */
 static void attach(struct loading *loading, struct yaml_node *node)
 {
     if (loading->depth == 0) {
@@ -100,8 +100,7 @@ static void attach(struct loading *loading, struct yaml_node *node)
     }
     unsigned top = loading->depth - 1;
     node->key = loading->levels[top].key;
-    node->key_line = loading->levels[top].key_line;
-    node->key_column = loading->levels[top].key_column;
+    node->key_at = loading->levels[top].key_at;
     loading->levels[top].has_key = false;
     if (loading->levels[top].last == NULL)
         loading->levels[top].node->first = node;
@@ -118,8 +117,7 @@ static int add_node(struct loading *loading, const yaml_event_t *event, enum yam
     if (node == NULL)
         return error_no_memory(err);
     node->type = type;
-    node->line = event->start_mark.line + 1;
-    node->column = event->start_mark.column + 1;
+    node->at = mark_of(event->start_mark);
     if (type == YAML_SCALAR) {
         node->is_quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
         node->text = copy_scalar(loading->arena, event);
@@ -138,33 +136,35 @@ static int add_node(struct loading *loading, const yaml_event_t *event, enum yam
     return 0;
 }
 
+/* <0, 0, >0: a is before, at, after b. */
+static int compare_marks(struct yaml_mark a, struct yaml_mark b)
+{
+    if (a.line != b.line)
+        return a.line < b.line ? -1 : 1;
+    return (a.column > b.column) - (a.column < b.column);
+}
+
 static int compare_keys(const void *a, const void *b)
 {
     const struct yaml_node *x = *(struct yaml_node *const *)a, *y = *(struct yaml_node *const *)b;
     int order = slice_compare(x->key, y->key);
 
-    if (order != 0)
-        return order;
-    if (x->key_line != y->key_line)
-        return x->key_line < y->key_line ? -1 : 1;
-    return (x->key_column > y->key_column) - (x->key_column < y->key_column);
+    return order != 0 ? order : compare_marks(x->key_at, y->key_at);
 }
 
-/* The first key of the mapping that was there before; NULL: each is there once. */
+/* The first key in the file that repeats an earlier one; NULL if none does. */
 static const struct yaml_node *find_second(const struct yaml_node **sorted, size_t count)
 {
     const struct yaml_node *second = NULL;
 
     for (size_t i = 1; i < count; i++)
         if (slice_equal(sorted[i]->key, sorted[i - 1]->key) &&
-            (second == NULL || sorted[i]->key_line < second->key_line ||
-             (sorted[i]->key_line == second->key_line &&
-              sorted[i]->key_column < second->key_column)))
+            (second == NULL || compare_marks(sorted[i]->key_at, second->key_at) < 0))
             second = sorted[i];
     return second;
 }
 
-/* A mapping ends: whether it has each key once. */
+/* At the end of a mapping: fails if a key appears twice. */
 static int check_keys(const struct loading *loading, const struct yaml_node *mapping,
                       struct error *err)
 {
@@ -217,10 +217,9 @@ static int put_event(struct loading *loading, const yaml_event_t *event, struct 
 static int parser_error(const struct loading *loading, struct error *err)
 {
     const yaml_parser_t *parser = &loading->parser;
-    struct yaml_node at = {.line = parser->problem_mark.line + 1,
-                           .column = parser->problem_mark.column + 1};
+    const struct yaml_node node = {.at = mark_of(parser->problem_mark)};
 
-    return yaml_fail(err, loading->path, &at, "%s",
+    return yaml_fail(err, loading->path, &node, "%s",
                      parser->problem == NULL ? "invalid YAML" : parser->problem);
 }
 
@@ -257,7 +256,7 @@ static int read_whole_file(const char *path, struct arena *arena, struct slice *
         rc = error_system(err, errno == 0 ? EIO : errno, "%s", path);
     else if (length > YAML_FILE_BYTES_MAX)
         rc = error_set(err, ERROR_TOO_BIG, "%s: over %d KiB", path, YAML_FILE_BYTES_MAX / 1024);
-    (void)fclose(file); /* read only: nothing is lost */
+    (void)fclose(file); /* only read, so an error loses nothing */
     *out = (struct slice){text, length};
     return rc;
 }

@@ -1,8 +1,8 @@
 /*
- * yaml_node: a small YAML document as a tree that remembers where each value stands, for files that
- * people write and must be told "FILE:LINE:COL" about. Duplicate keys, merge keys (<<) and aliases
- * are refused; depth, size and count of nodes are bounded. Snapshots, which can be large, do not
- * come through here.
+ * yaml_node: a small YAML document as a tree. Each value keeps its line and column, so that an
+ * error names its place in a file that a person wrote. Duplicate keys, merge keys (<<) and aliases
+ * are refused. YAML_FILE_BYTES_MAX, YAML_DEPTH_MAX and the arena bound what a file can take.
+ * Snapshots, which can be large, are read by cache/snapshot.
  */
 #ifndef CONFIG_YAML_NODE_H
 #define CONFIG_YAML_NODE_H
@@ -19,25 +19,30 @@ enum {
 
 enum yaml_type { YAML_SCALAR, YAML_SEQUENCE, YAML_MAPPING };
 
+/* A place in a file, counted from 1. */
+struct yaml_mark {
+    size_t line, column;
+};
+
 struct yaml_node {
     enum yaml_type type;
-    bool is_quoted;      /* a scalar that is a string, whatever it looks like */
-    size_t line, column; /* from 1 */
-    struct slice key;    /* in a mapping */
-    size_t key_line, key_column;
+    bool is_quoted; /* a scalar that is a string, even if it looks like a number or a boolean */
+    struct yaml_mark at;
+    struct slice key; /* in a mapping */
+    struct yaml_mark key_at;
     struct slice text;       /* of a scalar */
     struct yaml_node *first; /* of a sequence's items or a mapping's values */
-    struct yaml_node *next;
+    struct yaml_node *next;  /* item or value of the same parent */
 };
 
 /*
- * The one document of the file.
- * Ownership: the tree lies in the arena.
- * Errors: ERROR_INVALID with FILE:LINE:COL, ERROR_SYSTEM, ERROR_TOO_BIG.
+ * Reads the file, which has exactly one document.
+ * Ownership: the tree is in the arena.
+ * Errors: ERROR_INVALID with FILE:LINE:COL, ERROR_SYSTEM, ERROR_TOO_BIG, ERROR_NO_MEMORY.
  */
 int yaml_load(struct yaml_node **out, const char *path, struct arena *arena, struct error *err);
 
-/* ERROR_INVALID "FILE:LINE:COL: ..." for a value, or for its key. */
+/* Sets ERROR_INVALID with "FILE:LINE:COL: ...", the place of the value or of its key. */
 int yaml_fail(struct error *err, const char *path, const struct yaml_node *node, const char *format,
               ...) PRINTF_LIKE(4, 5);
 int yaml_fail_key(struct error *err, const char *path, const struct yaml_node *node,

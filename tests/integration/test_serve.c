@@ -271,7 +271,7 @@ Test(serve, a_file_with_which_it_could_not_start_is_not_taken)
     cr_expect(daemon_wait_for(&server, "the configuration is not reloaded"));
     cr_expect_eq(metric(&server, "\nclaimguard_config_last_reload_successful "), 0);
     write_config(HEAD "server: {listen: 'localhost:1'}\n");
-    cr_expect(daemon_wait_for(&server, "localhost is no IP address"));
+    cr_expect(daemon_wait_for(&server, "localhost is not an IP address"));
 }
 
 Test(serve, sighup_reloads)

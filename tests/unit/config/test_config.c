@@ -86,7 +86,7 @@ static void expect_complete(const struct config *config)
     cr_expect_eq(entry[1].non_exclusive_claims, NON_EXCLUSIVE_REFUSE);
 }
 
-Test(config, reads_every_key_and_prints_what_reads_back_the_same)
+Test(config, reads_every_key_and_prints_a_file_that_reads_the_same)
 {
     struct config *config;
     struct error err = {0};
@@ -112,7 +112,7 @@ Test(config, reads_every_key_and_prints_what_reads_back_the_same)
 }
 
 struct bad {
-    const char *name, *text, *message; /* message: behind "FILE:" */
+    const char *name, *text, *message; /* message: after "FILE:" */
 };
 
 static const struct bad bad_files[] = {
@@ -131,14 +131,14 @@ static const struct bad bad_files[] = {
     {"bad address", HEAD "server: {listen: localhost}\n",
      "3:18: listen: expected ADDRESS:PORT, such as 127.0.0.1:8888 or [::1]:8888"},
     {"a name for an address", HEAD "server: {listen: 'localhost:8888'}\n",
-     "3:18: listen: localhost is no IP address: expected one, or none for all of them"},
+     "3:18: listen: localhost is not an IP address (leave it out to listen on all addresses)"},
     {"no IPv6 address", HEAD "server: {metricsListen: '[::1::]:8888'}\n",
-     "3:25: metricsListen: ::1:: is no IP address: expected one, or none for all of them"},
+     "3:25: metricsListen: ::1:: is not an IP address (leave it out to listen on all addresses)"},
     {"one port for both", HEAD "server: {listen: ':8888', metricsListen: ':8888'}\n",
-     "3:42: metricsListen: the port of listen: two are needed"},
+     "3:42: metricsListen: the port must differ from that of listen"},
     {"one port for both, written in two ways",
      HEAD "server: {listen: '0.0.0.0:8888', metricsListen: '127.0.0.1:08888'}\n",
-     "3:49: metricsListen: the port of listen: two are needed"},
+     "3:49: metricsListen: the port must differ from that of listen"},
     {"port too large", HEAD "server: {metricsListen: ':70000'}\n",
      "3:25: metricsListen: expected ADDRESS:PORT, such as 127.0.0.1:8888 or [::1]:8888"},
     {"number without unit", HEAD "readWriteOncePod: {reservationTTL: 30}\n",
@@ -162,32 +162,32 @@ static const struct bad bad_files[] = {
     {"half of tls", HEAD "server: {tls: {certFile: a}}\n",
      "3:15: tls: needs both certFile and keyFile"},
     {"entry without class", HEAD "deferFSMount: {entries: [{runtimeClass: microvm}]}\n",
-     "3:26: an entry needs storageClass or csiDriver, and not both"},
+     "3:26: an entry needs storageClass or csiDriver, but not both"},
     {"entry with both",
      HEAD "deferFSMount: {entries: [{storageClass: a, csiDriver: b, "
           "runtimeClass: c}]}\n",
-     "3:26: an entry needs storageClass or csiDriver, and not both"},
+     "3:26: an entry needs storageClass or csiDriver, but not both"},
     {"entry without runtimeClass", HEAD "deferFSMount: {entries: [{storageClass: a}]}\n",
      "3:26: an entry needs runtimeClass"},
     {"fsGroup without policies",
      HEAD "deferFSMount: {entries: [{storageClass: a, runtimeClass: b, postMountConfig: "
           "{fsGroup: true}}]}\n",
-     "3:26: fsGroup: true and fsGroupChangePolicies need one another"},
+     "3:26: fsGroup: true needs fsGroupChangePolicies, and the other way round"},
     {"the same entry twice",
      HEAD "deferFSMount: {entries: [{storageClass: a, runtimeClass: b}, {storageClass: a, "
           "runtimeClass: b}]}\n",
-     "3:62: the entry overlaps with entry 1, which is for a and b, too: merge them, or give both "
-     "fsTypes that differ"},
+     "3:62: the entry overlaps with entry 1, which is also for a and b: merge them, or give each "
+     "its own fsTypes"},
     {"entries that overlap in one of their fsTypes",
      HEAD "deferFSMount: {entries: [{csiDriver: a, runtimeClass: b, fsTypes: [ext4, xfs]}, "
           "{csiDriver: a, runtimeClass: b, fsTypes: [xfs]}]}\n",
-     "3:81: the entry overlaps with entry 1, which is for a and b, too: merge them, or give both "
-     "fsTypes that differ"},
+     "3:81: the entry overlaps with entry 1, which is also for a and b: merge them, or give each "
+     "its own fsTypes"},
     {"an entry for some fsTypes beside one for all",
      HEAD "deferFSMount: {entries: [{csiDriver: a, runtimeClass: b, fsTypes: [ext4]}, "
           "{csiDriver: a, runtimeClass: b}]}\n",
-     "3:76: the entry overlaps with entry 1, which is for a and b, too: merge them, or give both "
-     "fsTypes that differ"},
+     "3:76: the entry overlaps with entry 1, which is also for a and b: merge them, or give each "
+     "its own fsTypes"},
     {"not a list", HEAD "deferFSMount: {entries: {}}\n", "3:25: entries: expected a list"},
     {"alias", HEAD "server: &a {}\nreadWriteOncePod: *a\n", "4:19: aliases are not supported"},
     {"merge key", HEAD "server:\n  <<: {debugEndpoints: true}\n",
@@ -204,7 +204,7 @@ static const struct bad bad_files[] = {
     {"tab", HEAD "server:\n\tlisten: a\n", "4:1: found character that cannot start any token"},
 };
 
-Test(config, says_file_line_and_column_of_what_is_wrong)
+Test(config, reports_errors_with_file_line_and_column)
 {
     for (size_t i = 0; i < sizeof bad_files / sizeof *bad_files; i++) {
         struct config *config;
@@ -218,7 +218,7 @@ Test(config, says_file_line_and_column_of_what_is_wrong)
     }
 }
 
-Test(config, nests_no_deeper_than_its_limit)
+Test(config, refuses_deep_nesting)
 {
     struct config *config;
     struct error err = {0};
@@ -230,8 +230,8 @@ Test(config, nests_no_deeper_than_its_limit)
     cr_expect_not_null(strstr(err.message, "nested too deep"), "%s", err.message);
 }
 
-/* It took 38 s, when each key was held against each. */
-Test(config, many_keys_and_many_entries_are_read_in_a_moment, .timeout = 60)
+/* It took 38 s when each key was compared with each other key. */
+Test(config, reads_many_keys_and_many_entries_quickly, .timeout = 60)
 {
     struct config *config;
     struct error err = {0};
@@ -255,7 +255,7 @@ Test(config, many_keys_and_many_entries_are_read_in_a_moment, .timeout = 60)
     buf_dispose(&text);
 }
 
-Test(config, of_a_file_that_is_not_there_says_so)
+Test(config, reports_a_missing_file)
 {
     struct config *config;
     struct error err = {0};
@@ -292,7 +292,7 @@ Test(config, splits_addresses)
     }
 }
 
-Test(config, takes_entries_that_do_not_overlap)
+Test(config, accepts_entries_that_do_not_overlap)
 {
     struct config *config;
     struct error err = {0};

@@ -1,4 +1,4 @@
-/* The thread that writes the log, and what becomes of lines that nobody reads. */
+/* The thread that writes the log, with and without a reader. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -23,7 +23,7 @@ static void replace_stderr(void)
     reading_end = ends[0];
 }
 
-/* With empty lines, so that whoever writes has to wait from the first byte on. */
+/* Fills the pipe with empty lines, so that the next write blocks. */
 static void fill_stderr(void)
 {
     char lines[4096];
@@ -57,8 +57,8 @@ static double seconds_since(uint64_t start_ns)
 
 static char line[4 * LINE_BYTES];
 
-/* Reads numbered lines, from *read on, up to the one that has the text, or until there are so many.
- * Returns the count that the last one names; 0: none. */
+/* Reads numbered lines, the first of which has the number *read, up to the line with the text, or
+ * up to `most` lines. Returns the count that the last line names, or 0. */
 static unsigned long read_until(FILE *file, const char *last, unsigned *read, unsigned most)
 {
     while (*read < most && fgets(line, sizeof line, file) != NULL && strstr(line, last) == NULL) {
@@ -72,7 +72,7 @@ static unsigned long read_until(FILE *file, const char *last, unsigned *read, un
     return count == NULL ? 0 : strtoul(strchr(count, '=') + 1, NULL, 10);
 }
 
-Test(log, lines_that_nobody_reads_block_nobody_and_are_counted, .timeout = 30)
+Test(log, lines_that_nobody_reads_are_dropped_and_counted, .timeout = 30)
 {
     struct error err = {0};
     unsigned read = 0;
@@ -92,7 +92,7 @@ Test(log, lines_that_nobody_reads_block_nobody_and_are_counted, .timeout = 30)
     log_stop();
 }
 
-Test(log, what_is_missing_is_said_where_it_is_missing, .timeout = 30)
+Test(log, dropped_lines_are_reported_at_their_place, .timeout = 30)
 {
     struct error err = {0};
     unsigned read = 0;
@@ -114,7 +114,7 @@ Test(log, what_is_missing_is_said_where_it_is_missing, .timeout = 30)
     log_stop();
 }
 
-Test(log, all_that_is_logged_is_written_in_order, .timeout = 30)
+Test(log, lines_are_written_in_order, .timeout = 30)
 {
     struct error err = {0};
     unsigned read = 0;
@@ -130,7 +130,7 @@ Test(log, all_that_is_logged_is_written_in_order, .timeout = 30)
     cr_expect_eq(log_dropped(), 0);
 }
 
-Test(log, the_end_does_not_wait_for_a_reader, .timeout = 30)
+Test(log, log_stop_does_not_wait_for_a_reader, .timeout = 30)
 {
     struct error err = {0};
 
@@ -143,7 +143,7 @@ Test(log, the_end_does_not_wait_for_a_reader, .timeout = 30)
     cr_expect_gt(log_dropped(), 0);
 }
 
-Test(log, a_reader_that_has_gone_blocks_nobody, .timeout = 30)
+Test(log, a_reader_that_closes_the_pipe_delays_no_thread, .timeout = 30)
 {
     struct error err = {0};
 
