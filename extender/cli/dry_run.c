@@ -252,7 +252,7 @@ static int check_arguments(const struct arguments *arguments, enum output_format
         problem = "give --pod or --all-pending";
     else if (arguments->pod != NULL && arguments->all_pending)
         problem = "--pod and --all-pending: give one of the two";
-    else if (arguments->output != NULL && !output_format_parse(format, arguments->output))
+    else if (arguments->output != NULL && !render_format_parse(format, arguments->output))
         problem = "--output: expected table, wide, json or yaml";
     else if (arguments->pod != NULL && strcmp(arguments->pod, "-") == 0 &&
              strcmp(arguments->snapshot, "-") == 0)

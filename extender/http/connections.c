@@ -8,14 +8,14 @@
 
 enum { LOOK_MS = 250, HURRY_SECONDS_MAX = 1 };
 
-/* 0: as long as it takes. */
+/* How long each stage may take; 0: no limit. */
 static const unsigned allowed_seconds[STAGE_COUNT] = {
     [STAGE_HELLO] = HEADER_SECONDS_MAX,  [STAGE_HEADERS] = HEADER_SECONDS_MAX,
     [STAGE_BODY] = BODY_SECONDS_MAX,     [STAGE_WORK] = 0,
     [STAGE_ANSWER] = ANSWER_SECONDS_MAX, [STAGE_IDLE] = IDLE_SECONDS_MAX,
 };
 
-/* How much of its time the connection has used up: 1: all of it. */
+/* The part of its time that the connection has used: 1: all of it; -1: it has no limit. */
 static double used_up(const struct connections *connections, const struct connection_entry *entry,
                       uint64_t now_ns)
 {
@@ -31,7 +31,7 @@ static double used_up(const struct connections *connections, const struct connec
     return (double)(now_ns - since_ns) / 1e9 / seconds;
 }
 
-/* Its thread in libmicrohttpd sees the end of the stream, and ends the connection. */
+/* The connection's thread in libmicrohttpd then reads the end of the stream, and ends it. */
 static void shut(struct connections *connections, struct connection_entry *entry)
 {
     (void)shutdown(entry->socket, SHUT_RDWR);
@@ -96,10 +96,10 @@ void connections_stop(struct connections *connections)
     dispose(connections);
 }
 
-/* ---- one more, one less ---- */
+/* ---- adding and removing ---- */
 
-/* Whose connection it is, as far as an address tells: who has one address of an IPv6 /64 mostly has
- * all of them. */
+/* The address that counts for the limit per address. Of an IPv6 address it is the /64, because one
+ * client usually has all addresses in it. */
 static struct in6_addr owner_of(const struct sockaddr *address)
 {
     struct in6_addr owner = {0};
@@ -116,7 +116,8 @@ static struct in6_addr owner_of(const struct sockaddr *address)
     return owner;
 }
 
-/* How much it is in the way. One that has just begun to send is not: it is about to go on. */
+/* How much the connection deserves to be closed; -1: not at all. One that began to send less than a
+ * second ago counts as 0, because it probably continues. */
 static double burden(const struct connections *connections, const struct connection_entry *entry,
                      uint64_t now_ns)
 {
@@ -127,8 +128,8 @@ static double burden(const struct connections *connections, const struct connect
                : used;
 }
 
-/* If those of the owner (NULL: of all) are more than max, the one that is most in the way is
- * closed; of several, the oldest. */
+/* If the owner (NULL: all owners together) has more than max connections, closes the one with the
+ * largest burden; of several, the oldest. */
 static void make_room(struct connections *connections, const struct in6_addr *owner, unsigned max)
 {
     struct connection_entry *last = NULL;

@@ -1,12 +1,12 @@
 /*
- * connections: the connections of one server, how long each may take, and which one makes room when
- * they are too many. A deadline is for a whole stage (the headers, the body, ...), so no trickle of
- * bytes extends it. For a new connection, of those that do not wait for us the one that has used up
- * most of its time is closed.
+ * connections: the open connections of one server. It closes those that are too slow, and one when
+ * there are too many. A deadline is for a whole stage (the headers, the body, ...), so a client
+ * that sends a byte now and then does not extend it. When there are too many, the one that has used
+ * most of its time is closed; a connection in STAGE_WORK never is.
  *
- * Closing is a shutdown of the socket; its owner, libmicrohttpd, then ends the connection.
+ * To close means to shut the socket down; libmicrohttpd, which owns it, then ends the connection.
  *
- * Threads: any; a thread of its own looks at the deadlines.
+ * Threads: any; the module's own thread checks the deadlines.
  */
 #ifndef EXTENDER_HTTP_CONNECTIONS_H
 #define EXTENDER_HTTP_CONNECTIONS_H
@@ -20,63 +20,66 @@
 #include "config/base/error.h"
 
 enum {
-    HEADER_SECONDS_MAX = 10, /* from the connection (or a request's line) to the headers' end */
+    HEADER_SECONDS_MAX = 10, /* for STAGE_HELLO, and for STAGE_HEADERS */
     BODY_SECONDS_MAX = 10,
-    ANSWER_SECONDS_MAX = 30, /* to take it */
-    IDLE_SECONDS_MAX = 120,  /* longer than the 90 s that Go keeps idle connections */
+    ANSWER_SECONDS_MAX = 30, /* for the client to read the answer */
+    IDLE_SECONDS_MAX = 120,  /* longer than 90 s, when a Go client closes an idle connection */
 };
 
 enum stage {
-    STAGE_HELLO,   /* accepted; lasts until the first request's line is there */
-    STAGE_HEADERS, /* behind a request's line */
+    STAGE_HELLO,   /* accepted, until the first request line has arrived */
+    STAGE_HEADERS, /* after the request line */
     STAGE_BODY,
-    STAGE_WORK,   /* the client waits for us: no deadline */
-    STAGE_ANSWER, /* it is being sent */
-    STAGE_IDLE,   /* until the next request's line is there */
+    STAGE_WORK,   /* the client waits for the answer: no deadline */
+    STAGE_ANSWER, /* the answer is being sent */
+    STAGE_IDLE,   /* after an answer, until the next request line has arrived */
     STAGE_COUNT,
 };
 
-/* One of them: part of its owner's record, zeroed. */
+/* A connection. Ownership: the caller, which embeds it, zeroed, in its own struct. */
 struct connection_entry {
     struct connection_entry *next, **link;
     int socket;
-    struct in6_addr address; /* of IPv6, the /64; of IPv4, as IPv6 writes it */
+    struct in6_addr address; /* the /64 of IPv6; IPv4 mapped into IPv6 */
     enum stage stage;
-    uint64_t since_ns; /* of the stage */
+    uint64_t since_ns; /* when the stage began */
     bool is_closed;
 };
 
 struct connections {
-    pthread_mutex_t lock; /* guards the rest */
+    pthread_mutex_t lock; /* guards the other members, and the entries */
     pthread_cond_t stops;
     struct connection_entry *first;
     unsigned max;
-    unsigned per_address_max; /* 0: as many as there are in all */
-    atomic_uint *gauge;       /* how many are not closed */
+    unsigned per_address_max; /* 0: no limit */
+    atomic_uint *gauge;       /* number of connections that are not closed */
     uint64_t hurry_ns;        /* when connections_hurry was called; UINT64_MAX: not yet */
     bool is_stopping;
     pthread_t thread;
 };
 
-/* Starts the thread. gauge: is kept up to date. Ownership: connections_stop. */
+/* Starts the thread. gauge: the number of open connections is kept there.
+ * Ownership: connections_stop. Errors: ERROR_SYSTEM. */
 int connections_start(struct connections *connections, unsigned max, unsigned per_address_max,
                       atomic_uint *gauge, struct error *err);
 
-/* All connections were removed before. */
+/* The caller has removed all connections before. */
 void connections_stop(struct connections *connections);
 
-/* One was accepted; others may have to make room. It is removed before its socket is closed. */
+/* Adds an accepted connection; another one may be closed for it. The caller removes it before it
+ * closes the socket. */
 void connections_add(struct connections *connections, struct connection_entry *entry, int socket,
                      const struct sockaddr *address);
 void connections_remove(struct connections *connections, struct connection_entry *entry);
 
+/* The connection enters a stage, whose time begins. */
 void connections_enter(struct connections *connections, struct connection_entry *entry,
                        enum stage stage);
 
-/* For a shutdown: from now on, each stage but our own work has a second. */
+/* For a shutdown: from now on, each stage has one second, except STAGE_WORK. */
 void connections_hurry(struct connections *connections);
 
-/* How many are in the middle of a request. */
+/* The number of connections with a request that is not answered completely. */
 unsigned connections_busy(struct connections *connections);
 
 #endif

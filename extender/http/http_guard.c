@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
+/* The headers that matter here; a count for each, and the last value. */
 struct seen {
     unsigned lengths, encodings, hosts;
     const char *length;

@@ -1,6 +1,9 @@
 /*
- * http_guard: looks at a request's headers for what libmicrohttpd 0.9.75 accepts and nobody who
- * means well sends: it could make us and a proxy in front of us disagree on where a request ends.
+ * http_guard: refuses requests that libmicrohttpd 0.9.75 accepts, but whose end is ambiguous: with
+ * them, a client could make claimguard and a proxy before it disagree where a request ends (HTTP
+ * request smuggling, RFC 9112, section 11.2). No honest client sends them.
+ *
+ * Threads: any.
  */
 #ifndef EXTENDER_HTTP_HTTP_GUARD_H
 #define EXTENDER_HTTP_HTTP_GUARD_H
@@ -10,10 +13,11 @@
 #include <stddef.h>
 
 /*
- * Returns 0 when the headers are fine, with the announced size of the body (0 when it comes in
- * chunks); else the HTTP status to refuse with, and why (a static string).
+ * Returns 0 if the headers are good, and the announced size of the body in *body_bytes (0 if it
+ * comes in chunks). Otherwise returns the HTTP status of the refusal, and its reason in *problem, a
+ * static string:
  *   400  several Content-Length, Transfer-Encoding or Host; Content-Length with Transfer-Encoding
- *   411  needs_body and there is neither
+ *   411  needs_body, but neither Content-Length nor Transfer-Encoding
  *   413  Content-Length over body_max
  *   501  a Transfer-Encoding other than chunked
  */

@@ -15,14 +15,14 @@ enum { KEY_ID_BYTES = 64 };
 enum tls_file { FILE_CERT, FILE_KEY, FILE_CLIENT_CA, FILE_COUNT };
 static const char *const file_keys[FILE_COUNT] = {"certFile", "keyFile", "clientCAFile"};
 
-/* One reading of the files. */
+/* What the files contained when they were read. */
 struct tls_identity {
-    atomic_uint holders;
+    atomic_uint holders; /* references */
     gnutls_pcert_st chain[TLS_CHAIN_MAX];
     unsigned chain_count;
     gnutls_privkey_t key;
-    gnutls_x509_trust_list_t clients; /* NULL: anyone may come */
-    int64_t not_after;
+    gnutls_x509_trust_list_t clients; /* authorities of clients; NULL: any client may connect */
+    int64_t not_after;                /* seconds since 1970 */
 };
 
 struct tls {
@@ -46,7 +46,8 @@ void tls_let_go(struct tls_identity *identity)
     free(identity);
 }
 
-/* problem: GnuTLS's, which has one text for all files that cannot be read. */
+/* problem: the text of GnuTLS. GnuTLS has one text for all files that cannot be read, so this finds
+ * the errno itself. */
 static int file_error(const struct tls *tls, enum tls_file file, const char *problem,
                       struct error *err)
 {
@@ -87,7 +88,7 @@ static int read_key(const struct tls *tls, struct tls_identity *identity, struct
     return rc < 0 ? file_error(tls, FILE_KEY, gnutls_strerror(rc), err) : 0;
 }
 
-/* Whether the key is the first certificate's. */
+/* Whether the key belongs to the first certificate. */
 static bool is_pair(const struct tls_identity *identity)
 {
     unsigned char of_cert[KEY_ID_BYTES], of_key[KEY_ID_BYTES];
@@ -142,7 +143,7 @@ static int read_identity(const struct tls *tls, struct tls_identity **out, struc
     return rc;
 }
 
-/* ---- what is in force ---- */
+/* ---- the identity in force ---- */
 
 int tls_open(struct tls **out, const struct config *config, struct error *err)
 {
@@ -240,7 +241,8 @@ int tls_show(struct tls_identity *identity, gnutls_session_t session,
     return 0;
 }
 
-/* Decodes the client's chain; returns how many certificates, 0 when it cannot be used. */
+/* Decodes the client's certificates, and returns their number; 0 if there are none, too many, or
+ * one that cannot be decoded. */
 static unsigned import_peers(gnutls_session_t session, gnutls_x509_crt_t *chain)
 {
     unsigned offered = 0, count = 0;

@@ -24,7 +24,7 @@ void metrics_dispose(struct metrics *metrics)
 {
     struct rejected_pod *first = metrics->rejected;
 
-    HASH_CLEAR(hh, metrics->rejected); /* the pods stay linked to one another */
+    HASH_CLEAR(hh, metrics->rejected); /* the pods stay linked to each other */
     for (struct rejected_pod *pod = first, *next; pod != NULL; pod = next) {
         next = pod->hh.next;
         free(pod);
@@ -65,7 +65,7 @@ static size_t policy_index(const struct policy *policy)
     return index;
 }
 
-/* Under the lock. */
+/* Called under the lock. */
 static void forget_rejected(struct metrics *metrics, struct rejected_pod *pod)
 {
     if (pod == NULL)
@@ -85,7 +85,7 @@ void metrics_forget_pod(struct metrics *metrics, struct slice uid)
     (void)pthread_mutex_unlock(&metrics->rejected_lock);
 }
 
-/* Without memory, the gauge is one short. Under the lock. */
+/* Without memory, the pod is not counted. Called under the lock. */
 static void add_rejected(struct metrics *metrics, size_t policy, struct slice uid)
 {
     struct rejected_pod *pod = calloc(1, sizeof *pod + uid.len);

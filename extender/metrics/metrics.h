@@ -1,8 +1,9 @@
 /*
- * metrics: what is counted for /metrics (scrape.h), beside what others count. It is lock-free but
- * for the set of pods that are rejected now, and for deferrals.
+ * metrics: counters and gauges for /metrics (scrape.h). Other modules, such as the informer, have
+ * more of their own. All are atomic, except the set of rejected pods and the deferrals, which have
+ * locks.
  *
- * Threads: any, at any time.
+ * Threads: any.
  */
 #ifndef EXTENDER_METRICS_METRICS_H
 #define EXTENDER_METRICS_METRICS_H
@@ -19,27 +20,27 @@ enum verb { VERB_FILTER, VERB_PREFILTER, VERB_PREEMPT, VERB_BIND, VERB_COUNT };
 
 enum call_result {
     RESULT_OK,      /* answered */
-    RESULT_ERROR,   /* answered with Error set, or before the sync */
-    RESULT_INVALID, /* refused: 400 */
-    RESULT_FAILED,  /* failed here: 5xx */
+    RESULT_ERROR,   /* answered with Error set, or before the first sync */
+    RESULT_INVALID, /* refused with 400 */
+    RESULT_FAILED,  /* failed in claimguard: 5xx */
     RESULT_COUNT,
 };
 
-/* What came of asking the API server before a rejection. */
+/* The result of the requests to the API server before a rejection. */
 enum confirmation {
     CONFIRMATION_STANDS,    /* the pod is rejected */
-    CONFIRMATION_OVERRULED, /* it would have been rejected for something that is no more */
-    CONFIRMATION_UNKNOWN,   /* the API server could not be asked: the cache's word stands */
+    CONFIRMATION_OVERRULED, /* not rejected: the cause that the cache had does not exist any more */
+    CONFIRMATION_UNKNOWN,   /* no answer: rejected, as the cache has it */
     CONFIRMATION_COUNT,
 };
 
-/* What came of a preemption. */
+/* The result of a preemption. */
 enum preemption_result {
-    PREEMPTION_LEFT,      /* the scheduler does it */
+    PREEMPTION_LEFT,      /* left to the scheduler */
     PREEMPTION_EVICTED,   /* claimguard evicted pods */
     PREEMPTION_FORBIDDEN, /* by a PodDisruptionBudget */
-    PREEMPTION_FAILED,    /* the API server could not be asked, or refused */
-    PREEMPTION_NEEDLESS,  /* the victims were gone when their turn came */
+    PREEMPTION_FAILED,    /* the API server did not answer, or refused */
+    PREEMPTION_NEEDLESS,  /* the victims were gone before they were evicted */
     PREEMPTION_COUNT,
 };
 
@@ -47,7 +48,7 @@ enum port { PORT_EXTENDER, PORT_METRICS, PORT_COUNT };
 
 enum { METRICS_POLICIES_MAX = 4, REJECTED_PODS_MAX = 100000, DEFERRED_TALLIES_MAX = 1000 };
 
-/* How many mounts an entry deferred. */
+/* The number of mounts that were deferred by an entry (configuration, deferFSMount.entries). */
 struct deferred_tally {
     struct deferred_tally *next;
     uint64_t count;
@@ -68,15 +69,15 @@ struct metrics {
     atomic_uint_fast64_t handshakes_refused;
     atomic_uint_fast64_t lock_takeovers;
     atomic_uint binds_in_flight;
-    atomic_bool is_config_refused;        /* the file that was read last */
-    atomic_int_fast64_t config_loaded_ms; /* when one was good, since 1970 */
+    atomic_bool is_config_refused;        /* the last file that was read is not in force */
+    atomic_int_fast64_t config_loaded_ms; /* when the file in force was read, since 1970 */
     atomic_uint connections[PORT_COUNT];
-    unsigned connections_max[PORT_COUNT]; /* set before there are any */
-    pthread_mutex_t rejected_lock;        /* guards the next two */
-    struct rejected_pod *rejected;        /* uthash, by UID; the oldest makes room */
+    unsigned connections_max[PORT_COUNT]; /* set before the first connection */
+    pthread_mutex_t rejected_lock;        /* guards rejected and rejected_counts */
+    struct rejected_pod *rejected;        /* uthash, by UID; if it is full, the oldest is removed */
     size_t rejected_counts[METRICS_POLICIES_MAX];
     pthread_mutex_t deferred_lock;   /* guards deferred */
-    struct deferred_tally *deferred; /* one for each entry that was ever used; bounded */
+    struct deferred_tally *deferred; /* one for each entry that was ever used, up to a limit */
 };
 
 void metrics_init(struct metrics *metrics);
@@ -88,21 +89,21 @@ const char *verb_text(enum verb verb);
 void metrics_count_request(struct metrics *metrics, enum verb verb, enum call_result result,
                            uint64_t duration_ns);
 
-/* The configuration was read: whether it is in force now. */
+/* The configuration file was read; is_good: it is in force now. */
 void metrics_note_config(struct metrics *metrics, bool is_good);
 
-/* A volume whose mount was deferred. */
+/* Counts a volume whose mount was deferred. */
 void metrics_count_deferral(struct metrics *metrics, struct slice storage_class,
                             struct slice runtime_class);
 
-/* A filter verdict on the pod; keeps unschedulable_pods. */
+/* Counts a filter verdict on the pod, and updates the set of rejected pods. */
 void metrics_count_verdict(struct metrics *metrics, const struct policy *policy,
                            const struct verdict *verdict, const struct pod_object *pod);
 
-/* The pod is bound or gone: it is not unschedulable any more. */
+/* Removes the pod from the rejected ones, because it is bound or deleted. */
 void metrics_forget_pod(struct metrics *metrics, struct slice uid);
 
-/* How many pods each policy rejects now. */
+/* The number of pods that each policy rejects now. */
 void metrics_count_rejected(struct metrics *metrics, size_t counts[METRICS_POLICIES_MAX]);
 
 #endif

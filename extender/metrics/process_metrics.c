@@ -11,7 +11,8 @@ struct process_stat {
     long long resident_pages;
 };
 
-/* Fields 14, 15, 22, 23 and 24 of /proc/self/stat (proc(5)), counted behind the command's name. */
+/* Fields 14, 15, 22, 23 and 24 of /proc/self/stat (proc(5)). Fields are counted from the end of the
+ * command's name, which may contain spaces. */
 static bool read_stat(struct process_stat *out)
 {
     char line[1024];

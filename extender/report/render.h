@@ -1,7 +1,9 @@
 /*
- * render: the dry run's results for people and programs. Results are given one by one, so that JSON
- * and YAML of 100,000 pods need no memory; a table is printed at the end, when its widths are
- * known.
+ * render: prints the results of a dry run (explain.h) as a table, JSON or YAML. Results come one by
+ * one, so JSON and YAML of 100,000 pods need little memory. A table is printed at the end, when the
+ * widths of its columns are known.
+ *
+ * Threads: one. Everything is written to stdout.
  */
 #ifndef EXTENDER_REPORT_RENDER_H
 #define EXTENDER_REPORT_RENDER_H
@@ -13,19 +15,20 @@ enum output_format { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_JSON, OUTPUT_YAML };
 
 struct render;
 
-/* False when the word is none of table, wide, json, yaml. */
-bool output_format_parse(enum output_format *out, const char *word);
+/* Reads "table", "wide", "json" or "yaml". False for any other word. */
+bool render_format_parse(enum output_format *out, const char *word);
 
-/* is_list: the results make a list, even one of none. NULL without memory. */
+/* is_list: the results are printed as a list, even if there are none. NULL without memory.
+ * Ownership: render_finish or render_discard. */
 struct render *render_new(enum output_format format, bool is_list);
 
-/* One result of explain_pod; borrowed. False: it could not be written. */
+/* Prints a result of explain_pod, which is borrowed. False if it could not be written. */
 bool render_put(struct render *render, const json_t *result);
 
-/* Writes what is left and frees. False: something could not be written. */
+/* Prints the rest, and frees. False if something could not be written. */
 bool render_finish(struct render *render);
 
-/* Frees and writes nothing more, after an error. */
+/* Frees, and prints nothing more: after an error. */
 void render_discard(struct render *render);
 
 #endif

@@ -1,4 +1,4 @@
-/* What server.c and server_tls.c share; nobody else includes this. */
+/* What server.c, server_request.c and server_tls.c share. Only these files include this. */
 #ifndef EXTENDER_SERVER_SERVER_INTERNAL_H
 #define EXTENDER_SERVER_SERVER_INTERNAL_H
 
@@ -25,29 +25,40 @@ struct server {
     char address[NI_MAXHOST + 16];
 };
 
-/* A connection and the request on it; requests on one connection follow one another. */
+/* A connection and the request on it. A connection has one request at a time. */
 struct connection {
     struct server *server;
     struct connection_entry entry;
     struct tls_identity *identity; /* NULL: plain text, or no handshake yet */
     struct scratch scratch;
-    enum verb verb;      /* of the request, once its headers were let through */
-    struct pieces *rest; /* of the page that is being sent; NULL: nothing is still to be written */
-    size_t sent;         /* of what scratch.answer has of it */
+    enum verb verb;      /* of the request, after server_begin_request */
+    struct pieces *rest; /* the unwritten rest of the page that is being sent; NULL: none */
+    size_t sent;         /* bytes of scratch.answer that are sent already */
 };
 
-/* NULL: there was no memory when it was accepted. */
+/* NULL if there was no memory when the connection was accepted. */
 struct connection *server_connection(struct MHD_Connection *mhd);
+
+/* The connection enters a stage, and gets the time of that stage (connections.h). */
+void server_enter(struct connection *connection, enum stage stage);
+
+/* The phases of a request: its headers, each part of its body (sets *size to 0), its end. A request
+ * without a body may be answered at its headers. */
+enum MHD_Result server_begin_request(struct connection *connection, struct MHD_Connection *mhd,
+                                     const char *path, const char *method);
+enum MHD_Result server_take_body(struct connection *connection, const char *data, size_t *size);
+enum MHD_Result server_end_request(struct connection *connection, struct MHD_Connection *mhd);
 
 void server_tls_init(struct server *server);
 void server_tls_dispose(struct server *server);
 
-/* A handshake has begun: which certificate is shown (gnutls_certificate_retrieve_function3). */
+/* A handshake has begun: chooses the certificate. Its parameters are those of
+ * gnutls_certificate_retrieve_function2. */
 int server_tls_hello(gnutls_session_t session, const gnutls_datum_t *authorities, int count,
                      const gnutls_pk_algorithm_t *algorithms, int algorithm_count,
                      gnutls_pcert_st **chain, unsigned *chain_count, gnutls_privkey_t *key);
 
-/* What libmicrohttpd has to say; among it, that a handshake has failed. */
+/* Gets each log message of libmicrohttpd. Failed handshakes are counted and logged. */
 void server_tls_log(void *server, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));
 

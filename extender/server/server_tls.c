@@ -1,11 +1,11 @@
-/* The TLS of the scheduler's port: which certificate is shown, and who is let in. */
+/* TLS on the scheduler's port: shows the certificate, checks clients, and logs refusals. */
 #include <stdio.h>
 
 #include "config/base/log.h"
 #include "extender/http/tls.h"
 #include "extender/server/server_internal.h"
 
-enum { REFUSALS_PER_SECOND = 1 /* that are logged */ };
+enum { REFUSALS_PER_SECOND = 1 /* in the log */ };
 
 void server_tls_init(struct server *server)
 {
@@ -18,7 +18,7 @@ void server_tls_dispose(struct server *server)
     (void)pthread_mutex_destroy(&server->refusals_lock);
 }
 
-/* Whoever can reach the port can fail as often as he likes. */
+/* Limits the log, because anyone who can reach the port can cause failed handshakes. */
 static bool may_log(struct server *server)
 {
     (void)pthread_mutex_lock(&server->refusals_lock);
@@ -45,7 +45,7 @@ static void log_refused(struct server *server, struct MHD_Connection *mhd, const
              LOG_STR("problem", problem));
 }
 
-/* The client has shown its certificate: 0 lets it in. */
+/* The client has shown its certificate. Returns 0 to accept the client. */
 static int on_client(gnutls_session_t session)
 {
     struct MHD_Connection *mhd = gnutls_session_get_ptr(session); /* libmicrohttpd sets it */
@@ -85,7 +85,7 @@ void server_tls_log(void *context, const char *format, va_list args)
     while (length > 0 && (size_t)length < sizeof message && message[length - 1] == '\n')
         message[--length] = '\0';
     log_debug("http", LOG_STR("message", message));
-    /* what libmicrohttpd says of any handshake that fails */
+    /* libmicrohttpd logs this text for each handshake that fails */
     if (strstr(message, "handshake message out of context") == NULL)
         return;
     atomic_fetch_add(&server->state->metrics.handshakes_refused, 1);

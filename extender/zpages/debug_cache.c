@@ -95,7 +95,7 @@ static int compare_nodes(const void *a, const void *b)
 {
     const struct known_node *x = a, *y = b;
 
-    return node_compare(x->node, x->hash, y->node, y->hash);
+    return node_refs_compare(x->node, x->hash, y->node, y->hash);
 }
 
 /* Takes a page of the table up. False: there is none. */

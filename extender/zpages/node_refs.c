@@ -31,7 +31,7 @@ static int compare_pointers(const void *a, const void *b)
     return ((uintptr_t)a > (uintptr_t)b) - ((uintptr_t)a < (uintptr_t)b);
 }
 
-int node_compare(const struct node *a, uint32_t a_hash, const struct node *b, uint32_t b_hash)
+int node_refs_compare(const struct node *a, uint32_t a_hash, const struct node *b, uint32_t b_hash)
 {
     int order = (a_hash > b_hash) - (a_hash < b_hash);
 
@@ -41,7 +41,7 @@ int node_compare(const struct node *a, uint32_t a_hash, const struct node *b, ui
 /* By the places at which a batch may end. */
 static int compare_places(const struct node_ref *x, const struct node_ref *y)
 {
-    int order = node_compare(x->node, x->node_hash, y->node, y->node_hash);
+    int order = node_refs_compare(x->node, x->node_hash, y->node, y->node_hash);
 
     return order != 0 ? order : (x->claim_hash > y->claim_hash) - (x->claim_hash < y->claim_hash);
 }
@@ -134,7 +134,7 @@ const struct node_ref *node_refs_take(struct node_refs *refs, const struct node 
 {
     const struct node_ref *first = next(refs);
 
-    while (first != NULL && node_compare(first->node, first->node_hash, node, node_hash) < 0) {
+    while (first != NULL && node_refs_compare(first->node, first->node_hash, node, node_hash) < 0) {
         refs->at++; /* of a node that came when its turn was over */
         first = next(refs);
     }

@@ -36,12 +36,12 @@ void node_refs_init(struct node_refs *refs, struct state *state, struct quota_sh
 void node_refs_dispose(struct node_refs *refs);
 
 /* Some of the node's counts that were not taken yet, at most `most`; NULL: there are no more.
- * Valid until the next call. Nodes are asked about in the order of node_compare.
+ * Valid until the next call. Nodes are asked about in the order of node_refs_compare.
  * Errors: without memory refs->batch has failed. */
 const struct node_ref *node_refs_take(struct node_refs *refs, const struct node *node,
                                       uint32_t node_hash, size_t most, size_t *count);
 
 /* By their hashes; of one hash, somehow. */
-int node_compare(const struct node *a, uint32_t a_hash, const struct node *b, uint32_t b_hash);
+int node_refs_compare(const struct node *a, uint32_t a_hash, const struct node *b, uint32_t b_hash);
 
 #endif

@@ -18,10 +18,10 @@ static const char json_content[] = "application/json";
 static const char text_type[] = "text/plain; charset=utf-8";
 
 /* content_type is text_type, and rest is NULL, where the page does not say otherwise. */
-typedef unsigned page(struct state *state, const struct zpage_request *request, struct buf *out,
+typedef unsigned page(struct state *state, const struct zpages_request *request, struct buf *out,
                       const char **content_type, struct pieces **rest);
 
-static unsigned show_live(struct state *state, const struct zpage_request *request, struct buf *out,
+static unsigned show_live(struct state *state, const struct zpages_request *request, struct buf *out,
                           const char **content_type, struct pieces **rest)
 {
     unsigned seconds;
@@ -55,7 +55,7 @@ static bool put_ready(struct buf *out, enum kind kind, const struct resource_sta
     return is_good;
 }
 
-static unsigned show_ready(struct state *state, const struct zpage_request *request,
+static unsigned show_ready(struct state *state, const struct zpages_request *request,
                            struct buf *out, const char **content_type, struct pieces **rest)
 {
     bool is_draining = atomic_load(&state->is_draining);
@@ -73,7 +73,7 @@ static unsigned show_ready(struct state *state, const struct zpage_request *requ
     return is_draining || !is_good ? 503 : 200;
 }
 
-static unsigned show_metrics(struct state *state, const struct zpage_request *request,
+static unsigned show_metrics(struct state *state, const struct zpages_request *request,
                              struct buf *out, const char **content_type, struct pieces **rest)
 {
     *rest = scrape_new(state, request->wants_open_metrics);
@@ -156,7 +156,7 @@ static void put_cluster(struct buf *out, struct state *state)
     buf_dispose(&orphans);
 }
 
-static unsigned show_status(struct state *state, const struct zpage_request *request,
+static unsigned show_status(struct state *state, const struct zpages_request *request,
                             struct buf *out, const char **content_type, struct pieces **rest)
 {
     int64_t uptime = (now_ms() - state->started_ms) / 1000;
@@ -171,7 +171,7 @@ static unsigned show_status(struct state *state, const struct zpage_request *req
     return 200;
 }
 
-static unsigned show_cache(struct state *state, const struct zpage_request *request,
+static unsigned show_cache(struct state *state, const struct zpages_request *request,
                            struct buf *out, const char **content_type, struct pieces **rest)
 {
     *content_type = json_content;
@@ -205,12 +205,12 @@ static page *find_page(struct slice path)
     return NULL;
 }
 
-bool zpage_exists(struct slice path)
+bool zpages_exists(struct slice path)
 {
     return find_page(path) != NULL;
 }
 
-unsigned zpage_answer(struct state *state, const struct zpage_request *request, struct buf *out,
+unsigned zpages_answer(struct state *state, const struct zpages_request *request, struct buf *out,
                       const char **content_type, struct pieces **rest)
 {
     page *show = find_page(request->path);

@@ -7,7 +7,7 @@
 #include "extender/state.h"
 #include "extender/zpages/pieces.h"
 
-struct zpage_request {
+struct zpages_request {
     struct slice path;
     bool is_verbose;           /* ?verbose */
     bool wants_open_metrics;   /* by the Accept header */
@@ -17,10 +17,10 @@ struct zpage_request {
 /* Writes the page, or its beginning: *rest is what is still to be written, or NULL. Returns the
  * HTTP status, 404 for a path that is none; *content_type is a static string. Ownership: *rest:
  * pieces_free; the request's share has to stay as long. */
-unsigned zpage_answer(struct state *state, const struct zpage_request *request, struct buf *out,
+unsigned zpages_answer(struct state *state, const struct zpages_request *request, struct buf *out,
                       const char **content_type, struct pieces **rest);
 
 /* Whether there is a page of that path. */
-bool zpage_exists(struct slice path);
+bool zpages_exists(struct slice path);
 
 #endif

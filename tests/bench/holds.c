@@ -408,13 +408,13 @@ static void bind_some(unsigned count)
 /* As a client reads it that takes all at once. */
 static void read_page(const char *path)
 {
-    struct zpage_request request = {.path = slice_of(path)};
+    struct zpages_request request = {.path = slice_of(path)};
     struct pieces *rest;
     const char *type;
     struct buf out;
 
     buf_init(&out, SIZE_MAX);
-    if (zpage_answer(&state, &request, &out, &type, &rest) != 200)
+    if (zpages_answer(&state, &request, &out, &type, &rest) != 200)
         die("a page failed");
     while (rest != NULL && rest->next(rest, &out))
         buf_reset(&out, SIZE_MAX);

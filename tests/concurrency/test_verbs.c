@@ -36,12 +36,12 @@ static void ask(struct scratch *scratch, enum verb verb, const char *body)
 
 static void read_page(struct scratch *scratch, const char *path)
 {
-    struct zpage_request request = {.path = slice_of(path)};
+    struct zpages_request request = {.path = slice_of(path)};
     const char *content_type;
     struct pieces *rest;
 
     scratch_reset(scratch);
-    if (zpage_answer(&state, &request, &scratch->answer, &content_type, &rest) != 200)
+    if (zpages_answer(&state, &request, &scratch->answer, &content_type, &rest) != 200)
         fail(path, scratch);
     while (rest != NULL && rest->next(rest, &scratch->answer))
         buf_reset(&scratch->answer, SIZE_MAX);

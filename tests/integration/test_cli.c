@@ -168,7 +168,7 @@ Test(cli, node_restricts_the_nodes)
     run_free(&run);
 }
 
-Test(cli, table_is_aligned_and_says_what_was_judged)
+Test(cli, table_is_aligned_and_names_the_policies)
 {
     struct run run = RUN("dry-run", "-s", EXAMPLE, "-a");
     const char *heading = strstr(run.out, "VERDICT");
@@ -178,7 +178,7 @@ Test(cli, table_is_aligned_and_says_what_was_judged)
     cr_expect_eq(strncmp(row + 1 + (heading - run.out), "UnschedulableAndUnresolvable", 28), 0);
     cr_expect_not_null(strstr(run.out, "6 pods: 3 schedulable, 3 not."));
     cr_expect_not_null(strstr(run.out, "not by the scheduler's own"));
-    cr_expect_not_null(strstr(run.out, "of several that want one free claim, one gets it"));
+    cr_expect_not_null(strstr(run.out, "if several want one free claim, only one gets it"));
     run_free(&run);
 }
 

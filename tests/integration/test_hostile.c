@@ -109,10 +109,10 @@ static const struct row http_rows[] = {
      "no such path: /filter%00x"},
     {"a page with a NUL behind it", "GET /livez%00 HTTP/1.1\r\nHost: h\r\n\r\n", 404,
      "no such path: /livez%00"},
-    {"GET of a verb", "GET /filter HTTP/1.1\r\nHost: h\r\n\r\n", 405, "POST only"},
-    {"DELETE of a verb", "DELETE /bind HTTP/1.1\r\nHost: h\r\n\r\n", 405, "POST only"},
+    {"GET of a verb", "GET /filter HTTP/1.1\r\nHost: h\r\n\r\n", 405, "only POST"},
+    {"DELETE of a verb", "DELETE /bind HTTP/1.1\r\nHost: h\r\n\r\n", 405, "only POST"},
     {"POST of a page", "POST /metrics HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n", 405,
-     "GET only"},
+     "only GET and HEAD"},
 };
 
 static void expect_row(const struct row *row, const struct response *response)

@@ -214,7 +214,7 @@ static void read_page(const char *path, bool changes, struct buf *out)
 {
     struct quota quota = {.max_bytes = 64 << 20};
     struct quota_share share = {.quota = &quota};
-    struct zpage_request request = {.path = slice_of(path), .share = &share};
+    struct zpages_request request = {.path = slice_of(path), .share = &share};
     struct pieces *rest;
     const char *type;
     struct buf piece;
@@ -225,7 +225,7 @@ static void read_page(const char *path, bool changes, struct buf *out)
     piece.share = &share;
     longest_us = 0;
     holds = longer_holds = 0;
-    unsigned status = zpage_answer(&state, &request, &piece, &type, &rest);
+    unsigned status = zpages_answer(&state, &request, &piece, &type, &rest);
     check(status == 200, path, status);
     do {
         has_more = rest != NULL && rest->next(rest, &piece);
@@ -384,21 +384,21 @@ static void a_thread_that_does_not_come_to_an_end_is_named(void)
     uint64_t minute_ns = UINT64_C(60000000000), now_ns = monotonic_ns();
     struct watched *quick = watchdog_begin(&state.watchdog, "a call");
     struct watched *stuck = watchdog_begin(&state.watchdog, "evictions");
-    struct zpage_request request = {.path = SLICE("/livez")};
+    struct zpages_request request = {.path = SLICE("/livez")};
     struct pieces *rest;
     const char *type;
     struct buf out;
 
     buf_init(&out, SIZE_MAX);
     atomic_store(&stuck->since_ns, now_ns > minute_ns ? now_ns - minute_ns : 1);
-    unsigned status = zpage_answer(&state, &request, &out, &type, &rest);
+    unsigned status = zpages_answer(&state, &request, &out, &type, &rest);
     check(status == (now_ns > minute_ns ? 500 : 200), "/livez", status);
     check(status == 200 || strstr(buf_text(&out), "[-] evictions has been") != NULL, "its name",
           (long)out.len);
     watchdog_end(stuck);
     watchdog_end(quick);
     buf_reset(&out, SIZE_MAX);
-    status = zpage_answer(&state, &request, &out, &type, &rest);
+    status = zpages_answer(&state, &request, &out, &type, &rest);
     check(status == 200, "/livez afterwards", status);
     buf_dispose(&out);
 }

@@ -1,0 +1,46 @@
+/*
+ * What render.c, render_table.c and render_yaml.c share. Only these files include this. All
+ * functions write to stdout, and set render->ok to false on an error.
+ */
+#ifndef EXTENDER_REPORT_RENDER_INTERNAL_H
+#define EXTENDER_REPORT_RENDER_INTERNAL_H
+
+#include <yaml.h>
+
+#include "config/base/buf.h"
+#include "extender/report/render.h"
+
+enum { COLUMNS_MAX = 8 };
+
+struct row {
+    char *cells[COLUMNS_MAX]; /* up to a NULL; owned */
+};
+
+struct sheet {
+    struct row *rows; /* the first is the heading */
+    size_t count;
+};
+
+struct render {
+    enum output_format format;
+    bool is_list;
+    bool ok;                    /* no error so far */
+    size_t count;               /* results */
+    size_t schedulable;         /* of them */
+    struct sheet pods, volumes; /* of a table; volumes: the decisions about deferFSMount */
+    yaml_emitter_t emitter;     /* of YAML */
+    struct buf text;            /* of one result as JSON */
+};
+
+/* A table is printed by render_table_finish, when its widths are known. */
+void render_table_begin(struct render *render);
+void render_table_put(struct render *render, const json_t *result);
+void render_table_finish(const struct render *render);
+void render_table_dispose(struct render *render);
+
+void render_yaml_begin(struct render *render);
+void render_yaml_put(struct render *render, const json_t *result);
+void render_yaml_finish(struct render *render);
+void render_yaml_dispose(struct render *render);
+
+#endif

@@ -1,0 +1,252 @@
+/* Results as tables: one of pods, and one of the decisions about deferFSMount, if there are any. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/base/printable.h"
+#include "extender/report/render_internal.h"
+
+static const char *const headings[] = {
+    "NAMESPACE", "POD", "SCHEDULABLE", "VERDICT", "PREEMPTION", "REASON", NULL,
+};
+static const char *const volume_headings[] = {
+    "NAMESPACE", "POD", "VOLUME", "DEFER", "ENTRY", "REASON", NULL,
+};
+static const char *const wide_headings[] = {
+    "NAMESPACE", "POD", "SCHEDULABLE", "VERDICT", "NODES", "CLAIMS", "PREEMPTION", "REASON", NULL,
+};
+
+static const char *string_at(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text == NULL ? "" : text;
+}
+
+static size_t passing_nodes(const json_t *nodes)
+{
+    size_t count = 0, i;
+    json_t *node;
+
+    json_array_foreach (nodes, i, node)
+        count += strcmp(string_at(node, "code"), "Success") == 0;
+    return count;
+}
+
+/* Frees text, and returns text, separator and more as one; no separator after an empty text. NULL
+ * without memory, or if a text is NULL. Ownership: the caller frees the result. */
+static char *append_text(char *text, const char *separator, const char *more)
+{
+    char *joined = NULL;
+
+    if (text == NULL || more == NULL ||
+        asprintf(&joined, "%s%s%s", text, *text == '\0' ? "" : separator, more) < 0)
+        joined = NULL;
+    free(text);
+    return joined;
+}
+
+/* "-" for an empty cell. */
+static char *or_dash(char *cell)
+{
+    return append_text(cell, "", cell != NULL && *cell == '\0' ? "-" : "");
+}
+
+static char *reasons_cell(const json_t *prefilter)
+{
+    char *cell = strdup("");
+    json_t *reason;
+    size_t i;
+
+    json_array_foreach (json_object_get(prefilter, "reasons"), i, reason)
+        cell = append_text(cell, "; ", json_string_value(reason));
+    return or_dash(cell);
+}
+
+/* "evict db-0", "no help", or "-" for a pod that needs none. */
+static char *preemption_cell(const json_t *result)
+{
+    const json_t *preemption = json_object_get(result, "preemption");
+    char *cell = strdup("");
+    json_t *victim;
+    size_t i;
+
+    if (json_is_true(json_object_get(result, "schedulable")))
+        return append_text(cell, "", "-");
+    if (!json_is_true(json_object_get(preemption, "helps")))
+        return append_text(cell, "", "no help");
+    json_array_foreach (json_object_get(preemption, "victims"), i, victim)
+        cell = append_text(cell, ", ", string_at(victim, "name"));
+    char *named = NULL;
+    if (cell != NULL && asprintf(&named, "evict %s", cell) < 0)
+        named = NULL;
+    free(cell);
+    return named;
+}
+
+/* Appends " (missing)", " (exclusive, free)", " (exclusive, held by db-0 and db-1)", or nothing. */
+static char *append_claim_state(char *cell, const json_t *claim)
+{
+    const json_t *holders = json_object_get(claim, "heldBy");
+    json_t *holder;
+    size_t i;
+
+    if (!json_is_true(json_object_get(claim, "found")))
+        return append_text(cell, " ", "(missing)");
+    if (!json_is_true(json_object_get(claim, "exclusive")))
+        return cell;
+    if (json_array_size(holders) == 0)
+        return append_text(cell, " ", "(exclusive, free)");
+    json_array_foreach (holders, i, holder)
+        cell = append_text(cell, i == 0 ? " (exclusive, held by " : " and ",
+                           string_at(holder, "name"));
+    return append_text(cell, "", ")");
+}
+
+/* "data (exclusive, held by db-0), logs" */
+static char *claims_cell(const json_t *result)
+{
+    char *cell = strdup("");
+    json_t *claim;
+    size_t i;
+
+    json_array_foreach (json_object_get(result, "claims"), i, claim) {
+        cell = append_text(cell, ", ", string_at(claim, "name"));
+        cell = append_claim_state(cell, claim);
+    }
+    return or_dash(cell);
+}
+
+static char *nodes_cell(const json_t *result)
+{
+    const json_t *nodes = json_object_get(result, "nodes");
+    char *cell = NULL;
+
+    if (asprintf(&cell, "%zu/%zu", passing_nodes(nodes), json_array_size(nodes)) < 0)
+        return NULL;
+    return cell;
+}
+
+static struct row *add_row(struct render *render, struct sheet *sheet)
+{
+    struct row *grown = realloc(sheet->rows, (sheet->count + 1) * sizeof *grown);
+
+    if (grown == NULL) {
+        render->ok = false;
+        return NULL;
+    }
+    sheet->rows = grown;
+    grown[sheet->count] = (struct row){{NULL}};
+    return &grown[sheet->count++];
+}
+
+/* Adds a row with copies of the texts, which end with NULL. */
+static void add_texts(struct render *render, struct sheet *sheet, const char *const *texts)
+{
+    struct row *row = add_row(render, sheet);
+
+    for (size_t i = 0; row != NULL && texts[i] != NULL; i++) {
+        row->cells[i] = strdup(texts[i]);
+        render->ok = render->ok && row->cells[i] != NULL;
+    }
+}
+
+/* A row for each decision about a volume of the pod. */
+static void put_volumes(struct render *render, const json_t *result)
+{
+    const json_t *pod = json_object_get(result, "pod");
+    json_t *decision;
+    size_t i;
+
+    json_array_foreach (json_object_get(result, "deferFSMount"), i, decision) {
+        const char *entry = string_at(decision, "entry");
+        const char *const texts[] = {
+            string_at(pod, "namespace"),
+            string_at(pod, "name"),
+            string_at(decision, "volume"),
+            json_is_true(json_object_get(decision, "defer")) ? "yes" : "no",
+            entry[0] == '\0' ? "-" : entry,
+            string_at(decision, "reason"),
+            NULL,
+        };
+        if (render->volumes.count == 0)
+            add_texts(render, &render->volumes, volume_headings);
+        add_texts(render, &render->volumes, texts);
+    }
+}
+
+void render_table_begin(struct render *render)
+{
+    add_texts(render, &render->pods, render->format == OUTPUT_WIDE ? wide_headings : headings);
+}
+
+void render_table_put(struct render *render, const json_t *result)
+{
+    const json_t *pod = json_object_get(result, "pod"),
+                 *prefilter = json_object_get(result, "preFilter");
+    struct row *row = add_row(render, &render->pods);
+    size_t i = 0;
+
+    if (row == NULL)
+        return;
+    row->cells[i++] = strdup(string_at(pod, "namespace"));
+    row->cells[i++] = strdup(string_at(pod, "name"));
+    row->cells[i++] = strdup(json_is_true(json_object_get(result, "schedulable")) ? "yes" : "no");
+    row->cells[i++] = strdup(string_at(prefilter, "code"));
+    if (render->format == OUTPUT_WIDE) {
+        row->cells[i++] = nodes_cell(result);
+        row->cells[i++] = claims_cell(result);
+    }
+    row->cells[i++] = preemption_cell(result);
+    row->cells[i++] = reasons_cell(prefilter);
+    for (size_t j = 0; j < i; j++)
+        render->ok = render->ok && row->cells[j] != NULL;
+    put_volumes(render, result);
+}
+
+static void print_sheet(const struct render *render, const struct sheet *sheet)
+{
+    size_t widths[COLUMNS_MAX] = {0};
+
+    for (size_t r = 0; r < sheet->count; r++)
+        for (size_t c = 0; c < COLUMNS_MAX && sheet->rows[r].cells[c] != NULL; c++) {
+            make_printable(sheet->rows[r].cells[c]);
+            if (strlen(sheet->rows[r].cells[c]) > widths[c])
+                widths[c] = strlen(sheet->rows[r].cells[c]);
+        }
+    for (size_t r = 0; r < sheet->count && render->ok; r++) {
+        for (size_t c = 0; c < COLUMNS_MAX && sheet->rows[r].cells[c] != NULL; c++) {
+            bool is_last = c + 1 == COLUMNS_MAX || sheet->rows[r].cells[c + 1] == NULL;
+            (void)printf("%-*s%s", is_last ? 0 : (int)widths[c], sheet->rows[r].cells[c],
+                         is_last ? "\n" : "  ");
+        }
+    }
+}
+
+static void free_sheet(struct sheet *sheet)
+{
+    for (size_t r = 0; r < sheet->count; r++)
+        for (size_t c = 0; c < COLUMNS_MAX; c++)
+            free(sheet->rows[r].cells[c]);
+    free(sheet->rows);
+}
+
+void render_table_finish(const struct render *render)
+{
+    print_sheet(render, &render->pods);
+    if (render->volumes.count != 0)
+        (void)puts("\nDecisions about deferFSMount:\n");
+    print_sheet(render, &render->volumes);
+    (void)printf("\n%zu %s: %zu schedulable, %zu not. Checked by claimguard's policies "
+                 "(ReadWriteOncePod),\nnot by the scheduler's own (resources, taints, affinity).\n",
+                 render->count, render->count == 1 ? "pod" : "pods", render->schedulable,
+                 render->count - render->schedulable);
+    if (render->schedulable > 1)
+        (void)puts("Each pod is checked alone: if several want one free claim, only one gets it.");
+}
+
+void render_table_dispose(struct render *render)
+{
+    free_sheet(&render->pods);
+    free_sheet(&render->volumes);
+}

@@ -1,0 +1,235 @@
+/* One request on a connection: its headers, its body, and its answer. */
+#include <stdio.h>
+
+#include "extender/http/http_guard.h"
+#include "extender/server/server_internal.h"
+#include "extender/zpages/zpages.h"
+
+enum { PIECE_BYTES = 16 * 1024 };
+
+static const char json_type[] = "application/json";
+
+/* ---- answers ---- */
+
+void server_enter(struct connection *connection, enum stage stage)
+{
+    connections_enter(&connection->server->connections, &connection->entry, stage);
+}
+
+/* The status and the headers of an answer. */
+struct answer_head {
+    unsigned status;
+    const char *content_type;
+    const char *allow; /* the header Allow; NULL: none */
+    bool closes;       /* the connection, after the answer */
+};
+
+/* Queues the response, and frees it. */
+static enum MHD_Result send_response(struct connection *connection, struct MHD_Connection *mhd,
+                                     struct MHD_Response *response, const struct answer_head *head)
+{
+    const struct server *server = connection->server;
+
+    if (response == NULL)
+        return MHD_NO;
+    enum MHD_Result ok = MHD_add_response_header(response, "Content-Type", head->content_type);
+    if (head->allow != NULL && ok == MHD_YES)
+        ok = MHD_add_response_header(response, "Allow", head->allow);
+    if ((head->closes || atomic_load(&server->state->is_draining)) && ok == MHD_YES)
+        ok = MHD_add_response_header(response, "Connection", "close");
+    server_enter(connection, STAGE_ANSWER);
+    if (ok == MHD_YES)
+        ok = MHD_queue_response(mhd, head->status, response);
+    MHD_destroy_response(response);
+    return ok;
+}
+
+/* Sends the answer, whose bytes must not change until the request is completed. */
+static enum MHD_Result send_answer(struct connection *connection, struct MHD_Connection *mhd,
+                                   struct slice answer, const struct answer_head *head)
+{
+    return send_response(connection, mhd,
+                         MHD_create_response_from_buffer(answer.len, (void *)(uintptr_t)answer.ptr,
+                                                         MHD_RESPMEM_PERSISTENT),
+                         head);
+}
+
+/* Writes the next piece of the page into scratch.answer. False at the end of the page; if writing
+ * fails, the answer is failed. */
+static bool write_piece(struct connection *connection)
+{
+    struct buf *answer = &connection->scratch.answer;
+
+    buf_reset(answer, SCRATCH_KEEP_BYTES);
+    connection->sent = 0;
+    while (connection->rest != NULL && answer->len < PIECE_BYTES && !answer->failed) {
+        if (connection->rest->next(connection->rest, answer))
+            continue;
+        pieces_free(connection->rest);
+        connection->rest = NULL;
+    }
+    return answer->len != 0 || answer->failed;
+}
+
+/* MHD_ContentReaderCallback: copies at most `most` bytes of the page to out. */
+static ssize_t on_room(void *context, uint64_t position, char *out, size_t most)
+{
+    struct connection *connection = context;
+    struct buf *answer = &connection->scratch.answer;
+
+    (void)position;
+    if (connection->sent == answer->len && !write_piece(connection))
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    if (answer->failed)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    size_t count = answer->len - connection->sent;
+    count = count < most ? count : most;
+    memcpy(out, answer->bytes + connection->sent, count);
+    connection->sent += count;
+    return (ssize_t)count;
+}
+
+/* Sends a page that is written while it is sent. */
+static enum MHD_Result send_pieces(struct connection *connection, struct MHD_Connection *mhd,
+                                   const struct answer_head *head)
+{
+    connection->sent = 0;
+    return send_response(
+        connection, mhd,
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, PIECE_BYTES, on_room, connection, NULL),
+        head);
+}
+
+/* Answers {"error": ...}, and closes the connection, because the rest of the request may follow. */
+static enum MHD_Result refuse(struct connection *connection, struct MHD_Connection *mhd,
+                              unsigned status, const char *message, const char *allow)
+{
+    buf_reset(&connection->scratch.answer, SCRATCH_KEEP_BYTES);
+    verb_write_failure(&connection->scratch.answer, message);
+    return send_answer(connection, mhd, buf_slice(&connection->scratch.answer),
+                       &(struct answer_head){status, json_type, allow, true});
+}
+
+/* ---- routes ---- */
+
+static bool find_verb(const struct server *server, const char *path, enum verb *verb)
+{
+    if (server->role != SERVER_VERBS || path[0] != '/')
+        return false;
+    for (int i = 0; i < VERB_COUNT; i++) {
+        if (strcmp(path + 1, verb_text((enum verb)i)) == 0) {
+            *verb = (enum verb)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_read(const char *method)
+{
+    return strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
+}
+
+static enum MHD_Result answer_page(struct connection *connection, struct MHD_Connection *mhd,
+                                   const char *path, const char *method)
+{
+    const char *accept = MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, "Accept");
+    struct answer_head head = {.allow = NULL};
+    /* "?verbose" has no value. MHD_lookup_connection_value would return NULL, as for no key. */
+    struct zpages_request request = {
+        .path = slice_of(path),
+        .is_verbose = MHD_lookup_connection_value_n(mhd, MHD_GET_ARGUMENT_KIND, "verbose", 7, NULL,
+                                                    NULL) == MHD_YES,
+        .wants_open_metrics =
+            accept != NULL && strstr(accept, "application/openmetrics-text") != NULL,
+        .share = &connection->scratch.share,
+    };
+
+    server_enter(connection, STAGE_WORK);
+    head.status = zpages_answer(connection->server->state, &request, &connection->scratch.answer,
+                                &head.content_type, &connection->rest);
+    if (connection->scratch.answer.failed)
+        return refuse(connection, mhd, 503, "other requests take too much memory", NULL);
+    if (connection->rest == NULL)
+        return send_answer(connection, mhd, buf_slice(&connection->scratch.answer), &head);
+    /* libmicrohttpd sends the last chunk even after HEAD, so no other answer may follow it */
+    head.closes = strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
+    return send_pieces(connection, mhd, &head);
+}
+
+/* ---- a request ---- */
+
+static enum MHD_Result refuse_body(struct connection *connection, struct MHD_Connection *mhd)
+{
+    return connection->scratch.share.was_refused
+               ? refuse(connection, mhd, 503, "other requests take too much memory", NULL)
+               : refuse(connection, mhd, 413, "the body is over server.maxRequestBytes", NULL);
+}
+
+/* Prepares for the body of a call, of `bytes` bytes, or in chunks (0). Memory is reserved for a
+ * body of usual size only, because a client can announce more than it sends. */
+static enum MHD_Result begin_body(struct connection *connection, struct MHD_Connection *mhd,
+                                  bool has_body, size_t bytes)
+{
+    struct buf *body = &connection->scratch.body;
+    size_t whole = bytes + BODY_TAIL_BYTES;
+
+    if (!has_body)
+        return refuse(connection, mhd, 405, "this path accepts only POST", "POST");
+    body->max_bytes = bytes == 0 ? atomic_load(&connection->server->state->body_bytes_max) : whole;
+    if (!buf_reserve(body, whole < SCRATCH_KEEP_BYTES ? whole : SCRATCH_KEEP_BYTES))
+        return refuse_body(connection, mhd);
+    server_enter(connection, STAGE_BODY);
+    return MHD_YES;
+}
+
+/* Called at the headers, so a request is refused before its body is read. */
+enum MHD_Result server_begin_request(struct connection *connection, struct MHD_Connection *mhd,
+                                     const char *path, const char *method)
+{
+    const struct server *server = connection->server;
+    size_t body_max = atomic_load(&server->state->body_bytes_max), body_bytes = 0;
+    bool has_body = strcmp(method, MHD_HTTP_METHOD_POST) == 0;
+    const char *problem = NULL;
+    char message[160];
+
+    unsigned status = http_guard(mhd, has_body, body_max, &body_bytes, &problem);
+    if (status != 0)
+        return refuse(connection, mhd, status, problem, NULL);
+    if (find_verb(server, path, &connection->verb))
+        return begin_body(connection, mhd, has_body, body_bytes);
+    if (!zpages_exists(slice_of(path))) {
+        (void)snprintf(message, sizeof message, "no such path: %.100s", path);
+        return refuse(connection, mhd, 404, message, NULL);
+    }
+    if (!is_read(method))
+        return refuse(connection, mhd, 405, "this path accepts only GET and HEAD", "GET, HEAD");
+    return answer_page(connection, mhd, path, method);
+}
+
+/* A body over the limit is read to its end, so that the client can receive the answer; its bytes
+ * are dropped. */
+enum MHD_Result server_take_body(struct connection *connection, const char *data, size_t *size)
+{
+    struct buf *body = &connection->scratch.body;
+
+    buf_put(body, (struct slice){data, *size});
+    if (body->failed) {
+        buf_dispose(body);
+        body->failed = true;
+    }
+    *size = 0;
+    return MHD_YES;
+}
+
+enum MHD_Result server_end_request(struct connection *connection, struct MHD_Connection *mhd)
+{
+    struct scratch *scratch = &connection->scratch;
+
+    if (scratch->body.failed)
+        return refuse_body(connection, mhd);
+    server_enter(connection, STAGE_WORK);
+    unsigned status = verb_answer(connection->server->state, connection->verb, scratch);
+    return send_answer(connection, mhd, scratch->result,
+                       &(struct answer_head){status, json_type, NULL, false});
+}
