@@ -191,9 +191,9 @@ static bool add_holders(const struct view *view, const struct pod_object *pod,
                                                                  .is_wanted = is_wanted}))
             return false;
     }
-    return add_reserved(claim, reserved_against(claim, pod), is_wanted, arena, out) &&
-           (!needs_exclusive ||
-            add_reserved(claim, shared_against(view->cluster, claim, pod), is_wanted, arena, out));
+    return add_reserved(claim, reservation_against(claim, pod), is_wanted, arena, out) &&
+           (!needs_exclusive || add_reserved(claim, reservation_sharing(view->cluster, claim, pod),
+                                             is_wanted, arena, out));
 }
 
 /* Every pair of a claim and one that has it in the pod's way. False: no memory. */

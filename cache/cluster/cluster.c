@@ -7,8 +7,8 @@
 #include "cache/cluster/reservation.h"
 #include "cache/cluster/unconfirmed.h"
 
-bool is_stale(const struct cluster *cluster, enum kind kind, const struct meta *told,
-              uint64_t known)
+bool cluster_is_stale(const struct cluster *cluster, enum kind kind, const struct meta *told,
+                      uint64_t known)
 {
     uint64_t version = version_of(told->resource_version);
     return version != 0 && known != 0 && version < known && !cluster->lists[kind].overrides;
@@ -107,7 +107,7 @@ static int node_apply(struct cluster *cluster, const struct meta *meta, struct e
     cluster->counts[KIND_NODE] += !node->exists;
     node->exists = true;
     node->listed = cluster->lists[KIND_NODE].number;
-    if (!is_stale(cluster, KIND_NODE, meta, node->version))
+    if (!cluster_is_stale(cluster, KIND_NODE, meta, node->version))
         node->version = version_of(meta->resource_version);
     return 0;
 }
@@ -124,7 +124,7 @@ static void node_delete(struct cluster *cluster, const struct meta *meta)
 {
     struct node *node = node_find(cluster, meta->name);
 
-    if (node != NULL && node->exists && !is_stale(cluster, KIND_NODE, meta, node->version))
+    if (node != NULL && node->exists && !cluster_is_stale(cluster, KIND_NODE, meta, node->version))
         node_mark_deleted(cluster, node);
 }
 
@@ -213,7 +213,7 @@ static int resource_apply(struct cluster *cluster, const struct object *object, 
         return error_no_memory(err);
     struct resource *known = find_resource(cluster, object->kind, &resource->key);
     resource->listed = cluster->lists[object->kind].number;
-    if (known != NULL && is_stale(cluster, object->kind, &object->meta, known->version)) {
+    if (known != NULL && cluster_is_stale(cluster, object->kind, &object->meta, known->version)) {
         known->listed = resource->listed;
         resource_free(&cluster->names, resource);
         return 0;
@@ -233,7 +233,7 @@ static void resource_delete(struct cluster *cluster, const struct object *object
     struct resource *known =
         resource_find(cluster, object->kind, object->meta.ns, object->meta.name);
 
-    if (known != NULL && !is_stale(cluster, object->kind, &object->meta, known->version))
+    if (known != NULL && !cluster_is_stale(cluster, object->kind, &object->meta, known->version))
         resource_remove(cluster, object->kind, known);
 }
 
@@ -253,9 +253,9 @@ static int apply(struct cluster *cluster, const struct object *object, uint64_t 
 int object_apply(struct cluster *cluster, const struct object *object, uint64_t asked_ns,
                  struct error *err)
 {
-    bool was_gone = cluster_believes_gone(cluster, object->meta.uid);
+    bool was_gone = cluster_is_known_gone(cluster, object->meta.uid);
 
-    if (was_gone && !unconfirmed_is_refuted(cluster, object->meta.uid, asked_ns))
+    if (was_gone && !unconfirmed_is_older(cluster, object->meta.uid, asked_ns))
         return 0;
     int rc = apply(cluster, object, asked_ns, err);
     if (was_gone && rc == 0)

@@ -1,14 +1,15 @@
 /*
- * cluster: what the cluster looks like now, and its two indexes: per node, how many pods on it
- * reference each claim; per claim, which pods name it. Exact after any sequence of events in any
- * order: a pod before its claim, a claim deleted and recreated, an event that arrives late.
+ * cluster: what the cluster looks like now, with two indexes: for each node, how many pods on it
+ * use each claim (refcount.h, as KEP-2485 describes); for each claim, which pods use it. The
+ * indexes are exact after any sequence of events in any order: a pod before its claim, a claim
+ * deleted and recreated, an event that arrives late.
  *
- * A claim or node that is only named (by a pod) has a record too, with exists false, so that it can
- * appear later without a search for the pods that wait for it.
+ * A claim or node that is only named by a pod has a record too, with exists false. When the object
+ * appears, nobody has to search for the pods that use it.
  *
  * Ownership: the cluster owns every record; pointers into it are valid until the next change.
  * Threads: many readers or one writer; the owner locks (extender/state.h).
- * Scale: 500,000 pods; every lookup and change costs the same at any size.
+ * Scale: 500,000 pods. A lookup or a change costs the same at any size.
  */
 #ifndef CACHE_CLUSTER_CLUSTER_H
 #define CACHE_CLUSTER_CLUSTER_H
@@ -21,61 +22,70 @@
 
 struct node {
     struct table_record record; /* by name */
-    uint32_t listed;            /* the last list that named it: see struct listing */
+    uint32_t listed;            /* number of the last list that named it: struct listing */
     struct name *name;
     uint64_t version;
-    uint32_t pods; /* assigned to it, finished ones too */
+    uint32_t pods; /* assigned to it, including finished ones */
     bool exists;   /* a Node object was seen */
 };
 
-/* A pod's naming of a claim: part of the pod, and linked from the claim. */
+/* A pod uses a claim: part of the pod's record, linked from the claim's. */
 struct use {
     struct claim *claim;
-    struct use *next;  /* the claim's next one */
-    struct use **link; /* what points here; NULL: the pod can be in nobody's way */
+    struct use *next;  /* of the same claim */
+    struct use **link; /* the pointer to this use; NULL: the pod cannot conflict with others */
     uint16_t index;    /* in the pod's uses */
     bool is_ephemeral;
-    bool is_deferred; /* the pod's runtime mounts it: deferFSMount */
+    bool is_deferred; /* the pod's container runtime mounts it: deferFSMount */
 };
 
 struct claim {
     struct table_record record; /* by namespace and name */
     uint32_t refs;              /* pods that hold it, on all nodes */
-    uint32_t named;             /* pods that name it, wherever they are */
+    uint32_t named;             /* pods and reservations that name it */
     uint16_t name_len;
     uint8_t phase;    /* enum claim_phase */
     bool exists : 1;  /* a PersistentVolumeClaim was seen */
     bool is_rwop : 1; /* ReadWriteOncePod */
     bool is_deleting : 1;
-    bool is_volume_provisioned : 1; /* its volume is pvc-<uid>, as provisioners name them */
-    bool is_block : 1;              /* volumeMode */
+    bool is_volume_provisioned : 1; /* its volume is pvc-<uid>, as external-provisioner names it */
+    bool is_block : 1;              /* volumeMode Block */
     struct name *ns;
     struct name *storage_class;
     struct name *volume_attributes_class;
     struct name *volume;             /* spec.volumeName; NULL: none, or is_volume_provisioned */
-    struct name *owner_uid;          /* of the Pod that controls it; NULL: none does */
-    struct use *uses;                /* by the pods that hold it or are nominated to a node */
-    struct reservation *reservation; /* NULL: none; see assumed.h */
+    struct name *owner_uid;          /* of the Pod that controls it; NULL: none */
+    struct use *uses;                /* by pods that hold it or are nominated to a node */
+    struct reservation *reservation; /* the exclusive one: reservation.h; NULL: none */
     struct uid uid;
     uint64_t version;
     uint32_t deferred; /* how many of its uses are deferred */
-    uint32_t sharers;  /* pods that are being bound, and do not want it for themselves alone */
-    uint32_t listed;   /* as a node's */
+    uint32_t sharers;  /* pods that are being bound and share it with others */
+    uint32_t listed;   /* as in struct node */
     char name[];       /* name_len bytes */
 };
 
 enum claim_phase { CLAIM_PHASE_UNKNOWN, CLAIM_PENDING, CLAIM_BOUND, CLAIM_LOST };
 
-enum { CREATED_BYTES = 20 }; /* of "2026-11-21T10:00:00Z", as the API server writes all times */
+enum { CREATED_BYTES = 20 }; /* "2026-11-21T10:00:00Z", as the API server writes all times */
 
-/* That a pod is nominated to a node. Apart from the pod: few are, and only then does its age count.
- */
+/* The node that a pod is nominated to. A separate record, because few pods are nominated, and only
+ * their age matters. */
 struct nomination {
-    struct name *node;           /* may be one that does not exist */
-    char created[CREATED_BYTES]; /* the pod; all 0: not known */
+    struct name *node;           /* may not exist */
+    char created[CREATED_BYTES]; /* when the pod was created; all 0: not known */
 };
 
 enum { POD_LISTED_BITS = 24, POD_LISTED_MAX = (1 << POD_LISTED_BITS) - 1 };
+
+/*
+ * A pod's record has four parts in one block of memory:
+ *
+ *     | struct pod | uses[use_count] | name, name_len bytes | struct kept_mounts, if has_mounts |
+ *
+ * kept_mounts begins at the next multiple of KEPT_MOUNTS_ALIGN.
+ */
+enum { KEPT_MOUNTS_ALIGN = 8 };
 
 struct pod {
     struct table_record record; /* by namespace and name */
@@ -85,30 +95,30 @@ struct pod {
     bool is_terminal : 1;     /* Succeeded or Failed */
     bool is_terminating : 1;  /* has a deletionTimestamp */
     bool never_preempts : 1;  /* preemptionPolicy Never */
-    bool has_mounts : 1;      /* while it is pending with a runtime class, and if it defers any */
-    bool is_pending : 1;      /* its phase */
-    bool has_no_priority : 1; /* it names a PriorityClass that is not known: 0 is assumed */
-    uint32_t listed : POD_LISTED_BITS; /* as a node's; the last bits, which costs no memory */
+    bool has_mounts : 1;      /* its mounts are stored: some are deferred, or may be at the bind */
+    bool is_pending : 1;      /* its phase is Pending */
+    bool has_no_priority : 1; /* it names an unknown PriorityClass, so its priority counts as 0 */
+    uint32_t listed : POD_LISTED_BITS; /* as in struct node, the last bits: no memory of its own */
     struct name *ns;
     struct node *node;             /* NULL: not assigned */
     struct nomination *nomination; /* NULL: none */
     struct name *labels;           /* of a pod with claims, which may become a victim; else NULL */
     struct uid uid;
     uint64_t version;
-    struct use uses[]; /* use_count, then name_len bytes of the name, then kept_mounts */
+    struct use uses[];
 };
 
-/* A pod's mounts, and its place among the pods that defer any. */
+/* A pod's mounts, and its link in cluster.deferring. */
 struct kept_mounts {
     struct pod *next_deferring;
-    struct pod **link; /* what points here; NULL: it defers none */
+    struct pod **link; /* the pointer to this pod; NULL: it defers no mount */
     struct pod_mounts mounts;
 };
 
 /* Any other kind: string attributes, by the enums of objects.h. */
 struct resource {
     struct table_record record; /* by its key */
-    uint32_t listed;            /* as a node's */
+    uint32_t listed;            /* as in struct node */
     struct resource_key {
         struct name *ns, *name;
     } key;
@@ -117,7 +127,7 @@ struct resource {
     uint64_t version;
 };
 
-/* How many claims there are of one kind: KEP-3751 asks for these counts. */
+/* The number of claims with the same namespace, classes and phase: KEP-3751 asks for these. */
 struct claim_tally {
     struct table_record record; /* by its key */
     struct claim_tally_key {
@@ -127,76 +137,78 @@ struct claim_tally {
     size_t count;
 };
 
-/* The list of a kind that is being read. A record belongs to it if its `listed` is the list's
- * number, so that a list begins without a walk through all records. */
+/* The list of a kind that is being read. It names a record if the record's `listed` is the list's
+ * number, so no walk through all records is needed when a list begins. */
 struct listing {
     uint32_t number;
-    uint64_t asked_ns; /* when it was asked for; 0: there is none, the watch goes on */
-    bool overrides;    /* it counts, whatever is known */
-    bool keeps_all;    /* it names an object that nobody knows: none is gone */
+    uint64_t asked_ns; /* when it was requested; 0: no list is being read */
+    bool overrides;    /* it counts even against newer objects */
+    bool keeps_all;    /* it names an object that could not be identified: remove none */
     bool is_whole;     /* cluster_list_end has begun */
-    uint64_t swept;    /* as far as that has come: table_walk.at */
+    uint64_t swept;    /* how far cluster_list_end has come: table_walk.at */
 };
 
 struct cluster {
-    struct pool pool; /* where the tables and their records lie, so it stays where it is */
+    struct pool pool; /* memory of the tables and their records; they point to it: do not move it */
     struct names names;
     struct table pods;
     struct table claims;
     struct table nodes;
-    struct table refs; /* per node and claim, by the pods on it that are not finished: refcount.h */
+    struct table refs; /* how many unfinished pods on a node use a claim: refcount.h */
     struct table resources[KIND_COUNT]; /* the other kinds */
     struct table tallies;
     size_t counts[KIND_COUNT];        /* objects that exist, by kind */
     size_t violations;                /* exclusive claims that two or more pods hold */
-    struct table reserved;            /* reservations, by their pods' UIDs: see assumed.h */
-    struct reservation *reservations; /* utlist: the same, in the order in which they were made */
-    struct reservation *ended_early;  /* not among them any more */
-    size_t doubtful;                  /* reservations of pods whose Binding is in doubt */
-    struct reservation *sharing;      /* those that share claims */
-    struct unconfirmed *unconfirmed;  /* uthash; see unconfirmed.h */
-    struct pod *deferring;            /* pods with deferred mounts: kept_mounts links them */
+    struct table reserved;            /* reservations, by their pods' UIDs: reservation.h */
+    struct reservation *reservations; /* the same, in the order in which they were made (utlist) */
+    struct reservation *ended_early;  /* no longer among these */
+    size_t doubtful;                  /* reservations whose Binding has an unknown outcome */
+    struct reservation *sharing;      /* reservations with shared claims */
+    struct unconfirmed *unconfirmed;  /* uthash: unconfirmed.h */
+    struct pod *deferring;            /* pods with deferred mounts, linked by kept_mounts */
     struct listing lists[KIND_COUNT];
-    bool keeps_all_mounts; /* of pending pods without a runtime class, too: for a dry run */
+    bool keeps_all_mounts; /* store mounts of pending pods without a runtime class, too: dry run */
 };
 
 void cluster_init(struct cluster *cluster);
 void cluster_dispose(struct cluster *cluster);
 
 /*
- * The object is now as given (added or changed). What is older than what is known (by
- * resourceVersion) is ignored; an object without one always counts as news.
- * Errors: ERROR_NO_MEMORY, ERROR_TOO_BIG; the cluster is then as before.
+ * Adds or replaces the object. An object with an older resourceVersion than the known one is
+ * ignored; an object without a resourceVersion always counts.
+ * Errors: ERROR_NO_MEMORY, ERROR_TOO_BIG; the cluster is unchanged.
  */
 int cluster_apply(struct cluster *cluster, const struct object *object, struct error *err);
 
-/* The object is gone. Only its meta is looked at; a late deletion of an earlier object of the same
- * name is ignored. */
+/* Removes the object, which is identified by its kind and meta. A late deletion of an earlier
+ * object with the same name is ignored. */
 void cluster_delete(struct cluster *cluster, const struct object *object);
 
-/* Who is told of what a list has left out. */
+/* Called for each object that is removed because a list did not name it. */
 struct gone_listener {
     void *context;
-    /* Only the object's kind and meta are set. It is about to be removed. */
+    /* Only the object's kind and meta are set. It is removed after this call. */
     void (*gone)(void *context, const struct object *object);
 };
 
 /*
- * A list of all objects of the kind is read between these two: each of its objects is applied, and
- * what it did not name is gone at its end, unless it is newer than the list's version. Until then
- * all that was known stays. Begin may come again before the end: the list starts anew. overrides:
- * the list is of another history (a restored backup): it counts even where something newer is
- * known. keep: the list names this object, and nobody can read what it says: it stays as it is
- * known; an empty name: nobody knows which one it is, so that none is gone. listener: is told of
- * each object that is gone; NULL: nobody is. asked_ns: when it was asked for: what it says counts
- * against answers that came before then (unconfirmed.h).
+ * A list of all objects of a kind replaces what was known:
  *
- * The end comes in steps, so that nobody waits for the lock until all is gone: each looks at
- * some of the records and returns whether there are more; the caller gives the lock up
- * in between. Then others may do whatever they do at other times (binds, reservations, what a GET
- * said), but for another list or the watch of that kind. What is not looked at yet counts as
- * before: a claim that it holds is held. What comes in between stays, since it is newer than the
- * list.
+ *   cluster_list_begin   a list begins. It may begin again before its end. asked_ns: when it was
+ *                        requested; it counts against answers from before that (unconfirmed.h).
+ *                        overrides: the list is from another history (a restored backup), so it
+ *                        counts even against newer objects.
+ *   cluster_apply        for each object of the list
+ *   cluster_list_keep    for each object of the list that cannot be decoded: it stays as it was.
+ *                        With an empty name the object is unknown, so none is removed at the end.
+ *   cluster_list_end     removes what the list did not name and what is not newer than version.
+ *                        Until then all objects stay. listener may be NULL.
+ *
+ * The end takes several calls, so that nobody waits long for the lock: each call checks some
+ * records and returns whether more are left; the caller releases the lock between calls. Meanwhile
+ * binds, reservations and answers to GETs may change the cluster, but no other list and no watch of
+ * this kind. A record that is not checked yet still counts, so a claim that it holds is held.
+ * Objects that are added meanwhile stay, because they are newer than the list.
  */
 void cluster_list_begin(struct cluster *cluster, enum kind kind, bool overrides, uint64_t asked_ns);
 void cluster_list_keep(struct cluster *cluster, enum kind kind, struct slice ns, struct slice name);
@@ -204,33 +216,35 @@ bool cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version,
                       const struct gone_listener *listener) MUST_USE;
 
 /*
- * What a GET that was sent at asked_ns said of a pod or a claim, beside the watch, which has come
- * as far as version watched. What is no newer than that is ignored: the watch has told it, and
- * maybe that it is gone again. Unless it refutes an earlier answer, which no watch has confirmed.
- * Another object that was known by its name is gone, whatever the watch still says.
+ * Applies the answer to a GET for a pod or a claim. The GET was sent at asked_ns; `watched` is the
+ * last version that the watch has reported. An object that is not newer than that is ignored: the
+ * watch has reported it, and maybe its deletion, too. It counts anyway if it contradicts an
+ * unconfirmed answer from before asked_ns. If another object was known by the same name, that one
+ * is gone, even if the watch still reports it.
  */
 int cluster_learn(struct cluster *cluster, const struct object *object, uint64_t watched,
                   uint64_t asked_ns, struct error *err);
 
-/* A GET found that the pod or claim of that UID is gone: so it is, whatever the watch still says.
- * The answer came at now_ns. */
+/* Removes a pod or claim: a GET has answered at now_ns that it is gone. This counts even if the
+ * watch, which is late, still reports the object. */
 void cluster_learn_gone(struct cluster *cluster, const struct object_reference *gone,
                         uint64_t now_ns);
 
-/* The API server answered at now_ns that it has bound the pod: as cluster_assign, whatever the
- * watch still says. */
+/* As cluster_assign: the API server has answered at now_ns that it has bound the pod. This counts
+ * even if the watch, which is late, still reports the pod without a node. */
 int cluster_learn_bound(struct cluster *cluster, struct pod *pod, struct slice node,
                         uint64_t now_ns, struct error *err);
 
-/* An answer of this kind that no watch has confirmed for too long: the object is to be asked about
- * again. Put in front of the list; false: there is none, or the arena is full. */
-bool cluster_next_doubt(struct cluster *cluster, uint64_t now_ns, struct kept_reference **out,
-                        struct arena *arena);
+/* Finds an object whose GET must be repeated, because no watch has confirmed the last answer
+ * (cluster_learn_gone, cluster_learn_bound) for too long. Adds the object to the front of *out.
+ * False: there is none, or the arena is full. */
+bool cluster_next_unconfirmed(struct cluster *cluster, uint64_t now_ns, struct kept_reference **out,
+                              struct arena *arena);
 
-/* Whether an answer said that the object is gone, and nothing has said otherwise since. */
-bool cluster_believes_gone(const struct cluster *cluster, struct slice uid);
+/* Whether an answer said that the object is gone, and no newer list or GET has named it since. */
+bool cluster_is_known_gone(const struct cluster *cluster, struct slice uid);
 
-/* Assigns the pod to the node, which may be one that is only named; ends its reservation. */
+/* Assigns the pod to the node, which may be unknown yet, and ends its reservation. */
 int cluster_assign(struct cluster *cluster, struct pod *pod, struct slice node, struct error *err);
 
 /* What exists under that name, or NULL. */
@@ -239,39 +253,39 @@ const struct claim *cluster_find_claim(const struct cluster *cluster, struct sli
 struct pod *cluster_find_pod(const struct cluster *cluster, struct slice ns, struct slice name);
 const struct node *cluster_find_node(const struct cluster *cluster, struct slice name);
 
-/* The volume that a claim is bound to; NULL: to none, or to one that is not known (yet). */
+/* The volume that a claim is bound to; NULL: it is not bound, or the volume is not known. */
 const struct resource *cluster_find_volume(const struct cluster *cluster,
                                            const struct claim *claim);
 
-/* The pod's volume of that name is deferred from now on: it was written so. */
+/* The pod's volume of that name is deferred from now on: the annotation was written. */
 void cluster_defer(struct cluster *cluster, struct pod *pod, struct slice volume);
 
-/* How many of the pods break a PodDisruptionBudget if they are evicted in this order, as
- * kube-scheduler counts them: a budget that allows n evictions is broken from the n+1st on, and a
- * pod in its disruptedPods is not counted again; an empty selector matches nothing, and a pod
- * without labels matches none. All of them, if their namespace's budgets are too long to look at.
- */
+/* How many of the pods violate a PodDisruptionBudget if they are evicted in this order, counted as
+ * kube-scheduler does (filterPodsWithPDBViolation): a budget that allows n evictions is violated
+ * from the n+1st on; a pod in its disruptedPods is not counted again; an empty selector matches
+ * nothing, and no selector matches a pod without labels. All pods count as violations if reading
+ * the budgets would take too long. */
 size_t cluster_count_budget_violations(const struct cluster *cluster, const struct pod *const *pods,
                                        size_t count);
 
-/* Whether the API server, which would evict each of these pods by itself, would not evict all of
- * them: of a budget that allows some, they take more. It asks no budget about a pod that is pending
- * or terminating. One that allows none is not looked at: the API server has refused each pod that
- * it counts. True, too, if the budgets are too long to look at. */
+/* Whether the API server would refuse some of these evictions, although it would allow each one
+ * alone: a budget allows some of them, but not all. Pending and terminating pods do not count, as
+ * in the API server. A budget that allows none is ignored, because the API server has refused each
+ * of its pods already. True, too, if reading the budgets would take too long. */
 bool cluster_breaks_budgets(const struct cluster *cluster, const struct pod *const *pods,
                             size_t count);
 
-/* The pod as a decoded object that borrows from it, mounts and all. Ownership: out->claims lies in
- * the arena; false when that is full. */
+/* The pod as a decoded object. Ownership: its strings and mounts are the pod's, out->claims lies in
+ * the arena. False: the arena is full. */
 bool cluster_describe_pod(const struct pod *pod, struct arena *arena, struct pod_object *out);
 
-/* A pod of a request, with the field deferFSMount of the volumes of which the cluster knows that
- * its pod of that UID has it: a scheduler that is older than the field drops it. It costs a lookup
- * where any pod defers. False when the arena is full. */
+/* Restores the field deferFSMount on the volumes of a request's pod, if the cluster's pod with the
+ * same UID has it: a scheduler that is older than the field drops it. It costs one lookup, and only
+ * if any pod defers a mount. False: the arena is full. */
 bool cluster_complete_pod(const struct cluster *cluster, struct pod_object *pod,
                           struct arena *arena);
 
-/* The records one by one: see table_next. Claims and nodes that are only named, too. */
+/* The records one by one, as table_next; including claims and nodes that are only named. */
 static inline struct pod *cluster_next_pod(const struct cluster *cluster, struct table_walk *walk)
 {
     return (struct pod *)(void *)table_next(&cluster->pods, walk);
@@ -306,14 +320,15 @@ static inline struct claim_tally *cluster_next_tally(const struct cluster *clust
     return (struct claim_tally *)(void *)table_next(&cluster->tallies, walk);
 }
 
-/* Whether the pod takes up the claims that it names: assigned, and not finished. A terminating pod
- * holds until it is gone (KEP-2485; NodeInfo counts it too). */
+/* Whether the pod holds the claims that it names: it is assigned to a node, and not finished. A
+ * terminating pod holds its claims until it is gone (KEP-2485; kube-scheduler's NodeInfo counts it,
+ * too). */
 static inline bool pod_holds(const struct pod *pod)
 {
     return pod->node != NULL && !pod->is_terminal;
 }
 
-/* Whether it is exclusive, and two or more pods hold it. */
+/* Whether two or more pods hold a ReadWriteOncePod claim. */
 static inline bool claim_is_violated(const struct claim *claim)
 {
     return claim->exists && claim->is_rwop && claim->refs > 1;
@@ -330,12 +345,13 @@ static inline struct slice pod_name(const struct pod *pod)
     return (struct slice){(const char *)&pod->uses[pod->use_count], pod->name_len};
 }
 
-/* NULL: they are not kept. */
+/* NULL: the mounts are not stored. */
 static inline struct kept_mounts *pod_kept_mounts(const struct pod *pod)
 {
     uintptr_t end = (uintptr_t)&pod->uses[pod->use_count] + pod->name_len;
+    uintptr_t last = KEPT_MOUNTS_ALIGN - 1;
 
-    return pod->has_mounts ? (struct kept_mounts *)((end + 7) & ~(uintptr_t)7) : NULL;
+    return pod->has_mounts ? (struct kept_mounts *)((end + last) & ~last) : NULL;
 }
 
 static inline struct pod_mounts *pod_mounts(const struct pod *pod)
@@ -343,7 +359,7 @@ static inline struct pod_mounts *pod_mounts(const struct pod *pod)
     return pod->has_mounts ? &pod_kept_mounts(pod)->mounts : NULL;
 }
 
-/* Whether a volume of it is deferred: its runtime mounts it. */
+/* Whether the container runtime mounts one of its volumes. */
 static inline bool pod_defers(const struct pod *pod)
 {
     return pod->has_mounts && pod_kept_mounts(pod)->link != NULL;
@@ -354,7 +370,7 @@ static inline struct slice pod_nominated_node(const struct pod *pod)
     return name_slice(pod->nomination == NULL ? NULL : pod->nomination->node);
 }
 
-/* When a nominated pod was created; empty: that is not known, or the pod is not nominated. */
+/* When a nominated pod was created; empty: not known, or the pod is not nominated. */
 static inline struct slice pod_created(const struct pod *pod)
 {
     const struct nomination *nomination = pod->nomination;

@@ -1,19 +1,19 @@
 /*
- * What evictions do to PodDisruptionBudgets.
+ * Which evictions violate PodDisruptionBudgets.
  */
 #include "cache/cluster/cluster.h"
 #include "cache/objects/label_selector.h"
 
 enum {
-    COUNTED_PODS_MAX = 4096, /* no attempt evicts as many */
-    /* Texts that are compared for one answer, under the lock: 20 milliseconds. Users choose how
-     * long theirs are, and how many. */
-    LOOKED_AT_BYTES_MAX = 8 << 20,
-    LOOK_BYTES = 64 /* what a look costs besides its texts */
+    COUNTED_PODS_MAX = 4096, /* no preemption evicts as many */
+    /* Texts that one answer compares under the lock, which takes 20 ms. A limit is needed because
+     * users choose the number and the length of selectors and labels. */
+    COMPARED_BYTES_MAX = 8 << 20,
+    COMPARISON_BYTES = 64 /* the cost of one comparison besides its texts */
 };
 
-/* Whether the budget's status names the pod among those whose eviction the API server has taken out
- * of it already. */
+/* Whether the budget's status.disruptedPods names the pod: the API server has counted its eviction
+ * already. */
 static bool has_counted(const struct resource *budget, struct slice pod)
 {
     struct slice names = name_slice(budget->attributes[BUDGET_DISRUPTED_PODS]);
@@ -33,12 +33,12 @@ static bool has_counted(const struct resource *budget, struct slice pod)
 struct tally {
     const struct pod *const *pods;
     size_t count;
-    bool is_by_api_server; /* as the API server asks budgets; else as kube-scheduler does */
-    size_t bytes_left;     /* to look at */
+    bool is_by_api_server; /* count as the API server does; else as kube-scheduler does */
+    size_t bytes_left;     /* that may be compared */
     bool is_violation[COUNTED_PODS_MAX];
 };
 
-/* Whether the budget is asked about an eviction of the pod, as far as its labels say. */
+/* Whether the pod's eviction counts against a budget with that selector. */
 static bool counts(const struct tally *tally, struct slice selector, const struct pod *pod)
 {
     if (tally->is_by_api_server ? pod->is_pending || pod->is_terminating
@@ -47,13 +47,12 @@ static bool counts(const struct tally *tally, struct slice selector, const struc
     return selector_matches(selector, name_slice(pod->labels));
 }
 
-/* Marks the pods whose eviction the budget does not allow any more. False: it would take too long.
- */
+/* Marks the pods whose eviction violates the budget. False: it would take too long. */
 static bool mark_violations(struct tally *tally, const struct resource *budget)
 {
     struct slice selector = name_slice(budget->attributes[BUDGET_SELECTOR]);
-    size_t budget_bytes = LOOK_BYTES + selector.len;
-    int64_t preemption = 0; /* that count against it */
+    size_t budget_bytes = COMPARISON_BYTES + selector.len;
+    int64_t evicted = 0; /* pods that count against the budget */
 
     budget_bytes += name_slice(budget->attributes[BUDGET_DISRUPTED_PODS]).len;
     for (size_t i = 0; i < tally->count; i++) {
@@ -65,21 +64,21 @@ static bool mark_violations(struct tally *tally, const struct resource *budget)
             return false;
         tally->bytes_left -= bytes;
         if (counts(tally, selector, pod) && !has_counted(budget, pod_name(pod)) &&
-            ++preemption > budget->number)
+            ++evicted > budget->number)
             tally->is_violation[i] = true;
     }
     return true;
 }
 
-/* How many of them a budget forbids. All, when it would take too long to know. */
+/* How many of the evictions violate a budget. All, if it would take too long to count. */
 static size_t count_violations(const struct cluster *cluster, struct tally *tally)
 {
     size_t known = tally->count < COUNTED_PODS_MAX ? tally->count : COUNTED_PODS_MAX;
-    size_t violations = tally->count - known; /* of the others nothing is known */
+    size_t violations = tally->count - known; /* the rest counts as violations */
     struct table_walk walk = {.at = 0};
 
     tally->count = known;
-    tally->bytes_left = LOOKED_AT_BYTES_MAX;
+    tally->bytes_left = COMPARED_BYTES_MAX;
     for (const struct resource *budget;
          (budget = cluster_next_resource(cluster, KIND_POD_DISRUPTION_BUDGET, &walk)) != NULL;)
         if (!(tally->is_by_api_server && budget->number <= 0) && !mark_violations(tally, budget))

@@ -59,7 +59,7 @@ void claim_add_refs(struct cluster *cluster, struct claim *claim, int change)
     cluster->violations += claim_is_violated(claim);
 }
 
-/* What a PersistentVolumeClaim object says, ready to be put on the record. */
+/* Names and UID of a PersistentVolumeClaim, with a reference each, for its record. */
 struct claim_facts {
     struct name *storage_class, *volume_attributes_class, *volume, *owner_uid;
     struct uid uid;
@@ -80,7 +80,8 @@ static struct claim_facts facts_of(const struct claim *claim)
                                 claim->owner_uid, claim->uid};
 }
 
-/* Whether the volume has the name that external-provisioner gives: it need not be stored then. */
+/* Whether the volume has the name that external-provisioner gives (pvc-<uid of the claim>). Such a
+ * name is not stored. */
 static bool is_provisioned_name(const struct claim_object *object)
 {
     struct slice prefix = SLICE("pvc-");
@@ -142,7 +143,7 @@ static struct claim_tally *find_tally(const struct cluster *cluster,
                                                     tally_matches, key);
 }
 
-/* The tally for the claim as it will be, with room made for it; NULL without memory. */
+/* The tally of that key; NULL: no memory. */
 static struct claim_tally *tally_get_or_create(struct cluster *cluster,
                                                const struct claim_tally_key *key)
 {
@@ -161,8 +162,8 @@ static struct claim_tally *tally_get_or_create(struct cluster *cluster,
     return NULL;
 }
 
-/* The claim is as it was counted: one less of these. The names are the claim's: a tally without
- * claims goes before they do. */
+/* Removes the claim from its tally, before the claim changes. An empty tally is freed: its names
+ * are borrowed from the claims. */
 static void tally_leave(struct cluster *cluster, const struct claim *claim)
 {
     struct claim_tally_key key = tally_key(claim);
@@ -174,14 +175,14 @@ static void tally_leave(struct cluster *cluster, const struct claim *claim)
     pool_free(cluster->tallies.pool, tally);
 }
 
-/* Replaces all that the object says on the record; the pods that name the claim stay linked. */
+/* Writes the object on the record. Links of pods to the claim stay. */
 static void put_facts(struct cluster *cluster, struct claim *claim,
                       const struct claim_object *object, const struct claim_facts *facts,
                       struct claim_tally *tally)
 {
     struct claim_facts old = facts_of(claim);
 
-    tally->count++; /* before the other goes: they may be the same */
+    tally->count++; /* first, because the claim may leave the same tally */
     if (claim->exists)
         tally_leave(cluster, claim);
     release_facts(&cluster->names, &old);
@@ -215,7 +216,7 @@ int claim_apply(struct cluster *cluster, const struct claim_object *object, stru
     names_release(&cluster->names, ns); /* the record has its own reference */
     if (claim == NULL)
         return error_no_memory(err);
-    if (claim->exists && is_stale(cluster, KIND_CLAIM, &object->meta, claim->version)) {
+    if (claim->exists && cluster_is_stale(cluster, KIND_CLAIM, &object->meta, claim->version)) {
         claim->listed = cluster->lists[KIND_CLAIM].number;
         return 0;
     }
@@ -267,10 +268,11 @@ void claim_delete(struct cluster *cluster, const struct meta *meta)
 
     if (claim == NULL || !claim->exists)
         return;
+    /* else it is the late deletion of an earlier claim with the same name */
     if (uid_is(&claim->uid, meta->uid) ||
-        (meta->resource_version.len != 0 && !is_stale(cluster, KIND_CLAIM, meta, claim->version)))
-        claim_mark_deleted(cluster,
-                           claim); /* else it is the deletion of an earlier one of this name */
+        (meta->resource_version.len != 0 &&
+         !cluster_is_stale(cluster, KIND_CLAIM, meta, claim->version)))
+        claim_mark_deleted(cluster, claim);
 }
 
 void claims_dispose(struct cluster *cluster)

@@ -1,18 +1,22 @@
-/* What cluster*.c, assumed.c and priority_class.c share; nobody else includes this. */
+/*
+ * cluster_internal: what the files of cache/cluster share. Only they include it.
+ *
+ * Threads: as the cluster.
+ */
 #ifndef CACHE_CLUSTER_CLUSTER_INTERNAL_H
 #define CACHE_CLUSTER_CLUSTER_INTERNAL_H
 
 #include "cache/cluster/cluster.h"
 
-/* Pages that an operation gives back to the system at most. */
+/* Pages that one operation returns to the system at most. */
 enum { TRIMMED_PAGES_MAX = 16 };
 
-/* Whether what is told of an object is older than what is known of it. */
-bool is_stale(const struct cluster *cluster, enum kind kind, const struct meta *told,
-              uint64_t known);
+/* Whether the object is older than version known, the one of its record. */
+bool cluster_is_stale(const struct cluster *cluster, enum kind kind, const struct meta *meta,
+                      uint64_t known);
 
-/* The record for that name; NULL: there is none. Obtained: made (with exists false) when there is
- * none; NULL without memory. */
+/* find: the record for that name; NULL: there is none. get_or_create: a new record has exists
+ * false; NULL: no memory. */
 struct node *node_get_or_create(struct cluster *cluster, struct slice name);
 struct node *node_find(const struct cluster *cluster, struct slice name);
 struct resource *resource_find(const struct cluster *cluster, enum kind kind, struct slice ns,
@@ -24,7 +28,7 @@ struct claim *claim_get_or_create(struct cluster *cluster, struct name *ns, stru
 void node_free_if_unused(struct cluster *cluster, struct node *node);
 void claim_free_if_unused(struct cluster *cluster, struct claim *claim);
 
-/* More or fewer pods hold the claim. */
+/* `change` more pods hold the claim. */
 void claim_add_refs(struct cluster *cluster, struct claim *claim, int change);
 
 int claim_apply(struct cluster *cluster, const struct claim_object *object, struct error *err);
@@ -35,10 +39,22 @@ void claims_dispose(struct cluster *cluster);
 int pod_apply(struct cluster *cluster, const struct pod_object *object, uint64_t asked_ns,
               struct error *err);
 void pod_delete(struct cluster *cluster, const struct meta *meta);
+
+/* The pod is gone: its record and its reservation end. */
 void pod_remove(struct cluster *cluster, struct pod *pod);
 void pods_dispose(struct cluster *cluster);
 
-/* The pod is in the list that is being read; whether it is. */
+/* A record, linked to its claims and its node, but not counted and not in the table. NULL: no
+ * memory. */
+struct pod *pod_new(struct cluster *cluster, const struct pod_object *object);
+
+/* Counts it and puts it into the table. False: no memory; the record is freed. */
+bool pod_add(struct cluster *cluster, struct pod *pod) MUST_USE;
+
+/* Takes a record out of the table and frees it. Another record may describe the same pod. */
+void pod_drop(struct cluster *cluster, struct pod *pod);
+
+/* The list that is being read names the pod; and whether it has. */
 static inline void pod_list(const struct cluster *cluster, struct pod *pod)
 {
     pod->listed = cluster->lists[KIND_POD].number & POD_LISTED_MAX;
@@ -52,11 +68,11 @@ static inline bool pod_is_listed(const struct cluster *cluster, const struct pod
 void node_mark_deleted(struct cluster *cluster, struct node *node);
 void resource_remove(struct cluster *cluster, enum kind kind, struct resource *resource);
 
-/* As cluster_apply. asked_ns: when what says so was asked for; 0: a watch says it. */
+/* As cluster_apply. asked_ns: when the list or the GET was sent; 0: the object is from a watch. */
 int object_apply(struct cluster *cluster, const struct object *object, uint64_t asked_ns,
                  struct error *err);
 
-/* A key of pods and claims. */
+/* The key of pods and claims in their tables. */
 struct object_key {
     const struct name *ns;
     struct slice name;

@@ -1,6 +1,5 @@
 /*
- * How a cluster keeps up with an API server: whole lists that replace what is known, and what is
- * learned beside the watch.
+ * Lists replace what was known; answers to GETs and Bindings count before the watch reports them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +8,7 @@
 #include "cache/cluster/reservation.h"
 #include "cache/cluster/unconfirmed.h"
 
-enum { SWEEP_WORK_MAX = 32 }; /* of one step: objects, and claims of pods */
+enum { SWEEP_WORK_MAX = 32 }; /* objects, and claims of pods, that one step removes */
 
 /* ---- whole lists ---- */
 
@@ -20,7 +19,7 @@ void cluster_list_begin(struct cluster *cluster, enum kind kind, bool overrides,
     cluster->lists[kind] =
         (struct listing){.number = number, .asked_ns = asked_ns, .overrides = overrides};
     if (overrides)
-        unconfirmed_dispose(cluster); /* in another history it may never have happened */
+        unconfirmed_dispose(cluster); /* the answers are about the former history */
 }
 
 void cluster_list_keep(struct cluster *cluster, enum kind kind, struct slice ns, struct slice name)
@@ -43,23 +42,23 @@ void cluster_list_keep(struct cluster *cluster, enum kind kind, struct slice ns,
         resource->listed = list->number;
 }
 
-/* What the end of a list looks at. */
+/* The end of a list. */
 struct sweep {
     struct cluster *cluster;
     enum kind kind;
     uint32_t number;
-    uint64_t version; /* of the list; 0: it tells nothing */
+    uint64_t version; /* of the list; 0: not comparable with the objects' versions */
     const struct gone_listener *listener;
 };
 
-/* Whether an object that the list did not name is gone: unless it came after the list. */
-static bool is_left(const struct sweep *sweep, bool is_listed, uint64_t version)
+/* Whether an object is gone: the list did not name it, and it is not newer than the list. */
+static bool is_gone(const struct sweep *sweep, bool is_listed, uint64_t version)
 {
     return !is_listed && (sweep->version == 0 || version <= sweep->version);
 }
 
-static void tell(const struct sweep *sweep, struct slice ns, struct slice name,
-                 const struct uid *uid)
+static void report_gone(const struct sweep *sweep, struct slice ns, struct slice name,
+                        const struct uid *uid)
 {
     char text[UID_TEXT_BYTES];
     struct object object = {.kind = sweep->kind};
@@ -71,42 +70,42 @@ static void tell(const struct sweep *sweep, struct slice ns, struct slice name,
         sweep->listener->gone(sweep->listener->context, &object);
 }
 
-/* Each of these removes the object if it is gone, and returns how much work that was. */
+/* Each of these functions removes the object if it is gone, and returns how much work that was. */
 
 static size_t sweep_pod(const struct sweep *sweep, struct pod *pod)
 {
     size_t work = 1 + pod->use_count;
 
-    if (!is_left(sweep, pod_is_listed(sweep->cluster, pod), pod->version))
+    if (!is_gone(sweep, pod_is_listed(sweep->cluster, pod), pod->version))
         return 0;
-    tell(sweep, name_slice(pod->ns), pod_name(pod), &pod->uid);
+    report_gone(sweep, name_slice(pod->ns), pod_name(pod), &pod->uid);
     pod_remove(sweep->cluster, pod);
     return work;
 }
 
 static size_t sweep_claim(const struct sweep *sweep, struct claim *claim)
 {
-    if (!claim->exists || !is_left(sweep, claim->listed == sweep->number, claim->version))
+    if (!claim->exists || !is_gone(sweep, claim->listed == sweep->number, claim->version))
         return 0;
-    tell(sweep, name_slice(claim->ns), claim_name(claim), &claim->uid);
+    report_gone(sweep, name_slice(claim->ns), claim_name(claim), &claim->uid);
     claim_mark_deleted(sweep->cluster, claim);
     return 1;
 }
 
 static size_t sweep_node(const struct sweep *sweep, struct node *node)
 {
-    if (!node->exists || !is_left(sweep, node->listed == sweep->number, node->version))
+    if (!node->exists || !is_gone(sweep, node->listed == sweep->number, node->version))
         return 0;
-    tell(sweep, SLICE(""), name_slice(node->name), NULL);
+    report_gone(sweep, SLICE(""), name_slice(node->name), NULL);
     node_mark_deleted(sweep->cluster, node);
     return 1;
 }
 
 static size_t sweep_resource(const struct sweep *sweep, struct resource *resource)
 {
-    if (!is_left(sweep, resource->listed == sweep->number, resource->version))
+    if (!is_gone(sweep, resource->listed == sweep->number, resource->version))
         return 0;
-    tell(sweep, name_slice(resource->key.ns), name_slice(resource->key.name), NULL);
+    report_gone(sweep, name_slice(resource->key.ns), name_slice(resource->key.name), NULL);
     resource_remove(sweep->cluster, sweep->kind, resource);
     return 1;
 }
@@ -138,28 +137,27 @@ bool cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version,
 {
     struct listing *list = &cluster->lists[kind];
     struct table_walk walk = {.at = list->swept};
-    /* versions of another history tell nothing */
     struct sweep sweep = {cluster, kind, list->number, list->overrides ? 0 : version, listener};
 
     if (list->asked_ns != 0) /* the first step */
-        unconfirmed_list(cluster, kind, list->asked_ns);
+        unconfirmed_forget_gone(cluster, kind, list->asked_ns);
     list->asked_ns = 0;
     bool has_surplus = pool_trim(&cluster->pool, TRIMMED_PAGES_MAX);
     bool has_more = !list->keeps_all && table_next_page(table_of(cluster, kind), &walk);
     list->is_whole = has_more;
     list->overrides = list->overrides && has_more;
-    /* each frees its own record at most, so the others of the page stay what they are */
+    /* sweep_record frees no other record of the page */
     for (size_t work = 0; has_more && walk.next < walk.count && work < SWEEP_WORK_MAX;)
         work += sweep_record(&sweep, walk.records[walk.next++]);
     if (walk.next == walk.count)
-        list->swept = walk.at; /* else the page's rest comes next time */
+        list->swept = walk.at; /* else the next step checks the rest of the page */
     return has_more || has_surplus;
 }
 
-/* ---- what a GET said ---- */
+/* ---- answers that the watch has not reported yet ---- */
 
-/* The UID of the pod or claim that has the object's name, in text, since it may end with its
- * record. Empty: none has, or one that nobody can remember (unconfirmed.h). */
+/* The UID of the known pod or claim with the object's name, copied into text because the record may
+ * be freed. Empty: there is none, or its UID is no UUID, as unconfirmed_add needs. */
 static struct slice known_uid(const struct cluster *cluster, const struct object *object,
                               char text[UID_TEXT_BYTES])
 {
@@ -178,8 +176,8 @@ static struct slice known_uid(const struct cluster *cluster, const struct object
     return (struct slice){text, UID_TEXT_BYTES};
 }
 
-/* If another object has the name now, the former one is gone: a late watch still tells of it, also
- * when the other one is gone again. */
+/* If another object has the name now, the former one is gone. This is remembered, because a late
+ * watch still reports the former one, even after the other object is gone, too. */
 static void learn_replaced(struct cluster *cluster, const struct object *object,
                            struct slice former, uint64_t asked_ns)
 {
@@ -192,33 +190,51 @@ static void learn_replaced(struct cluster *cluster, const struct object *object,
                         true, asked_ns);
 }
 
+/* Whether the list that is being read has named the pod or claim, or has named all its objects. */
+static bool is_listed(const struct cluster *cluster, const struct object *object)
+{
+    struct slice ns = object->meta.ns, name = object->meta.name;
+
+    if (cluster->lists[object->kind].is_whole)
+        return true;
+    if (object->kind == KIND_POD) {
+        const struct pod *pod = cluster_find_pod(cluster, ns, name);
+        return pod != NULL && pod_is_listed(cluster, pod);
+    }
+    const struct claim *claim = claim_find(cluster, ns, name);
+    return claim != NULL && claim->listed == cluster->lists[KIND_CLAIM].number;
+}
+
+/* Undoes that object_apply marked the object as named by the list: at the end of the list, its
+ * version decides whether it stays. */
+static void unlist(struct cluster *cluster, const struct object *object)
+{
+    struct slice ns = object->meta.ns, name = object->meta.name;
+    struct pod *pod = object->kind == KIND_POD ? cluster_find_pod(cluster, ns, name) : NULL;
+    struct claim *claim = object->kind == KIND_CLAIM ? claim_find(cluster, ns, name) : NULL;
+
+    if (pod != NULL)
+        pod->listed = (cluster->lists[KIND_POD].number - 1) & POD_LISTED_MAX;
+    if (claim != NULL)
+        claim->listed = cluster->lists[KIND_CLAIM].number - 1;
+}
+
 int cluster_learn(struct cluster *cluster, const struct object *object, uint64_t watched,
                   uint64_t asked_ns, struct error *err)
 {
     const struct meta *meta = &object->meta;
-    bool refutes = unconfirmed_is_refuted(cluster, meta->uid, asked_ns);
+    bool is_refuting = unconfirmed_is_older(cluster, meta->uid, asked_ns);
     char text[UID_TEXT_BYTES];
 
-    if (version_of(meta->resource_version) <= watched && !refutes)
+    if (version_of(meta->resource_version) <= watched && !is_refuting)
         return 0;
-    /* a list that is being read may be older, or newer: only its version can tell, so what it has
-     * not named stays so; one that is whole is older. It may have named what was believed gone */
-    struct pod *pod = cluster_find_pod(cluster, meta->ns, meta->name);
-    struct claim *claim = claim_find(cluster, meta->ns, meta->name);
-    bool was_listed = refutes || cluster->lists[object->kind].is_whole ||
-                      (object->kind == KIND_POD
-                           ? pod != NULL && pod_is_listed(cluster, pod)
-                           : claim != NULL && claim->listed == cluster->lists[KIND_CLAIM].number);
+    bool stays_listed = is_refuting || is_listed(cluster, object);
     struct slice former = known_uid(cluster, object, text);
     if (object_apply(cluster, object, asked_ns, err) < 0)
         return err->code;
     learn_replaced(cluster, object, former, asked_ns);
-    if (was_listed)
-        return 0;
-    if (object->kind == KIND_POD && (pod = cluster_find_pod(cluster, meta->ns, meta->name)) != NULL)
-        pod->listed = (cluster->lists[KIND_POD].number - 1) & POD_LISTED_MAX;
-    if (object->kind == KIND_CLAIM && (claim = claim_find(cluster, meta->ns, meta->name)) != NULL)
-        claim->listed = cluster->lists[KIND_CLAIM].number - 1;
+    if (!stays_listed)
+        unlist(cluster, object);
     return 0;
 }
 
@@ -230,13 +246,13 @@ void cluster_learn_gone(struct cluster *cluster, const struct object_reference *
     struct claim *claim =
         gone->kind == KIND_CLAIM ? claim_find(cluster, gone->ns, gone->name) : NULL;
 
-    if (is_pod) /* also of a pod that the watch has not told yet */
+    if (is_pod) /* the pod may have no record yet */
         reservation_release_absent(cluster, gone);
     if (pod != NULL && uid_is(&pod->uid, gone->uid))
         pod_remove(cluster, pod);
     else if (claim != NULL && claim->exists && uid_is(&claim->uid, gone->uid))
         claim_mark_deleted(cluster, claim);
-    else if (!cluster_believes_gone(cluster, gone->uid))
+    else if (!cluster_is_known_gone(cluster, gone->uid))
         return;
     unconfirmed_add(cluster, gone, true, now_ns);
 }
@@ -254,7 +270,7 @@ int cluster_learn_bound(struct cluster *cluster, struct pod *pod, struct slice n
     return 0;
 }
 
-bool cluster_believes_gone(const struct cluster *cluster, struct slice uid)
+bool cluster_is_known_gone(const struct cluster *cluster, struct slice uid)
 {
     const struct unconfirmed *answer = unconfirmed_find(cluster, uid);
 

@@ -9,7 +9,7 @@ static struct priority_class describe(const struct resource *resource)
     return (struct priority_class){(int32_t)resource->number, slice_equal(policy, SLICE("Never"))};
 }
 
-/* Two at a time are made only by a race; admission takes the lowest then. */
+/* Only a race creates two defaults. Admission takes the lowest then. */
 static const struct resource *find_default(const struct cluster *cluster)
 {
     const struct resource *found = NULL;

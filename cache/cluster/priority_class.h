@@ -1,6 +1,6 @@
 /*
- * priority_class: the priority that the API server's admission gives a pod (its plugin Priority).
- * For pods that it has not seen: a manifest, a snapshot that was written by hand.
+ * priority_class: the priority of a pod that no API server has admitted: a manifest, or a snapshot
+ * that was written by hand. It follows the API server's admission plugin Priority.
  *
  * Threads: as the cluster.
  */
@@ -15,9 +15,9 @@ struct priority_class {
 };
 
 /*
- * What pods of that class have: of the cluster's, else of the two that every API server has; with
- * an empty name that of the global default (of several, the lowest), or 0 without one. False: no
- * class has the name; *out is then 0.
+ * Looks for a class of the cluster, then for the two that every API server has. An empty name means
+ * the global default: of several, the one with the lowest value; without one, *out is 0. False: no
+ * class has that name; *out is 0.
  */
 bool priority_class_find(const struct cluster *cluster, struct slice name,
                          struct priority_class *out);

@@ -1,8 +1,8 @@
 /*
- * refcount: how many of the pods on a node reference a claim: KEP-2485's "map the PVC name to a
- * reference count", but a count where the in-tree cache keeps a set. One table for all nodes.
+ * refcount: how many pods on a node use a claim. KEP-2485 describes a map from PVC name to
+ * reference count; kube-scheduler's cache stores only a set. One table serves all nodes.
  *
- * The nodes and claims are borrowed; they outlive their counts.
+ * Ownership: nodes and claims are borrowed, and outlive their counts. Threads: as the cluster.
  */
 #ifndef CACHE_CLUSTER_REFCOUNT_H
 #define CACHE_CLUSTER_REFCOUNT_H
@@ -19,11 +19,11 @@ struct refcount {
     const struct claim *claim;
 };
 
-/* One reference more, or one less. False: no memory, and nothing was counted. */
+/* One pod more, or one pod less. False: no memory; nothing was counted. */
 bool refcount_add(struct table *refs, const struct node *node, const struct claim *claim) MUST_USE;
 void refcount_remove(struct table *refs, const struct node *node, const struct claim *claim);
 
-/* How many references there are. */
+/* How many pods there are; 0: none. */
 uint32_t refcount_get(const struct table *refs, const struct node *node, const struct claim *claim);
 
 #endif

@@ -53,7 +53,7 @@ static void unlink_sharing(const struct reservation *reservation)
         reservation->next_sharing->sharing = reservation->sharing;
 }
 
-/* Frees one that is not in the table (any more). */
+/* Frees a reservation that is not in the table. */
 static void reservation_free(struct cluster *cluster, struct reservation *reservation)
 {
     for (size_t i = 0; i < reservation->claim_count + reservation->shared_count; i++) {
@@ -80,7 +80,7 @@ static void end(struct cluster *cluster, struct reservation *reservation)
     reservation_free(cluster, reservation);
 }
 
-/* It is the next that reservation_expired finds. */
+/* Ends a reservation before it expires: reservation_expired finds it next. */
 static void end_early(struct cluster *cluster, struct reservation *reservation)
 {
     if (reservation->is_ended)
@@ -91,8 +91,8 @@ static void end_early(struct cluster *cluster, struct reservation *reservation)
     cluster->ended_early = reservation;
 }
 
-/* The one that stands at link, among those that ended early. */
-static void forget(struct cluster *cluster, struct reservation **link)
+/* Frees the reservation at that link of the list cluster.ended_early. */
+static void free_ended(struct cluster *cluster, struct reservation **link)
 {
     struct reservation *reservation = *link;
 
@@ -110,18 +110,19 @@ void reservation_end(struct cluster *cluster, struct reservation *reservation)
     }
     while (*link != reservation)
         link = &(*link)->next;
-    forget(cluster, link);
+    free_ended(cluster, link);
 }
 
-/* The reservation, of a pod that is not being bound, loses a claim to another pod. */
-static void lose(struct cluster *cluster, struct reservation *reservation)
+/* The reservation of a pod that is not being bound loses a claim to another pod. */
+static void lose_claim(struct cluster *cluster, struct reservation *reservation)
 {
     if (--reservation->left_count == 0 && !reservation_binds(reservation))
         end_early(cluster, reservation);
 }
 
-/* The one that expires first makes room for another. One whose pod is being bound never does. */
-static void make_room(struct cluster *cluster)
+/* Ends the reservation that expires first if there are too many. Reservations of pods that are
+ * being bound stay. */
+static void keep_maximum(struct cluster *cluster)
 {
     if (cluster->reserved.count <= RESERVATIONS_MAX)
         return;
@@ -134,20 +135,19 @@ static void make_room(struct cluster *cluster)
     }
 }
 
-/* How many claims the pod may take. What only a scheduler says of a pod costs no more than the
- * claims that it gets. */
-static size_t count_claims(const struct pod_object *pod, const bool *alone, bool binds)
+/* How many claims the pod may reserve. A filter call costs no memory for its other claims. */
+static size_t count_claims(const struct pod_object *pod, const bool *exclusive, bool binds)
 {
     size_t count = 0;
 
-    if (binds || alone == NULL)
+    if (binds || exclusive == NULL)
         return pod->claim_count;
     for (size_t i = 0; i < pod->claim_count; i++)
-        count += alone[i];
+        count += exclusive[i];
     return count;
 }
 
-/* As the pod says, with room for so many claims, and none yet; NULL without memory. */
+/* A reservation without claims, but with memory for so many; NULL: no memory. */
 static struct reservation *reservation_new(struct cluster *cluster, const struct pod_object *pod,
                                            size_t claims)
 {
@@ -173,8 +173,9 @@ static void take_exclusive(struct cluster *cluster, struct reservation *reservat
     reservation->claims[reservation->claim_count++] = claim;
     reservation->left_count++;
     if (claim->reservation != NULL)
-        lose(cluster, claim->reservation);
+        lose_claim(cluster, claim->reservation);
     claim->reservation = reservation;
+    claim->named++;
 }
 
 static void take_shared(struct cluster *cluster, struct reservation *reservation,
@@ -182,33 +183,39 @@ static void take_shared(struct cluster *cluster, struct reservation *reservation
 {
     reservation->claims[reservation->claim_count + reservation->shared_count++] = claim;
     claim->sharers++;
+    claim->named++;
     if (reservation->sharing == NULL)
         link_sharing(cluster, reservation);
 }
 
-/* First those that it takes alone, then, of one that is being bound, the others. */
-static void take_claims(struct cluster *cluster, struct reservation *reservation,
-                        const struct pod_object *pod, const bool *alone)
+/* The pod's claim number i, if it exists and is exclusive, or is not; else NULL. */
+static struct claim *find_claim(const struct cluster *cluster, const struct pod_object *pod,
+                                size_t i, const bool *exclusive, bool is_exclusive)
 {
-    int rounds = reservation_binds(reservation) ? 2 : 1;
+    struct claim *claim = claim_find(cluster, pod->meta.ns, pod->claims[i].name);
 
-    for (int shares = 0; shares < rounds; shares++) {
-        for (size_t i = 0; i < pod->claim_count; i++) {
-            struct claim *claim = claim_find(cluster, pod->meta.ns, pod->claims[i].name);
-            if (claim == NULL || !claim->exists)
-                continue;
-            bool is_exclusive = alone != NULL ? alone[i] : claim->is_rwop;
-            if (is_exclusive == (shares != 0))
-                continue;
-            claim->named++;
-            (shares ? take_shared : take_exclusive)(cluster, reservation, claim);
-        }
-    }
+    if (claim == NULL || !claim->exists)
+        return NULL;
+    return (exclusive != NULL ? exclusive[i] : claim->is_rwop) == is_exclusive ? claim : NULL;
 }
 
-/* Whether the pod is known to hold its claims by itself, or to need none any more: the scheduler
- * that asks is behind. */
-static bool is_settled(const struct cluster *cluster, const struct pod_object *object)
+/* The exclusive claims come first, then the shared ones of a pod that is being bound. */
+static void take_claims(struct cluster *cluster, struct reservation *reservation,
+                        const struct pod_object *pod, const bool *exclusive)
+{
+    struct claim *claim;
+
+    for (size_t i = 0; i < pod->claim_count; i++)
+        if ((claim = find_claim(cluster, pod, i, exclusive, true)) != NULL)
+            take_exclusive(cluster, reservation, claim);
+    for (size_t i = 0; reservation_binds(reservation) && i < pod->claim_count; i++)
+        if ((claim = find_claim(cluster, pod, i, exclusive, false)) != NULL)
+            take_shared(cluster, reservation, claim);
+}
+
+/* Whether the pod is known to hold its claims itself, or to need none: the scheduler's information
+ * is older. */
+static bool is_bound_or_finished(const struct cluster *cluster, const struct pod_object *object)
 {
     const struct pod *pod = cluster_find_pod(cluster, object->meta.ns, object->meta.name);
 
@@ -216,9 +223,9 @@ static bool is_settled(const struct cluster *cluster, const struct pod_object *o
            (pod->node != NULL || pod->is_terminal);
 }
 
-/* Of those before the new one: a preemptor's lasts longer than others, and the configuration may
- * have changed. */
-static void note_late(const struct cluster *cluster, struct reservation *newest)
+/* Marks earlier reservations that expire after the new one: a preemptor's reservation lasts longer
+ * than others, and a reload may change the duration. */
+static void mark_late(const struct cluster *cluster, struct reservation *newest)
 {
     struct reservation *before = newest;
 
@@ -230,8 +237,8 @@ static void note_late(const struct cluster *cluster, struct reservation *newest)
     }
 }
 
-/* The new reservation takes the place of what the pod had, and ends no sooner. */
-static void succeed(struct cluster *cluster, struct reservation *reservation,
+/* The new reservation replaces the pod's former one, and does not end before it. */
+static void replace(struct cluster *cluster, struct reservation *reservation,
                     struct reservation *former)
 {
     reservation->is_doubtful = former->is_doubtful;
@@ -242,18 +249,18 @@ static void succeed(struct cluster *cluster, struct reservation *reservation,
     end(cluster, former);
 }
 
-int reservation_take(struct cluster *cluster, const struct pod_object *pod, const bool *alone,
+int reservation_take(struct cluster *cluster, const struct pod_object *pod, const bool *exclusive,
                      bool binds, uint64_t expires_ns, struct error *err)
 {
-    if (is_settled(cluster, pod))
+    if (is_bound_or_finished(cluster, pod))
         return 0;
     struct reservation *reservation =
-        reservation_new(cluster, pod, count_claims(pod, alone, binds));
+        reservation_new(cluster, pod, count_claims(pod, exclusive, binds));
     if (reservation == NULL)
         return error_no_memory(err);
     struct reservation *former = reservation_find(cluster, &reservation->uid);
     if (former != NULL && reservation_binds(former) && !binds) {
-        reservation_free(cluster, reservation); /* what a bind has taken stays as it is */
+        reservation_free(cluster, reservation); /* the bind's reservation stays */
         return 0;
     }
     if (!add_to_index(cluster, reservation)) {
@@ -263,13 +270,13 @@ int reservation_take(struct cluster *cluster, const struct pod_object *pod, cons
     reservation->binds = binds;
     reservation->expires_ns = expires_ns;
     if (former != NULL)
-        succeed(cluster, reservation, former);
-    note_late(cluster, reservation);
-    take_claims(cluster, reservation, pod, alone);
+        replace(cluster, reservation, former);
+    mark_late(cluster, reservation);
+    take_claims(cluster, reservation, pod, exclusive);
     if (reservation->claim_count + reservation->shared_count == 0)
         end(cluster, reservation);
     else if (!binds)
-        make_room(cluster);
+        keep_maximum(cluster);
     return 0;
 }
 
@@ -326,9 +333,9 @@ bool reservation_undo(struct cluster *cluster, const struct uid *uid)
     return reservation_give_back(cluster, uid);
 }
 
-/* Those that are neither being bound nor late stand in the order in which they expire. Of the
- * others there are few, but while the API server leaves many Bindings in doubt, or after a reload
- * with a shorter reservationTTL: then as many as there may be, for as long as they last. */
+/* Reservations that are neither binding nor late are in the order in which they expire, so the loop
+ * ends at the first of these. The others are few, except while many Bindings are in doubt, or after
+ * a reload with a shorter reservationTTL. */
 struct reservation *reservation_expired(const struct cluster *cluster, uint64_t now_ns)
 {
     if (cluster->ended_early != NULL)
@@ -343,8 +350,9 @@ struct reservation *reservation_expired(const struct cluster *cluster, uint64_t 
     return NULL;
 }
 
-const struct reservation *shared_against(const struct cluster *cluster, const struct claim *claim,
-                                         const struct pod_object *pod)
+const struct reservation *reservation_sharing(const struct cluster *cluster,
+                                              const struct claim *claim,
+                                              const struct pod_object *pod)
 {
     if (claim->sharers == 0)
         return NULL;
@@ -362,6 +370,6 @@ void reservations_dispose(struct cluster *cluster)
     while (cluster->reservations != NULL)
         end(cluster, cluster->reservations);
     while (cluster->ended_early != NULL)
-        forget(cluster, &cluster->ended_early);
+        free_ended(cluster, &cluster->ended_early);
     table_dispose(&cluster->reserved);
 }

@@ -1,103 +1,104 @@
 /*
- * assumed: reservations, between a filter answer and the bind that follows. A pod that may pass
- * reserves its exclusive claims, all of them or none, so that no other pod passes for the same
- * claim before the first one is bound. The record lies in the cluster; policies see it as a holder.
+ * reservation: claims that are reserved for a pod between its filter answer and its bind, as in the
+ * scheduling framework's Reserve. A pod that passes a filter reserves its exclusive claims, all or
+ * none, so no other pod passes for the same claim before the first one is bound. Policies treat a
+ * reservation as a holder.
  *
- *   filter passes          reserved until expires_ns; asked again: later, never sooner
- *   one of higher          takes the claims over: the first pod's bind will be refused,
- *     priority passes        and a reservation that has no claim left ends
- *   bind begins            binding: nobody takes it over, and it does not expire before then
- *   seen bound, or gone    ends: the pod itself holds the claims, or needs them no more
+ *   filter passes             reserved until expires_ns; a later call may extend it, not shorten it
+ *   a pod of higher           takes the claims over: the bind of the first pod will be refused; a
+ *     priority passes           reservation without a claim ends
+ *   bind begins               no pod takes the claims over, and the reservation does not expire
+ *   pod seen bound, or gone   ends: the pod itself holds the claims, or does not need them
  *
- * The time is told by the caller: nanoseconds of a clock that only runs forward.
- *
- * Threads: as the cluster.
+ * All times are nanoseconds of the caller's monotonic clock. Ownership: the cluster owns all
+ * reservations; a pointer is valid until the next change. Threads: as the cluster.
  */
 #ifndef CACHE_CLUSTER_RESERVATION_H
 #define CACHE_CLUSTER_RESERVATION_H
 
 #include "cache/cluster/cluster.h"
 
-/* With more, the one that expires first ends, of those whose pods are not being bound. */
+/* Of more reservations, the one that expires first ends, except those of pods that are being bound.
+ */
 enum { RESERVATIONS_MAX = 10000 };
 
 struct reservation {
-    uint32_t hash;  /* struct table_record: of the UID */
+    uint32_t hash;  /* of the UID: this is a struct table_record */
     struct uid uid; /* the pod's: the key */
     struct name *ns;
     struct name *name;
     int32_t priority;
-    unsigned binds;   /* under way: more than one when a scheduler asks again before it is told */
-    bool is_doubtful; /* a Binding was sent, and nobody knows what became of it */
-    bool is_late;     /* it expires later than one that was made after it */
+    unsigned binds;   /* under way; several if a scheduler repeats a call that has no answer yet */
+    bool is_doubtful; /* a Binding was sent, and its outcome is not known */
+    bool is_late;     /* it expires after a reservation that was made later */
     uint64_t expires_ns;
-    bool is_ended;            /* early: it has no claims any more, or made room for another */
-    struct reservation *prev; /* by utlist: in the order in which they were made */
-    struct reservation *next; /* ... or of those that ended early */
-    struct reservation *next_sharing, **sharing; /* of those that share claims; NULL: it does not */
+    bool is_ended;            /* early: it lost its last claim, or there were too many */
+    struct reservation *prev; /* in cluster.reservations */
+    struct reservation *next; /* in cluster.reservations, or in cluster.ended_early */
+    struct reservation *next_sharing, **sharing; /* in cluster.sharing; NULL: it shares no claim */
     size_t claim_count, shared_count;
-    size_t left_count;      /* of claim_count: not taken over by another pod */
-    struct claim *claims[]; /* claim_count taken alone, then, of a pod that is being bound,
-                               shared_count that it shares */
+    size_t left_count;      /* exclusive claims that no other pod has taken over */
+    struct claim *claims[]; /* claim_count exclusive ones; then shared_count shared ones, which only
+                               a pod that is being bound has */
 };
 
 /*
- * Reserves the claims that the pod takes alone, which the caller has found free, or held by
- * reservations that may be taken over; what the pod had reserved before is replaced, and ends no
- * sooner. alone: for each of the pod's claims, whether it does; NULL: those that are
- * ReadWriteOncePod. A pod that takes none alone, or that is known to be bound or finished, reserves
- * nothing. Of more than RESERVATIONS_MAX, the one that expires first ends.
+ * Reserves the pod's exclusive claims. The caller has checked that each is free, or that its
+ * reservation may be taken over. This replaces the pod's former reservation, and does not end
+ * before it. exclusive: for each of the pod's claims, whether it is exclusive; NULL: the
+ * ReadWriteOncePod claims are. A pod without an exclusive claim, and a pod that is known to be
+ * bound or finished, reserve nothing.
  *
- * binds: a bind begins. Until it ends, nobody may take the pod's other claims alone, either, and a
- * call that is no bind changes nothing, whatever it says about the pod. reservation_doubt or
- * reservation_undo ends the bind, if the pod is not bound.
+ * binds: a bind begins. Until it ends, no other pod may use the pod's remaining claims exclusively,
+ * and a call without binds changes nothing. If the pod is not bound, reservation_doubt or
+ * reservation_undo ends the bind.
  * Errors: ERROR_NO_MEMORY; nothing has changed.
  */
-int reservation_take(struct cluster *cluster, const struct pod_object *pod, const bool *alone,
+int reservation_take(struct cluster *cluster, const struct pod_object *pod, const bool *exclusive,
                      bool binds, uint64_t expires_ns, struct error *err);
 
-/* The pod's; NULL: it has none. */
+/* The reservation of the pod with that UID; NULL: it has none. */
 struct reservation *reservation_find(const struct cluster *cluster, const struct uid *uid);
 
 /* Ends the pod's reservation, if it has one. */
 void reservation_release(struct cluster *cluster, const struct uid *uid);
 
-/* The API server has no pod of that name and UID: its reservation ends. One that is for another
- * name stays: who asks about a pod may say any UID. */
+/* The API server has no pod of that name and UID: ends its reservation. A reservation for the same
+ * UID and another name stays, because a scheduler's request may contain any UID. */
 void reservation_release_absent(struct cluster *cluster, const struct object_reference *absent);
 
-/* A bind has ended: a Binding was sent, and its answer was lost. It may still be applied, so until
- * expires_ns nobody else gets the claims, whatever a later bind of the pod comes to. */
+/* A bind has ended: a Binding was sent, and its answer was lost. The API server may still apply it,
+ * so no other pod gets the claims until expires_ns, even if a later bind of the pod is refused. */
 void reservation_doubt(struct cluster *cluster, const struct uid *uid, uint64_t expires_ns);
 
-/* A bind has ended: it was refused. So does the reservation, unless another bind of the pod is
- * under way or in doubt. False: one is. */
+/* A bind has ended: it was refused. Ends the reservation; false: another bind of the pod is under
+ * way or in doubt, so the reservation stays. */
 bool reservation_undo(struct cluster *cluster, const struct uid *uid);
 
-/* The pod will not need its reservation: it ends, unless a bind of the pod is under way or in
- * doubt. False: one is. */
+/* The pod does not need its reservation. Ends it; false: a bind of the pod is under way or in
+ * doubt, so the reservation stays. */
 bool reservation_give_back(struct cluster *cluster, const struct uid *uid);
 
-/* A reservation that has expired by now_ns or has ended early, or NULL: who waits for it is to hear
- * of it, then reservation_end. */
+/* A reservation that has expired by now_ns or has ended early; NULL: there is none. The caller
+ * requeues the pods that wait for its claims, then calls reservation_end. */
 struct reservation *reservation_expired(const struct cluster *cluster, uint64_t now_ns);
 void reservation_end(struct cluster *cluster, struct reservation *reservation);
 
-/* Whether the claim, one of claim_count, was not taken over. */
+/* Whether the reservation still has that exclusive claim: no other pod has taken it over. */
 static inline bool reservation_has(const struct reservation *reservation, const struct claim *claim)
 {
     return claim->reservation == reservation;
 }
 
-/* A pod that is being bound, or may be: nobody takes its claims over. */
+/* Whether the pod is being bound, or may be: no pod takes its claims over. */
 static inline bool reservation_binds(const struct reservation *reservation)
 {
     return reservation->binds != 0 || reservation->is_doubtful;
 }
 
-/* Whether the claim is reserved for another pod than this one, which may not take it over. */
-static inline const struct reservation *reserved_against(const struct claim *claim,
-                                                         const struct pod_object *pod)
+/* The reservation of the claim for another pod, if this pod may not take it over; else NULL. */
+static inline const struct reservation *reservation_against(const struct claim *claim,
+                                                            const struct pod_object *pod)
 {
     const struct reservation *reservation = claim->reservation;
 
@@ -107,11 +108,12 @@ static inline const struct reservation *reserved_against(const struct claim *cla
                                                                                     : NULL;
 }
 
-/* A pod, other than this one, that is being bound and shares the claim; NULL: there is none. */
-const struct reservation *shared_against(const struct cluster *cluster, const struct claim *claim,
-                                         const struct pod_object *pod);
+/* The reservation of another pod that is being bound and shares the claim; NULL: there is none. */
+const struct reservation *reservation_sharing(const struct cluster *cluster,
+                                              const struct claim *claim,
+                                              const struct pod_object *pod);
 
-/* Ends all of them. */
+/* Ends all reservations. */
 void reservations_dispose(struct cluster *cluster);
 
 #endif

@@ -24,7 +24,7 @@ static void end(struct cluster *cluster, struct unconfirmed *answer)
     free(answer);
 }
 
-/* Puts it behind all others. */
+/* Appends the answer: it is the last that is due. Frees it without memory. */
 static void append(struct cluster *cluster, struct unconfirmed *answer)
 {
     HASH_ADD(hh, cluster->unconfirmed, uid, UID_TEXT_BYTES, answer);
@@ -53,7 +53,7 @@ void unconfirmed_add(struct cluster *cluster, const struct object_reference *obj
     uint64_t first_ns = known != NULL && known->is_gone == is_gone ? known->first_ns : now_ns;
     if (known != NULL)
         end(cluster, known);
-    if (now_ns - first_ns > ANSWER_BELIEVED_MS * NS_PER_MS)
+    if (now_ns - first_ns > UNCONFIRMED_LIFE_MS * NS_PER_MS)
         return;
     if (HASH_COUNT(cluster->unconfirmed) >= UNCONFIRMED_MAX)
         end(cluster, cluster->unconfirmed);
@@ -62,11 +62,11 @@ void unconfirmed_add(struct cluster *cluster, const struct object_reference *obj
         return;
     answer->first_ns = first_ns;
     answer->since_ns = now_ns;
-    answer->due_ns = now_ns + ANSWER_DOUBT_MS * NS_PER_MS;
+    answer->due_ns = now_ns + UNCONFIRMED_CHECK_MS * NS_PER_MS;
     append(cluster, answer);
 }
 
-bool unconfirmed_is_refuted(const struct cluster *cluster, struct slice uid, uint64_t asked_ns)
+bool unconfirmed_is_older(const struct cluster *cluster, struct slice uid, uint64_t asked_ns)
 {
     const struct unconfirmed *answer = find(cluster, uid);
 
@@ -81,7 +81,7 @@ void unconfirmed_forget(struct cluster *cluster, struct slice uid)
         end(cluster, answer);
 }
 
-void unconfirmed_list(struct cluster *cluster, enum kind kind, uint64_t asked_ns)
+void unconfirmed_forget_gone(struct cluster *cluster, enum kind kind, uint64_t asked_ns)
 {
     struct unconfirmed *answer, *next;
 
@@ -90,8 +90,8 @@ void unconfirmed_list(struct cluster *cluster, enum kind kind, uint64_t asked_ns
             end(cluster, answer);
 }
 
-bool cluster_next_doubt(struct cluster *cluster, uint64_t now_ns, struct kept_reference **out,
-                        struct arena *arena)
+bool cluster_next_unconfirmed(struct cluster *cluster, uint64_t now_ns, struct kept_reference **out,
+                              struct arena *arena)
 {
     struct unconfirmed *first = cluster->unconfirmed;
 
@@ -99,7 +99,7 @@ bool cluster_next_doubt(struct cluster *cluster, uint64_t now_ns, struct kept_re
         !object_reference_keep(out, &first->object, arena))
         return false;
     HASH_DEL(cluster->unconfirmed, first);
-    first->due_ns = now_ns + ANSWER_DOUBT_MS * NS_PER_MS;
+    first->due_ns = now_ns + UNCONFIRMED_CHECK_MS * NS_PER_MS;
     append(cluster, first);
     return true;
 }

@@ -50,7 +50,7 @@ static void look_after(struct before *before, const struct cluster *cluster,
 
     if (pod != NULL && uid_is(&pod->uid, before->former))
         before->former.len = 0; /* what was said is older */
-    before->was_gone = before->was_gone && !cluster_believes_gone(cluster, object->meta.uid);
+    before->was_gone = before->was_gone && !cluster_is_known_gone(cluster, object->meta.uid);
     before->was_bound = before->was_bound && pod != NULL && pod->node == NULL;
 }
 

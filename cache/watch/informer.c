@@ -215,7 +215,7 @@ static void ask_again(struct informer *informer, uint64_t now_ns)
         return;
     arena_init(&arena, DOUBT_BYTES_MAX);
     (void)pthread_rwlock_wrlock(target->lock);
-    bool has_doubt = cluster_next_doubt(target->cluster, now_ns, &doubt, &arena);
+    bool has_doubt = cluster_next_unconfirmed(target->cluster, now_ns, &doubt, &arena);
     (void)pthread_rwlock_unlock(target->lock);
     informer->is_asking_again =
         has_doubt && requests_refresh(informer->requests, &doubt->reference);

@@ -93,7 +93,7 @@ static json_t *holders(const struct cluster *cluster, const struct claim *claim,
     for (size_t i = 0; i < shown && rc == 0; i++)
         rc = json_array_append_new(list, holder(pods[i], hold_against(cluster, pods[i], pod)));
     free((void *)pods);
-    const struct reservation *reservation = reserved_against(claim, pod);
+    const struct reservation *reservation = reservation_against(claim, pod);
     if (reservation != NULL && rc == 0)
         rc = json_array_append_new(list, explain_reserved(reservation));
     return whole(list, rc);

@@ -195,16 +195,16 @@ Test(unconfirmed, an_answer_in_doubt_is_asked_about_again_and_forgotten_at_last)
     arena_init(&arena, 4096);
     apply("5", "n");
     cluster_learn_gone(&cluster, &a, now_ns);
-    cr_expect_not(cluster_next_doubt(&cluster, now_ns, &doubt, &arena));
+    cr_expect_not(cluster_next_unconfirmed(&cluster, now_ns, &doubt, &arena));
     while (cluster.unconfirmed != NULL && times < 100) {
-        now_ns += ANSWER_DOUBT_MS * UINT64_C(1000000);
-        cr_assert(cluster_next_doubt(&cluster, now_ns, &doubt, &arena));
+        now_ns += UNCONFIRMED_CHECK_MS * UINT64_C(1000000);
+        cr_assert(cluster_next_unconfirmed(&cluster, now_ns, &doubt, &arena));
         cr_expect(object_reference_equal(&doubt->reference, &a));
-        cr_expect_not(cluster_next_doubt(&cluster, now_ns, &doubt, &arena), "it is under way");
+        cr_expect_not(cluster_next_unconfirmed(&cluster, now_ns, &doubt, &arena), "it is under way");
         cluster_learn_gone(&cluster, &a, now_ns);
         times++;
     }
-    cr_expect_eq(times, ANSWER_BELIEVED_MS / ANSWER_DOUBT_MS + 1);
+    cr_expect_eq(times, UNCONFIRMED_LIFE_MS / UNCONFIRMED_CHECK_MS + 1);
     arena_dispose(&arena);
 }
 

@@ -1,0 +1,312 @@
+/*
+ * The record of a pod: its memory, and its links to claims, to its node and to the pods that defer
+ * mounts. A pod that holds its claims is counted on its node, and on each claim.
+ */
+#include <stdlib.h>
+
+#include "cache/cluster/cluster_internal.h"
+#include "cache/cluster/reservation.h"
+
+/* ---- the claims that it holds ---- */
+
+static void uncount(struct cluster *cluster, const struct pod *pod, unsigned use_count)
+{
+    for (unsigned i = 0; i < use_count; i++) {
+        refcount_remove(&cluster->refs, pod->node, pod->uses[i].claim);
+        claim_add_refs(cluster, pod->uses[i].claim, -1);
+    }
+}
+
+/* Counts the pod's claims on its node. False: no memory; nothing was counted. */
+static bool start_holding(struct cluster *cluster, struct pod *pod)
+{
+    if (!pod_holds(pod))
+        return true;
+    for (unsigned i = 0; i < pod->use_count; i++) {
+        if (!refcount_add(&cluster->refs, pod->node, pod->uses[i].claim)) {
+            uncount(cluster, pod, i);
+            return false;
+        }
+        claim_add_refs(cluster, pod->uses[i].claim, +1);
+    }
+    return true;
+}
+
+static void stop_holding(struct cluster *cluster, struct pod *pod)
+{
+    if (pod_holds(pod))
+        uncount(cluster, pod, pod->use_count);
+}
+
+/* ---- links ---- */
+
+static void leave_node(struct cluster *cluster, struct pod *pod)
+{
+    if (pod->node == NULL)
+        return;
+    pod->node->pods--;
+    node_free_if_unused(cluster, pod->node);
+    pod->node = NULL;
+}
+
+/* Whether the pod can conflict with another one. Only these pods are linked from their claims, so a
+ * verdict costs the same when a thousand pending replicas name one claim. */
+static bool may_hold(const struct pod *pod)
+{
+    return pod_holds(pod) || (pod->nomination != NULL && !pod->is_terminal && !pod->is_terminating);
+}
+
+static void link_uses(struct pod *pod)
+{
+    for (unsigned i = 0; may_hold(pod) && i < pod->use_count; i++) {
+        struct use *use = &pod->uses[i];
+        use->claim->deferred += use->is_deferred;
+        use->next = use->claim->uses;
+        use->link = &use->claim->uses;
+        if (use->next != NULL)
+            use->next->link = &use->next;
+        use->claim->uses = use;
+    }
+}
+
+static void unlink_uses(struct pod *pod)
+{
+    for (unsigned i = 0; i < pod->use_count; i++) {
+        struct use *use = &pod->uses[i];
+        if (use->link == NULL)
+            continue;
+        *use->link = use->next;
+        if (use->next != NULL)
+            use->next->link = use->link;
+        use->link = NULL;
+        use->claim->deferred -= use->is_deferred;
+    }
+}
+
+static void forget_claims(struct cluster *cluster, struct pod *pod)
+{
+    for (unsigned i = 0; i < pod->use_count; i++) {
+        if (pod->uses[i].claim == NULL)
+            continue; /* connect_pod failed before this use */
+        pod->uses[i].claim->named--;
+        claim_free_if_unused(cluster, pod->uses[i].claim);
+    }
+}
+
+static void link_deferring(struct cluster *cluster, struct pod *pod)
+{
+    struct kept_mounts *kept = pod_kept_mounts(pod);
+
+    if (kept == NULL || kept->link != NULL || !mounts_defer(&kept->mounts))
+        return;
+    kept->next_deferring = cluster->deferring;
+    kept->link = &cluster->deferring;
+    if (kept->next_deferring != NULL)
+        pod_kept_mounts(kept->next_deferring)->link = &kept->next_deferring;
+    cluster->deferring = pod;
+}
+
+static void unlink_deferring(const struct pod *pod)
+{
+    const struct kept_mounts *kept = pod_kept_mounts(pod);
+
+    if (kept == NULL || kept->link == NULL)
+        return;
+    *kept->link = kept->next_deferring;
+    if (kept->next_deferring != NULL)
+        pod_kept_mounts(kept->next_deferring)->link = kept->link;
+}
+
+/* ---- the record ---- */
+
+static void nomination_free(struct names *names, struct nomination *nomination)
+{
+    if (nomination != NULL)
+        names_release(names, nomination->node);
+    free(nomination);
+}
+
+/* The object's nomination; NULL: it has none, or there is no memory, then *failed is set. */
+static struct nomination *nomination_new(struct names *names, const struct pod_object *object,
+                                         bool *failed)
+{
+    if (object->nominated_node.len == 0)
+        return NULL;
+    struct nomination *nomination = calloc(1, sizeof *nomination);
+    if (nomination == NULL) {
+        *failed = true;
+        return NULL;
+    }
+    nomination->node = names_take(names, object->nominated_node, failed);
+    if (object->created.len == CREATED_BYTES)
+        memcpy(nomination->created, object->created.ptr, CREATED_BYTES);
+    return nomination;
+}
+
+/* Frees a pod that is not counted and not in the table. */
+static void pod_free(struct cluster *cluster, struct pod *pod)
+{
+    unlink_uses(pod);
+    unlink_deferring(pod);
+    forget_claims(cluster, pod);
+    leave_node(cluster, pod);
+    names_release(&cluster->names, pod->ns);
+    nomination_free(&cluster->names, pod->nomination);
+    names_release(&cluster->names, pod->labels);
+    uid_release(&cluster->names, pod->uid);
+    pool_free(cluster->pods.pool, pod);
+}
+
+/* Connects the pod to its claims and its node. False: no memory. */
+static bool connect_pod(struct cluster *cluster, struct pod *pod, const struct pod_object *object)
+{
+    for (unsigned i = 0; i < pod->use_count; i++) {
+        struct claim *claim = claim_get_or_create(cluster, pod->ns, object->claims[i].name);
+        if (claim == NULL)
+            return false;
+        pod->uses[i].index = (uint16_t)i;
+        pod->uses[i].is_ephemeral = object->claims[i].is_ephemeral;
+        pod->uses[i].is_deferred = object->claims[i].is_deferred;
+        pod->uses[i].claim = claim;
+        claim->named++;
+    }
+    if (object->node.len != 0) {
+        pod->node = node_get_or_create(cluster, object->node);
+        if (pod->node == NULL)
+            return false;
+        pod->node->pods++;
+    }
+    link_uses(pod);
+    link_deferring(cluster, pod);
+    return true;
+}
+
+/* Whether the pod's mounts are stored: some are deferred, or a bind may defer them. */
+static bool keeps_mounts(const struct cluster *cluster, const struct pod_object *object)
+{
+    const struct pod_mounts *mounts = object->mounts;
+
+    if (mounts == NULL || phase_is_terminal(object->phase))
+        return false;
+    bool may_defer = mounts->runtime_class.len != 0 || cluster->keeps_all_mounts;
+    return (object->node.len == 0 && may_defer) || mounts_defer(mounts);
+}
+
+/* The bytes of a pod's record; see the drawing above struct pod. */
+static size_t pod_bytes(const struct pod_object *object, bool has_mounts)
+{
+    size_t bytes =
+        sizeof(struct pod) + object->claim_count * sizeof(struct use) + object->meta.name.len;
+
+    if (has_mounts)
+        bytes += KEPT_MOUNTS_ALIGN - 1 + offsetof(struct kept_mounts, mounts) +
+                 mounts_bytes(object->mounts);
+    return bytes;
+}
+
+struct pod *pod_new(struct cluster *cluster, const struct pod_object *object)
+{
+    bool has_mounts = keeps_mounts(cluster, object);
+    struct pod *pod = pool_alloc(cluster->pods.pool, pod_bytes(object, has_mounts));
+    bool failed = false;
+
+    if (pod == NULL)
+        return NULL;
+    pod->priority = (int32_t)object->priority;
+    pod->use_count = (uint16_t)object->claim_count;
+    pod->name_len = (uint16_t)object->meta.name.len;
+    pod->is_terminal = phase_is_terminal(object->phase);
+    pod->is_pending = slice_equal(object->phase, SLICE("Pending"));
+    pod->is_terminating = object->meta.deletion_timestamp.len != 0;
+    pod_list(cluster, pod);
+    pod->never_preempts = slice_equal(object->preemption_policy, SLICE("Never"));
+    pod->version = version_of(object->meta.resource_version);
+    memcpy(&pod->uses[pod->use_count], object->meta.name.ptr, object->meta.name.len);
+    pod->has_mounts = has_mounts;
+    if (has_mounts)
+        (void)mounts_copy(object->mounts, pod_mounts(pod));
+    pod->ns = names_take(&cluster->names, object->meta.ns, &failed);
+    pod->nomination = nomination_new(&cluster->names, object, &failed);
+    if (pod->use_count != 0)
+        pod->labels = names_take(&cluster->names, object->labels, &failed);
+    pod->uid = uid_take(&cluster->names, object->meta.uid, &failed);
+    if (!failed && connect_pod(cluster, pod, object)) {
+        pod->record.hash = object_key_hash((struct object_key){pod->ns, object->meta.name});
+        return pod;
+    }
+    pod_free(cluster, pod);
+    return NULL;
+}
+
+bool pod_add(struct cluster *cluster, struct pod *pod)
+{
+    bool is_counted = start_holding(cluster, pod);
+
+    if (is_counted && table_add(&cluster->pods, &pod->record)) {
+        cluster->counts[KIND_POD]++;
+        return true;
+    }
+    if (is_counted)
+        stop_holding(cluster, pod);
+    pod_free(cluster, pod);
+    return false;
+}
+
+void pod_drop(struct cluster *cluster, struct pod *pod)
+{
+    stop_holding(cluster, pod);
+    table_remove(&cluster->pods, &pod->record);
+    cluster->counts[KIND_POD]--;
+    pod_free(cluster, pod);
+}
+
+/* ---- changes to a record ---- */
+
+int cluster_assign(struct cluster *cluster, struct pod *pod, struct slice name, struct error *err)
+{
+    struct node *node = node_get_or_create(cluster, name);
+
+    if (node == NULL)
+        return error_no_memory(err);
+    stop_holding(cluster, pod);
+    unlink_uses(pod);
+    node->pods++;
+    leave_node(cluster, pod);
+    pod->node = node;
+    link_uses(pod);
+    if (start_holding(cluster, pod)) {
+        reservation_release(cluster, &pod->uid);
+        return 0;
+    }
+    unlink_uses(pod);
+    leave_node(cluster, pod);
+    return error_no_memory(err);
+}
+
+void cluster_defer(struct cluster *cluster, struct pod *pod, struct slice name)
+{
+    struct pod_volume *volume = pod->has_mounts ? mounts_find(pod_mounts(pod), name) : NULL;
+
+    if (volume == NULL)
+        return;
+    volume->is_annotated = true;
+    link_deferring(cluster, pod);
+    for (unsigned i = 0; i < pod->use_count; i++) {
+        struct use *use = &pod->uses[i];
+        if (use->is_deferred || !slice_equal(claim_name(use->claim), volume->claim))
+            continue;
+        use->is_deferred = true;
+        use->claim->deferred += use->link != NULL;
+    }
+}
+
+void pods_dispose(struct cluster *cluster)
+{
+    struct table_walk walk = {.at = 0};
+
+    for (struct pod *pod; (pod = cluster_next_pod(cluster, &walk)) != NULL;) {
+        free(pod->nomination);
+        pool_free(cluster->pods.pool, pod); /* names_dispose frees the names */
+    }
+    table_dispose(&cluster->pods);
+}
