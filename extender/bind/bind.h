@@ -1,17 +1,20 @@
 /*
- * bind: takes all of the pod's exclusive claims, or none, and binds it: in a snapshot in memory,
- * in a live cluster by a Binding with the pod's UID. From then on the pod holds its claims, whether
- * the watch has told it or not.
+ * bind: takes all of the pod's exclusive claims, or none, and binds the pod: in a snapshot in
+ * memory, in a live cluster by a Binding with the pod's UID. From then on the pod holds its claims,
+ * even before the watch reports it.
  *
  * Idempotent (kubernetes#96579): a pod that is bound to that node already is a success, also when
- * the answer to our own Binding was lost. A failure undoes what was taken, once the pod was seen
- * unbound; where nobody knows whether the Binding was applied, the claims stay taken until the
- * watch reports it, or for BINDING_DEAD_MS.
+ * the answer to our own Binding was lost. A failure gives the claims back, once the API server has
+ * shown that the pod is not bound. As long as it is unknown whether the Binding was applied, the
+ * claims stay reserved: until the watch reports the outcome, or for BINDING_DEAD_MS.
  *
- * What the cache says of claims is confirmed where a pass rests on it: no claim passes for one that
- * pods may share, while another pod has it, unless the API server says so. In requests, a bind
- * costs the Binding, and a GET for each claim that the pod shares if another pod has any of them
- * (claimLock: Annotation: if it shares any), CONFIRM_MAX at once.
+ * Neither a refusal nor a pass rests on a stale cache. The causes of a refusal are read again
+ * first. A claim that another pod has is shared only if the API server confirms that it may be.
+ *
+ * Requests of one bind: the Binding; a GET of each claim that the pod shares, if another pod has
+ * any of them (with claimLock: Annotation: always), CONFIRM_MAX at a time.
+ *
+ * Threads: any; it blocks on the API server, for BIND_MS at most.
  */
 #ifndef EXTENDER_BIND_BIND_H
 #define EXTENDER_BIND_BIND_H
@@ -20,9 +23,9 @@
 #include "extender/state.h"
 
 enum {
-    BIND_MS = 4000,    /* for all of it; the scheduler's default patience is 5 s */
-    SEND_MS_MIN = 100, /* a Binding that has less for its answer is not sent: one without an answer
-                          blocks its claims */
+    BIND_MS = 4000,    /* for the whole bind; the scheduler waits 5 s by default */
+    SEND_MS_MIN = 100, /* a Binding is not sent with less time than this: if its answer does not
+                          come in time, its claims stay reserved */
 };
 
 /* Errors: why the pod is not bound. Claims that are not free count as a bind conflict. */

@@ -11,14 +11,14 @@
 #define LOCKED_AT "claimguard.io/locked-at"
 #define FENCED    "claimguard.io/fenced"
 
-/* The lock of another pod that is pending, and since when it was seen unchanged. */
+/* A lock of another, pending pod, and since when it has not changed. */
 struct seen_lock {
     uint64_t since_ns;
     UT_hash_handle hh;
     char key[]; /* claim's namespace/name/version */
 };
 
-/* What is looked at of a claim or a pod. */
+/* What is read of a claim or a pod. */
 struct remote {
     struct slice kind, ns, name, uid, version, holder, fenced, node, phase;
 };
@@ -28,7 +28,7 @@ struct remote {
         .key = (key_), .type = PULL_STRING, .offset = offsetof(struct remote, member_) \
     }
 
-/* False: the body is not that object. */
+/* False: the body is not the object that was asked for. */
 static bool read_remote(const struct object_reference *asked, struct slice body,
                         struct arena *arena, struct remote *out)
 {
@@ -57,28 +57,28 @@ static bool read_remote(const struct object_reference *asked, struct slice body,
            out->uid.len != 0 && out->version.len != 0;
 }
 
-/* One request about an object of the pod's namespace. Returns the HTTP status; 0: unknown. A 200 or
- * a 404 that does not speak of that object may come from anything in between. */
+/* One request about an object of the pod's namespace. Returns the HTTP status; 0: unknown, also if
+ * a 200 or a 404 is not about that object: it may come from a proxy. */
 static unsigned ask(struct claim_locks *locks, const char *method, enum kind kind,
                     struct slice name, struct slice body, struct remote *out)
 {
     struct request_answer answer = {0};
     struct error err = {0};
-    uint64_t now_ns = monotonic_ns();
+    const struct bind_call *call = locks->call;
+    struct request request = {.method = method,
+                              .object = {kind, call->request->pod_namespace, name, SLICE("")},
+                              .content_type = body.len == 0 ? NULL : "application/merge-patch+json",
+                              .body = body,
+                              .timeout_ms = bind_call_left_ms(call)};
 
     *out = (struct remote){.kind = {NULL, 0}};
-    if (now_ns >= locks->deadline_ns)
+    if (request.timeout_ms == 0)
         return 0;
-    struct request call = {.method = method,
-                           .object = {kind, locks->request->pod_namespace, name, SLICE("")},
-                           .content_type = body.len == 0 ? NULL : "application/merge-patch+json",
-                           .body = body,
-                           .timeout_ms = (int64_t)((locks->deadline_ns - now_ns) / 1000000) + 1};
-    if (requests_call(locks->state->api, &call, locks->arena, &answer, &err) < 0)
+    if (requests_call(call->state->api, &request, call->arena, &answer, &err) < 0)
         return 0;
-    if (answer.status == 200 && !read_remote(&call.object, answer.body, locks->arena, out))
+    if (answer.status == 200 && !read_remote(&request.object, answer.body, call->arena, out))
         return 0;
-    if (answer.status == 404 && !apply_says_absent(&call.object, answer.body))
+    if (answer.status == 404 && !apply_says_absent(&request.object, answer.body))
         return 0;
     return answer.status;
 }
@@ -88,10 +88,10 @@ static int contended(struct error *err, const struct claim_locks *locks)
     return error_set(err, ERROR_UNAVAILABLE,
                      "the claims of pod %.*s could not be locked: the API server is contended, or "
                      "does not answer in time",
-                     SLICE_ARG(locks->request->pod_name));
+                     SLICE_ARG(locks->call->request->pod_name));
 }
 
-/* ---- locks of others ---- */
+/* ---- locks of other pods ---- */
 
 static uint64_t seen_since(struct state *state, struct slice key)
 {
@@ -119,7 +119,7 @@ static uint64_t seen_since(struct state *state, struct slice key)
     return since_ns;
 }
 
-void seen_locks_dispose(struct seen_locks *seen)
+void claim_lock_dispose_seen(struct seen_locks *seen)
 {
     while (seen->first != NULL) {
         struct seen_lock *first = seen->first;
@@ -128,58 +128,59 @@ void seen_locks_dispose(struct seen_locks *seen)
     }
 }
 
-/* Whether the claim has been locked like this for long enough. */
-static bool is_patient_enough(struct claim_locks *locks, struct slice claim,
-                              const struct remote *found)
+/* Whether the lock has not changed for LOCK_PATIENCE_MS. */
+static bool is_old_enough(struct claim_locks *locks, struct slice claim, const struct remote *found)
 {
-    struct slice key =
-        arena_printf(locks->arena, "%.*s/%.*s/%.*s", SLICE_ARG(locks->request->pod_namespace),
-                     SLICE_ARG(claim), SLICE_ARG(found->version));
+    struct slice key = arena_printf(locks->call->arena, "%.*s/%.*s/%.*s",
+                                    SLICE_ARG(locks->call->request->pod_namespace),
+                                    SLICE_ARG(claim), SLICE_ARG(found->version));
 
     if (key.ptr == NULL)
         return false;
-    uint64_t since_ns = seen_since(locks->state, key); /* before the clock is read: it may be now */
+    uint64_t since_ns = seen_since(locks->call->state,
+                                   key); /* may be the present time: the clock is read after it */
     return monotonic_ns() - since_ns >= LOCK_PATIENCE_MS * NS_PER_MS;
 }
 
 static int refuse(struct error *err, const struct claim_locks *locks, struct slice claim,
                   struct slice holder, const char *how)
 {
-    struct slice ns = locks->request->pod_namespace;
+    struct slice ns = locks->call->request->pod_namespace;
 
     return error_set(err, ERROR_INVALID, "claim %.*s/%.*s is %s pod %.*s/%.*s", SLICE_ARG(ns),
                      SLICE_ARG(claim), how, SLICE_ARG(ns), SLICE_ARG(holder));
 }
 
-/* What no earlier fence has written, so that it is a change: the API server does not write a PATCH
- * that changes nothing, and the version stays. NULL: there is no memory. */
+/* A text that no earlier fence has written: the API server ignores a PATCH that changes nothing,
+ * and then the pod's version stays. NULL: out of memory. */
 static struct slice fence_text(struct claim_locks *locks)
 {
     uint64_t nonce;
 
     if (getrandom(&nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce)
         return (struct slice){NULL, 0};
-    return arena_printf(locks->arena, "%lld by %.*s, %016llx", (long long)now_ms(),
-                        SLICE_ARG(locks->request->pod_uid), (unsigned long long)nonce);
+    return arena_printf(locks->call->arena, "%lld by %.*s, %016llx", (long long)now_ms(),
+                        SLICE_ARG(locks->call->request->pod_uid), (unsigned long long)nonce);
 }
 
 /*
- * Changes the version of a pod, so that a Binding of it that may be on its way fails. *is_bound: it
- * is bound already. ERROR_UNAVAILABLE: nobody knows.
+ * Changes the version of a pod, so that a Binding of the pod that may be on its way fails.
+ * *is_bound: the pod is bound already. Errors: ERROR_UNAVAILABLE: unknown.
  *
- * A fence may be sent twice: it changes the version once more. But a 409 is no proof that the pod
- * has gone: it may also come from too many writers (then the pod is not fenced), or be the answer
- * to a second sending, while the first showed that the pod is bound. So the pod is looked at. And a
- * 200 is none if the text is not there: a webhook may have removed it, so that nothing changed.
+ * A fence that is sent twice does no harm: it changes the version once more. A 409 does not prove
+ * that the pod is gone: there may be too many writers (then the pod is not fenced), or it answers
+ * the second of two sendings, and the first found the pod bound. So the pod is read. A 200 without
+ * the text does not prove a fence: a webhook may have removed the text, and nothing has changed.
  */
 static int fence_pod(struct claim_locks *locks, struct slice uid, struct slice name, bool *is_bound,
                      struct error *err)
 {
     struct remote pod;
     struct slice text = fence_text(locks);
-    struct slice body = arena_printf(
-        locks->arena, "{\"metadata\":{\"uid\":\"%.*s\",\"annotations\":{\"" FENCED "\":\"%.*s\"}}}",
-        SLICE_ARG(uid), SLICE_ARG(text));
+    struct slice body =
+        arena_printf(locks->call->arena,
+                     "{\"metadata\":{\"uid\":\"%.*s\",\"annotations\":{\"" FENCED "\":\"%.*s\"}}}",
+                     SLICE_ARG(uid), SLICE_ARG(text));
     unsigned status =
         text.ptr == NULL || body.ptr == NULL ? 0 : ask(locks, "PATCH", KIND_POD, name, body, &pod);
     bool is_fenced = status == 200 && slice_equal(pod.fenced, text);
@@ -204,8 +205,8 @@ static int fence_holder(struct claim_locks *locks, struct slice claim, struct sl
     return is_bound ? refuse(err, locks, claim, name, "in use by") : 0;
 }
 
-/* Whether the text is of the characters of names and UIDs: whoever may write annotations may write
- * anything into one, and this goes into a request of ours. */
+/* Whether the text has only the characters of names and UIDs. It becomes part of a request, and
+ * anyone who may write annotations may write anything into it. */
 static bool is_plain(struct slice text)
 {
     for (size_t i = 0; i < text.len; i++) {
@@ -216,7 +217,7 @@ static bool is_plain(struct slice text)
     return text.len != 0;
 }
 
-/* Whether the lock that was found may be replaced: 0, or why not. */
+/* Returns 0 if the lock that was found may be replaced, or the error that says why not. */
 static int evaluate_lock(struct claim_locks *locks, struct slice claim, const struct remote *found,
                          struct error *err)
 {
@@ -227,9 +228,9 @@ static int evaluate_lock(struct claim_locks *locks, struct slice claim, const st
     struct slice uid = {found->holder.ptr, slash == NULL ? 0 : (size_t)(slash - found->holder.ptr)};
     struct slice name = {slash == NULL ? NULL : slash + 1,
                          slash == NULL ? 0 : found->holder.len - uid.len - 1};
-    if (!is_plain(uid) || !is_plain(name)) /* there is none, or none that we wrote */
+    if (!is_plain(uid) || !is_plain(name)) /* no lock, or not written by claimguard */
         return 0;
-    if (slice_equal(uid, locks->request->pod_uid))
+    if (slice_equal(uid, locks->call->request->pod_uid))
         return 0;
     unsigned status = ask(locks, "GET", KIND_POD, name, SLICE(""), &pod);
     if (status == 404)
@@ -240,26 +241,26 @@ static int evaluate_lock(struct claim_locks *locks, struct slice claim, const st
         return 0;
     if (pod.node.len != 0)
         return refuse(err, locks, claim, name, "in use by");
-    if (!is_patient_enough(locks, claim, found))
+    if (!is_old_enough(locks, claim, found))
         return refuse(err, locks, claim, name, "locked for");
     return fence_holder(locks, claim, uid, name, err);
 }
 
-/* ---- our own ---- */
+/* ---- our own locks ---- */
 
 /*
- * A lock and its release may be sent twice: they have the claim's version as precondition, so that
- * the second is refused, and the claim is read again; a lock that is our own is as good as none.
+ * A lock or a release that is sent twice does no harm: the claim's version is the precondition, so
+ * the second is refused, the claim is read again, and our own lock is no obstacle.
  *
- * Each changes the claim, also a lock that is taken again: the API server does not write a PATCH
- * that changes nothing, and a version that another pod's bind, or a release of this pod that is
- * late, has seen before would still be true. The version in LOCKED_AT was never there before.
+ * Each lock changes the claim, even when the pod has the lock already: the API server ignores a
+ * PATCH that changes nothing, so the version would stay, and another pod's bind, or a late release
+ * of this pod, could still use it. LOCKED_AT has a version that it never had before.
  */
 static struct slice lock_patch(struct claim_locks *locks, struct slice version)
 {
-    const struct bind_request *request = locks->request;
+    const struct bind_request *request = locks->call->request;
 
-    return arena_printf(locks->arena,
+    return arena_printf(locks->call->arena,
                         "{\"metadata\":{\"resourceVersion\":\"%.*s\",\"annotations\":{\"" HOLDER
                         "\":\"%.*s/%.*s\",\"" LOCKED_AT "\":\"%.*s\"}}}",
                         SLICE_ARG(version), SLICE_ARG(request->pod_uid),
@@ -268,32 +269,33 @@ static struct slice lock_patch(struct claim_locks *locks, struct slice version)
 
 static struct slice release_patch(struct claim_locks *locks, struct slice version)
 {
-    return arena_printf(locks->arena,
+    return arena_printf(locks->call->arena,
                         "{\"metadata\":{\"resourceVersion\":\"%.*s\",\"annotations\":{\"" HOLDER
                         "\":null,\"" LOCKED_AT "\":null}}}",
                         SLICE_ARG(version));
 }
 
-/* Whether what a PATCH has made of the claim is our lock, and new: a webhook may undo either. */
+/* Whether the patched claim has our lock and a new version: a webhook may undo both. */
 static bool is_locked(struct claim_locks *locks, const struct remote *found,
                       const struct remote *patched)
 {
-    struct slice ours = arena_printf(locks->arena, "%.*s/%.*s", SLICE_ARG(locks->request->pod_uid),
-                                     SLICE_ARG(locks->request->pod_name));
+    struct slice ours =
+        arena_printf(locks->call->arena, "%.*s/%.*s", SLICE_ARG(locks->call->request->pod_uid),
+                     SLICE_ARG(locks->call->request->pod_name));
     bool is_new =
         slice_equal(patched->holder, ours) && !slice_equal(patched->version, found->version);
 
     if (is_new && found->holder.len != 0 && !slice_equal(found->holder, ours))
-        atomic_fetch_add(&locks->state->metrics.lock_takeovers, 1);
+        atomic_fetch_add(&locks->call->state->metrics.lock_takeovers, 1);
     return is_new;
 }
 
-static int undone(struct error *err, const struct claim_locks *locks, struct slice claim)
+static int lock_removed(struct error *err, const struct claim_locks *locks, struct slice claim)
 {
     return error_set(err, ERROR_UNAVAILABLE,
                      "claim %.*s/%.*s could not be locked: the API server (an admission webhook?) "
-                     "takes the annotations " HOLDER " and " LOCKED_AT " away again",
-                     SLICE_ARG(locks->request->pod_namespace), SLICE_ARG(claim));
+                     "removes the annotations " HOLDER " and " LOCKED_AT,
+                     SLICE_ARG(locks->call->request->pod_namespace), SLICE_ARG(claim));
 }
 
 static int lock_claim(struct claim_locks *locks, struct slice claim, struct slice *version,
@@ -313,7 +315,7 @@ static int lock_claim(struct claim_locks *locks, struct slice claim, struct slic
         status = body.ptr == NULL ? 0 : ask(locks, "PATCH", KIND_CLAIM, claim, body, &patched);
         *version = patched.version;
         if (status == 200)
-            return is_locked(locks, &found, &patched) ? 0 : undone(err, locks, claim);
+            return is_locked(locks, &found, &patched) ? 0 : lock_removed(err, locks, claim);
         if (status != 409)
             return contended(err, locks);
     }
@@ -322,7 +324,7 @@ static int lock_claim(struct claim_locks *locks, struct slice claim, struct slic
 
 static int read_own_version(struct claim_locks *locks, struct error *err)
 {
-    const struct bind_request *request = locks->request;
+    const struct bind_request *request = locks->call->request;
     struct remote pod;
     unsigned status = ask(locks, "GET", KIND_POD, request->pod_name, SLICE(""), &pod);
 
@@ -345,7 +347,7 @@ int claim_locks_take(struct claim_locks *locks, struct error *err)
     locks->is_bound = false;
     if (locks->claim_count == 0)
         return 0;
-    /* before the locks: whoever takes one over from us changes this version */
+    /* before the locks: a pod that takes one over from us changes this version */
     int rc = read_own_version(locks, err);
     while (rc == 0 && !locks->is_bound && locks->locked_count < locks->claim_count) {
         size_t i = locks->locked_count;
@@ -365,10 +367,11 @@ void claim_locks_release(struct claim_locks *locks)
 
     if (locks->locked_count == 0)
         return;
-    /* an earlier Binding of this pod, whose answer was lost, may still be on its way: whoever gets
-     * the claim next would not know. tests/model found this. */
-    int rc = fence_pod(locks, locks->request->pod_uid, locks->request->pod_name, &is_bound, &err);
-    /* a lock that is not given back is found to be of a pod that was not bound */
+    /* An earlier Binding of this pod, whose answer was lost, may still be on its way, and the next
+     * pod that locks the claim would not know (found by tests/model). */
+    int rc = fence_pod(locks, locks->call->request->pod_uid, locks->call->request->pod_name,
+                       &is_bound, &err);
+    /* a lock that stays does no harm: the next pod finds that its pod was not bound */
     for (size_t i = 0; rc == 0 && !is_bound && i < locks->locked_count; i++) {
         struct slice body = release_patch(locks, locks->versions[i]);
         if (body.ptr != NULL)

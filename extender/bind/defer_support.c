@@ -11,7 +11,7 @@ enum {
     OPENAPI_RETRY_MS = 10000,
 };
 
-/* Whether the document has the field; *has_claims: it is one that we understand. */
+/* What the document contains. Without has_claims, it is not one that we understand. */
 struct openapi {
     bool has_claims, has_field;
 };
@@ -41,8 +41,8 @@ static bool read_openapi(struct slice body, struct arena *arena, struct openapi 
            pull_finish(&json);
 }
 
-/* How often a connection to the API server was lost, or ended by one that shuts down: another one
- * may lead to another version. */
+/* How often a connection to the API server was lost, or ended by a server that shuts down: the next
+ * connection may lead to another version. */
 static uint64_t count_reconnects(const struct state *state)
 {
     uint64_t count = 0;
@@ -66,20 +66,21 @@ static int ask_openapi(struct state *state, bool *has_field, struct error *err)
         &(struct request){.method = "GET", .path = OPENAPI_PATH, .timeout_ms = OPENAPI_TIMEOUT_MS},
         &arena, &answer, err);
     if (rc == 0 && answer.status == 404)
-        openapi.has_claims = true; /* older than the document: older than the field */
+        openapi.has_claims = true; /* a server without the document is older than the field */
     else if (rc == 0 && answer.status == 200 && !read_openapi(answer.body, &arena, &openapi))
         openapi.has_claims = false;
     if (rc == 0 && !openapi.has_claims)
-        rc = error_set(err, ERROR_UNAVAILABLE,
-                       "whether the API server knows deferFSMount cannot be told from " OPENAPI_PATH
-                       " (status %u): set deferFSMount.apply to Field or Annotation",
-                       answer.status);
+        rc = error_set(
+            err, ERROR_UNAVAILABLE,
+            "whether the API server knows deferFSMount cannot be found out from " OPENAPI_PATH
+            " (status %u): set deferFSMount.apply to Field or Annotation",
+            answer.status);
     arena_dispose(&arena);
     *has_field = openapi.has_field;
     return rc;
 }
 
-/* Several may ask at a time, which is seldom and harmless. */
+/* Several threads may read the document at a time: that is rare, and harmless. */
 int defer_support_find(struct state *state, bool *as_field, struct error *err)
 {
     struct defer_support *support = state->defer_support;
@@ -92,7 +93,8 @@ int defer_support_find(struct state *state, bool *as_field, struct error *err)
     int rc = ask_openapi(state, as_field, err);
     int method = rc < 0 ? METHOD_UNKNOWN : *as_field ? METHOD_FIELD : METHOD_ANNOTATION;
     int former = atomic_exchange(&support->method, method);
-    atomic_store(&support->reconnects, reconnects); /* last: then the method is as fresh as that */
+    atomic_store(&support->reconnects,
+                 reconnects); /* last: the method is never older than this count */
     if (former != method && rc == 0 && method != known)
         log_info("deferFSMount is written as the API server can take it",
                  LOG_STR("as", *as_field ? "Field" : "Annotation"));

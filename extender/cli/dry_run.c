@@ -8,7 +8,7 @@
 #include "cache/cluster/priority_class.h"
 #include "config/base/printable.h"
 #include "config/config.h"
-#include "extender/bind/defer_write.h"
+#include "extender/bind/deferral.h"
 #include "extender/cli/commands.h"
 #include "extender/cli/load.h"
 #include "extender/report/explain.h"

@@ -44,7 +44,7 @@ void services_dispose(struct state *state)
     requeue_dispose(state->requeue);
     events_dispose(state->events);
     preemption_dispose(state->preemption);
-    seen_locks_dispose(state->seen_locks);
+    claim_lock_dispose_seen(state->seen_locks);
     free_services(state);
     state_dispose(state);
 }

@@ -1,6 +1,6 @@
 #include "extender/zpages/survey.h"
 
-#include "extender/bind/defer_write.h"
+#include "extender/bind/deferral.h"
 #include "extender/zpages/scan.h"
 #include "policy/defer_fs_mount.h"
 

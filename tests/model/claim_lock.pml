@@ -135,7 +135,7 @@ again: /* lock_claim: GET */
     :: true
     fi;
 
-    if /* deferral_write: PATCH of the pod, with its version as precondition; the Binding's is the one that it makes */
+    if /* defer_write: PATCH of the pod, with its version as precondition; the Binding's is the one that it makes */
     :: atomic {
 #ifdef NO_PATCH_PRECONDITION
            pod_version[me] < VERSIONS ->

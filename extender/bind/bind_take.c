@@ -1,0 +1,163 @@
+#include <stdlib.h>
+
+#include "extender/bind/bind_internal.h"
+
+/* Whether the record is that of the requested pod, and the pod is bound or can be. */
+static int check_pod(struct binding *binding, const struct pod *pod, struct error *err)
+{
+    const struct bind_request *request = binding->call.request;
+
+    if (pod == NULL)
+        return error_set(err, ERROR_NOT_FOUND, "pods \"%.*s\" not found",
+                         SLICE_ARG(request->pod_name));
+    if (!uid_is(&pod->uid, request->pod_uid))
+        return error_set(err, ERROR_INVALID, "pod %.*s/%.*s has another UID than %.*s",
+                         SLICE_ARG(request->pod_namespace), SLICE_ARG(request->pod_name),
+                         SLICE_ARG(request->pod_uid));
+    binding->is_bound = pod->node != NULL && slice_equal(pod_node(pod), request->node);
+    if (binding->is_bound)
+        return 0;
+    if (pod->node != NULL)
+        return error_set(err, ERROR_INVALID, "pod %.*s is already assigned to node \"%.*s\"",
+                         SLICE_ARG(request->pod_name), SLICE_ARG(pod_node(pod)));
+    if (pod->is_terminating || pod->is_terminal)
+        return error_set(err, ERROR_INVALID, "pod %.*s is %s", SLICE_ARG(request->pod_name),
+                         pod->is_terminating ? "being deleted" : "finished");
+    return 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
+}
+
+/* Lists the claims to lock: the pod's exclusive ones, sorted, so that all binds lock in the same
+ * order. */
+static int list_locks(struct binding *binding, const struct pod *pod, struct error *err)
+{
+    struct claim_locks *locks = &binding->locks;
+    const bool *exclusive = binding->verdict.alone;
+
+    locks->claim_count = 0;
+    if (binding->call.state->config->read_write_once_pod.claim_lock != CLAIM_LOCK_ANNOTATION ||
+        exclusive == NULL)
+        return 0;
+    for (unsigned i = 0; i < pod->use_count; i++) {
+        const struct claim *claim = pod->uses[i].claim;
+        if (!claim->exists || !exclusive[i])
+            continue;
+        if (locks->claim_count == LOCKED_CLAIMS_MAX)
+            return error_set(err, ERROR_TOO_BIG, "pod %.*s has over %d exclusive claims",
+                             SLICE_ARG(pod_name(pod)), LOCKED_CLAIMS_MAX);
+        struct slice name = arena_printf(binding->call.arena, "%.*s", SLICE_ARG(claim_name(claim)));
+        if (name.ptr == NULL)
+            return error_no_memory(err);
+        locks->claims[locks->claim_count++] = name;
+    }
+    qsort(locks->claims, locks->claim_count, sizeof *locks->claims, compare_names);
+    return 0;
+}
+
+/*
+ * Whether the cache alone is not enough to let the pod share the claim. Access modes never change,
+ * but the claim may have been deleted and created again as ReadWriteOncePod while its watch is
+ * late. With one replica, that does harm only if another pod has the claim, and the cache knows
+ * such a pod. Replicas do not know each other's pods, so with claimLock each claim is confirmed.
+ */
+static bool needs_confirmation(const struct binding *binding, const struct claim *claim)
+{
+    return binding->call.state->config->read_write_once_pod.claim_lock == CLAIM_LOCK_ANNOTATION ||
+           claim->refs != 0 || claim->sharers != 0 || claim->reservation != NULL;
+}
+
+/* Lists the claims that the pod shares, if one of them has to be confirmed: then all of them, since
+ * another pod may get one claim while the API server is asked about the others. */
+static int list_shared(struct binding *binding, const struct pod *pod, struct error *err)
+{
+    const bool *exclusive = binding->verdict.alone;
+    struct kept_reference *shared = NULL;
+    bool is_needed = false;
+    char text[UID_TEXT_BYTES];
+
+    for (unsigned i = 0; i < pod->use_count; i++) {
+        const struct claim *claim = pod->uses[i].claim;
+        struct object_reference reference = {KIND_CLAIM, name_slice(claim->ns), claim_name(claim),
+                                             uid_text(&claim->uid, text)};
+        if (!claim->exists || (exclusive != NULL && exclusive[i]))
+            continue;
+        is_needed = is_needed || needs_confirmation(binding, claim);
+        if (!object_reference_keep(&shared, &reference, binding->call.arena))
+            return error_no_memory(err);
+    }
+    binding->shared = is_needed ? shared : NULL;
+    return 0;
+}
+
+/* Binds a pod of a snapshot, in memory. */
+static int assign(struct binding *binding, struct pod *pod, struct error *err)
+{
+    const struct bind_call *call = &binding->call;
+
+    deferral_remember(call->state, pod, &binding->deferral); /* before the pod holds its claims */
+    deferral_count(call->state, &binding->deferral);
+    return cluster_assign(&call->state->cluster, pod, call->request->node, err);
+}
+
+/* What the policies say. */
+static int check_policies(struct binding *binding, const struct view *view,
+                          const struct pod_object *object, struct error *err)
+{
+    struct verdict *verdict = &binding->verdict;
+    struct arena *arena = binding->call.arena;
+    const struct policy *decided_by;
+
+    policy_prefilter(view, object, arena, verdict, &decided_by);
+    binding->is_conflict = code_is_rejection(verdict->code);
+    return !binding->is_conflict ? 0
+                                 : error_set(err, ERROR_INVALID, "%.*s",
+                                             SLICE_ARG(protocol_join_reasons(verdict, arena)));
+}
+
+static int check_shared(struct binding *binding, const struct pod *pod, struct error *err)
+{
+    if (binding->call.state->api == NULL || binding->is_shared_confirmed)
+        return 0;
+    if (list_shared(binding, pod, err) < 0)
+        return err->code;
+    return binding->shared == NULL
+               ? 0
+               : error_set(err, ERROR_UNAVAILABLE,
+                           "the claims of pod %.*s have to be confirmed with the API server",
+                           SLICE_ARG(pod_name(pod)));
+}
+
+int bind_take_claims(struct binding *binding, struct error *err)
+{
+    const struct bind_call *call = &binding->call;
+    struct state *state = call->state;
+    struct pod *pod =
+        cluster_find_pod(&state->cluster, call->request->pod_namespace, call->request->pod_name);
+    struct view view = state_view(state);
+    struct pod_object object;
+
+    binding->is_conflict = false;
+    binding->shared = NULL;
+    binding->verdict = (struct verdict){.code = CODE_SKIP};
+    binding->deferral = (struct deferral){.volumes = NULL};
+    if (check_pod(binding, pod, err) < 0)
+        return err->code;
+    if (binding->is_bound)
+        return 0;
+    if (!cluster_describe_pod(pod, call->arena, &object))
+        return error_no_memory(err);
+    if (check_policies(binding, &view, &object, err) < 0 || check_shared(binding, pod, err) < 0 ||
+        deferral_plan(&view, pod, &object, call->arena, &binding->deferral, err) < 0)
+        return err->code;
+    binding->uid = pod->uid;
+    if (state->api == NULL)
+        return assign(binding, pod, err);
+    if (list_locks(binding, pod, err) < 0)
+        return err->code;
+    return reservation_take(&state->cluster, &object, binding->verdict.alone, true,
+                            state_reservation_end(state, true), err);
+}

@@ -1,0 +1,147 @@
+#include "extender/bind/deferral.h"
+
+#include "extender/live/events.h"
+#include "policy/defer_fs_mount.h"
+
+static struct slice copy(struct arena *arena, struct slice text)
+{
+    return text.len == 0 ? SLICE("") : arena_printf(arena, "%.*s", SLICE_ARG(text));
+}
+
+static bool add_volume(struct deferral *out, const struct pod_object *object,
+                       const struct decision *decision, struct arena *arena)
+{
+    struct deferred_volume *grown =
+        arena_grow(arena, out->volumes, out->volume_count, sizeof *grown);
+
+    if (grown == NULL)
+        return false;
+    out->volumes = grown;
+    struct deferred_volume *volume = &grown[out->volume_count++];
+    *volume = (struct deferred_volume){
+        .name = copy(arena, decision->volume->name),
+        .storage_class =
+            copy(arena, decision->entry == NULL ? SLICE("") : decision->entry->storage_class),
+        .runtime_class = copy(arena, object->mounts->runtime_class),
+        .source = decision->volume->source,
+        .has_field = decision->volume->field == DEFER_FIELD_TRUE,
+        .is_annotated = decision->volume->is_annotated,
+        .is_new = !decision->is_set,
+    };
+    return volume->name.ptr != NULL && volume->storage_class.ptr != NULL &&
+           volume->runtime_class.ptr != NULL;
+}
+
+static bool add_refusal(struct deferral *out, const struct pod_object *object,
+                        const struct decision *decision, struct arena *arena)
+{
+    struct slice reason = defer_reason(object, decision, arena);
+    struct slice entry = defer_entry_name(decision->entry, arena);
+
+    if (out->refusal_count == REFUSALS_MAX)
+        return true;
+    struct slice text =
+        arena_printf(arena, "volume %.*s: %.*s (entry %.*s)", SLICE_ARG(decision->volume->name),
+                     SLICE_ARG(reason), SLICE_ARG(entry));
+    if (reason.ptr == NULL || entry.ptr == NULL || text.ptr == NULL)
+        return false;
+    out->refusals[out->refusal_count++] = text;
+    return true;
+}
+
+static int add_undecided(struct deferral *out, const struct pod_object *object,
+                         const struct decision *decision, struct arena *arena, struct error *err)
+{
+    char uid[UID_TEXT_BYTES];
+
+    out->undecided = (struct object_reference){
+        .kind = KIND_CLAIM,
+        .ns = copy(arena, object->meta.ns),
+        .name = copy(arena, decision->volume->claim),
+        .uid = copy(arena, uid_text(&decision->claim->uid, uid)),
+    };
+    return error_set(err, ERROR_UNAVAILABLE, "deferFSMount of volume %.*s: %.*s",
+                     SLICE_ARG(decision->volume->name),
+                     SLICE_ARG(defer_reason(object, decision, arena)));
+}
+
+int deferral_plan(const struct view *view, const struct pod *pod, const struct pod_object *object,
+                  struct arena *arena, struct deferral *out, struct error *err)
+{
+    struct decision decision;
+    bool has_memory = true;
+
+    *out = (struct deferral){.volumes = NULL};
+    if (object->mounts == NULL)
+        return 0;
+    for (uint32_t i = 0; i < object->mounts->volume_count && has_memory; i++) {
+        defer_decide(view, object, &object->mounts->volumes[i], &decision);
+        if (decision.is_undecided)
+            return add_undecided(out, object, &decision, arena, err);
+        if (decision.rule == RULE_NONE)
+            has_memory = add_volume(out, object, &decision, arena);
+        else if (decision.entry != NULL && decision.rule < RULE_COUNT)
+            has_memory = add_refusal(out, object, &decision, arena);
+    }
+    out->annotation = copy(arena, object->mounts->annotation);
+    out->opts_out = mounts_opt_out(object->mounts);
+    if (pod->version != 0)
+        out->version = arena_printf(arena, "%llu", (unsigned long long)pod->version);
+    if (!has_memory || out->annotation.ptr == NULL || (pod->version != 0 && out->version.len == 0))
+        return error_no_memory(err);
+    return 0;
+}
+
+void deferral_remember(struct state *state, struct pod *pod, const struct deferral *deferral)
+{
+    for (size_t i = 0; i < deferral->volume_count; i++)
+        cluster_defer(&state->cluster, pod, deferral->volumes[i].name);
+}
+
+void deferral_count_volume(struct state *state, const struct deferred_volume *volume)
+{
+    if (volume->is_new)
+        metrics_count_deferral(&state->metrics, volume->storage_class, volume->runtime_class);
+}
+
+void deferral_count(struct state *state, const struct deferral *deferral)
+{
+    for (size_t i = 0; i < deferral->volume_count; i++)
+        deferral_count_volume(state, &deferral->volumes[i]);
+}
+
+void deferral_report(const struct deferral *deferral, const struct bind_call *call)
+{
+    struct object_reference pod = bind_request_pod(call->request);
+
+    for (size_t i = 0; i < deferral->refusal_count; i++)
+        events_post(
+            call->state->events, call->state->api, &pod, "Normal", "DeferFSMountRefused",
+            arena_printf(call->arena, "Not deferred: %.*s", SLICE_ARG(deferral->refusals[i])));
+}
+
+size_t deferral_pod_orphans(const struct view *view, const struct pod *pod, size_t most,
+                            struct buf *out)
+{
+    const struct pod_mounts *mounts = pod_mounts(pod);
+    size_t count = 0;
+
+    for (uint32_t i = 0; i < mounts->volume_count; i++) {
+        if (!defer_is_orphan(view, pod, &mounts->volumes[i]))
+            continue;
+        if (count++ < most)
+            buf_printf(out, "%.*s/%.*s %.*s\n", SLICE_ARG(name_slice(pod->ns)),
+                       SLICE_ARG(pod_name(pod)), SLICE_ARG(mounts->volumes[i].name));
+    }
+    return count;
+}
+
+size_t deferral_orphans(const struct view *view, size_t most, struct buf *out)
+{
+    size_t count = 0;
+
+    for (const struct pod *pod = view->cluster->deferring; pod != NULL;
+         pod = pod_kept_mounts(pod)->next_deferring)
+        count += deferral_pod_orphans(view, pod, count < most ? most - count : 0, out);
+    return count;
+}

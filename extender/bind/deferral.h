@@ -1,0 +1,61 @@
+/*
+ * deferral: which volumes of a pod are deferred (DeferFSMount, KEP-2857): decided in the cache by
+ * policy/defer_fs_mount, kept for one bind, and reported. defer_write writes it on the pod.
+ *
+ * Ownership: a deferral lies in the arena of its bind.
+ */
+#ifndef EXTENDER_BIND_DEFERRAL_H
+#define EXTENDER_BIND_DEFERRAL_H
+
+#include "extender/bind/bind_call.h"
+
+enum { REFUSALS_MAX = 8 }; /* reported about one pod */
+
+/* A volume that is deferred, or is to be. */
+struct deferred_volume {
+    struct slice name, storage_class, runtime_class;
+    uint8_t source;
+    bool has_field, is_annotated; /* where it is written, as far as is known */
+    bool is_new;                  /* decided now, because of an entry of the configuration */
+};
+
+/* What is decided about a pod. */
+struct deferral {
+    struct deferred_volume *volumes;
+    size_t volume_count;
+    struct slice annotation;             /* of the pod, when it was decided */
+    struct slice version;                /* of the pod, when it was decided; empty: unknown */
+    struct slice refusals[REFUSALS_MAX]; /* "volume data: rule 6, ...", though an entry matches */
+    size_t refusal_count;
+    bool opts_out;                     /* by the annotation: nothing is written */
+    struct object_reference undecided; /* a claim that is not bound to a volume, according to the
+                                          cache; without a name: there is none */
+    bool is_stale;                     /* the pod has changed: the decision has to be repeated */
+};
+
+/* Decides about the pod's volumes. Under the lock. Errors: ERROR_NO_MEMORY; ERROR_UNAVAILABLE: a
+ * volume cannot be decided yet, see `undecided`. */
+int deferral_plan(const struct view *view, const struct pod *pod, const struct pod_object *object,
+                  struct arena *arena, struct deferral *out, struct error *err);
+
+/* Records in the cache that the volumes of the pod, which is bound, are deferred. Under the lock,
+ * for writing. */
+void deferral_remember(struct state *state, struct pod *pod, const struct deferral *deferral);
+
+/* Counts the volumes that are newly deferred. */
+void deferral_count(struct state *state, const struct deferral *deferral);
+void deferral_count_volume(struct state *state, const struct deferred_volume *volume);
+
+/* Posts Events: which volumes are not deferred though an entry matches. */
+void deferral_report(const struct deferral *deferral, const struct bind_call *call);
+
+/* Counts the volumes that are deferred by entries that are not configured any more, and writes a
+ * line for each of the first `most`: "NAMESPACE/POD VOLUME"; out may be NULL if `most` is 0. Under
+ * the lock. */
+size_t deferral_orphans(const struct view *view, size_t most, struct buf *out);
+
+/* The same for one pod that defers. */
+size_t deferral_pod_orphans(const struct view *view, const struct pod *pod, size_t most,
+                            struct buf *out);
+
+#endif
