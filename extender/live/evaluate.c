@@ -20,10 +20,10 @@ static void decide_cached(struct state *state, struct question *question)
     (void)pthread_rwlock_rdlock(&state->lock);
     struct view view = state_view(state);
     decide(question, &view);
-    (void)pthread_rwlock_unlock(&state->lock); /* reasons and grounds lie in the arena */
+    (void)pthread_rwlock_unlock(&state->lock); /* reasons and causes lie in the arena */
 }
 
-/* What was asked about for one pod. */
+/* The objects that the API server was asked about, for one pod. */
 struct asked {
     struct object_reference references[(CONFIRM_ROUNDS_MAX + 1) * GROUNDS_MAX];
     size_t count;
@@ -37,7 +37,7 @@ static bool was_asked(const struct asked *asked, const struct object_reference *
     return false;
 }
 
-/* Adds what the verdict rests on and was not asked about yet; returns how many. */
+/* Adds the verdict's causes that were not asked about yet; returns how many. */
 static size_t add_causes(struct asked *asked, const struct verdict *verdict)
 {
     size_t before = asked->count;
@@ -84,12 +84,12 @@ enum confirmation evaluate_question(struct state *state, struct question *questi
         log_debug("a rejection was overruled by the API server", LOG_SLICE("namespace", meta->ns),
                   LOG_SLICE("pod", meta->name));
     else if (result == CONFIRMATION_UNKNOWN)
-        log_warn("a rejection could not be confirmed: the cache's word stands",
+        log_warn("a rejection could not be confirmed: the cached verdict stands",
                  LOG_SLICE("namespace", meta->ns), LOG_SLICE("pod", meta->name));
     return result;
 }
 
-/* What the pod is refused for and can change without an event for the scheduler. */
+/* Causes of a refusal that can change without an event for the scheduler. */
 struct causes {
     struct object_reference items[1 + GROUNDS_MAX];
     size_t count;
@@ -118,13 +118,16 @@ static bool are_equal(const struct causes *a, const struct causes *b)
     return are_equal;
 }
 
-/* Decides once more and reserves, so that nothing comes in between. */
-static void reserve(struct state *state, struct question *question)
+/* Reserves the claims of a pod that passes, if the question says so. Decides again under the same
+ * lock, so that nothing changes between verdict and reservation. */
+static void reserve_if_passed(struct state *state, struct question *question)
 {
     static struct slice reason = {"out of memory", 13};
     struct verdict *out = &question->verdict;
     struct error err = {0};
 
+    if (!question->reserves || out->code != CODE_SUCCESS || question->pod->meta.uid.len == 0)
+        return;
     (void)pthread_rwlock_wrlock(&state->lock);
     struct view view = state_view(state);
     decide(question, &view);
@@ -135,10 +138,25 @@ static void reserve(struct state *state, struct question *question)
     (void)pthread_rwlock_unlock(&state->lock);
 }
 
-/* Whether what the pod waited for is of no account any more, since the scheduler has asked again:
- * when nothing is refused, or only for what was confirmed. A preempt call that finds nothing in the
- * pod's way, and drops a node where nobody would have to go, comes behind a filter call that
- * rejected the pod: what that was for stands. */
+/* Registers that the pod waits for the causes, and decides again: a cause that changed before the
+ * registration has requeued nobody. A cause that is new then was not confirmed. */
+static void wait_and_decide(struct state *state, struct question *question,
+                            const struct causes *causes, enum confirmation *confirmation)
+{
+    struct causes present;
+
+    requeue_wait(state->requeue, &question->pod->meta, causes->items, causes->count);
+    decide_cached(state, question);
+    find_causes(question, *confirmation, &present);
+    if (!are_equal(&present, causes))
+        *confirmation = CONFIRMATION_UNKNOWN;
+    reserve_if_passed(state, question);
+}
+
+/* Whether the pod does not wait any more, now that the scheduler has asked again: when nothing is
+ * refused, or only because of what was confirmed. A preempt call follows a filter call that has
+ * rejected the pod. If it then finds no conflict, and drops a node where no pod would have to go,
+ * the pod still waits for the causes of that rejection. */
 static bool is_answered(const struct question *question)
 {
     return question->verdict.code != CODE_ERROR &&
@@ -148,24 +166,17 @@ static bool is_answered(const struct question *question)
 void evaluate_and_remember(struct state *state, struct question *question)
 {
     const struct meta *meta = &question->pod->meta;
-    struct causes known = {.count = 0}, causes;
+    struct causes registered = {.count = 0}, causes;
 
     if (question->reserves)
         requeue_forget(state->requeue, meta->uid);
     enum confirmation confirmation = evaluate_question(state, question);
-    for (;;) {
-        if (question->reserves && question->verdict.code == CODE_SUCCESS && meta->uid.len != 0)
-            reserve(state, question);
+    reserve_if_passed(state, question);
+    find_causes(question, confirmation, &causes);
+    while (causes.count != 0 && !are_equal(&causes, &registered)) {
+        registered = causes;
+        wait_and_decide(state, question, &registered, &confirmation);
         find_causes(question, confirmation, &causes);
-        if (causes.count == 0 || are_equal(&causes, &known))
-            break;
-        requeue_wait(state->requeue, meta, causes.items, causes.count);
-        known = causes;
-        /* one may have changed just before, so that nobody was waiting */
-        decide_cached(state, question);
-        find_causes(question, confirmation, &causes);
-        if (!are_equal(&causes, &known))
-            confirmation = CONFIRMATION_UNKNOWN; /* what is in the way now was not asked about */
     }
     if (!question->reserves && causes.count == 0 && is_answered(question))
         requeue_forget(state->requeue, meta->uid);

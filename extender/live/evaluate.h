@@ -1,13 +1,13 @@
 /*
- * judge: the verdict on a pod, and no stale rejection. With a live cluster, a rejection is answered
- * only after the API server was asked about what it rests on (the holders, the missing claim): the
- * scheduler often hears of a deletion before our watch does, and a pod that is rejected by mistake
- * waits for minutes. The same holds for a node that `preempt` would drop. What passes costs no
- * request.
+ * evaluate: the verdict on a pod, and no stale rejection. In a live cluster, a rejection is
+ * answered only after the API server has confirmed its causes (the holders, the missing claim): the
+ * scheduler often learns about a deletion before our watch does, and a pod that is rejected by
+ * mistake waits for minutes. The same is done before `preempt` drops a node. A pod that passes
+ * costs no request.
  *
- * If the API server cannot be asked within CONFIRM_MS (scheduling cycles come one after the other,
- * so CONFIRM_SILENT_MS while it is known to be silent), the cache's word stands, and the pod is
- * requeued when the cache changes its mind.
+ * If the API server does not answer within CONFIRM_MS, the cached verdict stands, and the pod is
+ * requeued when the cache changes. While the API server is known to be silent, the limit is
+ * CONFIRM_SILENT_MS, because scheduling cycles come one after the other.
  *
  * Threads: any; the lock on the cluster is not held.
  */
@@ -17,33 +17,33 @@
 #include "extender/state.h"
 
 enum {
-    CONFIRM_MS = 1000,       /* of the scheduler's 5 s */
-    CONFIRM_SILENT_MS = 100, /* while the API server answers nobody, see requests_are_silent */
-    CONFIRM_ROUNDS_MAX = 3   /* a new holder may stand behind the one that is gone */
+    CONFIRM_MS = 1000,       /* of the 5 s that the scheduler waits */
+    CONFIRM_SILENT_MS = 100, /* while no request is answered, see requests_are_silent */
+    CONFIRM_ROUNDS_MAX = 3   /* when a holder is gone, there may be another one */
 };
 
-/* What is asked about a pod, and answered from the cache. */
+/* A question about a pod, and its answer from the cache. */
 struct question {
     const struct pod_object *pod;
     struct arena *arena;
-    bool reserves; /* when it passes, its exclusive claims are reserved for it (cache/assumed.h) */
+    bool reserves; /* if it passes, its exclusive claims are reserved (cache/cluster/reservation.h)
+                    */
 
-    /* Sets verdict, judge and is_refused. Called with the lock held for reading, and again when
-     * more is known. NULL: the verdict of all policies, policy_prefilter. */
+    /* Sets verdict, decided_by and is_refused. Called under the lock, and again after each
+     * confirmation. NULL: the verdict of all policies, policy_prefilter. */
     void (*decide)(struct question *question, const struct view *view);
     void *context;
 
-    struct verdict verdict; /* but for victims, which are not to be looked at afterwards: the lock
-                               is not held any more */
+    struct verdict verdict; /* its victims must not be read: the lock is not held any more */
     const struct policy *decided_by;
-    bool is_refused; /* it is rejected, or some of its nodes are */
+    bool is_refused; /* the pod is rejected, or some of its nodes are */
 };
 
-/* Decides, and confirms a refusal. */
+/* Decides, and confirms a refusal. Reserves nothing. */
 enum confirmation evaluate_question(struct state *state, struct question *question);
 
-/* The same; and a pod that is refused something for a reservation, or without being confirmed, is
- * remembered, to be requeued when that changes (requeue.h). */
+/* The same, and reserves as the question says. A pod that is refused because of a reservation, or
+ * without a confirmation, is requeued when that changes (requeue.h). */
 void evaluate_and_remember(struct state *state, struct question *question);
 
 #endif

@@ -11,6 +11,13 @@ static const char *const reasons[EVENT_REASONS - 1] = {
     "PreemptionFailed",       "DeferFSMountRefused", "DeferFSMountFailed",
 };
 
+struct event {
+    const struct object_reference *pod;
+    const char *type, *reason;
+    struct slice message;
+    unsigned number;
+};
+
 void events_init(struct events *events)
 {
     *events = (struct events){.posted = 0};
@@ -25,7 +32,7 @@ void events_dispose(struct events *events)
     (void)pthread_mutex_destroy(&events->lock);
 }
 
-/* Whether one more may be posted; its number. */
+/* Whether one more Event may be posted; *number: its number. */
 static bool take_number(struct events *events, const char *reason, unsigned *number)
 {
     int i = 0;
@@ -46,47 +53,44 @@ static void put_text(struct buf *out, const char *key, struct slice value)
     buf_json(out, value);
 }
 
-static void write_event(struct buf *out, const struct events *events, unsigned number,
-                        const struct object_reference *pod, const char *type, const char *reason,
-                        struct slice message)
+static void put_event(struct buf *out, const struct event *event, const char *host)
 {
+    const struct object_reference *pod = event->pod;
     int64_t now = now_ms();
 
     buf_printf(out,
                "{\"apiVersion\":\"v1\",\"kind\":\"Event\",\"type\":\"%s\",\"reason\":\"%s\","
                "\"count\":1,\"firstTimestamp\":\"",
-               type, reason);
+               event->type, event->reason);
     buf_time(out, now, false);
     buf_put(out, SLICE("\",\"lastTimestamp\":\""));
     buf_time(out, now, false);
     buf_printf(out,
                "\",\"source\":{\"component\":\"claimguard\"},\"reportingComponent\":"
                "\"claimguard\",\"metadata\":{\"name\":\"claimguard.%llx.%x\"",
-               (unsigned long long)now, number);
+               (unsigned long long)now, event->number);
     put_text(out, "namespace", pod->ns);
     buf_put(out, SLICE("},\"involvedObject\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\""));
     put_text(out, "namespace", pod->ns);
     put_text(out, "name", pod->name);
     put_text(out, "uid", pod->uid);
     buf_put(out, SLICE("}"));
-    put_text(out, "message", message);
-    put_text(out, "reportingInstance", slice_of(events->host));
+    put_text(out, "message", event->message);
+    put_text(out, "reportingInstance", slice_of(host));
     buf_put(out, SLICE("}"));
 }
 
-/* False: it is not posted. */
-static bool post(struct events *events, struct requests *requests,
-                 const struct object_reference *pod, const char *type, const char *reason,
-                 struct slice message)
+/* False: it is dropped. */
+static bool post(struct events *events, struct requests *requests, struct event *event)
 {
+    const struct object_reference *pod = event->pod;
     struct buf body, path;
-    unsigned number;
 
-    if (message.ptr == NULL || !take_number(events, reason, &number))
+    if (event->message.ptr == NULL || !take_number(events, event->reason, &event->number))
         return false;
     buf_init(&body, EVENT_BYTES_MAX);
     buf_init(&path, PATH_BYTES_MAX);
-    write_event(&body, events, number, pod, type, reason, message);
+    put_event(&body, event, events->host);
     buf_printf(&path, "/api/v1/namespaces/%.*s/events", SLICE_ARG(pod->ns));
     path.failed = path.failed || !object_reference_is_possible(pod);
     const char *text = buf_text(&path);
@@ -104,6 +108,8 @@ void events_post(struct events *events, struct requests *requests,
                  const struct object_reference *pod, const char *type, const char *reason,
                  struct slice message)
 {
-    if (requests != NULL && !post(events, requests, pod, type, reason, message))
+    struct event event = {.pod = pod, .type = type, .reason = reason, .message = message};
+
+    if (requests != NULL && !post(events, requests, &event))
         atomic_fetch_add(&events->dropped, 1);
 }

@@ -1,8 +1,8 @@
 /*
- * events: Events (core/v1) about pods, for those who read `kubectl describe pod`. Of each reason at
- * most EVENTS_PER_MINUTE in the long run, so that what comes in crowds (each pod that defers less
- * than it could) keeps out nothing that matters. Those beyond are dropped and counted: they are
- * news, not state.
+ * events: Events (core/v1) about pods, as `kubectl describe pod` shows them. At most
+ * EVENTS_PER_MINUTE of each reason in the long run, so that a frequent reason (each pod that defers
+ * less than it could) does not displace a rare one. More are dropped and counted; nothing depends
+ * on an Event.
  *
  * Threads: any.
  */
@@ -18,13 +18,13 @@
 enum {
     EVENTS_BURST = 50,
     EVENTS_PER_MINUTE = 120,
-    EVENT_REASONS = 7, /* the last: all that events.c does not list */
+    EVENT_REASONS = 7, /* the last: all reasons that events.c does not list */
 };
 
 struct events {
     pthread_mutex_t lock; /* guards rates and posted */
     struct rate rates[EVENT_REASONS];
-    unsigned posted; /* so far: part of their names */
+    unsigned posted; /* so far: part of the next name */
     atomic_uint_fast64_t dropped;
     char host[65];
 };
@@ -32,8 +32,9 @@ struct events {
 void events_init(struct events *events);
 void events_dispose(struct events *events);
 
-/* Posts an event about the pod: type is "Normal" or "Warning". follow: NULL: it is a snapshot, and
- * there is nowhere to post it. */
+/* Posts an Event about the pod, without waiting for the answer. type: "Normal" or "Warning".
+ * message: without text (no memory), the Event is dropped. requests: NULL: the cluster is a
+ * snapshot, and nothing is posted. */
 void events_post(struct events *events, struct requests *requests,
                  const struct object_reference *pod, const char *type, const char *reason,
                  struct slice message);

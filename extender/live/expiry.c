@@ -3,11 +3,11 @@
 #include "extender/live/requeue.h"
 
 enum {
-    EXPIRED_CLAIMS_MAX = 256, /* of reservations that end while the lock is held */
+    EXPIRED_CLAIMS_MAX = 256, /* of reservations that end while the lock is held once */
     EXPIRED_BYTES_MAX = 1 << 20,
 };
 
-/* Ends some, and says who they were for. Under the lock, for writing. */
+/* Ends some reservations; *ended lists their pods. Under the lock, for writing. */
 static void end_expired(struct state *state, struct kept_reference **ended, struct arena *arena)
 {
     struct reservation *expired;
@@ -19,7 +19,9 @@ static void end_expired(struct state *state, struct kept_reference **ended, stru
            (expired = reservation_expired(&state->cluster, now_ns)) != NULL) {
         struct uid uid = expired->uid;
         struct object_reference pod = {.kind = KIND_POD, .uid = uid_text(&uid, text)};
-        (void)object_reference_keep(ended, &pod, arena); /* else the scheduler's own flush */
+        (void)object_reference_keep(
+            ended, &pod,
+            arena); /* else the pods that wait for it wait for the scheduler's own flush */
         claims += 1 + expired->claim_count + expired->shared_count;
         reservation_end(&state->cluster, expired);
     }

@@ -1,7 +1,8 @@
 /*
- * live: the state follows a cluster (cache/follow), and what is wrong there is told: a claim that
- * is exclusive and yet held by two pods is a warning in the log and an Event on the pod that came
- * second (once a pod and claim).
+ * handlers: keeps the state's cluster equal to a live one (cache/watch/informer), and reacts to
+ * what changes there: pods that wait for a change are requeued, and violations are reported
+ * (violations.h). Once the cache is synced, pods that may wait for the previous claimguard are
+ * requeued, too.
  */
 #ifndef EXTENDER_LIVE_HANDLERS_H
 #define EXTENDER_LIVE_HANDLERS_H
@@ -9,11 +10,10 @@
 #include "cache/client/kubeconfig.h"
 #include "extender/state.h"
 
-enum { REPORTED_MAX = 2000 }; /* with more, the oldest may be told again */
-
 struct handlers;
 
-/* Ownership: live_stop, after the servers have stopped. The kubeconfig has to stay. */
+/* Starts the informer, and sets state->api. Ownership: handlers_stop, after the servers have
+ * stopped. The kubeconfig has to stay until then. */
 int handlers_start(struct handlers **out, struct state *state, const struct kubeconfig *kubeconfig,
                    struct error *err);
 void handlers_stop(struct handlers *handlers);

@@ -11,16 +11,16 @@ enum { TEXT_BYTES_MAX = 4096 };
 struct cause {
     struct object_reference reference;
     struct waiting_pod *pod;
-    struct cause *next, **link; /* of those in one list; link: what points here */
+    struct cause *next, **link; /* in one list; link: the pointer to this cause */
 };
 
 struct waiting_pod {
     struct object_reference pod; /* its UID is the key */
     uint64_t due_ns;             /* UINT64_MAX: none of its causes has changed */
     unsigned requeues;
-    UT_hash_handle hh; /* in the order in which they came */
+    UT_hash_handle hh; /* ordered by time */
     size_t cause_count;
-    struct cause causes[]; /* behind them the text of all */
+    struct cause causes[]; /* followed by the text of all references */
 };
 
 void requeue_init(struct requeue *requeue)
@@ -81,7 +81,7 @@ static void drop_uid(struct requeue *requeue, struct slice uid)
         drop(requeue, pod);
 }
 
-/* NULL: no memory. */
+/* NULL: out of memory. */
 static struct waiting_pod *waiting_pod_new(const struct meta *meta,
                                            const struct object_reference *causes, size_t count)
 {
@@ -161,7 +161,7 @@ void requeue_forget(struct requeue *requeue, struct slice uid)
     (void)pthread_mutex_unlock(&requeue->lock);
 }
 
-/* A patch of the pod with that UID, and of no other. False: it was not sent. */
+/* The UID is a precondition: another pod of that name is not changed. False: it was not sent. */
 static bool send_patch(struct requests *requests, const struct object_reference *pod)
 {
     struct buf body;
@@ -184,8 +184,8 @@ static bool send_patch(struct requests *requests, const struct object_reference 
     return is_sent;
 }
 
-/* Requeues those that are due, as far as the rate allows, and finds when the next one is. */
-static void work(struct requeue *requeue, struct requests *requests, uint64_t now_ns)
+/* Requeues the pods that are due, if the rate allows, and computes when the next one is due. */
+static void requeue_due(struct requeue *requeue, struct requests *requests, uint64_t now_ns)
 {
     requeue->due_ns = UINT64_MAX;
     for (struct waiting_pod *pod = requeue->pods, *next; pod != NULL; pod = next) {
@@ -198,7 +198,8 @@ static void work(struct requeue *requeue, struct requests *requests, uint64_t no
         }
         if (pod->due_ns <= now_ns && !rate_take(&requeue->rate, now_ns)) {
             requeue->due_ns =
-                now_ns + 1000 * NS_PER_MS / REQUEUES_PER_SECOND; /* it and others have to wait */
+                now_ns +
+                1000 * NS_PER_MS / REQUEUES_PER_SECOND; /* this and other pods have to wait */
             return;
         }
         if (pod->due_ns <= now_ns) {
@@ -226,7 +227,7 @@ void requeue_changed(struct requeue *requeue, const struct object_reference *cau
         is_any = true;
     }
     if (is_any)
-        work(requeue, requests, now_ns);
+        requeue_due(requeue, requests, now_ns);
     (void)pthread_mutex_unlock(&requeue->lock);
 }
 
@@ -244,6 +245,6 @@ void requeue_tick(struct requeue *requeue, struct requests *requests)
 
     (void)pthread_mutex_lock(&requeue->lock);
     if (requeue->due_ns <= now_ns)
-        work(requeue, requests, now_ns);
+        requeue_due(requeue, requests, now_ns);
     (void)pthread_mutex_unlock(&requeue->lock);
 }

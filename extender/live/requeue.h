@@ -1,18 +1,20 @@
 /*
- * requeue: pods that were rejected for something that can change without an event that makes the
- * scheduler try them again: a claim reserved for a pod that is not bound in the end, or a holder
- * that the API server could not be asked about, so that the scheduler had heard of its end before
- * us. When it does change, the pod is requeued: an annotation on it is an event that the scheduler
- * sees. It is requeued again, after 10 s, 20 s, 40 s, ..., until a scheduler asks about it, for as
- * long as the scheduler's own flush takes (five minutes).
+ * requeue: makes the scheduler try a rejected pod again, when the cause of the rejection changes
+ * without an event for the scheduler. There are two such causes: a reservation for a pod that is
+ * then not bound; and a holder about which the API server could not be asked, and of whose end the
+ * scheduler knew before we did.
  *
- *     rejected      requeue_wait       waits for its cause
- *     cause changed requeue_changed    due
- *     asked about, bound or gone     requeue_forget
+ * An annotation on the pod is an event that the scheduler sees. It is written again after 10 s,
+ * 20 s, 40 s, ..., until a scheduler asks about the pod, and at most until the scheduler's own
+ * flush (five minutes).
  *
- * At most REQUEUES_PER_SECOND; the others wait for their turn.
+ *     requeue_wait       the pod is rejected: it waits for its causes
+ *     requeue_changed    a cause has changed: the pod is due
+ *     requeue_forget     the scheduler has asked about the pod; or it is bound, or gone
  *
- * Threads: any.
+ * At most REQUEUES_PER_SECOND; the other pods wait for their turn.
+ *
+ * Threads: any; no function waits for the API server.
  */
 #ifndef EXTENDER_LIVE_REQUEUE_H
 #define EXTENDER_LIVE_REQUEUE_H
@@ -24,18 +26,18 @@
 #include "config/base/rate.h"
 
 enum {
-    REQUEUE_PODS_MAX = 10000, /* then the oldest waits for the scheduler's own flush */
+    REQUEUE_PODS_MAX = 10000, /* one more: the oldest waits for the scheduler's own flush */
     REQUEUES_PER_SECOND = 50,
-    REQUEUE_AGAIN_MS = 10000, /* the first time */
-    REQUEUES_MAX = 6,         /* of one pod, which take 310 s */
-    REQUEUE_CAUSES = 4096     /* lists of pods, by what they wait for */
+    REQUEUE_AGAIN_MS = 10000, /* after the first requeue */
+    REQUEUES_MAX = 6,         /* of one pod; they take 310 s */
+    REQUEUE_CAUSES = 4096     /* lists of pods, by the hash of a cause */
 };
 
-/* What came of a requeue. */
+/* The result of a requeue. */
 enum requeue_result {
     REQUEUE_SENT,
-    REQUEUE_DROPPED,  /* the pod was one too many, or the request was */
-    REQUEUE_GIVEN_UP, /* REQUEUES_MAX were sent, and no scheduler has asked */
+    REQUEUE_DROPPED,  /* too many pods, or too many requests */
+    REQUEUE_GIVEN_UP, /* REQUEUES_MAX were sent, and no scheduler has asked about the pod */
     REQUEUE_RESULTS,
 };
 
@@ -48,32 +50,33 @@ struct requeue {
     struct cause *by_cause[REQUEUE_CAUSES];
     uint64_t due_ns; /* no requeue is due before */
     struct rate rate;
-    atomic_uint_fast64_t results[REQUEUE_RESULTS]; /* of these, no lock */
+    atomic_uint_fast64_t results[REQUEUE_RESULTS]; /* the lock does not guard these */
 };
 
 void requeue_init(struct requeue *requeue);
 void requeue_dispose(struct requeue *requeue);
 
-/* The pod waits for any of the causes, and for nothing else any more: a pod, or its reservation, by
- * UID; or a claim, by its name. Without memory, it waits for the scheduler's own flush. */
+/* From now on the pod waits for a change of one of the causes, and no other: a pod or its
+ * reservation, by UID; or a claim, by name. Without memory, it waits for the scheduler's own flush.
+ */
 void requeue_wait(struct requeue *requeue, const struct meta *pod,
                   const struct object_reference *causes, size_t count);
 
-/* The cause is not what it was when pods were rejected for it: they are requeued. follow: as below.
- */
+/* Requeues the pods that wait for the cause. requests: as for requeue_tick. */
 void requeue_changed(struct requeue *requeue, const struct object_reference *cause,
                      struct requests *requests);
 
-/* The pod is due, whatever it waits for. */
+/* The pod is due now. */
 void requeue_pod(struct requeue *requeue, const struct meta *pod);
 
-/* The pod waits for nothing. */
+/* The pod does not wait any more. */
 void requeue_forget(struct requeue *requeue, struct slice uid);
 
 /* How many pods wait. */
 unsigned requeue_waiting(struct requeue *requeue);
 
-/* Requeues who is due. To be called often. follow: NULL: there is nobody to tell. */
+/* Requeues the pods that are due. To be called often. requests: NULL: the cluster is a snapshot;
+ * they are forgotten. */
 void requeue_tick(struct requeue *requeue, struct requests *requests);
 
 #endif
