@@ -5,35 +5,29 @@
 
 enum { EVICTION_TEXT_BYTES_MAX = 16 * 1024 };
 
-/* Requests about one pod. */
-struct eviction {
-    struct requests *requests;
-    const struct object_reference *victim;
-    uint64_t deadline_ns;
-    struct arena *arena;
-};
-
-/* One request; the text of its body is the caller's. Errors: it was not sent, and will not be. */
-static int call(const struct eviction *eviction, const char *method, const char *subresource,
-                const char *content_type, const struct buf *body, int64_t most_ms,
-                struct request_answer *out, struct error *err)
+/* Sends one request about the victim; `request` says which, and its timeout is a maximum. Disposes
+ * of the body. Errors: it was not sent, and will not be. */
+static int send_request(const struct eviction *eviction, struct request request, struct buf *body,
+                        struct request_answer *out, struct error *err)
 {
     int64_t left_ms = ms_until(eviction->deadline_ns);
-    struct request request = {.method = method,
-                              .object = *eviction->victim,
-                              .suffix = subresource,
-                              .content_type = content_type,
-                              .body = buf_slice(body),
-                              .timeout_ms = left_ms < most_ms ? left_ms : most_ms};
+    int rc;
 
+    request.object = *eviction->victim;
+    request.body = buf_slice(body);
+    if (left_ms < request.timeout_ms)
+        request.timeout_ms = left_ms;
     if (body->failed)
-        return error_no_memory(err);
-    if (left_ms == 0)
-        return error_set(err, ERROR_UNAVAILABLE, "the API server is slow");
-    return requests_call(eviction->requests, &request, eviction->arena, out, err);
+        rc = error_no_memory(err);
+    else if (left_ms == 0)
+        rc = error_set(err, ERROR_UNAVAILABLE, "the API server is slow");
+    else
+        rc = requests_call(eviction->requests, &request, eviction->arena, out, err);
+    buf_dispose(body);
+    return rc;
 }
 
-/* The pod's condition says who disturbs it. Without one it is evicted all the same. */
+/* The pod's condition says why it is disrupted. If this fails, the pod is evicted without it. */
 static void put_condition(const struct eviction *eviction)
 {
     struct request_answer ignored = {0};
@@ -49,9 +43,12 @@ static void put_condition(const struct eviction *eviction)
                          "\"lastTransitionTime\":\""));
     buf_time(&body, now_ms(), false);
     buf_put(&body, SLICE("\"}]}}"));
-    (void)call(eviction, "PATCH", "/status", "application/strategic-merge-patch+json", &body,
-               CONDITION_CALL_MS, &ignored, &unsent);
-    buf_dispose(&body);
+    (void)send_request(eviction,
+                       (struct request){.method = "PATCH",
+                                        .suffix = "/status",
+                                        .content_type = "application/strategic-merge-patch+json",
+                                        .timeout_ms = CONDITION_CALL_MS},
+                       &body, &ignored, &unsent);
 }
 
 static int post_eviction(const struct eviction *eviction, bool is_trial, struct request_answer *out,
@@ -68,10 +65,12 @@ static int post_eviction(const struct eviction *eviction, bool is_trial, struct 
     buf_put(&body, SLICE("},\"deleteOptions\":{\"preconditions\":{\"uid\":"));
     buf_json(&body, eviction->victim->uid);
     buf_put(&body, is_trial ? SLICE("},\"dryRun\":[\"All\"]}}") : SLICE("}}}"));
-    int rc =
-        call(eviction, "POST", "/eviction", "application/json", &body, EVICTION_CALL_MS, out, err);
-    buf_dispose(&body);
-    return rc;
+    return send_request(eviction,
+                        (struct request){.method = "POST",
+                                         .suffix = "/eviction",
+                                         .content_type = "application/json",
+                                         .timeout_ms = EVICTION_CALL_MS},
+                        &body, out, err);
 }
 
 static int delete_pod(const struct eviction *eviction, struct request_answer *out,
@@ -84,16 +83,19 @@ static int delete_pod(const struct eviction *eviction, struct request_answer *ou
                          "\"uid\":"));
     buf_json(&body, eviction->victim->uid);
     buf_put(&body, SLICE("}}"));
-    int rc = call(eviction, "DELETE", "", "application/json", &body, EVICTION_CALL_MS, out, err);
-    buf_dispose(&body);
-    return rc;
+    return send_request(eviction,
+                        (struct request){.method = "DELETE",
+                                         .suffix = "",
+                                         .content_type = "application/json",
+                                         .timeout_ms = EVICTION_CALL_MS},
+                        &body, out, err);
 }
 
 struct cause {
     struct slice reason;
 };
 
-/* Into a bool: whether a budget is among them. */
+/* Sets a bool: whether a budget is among the causes. */
 static bool read_causes(struct pull *json, struct arena *arena, void *field)
 {
     static const struct pull_field fields[] = {{.key = "reason", .type = PULL_STRING}};
@@ -109,8 +111,8 @@ static bool read_causes(struct pull *json, struct arena *arena, void *field)
     return true;
 }
 
-/* Whether the answer, a metav1.Status, names a budget: it has the status of an overloaded API
- * server, or of a missing right. */
+/* Whether the answer, a metav1.Status, names a budget. Its HTTP status does not show it: an
+ * overloaded API server answers 429, too, and a missing right 403. */
 static bool blames_budget(struct slice answer, struct arena *arena)
 {
     static const struct pull_field details[] = {
@@ -131,14 +133,14 @@ static enum eviction_result read_answer(const struct request_answer *answer, str
 
     if (status / 100 == 2)
         return EVICTION_DONE;
-    if (status == 404 || status == 409) /* by the precondition */
+    if (status == 404 || status == 409) /* the precondition failed */
         return EVICTION_NEEDLESS;
     if ((status == 429 || status == 403) && blames_budget(answer->body, arena))
         return EVICTION_FORBIDDEN;
     return status == 0 || status >= 500 ? EVICTION_UNKNOWN : EVICTION_REFUSED;
 }
 
-/* rc: of the call; its error is in err. */
+/* rc: of the request; its error is in err. */
 static enum eviction_result evaluate_answer(const struct eviction *eviction, int rc,
                                             const struct request_answer *answer, struct error *err)
 {
@@ -156,31 +158,27 @@ static enum eviction_result evaluate_answer(const struct eviction *eviction, int
     return result;
 }
 
-enum eviction_result eviction_try(struct requests *requests, const struct object_reference *victim,
-                                  uint64_t deadline_ns, struct arena *arena, struct error *err)
+enum eviction_result eviction_try(const struct eviction *eviction, struct error *err)
 {
-    const struct eviction eviction = {requests, victim, deadline_ns, arena};
     struct request_answer answer = {0};
-    int rc = post_eviction(&eviction, true, &answer, err);
+    int rc = post_eviction(eviction, true, &answer, err);
 
-    return evaluate_answer(&eviction, rc, &answer, err);
+    return evaluate_answer(eviction, rc, &answer, err);
 }
 
-enum eviction_result eviction_do(struct requests *requests, const struct object_reference *victim,
-                                 bool respects_budgets, uint64_t deadline_ns, struct arena *arena,
+enum eviction_result eviction_do(const struct eviction *eviction, bool respects_budgets,
                                  struct error *err)
 {
-    const struct eviction eviction = {requests, victim, deadline_ns, arena};
     struct request_answer answer = {0};
     int rc;
 
     if (!respects_budgets) { /* nothing refuses it: the condition first, as kube-scheduler does */
-        put_condition(&eviction);
-        rc = delete_pod(&eviction, &answer, err);
-    } else { /* the API server writes a condition of its own when it evicts: ours comes after */
-        rc = post_eviction(&eviction, false, &answer, err);
+        put_condition(eviction);
+        rc = delete_pod(eviction, &answer, err);
+    } else { /* an eviction that succeeds writes its own condition: ours has to come after it */
+        rc = post_eviction(eviction, false, &answer, err);
         if (rc == 0 && answer.status / 100 == 2)
-            put_condition(&eviction);
+            put_condition(eviction);
     }
-    return evaluate_answer(&eviction, rc, &answer, err);
+    return evaluate_answer(eviction, rc, &answer, err);
 }

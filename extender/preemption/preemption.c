@@ -4,13 +4,13 @@
 #include <time.h>
 
 #include "extender/live/requeue.h"
-#include "extender/preemption/preemption_attempt.h"
+#include "extender/preemption/attempt.h"
 
 enum { ATTEMPT_BYTES_MAX = 1 << 20 };
 
-/* A pod for which something may have to be evicted. */
+/* A pod for which holders may have to be evicted. */
 struct wanted {
-    struct object_reference pod; /* its UID is the key; its strings lie behind the struct */
+    struct object_reference pod; /* its UID is the key; its strings lie in `text` */
     int64_t priority;
     uint64_t due_ns;
     uint64_t asked_ns, fresh_until_ns; /* see struct attempt */
@@ -18,10 +18,10 @@ struct wanted {
     uint64_t requeue_after_ns;
     unsigned requeues;
     unsigned failures;    /* in a row */
-    bool is_busy;         /* an attempt is made */
-    bool is_left;         /* to the scheduler: it was, once */
-    bool awaits_question; /* of the scheduler: nothing is done before */
-    bool is_told;         /* that it cannot be done */
+    bool is_busy;         /* an attempt is under way */
+    bool is_left;         /* it was left to the scheduler, once */
+    bool awaits_question; /* nothing is done until the scheduler asks about it */
+    bool is_reported;     /* that the preemption fails */
     UT_hash_handle hh;
     char text[];
 };
@@ -52,7 +52,7 @@ void preemption_dispose(struct preemption *preemption)
     (void)pthread_mutex_destroy(&preemption->lock);
 }
 
-/* ---- who is wanted ---- */
+/* ---- the pods ---- */
 
 static struct wanted *find(const struct preemption *preemption, struct slice uid)
 {
@@ -62,8 +62,8 @@ static struct wanted *find(const struct preemption *preemption, struct slice uid
     return wanted;
 }
 
-/* Of two, the one for which less is lost if it is forgotten: of lower priority, then the one that
- * has failed more often. Those for which something is under way stay. NULL: both do. */
+/* Of two, the one to forget first: that of lower priority, then the one that has failed more often.
+ * A pod for which an attempt or an eviction is under way stays. NULL: both stay. */
 static struct wanted *less_promising(struct wanted *a, struct wanted *b, uint64_t now_ns)
 {
     if (b->is_busy || b->under_way_until_ns > now_ns)
@@ -73,7 +73,7 @@ static struct wanted *less_promising(struct wanted *a, struct wanted *b, uint64_
     return a->priority == b->priority && a->failures < b->failures ? b : a;
 }
 
-/* Of a full queue: one that yields to a pod of that priority; NULL: none does. */
+/* The pod of a full queue that yields to one of that priority; NULL: none does. */
 static struct wanted *find_yielding(const struct preemption *preemption, int64_t priority)
 {
     uint64_t now_ns = monotonic_ns();
@@ -97,7 +97,7 @@ static bool make_room(struct preemption *preemption, int64_t priority)
     return yielding != NULL;
 }
 
-/* NULL: they are too many, or there is no memory. It is rejected again before long. */
+/* NULL: too many pods, or out of memory. The pod is added when it is rejected again. */
 static struct wanted *add(struct preemption *preemption, const struct pod_object *pod)
 {
     struct object_reference reference = {KIND_POD, pod->meta.ns, pod->meta.name, pod->meta.uid};
@@ -116,8 +116,8 @@ static struct wanted *add(struct preemption *preemption, const struct pod_object
     return NULL;
 }
 
-/* The entry of the pod; NULL: there is none. One of another name is none: whoever asks may say any
- * UID, and what he has said does not stand in the way of the pod that has it. */
+/* The entry of the pod; NULL: there is none. An entry with the same UID and another name is
+ * replaced: a caller may send any UID, and must not keep out the pod that really has it. */
 static struct wanted *find_pod(struct preemption *preemption, const struct meta *pod)
 {
     struct wanted *wanted = find(preemption, pod->uid);
@@ -170,7 +170,7 @@ void preemption_leave(struct state *state, struct slice uid)
     (void)pthread_mutex_lock(&preemption->lock);
     struct wanted *wanted = find(preemption, uid);
     bool is_left = wanted != NULL && wanted->under_way_until_ns <= now_ns;
-    if (is_left && !wanted->is_left) { /* once: else its time would never be over */
+    if (is_left && !wanted->is_left) { /* once: else it might never be due */
         wanted->is_left = true;
         wanted->due_ns = now_ns + LEFT_MS * NS_PER_MS;
     }
@@ -179,15 +179,15 @@ void preemption_leave(struct state *state, struct slice uid)
         atomic_fetch_add(&state->metrics.preemptions[PREEMPTION_LEFT], 1);
 }
 
-/* ---- one that is due ---- */
+/* ---- an attempt for a pod that is due ---- */
 
 static bool comes_before(const struct wanted *a, const struct wanted *b)
 {
     return a->priority != b->priority ? a->priority > b->priority : a->due_ns < b->due_ns;
 }
 
-/* Of those that are due, the one of the highest priority, then the one that has waited longest;
- * NULL: there is none. */
+/* Of the pods that are due, the one of the highest priority, then the one that has been due
+ * longest; NULL: none is due. */
 static struct wanted *choose(const struct preemption *preemption)
 {
     uint64_t now_ns = monotonic_ns();
@@ -200,7 +200,7 @@ static struct wanted *choose(const struct preemption *preemption)
     return chosen;
 }
 
-/* Begins an attempt for one that is due. False: none is. */
+/* Begins an attempt for a pod that is due. False: none is. */
 static bool take(struct preemption *preemption, struct attempt *attempt)
 {
     (void)pthread_mutex_lock(&preemption->lock);
@@ -213,16 +213,17 @@ static bool take(struct preemption *preemption, struct attempt *attempt)
         attempt->asked_ns = wanted->asked_ns;
         attempt->fresh_until_ns = wanted->fresh_until_ns;
         attempt->is_under_way = wanted->under_way_until_ns > monotonic_ns();
-        attempt->is_told = wanted->is_told;
+        attempt->is_reported = wanted->is_reported;
         wanted->is_busy = true;
     } else if (wanted != NULL) {
-        wanted->due_ns = monotonic_ns() + RETRY_MS * NS_PER_MS; /* there may be memory then */
+        wanted->due_ns =
+            monotonic_ns() + RETRY_MS * NS_PER_MS; /* out of memory: later there may be some */
     }
     (void)pthread_mutex_unlock(&preemption->lock);
     return text != NULL;
 }
 
-/* The scheduler has to ask about it again. Returns whether it is to be requeued. */
+/* Waits until the scheduler asks about the pod again. Returns whether it has to be requeued. */
 static bool await_question(struct wanted *wanted, uint64_t now_ns)
 {
     wanted->due_ns = wanted->requeue_after_ns;
@@ -245,18 +246,18 @@ static uint64_t pause_ns(const struct wanted *wanted, enum attempt_result result
                                                                     : RETRY_DOUBLINGS_MAX);
 }
 
-/* Plans what comes next, and forgets the pod when nothing does. Returns whether it is to be
- * requeued. */
+/* Plans the next attempt, or forgets the pod. Returns whether the pod has to be requeued. */
 static bool plan_next(struct preemption *preemption, struct wanted *wanted,
                       const struct attempt *attempt, enum attempt_result result)
 {
     uint64_t now_ns = monotonic_ns();
-    bool was_asked = wanted->asked_ns != attempt->asked_ns; /* since: what was found is old */
+    bool was_asked =
+        wanted->asked_ns != attempt->asked_ns; /* since the attempt began: its result is old */
     bool is_silent = now_ns - wanted->asked_ns >= FORGOTTEN_MS * NS_PER_MS &&
                      (result == ATTEMPT_FAILED || result == ATTEMPT_UNASKED);
 
     wanted->is_busy = false;
-    wanted->is_told = attempt->is_told;
+    wanted->is_reported = attempt->is_reported;
     wanted->failures = result == ATTEMPT_FAILED ? wanted->failures + 1 : 0;
     wanted->due_ns = now_ns + pause_ns(wanted, result);
     if (attempt_may_have_evicted(attempt) || (attempt->is_under_way && result == ATTEMPT_WAIT))
@@ -270,7 +271,7 @@ static bool plan_next(struct preemption *preemption, struct wanted *wanted,
     return false;
 }
 
-/* Ends the attempt. Nobody else forgets the pod meanwhile, so that it is found. */
+/* Ends the attempt. Its pod is found: a busy pod is not forgotten. */
 static void put_back(const struct attempt *attempt, enum attempt_result result)
 {
     struct state *state = attempt->state;
@@ -297,7 +298,7 @@ void preemption_step(struct state *state)
 
 /* ---- the threads ---- */
 
-/* When the first one is due; UINT64_MAX: there is none. Under the mutex. */
+/* When the first pod is due; UINT64_MAX: none is. Under the mutex. */
 static uint64_t first_due_ns(const struct preemption *preemption)
 {
     uint64_t first_ns = UINT64_MAX;
@@ -316,7 +317,7 @@ uint64_t preemption_due_ns(struct preemption *preemption)
     return due_ns;
 }
 
-/* Waits until one is due. False: the threads are to stop. */
+/* Waits until a pod is due. False: the threads have to stop. */
 static bool wait_for_work(struct preemption *preemption)
 {
     uint64_t due_ns;
@@ -329,9 +330,9 @@ static bool wait_for_work(struct preemption *preemption)
         else
             (void)pthread_cond_timedwait(&preemption->changed, &preemption->lock, &at);
     }
-    bool goes_on = !preemption->is_stopping;
+    bool continues = !preemption->is_stopping;
     (void)pthread_mutex_unlock(&preemption->lock);
-    return goes_on;
+    return continues;
 }
 
 static void *run(void *context)

@@ -648,7 +648,7 @@ work_out() { # FIRST-AUDIT-LINE
     kill -HUP "$(cat "$plane/least.pid")"
     await 5 "it has reloaded" grep -q 'configuration reloaded' "$plane/least.log"
     curl -s --data @"$plane/hunter-2.json" "$(url_of least address)/filter" >/dev/null
-    if is_ready least; then await 20 "the attempt is over" grep -qE '(pod evicted|no preemption).*(prey-2|hunter-2)' "$plane/least.log" || true; fi
+    if is_ready least; then await 20 "the attempt is over" grep -qE '(pod evicted|preemption failed).*(prey-2|hunter-2)' "$plane/least.log" || true; fi
     sleep 0.3 # the audit log
     plane_kill "$plane" least
 }

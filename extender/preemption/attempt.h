@@ -1,0 +1,72 @@
+/*
+ * attempt: one attempt to preempt for one pod. Its outlook is found (outlook.h): which holders have
+ * to be evicted, and does the pod still wait? Its claims are reserved, then each holder is evicted
+ * once (eviction.h).
+ *
+ * Nothing is evicted for a pod that is gone, bound, being deleted, or of another priority than it
+ * was rejected with; nothing if one of its conflicts could not be resolved; and nothing for a pod
+ * about which the scheduler has not asked lately: then claimguard only tries whether the evictions
+ * would succeed.
+ *
+ * Of several holders all are evicted, or none, as far as that can be known before: they are tried
+ * first, and counted against their budgets together. Meanwhile no other attempt evicts in their
+ * namespace, since a budget applies to one namespace.
+ *
+ * Threads: any; it blocks on the API server, for ATTEMPT_MS at most, and a second.
+ */
+#ifndef EXTENDER_PREEMPTION_ATTEMPT_H
+#define EXTENDER_PREEMPTION_ATTEMPT_H
+
+#include "extender/state.h"
+
+enum {
+    VICTIMS_MAX = 15, /* of one pod */
+    ATTEMPT_MS = 8000,
+    /* A preemptor's claims are reserved this long, or for reservationTTL if that is longer: when
+     * the holders are gone, the scheduler's back-off is up to ten seconds, and a request may fail.
+     */
+    PREEMPTOR_KEEP_MS = 30000
+};
+
+enum attempt_result {
+    ATTEMPT_OVER,    /* nothing is to be done, now or later */
+    ATTEMPT_WAIT,    /* the holders are on their way out */
+    ATTEMPT_UNSURE,  /* the same, as far as is known: the API server could not be asked */
+    ATTEMPT_FAILED,  /* because of a budget or the API server: nothing is reserved any more */
+    ATTEMPT_UNASKED, /* it would succeed, but the scheduler has to ask about the pod again */
+};
+
+struct attempt {
+    struct state *state;
+    struct arena arena; /* of all that this struct points to */
+    struct object_reference pod;
+    int64_t priority;
+    uint64_t asked_ns;       /* when the scheduler asked about it */
+    uint64_t fresh_until_ns; /* until then, the scheduler "has asked lately" */
+    bool is_under_way;       /* a holder was evicted for it, and since then the holders are known to
+                                terminate: its claims stay reserved, even if this attempt fails */
+    bool is_reported;        /* in and out: that the preemption fails */
+    size_t evicted_count;    /* out */
+    bool is_doubtful;        /* out: an eviction was sent, and its result is unknown */
+
+    /* used by the attempt itself */
+    uint64_t deadline_ns;
+    bool respects_budgets;
+    bool has_reserved;
+    struct object_reference victims[VICTIMS_MAX];
+    size_t victim_count;
+    struct object_reference asked[1 + VICTIMS_MAX]; /* the API server was asked about these */
+    size_t asked_count;
+    struct slice why;     /* the verdict's reasons: which claim, which holder */
+    struct attempt *next; /* in preemption.evicting */
+};
+
+static inline bool attempt_may_have_evicted(const struct attempt *attempt)
+{
+    return attempt->evicted_count != 0 || attempt->is_doubtful;
+}
+
+/* Makes the attempt. */
+enum attempt_result attempt_run(struct attempt *attempt);
+
+#endif
