@@ -141,10 +141,11 @@ Test(cli, standard_input_is_a_snapshot_or_a_pod)
     struct run input =
         run_with(EXAMPLE, (const char *const[]){"dry-run", "-s", "-", "-a", "-o", "json", NULL});
     struct run pod = run_with(
-        TESTS_DIR "/cases/every_holder_has_lower_priority/pod.json",
-        (const char *const[]){"dry-run", "-s",
-                              TESTS_DIR "/cases/every_holder_has_lower_priority/cluster.yaml", "-p",
-                              "-", "-o", "json", NULL});
+        TESTS_DIR "/cases/read_write_once_pod/every_holder_has_lower_priority/pod.json",
+        (const char *const[]){
+            "dry-run", "-s",
+            TESTS_DIR "/cases/read_write_once_pod/every_holder_has_lower_priority/cluster.yaml",
+            "-p", "-", "-o", "json", NULL});
 
     cr_expect_str_eq(input.out, file.out);
     cr_expect_eq(pod.status, 1);
@@ -200,7 +201,7 @@ Test(cli, control_characters_of_a_cluster_do_not_reach_the_terminal)
 Test(cli, what_a_snapshot_lacks_is_said_on_stderr)
 {
     struct run run =
-        run_with(TESTS_DIR "/cases/names_a_claim_that_does_not_exist/pod.json",
+        run_with(TESTS_DIR "/cases/read_write_once_pod/names_a_claim_that_does_not_exist/pod.json",
                  (const char *const[]){"dry-run", "-s", "-", "-a", "-o", "json", NULL});
 
     cr_expect_eq(run.status, 1);

@@ -1,72 +1,11 @@
-/* Every row of the ReadWriteOncePod table, through the policy: tests/cases/cases.h lists them. */
+/* ReadWriteOncePod, beside the rows of tests/cases: `preempt`, nominated pods, and what runs out.
+ */
 #include <criterion/criterion.h>
-#include <jansson.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "cases/cases.h"
 #include "policy/holders.h"
 #include "policy/policy.h"
 #include "support/load.h"
-
-struct judged {
-    struct cluster cluster;
-    json_t *want;
-};
-
-static void expect_texts(const json_t *want, const struct slice *texts, size_t count)
-{
-    cr_assert_eq(json_array_size(want), count);
-    for (size_t i = 0; i < count; i++)
-        cr_expect(slice_equal(slice_of(json_string_value(json_array_get(want, i))), texts[i]),
-                  "reason: %.*s", SLICE_ARG(texts[i]));
-}
-
-static void evaluate(void *context, const struct pod_object *pod)
-{
-    struct judged *judged = context;
-    const json_t *prefilter = json_object_get(judged->want, "preFilter");
-    const json_t *victims = json_object_get(json_object_get(judged->want, "preemption"), "victims");
-    const struct policy *decided_by;
-    struct verdict verdict;
-    struct arena arena;
-
-    struct view view = {&judged->cluster, &plain_config};
-    arena_init(&arena, 1 << 20);
-    policy_prefilter(&view, pod, &arena, &verdict, &decided_by);
-    cr_expect_str_eq(code_text(verdict.code),
-                     json_string_value(json_object_get(prefilter, "code")));
-    expect_texts(json_object_get(prefilter, "reasons"), verdict.reasons, verdict.reason_count);
-    cr_assert_eq(verdict.victim_count, json_array_size(victims));
-    for (size_t i = 0; i < verdict.victim_count; i++)
-        cr_expect(uid_is(&verdict.victims[i]->uid, slice_of(json_string_value(json_object_get(
-                                                       json_array_get(victims, i), "uid")))));
-    arena_dispose(&arena);
-}
-
-static void check(const char *name)
-{
-    struct judged judged;
-    char path[512];
-
-    (void)snprintf(path, sizeof path, TESTS_DIR "/cases/%s/want.json", name);
-    judged.want = json_load_file(path, 0, NULL);
-    cr_assert_not_null(judged.want);
-    cluster_init(&judged.cluster);
-    (void)snprintf(path, sizeof path, TESTS_DIR "/cases/%s/cluster.yaml", name);
-    load_file(&judged.cluster, path);
-    (void)snprintf(path, sizeof path, TESTS_DIR "/cases/%s/pod.json", name);
-    with_pod(path, evaluate, &judged);
-    cluster_dispose(&judged.cluster);
-    json_decref(judged.want);
-}
-
-#define CASE(name) \
-    Test(read_write_once_pod, name) \
-    { \
-        check(#name); \
-    }
-ALL_CASES(CASE)
 
 /* ---- the preempt verb's rows, per candidate node ---- */
 

@@ -1,52 +1,56 @@
-/* Every row of the ReadWriteOncePod table, through the dry run and through HTTP: the real program.
- */
+/* Every case of tests/cases, through the dry run and through HTTP: the real program. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cases/cases.h"
 #include "support/http.h"
 #include "support/process.h"
 
-struct row {
-    char cluster[512], pod[512], want_path[512];
+struct files {
+    char cluster[512], pod[512], config[512], want_path[512];
+    const char *config_option; /* --config, where the case has a config.yaml; NULL: it has none */
     json_t *want;
 };
 
-static struct row open_row(const char *name)
+/* `name`: POLICY/ROW. */
+static struct files open_case(const char *name)
 {
-    struct row row;
+    struct files files;
 
-    (void)snprintf(row.cluster, sizeof row.cluster, TESTS_DIR "/cases/%s/cluster.yaml", name);
-    (void)snprintf(row.pod, sizeof row.pod, TESTS_DIR "/cases/%s/pod.json", name);
-    (void)snprintf(row.want_path, sizeof row.want_path, TESTS_DIR "/cases/%s/want.json", name);
-    row.want = json_load_file(row.want_path, 0, NULL);
-    cr_assert_not_null(row.want, "%s", row.want_path);
-    return row;
+    (void)snprintf(files.cluster, sizeof files.cluster, TESTS_DIR "/cases/%s/cluster.yaml", name);
+    (void)snprintf(files.pod, sizeof files.pod, TESTS_DIR "/cases/%s/pod.json", name);
+    (void)snprintf(files.config, sizeof files.config, TESTS_DIR "/cases/%s/config.yaml", name);
+    (void)snprintf(files.want_path, sizeof files.want_path, TESTS_DIR "/cases/%s/want.json", name);
+    files.config_option = access(files.config, F_OK) == 0 ? "--config" : NULL;
+    files.want = json_load_file(files.want_path, 0, NULL);
+    cr_assert_not_null(files.want, "%s", files.want_path);
+    return files;
 }
 
-static bool is_schedulable(const struct row *row)
+static bool is_schedulable(const struct files *files)
 {
-    return json_is_true(json_object_get(row->want, "schedulable"));
+    return json_is_true(json_object_get(files->want, "schedulable"));
 }
 
 static void check_dry_run(const char *name)
 {
-    struct row row = open_row(name);
-    char *out, *err, *want = read_file(row.want_path);
-    const char *arguments[] = {"dry-run", "--snapshot", row.cluster, "--pod",
-                               row.pod,   "-o",         "json",      NULL};
+    struct files files = open_case(name);
+    char *out, *err;
+    const char *arguments[] = {"dry-run",    "--snapshot", files.cluster, "--pod",
+                               files.pod,    "-o",         "json",        files.config_option,
+                               files.config, NULL};
 
     int status = process_run(arguments, NULL, &out, &err);
-    cr_expect_eq(status, is_schedulable(&row) ? 0 : 1, "exit status %d: %s", status, err);
+    cr_expect_eq(status, is_schedulable(&files) ? 0 : 1, "exit status %d: %s", status, err);
     json_t *got = json_loads(out, 0, NULL);
-    cr_expect(json_equal(got, row.want), "got %s", out);
+    cr_expect(json_equal(got, files.want), "got %s", out);
     json_decref(got);
-    json_decref(row.want);
+    json_decref(files.want);
     free(out);
     free(err);
-    free(want);
 }
 
 static void expect_member(const json_t *got, const json_t *want, const char *key)
@@ -55,9 +59,9 @@ static void expect_member(const json_t *got, const json_t *want, const char *key
 }
 
 /* {"Pod": ..., "NodeNames": [...]} */
-static char *filter_body(const struct row *row)
+static char *filter_body(const struct files *files)
 {
-    char *pod = read_file(row->pod), *body = NULL;
+    char *pod = read_file(files->pod), *body = NULL;
 
     cr_assert_gt(
         asprintf(&body, "{\"Pod\":%s,\"Nodes\":null,\"NodeNames\":[\"node-1\",\"node-2\"]}", pod),
@@ -77,9 +81,9 @@ static void expect_failed(const json_t *answer, const char *key, const char *rea
     cr_expect_str_eq(json_string_value(json_object_get(failed, "node-2")), reason);
 }
 
-static void expect_filter(const struct row *row, const json_t *answer)
+static void expect_filter(const struct files *files, const json_t *answer)
 {
-    const json_t *prefilter = json_object_get(row->want, "preFilter");
+    const json_t *prefilter = json_object_get(files->want, "preFilter");
     const char *code = json_string_value(json_object_get(prefilter, "code"));
     const json_t *reasons = json_object_get(prefilter, "reasons");
     char joined[1024] = "";
@@ -90,7 +94,7 @@ static void expect_filter(const struct row *row, const json_t *answer)
         (void)snprintf(joined + strlen(joined), sizeof joined - strlen(joined), "%s%s",
                        i == 0 ? "" : "; ", json_string_value(reason));
     cr_expect_eq(json_array_size(json_object_get(answer, "NodeNames")),
-                 is_schedulable(row) ? 2 : 0);
+                 is_schedulable(files) ? 2 : 0);
     expect_failed(answer, "FailedNodes", strcmp(code, "Unschedulable") == 0 ? joined : NULL);
     expect_failed(answer, "FailedAndUnresolvableNodes",
                   strcmp(code, "UnschedulableAndUnresolvable") == 0 ? joined : NULL);
@@ -111,32 +115,34 @@ static json_t *ask(const struct daemon *daemon, const char *path, const char *bo
 
 static void check_http(const char *name)
 {
-    struct row row = open_row(name);
+    struct files files = open_case(name);
     struct daemon daemon;
-    char *body = filter_body(&row);
+    char *body = filter_body(&files);
 
-    cr_assert(daemon_start(&daemon, (const char *const[]){"--snapshot", row.cluster, NULL}));
+    cr_assert(
+        daemon_start(&daemon, (const char *const[]){"--snapshot", files.cluster,
+                                                    files.config_option, files.config, NULL}));
     json_t *prefilter = ask(&daemon, "/prefilter", body);
-    expect_member(prefilter, json_object_get(row.want, "preFilter"), "code");
-    expect_member(prefilter, json_object_get(row.want, "preFilter"), "reasons");
-    expect_member(prefilter, row.want, "claims");
-    expect_member(prefilter, row.want, "deferFSMount");
+    expect_member(prefilter, json_object_get(files.want, "preFilter"), "code");
+    expect_member(prefilter, json_object_get(files.want, "preFilter"), "reasons");
+    expect_member(prefilter, files.want, "claims");
+    expect_member(prefilter, files.want, "deferFSMount");
     json_t *filter = ask(&daemon, "/filter", body);
-    expect_filter(&row, filter);
+    expect_filter(&files, filter);
     json_decref(prefilter);
     json_decref(filter);
-    json_decref(row.want);
+    json_decref(files.want);
     free(body);
     cr_expect_eq(daemon_stop(&daemon), 0);
 }
 
-#define CASE(name) \
-    Test(dry_run, name) \
+#define CASE(policy, row) \
+    Test(dry_run, policy##_##row) \
     { \
-        check_dry_run(#name); \
+        check_dry_run(#policy "/" #row); \
     } \
-    Test(http, name) \
+    Test(http, policy##_##row) \
     { \
-        check_http(#name); \
+        check_http(#policy "/" #row); \
     }
 ALL_CASES(CASE)

@@ -1,0 +1,107 @@
+/* Every case of tests/cases, through the policies: the verdict, and the decision about each volume.
+ */
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cases/cases.h"
+#include "policy/defer_fs_mount.h"
+#include "policy/policy.h"
+#include "support/load.h"
+
+struct loaded {
+    struct cluster cluster;
+    struct config *config;
+    json_t *want;
+};
+
+static struct slice text_of(const json_t *object, const char *key)
+{
+    return slice_of(json_string_value(json_object_get(object, key)));
+}
+
+static void expect_texts(const json_t *want, const struct slice *texts, size_t count)
+{
+    cr_assert_eq(json_array_size(want), count);
+    for (size_t i = 0; i < count; i++)
+        cr_expect(slice_equal(slice_of(json_string_value(json_array_get(want, i))), texts[i]),
+                  "reason: %.*s", SLICE_ARG(texts[i]));
+}
+
+static void expect_verdict(const struct view *view, const struct pod_object *pod,
+                           const json_t *want, struct arena *arena)
+{
+    const json_t *prefilter = json_object_get(want, "preFilter");
+    const json_t *victims = json_object_get(json_object_get(want, "preemption"), "victims");
+    const struct policy *decided_by;
+    struct verdict verdict;
+
+    policy_prefilter(view, pod, arena, &verdict, &decided_by);
+    cr_expect(slice_equal(slice_of(code_text(verdict.code)), text_of(prefilter, "code")));
+    expect_texts(json_object_get(prefilter, "reasons"), verdict.reasons, verdict.reason_count);
+    cr_assert_eq(verdict.victim_count, json_array_size(victims));
+    for (size_t i = 0; i < verdict.victim_count; i++)
+        cr_expect(uid_is(&verdict.victims[i]->uid, text_of(json_array_get(victims, i), "uid")));
+}
+
+/* Where no configuration has an entry, the dry run reports nothing about volumes. */
+static void expect_decisions(const struct view *view, const struct pod_object *pod,
+                             const json_t *want, struct arena *arena)
+{
+    const json_t *decisions = json_object_get(want, "deferFSMount");
+
+    for (size_t i = 0; i < json_array_size(decisions); i++) {
+        const json_t *wanted = json_array_get(decisions, i);
+        struct decision decision;
+        cr_assert_lt(i, pod->mounts->volume_count);
+        defer_decide(view, pod, &pod->mounts->volumes[i], &decision);
+        struct slice reason = defer_reason(pod, &decision, arena);
+        cr_expect(slice_equal(pod->mounts->volumes[i].name, text_of(wanted, "volume")));
+        cr_expect_eq(decision.rule == RULE_NONE, json_is_true(json_object_get(wanted, "defer")));
+        cr_expect(slice_equal(reason, text_of(wanted, "reason")), "%.*s", SLICE_ARG(reason));
+    }
+}
+
+static void evaluate(void *context, const struct pod_object *pod)
+{
+    struct loaded *loaded = context;
+    struct view view = {&loaded->cluster, loaded->config};
+    struct arena arena;
+
+    arena_init(&arena, 1 << 20);
+    expect_verdict(&view, pod, loaded->want, &arena);
+    expect_decisions(&view, pod, loaded->want, &arena);
+    arena_dispose(&arena);
+}
+
+/* `name`: POLICY/ROW. */
+static void check(const char *name)
+{
+    struct loaded loaded;
+    struct error err = {0};
+    char path[512];
+
+    (void)snprintf(path, sizeof path, TESTS_DIR "/cases/%s/want.json", name);
+    loaded.want = json_load_file(path, 0, NULL);
+    cr_assert_not_null(loaded.want);
+    (void)snprintf(path, sizeof path, TESTS_DIR "/cases/%s/config.yaml", name);
+    cr_assert_eq(config_load(&loaded.config, access(path, F_OK) == 0 ? path : NULL, &err), 0, "%s",
+                 err.message);
+    cluster_init(&loaded.cluster);
+    (void)snprintf(path, sizeof path, TESTS_DIR "/cases/%s/cluster.yaml", name);
+    load_file(&loaded.cluster, path);
+    (void)snprintf(path, sizeof path, TESTS_DIR "/cases/%s/pod.json", name);
+    with_pod(path, evaluate, &loaded);
+    cluster_dispose(&loaded.cluster);
+    config_free(loaded.config);
+    json_decref(loaded.want);
+}
+
+#define CASE(policy, row) \
+    Test(policy, policy##_##row) \
+    { \
+        check(#policy "/" #row); \
+    }
+ALL_CASES(CASE)
