@@ -195,4 +195,25 @@ static inline struct bench *paging(void)
     return bench;
 }
 
+/* The watch is refused with this answer, and asked for again behind a probe. */
+static inline void is_refused(struct bench *bench, const char *answer)
+{
+    if (gets(bench, 200, answer))
+        ends(bench, 200);
+    else
+        is_cut(bench);
+}
+
+static inline void probes(struct bench *bench)
+{
+    asks(bench, "limit=1");
+    cr_expect(gets(bench, 200, PAGE("20", "", "")));
+    ends(bench, 200);
+}
+
+static inline bool is_stalled(const struct bench *bench)
+{
+    return atomic_load(&bench->status.is_stalled);
+}
+
 #endif

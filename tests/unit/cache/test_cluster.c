@@ -247,3 +247,37 @@ Test(uid, keeps_any_text)
     cr_expect_eq(names.table.count, 0);
     names_dispose(&names);
 }
+
+static size_t tally(const char *storage_class, const char *attributes_class, uint64_t phase)
+{
+    struct table_walk walk = {.at = 0};
+
+    for (const struct claim_tally *t; (t = cluster_next_tally(&cluster, &walk)) != NULL;)
+        if (slice_equal(name_slice(t->key.storage_class), slice_of(storage_class)) &&
+            slice_equal(name_slice(t->key.volume_attributes_class), slice_of(attributes_class)) &&
+            t->key.phase == phase)
+            return t->count;
+    return 0;
+}
+
+Test(cluster, claims_are_counted_by_classes_and_phase)
+{
+    struct object object = {.kind = KIND_CLAIM};
+    struct error err = {0};
+
+    object.meta = meta_of("a", "6d1a0d3e-3f0b-4a39-8a5c-000000000001", "1");
+    object.claim.storage_class = SLICE("fast");
+    object.claim.phase = SLICE("Pending");
+    cr_assert_eq(cluster_apply(&cluster, &object, &err), 0);
+    object.meta.name = SLICE("b");
+    cr_assert_eq(cluster_apply(&cluster, &object, &err), 0);
+    cr_expect_eq(tally("fast", "", CLAIM_PENDING), 2);
+    object.claim.phase = SLICE("Bound");
+    object.claim.volume_attributes_class = SLICE("gold");
+    cr_assert_eq(cluster_apply(&cluster, &object, &err), 0);
+    cr_expect_eq(tally("fast", "", CLAIM_PENDING), 1);
+    cr_expect_eq(tally("fast", "gold", CLAIM_BOUND), 1);
+    cluster_delete(&cluster, &object);
+    cr_expect_eq(tally("fast", "gold", CLAIM_BOUND), 0);
+    cr_expect_eq(cluster.tallies.count, 1, "a count of nothing is none");
+}

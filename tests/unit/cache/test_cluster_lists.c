@@ -336,39 +336,6 @@ Test(cluster_lists, memory_goes_back_after_a_list_of_a_hundredth)
     cr_assert_not_null(node);
 }
 
-static size_t tally(const char *storage_class, const char *attributes_class, uint64_t phase)
-{
-    struct table_walk walk = {.at = 0};
-
-    for (const struct claim_tally *t; (t = cluster_next_tally(&cluster, &walk)) != NULL;)
-        if (slice_equal(name_slice(t->key.storage_class), slice_of(storage_class)) &&
-            slice_equal(name_slice(t->key.volume_attributes_class), slice_of(attributes_class)) &&
-            t->key.phase == phase)
-            return t->count;
-    return 0;
-}
-
-Test(cluster_lists, claims_are_counted_by_classes_and_phase)
-{
-    struct object object = object_of(KIND_CLAIM, "a", UID(1), "1");
-    struct error err = {0};
-
-    object.claim.storage_class = SLICE("fast");
-    object.claim.phase = SLICE("Pending");
-    cr_assert_eq(cluster_apply(&cluster, &object, &err), 0);
-    object.meta.name = SLICE("b");
-    cr_assert_eq(cluster_apply(&cluster, &object, &err), 0);
-    cr_expect_eq(tally("fast", "", CLAIM_PENDING), 2);
-    object.claim.phase = SLICE("Bound");
-    object.claim.volume_attributes_class = SLICE("gold");
-    cr_assert_eq(cluster_apply(&cluster, &object, &err), 0);
-    cr_expect_eq(tally("fast", "", CLAIM_PENDING), 1);
-    cr_expect_eq(tally("fast", "gold", CLAIM_BOUND), 1);
-    cluster_delete(&cluster, &object);
-    cr_expect_eq(tally("fast", "gold", CLAIM_BOUND), 0);
-    cr_expect_eq(cluster.tallies.count, 1, "a count of nothing is none");
-}
-
 static void list(const char *kept, const char *kept_namespace)
 {
     for (int kind = 0; kind < KIND_COUNT; kind++) {

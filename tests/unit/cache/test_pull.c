@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "cache/json/pull.h"
-#include "cache/json/pull_fields.h"
 
 static bool accepts(struct slice text)
 {
@@ -153,17 +152,6 @@ Test(pull, decodes_keys_as_it_decodes_strings)
     cr_expect(slice_equal(key, SLICE("a" FFFD FFFD FFFD)));
 }
 
-Test(pull, names_in_an_array_have_to_be_utf8)
-{
-    struct pull json;
-    struct slice extent;
-    size_t count;
-
-    pull_init(&json, SLICE("[\"\xff\"]"));
-    cr_expect_not(pull_string_array(&json, &extent, &count));
-    cr_expect_str_eq(json.problem, "invalid UTF-8 in a name");
-}
-
 Test(pull, an_integer_has_to_fit)
 {
     static const char *const bad[] = {"9223372036854775808", "-9223372036854775809", "1e5", "1.0",
@@ -244,176 +232,6 @@ Test(pull, decodes_strings_as_jansson_does)
     }
 }
 
-struct target {
-    struct slice name;
-    int64_t number;
-    bool flag, present;
-    struct slice raw;
-};
-
-static const struct pull_field inner[] = {
-    {.key = "number", .type = PULL_INTEGER, .offset = offsetof(struct target, number)},
-    {.key = "flag", .type = PULL_BOOLEAN, .offset = offsetof(struct target, flag)},
-};
-static const struct pull_field outer[] = {
-    {.key = "name", .type = PULL_STRING, .offset = offsetof(struct target, name)},
-    {.key = "inner", .type = PULL_OBJECT, PULL_MEMBERS(inner)},
-    {.key = "present", .type = PULL_PRESENCE, .offset = offsetof(struct target, present)},
-    {.key = "raw", .type = PULL_RAW, .offset = offsetof(struct target, raw)},
-};
-
-static bool read_target(const char *text, enum pull_case match, struct target *target,
-                        struct error *err)
-{
-    struct arena arena;
-    struct pull json;
-
-    *target = (struct target){0};
-    arena_init(&arena, 4096);
-    pull_init(&json, slice_of(text));
-    bool ok = pull_fields(&json, match, outer, PULL_FIELD_COUNT(outer), &arena, target) &&
-              pull_finish(&json);
-    if (!ok)
-        pull_fail(&json, "text", (struct place){1, 1}, err);
-    arena_dispose(&arena);
-    return ok;
-}
-
-Test(pull_fields, reads_what_the_table_names)
-{
-    struct target target;
-    struct error err;
-
-    cr_assert(read_target("{\"x\":[{}],\"name\":\"a\",\"inner\":{\"number\":-7,\"flag\":true},"
-                          "\"raw\":[1, 2],\"present\":{}}",
-                          PULL_CASE_EXACT, &target, &err));
-    cr_expect(slice_equal(target.name, SLICE("a")));
-    cr_expect_eq(target.number, -7);
-    cr_expect(target.flag && target.present);
-    cr_expect(slice_equal(target.raw, SLICE("[1, 2]")));
-}
-
-Test(pull_fields, null_leaves_a_field_as_it_was)
-{
-    struct target target;
-    struct error err;
-
-    cr_assert(read_target("{\"name\":null,\"inner\":null,\"raw\":null,\"present\":null}",
-                          PULL_CASE_EXACT, &target, &err));
-    cr_expect_null(target.name.ptr);
-    cr_expect_null(target.raw.ptr);
-    cr_expect_not(target.present);
-}
-
-Test(pull_fields, folds_case_only_when_asked)
-{
-    struct target target;
-    struct error err;
-
-    cr_assert(read_target("{\"NAME\":\"a\"}", PULL_CASE_FOLD, &target, &err));
-    cr_expect(slice_equal(target.name, SLICE("a")));
-    cr_assert(read_target("{\"NAME\":\"a\"}", PULL_CASE_EXACT, &target, &err));
-    cr_expect_null(target.name.ptr);
-    cr_assert(read_target("{\"n\\u0061me\":\"a\"}", PULL_CASE_EXACT, &target, &err));
-    cr_expect(slice_equal(target.name, SLICE("a")), "an escaped key is the same key");
-}
-
-Test(pull_fields, names_place_and_path_of_a_problem)
-{
-    static const struct {
-        const char *text, *message;
-    } rows[] = {
-        {"{\"name\":1}", "text:1:9: name: expected a string"},
-        {"{\n \"inner\": {\"number\": \"7\"}}", "text:2:22: inner.number: expected an integer"},
-        {"{\"inner\":{\"number\":1.5}}", "text:1:20: inner.number: expected an integer"},
-        {"{\"inner\":{\"flag\":0}}", "text:1:18: inner.flag: expected true or false"},
-        {"{\"inner\":[]}", "text:1:10: inner: expected an object"},
-        {"{\"name\":\"a\",\"name\":\"b\"}", "text:1:20: name: this key appears twice"},
-        {"[]", "text:1:1: expected an object"},
-        {"{} x", "text:1:4: expected the end of the text"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct target target;
-        struct error err = {0};
-        cr_expect_not(read_target(rows[i].text, PULL_CASE_EXACT, &target, &err));
-        cr_expect_str_eq(err.message, rows[i].message, "got %s", err.message);
-    }
-}
-
-Test(pull, finds_the_extent_of_an_array_of_strings)
-{
-    struct pull json;
-    struct slice extent;
-    size_t count;
-
-    pull_init(&json, SLICE(" [ \"a\" ,\"b\\n\", \"\xc3\xa9\"] "));
-    cr_assert(pull_string_array(&json, &extent, &count));
-    cr_expect(pull_finish(&json));
-    cr_expect_eq(count, 3);
-    cr_expect(slice_equal(extent, SLICE("[ \"a\" ,\"b\\n\", \"\xc3\xa9\"]")));
-    static const char *const bad[] = {"[1]", "[\"a\",]", "[\"a\" \"b\"]", "[\"a\"", "[null]", "{}"};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        pull_init(&json, slice_of(bad[i]));
-        cr_expect_not(pull_string_array(&json, &extent, &count), "%s", bad[i]);
-    }
-}
-
-/* In each place of the blocks of 64 bytes in which names are passed over. */
-Test(pull, a_name_in_an_array_has_at_most_253_bytes)
-{
-    char text[2048], name[300];
-
-    memset(name, 'n', sizeof name);
-    for (int length = 250; length < 300; length++) {
-        for (int before = 0; before < 20; before++) {
-            struct pull json;
-            struct slice extent;
-            size_t count;
-            int used = snprintf(text, sizeof text, "[");
-            for (int i = 0; i < before; i++)
-                used += snprintf(text + used, sizeof text - (size_t)used, "\"node-%d\",", i * i);
-            (void)snprintf(text + used, sizeof text - (size_t)used,
-                           "\"%.*s\",\"a\",\"b\",\"%.*s\",\"%.*s\"]", length, name, 100, name, 100,
-                           name);
-            pull_init(&json, slice_of(text));
-            cr_expect_eq(pull_string_array(&json, &extent, &count), length <= 253, "%d behind %d",
-                         length, before);
-        }
-    }
-}
-
-/* At each place in those blocks. */
-Test(pull, a_name_in_an_array_is_not_empty)
-{
-    char text[2048];
-
-    for (int empty = 0; empty < 60; empty++) {
-        struct pull json;
-        struct slice extent;
-        size_t count;
-        int used = snprintf(text, sizeof text, "[");
-        for (int i = 0; i < 60; i++)
-            used += snprintf(text + used, sizeof text - (size_t)used, "\"%s\",",
-                             i == empty   ? ""
-                             : i % 3 == 0 ? "abc"
-                                          : "a");
-        (void)snprintf(text + used, sizeof text - (size_t)used, "\"b\"]");
-        pull_init(&json, slice_of(text));
-        cr_expect_not(pull_string_array(&json, &extent, &count), "the name %d", empty);
-    }
-}
-
-static bool is_string_array(const json_t *value)
-{
-    const json_t *item;
-    size_t i;
-
-    json_array_foreach (value, i, item)
-        if (!json_is_string(item))
-            return false;
-    return json_is_array(value);
-}
-
 /* As Go's 10,000 levels, and then some. Of objects and arrays by turns: a level's bracket is a bit
  * that is used again and again. */
 Test(pull, closes_each_level_as_it_was_opened)
@@ -435,38 +253,5 @@ Test(pull, closes_each_level_as_it_was_opened)
         size_t wrong = length - 1 - pattern * 7;
         text[wrong] = text[wrong] == '}' ? ']' : '}';
         cr_expect_not(accepts((struct slice){text, length}));
-    }
-}
-
-/* Long enough for the blocks of 64 bytes in which node names are passed over: every byte of it in
- * turn becomes something that matters. */
-Test(pull, judges_every_change_of_an_array_of_names_as_jansson_does)
-{
-    static const char others[] = {'"', ',', ' ', '\\', '[', ']', 'x', '1', '\n', '\x01', '\xff'};
-    char text[400] = "[";
-    size_t length;
-
-    for (int i = 0; i < 18; i++)
-        (void)snprintf(text + strlen(text), sizeof text - strlen(text), "%s\"ip-10-20-%d\"",
-                       i == 0 ? "" : ",", i * i * i);
-    (void)snprintf(text + strlen(text), sizeof text - strlen(text), "]");
-    length = strlen(text);
-    cr_assert_gt(length, 200);
-    for (size_t at = 0; at < length; at++) {
-        for (size_t i = 0; i < sizeof others; i++) {
-            struct pull json;
-            struct slice extent;
-            size_t count = 0;
-            char original = text[at];
-            text[at] = others[i];
-            json_t *value = json_loadb(text, length, JSON_DECODE_ANY, NULL);
-            pull_init(&json, (struct slice){text, length});
-            bool is_ours = pull_string_array(&json, &extent, &count) && pull_finish(&json);
-            cr_assert_eq(is_ours, value != NULL && is_string_array(value), "%s", text);
-            if (is_ours)
-                cr_assert_eq(count, json_array_size(value), "%s", text);
-            json_decref(value);
-            text[at] = original;
-        }
     }
 }

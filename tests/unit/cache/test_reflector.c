@@ -299,56 +299,6 @@ Test(reflector, a_resource_that_is_not_served_is_left_out_and_asked_for_later)
     bench_free(bench);
 }
 
-Test(reflector, a_watch_that_was_silent_is_found_within_a_minute)
-{
-    struct bench *bench = watching();
-
-    cr_expect(bench->reflector.deadline_ns - bench->now <= 60 * S, "in the list's own answer");
-    ends_with(bench, (struct reflector_ending){.status = 200, .is_silent = true});
-    restarted(bench, RESTART_TIMEOUT);
-    asks(bench, "limit=1");
-    cr_expect(gets(bench, 200, PAGE("10", "", "")));
-    ends(bench, 200);
-    asks(bench, "watch=1");
-    cr_expect(bench->reflector.deadline_ns - bench->now <= 60 * S);
-    cr_expect(bench->reflector.deadline_ns - bench->now >= 30 * S);
-    ends_with(bench, (struct reflector_ending){.status = 200, .is_silent = true});
-    cr_expect(atomic_load(&bench->status.restarts[RESTART_SILENT]) == 1);
-    bench_free(bench);
-}
-
-Test(reflector, a_watch_that_ends_well_before_its_time_is_noticed)
-{
-    struct bench *bench = watching();
-
-    bench->now += 20 * S;
-    ends(bench, 200);
-    restarted(bench, RESTART_TIMEOUT);
-    cr_expect(atomic_load(&bench->status.early_ends) == 1, "the API server shuts down");
-    asks(bench, "limit=1");
-    cr_expect(gets(bench, 200, PAGE("12", "", ITEM("x", "1"))));
-    ends(bench, 200);
-    asks(bench, "watch=1");
-    bench->now = bench->reflector.deadline_ns - 8 * S; /* the time that was asked for */
-    ends(bench, 200);
-    cr_expect(atomic_load(&bench->status.early_ends) == 1, "it was its time");
-    bench_free(bench);
-}
-
-Test(reflector, a_list_may_take_long_but_not_be_silent)
-{
-    struct bench *bench = bench_new(KIND_POD);
-
-    asks(bench, "sendInitialEvents timeoutSeconds=3600");
-    for (int i = 0; i < 100; i++) {
-        cr_expect(bench->now < bench->reflector.deadline_ns);
-        bench->now += 19 * S;
-        cr_expect(gets(bench, 200, POD("ADDED", "a", "1")));
-    }
-    cr_expect(bench->reflector.deadline_ns == bench->now + 20 * S);
-    bench_free(bench);
-}
-
 Test(reflector, what_cannot_be_read_ends_the_watch_and_what_cannot_be_decoded_is_passed_over)
 {
     static const char *const broken[] = {"{\"type\":\"ADDED\"}\n",

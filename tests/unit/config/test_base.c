@@ -4,6 +4,7 @@
 
 #include "config/base/arena.h"
 #include "config/base/buf.h"
+#include "config/base/clock.h"
 #include "config/base/error.h"
 
 Test(buf, refuses_to_grow_over_its_maximum)
@@ -112,4 +113,18 @@ Test(slice, folds_the_case_of_ascii_letters_only)
     cr_expect(!slice_equal_fold(SLICE("a@"), SLICE("a`")));
     cr_expect(!slice_equal_fold(SLICE("a["), SLICE("a{")));
     cr_expect(!slice_equal_fold(SLICE("ab"), SLICE("abc")));
+}
+
+Test(time, times_are_rfc_3339)
+{
+    cr_expect_eq(time_parse(SLICE("1970-01-02T00:00:00Z")), INT64_C(86400000));
+    cr_expect_eq(time_parse(SLICE("1970-01-02T00:00:00.999999Z")), INT64_C(86400000));
+    cr_expect_eq(time_parse(SLICE("1970-01-02T02:00:00+02:00")), INT64_C(86400000));
+    cr_expect_eq(time_parse(SLICE("1970-01-01T18:30:00.5-05:30")), INT64_C(86400000));
+    cr_expect_eq(time_parse(SLICE("1970-01-02T00:00:00+0100")), 0);
+    cr_expect_eq(time_parse(SLICE("1970-01-02T00:00:00+01:60")), 0);
+    cr_expect_eq(time_parse(SLICE("1970-01-02T00:00:00+24:00")), 0);
+    cr_expect_eq(time_parse(SLICE("1970-01-02T00:00:00")), 0);
+    cr_expect_eq(time_parse(SLICE("1970-01-02")), 0);
+    cr_expect_eq(time_parse(SLICE("")), 0);
 }

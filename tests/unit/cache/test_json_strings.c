@@ -1,0 +1,124 @@
+/* Arrays of strings: checked and measured 64 bytes at a time (cache/json/json_strings.c). */
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <stdio.h>
+
+#include "cache/json/pull.h"
+
+Test(json_strings, names_in_an_array_have_to_be_utf8)
+{
+    struct pull json;
+    struct slice extent;
+    size_t count;
+
+    pull_init(&json, SLICE("[\"\xff\"]"));
+    cr_expect_not(pull_string_array(&json, &extent, &count));
+    cr_expect_str_eq(json.problem, "invalid UTF-8 in a name");
+}
+
+Test(json_strings, finds_the_extent_of_an_array_of_strings)
+{
+    struct pull json;
+    struct slice extent;
+    size_t count;
+
+    pull_init(&json, SLICE(" [ \"a\" ,\"b\\n\", \"\xc3\xa9\"] "));
+    cr_assert(pull_string_array(&json, &extent, &count));
+    cr_expect(pull_finish(&json));
+    cr_expect_eq(count, 3);
+    cr_expect(slice_equal(extent, SLICE("[ \"a\" ,\"b\\n\", \"\xc3\xa9\"]")));
+    static const char *const bad[] = {"[1]", "[\"a\",]", "[\"a\" \"b\"]", "[\"a\"", "[null]", "{}"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        pull_init(&json, slice_of(bad[i]));
+        cr_expect_not(pull_string_array(&json, &extent, &count), "%s", bad[i]);
+    }
+}
+
+/* In each place of the blocks of 64 bytes in which names are passed over. */
+Test(json_strings, a_name_in_an_array_has_at_most_253_bytes)
+{
+    char text[2048], name[300];
+
+    memset(name, 'n', sizeof name);
+    for (int length = 250; length < 300; length++) {
+        for (int before = 0; before < 20; before++) {
+            struct pull json;
+            struct slice extent;
+            size_t count;
+            int used = snprintf(text, sizeof text, "[");
+            for (int i = 0; i < before; i++)
+                used += snprintf(text + used, sizeof text - (size_t)used, "\"node-%d\",", i * i);
+            (void)snprintf(text + used, sizeof text - (size_t)used,
+                           "\"%.*s\",\"a\",\"b\",\"%.*s\",\"%.*s\"]", length, name, 100, name, 100,
+                           name);
+            pull_init(&json, slice_of(text));
+            cr_expect_eq(pull_string_array(&json, &extent, &count), length <= 253, "%d behind %d",
+                         length, before);
+        }
+    }
+}
+
+/* At each place in those blocks. */
+Test(json_strings, a_name_in_an_array_is_not_empty)
+{
+    char text[2048];
+
+    for (int empty = 0; empty < 60; empty++) {
+        struct pull json;
+        struct slice extent;
+        size_t count;
+        int used = snprintf(text, sizeof text, "[");
+        for (int i = 0; i < 60; i++)
+            used += snprintf(text + used, sizeof text - (size_t)used, "\"%s\",",
+                             i == empty   ? ""
+                             : i % 3 == 0 ? "abc"
+                                          : "a");
+        (void)snprintf(text + used, sizeof text - (size_t)used, "\"b\"]");
+        pull_init(&json, slice_of(text));
+        cr_expect_not(pull_string_array(&json, &extent, &count), "the name %d", empty);
+    }
+}
+
+static bool is_string_array(const json_t *value)
+{
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach (value, i, item)
+        if (!json_is_string(item))
+            return false;
+    return json_is_array(value);
+}
+
+/* Long enough for the blocks of 64 bytes in which node names are passed over: every byte of it in
+ * turn becomes something that matters. */
+Test(json_strings, judges_every_change_of_an_array_of_names_as_jansson_does)
+{
+    static const char others[] = {'"', ',', ' ', '\\', '[', ']', 'x', '1', '\n', '\x01', '\xff'};
+    char text[400] = "[";
+    size_t length;
+
+    for (int i = 0; i < 18; i++)
+        (void)snprintf(text + strlen(text), sizeof text - strlen(text), "%s\"ip-10-20-%d\"",
+                       i == 0 ? "" : ",", i * i * i);
+    (void)snprintf(text + strlen(text), sizeof text - strlen(text), "]");
+    length = strlen(text);
+    cr_assert_gt(length, 200);
+    for (size_t at = 0; at < length; at++) {
+        for (size_t i = 0; i < sizeof others; i++) {
+            struct pull json;
+            struct slice extent;
+            size_t count = 0;
+            char original = text[at];
+            text[at] = others[i];
+            json_t *value = json_loadb(text, length, JSON_DECODE_ANY, NULL);
+            pull_init(&json, (struct slice){text, length});
+            bool is_ours = pull_string_array(&json, &extent, &count) && pull_finish(&json);
+            cr_assert_eq(is_ours, value != NULL && is_string_array(value), "%s", text);
+            if (is_ours)
+                cr_assert_eq(count, json_array_size(value), "%s", text);
+            json_decref(value);
+            text[at] = original;
+        }
+    }
+}
