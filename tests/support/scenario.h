@@ -48,6 +48,9 @@ int scenarios_run(const struct scenario *scenarios, size_t count, int argc, char
 /* The scenario has failed unless that is so. */
 void check(bool is_so, const char *format, ...) PRINTF_LIKE(2, 3);
 
+/* Prints the file on stderr. */
+void scenario_show(const char *path);
+
 void sleep_ms(int ms);
 int64_t clock_ms(void); /* only runs forward */
 
@@ -59,6 +62,9 @@ struct guard {
     char log[64]; /* a file */
     char config[64];
 };
+
+/* Ends those that the scenario has not stopped, and shows their logs. */
+void guards_end(void);
 
 /* Starts `serve` with a configuration of these lines (YAML, behind apiVersion and kind), and waits
  * until it is ready. */

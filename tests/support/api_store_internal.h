@@ -1,0 +1,22 @@
+/*
+ * The parts of api_store: objects and events (api_store.c), requests (api_store_requests.c).
+ */
+#ifndef TESTS_SUPPORT_API_STORE_INTERNAL_H
+#define TESTS_SUPPORT_API_STORE_INTERNAL_H
+
+#include "cache/objects/objects.h"
+#include "support/api_store.h"
+
+/* Ends the test. */
+void api_store_die(const char *what, const char *detail);
+
+/* KIND_COUNT: no kind has that resource. */
+enum kind api_kind_at(const char *resource);
+
+/* "" when there is none. */
+const char *api_text_at(const json_t *object, const char *outer, const char *key);
+
+/* A finished pod: claimguard watches pods with a selector that leaves them out. */
+bool api_is_finished(const json_t *object);
+
+#endif
