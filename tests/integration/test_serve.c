@@ -4,9 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -48,32 +46,17 @@ static void teardown(void)
 
 TestSuite(serve, .init = setup, .fini = teardown);
 
-static struct response get(uint16_t port, const char *path)
-{
-    struct response response;
-
-    http_call(port, "GET", path, NULL, &response);
-    return response;
-}
-
-static int status_of(uint16_t port, const char *path)
-{
-    struct response response = get(port, path);
-
-    response_free(&response);
-    return response.status;
-}
-
 Test(serve, probes_answer_on_both_ports)
 {
     static const char *const paths[] = {"/livez", "/readyz", "/healthz", "/statusz", "/metrics"};
 
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-        cr_expect_eq(status_of(server.port, paths[i]), 200, "%s", paths[i]);
-        cr_expect_eq(status_of(server.metrics_port, paths[i]), 200, "%s", paths[i]);
+        cr_expect_eq(http_get_status(server.port, paths[i]), 200, "%s", paths[i]);
+        cr_expect_eq(http_get_status(server.metrics_port, paths[i]), 200, "%s", paths[i]);
     }
-    cr_expect_eq(status_of(server.metrics_port, "/filter"), 404, "verbs are on the other port");
-    struct response verbose = get(server.port, "/readyz?verbose");
+    cr_expect_eq(http_get_status(server.metrics_port, "/filter"), 404,
+                 "verbs are on the other port");
+    struct response verbose = http_get(server.port, "/readyz?verbose");
     cr_expect_not_null(strstr(verbose.body, "[+] pods synced\n"), "%s", verbose.body);
     response_free(&verbose);
 }
@@ -97,7 +80,7 @@ Test(serve, metrics_pass_promtool)
     char path[] = "/tmp/claimguard-XXXXXX", command[128];
 
     call_every_verb();
-    struct response metrics = get(server.metrics_port, "/metrics");
+    struct response metrics = http_get(server.metrics_port, "/metrics");
     int fd = mkstemp(path);
     cr_assert_eq(write(fd, metrics.body, metrics.body_len), (ssize_t)metrics.body_len);
     (void)close(fd);
@@ -112,7 +95,7 @@ Test(serve, metrics_pass_promtool)
 Test(serve, histograms_are_cumulative_and_requests_are_counted)
 {
     call_every_verb();
-    struct response metrics = get(server.metrics_port, "/metrics");
+    struct response metrics = http_get(server.metrics_port, "/metrics");
     unsigned long last = 0, count = 0;
     static const char bucket[] =
         "claimguard_extender_request_duration_seconds_bucket{verb=\"filter\"";
@@ -148,7 +131,7 @@ static bool comes_to_have(const char *line)
     bool is_there = false;
 
     for (int i = 0; i < 100 && !is_there; i++) {
-        struct response metrics = get(server.metrics_port, "/metrics");
+        struct response metrics = http_get(server.metrics_port, "/metrics");
         is_there = strstr(metrics.body, line) != NULL;
         response_free(&metrics);
         if (!is_there)
@@ -211,44 +194,33 @@ Test(serve, an_answer_to_head_is_the_last_of_its_connection)
     (void)close(fd);
 }
 
-/* name: with the line break before and the blank behind it. */
-static double metric(const struct daemon *daemon, const char *name)
-{
-    struct response metrics = get(daemon->metrics_port, "/metrics");
-    const char *at = strstr(metrics.body, name);
-    double value = at == NULL ? -1 : strtod(at + strlen(name), NULL);
-
-    response_free(&metrics);
-    return value;
-}
-
 Test(serve, a_file_that_is_not_in_force_can_be_told_by_a_metric)
 {
     static const char is_good[] = "\nclaimguard_config_last_reload_successful ";
     static const char loaded[] = "\nclaimguard_config_last_reload_success_timestamp_seconds ";
-    double before = metric(&server, loaded);
+    double before = http_metric(server.metrics_port, loaded);
 
-    cr_expect_eq(metric(&server, is_good), 1);
+    cr_expect_eq(http_metric(server.metrics_port, is_good), 1);
     cr_expect(before > (double)time(NULL) - 60 && before < (double)time(NULL) + 1, "%f", before);
     write_config(HEAD "server: {debugEndpoint: false}\n");
     cr_expect(daemon_wait_for(&server, "unknown key"));
-    cr_expect_eq(metric(&server, is_good), 0);
-    cr_expect_eq(metric(&server, loaded), before);
+    cr_expect_eq(http_metric(server.metrics_port, is_good), 0);
+    cr_expect_eq(http_metric(server.metrics_port, loaded), before);
     write_config(HEAD "server: {debugEndpoints: false}\n");
     cr_expect(daemon_wait_for(&server, "configuration reloaded"));
-    cr_expect_eq(metric(&server, is_good), 1);
-    cr_expect_gt(metric(&server, loaded), before);
+    cr_expect_eq(http_metric(server.metrics_port, is_good), 1);
+    cr_expect_gt(http_metric(server.metrics_port, loaded), before);
 }
 
 Test(serve, a_changed_file_is_reloaded_and_a_bad_one_ignored)
 {
-    cr_expect_eq(status_of(server.port, "/debug/cache"), 404);
+    cr_expect_eq(http_get_status(server.port, "/debug/cache"), 404);
     write_config(HEAD "server: {debugEndpoints: true}\n");
     cr_expect(daemon_wait_for(&server, "configuration reloaded"));
-    cr_expect_eq(status_of(server.port, "/debug/cache"), 200);
+    cr_expect_eq(http_get_status(server.port, "/debug/cache"), 200);
     write_config(HEAD "server: {debugEndpoint: false}\n");
     cr_expect(daemon_wait_for(&server, "unknown key"));
-    cr_expect_eq(status_of(server.port, "/debug/cache"), 200);
+    cr_expect_eq(http_get_status(server.port, "/debug/cache"), 200);
 }
 
 /* The flags of the start override the file, at a restart as well. */
@@ -269,7 +241,8 @@ Test(serve, a_file_with_which_it_could_not_start_is_not_taken)
 {
     write_config(HEAD "server: {tls: {certFile: /nowhere/tls.crt, keyFile: /nowhere/tls.key}}\n");
     cr_expect(daemon_wait_for(&server, "the configuration is not reloaded"));
-    cr_expect_eq(metric(&server, "\nclaimguard_config_last_reload_successful "), 0);
+    cr_expect_eq(http_metric(server.metrics_port, "\nclaimguard_config_last_reload_successful "),
+                 0);
     write_config(HEAD "server: {listen: 'localhost:1'}\n");
     cr_expect(daemon_wait_for(&server, "localhost is not an IP address"));
 }
@@ -361,12 +334,12 @@ Test(unsynced, is_not_ready_and_decides_nothing)
     cr_assert_eq(write(fd, kubeconfig, sizeof kubeconfig - 1), (ssize_t)sizeof kubeconfig - 1);
     (void)close(fd);
     cr_assert(daemon_start(&server, (const char *const[]){"--kubeconfig", config_path, NULL}));
-    response = get(server.metrics_port, "/readyz");
+    response = http_get(server.metrics_port, "/readyz");
     cr_expect_eq(response.status, 503);
     cr_expect(strstr(response.body, "[-] pods not synced\n") != NULL, "%s", response.body);
     cr_expect(strstr(response.body, "[-] poddisruptionbudgets not synced\n") != NULL);
     response_free(&response);
-    cr_expect_eq(status_of(server.metrics_port, "/livez"), 200);
+    cr_expect_eq(http_get_status(server.metrics_port, "/livez"), 200);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         http_call(server.port, "POST", rows[i].verb, body, &response);
         cr_expect_eq(response.status, rows[i].status, "%s", rows[i].verb);
@@ -374,7 +347,7 @@ Test(unsynced, is_not_ready_and_decides_nothing)
                   response.body);
         response_free(&response);
     }
-    response = get(server.metrics_port, "/metrics");
+    response = http_get(server.metrics_port, "/metrics");
     cr_expect(strstr(response.body, "claimguard_cache_synced{resource=\"pods\"} 0") != NULL);
     cr_expect(
         strstr(response.body,
@@ -384,90 +357,4 @@ Test(unsynced, is_not_ready_and_decides_nothing)
     free(body);
     cr_expect_eq(daemon_stop(&server), 0);
     (void)unlink(config_path);
-}
-
-/* ---- a log that nobody reads ---- */
-
-/* Each is a line of some thousand bytes. */
-static void refuse_binds(const struct daemon *daemon, int count)
-{
-    char name[254], body[1024], request[1200];
-    int fd = http_connect(daemon->port);
-
-    memset(name, 'p', sizeof name - 1);
-    name[sizeof name - 1] = '\0';
-    int length = snprintf(body, sizeof body,
-                          "{\"PodName\":\"%s\",\"PodNamespace\":\"%s\",\"PodUID\":\"u\",\"Node\":"
-                          "\"%s\"}",
-                          name, name, name);
-    length =
-        snprintf(request, sizeof request,
-                 "POST /bind HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s", length, body);
-    for (int i = 0; i < count; i++) {
-        struct response response;
-        cr_assert_eq(http_send(fd, request, (size_t)length), 0);
-        http_receive(fd, &response);
-        cr_assert_eq(response.status, 200);
-        response_free(&response);
-    }
-    (void)close(fd);
-}
-
-static double dropped_lines(const struct daemon *daemon)
-{
-    return metric(daemon, "\nclaimguard_log_lines_dropped_total ");
-}
-
-Test(serve_unread, a_log_that_nobody_reads_hangs_nobody, .timeout = 60)
-{
-    struct daemon daemon;
-    int status = 0;
-
-    cr_assert(daemon_start(
-        &daemon,
-        (const char *const[]){"--snapshot", SOURCE_DIR "/docs/example/snapshot.yaml", NULL}));
-    refuse_binds(&daemon, 2500);
-    cr_expect_eq(status_of(daemon.port, "/livez"), 200);
-    cr_expect_eq(status_of(daemon.metrics_port, "/livez"), 200);
-    cr_expect_gt(dropped_lines(&daemon), 0);
-    (void)kill(daemon.pid, SIGTERM); /* and the pipe is still full */
-    for (int i = 0; waitpid(daemon.pid, &status, WNOHANG) == 0; i++) {
-        cr_assert_lt(i, 1000, "it has not ended after ten seconds");
-        (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    }
-    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    (void)close(daemon.log);
-}
-
-static void limit_files(rlim_t now, rlim_t most)
-{
-    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &(struct rlimit){now, most}), 0);
-}
-
-Test(serve_files, the_limit_is_raised_to_what_is_needed)
-{
-    struct daemon daemon;
-
-    limit_files(100, 4096);
-    cr_assert(daemon_start(
-        &daemon,
-        (const char *const[]){"--snapshot", SOURCE_DIR "/docs/example/snapshot.yaml", NULL}));
-    cr_expect_eq(metric(&daemon, "\nprocess_max_fds "), 512);
-    cr_expect_eq(daemon_stop(&daemon), 0);
-}
-
-Test(serve_files, a_limit_that_is_too_low_is_told)
-{
-    char *out, *log;
-
-    limit_files(100, 300);
-    (void)process_run((const char *const[]){"serve", "--snapshot",
-                                            SOURCE_DIR "/docs/example/snapshot.yaml", "--listen",
-                                            "192.0.2.1:1", NULL}, /* nobody's: it ends */
-                      NULL, &out, &log);
-    cr_expect_not_null(strstr(log, "few files may be open: connections will be refused limit=300 "
-                                   "need=512"),
-                       "%s", log);
-    free(out);
-    free(log);
 }

@@ -156,3 +156,29 @@ void response_free(struct response *response)
     free(response->head);
     free(response->body);
 }
+
+struct response http_get(uint16_t port, const char *path)
+{
+    struct response response;
+
+    http_call(port, "GET", path, NULL, &response);
+    return response;
+}
+
+int http_get_status(uint16_t port, const char *path)
+{
+    struct response response = http_get(port, path);
+
+    response_free(&response);
+    return response.status;
+}
+
+double http_metric(uint16_t port, const char *name)
+{
+    struct response metrics = http_get(port, "/metrics");
+    const char *at = strstr(metrics.body, name);
+    double value = at == NULL ? -1 : strtod(at + strlen(name), NULL);
+
+    response_free(&metrics);
+    return value;
+}

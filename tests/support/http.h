@@ -36,4 +36,12 @@ void http_raw(uint16_t port, const void *bytes, size_t len, struct response *out
 
 void response_free(struct response *response);
 
+/* A GET, and its status alone. Ownership: response_free. */
+struct response http_get(uint16_t port, const char *path);
+int http_get_status(uint16_t port, const char *path);
+
+/* A sample of /metrics, by its name with the line break before and the blank behind it; -1: there
+ * is none. */
+double http_metric(uint16_t port, const char *name);
+
 #endif
