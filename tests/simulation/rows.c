@@ -105,3 +105,8 @@ int rows_run(const struct row *rows, size_t count, int argc, char **argv)
     free(last_answer);
     return failed != 0;
 }
+
+unsigned attempts(enum preemption_result result)
+{
+    return (unsigned)world.replicas[0].state.metrics.preemptions[result];
+}

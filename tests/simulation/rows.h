@@ -42,4 +42,7 @@ bool preempt_keeps(const struct sim_pod *pod, const char *node, const struct sim
 /* The last answer to that; valid until the next. */
 const char *preempt_answer(void);
 
+/* How many attempts of the replica to preempt ended so. */
+unsigned attempts(enum preemption_result result);
+
 #endif
