@@ -1,98 +1,9 @@
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
+/* Reservations: who gets a claim, and when a reservation ends. */
+#include "unit/cache/reservation_bench.h"
 
-#include "cache/cluster/reservation.h"
-#include "policy/policy.h"
-#include "support/load.h"
+TestSuite(reservation, .init = setup, .fini = teardown);
 
-#define UID(n_) "6d1a0d3e-3f0b-4a39-8a5c-00000000000" #n_
-
-static struct cluster cluster;
-static struct arena arena;
-
-static void apply_claim(const char *name, bool is_rwop)
-{
-    struct object object = {.kind = KIND_CLAIM};
-    struct error err = {0};
-
-    object.meta = (struct meta){.ns = SLICE("default"), .name = slice_of(name)};
-    object.claim.is_rwop = is_rwop;
-    cr_assert_eq(cluster_apply(&cluster, &object, &err), 0);
-}
-
-static void setup(void)
-{
-    cluster_init(&cluster);
-    arena_init(&arena, 1 << 20);
-    apply_claim("data", true);
-    apply_claim("logs", true);
-    apply_claim("shared", false);
-}
-
-static void teardown(void)
-{
-    cluster_dispose(&cluster);
-    arena_dispose(&arena);
-}
-
-TestSuite(assumed, .init = setup, .fini = teardown);
-
-static struct claim_reference both[] = {{.name = {"data", 4}}, {.name = {"logs", 4}}};
-static struct claim_reference shared[] = {{.name = {"shared", 6}}};
-
-/* A pending pod that names `data`, or both exclusive claims. */
-static struct pod_object pod_of(const char *name, const char *uid, int64_t priority, size_t claims)
-{
-    return (struct pod_object){.meta = {.ns = SLICE("default"),
-                                        .name = slice_of(name),
-                                        .uid = slice_of(uid),
-                                        .resource_version = SLICE("5")},
-                               .priority = priority,
-                               .claims = both,
-                               .claim_count = claims};
-}
-
-static void reserve(const struct pod_object *pod, bool binds, uint64_t expires_ns)
-{
-    struct error err = {0};
-    cr_assert_eq(reservation_take(&cluster, pod, NULL, binds, expires_ns, &err), 0, "%s",
-                 err.message);
-}
-
-static struct verdict evaluate(const struct pod_object *pod)
-{
-    const struct policy *decided_by;
-    struct verdict verdict;
-
-    struct view view = {&cluster, &plain_config};
-    policy_prefilter(&view, pod, &arena, &verdict, &decided_by);
-    return verdict;
-}
-
-static unsigned count(void)
-{
-    return cluster.reserved.count;
-}
-
-static void apply_pod(const struct pod_object *pod, const char *node, const char *version)
-{
-    struct object object = {.kind = KIND_POD, .pod = *pod};
-    struct error err = {0};
-
-    object.pod.node = slice_of(node);
-    object.meta.resource_version = slice_of(version);
-    cr_assert_eq(cluster_apply(&cluster, &object, &err), 0);
-}
-
-static void delete_pod(const struct pod_object *pod)
-{
-    struct object object = {.kind = KIND_POD, .pod = *pod};
-    object.meta.resource_version = SLICE("99");
-    cluster_delete(&cluster, &object);
-}
-
-Test(assumed, a_reservation_is_a_holder_for_pods_of_no_higher_priority)
+Test(reservation, a_reservation_is_a_holder_for_pods_of_no_higher_priority)
 {
     struct pod_object first = pod_of("first", UID(1), 10, 1),
                       equal = pod_of("equal", UID(2), 10, 1), lower = pod_of("lower", UID(3), 5, 2),
@@ -110,7 +21,7 @@ Test(assumed, a_reservation_is_a_holder_for_pods_of_no_higher_priority)
     cr_expect_eq(evaluate(&first).code, CODE_SUCCESS, "a pod is never in its own way");
 }
 
-Test(assumed, a_pod_of_higher_priority_takes_over_a_reservation_and_not_a_bind)
+Test(reservation, a_pod_of_higher_priority_takes_over_a_reservation_and_not_a_bind)
 {
     struct pod_object first = pod_of("first", UID(1), 10, 2),
                       higher = pod_of("higher", UID(2), 20, 1);
@@ -133,7 +44,7 @@ Test(assumed, a_pod_of_higher_priority_takes_over_a_reservation_and_not_a_bind)
                  "the claim that was not taken over is still reserved");
 }
 
-Test(assumed, all_exclusive_claims_are_reserved_or_none)
+Test(reservation, all_exclusive_claims_are_reserved_or_none)
 {
     struct pod_object first = pod_of("first", UID(1), 0, 2), other = pod_of("other", UID(2), 0, 1);
 
@@ -147,19 +58,7 @@ Test(assumed, all_exclusive_claims_are_reserved_or_none)
     cr_expect_eq(count(), 1, "a pod without exclusive claims reserves nothing");
 }
 
-Test(assumed, a_bind_counts_on_the_claims_that_it_shares_and_no_longer)
-{
-    struct pod_object plain = pod_of("plain", UID(1), 0, 1);
-    const struct claim *claim = cluster_find_claim(&cluster, SLICE("default"), SLICE("shared"));
-
-    plain.claims = shared;
-    reserve(&plain, true, 100);
-    cr_expect_eq(claim->sharers, 1);
-    reservation_end(&cluster, reservation_expired(&cluster, 100));
-    cr_expect_eq(claim->sharers, 0);
-}
-
-Test(assumed, asked_again_it_ends_later)
+Test(reservation, asked_again_it_ends_later)
 {
     struct pod_object first = pod_of("first", UID(1), 0, 1),
                       second = pod_of("second", UID(2), 0, 1);
@@ -180,21 +79,7 @@ Test(assumed, asked_again_it_ends_later)
     cr_expect(reservation_expired(&cluster, 120) != NULL);
 }
 
-Test(assumed, one_that_is_being_bound_does_not_keep_others_from_expiring)
-{
-    struct pod_object first = pod_of("first", UID(1), 0, 1),
-                      second = pod_of("second", UID(2), 0, 1);
-
-    second.claims = &both[1];
-    reserve(&first, true, 200);
-    reserve(&second, false, 110);
-    cr_expect(reservation_expired(&cluster, 109) == NULL);
-    const struct reservation *expired = reservation_expired(&cluster, 110);
-    cr_assert(expired != NULL);
-    cr_expect(slice_equal(name_slice(expired->name), SLICE("second")));
-}
-
-Test(assumed, one_that_lasts_longer_does_not_keep_others_from_expiring)
+Test(reservation, one_that_lasts_longer_does_not_keep_others_from_expiring)
 {
     struct pod_object pods[] = {pod_of("first", UID(1), 0, 1), pod_of("second", UID(2), 0, 1),
                                 pod_of("third", UID(3), 10, 1)};
@@ -215,7 +100,7 @@ Test(assumed, one_that_lasts_longer_does_not_keep_others_from_expiring)
     cr_expect_not_null(reservation_expired(&cluster, 200));
 }
 
-Test(assumed, asked_again_it_ends_no_sooner)
+Test(reservation, asked_again_it_ends_no_sooner)
 {
     struct pod_object pod = pod_of("first", UID(1), 0, 1);
 
@@ -225,31 +110,7 @@ Test(assumed, asked_again_it_ends_no_sooner)
     cr_expect_not_null(reservation_expired(&cluster, 200));
 }
 
-Test(assumed, a_binding_in_doubt_keeps_its_claims_whatever_comes_of_the_next_bind)
-{
-    struct pod_object pod = pod_of("first", UID(1), 0, 1), higher = pod_of("higher", UID(2), 10, 1);
-
-    reserve(&pod, true, 100);
-    struct uid uid = cluster.reservations->uid;
-    reservation_doubt(&cluster, &uid, 200);
-    reservation_doubt(&cluster, &uid, 200); /* of another bind of the pod */
-    cr_expect_eq(cluster.doubtful, 1);
-    reserve(&pod, false, 110); /* filter, once more */
-    cr_expect_eq(evaluate(&higher).code, CODE_UNSCHEDULABLE, "it is not taken over");
-    cr_expect(reservation_expired(&cluster, 199) == NULL, "nor does it end sooner");
-    reserve(&pod, true, 300);
-    cr_expect(!reservation_undo(&cluster, &uid), "the first Binding may still be applied");
-    cr_expect(reservation_expired(&cluster, 299) == NULL &&
-              reservation_expired(&cluster, 300) != NULL);
-    cr_expect_eq(cluster.doubtful, 1);
-    reservation_release(&cluster, &uid);
-    cr_expect_eq(cluster.doubtful, 0);
-    reserve(&pod, true, 400);
-    cr_expect(reservation_undo(&cluster, &uid));
-    cr_expect_eq(count(), 0);
-}
-
-Test(assumed, it_ends_when_the_pod_is_bound_finished_or_gone)
+Test(reservation, it_ends_when_the_pod_is_bound_finished_or_gone)
 {
     struct pod_object pod = pod_of("first", UID(1), 0, 1);
 
@@ -284,28 +145,7 @@ Test(assumed, it_ends_when_the_pod_is_bound_finished_or_gone)
     cr_expect_eq(count(), 0);
 }
 
-Test(assumed, a_bound_pod_holds_its_claims_though_the_watch_is_behind)
-{
-    struct pod_object pod = pod_of("first", UID(1), 0, 1), other = pod_of("other", UID(2), 0, 1);
-    struct error err = {0};
-
-    apply_pod(&pod, "", "5");
-    reserve(&pod, true, 100);
-    cr_assert_eq(cluster_assign(&cluster,
-                                cluster_find_pod(&cluster, SLICE("default"), SLICE("first")),
-                                SLICE("node-1"), &err),
-                 0);
-    cr_expect_eq(count(), 0);
-    apply_pod(&pod, "", "6"); /* a change of its status, from before the binding */
-    cr_expect_eq(evaluate(&other).code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
-    cr_expect(slice_equal(evaluate(&other).reasons[0],
-                          SLICE("claim default/data is in use by pod default/first on node-1")));
-    apply_pod(&pod, "node-1", "7");
-    delete_pod(&pod);
-    cr_expect_eq(evaluate(&other).code, CODE_SUCCESS);
-}
-
-Test(assumed, a_claim_that_comes_and_goes_takes_nothing_with_it)
+Test(reservation, a_claim_that_comes_and_goes_takes_nothing_with_it)
 {
     struct pod_object pod = pod_of("first", UID(1), 0, 1), other = pod_of("other", UID(2), 0, 1);
     struct object claim = {.kind = KIND_CLAIM};
@@ -324,67 +164,7 @@ Test(assumed, a_claim_that_comes_and_goes_takes_nothing_with_it)
     cr_expect_eq(cluster.claims.count, 2, "no record is left over");
 }
 
-/* A call that was on its way while the pod was bound: the simulation found it. */
-Test(assumed, a_pod_that_is_bound_reserves_nothing)
-{
-    struct pod_object first = pod_of("first", UID(1), 10, 2);
-    struct object object = {.kind = KIND_POD, .pod = first};
-    struct error err = {0};
-
-    object.pod.node = SLICE("node-1");
-    cr_assert_eq(cluster_apply(&cluster, &object, &err), 0);
-    reserve(&first, false, 100);
-    cr_expect_eq(count(), 0);
-}
-
-/* A scheduler that was restarted asks about a pod whose bind is still under way. */
-Test(assumed, a_bind_stays_one_when_its_pod_is_judged_or_bound_again)
-{
-    struct pod_object first = pod_of("first", UID(1), 10, 2),
-                      higher = pod_of("higher", UID(2), 20, 1);
-
-    reserve(&first, true, 100);
-    struct uid uid = cluster.reservations->uid;
-    reserve(&first, false, 50);
-    cr_expect_eq(evaluate(&higher).code, CODE_UNSCHEDULABLE, "nobody takes it over");
-    cr_expect_null(reservation_expired(&cluster, 99), "it does not expire before the bind would");
-    reserve(&first, true, 100);
-    cr_expect_not(reservation_give_back(&cluster, &uid), "a preemption that fails ends no bind");
-    cr_expect_not(reservation_undo(&cluster, &uid), "another bind of it is under way");
-    cr_expect_eq(evaluate(&higher).code, CODE_UNSCHEDULABLE);
-    cr_expect(reservation_undo(&cluster, &uid));
-    cr_expect_eq(evaluate(&higher).code, CODE_SUCCESS);
-}
-
-/* Who reaches the scheduler's port and knows the pod's UID may say anything about it. */
-Test(assumed, what_a_bind_has_taken_no_other_call_changes)
-{
-    struct pod_object pod = pod_of("first", UID(1), 10, 2), other = pod_of("other", UID(2), 20, 1),
-                      forged[4];
-
-    reserve(&pod, true, 100);
-    for (size_t i = 0; i < 4; i++)
-        forged[i] = pod;
-    forged[0].claims = shared;
-    forged[0].claim_count = 1;
-    forged[1].claim_count = 0;
-    forged[2].meta.ns = SLICE("elsewhere");
-    forged[2].meta.name = SLICE("else");
-    forged[3].priority = -5;
-    for (size_t i = 0; i < 4; i++) {
-        reserve(&forged[i], false, 200);
-        cr_expect_eq(evaluate(&other).code, CODE_UNSCHEDULABLE, "call %zu frees nothing", i);
-        cr_expect_eq(cluster.reservations->claim_count, 2);
-        cr_expect(slice_equal(name_slice(cluster.reservations->name), SLICE("first")));
-        cr_expect_eq(cluster.reservations->priority, 10);
-    }
-    struct uid uid = cluster.reservations->uid;
-    reservation_doubt(&cluster, &uid, 300);
-    reserve(&forged[0], false, 200);
-    cr_expect_eq(evaluate(&other).code, CODE_UNSCHEDULABLE, "nor when it is in doubt");
-}
-
-Test(assumed, the_absence_of_another_name_ends_no_reservation)
+Test(reservation, the_absence_of_another_name_ends_no_reservation)
 {
     struct pod_object pod = pod_of("first", UID(1), 10, 1);
 
@@ -402,7 +182,7 @@ Test(assumed, the_absence_of_another_name_ends_no_reservation)
     cr_expect_eq(count(), 0);
 }
 
-Test(assumed, what_has_lost_all_its_claims_ends_and_is_told)
+Test(reservation, what_has_lost_all_its_claims_ends_and_is_told)
 {
     struct pod_object low = pod_of("low", UID(1), 1, 2), high = pod_of("high", UID(2), 2, 1);
 
@@ -418,7 +198,7 @@ Test(assumed, what_has_lost_all_its_claims_ends_and_is_told)
     cr_expect_null(reservation_expired(&cluster, 0));
 }
 
-Test(assumed, what_has_ended_early_may_be_reserved_again_before_it_is_told)
+Test(reservation, what_has_ended_early_may_be_reserved_again_before_it_is_told)
 {
     struct pod_object low = pod_of("low", UID(1), 1, 1), high = pod_of("high", UID(2), 2, 1);
 
@@ -436,7 +216,7 @@ Test(assumed, what_has_ended_early_may_be_reserved_again_before_it_is_told)
     cr_expect(uid_is(&cluster.reservations->uid, slice_of(UID(1))));
 }
 
-Test(assumed, of_too_many_the_one_that_expires_first_ends)
+Test(reservation, of_too_many_the_one_that_expires_first_ends)
 {
     char name[32], uid[48] = "";
     struct claim_reference claim = {.name = {name, 0}};
