@@ -8,13 +8,10 @@
 #include <getopt.h>
 #include <jansson.h>
 #include <malloc.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "config/base/log.h"
@@ -22,210 +19,12 @@
 #include "extender/cli/services.h"
 #include "extender/verbs/verbs.h"
 #include "model.h"
+#include "programs.h"
 #include "support/http.h"
 
-enum {
-    CONNECTIONS = 20,
-    CALLS = 100, /* measured on each connection, after WARM_UP others */
-    WARM_UP = 20,
-    ROUNDS = CONNECTIONS * CALLS,
-    FIRST_WRITE = 4096,
-    WRITE = 32768,
-    VERDICTS = 4000,
-};
-
-static const char *folder;
-static char work[] = "/tmp/claimguard-bench-XXXXXX";
-
-static void die(const char *what)
-{
-    (void)fprintf(stderr, "bench: %s\n", what);
-    exit(1);
-}
-
-static double now_us(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
-}
-
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double percentile(double *values, size_t count, double p)
-{
-    qsort(values, count, sizeof *values, compare_doubles);
-    return values[(size_t)((double)(count - 1) * p)];
-}
-
-/* ---- programs ---- */
-
-struct child {
-    pid_t pid;
-    uint16_t port;
-};
-
-/* Where the client and the servers run: left to the scheduler, a call takes three times as long
- * when it happens to wake an idle core, and the ratio says which of the two was lucky. */
-static int client_core, server_core;
-
-static void pin(int core)
-{
-    cpu_set_t set;
-
-    CPU_ZERO(&set);
-    CPU_SET((size_t)core, &set);
-    if (sched_setaffinity(0, sizeof set, &set) != 0)
-        die("cannot pin to a core");
-}
-
-static struct child start(const char *const *argv)
-{
-    int ends[2];
-    char line[4096];
-    struct child child = {0};
-
-    if (pipe(ends) != 0)
-        die("pipe");
-    child.pid = fork();
-    if (child.pid == 0) {
-        pin(server_core);
-        (void)dup2(ends[1], STDOUT_FILENO);
-        (void)dup2(ends[1], STDERR_FILENO);
-        (void)execv(argv[0], (char *const *)(uintptr_t)argv);
-        _exit(127);
-    }
-    (void)close(ends[1]);
-    FILE *log = fdopen(ends[0], "r");
-    while (child.port == 0 && log != NULL && fgets(line, sizeof line, log) != NULL) {
-        const char *at = strstr(line, "listening");
-        at = at == NULL ? NULL : strstr(at, "127.0.0.1:");
-        if (at != NULL)
-            child.port = (uint16_t)strtoul(at + 10, NULL, 10);
-        else if (strstr(line, "claimguard:") != NULL)
-            (void)fputs(line, stderr);
-    }
-    if (child.port == 0)
-        die("a server did not start");
-    return child; /* its log stays open: closing it would stop the server */
-}
-
-static void stop(struct child child)
-{
-    (void)kill(child.pid, SIGTERM);
-    (void)waitpid(child.pid, NULL, 0);
-}
-
-/* config: NULL: the defaults. */
-static struct child start_claimguard(const char *snapshot, const char *config)
-{
-    char binary[512];
-
-    (void)snprintf(binary, sizeof binary, "%s/claimguard", folder);
-    return start((const char *const[]){binary, "serve", "--snapshot", snapshot, "--listen",
-                                       "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0",
-                                       config == NULL ? NULL : "--config", config, NULL});
-}
-
-static struct child start_noop(void)
-{
-    char binary[512];
-
-    (void)snprintf(binary, sizeof binary, "%s/tests/bench/noop", folder);
-    return start((const char *const[]){binary, NULL});
-}
-
-/* A snapshot file of the model. */
-static void generate(const struct model *model, char *path, size_t size)
-{
-    char command[1024];
-
-    (void)snprintf(path, size, "%s/%u-%u.json", work, model->pods, model->nodes);
-    (void)snprintf(command, sizeof command,
-                   "%s/tests/bench/generate --nodes %u --pods %u --claims %u %s > %s", folder,
-                   model->nodes, model->pods, model->claims, model->has_volumes ? "--volumes" : "",
-                   path);
-    if (system(command) != 0) /* NOLINT(cert-env33-c): a command of our own */
-        die("generate failed");
-}
-
-static long memory_kib(pid_t pid, const char *field)
-{
-    char path[64], line[256];
-    long value = -1;
-
-    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    FILE *file = fopen(path, "re");
-    while (file != NULL && fgets(line, sizeof line, file) != NULL)
-        if (strncmp(line, field, strlen(field)) == 0)
-            value = strtol(line + strlen(field) + 1, NULL, 10);
-    if (file != NULL)
-        (void)fclose(file);
-    return value;
-}
+enum { VERDICTS = 4000 };
 
 /* ---- filter round trips ---- */
-
-/* As net/http writes: the headers with the first of the body, then 32 KiB at a time. */
-static void send_like_go(int fd, struct slice request)
-{
-    size_t step = FIRST_WRITE;
-
-    for (size_t at = 0; at < request.len; at += step, step = WRITE) {
-        if (step > request.len - at)
-            step = request.len - at;
-        if (http_send(fd, request.ptr + at, step) != 0)
-            die("a server closed the connection");
-    }
-}
-
-/* Reads an answer into a buffer that is kept: the client must not be what is measured. */
-static size_t receive_answer(int fd, struct buf *in)
-{
-    size_t total = 0;
-
-    in->len = 0;
-    while (total == 0 || in->len < total) {
-        if (!buf_reserve(in, 256 * 1024))
-            die("out of memory");
-        ssize_t count = read(fd, in->bytes + in->len, in->capacity - in->len);
-        if (count <= 0)
-            die("a server closed the connection");
-        in->len += (size_t)count;
-        const char *end = total == 0 ? memmem(in->bytes, in->len, "\r\n\r\n", 4) : NULL;
-        const char *length =
-            end == NULL ? NULL
-                        : memmem(in->bytes, (size_t)(end - in->bytes), "Content-Length: ", 16);
-        if (length != NULL)
-            total = (size_t)(end + 4 - in->bytes) + strtoull(length + 16, NULL, 10);
-    }
-    return total;
-}
-
-static double call(int fd, struct slice request, struct buf *in)
-{
-    double started = now_us();
-
-    send_like_go(fd, request);
-    (void)receive_answer(fd, in);
-    return now_us() - started;
-}
-
-static void make_request(struct buf *out, const char *path, struct slice body)
-{
-    buf_reset(out, SIZE_MAX);
-    buf_printf(
-        out,
-        "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: Go-http-client/1.1\r\n"
-        "Content-Length: %zu\r\nContent-Type: application/json\r\nAccept-Encoding: gzip\r\n\r\n",
-        path, body.len);
-    buf_put(out, body);
-}
 
 /* The answer's size, and the same call for the no-op server, which is to write as many bytes. */
 static size_t prepare(const struct child *claimguard, struct slice body, struct buf *request,
@@ -236,38 +35,15 @@ static size_t prepare(const struct child *claimguard, struct slice body, struct 
     int fd = http_connect(claimguard->port);
 
     buf_init(&in, 64 << 20);
-    make_request(request, "/filter", body);
-    (void)call(fd, buf_slice(request), &in);
+    bench_make_request(request, "/filter", body);
+    (void)bench_call(fd, buf_slice(request), &in);
     (void)close(fd);
     const char *answer = memmem(in.bytes, in.len, "\r\n\r\n", 4);
     size_t answer_bytes = in.len - (size_t)(answer + 4 - in.bytes);
     (void)snprintf(path, sizeof path, "/%zu", answer_bytes);
-    make_request(noop_request, path, body);
+    bench_make_request(noop_request, path, body);
     buf_dispose(&in);
     return answer_bytes;
-}
-
-/* By turns, so that both see the same machine; on a new connection now and then, since the kernel's
- * buffers settle differently on each. */
-static void alternate(const struct child *claimguard, const struct child *noop,
-                      struct slice request, struct slice noop_request, double *ours, double *bound)
-{
-    struct buf in;
-
-    buf_init(&in, 64 << 20);
-    for (int c = 0; c < CONNECTIONS; c++) {
-        int fd = http_connect(claimguard->port), noop_fd = http_connect(noop->port);
-        for (int i = -WARM_UP; i < CALLS; i++) {
-            double a = call(fd, request, &in), b = call(noop_fd, noop_request, &in);
-            if (i >= 0) {
-                ours[c * CALLS + i] = a;
-                bound[c * CALLS + i] = b;
-            }
-        }
-        (void)close(fd);
-        (void)close(noop_fd);
-    }
-    buf_dispose(&in);
 }
 
 static void measure_round_trip(const struct child *claimguard, const struct child *noop,
@@ -279,12 +55,13 @@ static void measure_round_trip(const struct child *claimguard, const struct chil
     buf_init(&request, 64 << 20);
     buf_init(&noop_request, 64 << 20);
     size_t answer_bytes = prepare(claimguard, body, &request, &noop_request);
-    alternate(claimguard, noop, buf_slice(&request), buf_slice(&noop_request), ours, bound);
-    double median = percentile(ours, ROUNDS, 0.5), noop_median = percentile(bound, ROUNDS, 0.5);
+    bench_alternate(claimguard, noop, buf_slice(&request), buf_slice(&noop_request), ours, bound);
+    double median = bench_percentile(ours, ROUNDS, 0.5),
+           noop_median = bench_percentile(bound, ROUNDS, 0.5);
     (void)printf(
         "| %u names, %s | %zu / %zu KiB | %.0f µs | %.0f µs | **%.2f** | %.0f / %.0f µs |\n", names,
         what, body.len / 1024, answer_bytes / 1024, median, noop_median, median / noop_median,
-        percentile(ours, ROUNDS, 0.99), percentile(bound, ROUNDS, 0.99));
+        bench_percentile(ours, ROUNDS, 0.99), bench_percentile(bound, ROUNDS, 0.99));
     (void)fflush(stdout);
     buf_dispose(&request);
     buf_dispose(&noop_request);
@@ -296,7 +73,7 @@ static long find_claim(const struct model *model, bool is_held)
     for (unsigned i = 0; i < model->claims && i < model->pods; i++)
         if (model_claim_is_exclusive(model, i) && model_pod_is_assigned(model, i) == is_held)
             return (long)i;
-    die("the model has no such claim");
+    bench_die("the model has no such claim");
     return -1;
 }
 
@@ -320,9 +97,9 @@ static void bench_round_trips(const char *where)
     char snapshot[512];
     struct buf body;
 
-    generate(&model, snapshot, sizeof snapshot);
-    pin(client_core);
-    struct child claimguard = start_claimguard(snapshot, NULL), noop = start_noop();
+    bench_generate(&model, snapshot, sizeof snapshot);
+    bench_pin(bench_client_core);
+    struct child claimguard = bench_start_claimguard(snapshot, NULL), noop = bench_start_noop();
     (void)printf("\n## Filter round trip, %s\n\nKeep-alive client in C; the no-op server reads the "
                  "same body "
                  "and writes as many bytes.\nMedians of %d calls, measured alternately.\n\n"
@@ -338,15 +115,15 @@ static void bench_round_trips(const char *where)
         }
     }
     buf_dispose(&body);
-    stop(claimguard);
-    stop(noop);
+    bench_stop(claimguard);
+    bench_stop(noop);
 }
 
 /* ---- DeferFSMount ---- */
 
 static void write_entries(char *path, size_t size)
 {
-    (void)snprintf(path, size, "%s/deferral.yaml", work);
+    (void)snprintf(path, size, "%s/deferral.yaml", bench_work);
     FILE *file = fopen(path, "we");
     if (file == NULL ||
         fputs("apiVersion: claimguard.io/v1alpha1\nkind: ClaimguardConfiguration\n"
@@ -355,7 +132,7 @@ static void write_entries(char *path, size_t size)
               "Exclusive}\n",
               file) < 0 ||
         fclose(file) != 0)
-        die("cannot write the configuration");
+        bench_die("cannot write the configuration");
 }
 
 /* The same pod with a runtime class and without, alternately, to the same server. */
@@ -371,13 +148,14 @@ static void measure_deferral(const struct child *claimguard, const struct model 
     buf_init(&request, 64 << 20);
     buf_init(&plain_request, 64 << 20);
     model_put_filter(&with, claim, names, &body);
-    make_request(&request, "/filter", buf_slice(&body));
+    bench_make_request(&request, "/filter", buf_slice(&body));
     buf_reset(&body, SIZE_MAX);
     model_put_filter(model, claim, names, &body);
-    make_request(&plain_request, "/filter", buf_slice(&body));
-    alternate(claimguard, claimguard, buf_slice(&request), buf_slice(&plain_request), deferring,
-              plain);
-    double median = percentile(deferring, ROUNDS, 0.5), other = percentile(plain, ROUNDS, 0.5);
+    bench_make_request(&plain_request, "/filter", buf_slice(&body));
+    bench_alternate(claimguard, claimguard, buf_slice(&request), buf_slice(&plain_request),
+                    deferring, plain);
+    double median = bench_percentile(deferring, ROUNDS, 0.5),
+           other = bench_percentile(plain, ROUNDS, 0.5);
     (void)printf("| %u names, %s | %.1f µs | %.1f µs | **%.2f** |\n", names, what, median, other,
                  median / other);
     (void)fflush(stdout);
@@ -392,7 +170,7 @@ static long find_free(const struct model *model, bool is_rwop)
     for (unsigned i = 0; i < model->claims; i++)
         if (model_claim_is_exclusive(model, i) == is_rwop && !model_pod_is_assigned(model, i))
             return (long)i;
-    die("the model has no such claim");
+    bench_die("the model has no such claim");
     return -1;
 }
 
@@ -407,10 +185,10 @@ static void bench_deferral(void)
                           .has_volumes = true};
     char snapshot[512], config[512];
 
-    generate(&model, snapshot, sizeof snapshot);
+    bench_generate(&model, snapshot, sizeof snapshot);
     write_entries(config, sizeof config);
-    pin(client_core);
-    struct child claimguard = start_claimguard(snapshot, config);
+    bench_pin(bench_client_core);
+    struct child claimguard = bench_start_claimguard(snapshot, config);
     (void)printf("\n## A pod that defers its mounts, and one that does not\n\n"
                  "The same filter call, once with a runtime class that has an entry and once "
                  "without a\nruntime class; client and server on one core. Medians of %d\ncalls, "
@@ -422,7 +200,7 @@ static void bench_deferral(void)
         measure_deferral(&claimguard, &model, find_free(&model, exclusive), 500, what);
         measure_deferral(&claimguard, &model, find_free(&model, exclusive), 5000, what);
     }
-    stop(claimguard);
+    bench_stop(claimguard);
 }
 
 /* ---- memory and loading ---- */
@@ -439,19 +217,19 @@ static struct loaded in_child(void (*load)(const char *path), const char *path)
     int ends[2];
 
     if (pipe(ends) != 0)
-        die("pipe");
+        bench_die("pipe");
     pid_t pid = fork();
     if (pid == 0) {
-        double started = now_us();
+        double started = bench_now_us();
         load(path);
-        loaded.seconds = (now_us() - started) / 1e6;
-        loaded.peak_kib = memory_kib(getpid(), "VmHWM:");
-        loaded.steady_kib = memory_kib(getpid(), "VmRSS:");
+        loaded.seconds = (bench_now_us() - started) / 1e6;
+        loaded.peak_kib = bench_memory_kib(getpid(), "VmHWM:");
+        loaded.steady_kib = bench_memory_kib(getpid(), "VmRSS:");
         _exit(write(ends[1], &loaded, sizeof loaded) == (ssize_t)sizeof loaded ? 0 : 1);
     }
     (void)close(ends[1]);
     if (read(ends[0], &loaded, sizeof loaded) != (ssize_t)sizeof loaded)
-        die("a child failed");
+        bench_die("a child failed");
     (void)close(ends[0]);
     (void)waitpid(pid, NULL, 0);
     return loaded;
@@ -465,13 +243,13 @@ static void load_ours(const char *path)
     struct error err = {0};
 
     if (load_snapshot(&loaded_cluster, path, &report, &err) < 0)
-        die(err.message);
+        bench_die(err.message);
 }
 
 static void load_jansson(const char *path)
 {
     if (json_load_file(path, 0, NULL) == NULL)
-        die("jansson could not read the snapshot");
+        bench_die("jansson could not read the snapshot");
 }
 
 static void bench_loading(unsigned pods)
@@ -480,9 +258,9 @@ static void bench_loading(unsigned pods)
     struct stat status;
     char snapshot[512];
 
-    generate(&model, snapshot, sizeof snapshot);
+    bench_generate(&model, snapshot, sizeof snapshot);
     if (stat(snapshot, &status) != 0)
-        die("no snapshot");
+        bench_die("no snapshot");
     double mib = (double)status.st_size / (1024 * 1024);
     struct loaded ours = in_child(load_ours, snapshot), theirs = in_child(load_jansson, snapshot);
     (void)printf(
@@ -496,9 +274,10 @@ static void bench_loading(unsigned pods)
         (double)ours.peak_kib / (double)ours.steady_kib, theirs.seconds, mib / theirs.seconds,
         (double)theirs.steady_kib / 1024, (double)theirs.peak_kib / 1024,
         theirs.seconds / ours.seconds);
-    struct child server = start_claimguard(snapshot, NULL);
-    long rss = memory_kib(server.pid, "VmRSS:"), peak = memory_kib(server.pid, "VmHWM:");
-    stop(server);
+    struct child server = bench_start_claimguard(snapshot, NULL);
+    long rss = bench_memory_kib(server.pid, "VmRSS:"),
+         peak = bench_memory_kib(server.pid, "VmHWM:");
+    bench_stop(server);
     (void)printf(
         "\nThe server with this snapshot: RSS %.1f MiB (peak %.1f MiB), **%.0f bytes a pod**\n"
         "with its claim, all of the process counted.\n",
@@ -531,7 +310,7 @@ static void fill(struct state *state, const struct model *model)
             pull_init(&json, buf_slice(&text));
             if (!object_read(&json, kinds[k], &arena, &object) ||
                 cluster_apply(&state->cluster, &object, &err) < 0)
-                die("an object of the model was refused");
+                bench_die("an object of the model was refused");
         }
     }
     buf_dispose(&text);
@@ -548,22 +327,22 @@ static double measure_verdicts(const struct model *model)
     struct scratch scratch;
 
     if (config_load(&config, NULL, &err) < 0 || services_init(&state, config, &err) < 0)
-        die(err.message);
+        bench_die(err.message);
     fill(&state, model);
     scratch_init(&scratch, 64 << 20, NULL);
     for (unsigned i = 0; i < VERDICTS; i++) {
         unsigned claim = (unsigned)((i * UINT64_C(2654435761)) % model->claims);
         scratch_reset(&scratch);
         model_put_filter(model, claim, 500, &scratch.body);
-        double started = now_us();
+        double started = bench_now_us();
         if (verb_answer(&state, VERB_FILTER, &scratch) != 200)
-            die("a verdict failed");
-        times[i] = now_us() - started;
+            bench_die("a verdict failed");
+        times[i] = bench_now_us() - started;
     }
     scratch_dispose(&scratch);
     services_dispose(&state);
     (void)malloc_trim(0);
-    return percentile(times, VERDICTS, 0.5);
+    return bench_percentile(times, VERDICTS, 0.5);
 }
 
 static void bench_verdicts(void)
@@ -600,18 +379,18 @@ int main(int argc, char **argv)
 
     while (getopt_long(argc, argv, "", options, NULL) == 'p')
         pods = (unsigned)strtoul(optarg, NULL, 10);
-    if (optind >= argc || mkdtemp(work) == NULL)
-        die("usage: bench BUILD-FOLDER [--pods N]");
-    folder = argv[optind];
+    if (optind >= argc || mkdtemp(bench_work) == NULL)
+        bench_die("usage: bench BUILD-FOLDER [--pods N]");
+    bench_folder = argv[optind];
     log_configure(LOG_ERROR, LOG_TEXT);
     (void)signal(SIGPIPE, SIG_IGN);
-    server_core = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 1 : 0;
+    bench_server_core = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 1 : 0;
     bench_round_trips("client and server on a core each");
-    client_core = server_core;
+    bench_client_core = bench_server_core;
     bench_round_trips("client and server on one core");
     bench_deferral();
     bench_loading(pods);
     bench_verdicts();
-    (void)snprintf(command, sizeof command, "rm -r %s", work);
+    (void)snprintf(command, sizeof command, "rm -r %s", bench_work);
     return system(command) == 0 ? 0 : 1; /* NOLINT(cert-env33-c): a command of our own */
 }

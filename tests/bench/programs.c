@@ -1,0 +1,220 @@
+#include "programs.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "support/http.h"
+
+enum { FIRST_WRITE = 4096, WRITE = 32768 };
+
+const char *bench_folder;
+char bench_work[] = "/tmp/claimguard-bench-XXXXXX";
+int bench_client_core, bench_server_core;
+
+void bench_die(const char *what)
+{
+    (void)fprintf(stderr, "bench: %s\n", what);
+    exit(1);
+}
+
+double bench_now_us(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double bench_percentile(double *values, size_t count, double p)
+{
+    qsort(values, count, sizeof *values, compare_doubles);
+    return values[(size_t)((double)(count - 1) * p)];
+}
+
+void bench_pin(int core)
+{
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    CPU_SET((size_t)core, &set);
+    if (sched_setaffinity(0, sizeof set, &set) != 0)
+        bench_die("cannot pin to a core");
+}
+
+static struct child start(const char *const *argv)
+{
+    int ends[2];
+    char line[4096];
+    struct child child = {0};
+
+    if (pipe(ends) != 0)
+        bench_die("pipe");
+    child.pid = fork();
+    if (child.pid == 0) {
+        bench_pin(bench_server_core);
+        (void)dup2(ends[1], STDOUT_FILENO);
+        (void)dup2(ends[1], STDERR_FILENO);
+        (void)execv(argv[0], (char *const *)(uintptr_t)argv);
+        _exit(127);
+    }
+    (void)close(ends[1]);
+    FILE *log = fdopen(ends[0], "r");
+    while (child.port == 0 && log != NULL && fgets(line, sizeof line, log) != NULL) {
+        const char *at = strstr(line, "listening");
+        at = at == NULL ? NULL : strstr(at, "127.0.0.1:");
+        if (at != NULL)
+            child.port = (uint16_t)strtoul(at + 10, NULL, 10);
+        else if (strstr(line, "claimguard:") != NULL)
+            (void)fputs(line, stderr);
+    }
+    if (child.port == 0)
+        bench_die("a server did not start");
+    return child; /* its log stays open: closing it would stop the server */
+}
+
+void bench_stop(struct child child)
+{
+    (void)kill(child.pid, SIGTERM);
+    (void)waitpid(child.pid, NULL, 0);
+}
+
+/* config: NULL: the defaults. */
+struct child bench_start_claimguard(const char *snapshot, const char *config)
+{
+    char binary[512];
+
+    (void)snprintf(binary, sizeof binary, "%s/claimguard", bench_folder);
+    return start((const char *const[]){binary, "serve", "--snapshot", snapshot, "--listen",
+                                       "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0",
+                                       config == NULL ? NULL : "--config", config, NULL});
+}
+
+struct child bench_start_noop(void)
+{
+    char binary[512];
+
+    (void)snprintf(binary, sizeof binary, "%s/tests/bench/noop", bench_folder);
+    return start((const char *const[]){binary, NULL});
+}
+
+/* A snapshot file of the model. */
+void bench_generate(const struct model *model, char *path, size_t size)
+{
+    char command[1024];
+
+    (void)snprintf(path, size, "%s/%u-%u.json", bench_work, model->pods, model->nodes);
+    (void)snprintf(command, sizeof command,
+                   "%s/tests/bench/generate --nodes %u --pods %u --claims %u %s > %s", bench_folder,
+                   model->nodes, model->pods, model->claims, model->has_volumes ? "--volumes" : "",
+                   path);
+    if (system(command) != 0) /* NOLINT(cert-env33-c): a command of our own */
+        bench_die("generate failed");
+}
+
+long bench_memory_kib(pid_t pid, const char *field)
+{
+    char path[64], line[256];
+    long value = -1;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *file = fopen(path, "re");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        if (strncmp(line, field, strlen(field)) == 0)
+            value = strtol(line + strlen(field) + 1, NULL, 10);
+    if (file != NULL)
+        (void)fclose(file);
+    return value;
+}
+
+/* ---- calls ---- */
+
+/* As net/http writes: the headers with the first of the body, then 32 KiB at a time. */
+static void send_like_go(int fd, struct slice request)
+{
+    size_t step = FIRST_WRITE;
+
+    for (size_t at = 0; at < request.len; at += step, step = WRITE) {
+        if (step > request.len - at)
+            step = request.len - at;
+        if (http_send(fd, request.ptr + at, step) != 0)
+            bench_die("a server closed the connection");
+    }
+}
+
+/* Reads an answer into a buffer that is kept: the client must not be what is measured. */
+static size_t receive_answer(int fd, struct buf *in)
+{
+    size_t total = 0;
+
+    in->len = 0;
+    while (total == 0 || in->len < total) {
+        if (!buf_reserve(in, 256 * 1024))
+            bench_die("out of memory");
+        ssize_t count = read(fd, in->bytes + in->len, in->capacity - in->len);
+        if (count <= 0)
+            bench_die("a server closed the connection");
+        in->len += (size_t)count;
+        const char *end = total == 0 ? memmem(in->bytes, in->len, "\r\n\r\n", 4) : NULL;
+        const char *length =
+            end == NULL ? NULL
+                        : memmem(in->bytes, (size_t)(end - in->bytes), "Content-Length: ", 16);
+        if (length != NULL)
+            total = (size_t)(end + 4 - in->bytes) + strtoull(length + 16, NULL, 10);
+    }
+    return total;
+}
+
+double bench_call(int fd, struct slice request, struct buf *in)
+{
+    double started = bench_now_us();
+
+    send_like_go(fd, request);
+    (void)receive_answer(fd, in);
+    return bench_now_us() - started;
+}
+
+void bench_make_request(struct buf *out, const char *path, struct slice body)
+{
+    buf_reset(out, SIZE_MAX);
+    buf_printf(
+        out,
+        "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: Go-http-client/1.1\r\n"
+        "Content-Length: %zu\r\nContent-Type: application/json\r\nAccept-Encoding: gzip\r\n\r\n",
+        path, body.len);
+    buf_put(out, body);
+}
+
+/* By turns, so that both see the same machine; on a new connection now and then, since the kernel's
+ * buffers settle differently on each. */
+void bench_alternate(const struct child *claimguard, const struct child *noop, struct slice request,
+                     struct slice noop_request, double *ours, double *bound)
+{
+    struct buf in;
+
+    buf_init(&in, 64 << 20);
+    for (int c = 0; c < CONNECTIONS; c++) {
+        int fd = http_connect(claimguard->port), noop_fd = http_connect(noop->port);
+        for (int i = -WARM_UP; i < CALLS; i++) {
+            double a = bench_call(fd, request, &in), b = bench_call(noop_fd, noop_request, &in);
+            if (i >= 0) {
+                ours[c * CALLS + i] = a;
+                bound[c * CALLS + i] = b;
+            }
+        }
+        (void)close(fd);
+        (void)close(noop_fd);
+    }
+    buf_dispose(&in);
+}

@@ -1,0 +1,67 @@
+/*
+ * programs: claimguard and the no-op server as children of the benchmark, and calls to them over a
+ * connection that is kept, as net/http makes them.
+ */
+#ifndef TESTS_BENCH_PROGRAMS_H
+#define TESTS_BENCH_PROGRAMS_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "config/base/buf.h"
+#include "model.h"
+
+enum {
+    CONNECTIONS = 20,
+    CALLS = 100, /* measured on each connection, after WARM_UP others */
+    WARM_UP = 20,
+    ROUNDS = CONNECTIONS * CALLS,
+};
+
+struct child {
+    pid_t pid;
+    uint16_t port;
+};
+
+extern const char *bench_folder; /* of the build */
+extern char bench_work[];        /* of this run */
+
+/* Where the client and the servers run: left to the scheduler, a call takes three times as long
+ * when it happens to wake an idle core, and the ratio says which of the two was lucky. */
+extern int bench_client_core, bench_server_core;
+
+/* Ends the run with the message. */
+void bench_die(const char *what);
+
+double bench_now_us(void);
+
+/* Sorts the values. */
+double bench_percentile(double *values, size_t count, double p);
+
+/* This process runs on that core from now on. */
+void bench_pin(int core);
+
+/* config: NULL: the defaults. */
+struct child bench_start_claimguard(const char *snapshot, const char *config);
+struct child bench_start_noop(void);
+void bench_stop(struct child child);
+
+/* A snapshot file of the model. */
+void bench_generate(const struct model *model, char *path, size_t size);
+
+/* VmRSS or VmHWM. */
+long bench_memory_kib(pid_t pid, const char *field);
+
+/* ---- calls ---- */
+
+void bench_make_request(struct buf *out, const char *path, struct slice body);
+
+/* Sends the request and reads the answer into the buffer; returns the microseconds. */
+double bench_call(int fd, struct slice request, struct buf *in);
+
+/* Makes the two calls alternately, so that both meet the same conditions; ours and bound have
+ * ROUNDS values. */
+void bench_alternate(const struct child *claimguard, const struct child *noop, struct slice request,
+                     struct slice noop_request, double *ours, double *bound);
+
+#endif
