@@ -48,7 +48,7 @@ static void write_rules(void)
 
 /* ---- none fires without a reason ---- */
 
-/* The page's samples for a quarter of an hour, in which events go on to come. */
+/* The page's samples for a quarter of an hour, in which events still arrive. */
 static void write_quiet_test(const char *page)
 {
     static const char events[] = "claimguard_cache_last_event_timestamp_seconds{";

@@ -1,5 +1,5 @@
 /* What every other area rests on: claimguard in front of an API server, nothing lied about but
- * delays; and that the scriptable API server does what it is told to. */
+ * delays; and that the scriptable API server does what a test asks for. */
 #include <stdlib.h>
 
 #include "support/scenario.h"

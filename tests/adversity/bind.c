@@ -1,6 +1,6 @@
 /* A Binding passes for refused only when the pod was seen unbound; what a bind has taken is its own
  * until then; and nothing is sent too late. Watches are held, so that only claimguard's own looks
- * can tell it what happened. */
+ * can say what happened. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* A claim is deleted and made anew as another one, and the watch of claims is late: a second pod
- * gets it only if the API server says that pods may share it. */
+/* A claim is deleted and created again as another one, and the watch of claims is late: a second
+ * pod gets it only if the API server says that pods may share it. */
 #include <pthread.h>
 #include <stdio.h>
 
@@ -15,7 +15,7 @@ static void put_shared_claim(const char *name)
             name);
 }
 
-/* It was ReadWriteMany, is deleted, and made anew as ReadWriteOncePod; the watch is late. */
+/* It was ReadWriteMany, is deleted, and created again as ReadWriteOncePod; the watch is late. */
 static void a_claim_is_made_anew(const char *config)
 {
     struct guard guard;
@@ -43,7 +43,7 @@ static void a_claim_is_made_anew_with_annotation(void)
     a_claim_is_made_anew(ANNOTATION);
 }
 
-/* The two pods are bound by claimguards that know nothing of one another. */
+/* The two pods are bound by claimguards that do not know each other. */
 static void a_claim_is_made_anew_before_two_replicas(void)
 {
     struct guard one, two;
@@ -103,7 +103,7 @@ static void claims_are_asked_about_where_another_pod_has_them(void)
     guard_stop(&guard);
 }
 
-/* More claims than one call asks about: the last one is made anew. */
+/* More claims than one call asks about: the last one is created again. */
 static void every_shared_claim_of_a_pod_is_asked_about(void)
 {
     enum { CLAIMS = 40 };
@@ -148,7 +148,7 @@ static void *bind_b(void *context)
 }
 
 /* Pod b's look is for one claim, which another pod has; meanwhile pod a gets its other claim, which
- * was made anew, and of which it is the first. */
+ * was created again, and of which it is the first. */
 static void a_claim_that_another_pod_gets_during_the_look_is_asked_about_too(void)
 {
     struct guard guard;

@@ -77,11 +77,11 @@ static void a_plugin_that_runs_again_stops_no_watch(void)
     AWAIT(plugin_runs() == 2, "the plugin runs again");
     put_pod(&(struct test_pod){.name = "c", .claim = "data", .node = "node-1"});
     AWAIT(guard_metric(&guard, "claimguard_cache_objects{resource=\"pods\"}") == 2,
-          "the watch goes on");
+          "the watch continues");
     guard_stop(&guard);
 }
 
-/* Whoever has forgotten a right reads which one. */
+/* The log names the right that is missing. */
 static void what_a_refused_list_is_answered_with_is_logged_and_warned_of(void)
 {
     static const char answer[] = "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"

@@ -76,7 +76,7 @@ static void with_the_gate_off_field_does_not_bind(void)
     guard_start(&guard, FIELD);
     check(!bind_succeeds(&guard, "vm", "node-1"), "the field is not there");
     check(!is_bound("vm") && annotation_of("vm")[0] == '\0', "no silent fallback");
-    check(api_wait("POST", "DeferFSMountFailed", 1), "the pod is told");
+    check(api_wait("POST", "DeferFSMountFailed", 1), "an Event is sent about the pod");
     check(guard_metric(&guard, "claimguard_deferred_mounts_total{") == 0, "nothing is there");
     api_set_field(API_FIELD_KEPT);
     check(bind_succeeds(&guard, "vm", "node-1") && has_field("vm"), "now it is");
@@ -95,7 +95,7 @@ static void an_annotation_that_a_webhook_removes_does_not_bind(void)
                                   .status = 200,
                                   .answer = api_object("pods", "default", "vm")});
     check(!bind_succeeds(&guard, "vm", "node-1") && !is_bound("vm"), "it is not there");
-    check(api_wait("POST", "DeferFSMountFailed", 1), "the pod is told");
+    check(api_wait("POST", "DeferFSMountFailed", 1), "an Event is sent about the pod");
     check(guard_metric(&guard, "claimguard_deferred_mounts_total{") == 0, "nothing is there");
     check(bind_succeeds(&guard, "vm", "node-1"), "now it is");
     guard_stop(&guard);
@@ -157,7 +157,7 @@ static void after_a_move_to_an_older_server_field_does_not_bind(void)
 
     move_to_older_server(&guard, FIELD);
     check(!bind_succeeds(&guard, "vm", "node-1") && !is_bound("vm"), "the field would be lost");
-    check(api_wait("POST", "DeferFSMountFailed", 1), "the pod is told");
+    check(api_wait("POST", "DeferFSMountFailed", 1), "an Event is sent about the pod");
     guard_stop(&guard);
 }
 

@@ -1,5 +1,5 @@
-/* What the API server sends, and whoever may create objects can have it send: nothing of it stops
- * the cache, and no answer that is none frees a claim. */
+/* What the API server sends, and what anyone who may create objects can make it send: nothing of it
+ * stops the cache, and no answer that is none frees a claim. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,7 +109,7 @@ static void a_pod_that_cannot_be_read_goes_on_holding_and_the_watch_goes_on(void
     guard_start(&guard, "");
     log_event("MODIFIED", UNREADABLE);
     is_evaluated(&guard, "behind an object that cannot be read");
-    check(!filter_passes(&guard, "b"), "a goes on holding");
+    check(!filter_passes(&guard, "b"), "a still holds the claim");
     check(guard_metric(&guard, "claimguard_cache_skipped_objects_total{resource=\"pods\"}") == 1,
           "it is counted");
     check(guard_logs(&guard, "an object is passed over"), "it is logged");
@@ -126,7 +126,7 @@ static void a_line_that_is_no_json_is_passed_over_in_the_end(void)
     guard_start(&guard, "");
     log_event("MODIFIED", BROKEN);
     is_evaluated(&guard, "behind a line that is no JSON");
-    check(!filter_passes(&guard, "b"), "a goes on holding");
+    check(!filter_passes(&guard, "b"), "a still holds the claim");
     guard_stop(&guard);
 }
 
@@ -157,7 +157,7 @@ static void a_list_does_not_take_what_cannot_be_read_for_gone(void)
     api_cut("pods");
     api_release("pods");
     is_evaluated(&guard, "behind the list");
-    check(!filter_passes(&guard, "b"), "a goes on holding");
+    check(!filter_passes(&guard, "b"), "a still holds the claim");
     guard_stop(&guard);
 }
 
@@ -215,7 +215,7 @@ static void no_list_frees_a_held_claim(void)
         api_hold("pods"); /* the pod's own event does not come */
         api_cut("pods");
         check(api_wait("GET", LISTS, lists + 2), "a list is asked for, and again");
-        check(!filter_passes(&guard, "b"), "a goes on holding: %s", no_lists[i]);
+        check(!filter_passes(&guard, "b"), "a still holds the claim: %s", no_lists[i]);
         api_heal();
         api_release("pods");
         is_evaluated(&guard, no_lists[i]);
@@ -251,7 +251,7 @@ static void a_resource_that_does_not_advance_is_said_and_healed(void)
     check(guard_metric(&guard, "claimguard_cache_stalled{resource=\"nodes\"}") == 0, "no other");
     check(shows(&guard, "/statusz", "stalled"), "/statusz says it");
     check(guard_logs(&guard, "a resource does not advance"), "the log says it");
-    check(!filter_passes(&guard, "b"), "a goes on holding");
+    check(!filter_passes(&guard, "b"), "a still holds the claim");
     api_heal();
     begun = clock_ms();
     while (!guard_is_ready(&guard) && clock_ms() < begun + 60000)

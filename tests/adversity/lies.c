@@ -43,7 +43,8 @@ static void a_list_names_a_pod_that_was_not_found(void)
     AWAIT(guard_metric(&guard, "claimguard_cache_objects{resource=\"pods\"}") == 2, "b and c");
     check(filter_passes(&guard, "b"), "a watch may be late");
     list_anew();
-    check(guard_logs(&guard, "an object is there that the API server did not find"), "it is told");
+    check(guard_logs(&guard, "an object is there that the API server did not find"),
+          "it is logged");
     check(!filter_passes(&guard, "b") && !bind_succeeds(&guard, "b", "node-2"), "a has it");
     guard_stop(&guard);
 }
@@ -98,7 +99,7 @@ static void a_pod_that_is_gone_stays_gone_while_the_watch_is_late(void)
     check(bind_succeeds(&guard, "b", "node-2"), "the claim is free");
     size_t looks = api_count("GET", "/pods/");
     sleep_ms(11000);
-    check(api_count("GET", "/pods/") == looks, "the watch has told all: nobody is asked");
+    check(api_count("GET", "/pods/") == looks, "the watch has sent all: nobody is asked");
     guard_stop(&guard);
 }
 
@@ -127,7 +128,7 @@ static void a_list_shows_that_a_binding_was_not_applied(void)
     sleep_ms(300);
     check(!filter_passes(&guard, "b"), "a watch may be late: a has it");
     list_anew();
-    check(guard_logs(&guard, unbound), "it is told");
+    check(guard_logs(&guard, unbound), "it is logged");
     api_heal();
     check(bind_succeeds(&guard, "a", "node-1") && strcmp(node_of("a"), "node-1") == 0, "a may try");
     check(!bind_succeeds(&guard, "b", "node-2"), "the claim is a's");
@@ -165,9 +166,9 @@ static void a_pod_that_is_bound_stays_bound_while_the_watch_is_late(void)
     guard_stop(&guard);
 }
 
-/* ---- a watch that tells what is known ---- */
+/* ---- a watch that repeats what is known ---- */
 
-/* Each watch of pods tells this, and ends. */
+/* Each watch of pods sends this, and ends. */
 static void repeat(const char *line)
 {
     api_fault(&(struct api_fault){.method = "GET",
@@ -272,7 +273,7 @@ static void an_answer_of_older_times_frees_no_claim(void)
     guard_stop(&guard);
 }
 
-/* An event without what tells whom it is about. */
+/* An event that does not name its object. */
 static void an_event_frees_no_claim(const char *line)
 {
     struct guard guard;

@@ -114,7 +114,7 @@ static void what_is_refused_unread_is_no_call(void)
     check(status_of(&guard, POST("Content-Length: 5000")) == 413, "it is too big");
     (void)snprintf(chunk, sizeof chunk, "%s1194\r\n%04500d\r\n0\r\n\r\n",
                    POST("Transfer-Encoding: chunked"), 0);
-    check(status_of(&guard, chunk) == 413, "so is this in the end");
+    check(status_of(&guard, chunk) == 413, "finally, so is this");
     check(guard_metric(&guard, "claimguard_extender_requests_total{") == 0, "none is judged");
     check(status_of(&guard, POST("Content-Length: 1") "{") == 400, "no JSON");
     check(guard_metric(&guard, CALLS("filter", "invalid")) == 1, "which is read");

@@ -152,7 +152,7 @@ static void nobody_is_evicted_for_a_pod_that_fits_on_no_node(void)
     guard_stop(&guard);
 }
 
-/* The watch is late, too: only GETs would tell that the holder terminates. */
+/* The watch is late, too: only GETs would show that the holder terminates. */
 static void a_failed_look_does_not_lose_the_claim_of_a_preemptor(void)
 {
     struct guard guard;

@@ -146,7 +146,7 @@ static void a_binding_that_was_not_sent_is_no_doubt(void)
 static void be_unanswered(const struct guard *guard)
 {
     api_fault(&(struct api_fault){.method = "GET", .path = "/pods/holder", .ending = API_HANG});
-    check(!filter_passes(guard, "rejected"), "the cache's word stands");
+    check(!filter_passes(guard, "rejected"), "what the cache has decides");
     check(guard_metric(guard, "claimguard_confirmations_total{result=\"unknown\"}") == 1,
           "it was not confirmed");
 }
@@ -194,7 +194,7 @@ static void a_silent_server_makes_callers_wait_less(void)
     for (int i = 0; i < 3 && took_ms >= 600; i++) { /* a slow machine may need more than one */
         sleep_ms(200);
         int64_t started_ms = clock_ms();
-        check(!filter_passes(&guard, "rejected"), "the cache's word stands");
+        check(!filter_passes(&guard, "rejected"), "what the cache has decides");
         took_ms = clock_ms() - started_ms;
     }
     check(took_ms < 600, "it took %lld ms", (long long)took_ms);

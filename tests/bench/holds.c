@@ -189,7 +189,7 @@ static void put_table(void)
                  runs[0].full_mib, runs[0].few_mib, runs[0].empty_mib);
 }
 
-/* ---- time that goes by at once ---- */
+/* ---- time that passes at once ---- */
 
 static uint64_t skipped_ns;
 
@@ -267,7 +267,7 @@ int requests_call(struct requests *requests, const struct request *request, stru
     return 0;
 }
 
-/* ---- what it is told ---- */
+/* ---- events for it ---- */
 
 static struct state state;
 static struct model model;

@@ -196,8 +196,8 @@ void bench_make_request(struct buf *out, const char *path, struct slice body)
     buf_put(out, body);
 }
 
-/* By turns, so that both see the same machine; on a new connection now and then, since the kernel's
- * buffers settle differently on each. */
+/* Alternately, so that both see the same machine; on a new connection now and then, since the
+ * kernel's buffers settle differently on each. */
 void bench_alternate(const struct child *claimguard, const struct child *noop, struct slice request,
                      struct slice noop_request, double *ours, double *bound)
 {

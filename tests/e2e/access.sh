@@ -110,12 +110,12 @@ claimguard_was_refused_nothing() {
     if grep '"username":"system:serviceaccount:claimguard:claimguard"' "$plane/audit.log" | grep -v '"userAgent":"claimguard/'; then fail "without its name"; fi
 }
 
-# The audit log's lines since the line given that tell of a refusal.
+# The audit log's lines about a refusal, since the line given.
 refusals_since() { tail -n "+$1" "$plane/audit.log" | grep -c "$forbidden"; }
 
 is_ready_or_refused() { is_ready least || [ "$(refusals_since "$1")" -gt 0 ]; }
 
-# What claimguard does in a day, in a second: a snapshot, a sync, two confirmations, a violation to tell, a bind, a requeue,
+# What claimguard does in a day, in a second: a snapshot, a sync, two confirmations, a violation to report, a bind, a requeue,
 # and the preemption of two pods, one of them without regard to budgets.
 work_out() { # FIRST-AUDIT-LINE
     local pod

@@ -9,7 +9,7 @@ the_api_server_is_killed_and_restarted() {
         jq '{Pod: (.metadata.name = "db-1" | .metadata.uid = "1" | del(.spec.nodeName))}' >"$plane/request.json"
     plane_kill "$plane" apiserver KILL
     sleep 2
-    # verdicts go on from the cache, whose age is told
+    # verdicts continue from the cache, whose age is shown
     is_ready claimguard
     curl -s "$(url_of claimguard metrics)/metrics" | awk -v now="$(date +%s)" '
         /^claimguard_cache_last_event_timestamp_seconds{resource="pods"}/ { is_so = $2 > now - 3600 && $2 <= now + 1 } END { exit !is_so }'

@@ -163,7 +163,7 @@ a_field_that_the_api_server_does_not_know_binds_nobody() {
     vm web-0 data
     await 15 "an event says why" has_event DeferFSMountFailed 'unknown field "spec.volumes[0].persistentVolumeClaim.deferFSMount" (status 422)'
     await 15 "so does the scheduler's" has_event FailedScheduling 'deferFSMount could not be written as field'
-    if is_scheduled web-0; then fail "it is bound all the same"; fi
+    if is_scheduled web-0; then fail "it is bound"; fi
     [ -z "$(deferred_of web-0)" ] || fail "it fell back silently"
     claim plain
     pod plain plain
@@ -264,7 +264,7 @@ a_pod_that_sets_its_node_beside_a_deferred_holder_shows_up_as_a_violation() {
     is_deferred web-0 data
     pod bold data 'nodeName: node-2'
     await 10 "the gauge counts it" more_violations_than "$before"
-    await 10 "an event tells the pod that came second" has_event ExclusiveClaimViolated \
+    await 10 "the pod that came second gets an Event" has_event ExclusiveClaimViolated \
         "claim $namespace/data is mounted by a container runtime (deferFSMount), and in use by pod $namespace/web-0"
     delete_pod bold
 }

@@ -5,7 +5,7 @@
  *
  *     fault-proxy LISTEN-PORT UPSTREAM-PORT SEED
  *
- * What it does is told on standard input, a line at a time:
+ * It takes orders from standard input, a line each:
  *     faults PERCENT   so many of the requests and streams meet a fault
  *     delay MS         what a watch brings comes so much later
  *     upstream PORT    from now on; connections that are open are closed
@@ -35,7 +35,7 @@ enum { LOOK_MS = 250 }; /* how soon a connection that rests notices a cut */
 
 static struct {
     atomic_int upstream, percent, delay_ms;
-    atomic_uint cuts, stalls; /* how often it was told to */
+    atomic_uint cuts, stalls; /* how many of these orders it has had */
     atomic_uint requests;
     uint32_t seed;
 } proxy;
@@ -56,7 +56,7 @@ struct connection {
     int64_t cut_after; /* bytes of the answer; -1: none */
     struct piece **queue;
     size_t first, last; /* of the queue, modulo QUEUE_MAX */
-    bool has_ended;     /* the server has closed: the client is told when the queue is empty */
+    bool has_ended; /* the server has closed: the client's side is closed when the queue is empty */
 };
 
 static int64_t clock_ms(void)

@@ -3,7 +3,7 @@
 
 as_mallory() { k --as=mallory "$@"; }
 
-# nested LEVELS: managedFields that deep. The API server takes some 9,990.
+# nested LEVELS: managedFields that deep. The API server accepts about 9,990.
 nested() {
     local levels
     levels=$(seq "$1")

@@ -66,7 +66,7 @@ no_rejection_is_stale() {
     [ "$(metric 'confirmations_total{result="overruled"}' delayed)" -gt 0 ]
     [ "$late" = 0 ]
 }
-# A claim that a scheduler takes for bound from its first moment: what is measured is claimguard, not the volume controller.
+# A claim that a scheduler treats as bound from its first moment: what is measured is claimguard, not the volume controller.
 create_bound_claim() {
     curl -sk -H "Authorization: Bearer admin-token" -H "Content-Type: application/json" \
         "https://127.0.0.1:$(($(cat "$plane/port") + 2))/api/v1/namespaces/$namespace/persistentvolumeclaims" -d "{
@@ -94,7 +94,7 @@ a_rejection_that_could_not_be_confirmed_is_made_up_for() {
     delete_pod db-0
     claim later
     await 15 "both were asked about" more_unconfirmed_than "$((before + 1))"
-    sleep 11 # the scheduler's longest back-off: whoever it tries again by itself was tried
+    sleep 11 # the scheduler's longest back-off: the pods that it tries again by itself were tried
     if is_scheduled db-1 || is_scheduled early; then fail "a pod was bound without the API server"; fi
     echo "upstream $(($(cat "$plane/port") + 3))" >"$plane/orders"
     scheduled db-1
@@ -105,7 +105,7 @@ is_cleared() { [ -z "$(k get namespace "e2e-$((number - 1))" --ignore-not-found 
 more_unconfirmed_than() { [ "$(metric 'confirmations_total{result="unknown"}' delayed)" -gt "$1" ]; }
 is_requeued() { [ -n "$(k -n "$namespace" get pod "$1" -o 'jsonpath={.metadata.annotations.claimguard\.io/requeue-requested}')" ]; }
 
-# The connections stay open and bring nothing any more: no packet is lost, so only time can tell.
+# The connections stay open and bring nothing any more: no packet is lost, so only a time-out can show it.
 silence_is_found_within_a_minute() {
     local before started
     claim silent

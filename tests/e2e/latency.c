@@ -111,7 +111,7 @@ int main(int argc, char **argv)
         call(client, "DELETE", pod, NULL);
         while (is_rejected(socket, request, (size_t)len))
             (void)usleep(1000);
-        (void)usleep(20000); /* the watch has told the deletion, too */
+        (void)usleep(20000); /* the watch has sent the deletion, too */
     }
     qsort(taken, (size_t)times, sizeof *taken, compare);
     (void)printf(

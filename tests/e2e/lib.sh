@@ -90,7 +90,7 @@ says() { why_not "$1" | grep -qF -- "$2"; }
 rejected() {
     await 20 "pod $1 is rejected with: $2" says "$1" "$2"
     sleep 0.3
-    if is_scheduled "$1"; then fail "pod $1 is scheduled all the same"; fi
+    if is_scheduled "$1"; then fail "pod $1 is scheduled"; fi
 }
 
 # in_use_by POD HOLDER: rejected for a conflict. kube-scheduler's own plugin comes first, where it is on, and names nobody.

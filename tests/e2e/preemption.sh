@@ -27,8 +27,8 @@ a_victim_is_evicted_once_and_its_claim_is_kept_for_the_preemptor() {
     pod high data 'priorityClassName: high'
     await 15 "the holder is evicted" is_terminating holder
     await 5 "its condition says why" is_disrupted_by holder PreemptionByScheduler
-    await 5 "an event tells the victim" has_event Preempted "Preempted by pod $namespace/high: claim $namespace/data is in use"
-    await 5 "an event tells the preemptor" has_event Preempting "Evicted 1 pod: claim $namespace/data is in use"
+    await 5 "the victim gets an Event" has_event Preempted "Preempted by pod $namespace/high: claim $namespace/data is in use"
+    await 5 "the preemptor gets an Event" has_event Preempting "Evicted 1 pod: claim $namespace/data is in use"
     pod other data 'priorityClassName: mid'
     await 10 "the claim is kept" says other "reserved for pod $namespace/high"
     sleep 2
@@ -45,8 +45,8 @@ a_budget_forbids_a_preemption_until_it_is_gone() {
     k -n "$namespace" create poddisruptionbudget holder --selector app=holder --min-available 1 >/dev/null
     await 10 "the budget is looked after" is_looked_after holder
     pod high data 'priorityClassName: high'
-    await 15 "an event tells the preemptor" has_event PreemptionFailed "would violate the pod's disruption budget"
-    if is_terminating holder; then fail "it was evicted all the same"; fi
+    await 15 "the preemptor gets an Event" has_event PreemptionFailed "would violate the pod's disruption budget"
+    if is_terminating holder; then fail "it was evicted"; fi
     is_disrupted_by holder ""
     k -n "$namespace" delete poddisruptionbudget holder >/dev/null
     await 20 "the holder is evicted" is_terminating holder

@@ -72,7 +72,7 @@ two_schedulers_race_while_claimguard_is_killed_and_restarted() {
     pairs_end "$pairs" 400
 }
 
-# ---- two replicas, which know nothing of one another: claimLock: Annotation ----
+# ---- two replicas, which do not know each other: claimLock: Annotation ----
 
 start_replicas() {
     local name

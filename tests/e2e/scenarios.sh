@@ -86,7 +86,7 @@ kep_2485_a_high_priority_pod_preempts_the_pod_that_uses_the_volume() {
     pod high data 'priorityClassName: high'
     await 15 "the holder is gone" is_gone low
     scheduled high
-    await 5 "an event tells the victim" has_event Preempted "Preempted by"
+    await 5 "the victim gets an Event" has_event Preempted "Preempted by"
 }
 
 kep_2485_a_low_priority_pod_is_unschedulable_and_unresolvable() {
@@ -145,7 +145,7 @@ a_pod_that_sets_its_node_beside_a_holder_shows_up_as_a_violation() {
     scheduled first
     pod bold data 'nodeName: node-2'
     await 10 "the gauge counts it" more_violations_than "$before"
-    await 10 "an event tells the pod that came second" has_event ExclusiveClaimViolated \
+    await 10 "the pod that came second gets an Event" has_event ExclusiveClaimViolated \
         "claim $namespace/data is ReadWriteOncePod, and in use by pod $namespace/first"
     k -n "$namespace" get events -o json | jq -e '
         [.items[] | select(.reason == "ExclusiveClaimViolated")] | length == 1 and .[0].involvedObject.name == "bold"' >/dev/null

@@ -48,7 +48,7 @@ soak_claimguard_start() {
     await 20 "it is ready" is_ready claimguard
 }
 
-# ---- what goes on ----
+# ---- what happens in it ----
 
 soak_faults() {
     local n=0
@@ -202,7 +202,7 @@ soak_samples() {
 }
 soak_files() { find "/proc/$soak_pid/fd" -mindepth 1 2>/dev/null | wc -l; }
 
-# ---- what has to be true in the end ----
+# ---- what must be true at its end ----
 
 # From the watch: how often a pod got a claim, and where two had one at a time.
 soak_bindings() {
@@ -274,7 +274,7 @@ soak_memory_is_kept() {
     first=$(soak_rss "$from")
     last=$(soak_rss $((soak - soak_window * soak_sample)))
     peak=$(awk '/^VmHWM/ { print $2 }' "/proc/$soak_pid/status")
-    echo "memory: $first MiB from second $from on, $last MiB in the end, at most $((peak / 1024)) MiB; ${soak_group:+$(cat "$soak_group"/memory.{max_usage_in_bytes,peak} 2>/dev/null) bytes in its control group, limited to $soak_mib MiB}"
+    echo "memory: $first MiB from second $from on, $last MiB at its end, at most $((peak / 1024)) MiB; ${soak_group:+$(cat "$soak_group"/memory.{max_usage_in_bytes,peak} 2>/dev/null) bytes in its control group, limited to $soak_mib MiB}"
     echo "open files: at most $(awk '$3 > most { most = $3 } END { print most }' "$plane/samples"), of 512"
     [ "$peak" -le $((soak_mib << 10)) ] || fail "it took more than $soak_mib MiB"
     awk -v first="$first" -v last="$last" 'BEGIN { exit last > first * 1.1 }' || fail "it grows"

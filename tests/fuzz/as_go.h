@@ -67,7 +67,7 @@ static inline bool is_own_limit(const json_error_t *error)
            code == json_error_null_byte_in_key;
 }
 
-/* NULL: it is none; *is_limited, if not NULL: or jansson cannot tell. Ownership: json_decref. */
+/* NULL: it is none; *is_limited, if not NULL: or jansson cannot decide. Ownership: json_decref. */
 static inline json_t *load_as_go(struct slice text, size_t flags, bool *is_limited)
 {
     json_error_t error = {.text = ""};

@@ -1,6 +1,6 @@
 /*
  * The object decoder and the cluster: each line is an event, its first byte the kind and whether it
- * is a deletion, the rest the object. After all of them the counts are counted anew.
+ * is a deletion, the rest the object. After all of them the counts are counted again.
  */
 #include <stdio.h>
 #include <stdlib.h>

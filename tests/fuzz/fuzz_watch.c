@@ -3,7 +3,7 @@
  * and a watch, the second the size of the pieces; the rest is answers, one behind the other, split
  * by a zero byte. What has to be so:
  *
- * - However it is cut up, the same comes of it.
+ * - However it is cut up, the result is the same.
  * - A list is whole, so that what it does not name is gone, only if jansson reads the answer as
  *   that list; an object is deleted only if jansson reads an event that deletes it.
  * - An answer is refused as malformed only if jansson cannot read what was asked for in it: no
@@ -26,7 +26,7 @@ enum { GOOD_ROUNDS_MAX = 12 };
 struct outcome {
     struct cluster cluster;
     struct resource_status status;
-    uint64_t calls; /* a hash of what the sink was told */
+    uint64_t calls; /* a hash of the calls of the sink */
     unsigned ends;  /* lists that were whole */
     unsigned deletions;
 };
@@ -400,7 +400,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct slice rest = {(const char *)data + 2, size - 2};
     run(whole, data[0], size, rest);
     run(cut, data[0], 1 + data[1] % 64U, rest);
-    check(whole->calls == cut->calls, "the same comes of it, however it is cut up");
+    check(whole->calls == cut->calls, "the result is the same, however it is cut up");
     cluster_dispose(&whole->cluster);
     cluster_dispose(&cut->cluster);
     free(whole);

@@ -125,7 +125,7 @@ Test(serve, histograms_are_cumulative_and_requests_are_counted)
     response_free(&metrics);
 }
 
-/* Whether /metrics has it in the end. */
+/* Whether /metrics has it within some seconds. */
 static bool comes_to_have(const char *line)
 {
     bool is_there = false;

@@ -3,7 +3,7 @@
  * first allocation failing, then the second, and so on until none does; then the same for the calls
  * with all allocations behind it failing, too. Nothing may crash or leak, a failure has to be
  * reported, each call answered, and the counts have to stay exact. malloc and its kin are wrapped
- * by the linker; jansson is told to use the wrapped ones.
+ * by the linker; jansson is set to use the wrapped ones.
  */
 #include <jansson.h>
 #include <stdio.h>

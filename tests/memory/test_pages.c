@@ -363,7 +363,7 @@ static void a_reading_of_metrics_is_short(void)
     buf_dispose(&out);
 }
 
-/* They are answered whoever has the lock. */
+/* They are answered while another thread has the lock. */
 static void probes_take_no_lock(void)
 {
     static const char *const paths[] = {"/livez", "/healthz", "/readyz"};

@@ -35,7 +35,7 @@ static void a_binding_in_doubt_keeps_its_claim(void)
     const struct sim_pod *first = create_in_doubt("first", 40);
     const struct sim_pod *second = create("second", 0, DATA);
 
-    refuse_bindings(1000); /* by someone who knows nothing of it */
+    refuse_bindings(1000); /* by a webhook that does not know it */
     wait_seconds(30);
     expect(second->node < 0 && world.fault.count < 1000, "the first one's binds are refused");
     wait_seconds(30);

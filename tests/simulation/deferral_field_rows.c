@@ -85,7 +85,7 @@ static void field_is_refused_where_its_gate_is_off(void)
 
     wait_seconds(20);
     expect(pod->node < 0 && pod->annotated == 0, "the pod is not bound, and nothing falls back");
-    expect(world.failures != 0, "told why");
+    expect(world.failures != 0, "the reason is given");
     expect(counted() == 0, "nothing is there");
     world.field = FIELD_KNOWN;
     wait_seconds(20);
@@ -144,7 +144,7 @@ static void filter_knows_a_field_that_the_scheduler_does_not(void)
 
     wait_seconds(5);
     expect(own->node < 0 && world.refused_binds <= 1, "rejected by filter, once it knows the pod");
-    expect(strstr(own->condition, "would mount it") != NULL, "told why");
+    expect(strstr(own->condition, "would mount it") != NULL, "the reason is given");
     server_terminate(plain, 0);
     wait_seconds(20);
     expect(own->node >= 0, "it has the claim alone");

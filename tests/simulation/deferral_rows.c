@@ -16,7 +16,7 @@ static void a_pod_whose_annotation_is_removed_as_it_is_written_is_not_bound(void
 
     wait_seconds(20);
     expect(pod->node < 0, "not bound");
-    expect(world.failures != 0, "told why");
+    expect(world.failures != 0, "the reason is given");
     expect(counted() == 0, "nothing is there");
     world.annotation_is_removed = false;
     wait_seconds(20);
@@ -39,7 +39,7 @@ static void disabled_writes_nothing(void)
     const struct sim_pod *pod = create_vm("vm", 0, DATA);
 
     wait_seconds(5);
-    expect(pod->node >= 0 && pod->fields == 0 && pod->annotated == 0, "it is bound all the same");
+    expect(pod->node >= 0 && pod->fields == 0 && pod->annotated == 0, "it is bound without either");
 }
 
 static void a_pod_of_another_runtime_costs_no_request_and_one_that_defers_costs_one(void)
@@ -88,7 +88,7 @@ static void an_annotation_that_is_removed_before_the_binding_is_decided_again(vo
 static void an_annotation_of_before_that_is_removed_before_the_binding_is_decided_again(void)
 {
     world.field = FIELD_ABSENT;
-    world.edits = 1; /* nothing is written: what is there is looked at */
+    world.edits = 1; /* nothing is written: the bind reads what is there */
     const struct sim_pod *pod = server_create_pod(
         "vm", &(struct sim_pod){.claims = DATA, .is_vm = true, .annotated = DATA});
 
@@ -145,7 +145,8 @@ static void exclusive_a_deferred_holder_keeps_everyone_out(void)
 
     wait_seconds(20);
     expect(plain->node < 0 && other->node < 0, "nobody else gets the claim");
-    expect(strstr(plain->condition, "whose container runtime mounts it") != NULL, "told why");
+    expect(strstr(plain->condition, "whose container runtime mounts it") != NULL,
+           "the reason is given");
     server_terminate(vm, 0);
     wait_seconds(40);
     expect((plain->node < 0) != (other->node < 0), "one of them has it now");
@@ -159,7 +160,7 @@ static void exclusive_others_share_until_a_vm_comes(void)
 
     wait_seconds(20);
     expect(vm->node < 0, "it waits for both");
-    expect(strstr(vm->condition, "would mount it") != NULL, "told why");
+    expect(strstr(vm->condition, "would mount it") != NULL, "the reason is given");
     server_terminate(one, 0);
     wait_seconds(20);
     expect(vm->node < 0, "it waits for the other");

@@ -81,7 +81,7 @@ static void create_shared_claim(void *context)
 }
 
 /* A claim that nobody uses is gone for a while, and comes back as another one; pods may come before
- * it. One that others may share comes when all watches have told of the former: else pods may be
+ * it. One that others may share comes when all watches have sent the former: else pods may be
  * rejected for what that was, and nobody wakes them. */
 static void remove_claim(void)
 {

@@ -116,7 +116,7 @@ static void an_eviction_without_an_answer_is_asked_about(void)
            "the holder goes: it was evicted");
 }
 
-/* Unlike one without an answer: nothing may come of it. */
+/* Unlike one without an answer: it may have no effect. */
 static void an_eviction_that_was_never_sent_keeps_nothing(void)
 {
     (void)holder("low", 10, DATA);

@@ -52,7 +52,7 @@ static void preemption_disabled_evicts_nobody(void)
 {
     struct sim_pod *low = holder("low", 10, DATA);
 
-    (void)create("high", 100, DATA); /* what is sent all the same is broken: see check_eviction */
+    (void)create("high", 100, DATA); /* any eviction is an error: see check_eviction */
     wait_seconds(60);
     expect(!is_asked_to_go(low), "nobody is evicted");
 }
@@ -268,7 +268,7 @@ static void the_claim_is_kept_for_the_preemptor(void)
     wait_seconds(5);
     other = create("other", 50, DATA);
     wait_seconds(5);
-    expect(strstr(other->condition, "reserved for pod ns/high") != NULL, "others are told so");
+    expect(strstr(other->condition, "reserved for pod ns/high") != NULL, "others get this reason");
     wait_seconds(60);
     expect(high->node >= 0 && other->node < 0, "nobody else gets it");
 }

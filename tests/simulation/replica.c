@@ -14,7 +14,8 @@ enum { POLL_MS = 100, TICK_MS = 1000, SCHEDULER_PATIENCE_MS = 5000 };
 const enum kind watched_kinds[WATCHED_KINDS] = {KIND_POD, KIND_CLAIM, KIND_VOLUME,
                                                 KIND_POD_DISRUPTION_BUDGET};
 
-/* Something that is on its way to a replica, or goes on in one: it is void once that has crashed.
+/* Something that is on its way to a replica, or in progress in one: it is void once that has
+ * crashed.
  */
 struct errand {
     struct replica *replica;
@@ -105,7 +106,7 @@ static void note_synced(struct replica *replica)
     replica->informer->target.synced(replica->informer->target.context);
 }
 
-/* The watch goes on from the list, unless another list has been asked for meanwhile. */
+/* The watch continues from the list, unless another list has been asked for meanwhile. */
 static void begin_watch(const struct errand *errand)
 {
     struct replica *replica = errand->replica;
@@ -188,7 +189,7 @@ void replica_relist(struct replica *replica, enum kind kind)
     later(below(200 * MILLISECOND), true, list, errand_new(replica, kind));
 }
 
-/* ---- what goes on by itself ---- */
+/* ---- what happens by itself ---- */
 
 static void expire(void *context)
 {

@@ -77,7 +77,7 @@ static void check_decision(const struct sim_pod *pod, unsigned known, uint64_t s
 }
 
 /* Whether the claim was another one when the bind of the pod looked at it. One thing nobody can
- * help: it is deleted and made anew while Bindings are under way. Where all binds are one
+ * help: it is deleted and created again while Bindings are under way. Where all binds are one
  * claimguard's, it knows of the first when it looks for the second. */
 static bool is_made_anew(const struct sim_claim *claim, const struct sim_pod *one,
                          const struct sim_pod *other)

@@ -32,7 +32,7 @@ struct sim_pod *holder(const char *name, int priority, unsigned claims);
 /* The same, of low priority, that the budget is for; not bound yet. */
 struct sim_pod *create_protected(const char *name, unsigned claims);
 
-/* A victim is asked to go, and is gone when told: its kubelet takes its time. */
+/* A victim terminates, and is gone when the row says so: its kubelet takes its time. */
 bool is_asked_to_go(const struct sim_pod *pod);
 
 /* A scheduler that sees the conflict itself asks about the pod, whose claim is c0, and offers one

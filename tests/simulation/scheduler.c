@@ -1,4 +1,4 @@
-/* A kube-scheduler, as far as an extender can tell: one scheduling cycle at a time, binds beside
+/* A kube-scheduler, as far as an extender can see: one scheduling cycle at a time, binds beside
  * it, a queue of pods that wait for an event, back-off, and a flush after five minutes. */
 #include <jansson.h>
 #include <stdio.h>
@@ -55,7 +55,7 @@ static void activate(struct scheduler *scheduler, struct queued *queued)
     look_later(scheduler, queued->ready_ns - world.now_ns);
 }
 
-/* Something happened: whoever was rejected may fit now. */
+/* Something happened: pods that were rejected may fit now. */
 static void move_all(struct scheduler *scheduler)
 {
     scheduler->has_moved = true;
@@ -413,7 +413,7 @@ static void begin_cycle(struct errand *cycle)
         park(cycle);
 }
 
-/* The next cycle, if none goes on. */
+/* The next cycle, if none is in progress. */
 static void look(void *context)
 {
     struct errand *errand = context;

@@ -1,6 +1,6 @@
 /* What the informer, its requests and config/base/clock are to the replicas: requests over a
  * network that is slow, loses them, loses their answers and sends them twice; and the time, which
- * goes on only between events. */
+ * continues only between events. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,7 +91,7 @@ struct call {
     unsigned incarnation;
     struct fiber *waiter; /* NULL: nobody */
     unsigned long waits;
-    unsigned parts; /* message, time-out, waiter: whoever is last frees it */
+    unsigned parts; /* message, time-out, waiter: the last of them frees it */
     bool is_done;
     enum fate fate;
     unsigned refused_with;     /* by a fault; 0: any status that it has */
@@ -103,7 +103,7 @@ struct call {
     struct buf answer;
     char *method, *path, *body;
     size_t body_len;
-    bool is_fetch; /* its answer is folded into the cluster */
+    bool is_fetch; /* its answer is applied to the cluster */
     struct object_reference reference;
     char *text;
 };
@@ -228,7 +228,7 @@ static void lose(struct call *call)
     drop(call);
 }
 
-/* By someone on the way who knows nothing of the first. */
+/* By a proxy on the way that does not know the first. */
 static void deny(struct call *call)
 {
     static const unsigned statuses[] = {409, 403, 429};
@@ -520,7 +520,7 @@ int requests_call(struct requests *requests, const struct request *request, stru
     return 0;
 }
 
-/* Whoever waited is resumed, which may end other calls, too. */
+/* Those that waited are resumed, which may end other calls, too. */
 void requests_crash(struct replica *replica)
 {
     struct call *call = open_calls;

@@ -79,7 +79,7 @@ struct sim_claim {
     uint64_t created_ns;
 };
 
-/* What a watch tells, in order. */
+/* What a watch sends, in order. */
 struct log_entry {
     enum kind kind;
     enum watch_change change;
@@ -109,7 +109,7 @@ enum fate {
     FATE_ORPHANED,   /* the connection dies, and it is applied later */
     FATE_REPEATED,   /* applied, and a client or proxy that heard nothing sends it again: the answer
                         is what the API server says to the second */
-    FATE_DENIED, /* the same, but the second is refused by someone who knows nothing of the first:
+    FATE_DENIED, /* the same, but the second is refused by something that does not know the first:
                     409, 403 or 429 */
 };
 
@@ -206,7 +206,7 @@ extern struct world world;
 extern bool is_traced; /* what happens is printed */
 
 /* A world with nothing in it but chance; its settings can be changed until it is populated. Then
- * time goes on, until something is broken at most; check: NULL, or called after each event.
+ * time passes, until something is broken at most; check: NULL, or called after each event.
  * world_end frees all of it. */
 void world_begin(uint64_t seed);
 void world_populate(void);
@@ -283,7 +283,7 @@ void replica_configure(struct config *config); /* as the world says */
 void replica_relist(struct replica *replica, enum kind kind);
 void replica_told(struct replica *replica, size_t index); /* of the log */
 
-/* Folds an object into the target's cluster, as a list or a watch tells of it. */
+/* Applies an object to the target's cluster, as a list or a watch sends it. */
 void take_object(const struct informer_target *target, enum kind kind, enum watch_change change,
                  struct slice text);
 

@@ -69,7 +69,7 @@ struct api_fault {
  * to stay. */
 void api_fault(const struct api_fault *fault);
 
-/* Ends all faults; those that hang go on hanging. */
+/* Ends all faults; those that hang still hang. */
 void api_heal(void);
 
 /* Those that hang now are closed. */

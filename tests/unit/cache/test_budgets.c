@@ -120,7 +120,7 @@ Test(budgets, that_are_too_many_to_look_at_count_as_broken)
         (void)snprintf(name, sizeof name, "b-%d", i);
         load_budget(name, 100, buf_text(&selector));
         if (i == 0)
-            cr_expect_not(cluster_breaks_budgets(&cluster, pods, 2), "one is looked at");
+            cr_expect_not(cluster_breaks_budgets(&cluster, pods, 2), "one is counted");
     }
     cr_expect_eq(cluster_count_budget_violations(&cluster, pods, 2), 2);
     cr_expect(cluster_breaks_budgets(&cluster, pods, 2));

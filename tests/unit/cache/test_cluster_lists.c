@@ -66,16 +66,16 @@ static uint32_t holders(void)
     return claim == NULL ? 0 : claim->refs;
 }
 
-/* What a list's end told of last, and how often it told of anything. */
-static struct told {
+/* What a list's end reported last, and how often it reported. */
+static struct reported {
     enum kind kind;
     char text[128];
     unsigned count;
-} told;
+} reported;
 
-static void tell(void *context, const struct object *object)
+static void report(void *context, const struct object *object)
 {
-    struct told *last = context;
+    struct reported *last = context;
 
     last->kind = object->kind;
     last->count++;
@@ -83,7 +83,7 @@ static void tell(void *context, const struct object *object)
                    SLICE_ARG(object->meta.name), SLICE_ARG(object->meta.uid));
 }
 
-static const struct gone_listener listener = {&told, tell};
+static const struct gone_listener listener = {&reported, report};
 
 static void end_list(enum kind kind, uint64_t version, const struct gone_listener *gone)
 {
@@ -103,8 +103,8 @@ Test(cluster_lists, what_a_list_does_not_name_is_gone_at_its_end_and_not_before)
     cr_expect(has_pod("old"));
     end_list(KIND_POD, 10, &listener);
     cr_expect(!has_pod("old") && has_pod("kept") && has_pod("new"));
-    cr_expect(told.count == 1 && told.kind == KIND_POD);
-    cr_expect_str_eq(told.text, "default/old " UID(2));
+    cr_expect(reported.count == 1 && reported.kind == KIND_POD);
+    cr_expect_str_eq(reported.text, "default/old " UID(2));
     cr_expect_eq(holders(), 2);
     cr_expect_eq(cluster.counts[KIND_POD], 2);
 }
@@ -117,10 +117,10 @@ Test(cluster_lists, every_kind_is_swept_by_itself)
     for (int kind = 0; kind < KIND_COUNT; kind++) {
         cluster_list_begin(&cluster, (enum kind)kind, false, 0);
         apply((enum kind)kind, "m", "", "5");
-        told.count = 0;
+        reported.count = 0;
         end_list((enum kind)kind, 10, &listener);
         cr_expect_eq(cluster.counts[kind], 1, "%s", kind_resource((enum kind)kind));
-        cr_expect(told.count == 25 && told.kind == (enum kind)kind);
+        cr_expect(reported.count == 25 && reported.kind == (enum kind)kind);
         for (int other = kind + 1; other < KIND_COUNT; other++)
             cr_expect_eq(cluster.counts[other], 26, "%s", kind_resource((enum kind)other));
     }
@@ -166,7 +166,7 @@ Test(cluster_lists, what_a_get_said_outlives_a_list_that_is_older)
     learn(KIND_POD, "newer", UID(1), "15", 0);
     learn(KIND_POD, "gone-since", UID(2), "8", 0);
     end_list(KIND_POD, 10, NULL);
-    cr_expect(has_pod("newer"), "the watch from 10 on tells of it");
+    cr_expect(has_pod("newer"), "the watch from 10 on sends it");
     cr_expect(!has_pod("gone-since"), "it was deleted between 8 and 10");
 }
 
@@ -195,7 +195,7 @@ Test(cluster_lists, what_a_get_found_gone_stays_gone_while_the_watch_is_late)
         1);
     cr_expect(!has_pod("a") && holders() == 0);
     apply(KIND_POD, "a", UID(1), "6");
-    cr_expect(!has_pod("a"), "the watch tells how it was before");
+    cr_expect(!has_pod("a"), "the watch sends how it was before");
     apply(KIND_POD, "a", UID(3), "8");
     cr_expect(has_pod("a"), "a new pod of that name");
     object.meta.resource_version = SLICE("7");
@@ -250,13 +250,13 @@ Test(cluster_lists, no_step_of_an_end_removes_many_and_what_is_left_counts)
     apply(KIND_CLAIM, "data", UID(1), "1");
     apply_many(KIND_POD, 0, MANY);
     cluster_list_begin(&cluster, KIND_POD, false, 0);
-    told.count = 0;
+    reported.count = 0;
     while (cluster_list_end(&cluster, KIND_POD, 10, &listener)) {
         cr_assert_leq(left - cluster.counts[KIND_POD], 32);
         left = cluster.counts[KIND_POD];
         cr_assert_eq(holders(), left, "a claim that is held never looks free");
     }
-    cr_expect(left == 0 && told.count == MANY);
+    cr_expect(left == 0 && reported.count == MANY);
 }
 
 Test(cluster_lists, a_step_removes_fewer_pods_that_name_many_claims)

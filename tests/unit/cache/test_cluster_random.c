@@ -1,6 +1,6 @@
 /*
  * Random sequences of events against a naive model: after each, every count and every holder is
- * counted anew from what the model has. Seeded; a failure names its seed.
+ * counted again from what the model has. Seeded; a failure names its seed.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -80,7 +80,7 @@ static void take_pod(struct world *world, const struct object *object)
 
     if (world->listed == 0)
         apply(world, object);
-    else /* only GETs tell of pods while a list of them ends */
+    else /* only GETs report pods while a list of them ends */
         cr_assert_eq(cluster_learn(&world->cluster, object, world->listed, 0, &err), 0);
 }
 

@@ -1,4 +1,4 @@
-/* What a plugin is told, how it ends, and what it may do wrong. */
+/* What a plugin gets, how it ends, and what it may do wrong. */
 #include <fcntl.h>
 #include <signal.h>
 

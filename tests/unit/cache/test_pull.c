@@ -232,7 +232,7 @@ Test(pull, decodes_strings_as_jansson_does)
     }
 }
 
-/* As Go's 10,000 levels, and then some. Of objects and arrays by turns: a level's bracket is a bit
+/* As Go's 10,000 levels, and then some. Objects and arrays alternate: a level's bracket is a bit
  * that is used again and again. */
 Test(pull, closes_each_level_as_it_was_opened)
 {

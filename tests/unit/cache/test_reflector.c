@@ -162,7 +162,7 @@ Test(reflector, lists_that_expire_again_and_again_are_waited_for)
     bench->now += 2 * S;
     cr_expect(!gets(bench, 200, ERROR_EVENT("410", "Expired", "too old")));
     is_cut(bench);
-    cr_expect(wait_seconds(bench) == 0, "a watch that has worked is listed anew at once");
+    cr_expect(wait_seconds(bench) == 0, "a watch that has worked is listed again at once");
     bench_free(bench);
 }
 

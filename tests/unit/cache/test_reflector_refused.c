@@ -136,7 +136,7 @@ Test(reflector_refused, a_watch_that_is_refused_three_times_is_listed_anew)
         BOOKMARK(""),
         BOOKMARK("x"),
         BOOKMARK("0"),
-        BOOKMARK("10") ERROR_EVENT("500", "InternalError", "no"), /* nothing new comes of it */
+        BOOKMARK("10") ERROR_EVENT("500", "InternalError", "no"), /* it has nothing new */
         /* truncated before its name */
         "{\"type\":\"MODIFIED\",\"object\":{\"kind\":\"Pod\",\"metadata\":{\"x\":\n",
     };

@@ -127,7 +127,7 @@ Test(reservation, it_ends_when_the_pod_is_bound_finished_or_gone)
     delete_pod(&pod);
     cr_expect_eq(count(), 0);
 
-    reserve(&pod, false, 100); /* the watch has not told the pod yet */
+    reserve(&pod, false, 100); /* the watch has not sent the pod yet */
     cluster_learn_gone(
         &cluster,
         &(struct object_reference){KIND_POD, SLICE("default"), SLICE("first"), SLICE(UID(1))}, 1);
@@ -175,7 +175,7 @@ Test(reservation, the_absence_of_another_name_ends_no_reservation)
     cluster_learn_gone(
         &cluster,
         &(struct object_reference){KIND_POD, SLICE("elsewhere"), SLICE("first"), SLICE(UID(1))}, 1);
-    cr_expect_eq(count(), 1, "whoever asked has said that UID");
+    cr_expect_eq(count(), 1, "the caller has given that UID");
     cluster_learn_gone(
         &cluster,
         &(struct object_reference){KIND_POD, SLICE("default"), SLICE("first"), SLICE(UID(1))}, 1);

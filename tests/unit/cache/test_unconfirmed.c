@@ -86,7 +86,7 @@ Test(unconfirmed, what_is_asked_for_later_refutes_that_an_object_is_gone)
     list("6", "n", 60);
     cr_expect(find() == NULL, "the list may be behind");
     apply("7", "n");
-    cr_expect(find() == NULL, "and so is the watch that goes on from it");
+    cr_expect(find() == NULL, "and so is the watch that continues from it");
     list("6", "n", 61);
     cr_expect(is_on("n") && cluster.unconfirmed == NULL);
 }
@@ -156,7 +156,7 @@ Test(unconfirmed, a_pod_whose_name_a_get_found_on_another_one_is_gone_for_the_wa
     cluster_learn_gone(&cluster,
                        &(struct object_reference){KIND_POD, a.ns, a.name, successor.meta.uid}, 60);
     apply("6", "n");
-    cr_expect(find() == NULL, "the watch is behind: it tells of the first one");
+    cr_expect(find() == NULL, "the watch is behind: it sends the first one");
     look("210", "n", 70);
     cr_expect(is_on("n"), "but for a later answer");
 }

@@ -50,7 +50,7 @@ static unsigned looks_so_far(void)
     return so_far;
 }
 
-/* Time goes on, and the deadlines were looked at since. */
+/* Time passes, and the deadlines were checked since. */
 static void pass(double seconds)
 {
     (void)pthread_mutex_lock(&connections.lock);

@@ -56,7 +56,7 @@ static void teardown(void)
 TestSuite(preempt_call, .init = setup, .fini = teardown, .timeout = 300);
 
 /* A pod wants so many of the claims; each of so many candidates, node-0 and on, offers so many of
- * the holders, behind so many pods that nobody has heard of. */
+ * the holders, behind so many pods that the cache does not have. */
 struct asked {
     unsigned claims, candidates, holders, strangers;
 };
@@ -138,7 +138,7 @@ Test(preempt_call, a_victim_costs_the_same_however_many_claims_are_held)
     cr_expect_lt(with_all, 8 * with_few, "%.0f and %.0f ns", with_all, with_few);
 }
 
-/* The holders found anew for each would cost 30 times as much. */
+/* The holders found again for each would cost 30 times as much. */
 Test(preempt_call, a_candidate_costs_the_same_however_many_claims_are_held)
 {
     double of_one = cost(&(struct asked){CLAIMS, 1, 1, 0}),
@@ -155,8 +155,8 @@ Test(preempt_call, of_5000_candidates_that_will_do_all_are_kept)
     cr_expect_eq(kept(), 5000);
 }
 
-/* A node is never dropped for want of memory: the scheduler would take it for "will not do". What
- * the pod waits for stands: nobody has answered it. */
+/* A node is never dropped because there is no memory: the scheduler would take it for "will not
+ * do". What the pod waits for stands: nobody has answered it. */
 Test(preempt_call, without_memory_the_call_fails)
 {
     struct object_reference holder = {.kind = KIND_POD, .uid = SLICE("of-a-reservation")};

@@ -193,7 +193,7 @@ RULE(disabled, .reason = "deferFSMount.apply is Disabled", .apply = "Disabled")
 RULE(disabled_takes_nothing_back, NULL, .apply = "Disabled",
      .metadata = ",\"annotations\":{\"claimguard.io/defer-fs-mount\":\"data\"}")
 
-/* A name that a provisioner gives is not stored with the claim, and told all the same. */
+/* A name that a provisioner gives is not stored with the claim; the reason has it. */
 Test(rules, rule_4_csi_names_a_provisioned_volume)
 {
     struct config *config = load_config("Auto", SUPPORTS_ALL);
