@@ -88,7 +88,8 @@ static void no_alert_fires_without_a_reason(void)
 
 /* ---- each fires for its reason ---- */
 
-/* Values: one a minute; a+bxn are a, a + b, a + 2b, ... It is judged at minute 15, second 900. */
+/* Values: one a minute; a+bxn are a, a + b, a + 2b, ... The rules are evaluated at minute 15,
+ * second 900. */
 static const struct cause {
     const char *series, *fires, *quiet;
     const char *beside, *values; /* another series, whatever the first has; NULL: none */

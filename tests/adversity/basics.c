@@ -66,7 +66,7 @@ static void a_watch_that_is_cut_or_too_old_goes_on(void)
     guard_stop(&guard);
 }
 
-static void a_violation_is_told_in_an_event_with_its_time(void)
+static void a_violation_is_reported_in_an_event_with_its_time(void)
 {
     struct guard guard;
 
@@ -101,7 +101,7 @@ int main(int argc, char **argv)
         SCENARIO(a_rejection_is_confirmed_while_the_watch_is_late),
         SCENARIO(an_older_server_serves_lists_in_pages),
         SCENARIO(a_watch_that_is_cut_or_too_old_goes_on),
-        SCENARIO(a_violation_is_told_in_an_event_with_its_time),
+        SCENARIO(a_violation_is_reported_in_an_event_with_its_time),
         SCENARIO(faults_do_what_they_say),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);

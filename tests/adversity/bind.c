@@ -300,7 +300,7 @@ static void the_absence_of_a_forged_name_frees_nothing(void)
 
 /* ---- a pod that was replaced ---- */
 
-static void whoever_waits_for_a_pod_that_a_list_replaces_is_requeued(void)
+static void those_that_wait_for_a_pod_that_a_list_replaces_are_requeued(void)
 {
     struct guard guard;
 
@@ -343,7 +343,7 @@ int main(int argc, char **argv)
         SCENARIO(a_binding_is_not_sent_when_the_time_is_over),
         SCENARIO(forged_calls_free_nothing_that_is_being_bound),
         SCENARIO(the_absence_of_a_forged_name_frees_nothing),
-        SCENARIO(whoever_waits_for_a_pod_that_a_list_replaces_is_requeued),
+        SCENARIO(those_that_wait_for_a_pod_that_a_list_replaces_are_requeued),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
 }

@@ -16,7 +16,7 @@ static void put_shared_claim(const char *name)
 }
 
 /* It was ReadWriteMany, is deleted, and created again as ReadWriteOncePod; the watch is late. */
-static void a_claim_is_made_anew(const char *config)
+static void a_claim_is_created_again(const char *config)
 {
     struct guard guard;
 
@@ -33,18 +33,18 @@ static void a_claim_is_made_anew(const char *config)
     guard_stop(&guard);
 }
 
-static void a_claim_is_made_anew_with_local(void)
+static void a_claim_is_created_again_with_local(void)
 {
-    a_claim_is_made_anew("");
+    a_claim_is_created_again("");
 }
 
-static void a_claim_is_made_anew_with_annotation(void)
+static void a_claim_is_created_again_with_annotation(void)
 {
-    a_claim_is_made_anew(ANNOTATION);
+    a_claim_is_created_again(ANNOTATION);
 }
 
 /* The two pods are bound by claimguards that do not know each other. */
-static void a_claim_is_made_anew_before_two_replicas(void)
+static void a_claim_is_created_again_before_two_replicas(void)
 {
     struct guard one, two;
 
@@ -181,9 +181,9 @@ static void a_claim_that_another_pod_gets_during_the_look_is_asked_about_too(voi
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
-        SCENARIO(a_claim_is_made_anew_with_local),
-        SCENARIO(a_claim_is_made_anew_with_annotation),
-        SCENARIO(a_claim_is_made_anew_before_two_replicas),
+        SCENARIO(a_claim_is_created_again_with_local),
+        SCENARIO(a_claim_is_created_again_with_annotation),
+        SCENARIO(a_claim_is_created_again_before_two_replicas),
         SCENARIO(a_shared_claim_that_nobody_can_ask_about_binds_no_second_pod),
         SCENARIO(claims_are_asked_about_where_another_pod_has_them),
         SCENARIO(every_shared_claim_of_a_pod_is_asked_about),

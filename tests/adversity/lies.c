@@ -13,7 +13,7 @@ static const char success[] =
     "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Success\",\"code\":201}";
 
 /* The next watch of pods is refused, so that a list follows. */
-static void list_anew(void)
+static void list_again(void)
 {
     api_compact();
     api_cut("pods");
@@ -42,7 +42,7 @@ static void a_list_names_a_pod_that_was_not_found(void)
     put_pod(&(struct test_pod){.name = "c", .claim = "data"});
     AWAIT(guard_metric(&guard, "claimguard_cache_objects{resource=\"pods\"}") == 2, "b and c");
     check(filter_passes(&guard, "b"), "a watch may be late");
-    list_anew();
+    list_again();
     check(guard_logs(&guard, "an object is there that the API server did not find"),
           "it is logged");
     check(!filter_passes(&guard, "b") && !bind_succeeds(&guard, "b", "node-2"), "a has it");
@@ -127,7 +127,7 @@ static void a_list_shows_that_a_binding_was_not_applied(void)
         &(struct test_pod){.name = "a", .claim = "data", .more_meta = ",\"labels\":{\"x\":\"y\"}"});
     sleep_ms(300);
     check(!filter_passes(&guard, "b"), "a watch may be late: a has it");
-    list_anew();
+    list_again();
     check(guard_logs(&guard, unbound), "it is logged");
     api_heal();
     check(bind_succeeds(&guard, "a", "node-1") && strcmp(node_of("a"), "node-1") == 0, "a may try");

@@ -115,7 +115,7 @@ static void what_is_refused_unread_is_no_call(void)
     (void)snprintf(chunk, sizeof chunk, "%s1194\r\n%04500d\r\n0\r\n\r\n",
                    POST("Transfer-Encoding: chunked"), 0);
     check(status_of(&guard, chunk) == 413, "finally, so is this");
-    check(guard_metric(&guard, "claimguard_extender_requests_total{") == 0, "none is judged");
+    check(guard_metric(&guard, "claimguard_extender_requests_total{") == 0, "none is evaluated");
     check(status_of(&guard, POST("Content-Length: 1") "{") == 400, "no JSON");
     check(guard_metric(&guard, CALLS("filter", "invalid")) == 1, "which is read");
     guard_stop(&guard);

@@ -168,7 +168,7 @@ static void one_unanswered_caller_stops_no_other(void)
     guard_stop(&guard);
 }
 
-static void a_look_after_a_binding_waits_whoever_is_unanswered(void)
+static void a_look_after_a_binding_waits_while_others_are_unanswered(void)
 {
     struct guard guard;
 
@@ -323,7 +323,7 @@ int main(int argc, char **argv)
         SCENARIO(a_write_goes_over_no_connection_that_was_idle),
         SCENARIO(a_binding_that_was_not_sent_is_no_doubt),
         SCENARIO(one_unanswered_caller_stops_no_other),
-        SCENARIO(a_look_after_a_binding_waits_whoever_is_unanswered),
+        SCENARIO(a_look_after_a_binding_waits_while_others_are_unanswered),
         SCENARIO(a_silent_server_makes_callers_wait_less),
         SCENARIO(many_callers_share_a_bounded_number_of_connections),
         SCENARIO(requests_are_served_in_the_order_in_which_they_came),

@@ -129,7 +129,7 @@ static struct watched *watched_call(void)
 }
 
 /* A thread holds the lock, and a call does not come to an end. */
-static bool probes_tell_a_deadlock(const struct server *pages)
+static bool probes_report_a_deadlock(const struct server *pages)
 {
     pthread_t thread;
     char text[128];
@@ -166,14 +166,14 @@ int main(void)
     port = (uint16_t)strtoul(strchr(server_address(server), ':') + 1, NULL, 10);
     run(bind_once, false);
     run(call_always, true);
-    bool is_told = probes_tell_a_deadlock(pages);
+    bool is_reported = probes_report_a_deadlock(pages);
     server_stop(server);
     server_stop(pages);
     services_dispose(&state);
     (void)printf("%d answered, %d wrong, %d of %d binds won, probes %s\n", atomic_load(&answered),
-                 atomic_load(&wrong), atomic_load(&bound), CLIENTS, is_told ? "fine" : "wrong");
+                 atomic_load(&wrong), atomic_load(&bound), CLIENTS, is_reported ? "fine" : "wrong");
     return atomic_load(&wrong) == 0 && atomic_load(&answered) == CLIENTS * REQUESTS &&
-                   atomic_load(&bound) == 1 && is_told
+                   atomic_load(&bound) == 1 && is_reported
                ? 0
                : 1;
 }

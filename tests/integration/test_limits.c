@@ -80,7 +80,7 @@ Test(serve_files, the_limit_is_raised_to_what_is_needed)
     cr_expect_eq(daemon_stop(&daemon), 0);
 }
 
-Test(serve_files, a_limit_that_is_too_low_is_told)
+Test(serve_files, a_limit_that_is_too_low_is_logged)
 {
     char *out, *log;
 

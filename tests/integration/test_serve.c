@@ -194,7 +194,7 @@ Test(serve, an_answer_to_head_is_the_last_of_its_connection)
     (void)close(fd);
 }
 
-Test(serve, a_file_that_is_not_in_force_can_be_told_by_a_metric)
+Test(serve, a_metric_shows_that_a_file_is_not_in_force)
 {
     static const char is_good[] = "\nclaimguard_config_last_reload_successful ";
     static const char loaded[] = "\nclaimguard_config_last_reload_success_timestamp_seconds ";

@@ -23,7 +23,7 @@ static void resume_watch(void)
     for (size_t i = 0; i < world.server.log_count; i++)
         if (world.server.log[i].kind == KIND_POD &&
             world.server.log[i].version > world.replicas[0].watched[KIND_POD])
-            replica_told(&world.replicas[0], i);
+            replica_notified(&world.replicas[0], i);
 }
 
 /* The holder is gone, and a pod of lower priority is the first that the scheduler tries. */

@@ -79,7 +79,7 @@ static void take_event(void *context)
     free(errand);
 }
 
-void replica_told(struct replica *replica, size_t index)
+void replica_notified(struct replica *replica, size_t index)
 {
     enum kind kind = world.server.log[index].kind;
 
@@ -116,7 +116,7 @@ static void begin_watch(const struct errand *errand)
     replica->is_watching[kind] = !is_void(errand);
     for (size_t i = errand->index; i < world.server.log_count; i++)
         if (world.server.log[i].kind == kind)
-            replica_told(replica, i);
+            replica_notified(replica, i);
     note_synced(replica);
 }
 

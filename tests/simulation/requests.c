@@ -79,8 +79,8 @@ static void check_decision(const struct sim_pod *pod, unsigned known, uint64_t s
 /* Whether the claim was another one when the bind of the pod looked at it. One thing nobody can
  * help: it is deleted and created again while Bindings are under way. Where all binds are one
  * claimguard's, it knows of the first when it looks for the second. */
-static bool is_made_anew(const struct sim_claim *claim, const struct sim_pod *one,
-                         const struct sim_pod *other)
+static bool is_created_again(const struct sim_claim *claim, const struct sim_pod *one,
+                             const struct sim_pod *other)
 {
     bool one_is_late = claim->created_ns + BIND_MS * MILLISECOND > one->sent_ns;
     bool other_is_late = claim->created_ns + BIND_MS * MILLISECOND > other->sent_ns;
@@ -101,7 +101,7 @@ static void check_exclusive(const struct sim_pod *bound)
             if ((server->claims[c].is_rwop ||
                  ((deferred_by(pod) | deferred_by(bound)) >> c & 1) != 0) &&
                 ((pod->claims & bound->claims) >> c & 1) != 0 &&
-                !is_made_anew(&server->claims[c], pod, bound))
+                !is_created_again(&server->claims[c], pod, bound))
                 broken("claim %s has two pods: %s (%s) and now %s (%s)", server->claims[c].name,
                        pod->name, pod->uid + 24, bound->name, bound->uid + 24);
     }

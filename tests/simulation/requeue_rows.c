@@ -54,7 +54,7 @@ static void resume_watch(void)
     for (size_t i = 0; i < world.server.log_count; i++)
         if (world.server.log[i].kind == KIND_POD &&
             world.server.log[i].version > replica()->watched[KIND_POD])
-            replica_told(replica(), i);
+            replica_notified(replica(), i);
 }
 
 /* ---- the rows ---- */

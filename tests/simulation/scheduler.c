@@ -107,7 +107,7 @@ static void take_event(void *context)
     free(errand);
 }
 
-void scheduler_told(struct scheduler *scheduler, size_t index)
+void scheduler_notified(struct scheduler *scheduler, size_t index)
 {
     if (!scheduler->is_up)
         return;

@@ -123,9 +123,9 @@ static void append(enum kind kind, enum watch_change change, int pod, struct buf
         (struct log_entry){kind, change, server->version, pod, strdup(written)};
     size_t index = server->log_count++;
     for (unsigned i = 0; i < world.replica_count; i++)
-        replica_told(&world.replicas[i], index);
+        replica_notified(&world.replicas[i], index);
     for (unsigned i = 0; i < world.scheduler_count; i++)
-        scheduler_told(&world.schedulers[i], index);
+        scheduler_notified(&world.schedulers[i], index);
 }
 
 /* The pod has changed, by a write of the API server as it is now. A pod that has finished is gone
@@ -243,7 +243,7 @@ struct sim_pod *server_create_pod(const char *name, const struct sim_pod *proper
     return pod;
 }
 
-static void vanish(struct sim_pod *pod)
+static void mark_deleted(struct sim_pod *pod)
 {
     pod->exists = false;
     if (pod->gone_ns == 0) /* else it has finished before */
@@ -257,7 +257,7 @@ static void end_termination(void *context)
     struct sim_pod *pod = context;
 
     if (pod->exists)
-        vanish(pod);
+        mark_deleted(pod);
 }
 
 void server_terminate(struct sim_pod *pod, uint64_t grace_ns)
@@ -265,7 +265,7 @@ void server_terminate(struct sim_pod *pod, uint64_t grace_ns)
     if (!pod->exists || pod->is_terminating)
         return;
     if (pod->node < 0 || pod->is_finished) {
-        vanish(pod);
+        mark_deleted(pod);
         return;
     }
     trace("pod %s (%s) terminates", pod->name, pod->uid + 24);

@@ -281,7 +281,7 @@ void replica_start(struct replica *replica);
 void replica_crash(struct replica *replica);
 void replica_configure(struct config *config); /* as the world says */
 void replica_relist(struct replica *replica, enum kind kind);
-void replica_told(struct replica *replica, size_t index); /* of the log */
+void replica_notified(struct replica *replica, size_t index); /* of the log */
 
 /* Applies an object to the target's cluster, as a list or a watch sends it. */
 void take_object(const struct informer_target *target, enum kind kind, enum watch_change change,
@@ -319,6 +319,6 @@ void forge_sometimes(const struct sim_pod *pod, unsigned replica);
 
 void scheduler_start(struct scheduler *scheduler);
 void scheduler_crash(struct scheduler *scheduler);
-void scheduler_told(struct scheduler *scheduler, size_t index);
+void scheduler_notified(struct scheduler *scheduler, size_t index);
 
 #endif

@@ -17,7 +17,7 @@ void load_text(struct cluster *cluster, const char *text);
 /* Reads text through a temporary file into a cluster; 0, or the error. */
 int try_load_text(struct cluster *cluster, const char *text, struct error *err);
 
-/* Gives the first Pod of a file to `judge`. */
+/* Gives the first Pod of a file to `evaluate`. */
 void with_pod(const char *path, void (*evaluate)(void *context, const struct pod_object *pod),
               void *context);
 

@@ -126,7 +126,7 @@ Test(cluster_lists, every_kind_is_swept_by_itself)
     }
 }
 
-Test(cluster_lists, a_list_that_starts_anew_forgets_what_the_first_try_named)
+Test(cluster_lists, a_list_that_starts_again_forgets_what_the_first_try_named)
 {
     apply(KIND_POD, "a", UID(1), "1");
     cluster_list_begin(&cluster, KIND_POD, false, 0);
@@ -303,7 +303,7 @@ Test(cluster_lists, what_a_get_says_between_the_steps_stays_in_another_history_t
     }
 }
 
-Test(cluster_lists, a_list_may_start_anew_while_the_former_one_ends)
+Test(cluster_lists, a_list_may_start_again_while_the_former_one_ends)
 {
     apply_many(KIND_POD, 0, 1000);
     cluster_list_begin(&cluster, KIND_POD, false, 0);

@@ -6,7 +6,7 @@
 
 TestSuite(credential_plugin, .init = setup, .fini = teardown);
 
-Test(credential_plugin, a_plugin_may_give_a_certificate_and_is_told_about_the_cluster)
+Test(credential_plugin, a_plugin_may_give_a_certificate_and_gets_the_cluster)
 {
     const char *argv[2];
     struct kubeconfig kubeconfig = plugin(

@@ -3,7 +3,7 @@
 
 TestSuite(credentials, .init = setup, .fini = teardown);
 
-Test(credentials, a_token_file_is_read_anew_after_a_second)
+Test(credentials, a_token_file_is_read_again_after_a_second)
 {
     struct kubeconfig kubeconfig = {.token_file = write_file("token", "first\n", 0600)};
     struct credentials credentials;

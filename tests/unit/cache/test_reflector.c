@@ -122,7 +122,7 @@ Test(reflector, lists_again_when_the_version_is_too_old)
     bench_free(bench);
 }
 
-Test(reflector, a_continue_token_that_nobody_understands_starts_the_list_anew)
+Test(reflector, a_continue_token_that_nobody_understands_starts_the_list_again)
 {
     struct bench *bench = paging();
 

@@ -116,7 +116,7 @@ Test(reflector_refused, a_line_that_is_no_json_is_asked_for_again_and_then_passe
     }
 }
 
-Test(reflector_refused, a_watch_that_is_refused_three_times_is_listed_anew)
+Test(reflector_refused, a_watch_that_is_refused_three_times_is_listed_again)
 {
     static const char *const answers[] = {
         ERROR_EVENT("500", "InternalError", "no"),
@@ -284,7 +284,7 @@ Test(reflector_refused, an_item_of_another_kind_is_no_item)
     bench_free(bench);
 }
 
-Test(reflector_refused, a_next_page_that_never_comes_starts_the_list_anew)
+Test(reflector_refused, a_next_page_that_never_comes_starts_the_list_again)
 {
     struct bench *bench = paging();
 
@@ -342,7 +342,7 @@ Test(reflector_refused, a_probe_may_be_long_and_its_object_is_of_no_account)
     bench_free(bench);
 }
 
-Test(reflector_refused, a_probe_of_an_older_version_lists_anew)
+Test(reflector_refused, a_probe_of_an_older_version_lists_again)
 {
     struct bench *bench = watching();
 

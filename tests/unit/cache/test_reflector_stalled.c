@@ -182,7 +182,7 @@ Test(reflector_stalled, a_watch_that_repeats_what_is_known_has_not_begun)
     }
 }
 
-Test(reflector_stalled, a_quiet_watch_may_tell_what_is_known)
+Test(reflector_stalled, a_quiet_watch_may_repeat_what_is_known)
 {
     struct bench *bench = watching();
 

@@ -182,7 +182,7 @@ Test(reservation, the_absence_of_another_name_ends_no_reservation)
     cr_expect_eq(count(), 0);
 }
 
-Test(reservation, what_has_lost_all_its_claims_ends_and_is_told)
+Test(reservation, what_has_lost_all_its_claims_ends_and_is_reported)
 {
     struct pod_object low = pod_of("low", UID(1), 1, 2), high = pod_of("high", UID(2), 2, 1);
 
@@ -198,7 +198,7 @@ Test(reservation, what_has_lost_all_its_claims_ends_and_is_told)
     cr_expect_null(reservation_expired(&cluster, 0));
 }
 
-Test(reservation, what_has_ended_early_may_be_reserved_again_before_it_is_told)
+Test(reservation, what_has_ended_early_may_be_reserved_again_before_it_is_reported)
 {
     struct pod_object low = pod_of("low", UID(1), 1, 1), high = pod_of("high", UID(2), 2, 1);
 

@@ -88,7 +88,7 @@ Test(reservation_binds, a_pod_that_is_bound_reserves_nothing)
 }
 
 /* A scheduler that was restarted asks about a pod whose bind is still under way. */
-Test(reservation_binds, a_bind_stays_one_when_its_pod_is_judged_or_bound_again)
+Test(reservation_binds, a_bind_stays_one_when_its_pod_is_evaluated_or_bound_again)
 {
     struct pod_object first = pod_of("first", UID(1), 10, 2),
                       higher = pod_of("higher", UID(2), 20, 1);

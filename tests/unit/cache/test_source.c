@@ -204,7 +204,7 @@ Test(source, reads_the_json_and_yaml_files_of_a_directory)
 }
 
 /* What is JSON is known from a file's first 64 KiB: a pipe cannot be read again. */
-Test(source, a_fault_far_into_a_json_file_is_told_as_json)
+Test(source, a_fault_far_into_a_json_file_is_reported_as_json)
 {
     struct error err = {0};
     struct buf text;

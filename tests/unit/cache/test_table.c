@@ -101,7 +101,7 @@ Test(table, what_was_added_is_found_until_it_is_removed)
     }
 }
 
-Test(table, records_with_one_hash_are_told_apart)
+Test(table, records_with_one_hash_are_distinguished)
 {
     for (unsigned i = 0; i < 80; i++) {
         records[i].table.hash = 7;
@@ -113,7 +113,7 @@ Test(table, records_with_one_hash_are_told_apart)
         cr_assert_eq(is_found(&records[i]), i % 2 == 1);
 }
 
-Test(table, a_page_of_hashes_that_cannot_be_told_apart_is_full_at_some_time)
+Test(table, a_page_of_equal_hashes_is_full_at_some_time)
 {
     unsigned i = 0;
 

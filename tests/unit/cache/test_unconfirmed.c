@@ -91,7 +91,7 @@ Test(unconfirmed, what_is_asked_for_later_refutes_that_an_object_is_gone)
     cr_expect(is_on("n") && cluster.unconfirmed == NULL);
 }
 
-Test(unconfirmed, a_later_list_that_does_not_name_it_settles_that_an_object_is_gone)
+Test(unconfirmed, a_later_list_that_does_not_name_an_object_proves_that_it_is_gone)
 {
     apply("5", "n");
     cluster_learn_gone(&cluster, &a, 50);

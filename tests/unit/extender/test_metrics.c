@@ -17,7 +17,7 @@ static void teardown(void)
 
 TestSuite(metrics, .init = setup, .fini = teardown);
 
-static void evaluate(const char *uid, enum verdict_code code)
+static void decide(const char *uid, enum verdict_code code)
 {
     struct pod_object pod = {.meta = {.uid = slice_of(uid)}};
 
@@ -26,12 +26,12 @@ static void evaluate(const char *uid, enum verdict_code code)
 
 Test(metrics, a_pod_counts_as_rejected_until_it_passes_or_goes)
 {
-    evaluate("a", CODE_UNSCHEDULABLE);
-    evaluate("a", CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
-    evaluate("b", CODE_UNSCHEDULABLE);
-    evaluate("c", CODE_UNSCHEDULABLE);
+    decide("a", CODE_UNSCHEDULABLE);
+    decide("a", CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
+    decide("b", CODE_UNSCHEDULABLE);
+    decide("c", CODE_UNSCHEDULABLE);
     cr_expect_eq(metrics.rejected_counts[0], 3);
-    evaluate("a", CODE_SUCCESS);
+    decide("a", CODE_SUCCESS);
     metrics_forget_pod(&metrics, SLICE("b"));
     metrics_forget_pod(&metrics, SLICE("unknown"));
     cr_expect_eq(metrics.rejected_counts[0], 1);
@@ -40,8 +40,8 @@ Test(metrics, a_pod_counts_as_rejected_until_it_passes_or_goes)
 /* Its claim was missing, and has appeared as one that is not exclusive. */
 Test(metrics, a_pod_that_is_no_business_of_the_policy_is_not_rejected)
 {
-    evaluate("a", CODE_UNSCHEDULABLE);
-    evaluate("a", CODE_SKIP);
+    decide("a", CODE_UNSCHEDULABLE);
+    decide("a", CODE_SKIP);
     cr_expect_eq(metrics.rejected_counts[0], 0);
 }
 
@@ -66,7 +66,7 @@ Test(metrics, of_too_many_rejected_pods_the_oldest_is_forgotten)
 
     for (int i = 0; i < REJECTED_PODS_MAX + 10; i++) {
         (void)snprintf(uid, sizeof uid, "%d", i);
-        evaluate(uid, CODE_UNSCHEDULABLE);
+        decide(uid, CODE_UNSCHEDULABLE);
     }
     cr_expect_eq(metrics.rejected_counts[0], REJECTED_PODS_MAX);
     metrics_forget_pod(&metrics, SLICE("9"));

@@ -66,7 +66,7 @@ static void wait_for(const char *name, const struct object_reference *cause)
     requeue_wait(&requeue, &pod, cause, 1);
 }
 
-Test(requeue, a_pod_is_told_by_its_name_and_uid)
+Test(requeue, a_pod_is_requeued_by_its_name_and_uid)
 {
     wait_for("a", &holder);
     requeue_changed(&requeue, &holder, anyone);
@@ -128,7 +128,7 @@ Test(requeue, a_pod_waits_for_what_was_said_last)
     cr_expect_eq(sent, 1);
 }
 
-Test(requeue, nobody_is_told_after_being_asked_about)
+Test(requeue, a_pod_that_was_asked_about_is_not_requeued)
 {
     wait_for("a", &holder);
     requeue_forget(&requeue, SLICE("a"));
@@ -141,7 +141,7 @@ Test(requeue, nobody_is_told_after_being_asked_about)
     cr_expect_eq(sent, 1, "b, once");
 }
 
-Test(requeue, a_pod_is_told_again_ever_more_rarely_for_five_minutes)
+Test(requeue, a_pod_is_requeued_ever_more_rarely_for_five_minutes)
 {
     static const unsigned seconds[] = {0, 10, 30, 70, 150, 310};
     struct meta pod = pod_of("a");
@@ -164,7 +164,7 @@ Test(requeue, a_pod_is_told_again_ever_more_rarely_for_five_minutes)
     cr_expect_eq(requeue.results[REQUEUE_DROPPED], 0);
 }
 
-Test(requeue, many_are_told_one_after_the_other)
+Test(requeue, many_are_requeued_one_after_the_other)
 {
     char name[16];
 
@@ -212,7 +212,7 @@ Test(requeue, what_is_not_sent_counts_as_dropped)
     cr_expect_eq(requeue.results[REQUEUE_SENT], 1, "it is tried again");
 }
 
-Test(requeue, a_snapshot_has_nobody_to_tell)
+Test(requeue, with_a_snapshot_no_event_is_sent)
 {
     wait_for("a", &holder);
     requeue_changed(&requeue, &holder, NULL);

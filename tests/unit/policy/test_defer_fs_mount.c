@@ -140,7 +140,7 @@ RULE(rule_8_fs_type_of_an_inline_volume,
      .source = "\"csi\":{\"driver\":\"i\",\"fsType\":\"ext4\"}")
 RULE(rule_8_fs_type_decides_between_entries, NULL,
      .entries = ENTRY_BEGIN ", fsTypes: [xfs]}, " ENTRY_BEGIN ", fsTypes: [ext3, ext4]}")
-RULE(rule_8_the_entry_that_holds_the_longest_is_told_of, .reason = SUB_PATH,
+RULE(rule_8_the_entry_that_holds_the_longest_is_named, .reason = SUB_PATH,
      .entries = ENTRY_BEGIN ", fsTypes: [ext4]}, " ENTRY_BEGIN ", fsTypes: [xfs]}",
      .mount = ",\"subPath\":\"a\"")
 

@@ -80,7 +80,7 @@ static void check_sharing(const struct sharing_row *row)
 
 #define IN_USE "claim default/data is in use by pod default/db-0 on node-2"
 
-SHARING(exclusive_a_pod_that_would_be_deferred_takes_it_alone, EXCLUSIVE, "", "microvm",
+SHARING(exclusive_a_pod_that_would_be_deferred_needs_it_for_itself, EXCLUSIVE, "", "microvm",
         CODE_SUCCESS, .reason = NULL)
 SHARING(exclusive_another_pod_shares_it, EXCLUSIVE, "", "runc", CODE_SKIP, .reason = NULL)
 SHARING(exclusive_two_pods_of_the_node_share_it, EXCLUSIVE, "runc", "", CODE_SKIP, .reason = NULL)
@@ -115,7 +115,7 @@ SHARING(with_the_annotation_lock_nobody_shares_what_could_be_deferred_alone, EXC
 SHARING(with_the_annotation_lock_others_share, ALLOW, "runc", "", CODE_SKIP, .is_locked = true)
 
 /* A claim that is not bound yet may come to be deferred: it is for the first that passes. */
-Test(non_exclusive_claims, exclusive_an_unbound_claim_is_taken_alone)
+Test(non_exclusive_claims, exclusive_an_unbound_claim_is_taken_by_one_pod)
 {
     struct config *config = load_config("Auto", EXCLUSIVE);
     struct row row = {.claim = "\"spec\":{\"storageClassName\":\"fast-storage\",\"accessModes\":["
@@ -140,7 +140,7 @@ Test(non_exclusive_claims, exclusive_an_unbound_claim_is_taken_alone)
 }
 
 /* One that is being bound shares the claim: nobody takes it alone until that is over. */
-Test(non_exclusive_claims, a_bind_that_shares_it_is_in_the_way_of_one_that_takes_it_alone)
+Test(non_exclusive_claims, a_bind_that_shares_it_is_in_the_way_of_one_that_needs_it_for_itself)
 {
     struct config *config = load_config("Auto", EXCLUSIVE);
     struct row row = {.claim = CLAIM("ReadWriteOnce", "")};
@@ -268,7 +268,7 @@ static bool is_violated(const char *entries, const char *holder, const char *mod
     return is_violated;
 }
 
-Test(non_exclusive_claims, a_holder_beside_one_that_has_it_alone_is_a_violation)
+Test(non_exclusive_claims, a_holder_beside_one_that_needs_it_for_itself_is_a_violation)
 {
     cr_expect(is_violated(EXCLUSIVE, "microvm!", "ReadWriteOnce"));
     cr_expect_not(is_violated(EXCLUSIVE, "microvm", "ReadWriteOnce"), "not deferred");

@@ -71,7 +71,7 @@ static void check_candidate(const struct candidate_row *row)
     struct cluster cluster;
     struct arena arena;
     struct verdict verdict;
-    const struct policy *evaluate_policy;
+    const struct policy *decided_by;
     struct claim_reference claim = {.name = slice_of(row->claim)};
     struct pod_object pod = {
         .meta = {.ns = SLICE("default"), .name = SLICE("me"), .uid = SLICE("u-me")},
@@ -90,8 +90,8 @@ static void check_candidate(const struct candidate_row *row)
     load_text(&cluster, cluster_text);
     arena_init(&arena, 1 << 20);
     struct view view = {&cluster, &plain_config};
-    policy_prefilter(&view, &pod, &arena, &verdict, &evaluate_policy);
-    evaluate_policy->preempt(&view, &pod, &verdict, &arena, &candidate, 1);
+    policy_prefilter(&view, &pod, &arena, &verdict, &decided_by);
+    decided_by->preempt(&view, &pod, &verdict, &arena, &candidate, 1);
     cr_expect_eq(candidate.keeps_node, row->keeps_node);
     if (candidate.keeps_node)
         cr_expect_eq(candidate.added_count, row->added);
@@ -135,7 +135,7 @@ Test(read_write_once_pod, a_rejection_without_memory_is_an_error_and_never_a_pas
             struct cluster cluster;
             struct arena arena;
             struct verdict verdict;
-            const struct policy *evaluate_policy;
+            const struct policy *decided_by;
             struct claim_reference claim = {.name = slice_of(names[n])};
             struct pod_object pod = {
                 .meta = {.ns = SLICE("default"), .name = SLICE("me"), .uid = SLICE("u-me")},
@@ -147,7 +147,7 @@ Test(read_write_once_pod, a_rejection_without_memory_is_an_error_and_never_a_pas
             load_text(&cluster, cluster_text);
             arena_init(&arena, bytes);
             struct view view = {&cluster, &plain_config};
-            policy_prefilter(&view, &pod, &arena, &verdict, &evaluate_policy);
+            policy_prefilter(&view, &pod, &arena, &verdict, &decided_by);
             cr_expect(code_is_rejection(verdict.code), "%s with %zu bytes: %s", names[n], bytes,
                       code_text(verdict.code));
             arena_dispose(&arena);
@@ -270,7 +270,7 @@ Test(deleted, a_pending_pod_that_only_the_cache_knows_to_be_deleted_is_refused)
     struct cluster cluster;
     struct arena arena;
     struct verdict verdict;
-    const struct policy *evaluate_policy;
+    const struct policy *decided_by;
     struct error err = {0};
     struct pod_object pod = {
         .meta = {.ns = SLICE("default"), .name = SLICE("me"), .uid = SLICE("u-me")},
@@ -286,10 +286,10 @@ Test(deleted, a_pending_pod_that_only_the_cache_knows_to_be_deleted_is_refused)
     cr_assert_eq(cluster_apply(&cluster, &known, &err), 0);
     arena_init(&arena, 1 << 20);
     struct view view = {&cluster, &plain_config};
-    policy_prefilter(&view, &pod, &arena, &verdict, &evaluate_policy);
+    policy_prefilter(&view, &pod, &arena, &verdict, &decided_by);
     cr_expect_eq(verdict.code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
     pod.meta.uid = SLICE("another");
-    policy_prefilter(&view, &pod, &arena, &verdict, &evaluate_policy);
+    policy_prefilter(&view, &pod, &arena, &verdict, &decided_by);
     cr_expect_eq(verdict.code, CODE_SUCCESS, "another pod of the name");
     arena_dispose(&arena);
     cluster_dispose(&cluster);
