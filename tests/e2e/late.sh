@@ -76,8 +76,8 @@ create_bound_claim() {
 }
 k_delete() { curl -sk -X DELETE -H "Authorization: Bearer admin-token" "https://127.0.0.1:$(($(cat "$plane/port") + 2))/api/v1/namespaces/$namespace/$1"; }
 
-# claimguard alone has lost the API server: what happens meanwhile it learns later than the scheduler, which is told the
-# cache's word, and would not ask again for minutes.
+# claimguard alone has lost the API server, and answers the scheduler from its cache. It learns later than the scheduler
+# what happens meanwhile, and the scheduler would not ask again for minutes.
 a_rejection_that_could_not_be_confirmed_is_made_up_for() {
     local before
     echo "delay 0" >"$plane/orders"

@@ -44,7 +44,7 @@ static struct sim_pod *create_behind_a_holder_that_went_unnoticed(void)
     world.api_down_until_ns = world.now_ns + 5 * SECOND;
     server_terminate(gone, 0);
     wait_seconds(15);
-    expect(behind->node < 0, "the cache's word stands");
+    expect(behind->node < 0, "what the cache has decides");
     return behind;
 }
 
@@ -135,7 +135,7 @@ static void a_claim_that_came_while_nobody_could_be_asked(void)
     world.api_down_until_ns = world.now_ns + 5 * SECOND;
     server_create_claim(0);
     wait_seconds(15);
-    expect(early->node < 0, "the cache's word stands");
+    expect(early->node < 0, "what the cache has decides");
     replica_relist(replica(), KIND_CLAIM);
     wait_seconds(15);
     expect(early->node >= 0, "it is requeued, and bound");
@@ -154,7 +154,7 @@ static void an_unconfirmed_rejection_that_rests_on_two_holders(void)
     world.api_down_until_ns = world.now_ns + 5 * SECOND;
     server_terminate(gone, 0);
     wait_seconds(15);
-    expect(behind->node < 0, "the cache's word stands");
+    expect(behind->node < 0, "what the cache has decides");
     replica_relist(replica(), KIND_POD);
     wait_seconds(60);
     expect(behind->node >= 0, "it is requeued, evicts the other one, and is bound");
@@ -176,7 +176,7 @@ static void a_node_that_preempt_dropped_unconfirmed(void)
     world.api_down_until_ns = world.now_ns + 5 * SECOND;
     high = create("high", 100, DATA);
     wait_seconds(15);
-    expect(high->node < 0 && low->exists, "the cache's word stands");
+    expect(high->node < 0 && low->exists, "what the cache has decides");
     resume_watch();
     wait_seconds(40);
     expect(high->node >= 0, "it is requeued, and the scheduler preempts");

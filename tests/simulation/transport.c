@@ -150,7 +150,7 @@ static void time_out(void *context)
     drop(call);
 }
 
-static void fold(struct call *call)
+static void apply_answer(struct call *call)
 {
     struct replica *replica = call->replica;
     const struct informer_target *target = &replica->informer->target;
@@ -169,7 +169,7 @@ static void respond(void *context)
     struct call *call = context;
 
     if (is_of_this_life(call) && call->is_fetch)
-        fold(call);
+        apply_answer(call);
     finish(call, call->arrived);
     drop(call);
 }

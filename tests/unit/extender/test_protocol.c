@@ -153,16 +153,16 @@ static void check_passed(const char *text, size_t room, const char *want)
 
 Test(protocol, the_nodes_that_pass_stand_in_the_answer_as_they_came)
 {
-    static const size_t rooms[] = {0, 1, 40, 59, 60, 61, 62, 63, 64, 65, 1000};
+    static const size_t sizes[] = {0, 1, 40, 59, 60, 61, 62, 63, 64, 65, 1000};
 
-    for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) {
-        check_passed("{" POD ",\"NodeNames\":[\"n1\" , \"n2\"]}", rooms[i],
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        check_passed("{" POD ",\"NodeNames\":[\"n1\" , \"n2\"]}", sizes[i],
                      "{\"Nodes\":null,\"NodeNames\":[\"n1\" , \"n2\"],\"FailedNodes\":{},"
                      "\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}");
-        check_passed("{\"NodeNames\":[\"n1\"]," POD "}", rooms[i],
+        check_passed("{\"NodeNames\":[\"n1\"]," POD "}", sizes[i],
                      "{\"Nodes\":null,\"NodeNames\":[\"n1\"],\"FailedNodes\":{},"
                      "\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}");
-        check_passed("{" POD ",\"Nodes\":{\"items\":[]}}", rooms[i],
+        check_passed("{" POD ",\"Nodes\":{\"items\":[]}}", sizes[i],
                      "{\"NodeNames\":null,\"Nodes\":{\"items\":[]},\"FailedNodes\":{},"
                      "\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}");
     }
