@@ -24,9 +24,7 @@
  * or deferFSMount: false, is kept. Several entries may match; the first of which all rules hold
  * wins.
  *
- * A volume that is not ReadWriteOncePod and deferred all the same is for that pod alone, as long as
- * it holds it, unless the entry says Allow: two VMs that mount one ext4 destroy it (the KEP's
- * second risk).
+ * What that means for pods that share the claim: exclusive.h.
  */
 #ifndef POLICY_DEFER_FS_MOUNT_H
 #define POLICY_DEFER_FS_MOUNT_H
@@ -74,20 +72,6 @@ struct slice defer_reason(const struct pod_object *pod, const struct decision *d
 /* "fast-storage/microvm": the entry's storage class or driver, and runtime class; empty for none;
  * {NULL, 0} without memory. */
 struct slice defer_entry_name(const struct defer_entry *entry, struct arena *arena);
-
-/* Whether the pod takes a claim of its own, the index-th, for itself alone since its runtime would
- * mount it. */
-bool defer_needs_exclusive(const struct view *view, const struct pod_object *pod, size_t index,
-                           const struct claim *claim);
-
-/* Whether the pod of that use has the claim for itself alone since its runtime mounts it. */
-bool defer_has_exclusive(const struct view *view, const struct use *use);
-
-/* Whether any use of the claim might be such a one: if not, nobody need look. */
-bool defer_may_be_exclusive(const struct view *view, const struct claim *claim);
-
-/* Whether pods hold the claim beside one that has it alone since its runtime mounts it. */
-bool defer_is_violated(const struct view *view, const struct claim *claim);
 
 /* Whether the volume is deferred by an entry that is gone: its pod is to be restarted before the
  * CSI plugin is downgraded (KEP-2857, stories 5 and 6). */

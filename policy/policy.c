@@ -1,32 +1,60 @@
 #include "policy/policy.h"
 
-#include "policy/read_write_once_pod.h"
+#include <stdlib.h>
 
-const struct policy *const policies[] = {&read_write_once_pod, NULL};
-
-const char *code_text(enum verdict_code code)
+/* Behind the filters that are there: the first policy that rejects a node gives the reason. */
+static void append(struct node_filter **list, struct node_filter *nodes)
 {
-    static const char *const texts[CODE_COUNT] = {
-        "Success", "Skip", "Unschedulable", "UnschedulableAndUnresolvable", "Error",
-    };
-    return texts[code];
+    while (*list != NULL)
+        list = &(*list)->next;
+    *list = nodes;
 }
 
 void policy_prefilter(const struct view *view, const struct pod_object *pod, struct arena *arena,
                       struct verdict *out, const struct policy **decided_by)
 {
-    struct verdict best = {.code = CODE_SKIP};
+    const bool *exclusive = NULL;
 
+    *out = (struct verdict){.code = CODE_SKIP};
     *decided_by = policies[0];
     for (const struct policy *const *policy = policies; *policy != NULL; policy++) {
         struct verdict verdict = {0};
         (*policy)->prefilter(view, pod, arena, &verdict);
-        if (verdict.code == CODE_SKIP)
-            continue;
-        best = verdict;
-        *decided_by = *policy;
+        exclusive = verdict.exclusive != NULL ? verdict.exclusive : exclusive;
+        if (code_is_rejection(verdict.code) ||
+            (verdict.code == CODE_SUCCESS && out->code == CODE_SKIP)) {
+            *out = verdict;
+            *decided_by = *policy;
+        } else if (verdict.code == CODE_SUCCESS) {
+            append(&out->nodes, verdict.nodes);
+        }
         if (code_is_rejection(verdict.code))
             break;
     }
-    *out = best;
+    out->exclusive = exclusive;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
+}
+
+static struct slice ask(const struct node_filter *filter, struct slice node, struct arena *arena)
+{
+    if (filter->test != NULL)
+        return filter->test(filter->context, node, arena);
+    bool is_listed = filter->count != 0 && bsearch(&node, filter->names, filter->count,
+                                                   sizeof *filter->names, compare_names) != NULL;
+    return is_listed ? SLICE("") : filter->reason;
+}
+
+bool policy_filter(const struct verdict *verdict, struct slice node, struct arena *arena,
+                   struct slice *reason)
+{
+    for (const struct node_filter *filter = verdict->nodes; filter != NULL; filter = filter->next) {
+        *reason = ask(filter, node, arena);
+        if (reason->ptr == NULL || reason->len != 0)
+            return false;
+    }
+    return true;
 }

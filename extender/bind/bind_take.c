@@ -36,7 +36,7 @@ static int compare_names(const void *a, const void *b)
 static int list_locks(struct binding *binding, const struct pod *pod, struct error *err)
 {
     struct claim_locks *locks = &binding->locks;
-    const bool *exclusive = binding->verdict.alone;
+    const bool *exclusive = binding->verdict.exclusive;
 
     locks->claim_count = 0;
     if (binding->call.state->config->read_write_once_pod.claim_lock != CLAIM_LOCK_ANNOTATION ||
@@ -74,7 +74,7 @@ static bool needs_confirmation(const struct binding *binding, const struct claim
  * another pod may get one claim while the API server is asked about the others. */
 static int list_shared(struct binding *binding, const struct pod *pod, struct error *err)
 {
-    const bool *exclusive = binding->verdict.alone;
+    const bool *exclusive = binding->verdict.exclusive;
     struct kept_reference *shared = NULL;
     bool is_needed = false;
     char text[UID_TEXT_BYTES];
@@ -115,7 +115,7 @@ static int check_policies(struct binding *binding, const struct view *view,
     binding->is_conflict = code_is_rejection(verdict->code);
     return !binding->is_conflict ? 0
                                  : error_set(err, ERROR_INVALID, "%.*s",
-                                             SLICE_ARG(protocol_join_reasons(verdict, arena)));
+                                             SLICE_ARG(verdict_message(verdict, arena)));
 }
 
 static int check_shared(struct binding *binding, const struct pod *pod, struct error *err)
@@ -158,6 +158,6 @@ int bind_take_claims(struct binding *binding, struct error *err)
         return assign(binding, pod, err);
     if (list_locks(binding, pod, err) < 0)
         return err->code;
-    return reservation_take(&state->cluster, &object, binding->verdict.alone, true,
+    return reservation_take(&state->cluster, &object, binding->verdict.exclusive, true,
                             state_reservation_end(state, true), err);
 }

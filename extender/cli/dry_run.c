@@ -95,11 +95,11 @@ static bool show_warning(const struct pod_object *pod, struct slice warning)
 
 /* warning: empty for none. */
 static int evaluate(struct dry_run *run, const struct pod_object *pod, struct slice warning,
-                      struct arena *arena, struct error *err)
+                    struct arena *arena, struct error *err)
 {
     struct view view = {&run->cluster, run->config};
-    bool shows_nodes = run->format != OUTPUT_TABLE;
-    json_t *result = explain_pod(&view, pod, run->nodes, shows_nodes ? run->node_count : 0, arena);
+    struct explained_nodes nodes = {run->nodes, run->node_count, run->format != OUTPUT_TABLE};
+    json_t *result = explain_pod(&view, pod, &nodes, arena);
 
     bool is_data = run->format == OUTPUT_JSON || run->format == OUTPUT_YAML;
     if (result != NULL &&

@@ -25,7 +25,7 @@ static void decide_cached(struct state *state, struct question *question)
 
 /* The objects that the API server was asked about, for one pod. */
 struct asked {
-    struct object_reference references[(CONFIRM_ROUNDS_MAX + 1) * GROUNDS_MAX];
+    struct object_reference references[(CONFIRM_ROUNDS_MAX + 1) * CAUSES_MAX];
     size_t count;
 };
 
@@ -91,7 +91,7 @@ enum confirmation evaluate_question(struct state *state, struct question *questi
 
 /* Causes of a refusal that can change without an event for the scheduler. */
 struct causes {
-    struct object_reference items[1 + GROUNDS_MAX];
+    struct object_reference items[1 + CAUSES_MAX];
     size_t count;
 };
 
@@ -132,7 +132,7 @@ static void reserve_if_passed(struct state *state, struct question *question)
     struct view view = state_view(state);
     decide(question, &view);
     if (out->code == CODE_SUCCESS &&
-        reservation_take(&state->cluster, question->pod, out->alone, false,
+        reservation_take(&state->cluster, question->pod, out->exclusive, false,
                          state_reservation_end(state, false), &err) < 0)
         *out = (struct verdict){.code = CODE_ERROR, .reasons = &reason, .reason_count = 1};
     (void)pthread_rwlock_unlock(&state->lock);

@@ -4,7 +4,7 @@
 
 #include "config/base/log.h"
 #include "extender/live/events.h"
-#include "policy/defer_fs_mount.h"
+#include "policy/exclusive.h"
 
 enum { MESSAGE_BYTES_MAX = 16 * 1024 };
 
@@ -64,7 +64,7 @@ static bool is_violated(const struct violations *violations, const struct claim 
 {
     struct view view = state_view(violations->state);
 
-    return claim_is_violated(claim) || defer_is_violated(&view, claim);
+    return claim_is_violated(claim) || exclusive_is_violated(&view, claim);
 }
 
 /* Reports that the pod has violated the claim. */

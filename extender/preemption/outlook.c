@@ -57,7 +57,7 @@ static bool reserve(struct attempt *attempt, const struct pod_object *pod,
     uint64_t least_ns = monotonic_ns() + PREEMPTOR_KEEP_MS * NS_PER_MS;
     struct error ignored = {0};
 
-    attempt->has_reserved = reservation_take(&state->cluster, pod, verdict->alone, false,
+    attempt->has_reserved = reservation_take(&state->cluster, pod, verdict->exclusive, false,
                                              end_ns > least_ns ? end_ns : least_ns, &ignored) == 0;
     return attempt->has_reserved;
 }
@@ -91,7 +91,7 @@ static enum outlook find_cached(struct attempt *attempt)
     if (!is_sure)
         return OUTLOOK_ASK;
     attempt->respects_budgets = state->config->read_write_once_pod.respects_budgets;
-    attempt->why = protocol_join_reasons(&verdict, &attempt->arena);
+    attempt->why = verdict_message(&verdict, &attempt->arena);
     return attempt->victim_count == 0 ? OUTLOOK_WAIT : OUTLOOK_EVICT;
 }
 

@@ -41,6 +41,16 @@ struct slice protocol_pass(struct buf *body, const struct filter_request *reques
 int protocol_write_rejected(struct buf *out, const struct filter_request *request,
                             enum verdict_code code, struct slice reason, struct error *err);
 
+/* The names of the request's nodes, in the order in which they came. NULL: there is no memory. */
+const struct slice *protocol_node_names(const struct filter_request *request, struct arena *arena);
+
+/* ExtenderFilterResult: nodes without a reason pass; the others are rejected for theirs, and no
+ * preemption helps there. names: protocol_node_names; reasons: one for each name. Errors:
+ * ERROR_NO_MEMORY. */
+int protocol_write_filtered(struct buf *out, const struct filter_request *request,
+                            const struct slice *names, const struct slice *reasons,
+                            struct error *err);
+
 /* ExtenderPreemptionArgs, in either of its forms: each candidate's offered victims by UID. */
 struct preempt_request {
     struct pod_object pod;
@@ -72,8 +82,5 @@ int protocol_read_bind(struct bind_request *out, struct slice body, struct arena
 /* ExtenderBindingResult; also how a filter or preempt call is told that no decision can be made.
  * An empty message is success. */
 void protocol_write_error(struct buf *out, struct slice message);
-
-/* The reasons of a verdict as one message: "a; b". */
-struct slice protocol_join_reasons(const struct verdict *verdict, struct arena *arena);
 
 #endif

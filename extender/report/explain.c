@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "policy/defer_fs_mount.h"
+#include "policy/exclusive.h"
 #include "policy/holders.h"
 
 static json_t *text(struct slice s)
@@ -103,12 +104,12 @@ static json_t *holders(const struct cluster *cluster, const struct claim *claim,
 static bool is_exclusive(const struct view *view, const struct pod_object *pod, size_t index,
                          const struct claim *claim)
 {
-    bool is_exclusive = claim->is_rwop || defer_needs_exclusive(view, pod, index, claim);
-    bool may_be = !is_exclusive && defer_may_be_exclusive(view, claim);
+    bool is_exclusive = exclusive_is_needed(view, pod, index, claim);
+    bool may_be = !is_exclusive && exclusive_may_be_held(view, claim);
 
     for (const struct use *use = claim->uses; use != NULL && may_be && !is_exclusive;
          use = use->next)
-        is_exclusive = defer_has_exclusive(view, use);
+        is_exclusive = exclusive_is_held(view, use);
     return is_exclusive;
 }
 
@@ -194,23 +195,34 @@ json_t *explain_prefilter(const struct view *view, const struct pod_object *pod,
                              put(object, "deferFSMount", explain_deferral(view, pod, arena)));
 }
 
-/* A verdict on the pod stands on every node; where there is nothing to say, nodes pass. Code and
- * reasons are the same values on all of them, not copies: there may be 5,000 nodes. */
-static json_t *explain_nodes(const struct verdict *verdict, const struct slice *nodes, size_t count)
+/* The nodes, and whether the pod passes on any. Code and reasons that are the same on many are the
+ * same values, not copies: there may be 5,000 nodes. */
+static json_t *explain_nodes(const struct verdict *verdict, const struct explained_nodes *nodes,
+                             struct arena *arena, bool *passes)
 {
     enum verdict_code code = verdict->code == CODE_SKIP ? CODE_SUCCESS : verdict->code;
     json_t *list = json_array(), *word = json_string(code_text(code)),
+           *unresolvable = json_string(code_text(CODE_UNSCHEDULABLE_AND_UNRESOLVABLE)),
            *reasons = explain_reasons(verdict);
-    int rc = list == NULL || word == NULL || reasons == NULL ? -1 : 0;
+    int rc = list == NULL || word == NULL || unresolvable == NULL || reasons == NULL ? -1 : 0;
 
+    size_t count = nodes->are_listed || verdict->nodes != NULL ? nodes->count : 0;
+    *passes = !code_is_rejection(code) && count == 0;
     for (size_t i = 0; i < count && rc == 0; i++) {
         json_t *object = json_object();
-        rc = put(object, "name", text(nodes[i])) | put(object, "code", json_incref(word)) |
-             put(object, "reasons", json_incref(reasons));
+        struct slice reason = SLICE("");
+        bool is_rejected = !code_is_rejection(code) && verdict->nodes != NULL &&
+                           !policy_filter(verdict, nodes->names[i], arena, &reason);
+        *passes = *passes || !(is_rejected || code_is_rejection(code));
+        rc = put(object, "name", text(nodes->names[i])) |
+             put(object, "code", json_incref(is_rejected ? unresolvable : word)) |
+             put(object, "reasons",
+                 is_rejected ? json_pack("[o]", text(reason)) : json_incref(reasons));
         if (json_array_append_new(list, whole(object, rc)) != 0)
             rc = -1;
     }
     json_decref(word);
+    json_decref(unresolvable);
     json_decref(reasons);
     return whole(list, rc);
 }
@@ -227,19 +239,22 @@ static json_t *explain_preemption(const struct verdict *verdict)
 }
 
 json_t *explain_pod(const struct view *view, const struct pod_object *pod,
-                    const struct slice *nodes, size_t node_count, struct arena *arena)
+                    const struct explained_nodes *nodes, struct arena *arena)
 {
     const struct policy *decided_by;
     struct verdict verdict;
     json_t *object = json_object(), *name = json_object(), *prefilter = json_object();
 
+    bool passes = false;
+
     policy_prefilter(view, pod, arena, &verdict, &decided_by);
+    json_t *list = explain_nodes(&verdict, nodes, arena, &passes);
     int rc = put(name, "namespace", text(pod->meta.ns)) | put(name, "name", text(pod->meta.name));
     rc |= put(object, "pod", name);
-    rc |= put(object, "schedulable", json_boolean(!code_is_rejection(verdict.code)));
+    rc |= put(object, "schedulable", json_boolean(passes));
     rc |= put_verdict(prefilter, &verdict);
     rc |= put(object, "preFilter", prefilter);
-    rc |= put(object, "nodes", explain_nodes(&verdict, nodes, node_count));
+    rc |= put(object, "nodes", list);
     rc |= put(object, "claims", explain_claims(view, pod));
     rc |= put(object, "preemption", explain_preemption(&verdict));
     return whole(object, rc | put(object, "deferFSMount", explain_deferral(view, pod, arena)));

@@ -19,12 +19,19 @@ enum { HOLDERS_SHOWN_MAX = 100 }; /* of a claim */
 json_t *explain_prefilter(const struct view *view, const struct pod_object *pod,
                           struct arena *arena);
 
+/* The nodes that are asked about. */
+struct explained_nodes {
+    const struct slice *names;
+    size_t count;
+    bool are_listed; /* each of them; else "nodes" is empty unless they have to be told apart */
+};
+
 /*
  * {"pod", "schedulable", "preFilter", "nodes", "claims", "preemption", "deferFSMount"}: the dry
- * run. nodes: the names to judge, node_count of them.
+ * run. A pod is schedulable if it passes on any of the nodes; where there is none, if it passes.
  */
 json_t *explain_pod(const struct view *view, const struct pod_object *pod,
-                    const struct slice *nodes, size_t node_count, struct arena *arena);
+                    const struct explained_nodes *nodes, struct arena *arena);
 
 /* Writes the value with jansson's flags, and frees it. NULL, for a value that could not be made, is
  * an error: ERROR_NO_MEMORY. */

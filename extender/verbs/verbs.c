@@ -53,35 +53,99 @@ void verb_write_failure(struct buf *answer, const char *message)
 typedef int answer_function(struct state *state, struct scratch *scratch, enum call_result *result,
                             struct error *err);
 
+/* A filter call: what was asked, and which of its nodes are rejected. */
+struct filter_call {
+    struct filter_request request;
+    const struct slice *names; /* the nodes', once they had to be told apart; else NULL */
+    struct slice *reasons;     /* for each name: why the pod does not pass there; or empty */
+    size_t rejected_count;
+};
+
+/* Holds each node against a verdict that differs from node to node. False: there is no memory. */
+static bool filter_nodes(struct filter_call *call, const struct verdict *verdict,
+                         struct arena *arena)
+{
+    size_t count = call->request.node_count;
+
+    call->rejected_count = 0;
+    if (call->names == NULL)
+        call->names = protocol_node_names(&call->request, arena);
+    if (call->reasons == NULL)
+        call->reasons = arena_alloc(arena, (count + 1) * sizeof *call->reasons);
+    if (call->names == NULL || call->reasons == NULL)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        call->reasons[i] = SLICE("");
+        if (policy_filter(verdict, call->names[i], arena, &call->reasons[i]))
+            continue;
+        if (call->reasons[i].ptr == NULL)
+            return false;
+        call->rejected_count++;
+    }
+    return true;
+}
+
+/* The verdict on the pod, and on each node where it matters. A pod that passes on no node is
+ * rejected: nothing is reserved for it. */
+static void decide_filter(struct question *question, const struct view *view)
+{
+    struct filter_call *call = question->context;
+    struct verdict *verdict = &question->verdict;
+
+    policy_prefilter(view, question->pod, question->arena, verdict, &question->decided_by);
+    call->rejected_count = 0;
+    if (verdict->nodes != NULL && !code_is_rejection(verdict->code)) {
+        if (!filter_nodes(call, verdict, question->arena))
+            verdict_out_of_memory(verdict);
+        else if (call->rejected_count != 0 && call->rejected_count == call->request.node_count)
+            verdict->code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
+    }
+    question->is_refused = code_is_rejection(verdict->code) || call->rejected_count != 0;
+}
+
+/* The pod is rejected on every node. reason: empty where each node has one of its own. */
+static void note_rejected(struct state *state, const struct filter_request *request,
+                          enum verdict_code code, struct slice reason)
+{
+    log_debug("pod rejected", LOG_SLICE("namespace", request->pod.meta.ns),
+              LOG_SLICE("pod", request->pod.meta.name), LOG_STR("code", code_text(code)),
+              LOG_SLICE("reason", reason));
+    if (code == CODE_UNSCHEDULABLE && request->node_count != 0)
+        preemption_want(state, &request->pod);
+}
+
 static int answer_filter(struct state *state, struct scratch *scratch, enum call_result *result,
                          struct error *err)
 {
-    struct filter_request request;
-    struct question question = {.pod = &request.pod, .arena = &scratch->arena, .reserves = true};
+    struct filter_call call = {.names = NULL};
+    struct filter_request *request = &call.request;
+    struct question question = {.pod = &request->pod,
+                                .arena = &scratch->arena,
+                                .reserves = true,
+                                .decide = decide_filter,
+                                .context = &call};
 
-    if (protocol_read_filter(&request, buf_slice(&scratch->body), &scratch->arena, err) < 0)
+    if (protocol_read_filter(request, buf_slice(&scratch->body), &scratch->arena, err) < 0)
         return err->code;
-    if (request.node_count != 0)
+    if (request->node_count != 0)
         evaluate_and_remember(state, &question);
     else /* it cannot be bound anywhere: nothing is to be kept for it */
         (void)evaluate_question(state, &question);
     enum verdict_code code = question.verdict.code;
-    metrics_count_verdict(&state->metrics, question.decided_by, &question.verdict, &request.pod);
-    struct slice reason = protocol_join_reasons(&question.verdict, &scratch->arena);
+    metrics_count_verdict(&state->metrics, question.decided_by, &question.verdict, &request->pod);
+    struct slice reason = verdict_message(&question.verdict, &scratch->arena);
     if (code == CODE_ERROR) {
         *result = RESULT_ERROR;
         protocol_write_error(&scratch->answer, reason);
         return 0;
     }
-    if (code_is_rejection(code)) {
-        log_debug("pod rejected", LOG_SLICE("namespace", request.pod.meta.ns),
-                  LOG_SLICE("pod", request.pod.meta.name), LOG_STR("code", code_text(code)),
-                  LOG_SLICE("reason", reason));
-        if (code == CODE_UNSCHEDULABLE && request.node_count != 0)
-            preemption_want(state, &request.pod);
-        return protocol_write_rejected(&scratch->answer, &request, code, reason, err);
-    }
-    scratch->result = protocol_pass(&scratch->body, &request, &scratch->answer);
+    if (code_is_rejection(code))
+        note_rejected(state, request, code, reason);
+    if (call.rejected_count != 0)
+        return protocol_write_filtered(&scratch->answer, request, call.names, call.reasons, err);
+    if (code_is_rejection(code))
+        return protocol_write_rejected(&scratch->answer, request, code, reason, err);
+    scratch->result = protocol_pass(&scratch->body, request, &scratch->answer);
     return 0;
 }
 

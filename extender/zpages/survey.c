@@ -3,6 +3,7 @@
 #include "extender/bind/deferral.h"
 #include "extender/zpages/scan.h"
 #include "policy/defer_fs_mount.h"
+#include "policy/exclusive.h"
 
 enum { USES_A_STEP = 256 }; /* that are looked at: some 50 microseconds */
 
@@ -25,7 +26,7 @@ static bool look_at_claim(void *context, const struct table_record *record)
     const struct claim *claim = (const struct claim *)(const void *)record;
     struct surveying *surveying = context;
 
-    surveying->found.violations += defer_is_violated(&surveying->view, claim);
+    surveying->found.violations += exclusive_is_violated(&surveying->view, claim);
     return spend(surveying, claim->deferred == 0 ? 0 : claim->refs);
 }
 

@@ -133,7 +133,7 @@ Test(non_exclusive_claims, exclusive_an_unbound_claim_is_taken_by_one_pod)
     struct view view = {&cluster, config};
     policy_prefilter(&view, &pod, &arena, &verdict, &decided_by);
     cr_expect_eq(verdict.code, CODE_SUCCESS);
-    cr_expect(verdict.alone != NULL && verdict.alone[0]);
+    cr_expect(verdict.exclusive != NULL && verdict.exclusive[0]);
     arena_dispose(&arena);
     cluster_dispose(&cluster);
     config_free(config);
@@ -261,8 +261,8 @@ static bool is_violated(const char *entries, const char *holder, const char *mod
               "\"b\"},\"spec\":{\"nodeName\":\"node-1\",\"volumes\":[{\"name\":\"v\","
               "\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}}");
     bool is_violated =
-        defer_is_violated(&(struct view){&cluster, config},
-                          cluster_find_claim(&cluster, SLICE("default"), SLICE("data")));
+        exclusive_is_violated(&(struct view){&cluster, config},
+                              cluster_find_claim(&cluster, SLICE("default"), SLICE("data")));
     cluster_dispose(&cluster);
     config_free(config);
     return is_violated;

@@ -1,0 +1,267 @@
+#include "cache/json/json_text.h"
+#include "extender/protocol/protocol_internal.h"
+
+enum {
+    REASON_BYTES_MAX = 1024, /* as much of it as the API server lets an Event have */
+    TAIL_BYTES_MAX = 16 * 1024,
+};
+
+static bool read_node_names(struct pull *json, struct arena *arena, void *field)
+{
+    struct filter_request *request = field;
+
+    (void)arena;
+    return pull_null(json) || pull_string_array(json, &request->node_names, &request->node_count);
+}
+
+struct named {
+    struct slice name; /* alone, so that an array of them is one of names */
+};
+
+static bool read_items(struct pull *json, struct arena *arena, void *field)
+{
+    static const struct pull_field meta[] = {FIELD("name", PULL_STRING, named, name)};
+    static const struct pull_field fields[] = {
+        {.key = "metadata", .type = PULL_OBJECT, PULL_MEMBERS(meta)},
+    };
+    struct filter_request *request = field;
+    void *items = NULL;
+    size_t count = 0;
+    bool ok = pull_field_array(json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields),
+                               sizeof(struct named), arena, &items, &count);
+
+    request->names = items;
+    request->node_count = count; /* NodeNames may have come before: that is refused below */
+    for (size_t i = 0; ok && i < count; i++)
+        ok = protocol_check_node_name(json, request->names[i]);
+    return ok;
+}
+
+/* Names are read also where the list will only be copied: what is no NodeList is refused before
+ * anything is reserved. */
+static bool read_nodes(struct pull *json, struct arena *arena, void *field)
+{
+    static const struct pull_field fields[] = {
+        {.key = "items", .type = PULL_READ, .read = read_items}};
+    struct filter_request *request = field;
+
+    if (pull_null(json))
+        return true;
+    const char *begin = json->at; /* pull_null has passed over what is before the value */
+    if (!pull_fields(json, PULL_CASE_FOLD, fields, PULL_FIELD_COUNT(fields), arena, request))
+        return false;
+    request->nodes = (struct slice){begin, (size_t)(json->at - begin)};
+    return true;
+}
+
+int protocol_read_filter(struct filter_request *out, struct slice body, struct arena *arena,
+                         struct error *err)
+{
+    static const struct pull_field fields[] = {
+        READ("Pod", filter_request, pod, protocol_pull_pod),
+        {.key = "Nodes", .type = PULL_READ, .read = read_nodes},
+        {.key = "NodeNames", .type = PULL_READ, .read = read_node_names},
+    };
+
+    *out = (struct filter_request){0};
+    if (protocol_read_body(fields, PULL_FIELD_COUNT(fields), body, arena, out, err) < 0 ||
+        protocol_check_pod(&out->pod, err) < 0)
+        return err->code;
+    if ((out->nodes.ptr == NULL) == (out->node_names.ptr == NULL))
+        return error_set(err, ERROR_INVALID, "body: %s",
+                         out->nodes.ptr == NULL ? "NodeNames and Nodes are both missing"
+                                                : "NodeNames and Nodes are both there: send one");
+    return 0;
+}
+
+/* ExtenderFilterResult around the node list of a call that passes. */
+static const char passed_names[] = "{\"Nodes\":null,\"NodeNames\":";
+static const char passed_nodes[] = "{\"NodeNames\":null,\"Nodes\":";
+static const char passed_tail[] =
+    ",\"FailedNodes\":{},\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}";
+
+struct slice protocol_pass(struct buf *body, const struct filter_request *request, struct buf *out)
+{
+    bool is_names = request->node_names.ptr != NULL;
+    struct slice list = is_names ? request->node_names : request->nodes;
+    struct slice head = is_names ? SLICE(passed_names) : SLICE(passed_nodes);
+    struct slice tail = SLICE(passed_tail);
+    size_t begin = (size_t)(list.ptr - body->bytes), end = begin + list.len;
+
+    if (begin >= head.len && body->capacity - end >= tail.len) {
+        memcpy(body->bytes + begin - head.len, head.ptr, head.len);
+        memcpy(body->bytes + end, tail.ptr, tail.len);
+        return (struct slice){body->bytes + begin - head.len, head.len + list.len + tail.len};
+    }
+    buf_put(out, head);
+    buf_put(out, list);
+    buf_put(out, tail);
+    return buf_slice(out);
+}
+
+/* {"node-1":REASON,"node-2":REASON}, the names copied as they came. `tail` is what follows each
+ * name: a colon, the reason, a comma. */
+static void put_failed_names(struct buf *out, const struct filter_request *request,
+                             struct slice tail)
+{
+    const struct slice *names = &request->node_names;
+    size_t count;
+
+    if (!buf_reserve(out, names->len + request->node_count * tail.len + 2))
+        return;
+    struct json_join join = {out->bytes + out->len, tail};
+    *join.to++ = '{';
+    /* the array was checked when it was read: this finds the same names again */
+    (void)json_text_strings(names->ptr, names->ptr + names->len, &count, &join);
+    if (count != 0)
+        join.to--; /* the last comma */
+    *join.to++ = '}';
+    out->len = (size_t)(join.to - out->bytes);
+}
+
+/* The same for whole Node objects. */
+static void put_failed_nodes(struct buf *out, const struct filter_request *request,
+                             struct slice tail)
+{
+    buf_put(out, SLICE("{"));
+    for (size_t i = 0; i < request->node_count; i++) {
+        buf_json(out, request->names[i]);
+        buf_put(out, tail);
+    }
+    if (request->node_count != 0 && !out->failed)
+        out->len--; /* the last comma */
+    buf_put(out, SLICE("}"));
+}
+
+/* The reason as it is repeated for each node. */
+static struct slice shorten(struct slice reason)
+{
+    size_t length = REASON_BYTES_MAX;
+
+    if (reason.len <= REASON_BYTES_MAX)
+        return reason;
+    while (length != 0 && ((unsigned char)reason.ptr[length] & 0xC0U) == 0x80)
+        length--; /* whole characters */
+    return (struct slice){reason.ptr, length};
+}
+
+int protocol_write_rejected(struct buf *out, const struct filter_request *request,
+                            enum verdict_code code, struct slice reason, struct error *err)
+{
+    bool is_names = request->node_names.ptr != NULL;
+    bool is_final = code == CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
+    struct buf tail; /* behind each name */
+    int rc = 0;
+
+    buf_init(&tail, TAIL_BYTES_MAX);
+    buf_put(&tail, SLICE(":"));
+    buf_json(&tail, shorten(reason));
+    buf_put(&tail, SLICE(","));
+    buf_put(out, is_names ? SLICE("{\"Nodes\":null,\"NodeNames\":[],")
+                          : SLICE("{\"Nodes\":{\"metadata\":{},\"items\":[]},\"NodeNames\":null,"));
+    buf_put(out, is_final ? SLICE("\"FailedNodes\":{},\"FailedAndUnresolvableNodes\":")
+                          : SLICE("\"FailedAndUnresolvableNodes\":{},\"FailedNodes\":"));
+    if (tail.failed)
+        rc = error_no_memory(err);
+    else if (is_names)
+        put_failed_names(out, request, buf_slice(&tail));
+    else
+        put_failed_nodes(out, request, buf_slice(&tail));
+    buf_put(out, SLICE(",\"Error\":\"\"}"));
+    buf_dispose(&tail);
+    return rc;
+}
+
+/* ---- nodes that are told apart ---- */
+
+const struct slice *protocol_node_names(const struct filter_request *request, struct arena *arena)
+{
+    struct pull json;
+    size_t count = 0;
+
+    if (request->node_names.ptr == NULL)
+        return request->names;
+    struct slice *names = arena_alloc(arena, (request->node_count + 1) * sizeof *names);
+    pull_init(&json, request->node_names);
+    (void)pull_array(&json);
+    while (names != NULL && count < request->node_count && pull_item(&json)) {
+        names[count] = (struct slice){"", 0};
+        if (!pull_string(&json, arena, &names[count++]))
+            return NULL;
+    }
+    return names;
+}
+
+static void put_passed_names(struct buf *out, const struct slice *names,
+                             const struct slice *reasons, size_t count)
+{
+    const char *comma = "";
+
+    for (size_t i = 0; i < count; i++)
+        if (reasons[i].len == 0) {
+            buf_put(out, slice_of(comma));
+            buf_json(out, names[i]);
+            comma = ",";
+        }
+}
+
+/* The Node objects that pass, copied as they came. */
+static void put_passed_nodes(struct buf *out, struct slice nodes, const struct slice *reasons,
+                             size_t count)
+{
+    const char *comma = "";
+    struct slice key, item;
+    struct pull json;
+    size_t i = 0;
+
+    pull_init(&json, nodes); /* it was checked when it was read */
+    (void)pull_object(&json);
+    while (pull_key(&json, &key)) {
+        if (!slice_equal_fold(key, SLICE("items")) || !pull_array(&json)) {
+            (void)pull_skip(&json);
+            continue;
+        }
+        for (; i < count && pull_item(&json) && pull_raw(&json, &item); i++)
+            if (reasons[i].len == 0) {
+                buf_put(out, slice_of(comma));
+                buf_put(out, item);
+                comma = ",";
+            }
+        return;
+    }
+}
+
+static void put_reasons(struct buf *out, const struct slice *names, const struct slice *reasons,
+                        size_t count)
+{
+    const char *comma = "";
+
+    for (size_t i = 0; i < count; i++)
+        if (reasons[i].len != 0) {
+            buf_put(out, slice_of(comma));
+            buf_json(out, names[i]);
+            buf_put(out, SLICE(":"));
+            buf_json(out, shorten(reasons[i]));
+            comma = ",";
+        }
+}
+
+int protocol_write_filtered(struct buf *out, const struct filter_request *request,
+                            const struct slice *names, const struct slice *reasons,
+                            struct error *err)
+{
+    bool is_names = request->node_names.ptr != NULL;
+    size_t count = request->node_count;
+
+    buf_put(out, is_names ? SLICE("{\"Nodes\":null,\"NodeNames\":[")
+                          : SLICE("{\"NodeNames\":null,\"Nodes\":{\"metadata\":{},\"items\":["));
+    if (is_names)
+        put_passed_names(out, names, reasons, count);
+    else
+        put_passed_nodes(out, request->nodes, reasons, count);
+    buf_put(out, is_names ? SLICE("]") : SLICE("]}"));
+    buf_put(out, SLICE(",\"FailedNodes\":{},\"FailedAndUnresolvableNodes\":{"));
+    put_reasons(out, names, reasons, count);
+    buf_put(out, SLICE("},\"Error\":\"\"}"));
+    return out->failed ? error_no_memory(err) : 0;
+}

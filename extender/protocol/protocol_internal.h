@@ -1,0 +1,34 @@
+/* What protocol.c, protocol_filter.c and protocol_preempt.c share. */
+#ifndef EXTENDER_PROTOCOL_PROTOCOL_INTERNAL_H
+#define EXTENDER_PROTOCOL_PROTOCOL_INTERNAL_H
+
+#include "cache/json/pull_fields.h"
+#include "extender/protocol/protocol.h"
+
+#define FIELD(key_, type_, struct_, member_) \
+    { \
+        .key = (key_), .type = (type_), .offset = offsetof(struct struct_, member_) \
+    }
+#define READ(key_, struct_, member_, read_) \
+    { \
+        .key = (key_), .type = PULL_READ, .offset = offsetof(struct struct_, member_), \
+        .read = (read_) \
+    }
+
+/* A body is one object with a table of fields. */
+int protocol_read_body(const struct pull_field *fields, size_t count, struct slice body,
+                       struct arena *arena, void *out, struct error *err);
+
+/* For a field that is a pod. */
+bool protocol_pull_pod(struct pull *json, struct arena *arena, void *field);
+
+/* Refuses a pod without a name, and names that are too long. */
+int protocol_check_pod(const struct pod_object *pod, struct error *err);
+
+/* Refuses a name that is longer than any that the API server takes: it is not to be remembered. */
+int protocol_limit(struct slice name, size_t max, const char *what, struct error *err);
+
+/* The same for a node's name; an empty one is refused, too. */
+bool protocol_check_node_name(struct pull *json, struct slice name);
+
+#endif

@@ -1,0 +1,158 @@
+#include <stdlib.h>
+
+#include "extender/protocol/protocol_internal.h"
+
+static const char too_big[] = "too big for the memory of one request";
+
+struct victim {
+    struct slice uid; /* alone, so that an array of victims is one of UIDs */
+};
+
+struct victims {
+    struct slice *uids;
+    size_t count;
+    int64_t budget_violations;
+};
+
+/* Pods by their UID: {"UID": ...} in meta victims, else whole objects. */
+static bool read_victim_pods(struct pull *json, struct arena *arena, void *field)
+{
+    static const struct pull_field meta[] = {FIELD("uid", PULL_STRING, victim, uid)};
+    static const struct pull_field fields[] = {
+        FIELD("UID", PULL_STRING, victim, uid),
+        {.key = "metadata", .type = PULL_OBJECT, PULL_MEMBERS(meta)},
+    };
+    struct victims *victims = field;
+    void *items = NULL;
+
+    if (!pull_field_array(json, PULL_CASE_FOLD, fields, PULL_FIELD_COUNT(fields),
+                          sizeof(struct victim), arena, &items, &victims->count))
+        return false;
+    victims->uids = items;
+    for (size_t i = 0; i < victims->count; i++)
+        if (victims->uids[i].len == 0 || victims->uids[i].len > UID_TEXT_BYTES)
+            return pull_problem(json, "a victim without UID, or with one of over 36 bytes");
+    return true;
+}
+
+static bool add_candidate(struct preempt_request *request, struct slice node,
+                          const struct victims *victims, struct arena *arena)
+{
+    struct candidate *grown =
+        arena_grow(arena, request->candidates, request->candidate_count, sizeof *grown);
+    struct slice name = arena_printf(arena, "%.*s", SLICE_ARG(node));
+
+    if (grown == NULL || name.ptr == NULL)
+        return false;
+    request->candidates = grown;
+    grown[request->candidate_count++] = (struct candidate){
+        .node = name,
+        .offered = victims->uids,
+        .offered_count = victims->count,
+        .offered_violations = victims->budget_violations,
+    };
+    return true;
+}
+
+/* {"node-1": {"Pods": [...], "NumPDBViolations": 0}, ...} */
+static bool read_candidates(struct pull *json, struct arena *arena, void *field)
+{
+    static const struct pull_field fields[] = {
+        READ("Pods", victims, uids, read_victim_pods),
+        FIELD("NumPDBViolations", PULL_INTEGER, victims, budget_violations),
+    };
+    struct slice node;
+
+    if (!pull_object(json))
+        return json->problem == NULL;
+    while (pull_key(json, &node)) {
+        struct victims victims = {0};
+        if (!protocol_check_node_name(json, node))
+            return false;
+        char kept[PULL_KEY_MAX];
+        if (node.ptr == json->key) /* the reader's own memory, which the next key overwrites */
+            node.ptr = memcpy(kept, node.ptr, node.len);
+        if (!pull_fields(json, PULL_CASE_FOLD, fields, PULL_FIELD_COUNT(fields), arena, &victims))
+            return false;
+        if (victims.budget_violations < 0 || victims.budget_violations > INT32_MAX)
+            return pull_problem(json, "NumPDBViolations: expected 0 to 2147483647");
+        if (!add_candidate(field, node, &victims, arena))
+            return pull_problem(json, too_big);
+    }
+    return json->problem == NULL;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
+}
+
+/* No node is named twice, nor in both maps: the answer has each once. */
+static int check_candidates(const struct preempt_request *request, struct arena *arena,
+                            struct error *err)
+{
+    size_t count = request->candidate_count;
+    struct slice *names = arena_alloc(arena, count * sizeof *names);
+
+    if (names == NULL)
+        return error_set(err, ERROR_INVALID, "body: %s", too_big);
+    for (size_t i = 0; i < count; i++)
+        names[i] = request->candidates[i].node;
+    if (count != 0)
+        qsort(names, count, sizeof *names, compare_names);
+    for (size_t i = 1; i < count; i++)
+        if (slice_equal(names[i - 1], names[i]))
+            return error_set(err, ERROR_INVALID, "body: node \"%.*s\" is named twice",
+                             SLICE_ARG(names[i]));
+    return 0;
+}
+
+int protocol_read_preempt(struct preempt_request *out, struct slice body, struct arena *arena,
+                          struct error *err)
+{
+    /* both maps fill the same list; the scheduler sends one, and null for the other */
+    static const struct pull_field fields[] = {
+        READ("Pod", preempt_request, pod, protocol_pull_pod),
+        {.key = "NodeNameToVictims", .type = PULL_READ, .read = read_candidates},
+        {.key = "NodeNameToMetaVictims", .type = PULL_READ, .read = read_candidates},
+    };
+
+    *out = (struct preempt_request){0};
+    if (protocol_read_body(fields, PULL_FIELD_COUNT(fields), body, arena, out, err) < 0 ||
+        protocol_check_pod(&out->pod, err) < 0)
+        return err->code;
+    return check_candidates(out, arena, err);
+}
+
+static void put_meta_pod(struct buf *out, struct slice uid, bool is_first)
+{
+    buf_put(out, is_first ? SLICE("{\"UID\":") : SLICE(",{\"UID\":"));
+    buf_json(out, uid);
+    buf_put(out, SLICE("}"));
+}
+
+size_t protocol_write_preempt(struct buf *out, const struct preempt_request *request)
+{
+    size_t kept = 0;
+
+    buf_put(out, SLICE("{\"NodeNameToMetaVictims\":{"));
+    for (size_t i = 0; i < request->candidate_count; i++) {
+        const struct candidate *candidate = &request->candidates[i];
+        char uid[UID_TEXT_BYTES];
+        if (!candidate->keeps_node || candidate->offered_count + candidate->added_count == 0)
+            continue;
+        buf_put(out, kept++ == 0 ? SLICE("") : SLICE(","));
+        buf_json(out, candidate->node);
+        buf_put(out, SLICE(":{\"Pods\":["));
+        for (size_t j = 0; j < candidate->offered_count; j++)
+            put_meta_pod(out, candidate->offered[j], j == 0);
+        for (size_t j = 0; j < candidate->added_count; j++)
+            put_meta_pod(out, uid_text(&candidate->added[j]->uid, uid),
+                         candidate->offered_count + j == 0);
+        buf_printf(out, "],\"NumPDBViolations\":%lld}",
+                   (long long)candidate->offered_violations +
+                       (long long)candidate->added_violations);
+    }
+    buf_put(out, SLICE("}}"));
+    return kept;
+}

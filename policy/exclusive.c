@@ -1,0 +1,124 @@
+#include "policy/exclusive.h"
+
+#include "policy/defer_internal.h"
+
+/* With claimLock: Annotation, a claim has one holder's name on it: nobody shares one that could be
+ * deferred alone. */
+static bool is_locked_for_one(const struct view *view, const struct claim *claim)
+{
+    const struct config *config = view->config;
+
+    if (config->read_write_once_pod.claim_lock != CLAIM_LOCK_ANNOTATION)
+        return false;
+    for (size_t i = 0; i < config->defer_fs_mount.entry_count; i++) {
+        const struct defer_entry *entry = &config->defer_fs_mount.entries[i];
+        if (entry->non_exclusive_claims == NON_EXCLUSIVE_EXCLUSIVE &&
+            entry->storage_class.len != 0 &&
+            slice_equal(entry->storage_class, defer_storage_class(claim)))
+            return true;
+    }
+    return false;
+}
+
+/* How entries for a volume treat a claim that is not ReadWriteOncePod. */
+struct sharing {
+    bool is_matched, has_exclusive, has_other; /* other: than Allow */
+};
+
+static struct sharing sharing_of(const struct view *view, const struct pod_volume *volume,
+                                 const struct claim *claim, struct slice runtime_class)
+{
+    struct slice storage_class = defer_storage_class(claim);
+    struct sharing sharing = {.is_matched = false};
+
+    for (const struct defer_entry *entry = NULL;
+         (entry = defer_next_entry(view, entry, volume, storage_class, runtime_class)) != NULL;) {
+        sharing.is_matched = true;
+        sharing.has_exclusive |= entry->non_exclusive_claims == NON_EXCLUSIVE_EXCLUSIVE;
+        sharing.has_other |= entry->non_exclusive_claims != NON_EXCLUSIVE_ALLOW;
+    }
+    return sharing;
+}
+
+/* Whether the pod's volume would have its claim alone. */
+static bool wants_exclusive(const struct view *view, const struct pod_object *pod,
+                            const struct pod_volume *volume)
+{
+    struct decision decision;
+
+    defer_decide(view, pod, volume, &decision);
+    if (decision.claim == NULL || decision.claim->is_rwop)
+        return false;
+    if (decision.rule == RULE_NONE && !decision.is_set)
+        return decision.entry->non_exclusive_claims == NON_EXCLUSIVE_EXCLUSIVE;
+    struct sharing sharing = sharing_of(view, volume, decision.claim, pod->mounts->runtime_class);
+    return decision.is_set ? !sharing.is_matched || sharing.has_other
+                           : decision.is_undecided && sharing.has_exclusive;
+}
+
+bool exclusive_is_needed(const struct view *view, const struct pod_object *pod, size_t index,
+                         const struct claim *claim)
+{
+    struct slice name = pod->claims[index].name;
+
+    if (claim->is_rwop)
+        return true;
+    if (view->config->defer_fs_mount.entry_count == 0 && !pod->claims[index].is_deferred)
+        return false;
+    if (is_locked_for_one(view, claim))
+        return true;
+    for (uint32_t i = 0; pod->mounts != NULL && i < pod->mounts->volume_count; i++) {
+        const struct pod_volume *volume = &pod->mounts->volumes[i];
+        if (volume->source != VOLUME_SOURCE_CSI && slice_equal(volume->claim, name) &&
+            wants_exclusive(view, pod, volume))
+            return true;
+    }
+    return false;
+}
+
+bool exclusive_is_held(const struct view *view, const struct use *use)
+{
+    static const struct pod_volume by_claim = {.source = VOLUME_SOURCE_CLAIM};
+    const struct pod_mounts *mounts = pod_mounts(use_pod(use));
+
+    if (!use->is_deferred)
+        return false;
+    if (mounts == NULL)
+        return true;
+    struct sharing sharing = sharing_of(view, &by_claim, use->claim, mounts->runtime_class);
+    return !sharing.is_matched || sharing.has_other;
+}
+
+bool exclusive_may_be_held(const struct view *view, const struct claim *claim)
+{
+    bool is_allowed = false;
+
+    if (claim->deferred == 0)
+        return false;
+    for (size_t i = 0; i < view->config->defer_fs_mount.entry_count; i++) {
+        const struct defer_entry *entry = &view->config->defer_fs_mount.entries[i];
+        if (entry->storage_class.len == 0 ||
+            !slice_equal(entry->storage_class, defer_storage_class(claim)))
+            continue;
+        if (entry->non_exclusive_claims != NON_EXCLUSIVE_ALLOW)
+            return true;
+        is_allowed = true;
+    }
+    return !is_allowed;
+}
+
+/* The use of a pod that holds the claim and has it alone; NULL: there is none. */
+static const struct use *find_exclusive_use(const struct view *view, const struct claim *claim)
+{
+    if (claim->is_rwop || !exclusive_may_be_held(view, claim))
+        return NULL;
+    for (const struct use *use = claim->uses; use != NULL; use = use->next)
+        if (pod_holds(use_pod(use)) && exclusive_is_held(view, use))
+            return use;
+    return NULL;
+}
+
+bool exclusive_is_violated(const struct view *view, const struct claim *claim)
+{
+    return claim->exists && claim->refs > 1 && find_exclusive_use(view, claim) != NULL;
+}

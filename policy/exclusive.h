@@ -1,0 +1,26 @@
+/*
+ * exclusive: which claims are for one pod: those that are ReadWriteOncePod, and those of which a
+ * container runtime mounts the volume, unless the entry says Allow (KEP-2857's second risk: two VMs
+ * that mount one ext4 destroy it).
+ *
+ * Pure, as policies are.
+ */
+#ifndef POLICY_EXCLUSIVE_H
+#define POLICY_EXCLUSIVE_H
+
+#include "policy/policy.h"
+
+/* Whether the pod needs a claim, the index-th of its own, for itself: no other pod may hold it. */
+bool exclusive_is_needed(const struct view *view, const struct pod_object *pod, size_t index,
+                         const struct claim *claim);
+
+/* Whether the pod of that use has a claim for itself because its runtime mounts the volume. */
+bool exclusive_is_held(const struct view *view, const struct use *use);
+
+/* Whether that may be true of any use of the claim: if not, nobody need look at them. */
+bool exclusive_may_be_held(const struct view *view, const struct claim *claim);
+
+/* Whether pods hold the claim beside one that has it for itself because its runtime mounts it. */
+bool exclusive_is_violated(const struct view *view, const struct claim *claim);
+
+#endif

@@ -1,0 +1,79 @@
+/*
+ * verdict: what a policy says of a pod, and how it is put together.
+ *
+ * Ownership: all that a verdict points to is in the arena of who asked, but for victims, which are
+ * the cluster's. Errors: false, and the verdict says Error because there is no memory.
+ */
+#ifndef POLICY_VERDICT_H
+#define POLICY_VERDICT_H
+
+#include "cache/cluster/cluster.h"
+
+/* The codes of k8s.io/kube-scheduler/framework that claimguard answers with. */
+enum verdict_code {
+    CODE_SUCCESS,
+    CODE_SKIP,                           /* the policy has nothing to say about this pod */
+    CODE_UNSCHEDULABLE,                  /* removing pods can help */
+    CODE_UNSCHEDULABLE_AND_UNRESOLVABLE, /* removing pods cannot help */
+    CODE_ERROR,                          /* no decision could be made */
+    CODE_COUNT,
+};
+
+/* "Success", "Skip", ... */
+const char *code_text(enum verdict_code code);
+
+static inline bool code_is_rejection(enum verdict_code code)
+{
+    return code != CODE_SUCCESS && code != CODE_SKIP;
+}
+
+enum { CAUSES_MAX = 16, VERDICT_VICTIMS_MAX = 1000 };
+
+/*
+ * On which nodes a pod passes, by one policy that lets it pass: on those of a list, or on those for
+ * which a test passes. A node that is rejected is UnschedulableAndUnresolvable: evicting pods from
+ * it does not help.
+ */
+struct node_filter {
+    const struct slice *names; /* the list, in slice_compare's order */
+    size_t count;
+    struct slice reason; /* on nodes that are not in the list */
+
+    /* NULL: the list counts. Else: why the pod does not pass on the node; empty: it passes;
+     * {NULL, 0}: there is no memory. Called with the cluster held still. */
+    struct slice (*test)(const void *context, struct slice node, struct arena *arena);
+    const void *context;
+
+    struct node_filter *next; /* of a policy behind this one; set by policy_prefilter */
+};
+
+struct verdict {
+    enum verdict_code code;
+    struct slice *reasons; /* none when the pod may pass */
+    size_t reason_count;
+    struct object_reference *causes; /* what a rejection rests on: claims, and holders */
+    size_t cause_count;
+    const bool *exclusive; /* for each of the pod's claims: it needs that for itself; NULL: those
+                              that are ReadWriteOncePod */
+    struct slice reserved_for;  /* UID of a pod for which a claim is reserved; empty: for none */
+    const struct pod **victims; /* whose removal lets the pod pass; none when nothing would. Of more
+                                   than VERDICT_VICTIMS_MAX, the first: nobody evicts so many */
+    size_t victim_count;
+    struct node_filter *nodes; /* where the pod passes; NULL: on every node */
+};
+
+/* The verdict is Error: there was no memory. */
+void verdict_out_of_memory(struct verdict *out);
+
+/* Adds a reason. {NULL, 0} stands for one for which there was no memory. */
+bool verdict_add_reason(struct verdict *out, struct arena *arena, struct slice reason);
+
+/* Adds an object to what a rejection rests on, unless there are CAUSES_MAX: to ask the API server
+ * about those is enough. All is copied, because the verdict outlives the lock on the cluster. */
+bool verdict_add_cause(struct verdict *out, struct arena *arena, enum kind kind, struct slice ns,
+                       struct slice name, const struct uid *uid);
+
+/* The reasons as one message: "a; b". */
+struct slice verdict_message(const struct verdict *verdict, struct arena *arena);
+
+#endif

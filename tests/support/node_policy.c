@@ -1,0 +1,59 @@
+#include "support/node_policy.h"
+
+#include "policy/read_write_once_pod.h"
+
+static bool is_named(const struct pod_object *pod, struct slice part)
+{
+    return memmem(pod->meta.name.ptr, pod->meta.name.len, part.ptr, part.len) != NULL;
+}
+
+static void pass(struct verdict *out, struct arena *arena, struct node_filter filter)
+{
+    struct node_filter *copy = arena_alloc(arena, sizeof *copy);
+
+    if (copy == NULL) {
+        verdict_out_of_memory(out);
+        return;
+    }
+    *copy = filter;
+    *out = (struct verdict){.code = CODE_SUCCESS, .nodes = copy};
+}
+
+static void prefilter_listed(const struct view *view, const struct pod_object *pod,
+                             struct arena *arena, struct verdict *out)
+{
+    static const struct slice names[] = {{"node-2", 6}, {"node-4", 6}};
+
+    (void)view;
+    *out = (struct verdict){.code = CODE_SKIP};
+    if (is_named(pod, SLICE("listed")))
+        pass(out, arena,
+             (struct node_filter){.names = names, .count = 2, .reason = SLICE(NODE_POLICY_LISTED)});
+}
+
+static struct slice test_node(const void *context, struct slice node, struct arena *arena)
+{
+    (void)context, (void)arena;
+    return node.len != 0 && (node.ptr[node.len - 1] & 1) == 0 ? SLICE("")
+                                                              : SLICE(NODE_POLICY_TESTED);
+}
+
+static void prefilter_tested(const struct view *view, const struct pod_object *pod,
+                             struct arena *arena, struct verdict *out)
+{
+    (void)view;
+    *out = (struct verdict){.code = CODE_SKIP};
+    if (is_named(pod, SLICE("tested")))
+        pass(out, arena, (struct node_filter){.test = test_node});
+}
+
+static void preempt(const struct view *view, const struct pod_object *pod, struct verdict *verdict,
+                    struct arena *arena, struct candidate *candidates, size_t count)
+{
+    (void)view, (void)pod, (void)verdict, (void)arena, (void)candidates, (void)count;
+}
+
+static const struct policy listed = {"Listed", prefilter_listed, preempt};
+static const struct policy tested = {"Tested", prefilter_tested, preempt};
+
+const struct policy *const policies[] = {&read_write_once_pod, &listed, &tested, NULL};

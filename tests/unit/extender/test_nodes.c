@@ -1,0 +1,228 @@
+/* Verdicts that differ from node to node, on their way through a filter call and the dry run: with
+ * policies that exist here only (support/node_policy.h). */
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <stdio.h>
+
+#include "extender/cli/services.h"
+#include "extender/report/explain.h"
+#include "extender/verbs/verbs.h"
+#include "support/node_policy.h"
+
+enum { NODES = 5, BODY_BYTES_MAX = 1 << 20 };
+
+static struct state state;
+static struct scratch scratch;
+
+static void apply(const struct object *object)
+{
+    struct error err = {0};
+
+    cr_assert_eq(cluster_apply(&state.cluster, object, &err), 0, "%s", err.message);
+}
+
+/* The ReadWriteOncePod claims "free", and "held", by a pod on node-2. */
+static void setup(void)
+{
+    struct config *config;
+    struct error err = {0};
+    struct claim_reference held = {.name = SLICE("held")};
+    struct object claim = {.kind = KIND_CLAIM}, holder = {.kind = KIND_POD};
+
+    cr_assert_eq(config_load(&config, NULL, &err), 0);
+    cr_assert_eq(services_init(&state, config, &err), 0);
+    for (int i = 0; i < 2; i++) {
+        claim.meta = (struct meta){.ns = SLICE("ns"), .name = slice_of(i == 0 ? "free" : "held")};
+        claim.claim = (struct claim_object){.meta = claim.meta, .is_rwop = true};
+        apply(&claim);
+    }
+    holder.meta = (struct meta){.ns = SLICE("ns"),
+                                .name = SLICE("holder"),
+                                .uid = SLICE("10000000-0000-4000-8000-000000000000")};
+    holder.pod = (struct pod_object){
+        .meta = holder.meta, .node = SLICE("node-2"), .claims = &held, .claim_count = 1};
+    apply(&holder);
+    scratch_init(&scratch, BODY_BYTES_MAX, NULL);
+}
+
+static void teardown(void)
+{
+    scratch_dispose(&scratch);
+    services_dispose(&state);
+}
+
+TestSuite(nodes, .init = setup, .fini = teardown, .timeout = 60);
+
+#define POD(name_, claim_) \
+    "{\"metadata\":{\"name\":\"" name_ "\",\"namespace\":\"ns\",\"uid\":\"u\"},\"spec\":{" \
+    "\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":\"" claim_ "\"}}]}}"
+#define NAMES "\"NodeNames\":[\"node-1\",\"node-2\",\"node-3\",\"node-\\u0034\",\"node-5\"]"
+
+/* A node with something behind its name, which comes back as it came. */
+#define NODE(name_) "{\"metadata\":{\"name\":\"" name_ "\"},\"spec\":{\"x\" : [1]}}"
+
+/* The filter answer, which the caller frees. */
+static json_t *filter(const char *body)
+{
+    scratch_reset(&scratch);
+    buf_put(&scratch.body, slice_of(body));
+    cr_assert_eq(verb_answer(&state, VERB_FILTER, &scratch), 200);
+    json_t *answer = json_loadb(scratch.result.ptr, scratch.result.len, 0, NULL);
+    cr_assert_not_null(answer, "%.*s", SLICE_ARG(scratch.result));
+    cr_expect_str_eq(json_string_value(json_object_get(answer, "Error")), "");
+    return answer;
+}
+
+static void expect_equal(const json_t *answer, const char *key, const char *want)
+{
+    json_t *expected = json_loads(want, JSON_DECODE_ANY, NULL);
+    char *text = json_dumps(json_object_get(answer, key), JSON_ENCODE_ANY);
+
+    cr_expect(json_equal(json_object_get(answer, key), expected), "%s is %s", key, text);
+    json_decref(expected);
+    free(text);
+}
+
+static bool has_reservation(void)
+{
+    return state.cluster.reservations != NULL;
+}
+
+Test(nodes, names_that_pass_are_kept_and_the_others_have_the_tests_reason)
+{
+    json_t *answer = filter("{\"Pod\":" POD("tested", "free") "," NAMES "}");
+
+    expect_equal(answer, "NodeNames", "[\"node-2\",\"node-4\"]");
+    expect_equal(answer, "Nodes", "null");
+    expect_equal(answer, "FailedNodes", "{}");
+    expect_equal(answer, "FailedAndUnresolvableNodes",
+                 "{\"node-1\":\"" NODE_POLICY_TESTED "\",\"node-3\":\"" NODE_POLICY_TESTED
+                 "\",\"node-5\":\"" NODE_POLICY_TESTED "\"}");
+    cr_expect(has_reservation(), "it passes somewhere: its claim is reserved");
+    json_decref(answer);
+}
+
+Test(nodes, objects_that_pass_are_copied_as_they_came)
+{
+    json_t *answer = filter(
+        "{\"Pod\":" POD("tested", "free") ",\"Nodes\":{\"kind\":\"NodeList\","
+                                          "\"items\":[" NODE("node-1") "," NODE("node-2") "]}}");
+
+    expect_equal(answer, "NodeNames", "null");
+    expect_equal(answer, "Nodes", "{\"metadata\":{},\"items\":[" NODE("node-2") "]}");
+    expect_equal(answer, "FailedAndUnresolvableNodes", "{\"node-1\":\"" NODE_POLICY_TESTED "\"}");
+    json_decref(answer);
+}
+
+Test(nodes, a_list_rejects_the_nodes_that_are_not_in_it)
+{
+    json_t *answer = filter("{\"Pod\":" POD("listed", "free") "," NAMES "}");
+
+    expect_equal(answer, "NodeNames", "[\"node-2\",\"node-4\"]");
+    json_decref(answer);
+}
+
+Test(nodes, the_first_policy_that_rejects_a_node_gives_the_reason)
+{
+    json_t *answer = filter("{\"Pod\":" POD(
+        "listed-and-tested", "free") ",\"NodeNames\":[\"node-1\",\"node-2\",\"node-6\"]}");
+
+    expect_equal(answer, "NodeNames", "[\"node-2\"]");
+    expect_equal(answer, "FailedAndUnresolvableNodes",
+                 "{\"node-1\":\"" NODE_POLICY_LISTED "\",\"node-6\":\"" NODE_POLICY_LISTED "\"}");
+    json_decref(answer);
+}
+
+Test(nodes, a_pod_that_passes_on_no_node_is_rejected_and_reserves_nothing)
+{
+    json_t *answer =
+        filter("{\"Pod\":" POD("tested", "free") ",\"NodeNames\":[\"node-1\",\"node-3\"]}");
+
+    expect_equal(answer, "NodeNames", "[]");
+    expect_equal(answer, "FailedNodes", "{}");
+    expect_equal(answer, "FailedAndUnresolvableNodes",
+                 "{\"node-1\":\"" NODE_POLICY_TESTED "\",\"node-3\":\"" NODE_POLICY_TESTED "\"}");
+    cr_expect_not(has_reservation());
+    json_decref(answer);
+}
+
+#define SPACED "[ \"node-2\" , \"node-4\"]"
+
+Test(nodes, where_every_node_passes_the_list_comes_back_as_it_came)
+{
+    static const char list[] = SPACED;
+    json_t *answer = filter("{\"Pod\":" POD("tested", "free") ",\"NodeNames\":" SPACED "}");
+
+    cr_expect_not_null(memmem(scratch.result.ptr, scratch.result.len, list, sizeof list - 1));
+    json_decref(answer);
+}
+
+Test(nodes, a_pod_that_is_rejected_is_rejected_on_every_node_for_that)
+{
+    json_t *answer = filter("{\"Pod\":" POD("tested", "held") ",\"NodeNames\":[\"node-1\"]}");
+
+    expect_equal(answer, "NodeNames", "[]");
+    expect_equal(answer, "FailedAndUnresolvableNodes",
+                 "{\"node-1\":\"claim ns/held is in use by pod ns/holder on node-2\"}");
+    json_decref(answer);
+}
+
+Test(nodes, no_nodes_are_no_rejection)
+{
+    json_t *answer = filter("{\"Pod\":" POD("tested", "free") ",\"NodeNames\":[]}");
+
+    expect_equal(answer, "NodeNames", "[]");
+    expect_equal(answer, "FailedAndUnresolvableNodes", "{}");
+    json_decref(answer);
+}
+
+/* ---- the dry run ---- */
+
+static json_t *explain(const char *name, size_t count, bool are_listed)
+{
+    static const struct slice names[] = {{"node-1", 6}, {"node-2", 6}, {"node-3", 6}};
+    struct pod_object pod = {.meta = {.ns = SLICE("ns"), .name = slice_of(name)}};
+    struct explained_nodes nodes = {names, count, are_listed};
+    struct view view = state_view(&state);
+    struct arena arena;
+
+    arena_init(&arena, 1 << 20);
+    json_t *result = explain_pod(&view, &pod, &nodes, &arena);
+    arena_dispose(&arena);
+    cr_assert_not_null(result);
+    return result;
+}
+
+Test(nodes, the_dry_run_says_of_each_node_what_is_wrong_with_it)
+{
+    json_t *result = explain("tested", 3, false);
+
+    expect_equal(result, "nodes",
+                 "[{\"name\":\"node-1\",\"code\":\"UnschedulableAndUnresolvable\",\"reasons\":"
+                 "[\"" NODE_POLICY_TESTED "\"]},"
+                 "{\"name\":\"node-2\",\"code\":\"Success\",\"reasons\":[]},"
+                 "{\"name\":\"node-3\",\"code\":\"UnschedulableAndUnresolvable\",\"reasons\":"
+                 "[\"" NODE_POLICY_TESTED "\"]}]");
+    expect_equal(result, "schedulable", "true");
+    json_decref(result);
+}
+
+Test(nodes, the_dry_run_calls_a_pod_that_passes_on_no_node_unschedulable)
+{
+    json_t *result = explain("tested", 1, false);
+
+    expect_equal(result, "schedulable", "false");
+    json_decref(result);
+}
+
+Test(nodes, the_dry_run_lists_nodes_that_are_all_alike_if_it_is_asked)
+{
+    json_t *result = explain("plain", 3, false);
+
+    expect_equal(result, "nodes", "[]");
+    expect_equal(result, "schedulable", "true");
+    json_decref(result);
+    result = explain("plain", 1, true);
+    expect_equal(result, "nodes", "[{\"name\":\"node-1\",\"code\":\"Success\",\"reasons\":[]}]");
+    json_decref(result);
+}
