@@ -2,6 +2,7 @@
  */
 #include "cache/cluster/reservation.h"
 #include "policy/read_write_once_pod.h"
+#include "policy/exclusive.h"
 #include "unit/policy/defer_volume.h"
 
 struct sharing_row {
