@@ -13,7 +13,7 @@
  * queues, filter, preempt and bind calls, as kube-scheduler makes them scheduler_view.c  what
  * VolumeRestrictions sees forger.c     calls of someone who is no scheduler episode.c    random
  * worlds: users and faults, and what has to hold throughout
- *     *_rows.c     small worlds, each for one rule of binding, preemption, deferral or nudging
+ *     *_rows.c     small worlds, each for one rule of binding, preemption, deferral or requeues
  */
 #ifndef SIMULATION_WORLD_H
 #define SIMULATION_WORLD_H
