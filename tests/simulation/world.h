@@ -3,16 +3,19 @@
  * server, schedulers, claimguard replicas, users, kubelets, their clock, and the network between
  * them, with delays, lost requests, lost answers, crashes and restarts. The replicas are the real
  * code (cache, policy, verbs, locks, evictions) but for the informer, its requests and the clock,
- * whose functions transport.c has.
+ * whose functions transport.c and clock.c have.
  *
  *     world.c      what happens when, and chance
  *     server.c     the API server: objects, versions, watch log
  *     requests.c   the same: requests, preconditions, and what a Binding must never do
- *     transport.c  informer.h, requests.h and clock.h for the replicas; locks at which another
- * thread comes in replica.c    start, crash, lists and watches, calls of the verbs scheduler.c
- * queues, filter, preempt and bind calls, as kube-scheduler makes them scheduler_view.c  what
- * VolumeRestrictions sees forger.c     calls of someone who is no scheduler episode.c    random
- * worlds: users and faults, and what has to hold throughout
+ *     transport.c  informer.h and requests.h for the replicas (call.h)
+ *     fate.c       what happens to their requests on the way
+ *     clock.c      clock.h for the replicas; locks at which another thread comes in
+ *     replica.c    start, crash, lists and watches, calls of the verbs
+ *     scheduler.c  queues, filter, preempt and bind calls, as kube-scheduler makes them
+ *     scheduler_view.c  what VolumeRestrictions sees
+ *     forger.c     calls of a client that is no scheduler
+ *     episode.c    random worlds: users and faults, and what has to hold throughout
  *     *_rows.c     small worlds, each for one rule of binding, preemption, deferral or requeues
  */
 #ifndef SIMULATION_WORLD_H
