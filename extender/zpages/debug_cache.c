@@ -7,13 +7,13 @@
 #include "policy/holders.h"
 
 enum {
-    RECORDS_A_PIECE = 32, /* claims, counts or reservations: some 50 microseconds */
-    USES_SEEN_MAX = 1000, /* of a claim that many pods name */
+    RECORDS_A_PIECE = 32, /* claims, counts or reservations: about 50 microseconds */
+    USES_SEEN_MAX = 1000, /* uses of one claim that are checked for holders */
 };
 
-/* A node, which may be gone by now. */
+/* A copy of a node, whose record may be deleted meanwhile. */
 struct known_node {
-    const struct node *node;
+    const struct node *node; /* compared, not read */
     uint32_t hash;
     uint16_t name_len;
     char name[254]; /* as long as a name can be */
@@ -22,18 +22,19 @@ struct known_node {
 struct debug_cache {
     struct pieces pieces;
     struct state *state;
-    unsigned section;
-    bool is_first; /* of the section's members */
+    unsigned section; /* index into sections[] */
+    bool is_first;    /* no member of the section is written yet */
     struct scan scan;
     struct node_refs refs;
-    struct buf nodes; /* struct known_node: a page of them */
-    size_t node_at;
-    bool is_in_node, has_refs; /* that were written of the node */
+    struct buf nodes; /* struct known_node, of one page of the table */
+    size_t node_at;   /* index of the next node */
+    bool is_in_node;  /* that node is partly written, */
+    bool has_refs;    /* with at least one count */
     struct buf *out;
-    unsigned left; /* records in this piece */
+    unsigned left; /* records that this piece may still have */
 };
 
-/* A part of the page. False: it is written. */
+/* Writes a piece of a section. False at the end of the section. */
 typedef bool section(struct debug_cache *cache);
 
 static void begin_scan(struct debug_cache *cache)
@@ -98,7 +99,7 @@ static int compare_nodes(const void *a, const void *b)
     return node_refs_compare(x->node, x->hash, y->node, y->hash);
 }
 
-/* Takes a page of the table up. False: there is none. */
+/* Copies the nodes of the next page of the table. False at the end of the table. */
 static bool next_nodes(struct debug_cache *cache)
 {
     struct state *state = cache->state;
@@ -120,18 +121,18 @@ static bool is_same(const struct table_record *record, const void *key)
     return record == key;
 }
 
-/* Under the lock. */
+/* Called under the lock. */
 static void put_ref(struct debug_cache *cache, const struct node_ref *ref)
 {
     if (table_find(&cache->state->cluster.claims, ref->claim_hash, is_same, ref->claim) == NULL)
-        return; /* it is gone */
+        return; /* it was deleted meanwhile */
     buf_put(cache->out, cache->has_refs ? SLICE(", ") : SLICE(""));
     cache->has_refs = true;
     put_claim_key(cache->out, ref->claim);
     buf_printf(cache->out, ": %u", ref->count);
 }
 
-/* Some of the node's counts. False: it has no more. */
+/* Writes some counts of the node. False if it has no more. */
 static bool put_refs(struct debug_cache *cache, const struct known_node *known)
 {
     size_t count;
@@ -166,7 +167,7 @@ static bool write_nodes(struct debug_cache *cache)
         return false;
     }
     if (cache->nodes.len == 0)
-        return true; /* an empty page of the table */
+        return true; /* the page of the table was empty */
     const struct known_node *known =
         (const struct known_node *)(const void *)cache->nodes.bytes + cache->node_at;
     if (!cache->is_in_node)
@@ -209,11 +210,12 @@ static void put_reserved(struct buf *out, const struct reservation *reservation)
                hold_text(HOLD_RESERVED));
 }
 
-/* Returns how many pods it looked at. */
+/* Returns the number of pods that it checked. */
 static unsigned put_holders(struct buf *out, const struct cluster *cluster,
                             const struct claim *claim)
 {
-    static const struct pod_object nobody = {.priority = INT32_MIN}; /* any nominated pod counts */
+    static const struct pod_object nobody = {.priority =
+                                                 INT32_MIN}; /* so each nominated pod holds */
     const struct pod *pods[DEBUG_HOLDERS_MAX];
     unsigned count = 0, seen = 0;
 
@@ -232,7 +234,7 @@ static unsigned put_holders(struct buf *out, const struct cluster *cluster,
     return seen;
 }
 
-/* Whether there is room in this piece after one more record, which has so many parts. */
+/* Counts a record with so many parts. Whether the piece may have another one. */
 static bool has_room(struct debug_cache *cache, size_t parts)
 {
     size_t weight = 1 + parts / 4;
@@ -241,7 +243,7 @@ static bool has_room(struct debug_cache *cache, size_t parts)
     return cache->left != 0;
 }
 
-/* The next piece's records of the table. False: there are no more. */
+/* Writes some records of the table. False at the end of the table. */
 static bool write_some(struct debug_cache *cache, const struct table *table, scan_visit *write)
 {
     struct state *state = cache->state;
@@ -311,7 +313,7 @@ static bool write_reservations(struct debug_cache *cache)
     return false;
 }
 
-/* ---- all of it ---- */
+/* ---- the page ---- */
 
 static section *const sections[] = {begin_nodes, write_nodes, write_claims, write_reservations};
 

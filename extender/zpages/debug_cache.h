@@ -1,10 +1,14 @@
 /*
- * debug_cache: /debug/cache in pieces: {"nodes": {node: {claim: count}}, "claims": {claim:
- * {"exclusive", "refs", "holders"}}, "reservations": []}. Each record is as it was at some moment
- * while the page was written, not all of them at the same one. Of a claim, DEBUG_HOLDERS_MAX
- * holders are named; "refs" counts them all.
+ * debug_cache: writes /debug/cache in pieces:
  *
- * Threads: it takes the state's lock, for reading, for a piece.
+ *     {"nodes": {node: {claim: count}},
+ *      "claims": {claim: {"exclusive": boolean, "refs": count, "holders": []}},
+ *      "reservations": []}
+ *
+ * The cluster may change between two pieces, so two records may be of different moments. At most
+ * DEBUG_HOLDERS_MAX holders of a claim are listed; "refs" counts all pods that name it.
+ *
+ * Threads: a page belongs to one thread. Each piece takes the state's lock for reading.
  */
 #ifndef EXTENDER_ZPAGES_DEBUG_CACHE_H
 #define EXTENDER_ZPAGES_DEBUG_CACHE_H
@@ -14,7 +18,7 @@
 
 enum { DEBUG_HOLDERS_MAX = 100 };
 
-/* Ownership: pieces_free. NULL without memory. share: of what it takes; may be NULL. */
+/* Ownership: pieces_free. NULL without memory. share: counts the page's memory; may be NULL. */
 struct pieces *debug_cache_new(struct state *state, struct quota_share *share);
 
 #endif

@@ -24,7 +24,7 @@ static size_t ref_count(const struct node_refs *refs)
     return refs->batch.len / sizeof(struct node_ref);
 }
 
-/* ---- their order ---- */
+/* ---- the order of counts ---- */
 
 static int compare_pointers(const void *a, const void *b)
 {
@@ -38,7 +38,7 @@ int node_refs_compare(const struct node *a, uint32_t a_hash, const struct node *
     return order != 0 ? order : compare_pointers(a, b);
 }
 
-/* By the places at which a batch may end. */
+/* By node, then by the hash of the claim. Counts that are equal here are always in one batch. */
 static int compare_places(const struct node_ref *x, const struct node_ref *y)
 {
     int order = node_refs_compare(x->node, x->node_hash, y->node, y->node_hash);
@@ -56,6 +56,7 @@ static int compare(const void *a, const void *b)
 
 /* ---- a batch ---- */
 
+/* Adds a count that follows the batch before, and is not beyond the bound of this one. */
 static void keep(struct node_refs *refs, const struct table_record *record)
 {
     const struct refcount *ref = (const struct refcount *)(const void *)record;
@@ -67,8 +68,8 @@ static void keep(struct node_refs *refs, const struct table_record *record)
         buf_put(&refs->batch, (struct slice){(const char *)&known, sizeof known});
 }
 
-/* How much of it is a batch: what is at one place is not divided, so that no later batch has a
- * claim of the same name, which was made anew. */
+/* The size of a batch. It does not separate counts that compare_places finds equal. Otherwise, if a
+ * claim is deleted and created again meanwhile, the next batch would contain it again. */
 static size_t batch_end(const struct node_refs *refs)
 {
     size_t end = NODE_REFS_BATCH;
@@ -78,7 +79,8 @@ static size_t batch_end(const struct node_refs *refs)
     return end;
 }
 
-/* Sorts what was kept, each once (a walk may see some twice), and drops what is too much. */
+/* Sorts the counts, removes duplicates (a walk may visit a record twice), and drops those beyond
+ * the size of a batch. */
 static void cut(struct node_refs *refs)
 {
     size_t count = ref_count(refs), kept = 0;
@@ -96,7 +98,7 @@ static void cut(struct node_refs *refs)
     refs->batch.len = kept * sizeof(struct node_ref);
 }
 
-/* Walks through the table. */
+/* Fills the batch in a walk through the table. */
 static void next_batch(struct node_refs *refs)
 {
     struct table_walk page = {.at = 0};
@@ -120,7 +122,7 @@ static void next_batch(struct node_refs *refs)
     refs->has_begun = true;
 }
 
-/* The next one, if need be of another batch; NULL: that was all. */
+/* The next count, from the next batch if necessary; NULL at the end, or without memory. */
 static const struct node_ref *next(struct node_refs *refs)
 {
     while (refs->at == ref_count(refs) && (!refs->has_begun || refs->has_more) &&
@@ -135,7 +137,7 @@ const struct node_ref *node_refs_take(struct node_refs *refs, const struct node 
     const struct node_ref *first = next(refs);
 
     while (first != NULL && node_refs_compare(first->node, first->node_hash, node, node_hash) < 0) {
-        refs->at++; /* of a node that came when its turn was over */
+        refs->at++; /* of a node that was added after its turn */
         first = next(refs);
     }
     *count = 0;

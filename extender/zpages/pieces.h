@@ -1,6 +1,6 @@
 /*
- * pieces: a page that is written a piece at a time, so that neither the page as a whole is in
- * memory, nor the cluster's lock held for long: between two pieces anything may change.
+ * pieces: a page that is written one piece at a time. So the whole page is never in memory, and the
+ * state's lock is never held for long. The cluster may change between two pieces.
  *
  * Threads: one at a time.
  */
@@ -9,9 +9,9 @@
 
 #include "config/base/buf.h"
 
-/* The first member of what writes such a page. */
+/* The first member of a struct that writes such a page. */
 struct pieces {
-    /* Writes the next piece, some KiB. False: that was the last. */
+    /* Writes the next piece, a few KiB. False after the last piece. */
     bool (*next)(struct pieces *pieces, struct buf *out);
     void (*free)(struct pieces *pieces);
 };

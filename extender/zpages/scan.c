@@ -9,8 +9,8 @@ static int compare_hashes(const void *a, const void *b)
     return ((*x)->hash > (*y)->hash) - ((*x)->hash < (*y)->hash);
 }
 
-/* Keeps the page's records from a hash on (a page that was two may begin before), in their order.
- */
+/* Sorts the records of the page by hash, and drops those before `from`: if the table has shrunk,
+ * two pages have become one, whose first records were visited before. */
 static void arrange(struct table_walk *page, uint64_t from)
 {
     uint32_t count = 0;

@@ -21,7 +21,6 @@ static void put_seconds(const struct scrape *scrape, double seconds)
     buf_printf(scrape->out, "%s %.3f\n", scrape->name, seconds);
 }
 
-/* With a label. */
 void scrape_put_for(const struct scrape *scrape, const char *label, const char *text,
                     uint64_t value)
 {
@@ -29,7 +28,6 @@ void scrape_put_for(const struct scrape *scrape, const char *label, const char *
                (unsigned long long)value);
 }
 
-/* A label's value, escaped. */
 void scrape_put_label(const struct scrape *scrape, const char *key, struct slice value)
 {
     buf_printf(scrape->out, "%s=\"", key);
@@ -65,14 +63,14 @@ static void put_histogram(const struct scrape *scrape, const char *verb,
                (unsigned long long)total);
 }
 
-/* ---- what scheduler and API server do ---- */
+/* ---- calls of the scheduler, requests to the API server ---- */
 
-/* name: without "claimguard_" and without the _total that counters have; OpenMetrics names families
- * so. */
+/* name: without "claimguard_", and without the _total of a counter, as OpenMetrics names families.
+ */
 struct family {
     const char *name, *type, *help;
     scrape_samples *write;
-    /* of counters alone (write is NULL): where they lie in the state, and a label's values */
+    /* If write is NULL: the counters' offset in struct state, and their label with its values. */
     size_t offset;
     const char *label;
     const char *const *values;
@@ -167,7 +165,7 @@ static bool events_dropped(struct scrape *scrape)
     return false;
 }
 
-/* Those that were seen: there are many that never are. */
+/* Only those that have happened, because most combinations never do. */
 static bool api_requests(struct scrape *scrape)
 {
     struct api_stats *stats = &scrape->state->api_stats;
@@ -225,7 +223,7 @@ static bool config_loaded(struct scrape *scrape)
     return false;
 }
 
-/* Without TLS, there is none. */
+/* No sample without TLS. */
 static bool certificate_end(struct scrape *scrape)
 {
     if (scrape->state->tls != NULL)
@@ -239,7 +237,7 @@ static bool log_lines_dropped(struct scrape *scrape)
     return false;
 }
 
-/* ---- all of it ---- */
+/* ---- the page ---- */
 
 static const char *const confirmation_texts[CONFIRMATION_COUNT] = {"stands", "overruled",
                                                                    "unknown"};
@@ -254,47 +252,42 @@ static const char *const preemption_texts[PREEMPTION_COUNT] = {"scheduler", "evi
 static const struct family families[] = {
     {"build_info", "gauge", "1, with the version as labels.", .write = build_info},
     {"extender_request_duration_seconds", "histogram",
-     "Time to answer an extender call, once its body is there.", .write = call_durations},
+     "Time to answer an extender call, after its body has arrived.", .write = call_durations},
     {"extender_requests", "counter", "Extender calls by verb and result.", .write = calls},
     {"filter_verdicts", "counter", "Verdicts of filter calls by policy and code.",
      .write = verdicts},
     {"unschedulable_pods", "gauge",
      "Pods whose last filter verdict was a rejection and that are not bound.", .write = rejected},
-    {"confirmations", "counter", "Rejections by what came of asking the API server before.",
+    {"confirmations", "counter", "Rejections by what the API server answered before them.",
      COUNTERS(metrics.confirmations, "result", confirmation_texts, CONFIRMATION_COUNT)},
-    {"preemption_attempts", "counter", "Preemptions for exclusive claims by what came of them.",
+    {"preemption_attempts", "counter", "Preemptions for exclusive claims by result.",
      COUNTERS(metrics.preemptions, "result", preemption_texts, PREEMPTION_COUNT)},
     {"preemption_victims", "counter", "Pods that claimguard evicted.", COUNTER(metrics.victims)},
-    {"reservations", "gauge",
-     "Pods that are not yet bound, with claims reserved for them: exclusive ones since they "
-     "passed, "
-     "others while they are being bound.",
+    {"reservations", "gauge", "Pods that are not bound yet and have claims reserved.",
      .write = scrape_reservations},
     {"bind_conflicts", "counter", "Bind calls refused because another pod has a claim of the pod.",
      COUNTER(metrics.bind_conflicts)},
     {"binds_in_flight", "gauge", "Bind calls that are being answered.", .write = binds_in_flight},
     {"binds_in_doubt", "gauge",
-     "Pods whose Binding was sent, and whose answer was lost: their claims stay reserved.",
+     "Pods whose Binding was sent and whose answer was lost; their claims stay reserved.",
      .write = scrape_binds_in_doubt},
     {"claim_lock_takeovers", "counter",
-     "Locks of claims that were taken over from a pod that is gone or was not bound.",
+     "Locks of claims that were taken over from a pod that is deleted or was not bound.",
      COUNTER(metrics.lock_takeovers)},
-    {"requeues", "counter",
-     "Pods that were rejected for what has changed: by what came of telling the scheduler.",
+    {"requeues", "counter", "Requests to the scheduler to try a rejected pod again, by result.",
      .write = requeues},
-    {"requeues_waiting", "gauge", "Pods that wait until what they were rejected for changes.",
+    {"requeues_waiting", "gauge", "Pods that wait until the cause of their rejection changes.",
      .write = requeues_waiting},
     {"deferred_mounts", "counter",
-     "Volumes whose mount was left to the container runtime, by entry (of an inline volume: "
-     "without storage class).",
+     "Volumes whose mount was left to the container runtime, by entry of the configuration.",
      .write = scrape_deferred_mounts},
     {"deferred_mounts_orphaned", "gauge",
-     "Deferred volumes of pods for which no entry is in force any more: drain them before the CSI "
-     "plugin is downgraded.",
+     "Deferred volumes for which no entry exists any more; drain their pods before the CSI plugin "
+     "is downgraded.",
      .write = scrape_orphans},
     {"exclusive_claim_violations", "gauge",
-     "Claims that are for one pod (ReadWriteOncePod, or mounted by a container runtime) and that "
-     "two or more hold.",
+     "Claims that belong to one pod (ReadWriteOncePod, or mounted by a container runtime) and that "
+     "two or more pods hold.",
      .write = scrape_violations},
     {"cache_objects", "gauge", "Objects in the cache by resource.", .write = scrape_objects},
     {"persistentvolumeclaims", "gauge", "Claims by namespace, classes and phase.",
@@ -302,41 +295,43 @@ static const struct family families[] = {
     {"cache_synced", "gauge", "Whether all objects of the resource have been read once.",
      .write = scrape_synced},
     {"cache_stalled", "gauge",
-     "Whether the API server answers, and nothing comes of it: what is known gets old.",
+     "Whether the API server answers, but no answer is usable, so the cache gets old.",
      .write = scrape_stalled},
     {"cache_last_event_timestamp_seconds", "gauge",
-     "When the last whole event or page of the resource came, in Unix time.",
+     "When the last complete event or page of the resource arrived, in Unix time.",
      .write = scrape_last_events},
-    {"list_duration_seconds", "gauge", "How long the last list of the whole resource took.",
+    {"list_duration_seconds", "gauge", "How long the last complete list of the resource took.",
      .write = scrape_list_durations},
     {"cache_skipped_objects", "counter",
-     "Objects that were passed over because they could not be decoded.", .write = scrape_skipped},
+     "Objects that were skipped because they could not be decoded.", .write = scrape_skipped},
     {"watch_restarts", "counter",
-     "Lists and watches that were started again, by what ended them; timeout is normal.",
+     "Lists and watches that were started again, by reason; timeout is normal.",
      .write = scrape_restarts},
-    {"apiserver_requests", "counter",
-     "Requests to the API server that were sent, by what came of them.", .write = api_requests},
+    {"apiserver_requests", "counter", "Requests to the API server that have ended, by HTTP status.",
+     .write = api_requests},
     {"apiserver_request_duration_seconds", "histogram",
-     "Time from sending a request to the API server to the end of its answer; not of watches.",
+     "Time from sending a request to the API server to the end of its answer, without watches.",
      .write = api_durations},
-    {"events_dropped", "counter", "Events that were not posted, since there were too many.",
+    {"events_dropped", "counter", "Events that were not posted because there were too many.",
      .write = events_dropped},
     {"connections", "gauge", "Open connections by port.", .write = connections},
     {"connections_max", "gauge",
-     "How many connections a port has; for one more, the slowest is closed.",
+     "The most connections of a port; one more closes the one that has used most of its time.",
      .write = connections_max},
-    {"tls_handshakes_refused", "counter", "TLS handshakes that failed, on the scheduler's port.",
+    {"tls_handshakes_refused", "counter", "TLS handshakes that failed on the scheduler's port.",
      COUNTER(metrics.handshakes_refused)},
     {"server_certificate_expiry_timestamp_seconds", "gauge",
-     "When the certificate of the scheduler's port ends.", .write = certificate_end},
+     "When the certificate of the scheduler's port expires, in Unix time.",
+     .write = certificate_end},
     {"config_last_reload_successful", "gauge",
-     "Whether the configuration file that was read last is in force; with another one claimguard "
-     "does not start again.",
+     "Whether the last configuration file that was read is in force; if not, claimguard would not "
+     "start with it.",
      .write = config_is_good},
     {"config_last_reload_success_timestamp_seconds", "gauge",
      "When the configuration in force was read, in Unix time.", .write = config_loaded},
     {"log_lines_dropped", "counter",
-     "Log lines that were lost because nobody read them fast enough.", .write = log_lines_dropped},
+     "Log lines that were dropped because the reader of the log is too slow.",
+     .write = log_lines_dropped},
 };
 
 static void begin_family(struct scrape *scrape, const struct family *family)

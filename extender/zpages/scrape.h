@@ -1,8 +1,8 @@
 /*
- * scrape: /metrics in pieces, in the Prometheus text format or in OpenMetrics, with the names of
- * docs/metrics.md.
+ * scrape: writes /metrics in pieces, in the Prometheus text format or in OpenMetrics.
+ * docs/metrics.md lists the metrics.
  *
- * Threads: it takes the state's lock, for reading, for a piece.
+ * Threads: a scrape belongs to one thread. Each piece takes the state's lock for reading.
  */
 #ifndef EXTENDER_ZPAGES_SCRAPE_H
 #define EXTENDER_ZPAGES_SCRAPE_H

@@ -1,4 +1,4 @@
-/* The metrics of what is in the cache. */
+/* The metrics of /metrics about the cache. */
 #include "cache/cluster/reservation.h"
 #include "extender/zpages/scrape_internal.h"
 
@@ -123,8 +123,7 @@ bool scrape_skipped(struct scrape *scrape)
     return false;
 }
 
-/* What the API server does not serve, or has not sent yet, has no time, rather than one long ago.
- */
+/* No sample for a resource that the API server does not serve, or has not sent yet. */
 static void put_time(const struct scrape *scrape, enum kind kind, double seconds)
 {
     if (seconds != 0 && !atomic_load(&scrape->state->status[kind].is_absent))

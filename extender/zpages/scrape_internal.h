@@ -1,4 +1,4 @@
-/* What scrape.c and scrape_cache.c share; nobody else includes this. */
+/* What scrape.c and scrape_cache.c share. Only these files include this. */
 #ifndef EXTENDER_ZPAGES_SCRAPE_INTERNAL_H
 #define EXTENDER_ZPAGES_SCRAPE_INTERNAL_H
 
@@ -10,23 +10,23 @@ struct scrape {
     struct pieces pieces;
     struct state *state;
     bool is_open_metrics;
-    unsigned family; /* the next one, or the one that is being written */
-    bool has_begun;
-    char name[96]; /* of that family, with the _total of a counter: how its samples begin */
+    unsigned family; /* index of the one that is being written, or of the next one */
+    bool has_begun;  /* that family */
+    char name[96];   /* of its samples, for a counter with _total */
     struct scan scan;
-    unsigned left; /* records in this piece */
+    unsigned left; /* records that this piece may still have */
     bool has_survey;
     struct survey survey;
     struct buf *out;
 };
 
-/* A sample of the family: without a label, with one, and a label alone, escaped. */
+/* Write a sample of the family without a label; one with a label; a label alone, escaped. */
 void scrape_put_count(const struct scrape *scrape, uint64_t value);
 void scrape_put_for(const struct scrape *scrape, const char *label, const char *text,
                     uint64_t value);
 void scrape_put_label(const struct scrape *scrape, const char *key, struct slice value);
 
-/* Each writes samples of a family. True: there are more. */
+/* Each writes samples of a family. True if there are more. */
 typedef bool scrape_samples(struct scrape *scrape);
 scrape_samples scrape_deferred_mounts;
 scrape_samples scrape_orphans;

@@ -5,23 +5,24 @@
 #include "policy/defer_fs_mount.h"
 #include "policy/exclusive.h"
 
-enum { USES_A_STEP = 256 }; /* that are looked at: some 50 microseconds */
+enum { USES_A_STEP = 256 }; /* uses that are checked under one lock: about 50 microseconds */
 
 struct surveying {
     struct state *state;
-    struct view view; /* under the lock */
+    struct view view; /* valid under the lock */
     struct survey found;
     struct buf *shown;
-    unsigned left; /* of this step */
+    unsigned left; /* uses that this step may still check */
 };
 
+/* Whether the step continues after so many uses. */
 static bool spend(struct surveying *surveying, uint32_t uses)
 {
     surveying->left -= uses < surveying->left ? uses : surveying->left;
     return surveying->left != 0;
 }
 
-static bool look_at_claim(void *context, const struct table_record *record)
+static bool check_claim(void *context, const struct table_record *record)
 {
     const struct claim *claim = (const struct claim *)(const void *)record;
     struct surveying *surveying = context;
@@ -30,7 +31,7 @@ static bool look_at_claim(void *context, const struct table_record *record)
     return spend(surveying, claim->deferred == 0 ? 0 : claim->refs);
 }
 
-static bool look_at_pod(void *context, const struct table_record *record)
+static bool check_pod(void *context, const struct table_record *record)
 {
     const struct pod *pod = (const struct pod *)(const void *)record;
     struct surveying *surveying = context;
@@ -45,7 +46,7 @@ static bool look_at_pod(void *context, const struct table_record *record)
     return spend(surveying, pod_mounts(pod)->volume_count);
 }
 
-static void look_at_all(struct surveying *surveying, const struct table *table, scan_visit *visit)
+static void check_all(struct surveying *surveying, const struct table *table, scan_visit *visit)
 {
     struct scan scan = {.from = 0};
     bool has_more = true;
@@ -64,7 +65,7 @@ struct survey survey_take(struct state *state, struct buf *shown)
 {
     struct surveying surveying = {.state = state, .shown = shown};
 
-    look_at_all(&surveying, &state->cluster.claims, look_at_claim);
-    look_at_all(&surveying, &state->cluster.pods, look_at_pod);
+    check_all(&surveying, &state->cluster.claims, check_claim);
+    check_all(&surveying, &state->cluster.pods, check_pod);
     return surveying.found;
 }

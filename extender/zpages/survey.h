@@ -1,6 +1,6 @@
 /*
- * survey: what is counted over all claims and all pods, a few at a time under the lock. It costs
- * nothing as long as no pod defers a mount.
+ * survey: counts over all claims and all pods, a few at a time under the lock. It does nothing
+ * while no pod defers a mount.
  *
  * Threads: any.
  */
@@ -12,12 +12,12 @@
 enum { SURVEY_ORPHANS_SHOWN_MAX = 50 };
 
 struct survey {
-    size_t violations; /* claims that other pods hold beside one that mounts them itself */
-    size_t orphans;    /* volumes whose entry is gone */
+    size_t violations; /* claims of a deferred mount that another pod also holds */
+    size_t orphans;    /* deferred volumes whose entry is not in the configuration any more */
 };
 
-/* shown: gets a line for each of the first orphans; may be NULL. Takes the state's lock, for
- * reading. */
+/* Appends a line to `shown` for each of the first SURVEY_ORPHANS_SHOWN_MAX orphans; shown may be
+ * NULL. Takes the state's lock for reading. */
 struct survey survey_take(struct state *state, struct buf *shown);
 
 #endif

@@ -17,12 +17,13 @@ enum { ORPHANS_BYTES_MAX = 64 * 1024 };
 static const char json_content[] = "application/json";
 static const char text_type[] = "text/plain; charset=utf-8";
 
-/* content_type is text_type, and rest is NULL, where the page does not say otherwise. */
+/* Writes one page; the parameters and the result are those of zpages_answer. Before the call,
+ * *content_type is text_type and *rest is NULL. */
 typedef unsigned page(struct state *state, const struct zpages_request *request, struct buf *out,
                       const char **content_type, struct pieces **rest);
 
-static unsigned show_live(struct state *state, const struct zpages_request *request, struct buf *out,
-                          const char **content_type, struct pieces **rest)
+static unsigned show_live(struct state *state, const struct zpages_request *request,
+                          struct buf *out, const char **content_type, struct pieces **rest)
 {
     unsigned seconds;
     const char *stuck = watchdog_find(&state->watchdog, monotonic_ns(), &seconds);
@@ -35,11 +36,11 @@ static unsigned show_live(struct state *state, const struct zpages_request *requ
         return 200;
     }
     log_error("a thread is stuck", LOG_STR("thread", stuck));
-    buf_printf(out, "[-] %s has been at one thing for %u s\n", stuck, seconds);
+    buf_printf(out, "[-] %s has worked on one task for %u s\n", stuck, seconds);
     return 500;
 }
 
-/* One resource's line, if it is to be shown. Whether the resource is as it should be. */
+/* Writes the line of a resource, if it is not ready or is_verbose. Returns whether it is ready. */
 static bool put_ready(struct buf *out, enum kind kind, const struct resource_status *status,
                       bool is_verbose)
 {
@@ -87,7 +88,8 @@ static unsigned show_metrics(struct state *state, const struct zpages_request *r
     return 200;
 }
 
-/* One resource's line. Ordinary ends of watches are no restarts that a person wants to know of. */
+/* Writes the line of a resource. Its restarts do not count watches that ended at their timeout,
+ * which is normal. */
 static void put_status(struct buf *out, struct state *state, enum kind kind)
 {
     const struct resource_status *status = &state->status[kind];
@@ -109,7 +111,7 @@ static void put_status(struct buf *out, struct state *state, enum kind kind)
                age, restarts);
 }
 
-/* How deferrals are written, and what is to be drained before a downgrade. */
+/* Writes how deferrals are written, and the pods to restart before a downgrade. */
 static void put_deferral(struct buf *out, const struct state *state, const struct survey *survey,
                          struct slice orphans)
 {
@@ -135,7 +137,7 @@ static void put_certificate(struct buf *out, const struct state *state)
         buf_printf(out, "%-24s none: the scheduler's port is plain text\n", "certificate");
 }
 
-/* What the cluster has. */
+/* Writes the part of /statusz about the cluster. */
 static void put_cluster(struct buf *out, struct state *state)
 {
     struct buf orphans;
@@ -211,7 +213,7 @@ bool zpages_exists(struct slice path)
 }
 
 unsigned zpages_answer(struct state *state, const struct zpages_request *request, struct buf *out,
-                      const char **content_type, struct pieces **rest)
+                       const char **content_type, struct pieces **rest)
 {
     page *show = find_page(request->path);
 

@@ -143,7 +143,7 @@ static bool probes_report_a_deadlock(const struct server *pages)
     is_good = is_good && livez(pages, text, sizeof text) == 200;
     atomic_fetch_sub(&watched->since_ns, WATCHDOG_SECONDS * UINT64_C(1000000000));
     is_good = is_good && livez(pages, text, sizeof text) == 500;
-    is_good = is_good && strncmp(text, "[-] filter has been at one thing for ", 37) == 0;
+    is_good = is_good && strncmp(text, "[-] filter has worked on one task for ", 38) == 0;
     (void)pthread_rwlock_unlock(&state.lock);
     (void)pthread_join(thread, NULL);
     return is_good && livez(pages, text, sizeof text) == 200;
