@@ -17,8 +17,8 @@ struct flag {
     const char *name;
     char letter; /* '\0': none */
     enum flag_type type;
-    size_t offset;
-    const char *metavar;
+    size_t offset;       /* in struct arguments; not for FLAG_NODES */
+    const char *metavar; /* NULL for a switch */
     const char *help;
 };
 
@@ -26,17 +26,16 @@ struct flag {
 #define HELP_FLAG  "help", 'h', FLAG_SWITCH, offsetof(struct arguments, help), NULL, "show this help"
 #define CONFIG_FLAG \
     "config", 'c', FLAG_TEXT, offsetof(struct arguments, config), "FILE", \
-        "configuration; without it, the defaults"
+        "configuration file (without it: the defaults)"
 #define SNAPSHOT_FLAG \
     "snapshot", 's', FLAG_TEXT, offsetof(struct arguments, snapshot), "FILE", \
-        "cluster snapshot: JSON or YAML, a directory, or - for standard input"
-
+        "cluster snapshot in JSON or YAML: a file, a directory, or - for standard input"
 #define KUBECONFIG_FLAG \
     "kubeconfig", 'k', FLAG_TEXT, offsetof(struct arguments, kubeconfig), "FILE", \
-        "the cluster; without it, $KUBECONFIG or the pod's service account"
+        "kubeconfig of the cluster (without it: $KUBECONFIG, or the pod's service account)"
 #define CONTEXT_FLAG \
     "context", '\0', FLAG_TEXT, offsetof(struct arguments, context), "NAME", \
-        "of the kubeconfig, instead of its current context"
+        "context of the kubeconfig, instead of its current one"
 
 static const struct flag serve_flags[] = {
     {CONFIG_FLAG},
@@ -44,9 +43,9 @@ static const struct flag serve_flags[] = {
     {KUBECONFIG_FLAG},
     {CONTEXT_FLAG},
     {"listen", 'l', FLAG_TEXT, AT(listen), "ADDR:PORT",
-     "for the scheduler, instead of server.listen; port 0 takes a free one"},
+     "address for the scheduler, instead of server.listen; port 0: any free port"},
     {"metrics-listen", 'm', FLAG_TEXT, AT(metrics_listen), "ADDR:PORT",
-     "for probes and Prometheus, instead of server.metricsListen"},
+     "address for probes and Prometheus, instead of server.metricsListen"},
     {"log-level", '\0', FLAG_TEXT, AT(log_level), "LEVEL", "debug, info (default), warn or error"},
     {"log-format", '\0', FLAG_TEXT, AT(log_format), "FORMAT", "text (default) or json"},
     {HELP_FLAG},
@@ -55,10 +54,10 @@ static const struct flag serve_flags[] = {
 static const struct flag dry_run_flags[] = {
     {SNAPSHOT_FLAG},
     {"pod", 'p', FLAG_TEXT, AT(pod), "NS/NAME|FILE",
-     "the pod to judge: one of the snapshot, or a manifest (- for standard input)"},
+     "pod to check: a pod of the snapshot, or a manifest (- for standard input)"},
     {"all-pending", 'a', FLAG_SWITCH, AT(all_pending), NULL,
-     "judge every pod of the snapshot that is not assigned to a node"},
-    {"node", 'n', FLAG_NODES, 0, "NAME", "judge for this node only; may be repeated"},
+     "check each pod of the snapshot that is not assigned to a node"},
+    {"node", 'n', FLAG_NODES, 0, "NAME", "check this node only; may be repeated"},
     {"output", 'o', FLAG_TEXT, AT(output), "FORMAT", "table (default), wide, json or yaml"},
     {CONFIG_FLAG},
     {HELP_FLAG},
@@ -67,13 +66,13 @@ static const struct flag dry_run_flags[] = {
 static const struct flag snapshot_flags[] = {
     {KUBECONFIG_FLAG},
     {CONTEXT_FLAG},
-    {"output", 'o', FLAG_TEXT, AT(output), "FILE", "where to write; - (default): standard output"},
+    {"output", 'o', FLAG_TEXT, AT(output), "FILE", "file to write; - (default): standard output"},
     {HELP_FLAG},
     {NULL, 0, 0, 0, NULL, NULL},
 };
 static const struct flag plain_flags[] = {{HELP_FLAG}, {NULL, 0, 0, 0, NULL, NULL}};
 
-/* A full disk is found when what was written is flushed. */
+/* Flushes standard output, because an error such as a full disk may appear only then. */
 static int finish(int status)
 {
     struct error err = {0};
@@ -94,34 +93,37 @@ static int command_version(const struct arguments *arguments)
 struct command {
     const char *name, *synopsis, *summary, *details;
     const struct flag *flags;
-    const char *operand; /* NULL: takes none */
+    const char *operand; /* name of its operand; NULL: it has none */
     int (*run)(const struct arguments *arguments);
 };
 
 static const struct command commands[] = {
     {"serve", "[--kubeconfig FILE | --snapshot FILE] [--config FILE] [--listen ADDR:PORT] ...",
-     "answer a kube-scheduler's extender calls",
+     "answer the extender calls of kube-scheduler",
      "Answers POST /filter, /prefilter, /preempt and /bind, and GET /livez, /readyz, /metrics,\n"
-     "/statusz and /debug/cache: from a live cluster, which it follows by list and watch, or from\n"
-     "a snapshot, where a bind changes the state in memory. SIGHUP and a changed file reload the\n"
-     "configuration; SIGTERM answers what was accepted and exits.\n",
+     "/statusz and /debug/cache. The objects come from a live cluster, by list and watch, or from\n"
+     "a snapshot; then a bind changes only the memory of claimguard. SIGHUP or a change of the\n"
+     "file reloads the configuration. After SIGTERM, claimguard answers the requests that it has\n"
+     "accepted, and exits.\n",
      serve_flags, NULL, command_serve},
     {"snapshot", "[--kubeconfig FILE] [--context NAME] [-o FILE]",
-     "capture a live cluster into a file for dry-run",
-     "Lists what claimguard decides by, and writes only the fields that matter: no environment,\n"
-     "no annotations but claimguard's own, no secrets. $KUBECONFIG, the pod's service account or\n"
-     "~/.kube/config say where, if --kubeconfig does not.\n",
+     "write a snapshot of a live cluster to a file, for dry-run",
+     "Lists the objects that claimguard needs for its decisions, and writes only the fields that\n"
+     "it reads: no environment variables, no annotations except claimguard's own, no secrets.\n"
+     "Without --kubeconfig, the cluster is that of $KUBECONFIG, of the pod's service account, or\n"
+     "of ~/.kube/config.\n",
      snapshot_flags, NULL, command_snapshot},
     {"dry-run", "--snapshot FILE (--pod NS/NAME|FILE | --all-pending) [--node NAME]... [-o FORMAT]",
-     "judge pods against a cluster snapshot",
-     "Says whether claimguard would let the pod pass, who holds the claim that is in its way, and\n"
-     "whether preemption would help. A snapshot is what\n"
+     "check pods of a cluster snapshot",
+     "Shows whether claimguard would let the pod pass, which pods hold its claims, and whether\n"
+     "preemption would help. \"claimguard snapshot\" writes a snapshot; so does\n"
      "    kubectl get pods,pvc,pv,nodes,storageclasses,priorityclasses -A -o json\n"
-     "prints. Exit status: 0 schedulable, 1 not (or not all), 2 bad usage or input.\n",
+     "Exit status: 0: schedulable; 1: not schedulable (with --all-pending: not all pods are);\n"
+     "2: bad usage or input.\n",
      dry_run_flags, NULL, command_dry_run},
-    {"check-config", "FILE", "check a configuration file and print it as it takes effect",
-     "Exit status: 0 the file is fine, 2 it is not: FILE:LINE:COL says where.\n", plain_flags,
-     "FILE", command_check_config},
+    {"check-config", "FILE", "check a configuration file, and print it with its defaults",
+     "Exit status: 0: the file is good; 2: it has an error, which is printed as FILE:LINE:COL.\n",
+     plain_flags, "FILE", command_check_config},
     {"version", "", "print the version", "", plain_flags, NULL, command_version},
 };
 
@@ -133,7 +135,7 @@ static void print_usage(FILE *out)
                        "for kube-scheduler.\n\nUsage: claimguard COMMAND [OPTIONS]\n\nCommands:\n");
     for (int i = 0; i < COMMAND_COUNT; i++)
         (void)fprintf(out, "  %-14s %s\n", commands[i].name, commands[i].summary);
-    (void)fprintf(out, "\nclaimguard COMMAND --help tells more.\n");
+    (void)fprintf(out, "\n\"claimguard COMMAND --help\" shows the options of a command.\n");
 }
 
 static void print_command_help(const struct command *command)
@@ -186,12 +188,12 @@ static bool take_flag(const struct flag *flag, const char *value, struct argumen
     return false;
 }
 
-/* The table as getopt wants it. */
+/* Makes getopt's tables from that of the command. */
 static void getopt_tables(const struct command *command, struct option *longs, char *shorts)
 {
     int count = 0;
 
-    *shorts++ = ':'; /* tell a missing value from an unknown flag */
+    *shorts++ = ':'; /* getopt returns ':' for a missing value, and '?' for an unknown flag */
     for (const struct flag *flag = command->flags; flag->name != NULL; flag++, count++) {
         longs[count] =
             (struct option){flag->name, flag->type == FLAG_SWITCH ? no_argument : required_argument,
@@ -225,9 +227,8 @@ static int run_command(const struct command *command, int argc, char **argv)
 
     getopt_tables(command, longs, shorts);
     opterr = 0;
-    /* the command line is parsed once, by one thread */
-    while ((chosen = getopt_long(argc, argv, shorts, longs, NULL)) !=
-           -1) { /* NOLINT(concurrency-mt-unsafe) */
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread */
+    while ((chosen = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
         if (chosen == '?' || chosen == ':')
             return usage_error(command, chosen == '?' ? "unknown option " : "no value for ",
                                argv[optind - 1]);

@@ -1,5 +1,8 @@
 /*
- * commands: the command line. One table (commands.c) feeds the parser, the help and the dispatch.
+ * commands: the command line. One table (commands.c) has the commands and options, for the parser,
+ * the help and the dispatch.
+ *
+ * Threads: one.
  */
 #ifndef EXTENDER_CLI_COMMANDS_H
 #define EXTENDER_CLI_COMMANDS_H
@@ -7,14 +10,14 @@
 #include "config/base/error.h"
 
 enum exit_status {
-    EXIT_DONE = 0,  /* done; dry-run: schedulable */
-    EXIT_NO = 1,    /* the answer is no */
+    EXIT_DONE = 0,  /* success; of dry-run: schedulable */
+    EXIT_NO = 1,    /* of dry-run: not schedulable */
     EXIT_USAGE = 2, /* bad usage, configuration or input */
 };
 
 enum { ARGUMENT_NODES_MAX = 1024 };
 
-/* What was given on the command line; NULL or false what was not. */
+/* The options of the command line; NULL or false if not given. */
 struct arguments {
     const char *config, *kubeconfig, *context, *snapshot;
     const char *listen, *metrics_listen;
@@ -30,10 +33,10 @@ struct arguments {
 /* Runs the command that argv names. Returns the exit status. */
 int commands_run(int argc, char **argv);
 
-/* "claimguard: message" on stderr; returns EXIT_USAGE. */
+/* Prints "claimguard: message" to stderr. Returns EXIT_USAGE. */
 int command_fail(const struct error *err);
 
-/* Each command; in a file of its own. */
+/* The commands; each returns an exit status, and prints its own errors. */
 int command_serve(const struct arguments *arguments);
 int command_snapshot(const struct arguments *arguments);
 int command_dry_run(const struct arguments *arguments);

@@ -1,5 +1,6 @@
 /*
- * claimguard dry-run: what the server would answer, for pods of a snapshot or a manifest.
+ * claimguard dry-run: the verdicts that the server would give, for pods of a snapshot or a
+ * manifest.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,7 +20,7 @@ enum { DRY_RUN_ARENA_BYTES_MAX = 64 * 1024 * 1024, ORPHANS_BYTES_MAX = 256 * 102
 struct dry_run {
     struct cluster cluster;
     struct config *config;
-    struct slice *nodes; /* by name */
+    struct slice *nodes; /* their names, sorted if they are from the snapshot */
     size_t node_count;
     enum output_format format;
     struct render *render;
@@ -33,7 +34,7 @@ static int compare_slices(const void *a, const void *b)
     return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
 }
 
-/* The nodes to judge: those asked for, else all of the snapshot. */
+/* The nodes to check: those of --node, or all nodes of the snapshot. */
 static int choose_nodes(struct dry_run *run, const struct arguments *arguments, struct error *err)
 {
     size_t most = arguments->node_count + run->cluster.counts[KIND_NODE];
@@ -58,8 +59,7 @@ static int choose_nodes(struct dry_run *run, const struct arguments *arguments, 
     return 0;
 }
 
-/* On what guesses the answer for a pod rests: its own, and those of the whole snapshot. False: no
- * memory. */
+/* Adds the warnings about this pod, and about the snapshot, to the result. False without memory. */
 static bool put_warnings(const struct dry_run *run, struct slice warning, json_t *result)
 {
     json_t *warnings = json_array();
@@ -77,7 +77,7 @@ static bool put_warnings(const struct dry_run *run, struct slice warning, json_t
     return rc == 0;
 }
 
-/* A table has no place for it. Those of the snapshot were shown before. */
+/* Prints a warning about the pod to stderr, for a table has no column for it. */
 static bool show_warning(const struct pod_object *pod, struct slice warning)
 {
     char *line = NULL;
@@ -93,7 +93,7 @@ static bool show_warning(const struct pod_object *pod, struct slice warning)
     return true;
 }
 
-/* warning: empty for none. */
+/* Explains and prints the verdict on one pod. warning: about this pod; empty: none. */
 static int evaluate(struct dry_run *run, const struct pod_object *pod, struct slice warning,
                     struct arena *arena, struct error *err)
 {
@@ -167,7 +167,7 @@ struct pod_file {
     size_t pods;
 };
 
-/* The API server's admission has not seen a manifest: it gets its priority here. */
+/* Sets the priority of a manifest, which admission at the API server would do. */
 static int evaluate_manifest(struct dry_run *run, struct pod_object pod, struct arena *arena,
                              struct error *err)
 {
@@ -214,11 +214,12 @@ static int evaluate_file(struct dry_run *run, const char *path, struct error *er
     if (file.pods != 0)
         return 0;
     return error_set(err, ERROR_INVALID,
-                     "%s: no Pod in it (of a Deployment or a Job, give the template as a Pod)",
+                     "%s: contains no Pod (for a Deployment or a Job, give its template as a Pod)",
                      strcmp(path, "-") == 0 ? "<stdin>" : path);
 }
 
-/* NS/NAME of the snapshot, else a file. */
+/* Evaluates the pod NS/NAME of the snapshot; if there is none, the pod of the file with that name.
+ */
 static int evaluate_named(struct dry_run *run, const char *name, struct error *err)
 {
     const char *slash = strchr(name, '/');
@@ -251,7 +252,7 @@ static int check_arguments(const struct arguments *arguments, enum output_format
     else if (arguments->pod == NULL && !arguments->all_pending)
         problem = "give --pod or --all-pending";
     else if (arguments->pod != NULL && arguments->all_pending)
-        problem = "--pod and --all-pending: give one of the two";
+        problem = "--pod and --all-pending: give only one of them";
     else if (arguments->output != NULL && !render_format_parse(format, arguments->output))
         problem = "--output: expected table, wide, json or yaml";
     else if (arguments->pod != NULL && strcmp(arguments->pod, "-") == 0 &&
@@ -262,7 +263,7 @@ static int check_arguments(const struct arguments *arguments, enum output_format
     return error_set(err, ERROR_INVALID, "dry-run: %s (see claimguard dry-run --help)", problem);
 }
 
-/* A line at a time. */
+/* Keeps the line breaks. */
 static void make_lines_printable(char *lines)
 {
     for (char *line = lines, *end; line != NULL; line = end == NULL ? NULL : end + 1) {
@@ -275,7 +276,8 @@ static void make_lines_printable(char *lines)
     }
 }
 
-/* Pods that are to be restarted before a CSI plugin is downgraded. */
+/* Prints the deferred volumes without an entry: their pods must be restarted before the CSI plugin
+ * is downgraded (docs/deferfsmount.md). */
 static void show_orphans(const struct dry_run *run, const char *path)
 {
     struct view view = {&run->cluster, run->config};
@@ -286,14 +288,14 @@ static void show_orphans(const struct dry_run *run, const char *path)
     if (count != 0 && buf_text(&lines) != NULL) {
         make_lines_printable(lines.bytes);
         (void)fprintf(stderr,
-                      "claimguard: %s: %zu volumes are deferred though no entry is for them (any "
+                      "claimguard: %s: %zu volumes are deferred, but no entry exists for them (any "
                       "more); restart their pods before the CSI plugin is downgraded:\n%s",
                       path, count, lines.bytes);
     }
     buf_dispose(&lines);
 }
 
-/* What is true of the whole snapshot. On stderr: standard output is data. */
+/* Prints notes about the whole snapshot to stderr, because standard output is for the results. */
 static void show_notes(struct dry_run *run, const struct load_report *report, const char *path)
 {
     run->warning_count = load_warnings(&run->cluster, report, run->warnings);

@@ -11,7 +11,7 @@ enum { PROGRESS_MS = 100 };
 
 struct progress {
     uint64_t started_ns;
-    long shown_ms; /* when the line was last drawn, since the start; 0: never */
+    long shown_ms; /* when the line was last printed, since the start; 0: never */
 };
 
 static long elapsed_ms(const struct progress *progress)
@@ -38,13 +38,13 @@ static void show_progress(void *context, const struct source_report *report)
 
 /* ---- priorities ---- */
 
-/* A pod of the snapshot that has no priority. Real ones all have: the API server sees to it. */
+/* A pod of the snapshot that has no priority. In a real cluster, the API server sets it. */
 struct unclassed {
     struct unclassed *next;
     struct object_reference pod;
     struct slice class;
-    bool has_policy; /* a preemptionPolicy of its own */
-    char text[];     /* of the strings */
+    bool has_policy; /* the pod has a preemptionPolicy */
+    char text[];     /* the strings of pod and class */
 };
 
 struct loading {
@@ -71,7 +71,7 @@ static bool remember(struct loading *loading, const struct pod_object *pod)
     return true;
 }
 
-/* Once all classes are known. False: there is no such class. */
+/* Sets the priority of the pod, after all objects were read. False if there is no such class. */
 static bool classify(const struct cluster *cluster, const struct unclassed *unclassed)
 {
     struct pod *pod = cluster_find_pod(cluster, unclassed->pod.ns, unclassed->pod.name);
@@ -87,7 +87,8 @@ static bool classify(const struct cluster *cluster, const struct unclassed *uncl
     return is_known;
 }
 
-/* Classifies (unless the snapshot is bad) and forgets them. False: a class is not there. */
+/* Sets the missing priorities, unless reading failed, and frees the list. False if a class is
+ * missing. */
 static bool finish_loading(struct loading *loading, bool is_good)
 {
     bool are_known = true;
@@ -113,7 +114,7 @@ static int keep(void *context, const struct object *object, struct error *err)
     return cluster_apply(loading->cluster, object, err);
 }
 
-/* A snapshot of nothing is another file than the one that was meant. */
+/* Fails if the snapshot has no object, because it is probably the wrong file. */
 static int check_objects(const char *path, const struct source_report *report, struct error *err)
 {
     const char *name = strcmp(path, "-") == 0 ? "<stdin>" : path;
@@ -121,8 +122,9 @@ static int check_objects(const char *path, const struct source_report *report, s
     if (report->objects != 0)
         return 0;
     return report->skipped == 0
-               ? error_set(err, ERROR_INVALID, "%s: no Kubernetes object in it", name)
-               : error_set(err, ERROR_INVALID, "%s: no object of a kind that counts (others: %zu)",
+               ? error_set(err, ERROR_INVALID, "%s: contains no Kubernetes object", name)
+               : error_set(err, ERROR_INVALID,
+                           "%s: contains only objects of kinds that claimguard does not use (%zu)",
                            name, report->skipped);
 }
 
@@ -149,17 +151,19 @@ size_t load_warnings(const struct cluster *cluster, const struct load_report *re
 {
     size_t count = 0;
 
-    /* pods name claims, and there is not one: more likely left out than missing */
+    /* pods name claims, but there is none: probably they are not in the snapshot */
     if (cluster->counts[KIND_CLAIM] == 0 && cluster->claims.count != 0)
         warnings[count++] = "the snapshot has no PersistentVolumeClaims: add pvc to kubectl get";
     if (report->lacks_classes)
         warnings[count++] =
             cluster->counts[KIND_PRIORITY_CLASS] != 0
-                ? "pods name PriorityClasses that the snapshot does not have, and count with "
-                  "priority 0"
-                : "pods name PriorityClasses that the snapshot does not have, and count with "
-                  "priority 0: add priorityclasses to kubectl get";
+                ? "pods name PriorityClasses that the snapshot does not have; priority 0 is assumed"
+                : "pods name PriorityClasses that the snapshot does not have; priority 0 is "
+                  "assumed: "
+                  "add priorityclasses to kubectl get";
     if (report->source.unreadable != 0)
-        warnings[count++] = "pods with over 512 claims are left out: nobody sees what they hold";
+        warnings[count++] =
+            "pods with over 512 claims are left out; claims that they hold may look "
+            "free";
     return count;
 }

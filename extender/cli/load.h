@@ -1,5 +1,7 @@
 /*
- * load: a snapshot into a cluster, with progress where stderr is a terminal.
+ * load: loads a snapshot into a cluster, and shows its progress if stderr is a terminal.
+ *
+ * Threads: one.
  */
 #ifndef EXTENDER_CLI_LOAD_H
 #define EXTENDER_CLI_LOAD_H
@@ -9,18 +11,19 @@
 
 struct load_report {
     struct source_report source;
-    bool lacks_classes; /* pods name PriorityClasses that are not there */
+    bool lacks_classes; /* pods name PriorityClasses that the snapshot does not have */
 };
 
-/* A pod without a priority gets that of its PriorityClass, as from the API server (has_no_priority:
- * there is no such class). Errors: as source_read, and ERROR_INVALID where there is no object; the
- * cluster then holds what was read before. */
+/* A pod without a priority gets that of its PriorityClass, as the API server would set it; if there
+ * is no such class, pod->has_no_priority is true.
+ * Errors: as source_read; ERROR_INVALID if there is no object. The cluster then contains the
+ * objects that were read before. */
 int load_snapshot(struct cluster *cluster, const char *path, struct load_report *report,
                   struct error *err);
 
 enum { LOAD_WARNINGS_MAX = 3 };
 
-/* What a person who made the snapshot should know about it (static strings); returns how many. */
+/* Gaps of the snapshot that can make verdicts wrong, as static strings. Returns their number. */
 size_t load_warnings(const struct cluster *cluster, const struct load_report *report,
                      const char *warnings[LOAD_WARNINGS_MAX]);
 

@@ -1,5 +1,6 @@
 /*
- * claimguard serve: starts the servers, then waits for signals and looks at the configuration file.
+ * claimguard serve: starts the servers, then waits for signals, and checks every second whether the
+ * configuration file or a certificate has changed.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -24,20 +25,20 @@
 
 enum {
     LOOK_SECONDS = 1,
-    LARGE_BYTES = 256 * 1024, /* for malloc: what large bodies and answers are */
-    HEAPS_MAX = 4,
-    FILES_NEEDED = 512, /* all connections of both ports, those to the API server, and a few */
+    LARGE_BYTES = 256 * 1024, /* for malloc: large bodies and answers */
+    HEAPS_MAX = 4,            /* for malloc */
+    FILES_NEEDED = 512, /* the connections of both ports, those to the API server, and some more */
 };
 
-/* What is large goes back to the system when it is freed. By itself glibc keeps what was freed
- * once, up to 32 MiB at a time, in up to eight heaps for each core. */
+/* Makes malloc return large blocks to the system as soon as they are freed. By default, glibc keeps
+ * freed blocks of up to 32 MiB, in up to eight heaps for each core. */
 static void configure_malloc(void)
 {
     (void)mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
     (void)mallopt(M_ARENA_MAX, HEAPS_MAX);
 }
 
-/* As many files as are needed may be open, if the system lets us. */
+/* Raises the limit of open files to FILES_NEEDED, if the system allows it. */
 static void raise_file_limit(void)
 {
     struct rlimit limit = {0};
@@ -50,21 +51,21 @@ static void raise_file_limit(void)
         return;
     (void)snprintf(left, sizeof left, "%ju", (uintmax_t)limit.rlim_cur);
     (void)snprintf(need, sizeof need, "%d", FILES_NEEDED);
-    log_warn("few files may be open: connections will be refused", LOG_STR("limit", left),
+    log_warn("too few files may be open, so connections will be refused", LOG_STR("limit", left),
              LOG_STR("need", need));
 }
 
-/* What a run of serve is about. */
+/* One run of serve. */
 struct run {
     const struct arguments *arguments;
-    sigset_t signals;          /* that it waits for */
-    struct file_mark read_as;  /* the configuration file, just before it was read */
-    struct buf addresses, tls; /* as below, of the configuration that it has started with */
+    sigset_t signals;          /* the signals that it waits for */
+    struct file_mark read_as;  /* the configuration file just before it was read */
+    struct buf addresses, tls; /* of the configuration at the start: put_addresses, put_tls */
 };
 
 enum { STARTED_WITH_BYTES_MAX = 64 * 1024 };
 
-/* What takes effect at a start only, of a configuration. At a restart, flags override it again. */
+/* Writes the values of a configuration that take effect only at a start, to compare them. */
 typedef void put_function(struct buf *out, const struct arguments *arguments,
                           const struct config *config);
 
@@ -88,6 +89,7 @@ static void put_tls(struct buf *out, const struct arguments *arguments, const st
     buf_put(out, config->server.client_ca_file);
 }
 
+/* Whether the values differ from those at the start. */
 static bool is_other(const struct run *run, const struct config *config, put_function *put,
                      const struct buf *started_with)
 {
@@ -110,7 +112,8 @@ static bool has_other_tls(const struct run *run, const struct config *config)
     return is_other(run, config, put_tls, &run->tls);
 }
 
-/* The file, if claimguard could be started with it. */
+/* Reads the configuration file. Fails if claimguard could not start with it, so this also reads a
+ * changed server.tls. */
 static int load_config(struct config **out, const struct run *run, struct error *err)
 {
     struct tls *tls = NULL;
@@ -126,8 +129,9 @@ static int load_config(struct config **out, const struct run *run, struct error 
     return rc;
 }
 
-/* Puts the file in force if it is good; else says what is wrong, unless it has said so, and changes
- * nothing. *refusal: what was wrong the last time, and is now; empty: nothing. */
+/* Reads the configuration file, and puts it in force if it is good. Otherwise the old configuration
+ * stays, and the error is logged, but not twice in a row. *refusal: the error of the last reload,
+ * or an empty message; it becomes that of this reload. */
 static void reload(struct state *state, const struct run *run, struct error *refusal)
 {
     const char *path = run->arguments->config;
@@ -142,15 +146,15 @@ static void reload(struct state *state, const struct run *run, struct error *ref
     *refusal = err;
     if (rc < 0) {
         if (is_news)
-            log_error("the configuration is not reloaded: the one in force stays",
+            log_error("the configuration is not reloaded; the old one stays in force",
                       LOG_STR("error", err.message));
         return;
     }
     if (has_other_addresses(run, config))
-        log_warn("a new server.listen or server.metricsListen takes effect at a restart",
+        log_warn("a new server.listen or server.metricsListen takes effect only after a restart",
                  LOG_STR("file", path));
     if (has_other_tls(run, config))
-        log_warn("another server.tls takes effect at a restart", LOG_STR("file", path));
+        log_warn("a new server.tls takes effect only after a restart", LOG_STR("file", path));
     state_reload(state, config);
     log_info("configuration reloaded", LOG_STR("file", path));
 }
@@ -161,13 +165,14 @@ static void refresh_tls(struct state *state)
     bool has_changed = false;
 
     if (state->tls != NULL && tls_refresh(state->tls, &has_changed, &err) < 0)
-        log_error("the new certificate is not taken: the one in force stays",
+        log_error("the certificate is not reloaded; the old one stays in force",
                   LOG_STR("error", err.message));
     else if (has_changed)
         log_info("certificate reloaded", LOG_NONE);
 }
 
-/* Until SIGTERM or SIGINT. */
+/* Waits for SIGTERM or SIGINT. Once a second, and at SIGHUP, it does the work that needs no thread
+ * of its own. */
 static void wait_for_end(struct state *state, const struct run *run)
 {
     const char *path = run->arguments->config;
@@ -188,7 +193,7 @@ static void wait_for_end(struct state *state, const struct run *run)
         bool is_new = signal == SIGHUP || !file_mark_equal(&seen, &known);
         if (is_new)
             refusal = (struct error){.message = ""};
-        if (is_new || refusal.message[0] != '\0') /* a TLS file that it names may come later */
+        if (is_new || refusal.message[0] != '\0') /* a TLS file that it names may exist now */
             reload(state, run, &refusal);
         known = seen;
         watchdog_end(watched);
@@ -199,7 +204,7 @@ static int check_arguments(const struct arguments *arguments, struct error *err)
 {
     if (arguments->kubeconfig != NULL && arguments->snapshot != NULL)
         return error_set(err, ERROR_INVALID,
-                         "serve: --kubeconfig and --snapshot: give one of the two");
+                         "serve: --kubeconfig and --snapshot: give only one of them");
     return 0;
 }
 
@@ -240,7 +245,7 @@ static int load(struct state *state, const char *path, struct error *err)
     return 0;
 }
 
-/* Starts the servers and waits for the end. */
+/* Starts both servers, and stops them at the end. */
 static int listen_until_end(struct state *state, const struct run *run, struct error *err)
 {
     const struct arguments *arguments = run->arguments;
@@ -288,11 +293,11 @@ static int serve_live(struct state *state, const struct run *run, struct error *
     if (rc == 0)
         rc = preemption_start(state, err);
     if (rc == 0) {
-        log_info("following", LOG_STR("server", kubeconfig->server),
+        log_info("watching the cluster", LOG_STR("server", kubeconfig->server),
                  LOG_STR("credentials", kubeconfig->origin));
         rc = listen_until_end(state, run, err);
     }
-    requests_interrupt(state->api); /* for evictions, where no server has started */
+    requests_interrupt(state->api); /* ends evictions, also if no server was started */
     preemption_stop(state);
     handlers_stop(handlers);
     http_client_global_cleanup();
@@ -300,8 +305,8 @@ static int serve_live(struct state *state, const struct run *run, struct error *
     return rc;
 }
 
-/* Before any thread is there, so that all of them have these blocked and the main one takes them.
- */
+/* Called before any other thread starts, so that all threads block these signals, and only the main
+ * thread gets them (sigtimedwait). */
 static void block_signals(sigset_t *signals)
 {
     (void)sigemptyset(signals);
@@ -309,7 +314,7 @@ static void block_signals(sigset_t *signals)
     (void)sigaddset(signals, SIGINT);
     (void)sigaddset(signals, SIGHUP);
     (void)pthread_sigmask(SIG_BLOCK, signals, NULL);
-    (void)signal(SIGPIPE, SIG_IGN); /* a peer that hangs up is an error of one write */
+    (void)signal(SIGPIPE, SIG_IGN); /* if a peer closes a connection, the write fails */
 }
 
 int command_serve(const struct arguments *arguments)
@@ -331,7 +336,7 @@ int command_serve(const struct arguments *arguments)
     put_addresses(&run.addresses, arguments, config);
     buf_init(&run.tls, STARTED_WITH_BYTES_MAX);
     put_tls(&run.tls, arguments, config);
-    int rc = log_start(&err); /* nobody who serves waits for whoever reads the log */
+    int rc = log_start(&err); /* from now on, a slow reader of the log delays no call */
     raise_file_limit();
     if (rc == 0)
         rc = tls_open(&state.tls, config, &err);

@@ -29,7 +29,7 @@ int services_init(struct state *state, struct config *config, struct error *err)
     if (state->requeue == NULL || state->events == NULL || state->preemption == NULL ||
         state->defer_support == NULL || state->seen_locks == NULL) {
         free_services(state);
-        state->config = NULL; /* the caller's */
+        state->config = NULL; /* the caller still owns it */
         state_dispose(state);
         return error_no_memory(err);
     }

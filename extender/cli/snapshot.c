@@ -1,7 +1,7 @@
 /*
- * claimguard snapshot: lists every kind of a live cluster, page by page, and writes what decisions
- * need of each object as it streams. A list that has to start anew starts its part of the file
- * anew.
+ * claimguard snapshot: lists each kind of a live cluster, page by page, and writes the fields that
+ * decisions need, object by object. If a list has to start again, its part of the file is
+ * overwritten.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,16 +25,17 @@ enum {
 
 struct capture {
     FILE *file;
-    const char *path, *server; /* for messages */
+    const char *path, *server; /* for error messages */
     struct http_client *client;
     struct reflector reflector;
     struct resource_status status;
     struct http_transfer *call;
     struct http_result result; /* of the last request */
     struct buf text;
-    off_t start; /* of this kind's objects in the file */
-    size_t objects, kind_objects;
-    uint64_t left_out; /* objects that cannot be read */
+    off_t start;         /* where the objects of this kind begin in the file */
+    size_t objects;      /* of the kinds before */
+    size_t kind_objects; /* of this kind */
+    uint64_t left_out;   /* objects that could not be decoded */
     uint64_t shown_ns;
     struct error error; /* of writing */
 };
@@ -90,7 +91,7 @@ static int take(void *context, enum watch_change change, const struct object *ob
     return 0;
 }
 
-/* Left out, and counted by the reflector. */
+/* reflector_sink: an object that could not be decoded. The reflector counts it; it is left out. */
 static void keep(void *context, enum kind kind, struct slice ns, struct slice name)
 {
     (void)context;
@@ -113,8 +114,8 @@ static void on_end(void *context, const struct http_result *result)
     capture->result = *result;
 }
 
-/* One request of the list, to its end. */
-static int ask(struct capture *capture, struct error *err)
+/* Sends the next request of the list, and waits for the end of its answer. */
+static int request_page(struct capture *capture, struct error *err)
 {
     struct reflector *reflector = &capture->reflector;
     struct reflector_ending ending = {0};
@@ -154,7 +155,7 @@ static void wait_until(uint64_t due_ns)
         (void)usleep(10000);
 }
 
-/* The API server refuses, or does not answer, again and again. */
+/* Reports that the API server refuses the list, or does not answer. */
 static int fail(const struct capture *capture, struct error *err)
 {
     const char *resource = kind_resource(capture->reflector.kind);
@@ -163,17 +164,17 @@ static int fail(const struct capture *capture, struct error *err)
     if (result->status == 0)
         return error_set(err, ERROR_UNAVAILABLE, "%s: no answer to the list of %s: %s",
                          capture->server, resource,
-                         result->error[0] == '\0' ? "nothing came in time" : result->error);
-    return error_set(err, ERROR_UNAVAILABLE, "%s: the list of %s is answered with status %u%s",
+                         result->error[0] == '\0' ? "timeout" : result->error);
+    return error_set(err, ERROR_UNAVAILABLE, "%s: the list of %s was answered with status %u%s",
                      capture->server, resource, result->status,
                      result->status == 401   ? ": these credentials are not accepted"
                      : result->status == 403 ? ": these credentials may not list them"
-                     : result->status == 200 ? ", and is no such list"
+                     : result->status == 200 ? ", but the answer is not such a list"
                                              : "");
 }
 
-/* Whether the kind may not be listed, and only the dry run of a manifest asks about it: the
- * snapshot is good without it. */
+/* Whether these credentials may not list the kind, but the snapshot is good without it, because
+ * only the dry run of a manifest needs it. */
 static bool is_left_out(const struct capture *capture, enum kind kind)
 {
     struct error refusal = {0};
@@ -198,7 +199,7 @@ static int capture_kind(struct capture *capture, enum kind kind, struct error *e
     reflector->is_list_only = true;
     for (bool is_done = false; rc == 0 && !is_done; is_done = reflector->is_done) {
         wait_until(reflector->due_ns);
-        rc = ask(capture, err);
+        rc = request_page(capture, err);
         if (rc == 0 && is_left_out(capture, kind))
             break;
         unsigned status = capture->result.status;
@@ -232,7 +233,7 @@ static int capture_all(struct capture *capture, struct error *err)
     return 0;
 }
 
-/* What cannot be written anew (standard output, a device, a pipe) gets the finished file. */
+/* Copies the finished file to standard output, a device or a pipe, which cannot be overwritten. */
 static int copy_to(FILE *stream, const struct capture *capture, struct error *err)
 {
     char piece[65536];
@@ -246,7 +247,8 @@ static int copy_to(FILE *stream, const struct capture *capture, struct error *er
     return fflush(stream) == 0 ? 0 : error_system(err, errno, "%s", capture->path);
 }
 
-/* A link is written through: /dev/stdout is one. */
+/* Whether the path exists and is not a regular file. A symbolic link counts, so that it is written
+ * through, not replaced: /dev/stdout is one. */
 static bool is_stream(const char *path)
 {
     struct stat status;
@@ -266,7 +268,7 @@ static int write_stream(struct capture *capture, FILE *stream, struct error *err
     return rc;
 }
 
-/* Under its name only when it is whole. */
+/* Writes PATH.partial, and renames it to PATH when it is complete. */
 static int write_file(struct capture *capture, struct error *err)
 {
     char *temporary = NULL;
@@ -315,7 +317,7 @@ static int write_snapshot(const struct kubeconfig *kubeconfig, const char *path,
         (void)fprintf(stderr, "claimguard: captured %zu objects into %s\n", capture.objects,
                       capture.path);
     if (rc == 0 && capture.left_out != 0)
-        (void)fprintf(stderr, "claimguard: %llu objects could not be read and are left out\n",
+        (void)fprintf(stderr, "claimguard: %llu objects could not be decoded and are left out\n",
                       (unsigned long long)capture.left_out);
     buf_dispose(&capture.text);
     http_client_free(capture.client);
@@ -327,7 +329,7 @@ int command_snapshot(const struct arguments *arguments)
     struct kubeconfig *kubeconfig = NULL;
     struct error err = {0};
 
-    log_configure(LOG_ERROR, LOG_TEXT); /* what matters in the end is said at the end */
+    log_configure(LOG_ERROR, LOG_TEXT); /* this file reports the result itself */
     if (kubeconfig_load(&kubeconfig, arguments->kubeconfig, arguments->context, true, &err) < 0 ||
         http_client_global_init(&err) < 0) {
         kubeconfig_free(kubeconfig);

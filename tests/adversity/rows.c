@@ -80,7 +80,7 @@ static void a_snapshot_without_the_right_to_priority_classes_says_so(void)
     put_claim("data");
     api_fault(&(struct api_fault){.path = "/priorityclasses", .status = 403});
     text = capture(&err);
-    check(strstr(err, "priorityclasses is answered with status 403") != NULL, "%s", err);
+    check(strstr(err, "priorityclasses was answered with status 403") != NULL, "%s", err);
     check(strstr(text, "PriorityClass") == NULL, "%s", text);
     check(strstr(text, "PersistentVolumeClaim") != NULL, "%s", text);
     check(strcmp(text + strlen(text) - 4, "\n]}\n") == 0, "it is whole: %s", text);

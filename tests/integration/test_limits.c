@@ -89,8 +89,9 @@ Test(serve_files, a_limit_that_is_too_low_is_logged)
                                             SOURCE_DIR "/docs/example/snapshot.yaml", "--listen",
                                             "192.0.2.1:1", NULL}, /* nobody's: it ends */
                       NULL, &out, &log);
-    cr_expect_not_null(strstr(log, "few files may be open: connections will be refused limit=300 "
-                                   "need=512"),
+    cr_expect_not_null(strstr(log,
+                              "too few files may be open, so connections will be refused limit=300 "
+                              "need=512"),
                        "%s", log);
     free(out);
     free(log);

@@ -173,8 +173,8 @@ Test(priorities, what_is_assumed_of_a_holder_is_a_warning_too)
     cr_expect_str_eq(json_string_value(json_array_get(warnings, 0)),
                      "the snapshot has no PersistentVolumeClaims: add pvc to kubectl get");
     cr_expect_str_eq(json_string_value(json_array_get(warnings, 1)),
-                     "pods name PriorityClasses that the snapshot does not have, and count with "
-                     "priority 0: add priorityclasses to kubectl get");
+                     "pods name PriorityClasses that the snapshot does not have; priority 0 is "
+                     "assumed: add priorityclasses to kubectl get");
     run_free(&run);
 }
 

@@ -232,7 +232,7 @@ Test(serve, an_address_of_the_file_that_a_flag_overrides_is_no_news, .timeout = 
 
     write_config(HEAD "server: {listen: '127.0.0.1:1'}\n");
     while (getline(&line, &size, log) > 0 && strstr(line, "configuration reloaded") == NULL)
-        cr_expect_null(strstr(line, "takes effect at a restart"), "%s", line);
+        cr_expect_null(strstr(line, "takes effect only after a restart"), "%s", line);
     free(line);
     (void)fclose(log);
 }

@@ -340,7 +340,7 @@ Test(tls, a_pair_that_does_not_belong_together_is_not_taken_until_it_does)
 {
     start("/client-ca.crt");
     put_file("server-2.key", "tls.key");
-    cr_expect(daemon_wait_for(&server, "the new certificate is not taken"));
+    cr_expect(daemon_wait_for(&server, "the certificate is not reloaded"));
     cr_expect_eq(status_for("client"), 200, "what was in force stays");
     put_file("server-2.crt", "tls.crt");
     cr_expect(daemon_wait_for(&server, "certificate reloaded"));
@@ -356,9 +356,9 @@ Test(tls, a_configuration_is_taken_when_the_file_that_it_names_is_there)
     write_config("/later.crt");
     cr_expect(daemon_wait_for(&server, "the configuration is not reloaded"));
     put_file("client-ca.crt", "later.crt");
-    cr_expect(daemon_wait_for(&server, "another server.tls takes effect at a restart"));
+    cr_expect(daemon_wait_for(&server, "a new server.tls takes effect only after a restart"));
     write_config("/later.crt"); /* not in force even now */
-    cr_expect(daemon_wait_for(&server, "another server.tls takes effect at a restart"));
+    cr_expect(daemon_wait_for(&server, "a new server.tls takes effect only after a restart"));
 }
 
 static void expect_no_start(const char *expected)
