@@ -23,6 +23,7 @@
 #include "extender/live/handlers.h"
 #include "extender/verbs/verbs.h"
 #include "extender/zpages/zpages.h"
+#include "lock_times.h"
 #include "model.h"
 
 enum {
@@ -31,163 +32,9 @@ enum {
     FEW = 100,         /* a hundredth is left */
     LARGE_EVENTS = 20, /* of the largest pod that is kept */
     LIST_VERSION = 900000000,
-    RUNS = 3,
-    OPERATIONS_MAX = 20,
-    SLOW_US = 200, /* shorter ones are not noted */
-    SLOW_MAX = 4096,
 };
 
 static unsigned pods = 500000;
-
-static void die(const char *what)
-{
-    (void)fprintf(stderr, "holds: %s\n", what);
-    exit(1);
-}
-
-/* ---- how long it is held ---- */
-
-static double cpu_us(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
-}
-
-struct slow {
-    unsigned long at; /* the how-manyeth of its operation */
-    double us;
-};
-
-/* Of one operation, writing or reading. */
-struct holds {
-    unsigned long count;
-    double started_us;
-    bool is_held;
-    size_t slow_count;
-    struct slow slow[SLOW_MAX];
-};
-
-static struct holds written, read_only;
-
-static void begin_hold(struct holds *holds)
-{
-    holds->is_held = true;
-    holds->started_us = cpu_us();
-}
-
-static void end_hold(struct holds *holds)
-{
-    double us = cpu_us() - holds->started_us;
-
-    holds->is_held = false;
-    holds->count++;
-    if (us > SLOW_US && holds->slow_count < SLOW_MAX)
-        holds->slow[holds->slow_count++] = (struct slow){holds->count, us};
-}
-
-int __real_pthread_rwlock_wrlock(pthread_rwlock_t *lock);
-int __wrap_pthread_rwlock_wrlock(pthread_rwlock_t *lock);
-int __wrap_pthread_rwlock_wrlock(pthread_rwlock_t *lock)
-{
-    int rc = __real_pthread_rwlock_wrlock(lock);
-    begin_hold(&written);
-    return rc;
-}
-
-int __real_pthread_rwlock_rdlock(pthread_rwlock_t *lock);
-int __wrap_pthread_rwlock_rdlock(pthread_rwlock_t *lock);
-int __wrap_pthread_rwlock_rdlock(pthread_rwlock_t *lock)
-{
-    int rc = __real_pthread_rwlock_rdlock(lock);
-    begin_hold(&read_only);
-    return rc;
-}
-
-int __real_pthread_rwlock_unlock(pthread_rwlock_t *lock);
-int __wrap_pthread_rwlock_unlock(pthread_rwlock_t *lock);
-int __wrap_pthread_rwlock_unlock(pthread_rwlock_t *lock)
-{
-    end_hold(written.is_held ? &written : &read_only);
-    return __real_pthread_rwlock_unlock(lock);
-}
-
-/* ---- runs that are compared ---- */
-
-/* In memory that the processes share. */
-static struct run {
-    struct operation {
-        const char *name;
-        struct holds written, read_only;
-    } operations[OPERATIONS_MAX];
-    size_t count;
-    double full_mib, few_mib, empty_mib;
-} * runs, *run;
-
-/* What happened since the last one. */
-static void report(const char *operation)
-{
-    if (run->count == OPERATIONS_MAX)
-        die("more operations than OPERATIONS_MAX");
-    run->operations[run->count++] = (struct operation){operation, written, read_only};
-    memset(&written, 0, sizeof written);
-    memset(&read_only, 0, sizeof read_only);
-}
-
-static const struct holds *holds_of(unsigned i, size_t operation, bool writes)
-{
-    const struct operation *at = &runs[i].operations[operation];
-    return writes ? &at->written : &at->read_only;
-}
-
-/* How long that hold took in the run; 0: not worth a note. */
-static double time_of(const struct holds *holds, unsigned long at)
-{
-    for (size_t i = 0; i < holds->slow_count; i++)
-        if (holds->slow[i].at == at)
-            return holds->slow[i].us;
-    return 0;
-}
-
-/* Each hold counts with its shortest time: what is long in one run only was the machine's. */
-static void put_holds(size_t operation, bool writes)
-{
-    const struct holds *first = holds_of(0, operation, writes);
-    double longest = 0;
-    unsigned over_ms = 0;
-
-    for (size_t i = 0; i < first->slow_count; i++) {
-        double us = first->slow[i].us;
-        for (unsigned other = 1; other < RUNS; other++) {
-            const struct holds *again = holds_of(other, operation, writes);
-            double again_us = time_of(again, first->slow[i].at);
-            if (again->count == first->count && again_us < us) /* else, it was not the same */
-                us = again_us;
-        }
-        longest = us > longest ? us : longest;
-        over_ms += us > 1000;
-    }
-    if (first->count == 0)
-        (void)printf(" | | |");
-    else if (longest == 0)
-        (void)printf(" | %lu | < %d µs | **0**", first->count, SLOW_US);
-    else
-        (void)printf(" | %lu | %.0f µs | **%u**", first->count, longest, over_ms);
-}
-
-static void put_table(void)
-{
-    for (size_t i = 0; i < runs[0].count; i++) {
-        (void)printf("| %s", runs[0].operations[i].name);
-        put_holds(i, true);
-        put_holds(i, false);
-        (void)printf(" |\n");
-    }
-    (void)printf("\nRSS: %.0f MiB when it was full, %.0f MiB with a hundredth of it, %.0f MiB "
-                 "before.\n",
-                 runs[0].full_mib, runs[0].few_mib, runs[0].empty_mib);
-}
 
 /* ---- time that passes at once ---- */
 
@@ -283,7 +130,7 @@ static void put(enum kind kind, enum watch_change change, struct slice text)
     pull_init(&json, text);
     if (!object_read(&json, kind, &arena, &object) ||
         apply_change(target, change, &object, &err) < 0)
-        die("an object was refused");
+        holds_die("an object was refused");
     arena_dispose(&arena);
 }
 
@@ -353,7 +200,7 @@ static void put_large_pod(const char *node, enum watch_change change)
 static void ask(enum verb verb, struct scratch *scratch)
 {
     if (verb_answer(&state, verb, scratch) != 200)
-        die("a call failed");
+        holds_die("a call failed");
 }
 
 /* For pods whose claims are free: each of them is reserved. */
@@ -415,11 +262,11 @@ static void read_page(const char *path)
 
     buf_init(&out, SIZE_MAX);
     if (zpages_answer(&state, &request, &out, &type, &rest) != 200)
-        die("a page failed");
+        holds_die("a page failed");
     while (rest != NULL && rest->next(rest, &out))
         buf_reset(&out, SIZE_MAX);
     if (out.failed)
-        die("no memory for a page");
+        holds_die("no memory for a page");
     pieces_free(rest);
     buf_dispose(&out);
 }
@@ -449,12 +296,11 @@ static void start(void)
 
     if (config_load(&config, NULL, &err) < 0 || services_init(&state, config, &err) < 0 ||
         handlers_start(&handlers, &state, &kubeconfig, &err) < 0)
-        die(err.message);
+        holds_die(err.message);
     config->server.debug_endpoints = true;
     for (int kind = 0; kind < KIND_COUNT; kind++)
         atomic_store(&state.status[kind].is_synced, true);
-    memset(&written, 0, sizeof written);
-    memset(&read_only, 0, sizeof read_only);
+    holds_forget();
 }
 
 static void change_config(void)
@@ -463,7 +309,7 @@ static void change_config(void)
     struct error err = {0};
 
     if (config_load(&config, NULL, &err) < 0)
-        die(err.message);
+        holds_die(err.message);
     state_reload(&state, config);
 }
 
@@ -473,45 +319,45 @@ static void *run_all(void *unused)
     (void)unused;
     run->empty_mib = rss_mib();
     list_all(0, pods);
-    report("lists fill the empty cache (tables grow)");
+    holds_report("lists fill the empty cache (tables grow)");
     run->full_mib = rss_mib();
     target->synced(target->context);
-    report("the first sync");
+    holds_report("the first sync");
     list_all(0, pods);
-    report("lists say what is known");
+    holds_report("lists say what is known");
     for (unsigned i = 0; i < EVENTS; i++)
         put_numbered(i % 4 == 0 ? KIND_CLAIM : KIND_POD, CHANGE_PUT, any(i, pods));
-    report("an event: a pod or a claim has changed");
+    holds_report("an event: a pod or a claim has changed");
     for (unsigned i = 0; i < EVENTS; i++)
         put_numbered(KIND_POD, i % 2 == 0 ? CHANGE_DELETE : CHANGE_PUT, any(i / 2, pods));
-    report("an event: a pod is gone, or comes");
+    holds_report("an event: a pod is gone, or comes");
     filter(CALLS);
-    report("a filter call that reserves a claim");
+    holds_report("a filter call that reserves a claim");
     read_page("/metrics");
-    report("/metrics");
+    holds_report("/metrics");
     read_page("/statusz");
-    report("/statusz");
+    holds_report("/statusz");
     read_page("/debug/cache");
-    report("/debug/cache");
+    holds_report("/debug/cache");
     change_config();
-    report("another configuration");
+    holds_report("another configuration");
     skipped_ns = UINT64_C(31000000000); /* the default TTL is 30 s */
     expiry_tick(&state);
-    report("all their reservations expire at once");
+    holds_report("all their reservations expire at once");
     bind_some(CALLS);
-    report("a bind");
+    holds_report("a bind");
     for (int i = 0; i < LARGE_EVENTS; i++)
         put_large_pod(i % 2 == 0 ? NULL : "ip-10-20-node-1", CHANGE_PUT);
     put_large_pod(NULL, CHANGE_DELETE);
-    report("an event: a pod with 512 claims");
+    holds_report("an event: a pod with 512 claims");
     list(KIND_POD, pods, pods);
-    report("a list replaces all pods");
+    holds_report("a list replaces all pods");
     list_all(pods, pods / FEW);
-    report("lists leave a hundredth of all");
+    holds_report("lists leave a hundredth of all");
     run->few_mib = rss_mib();
     for (int kind = 0; kind < KIND_COUNT; kind++)
         list((enum kind)kind, 0, 0);
-    report("lists leave nothing");
+    holds_report("lists leave nothing");
     return NULL;
 }
 
@@ -523,14 +369,14 @@ static void run_once(struct run *out)
 
     if (pid != 0) {
         if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
-            die("a run failed");
+            holds_die("a run failed");
         return;
     }
     pthread_t thread;
     run = out;
     start();
     if (pthread_create(&thread, NULL, run_all, NULL) != 0 || pthread_join(thread, NULL) != 0)
-        die("no thread");
+        holds_die("no thread");
     _exit(0);
 }
 
@@ -542,7 +388,7 @@ int main(int argc, char **argv)
     while (getopt_long(argc, argv, "", options, NULL) == 'p')
         pods = (unsigned)strtoul(optarg, NULL, 10);
     if (pods < FEW)
-        die("usage: holds [--pods N]");
+        holds_die("usage: holds [--pods N]");
     log_configure(LOG_ERROR, LOG_TEXT);
     model = (struct model){.nodes = pods / 8,
                            .pods = pods,
@@ -553,7 +399,7 @@ int main(int argc, char **argv)
     runs =
         mmap(NULL, RUNS * sizeof *runs, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (runs == MAP_FAILED)
-        die("no memory");
+        holds_die("no memory");
     (void)printf(
         "\n## How long the cluster's lock is held: %u pods, claims and volumes, %u nodes\n\n"
         "For writing, and for reading, which delays writers: how often, the longest time, and how "
@@ -567,6 +413,6 @@ int main(int argc, char **argv)
     (void)table_hash(SLICE("any"), 0); /* its seed is chosen: the same for all runs */
     for (unsigned i = 0; i < RUNS; i++)
         run_once(&runs[i]);
-    put_table();
+    holds_put_table();
     return 0;
 }
