@@ -5,7 +5,7 @@
 #include "config/base/clock.h"
 #include "config/base/log.h"
 
-enum { TOLD_BYTES_MAX = 1 << 20 }; /* of what is told when the lock is given up again */
+enum { REPORT_BYTES_MAX = 1 << 20 }; /* memory for what is reported after the lock is released */
 
 static const struct pod *find_pod(const struct cluster *cluster, const struct object *object)
 {
@@ -13,33 +13,32 @@ static const struct pod *find_pod(const struct cluster *cluster, const struct ob
                                     : NULL;
 }
 
-/* What was known of an object before something was said of it. */
+/* What was known about an object before a change. */
 struct before {
     struct arena arena;
-    struct slice former; /* UID of another pod, which had its name and is gone; empty: none had */
+    struct slice former; /* UID of the pod that had this name before, and is gone; empty: none */
     bool was_holding;
-    bool was_gone,
-        was_bound; /* by an answer that no watch has confirmed; look_after: and it is not */
+    /* An unconfirmed answer said so; after look_after: the answer was wrong. */
+    bool was_gone, was_bound;
 };
 
-/* Under the lock. Ended by tell_change. */
+/* Under the lock. report_change disposes of the result. */
 static void look_before(struct before *before, const struct cluster *cluster,
                         const struct object *object)
 {
     const struct pod *pod = find_pod(cluster, object);
     char text[UID_TEXT_BYTES];
-
     const struct unconfirmed *answer = unconfirmed_find(cluster, object->meta.uid);
 
     *before = (struct before){.was_gone = answer != NULL && answer->is_gone,
                               .was_bound = answer != NULL && !answer->is_gone};
-    arena_init(&before->arena, TOLD_BYTES_MAX);
+    arena_init(&before->arena, REPORT_BYTES_MAX);
     if (pod == NULL)
         return;
     if (uid_is(&pod->uid, object->meta.uid))
         before->was_holding = pod_holds(pod);
     else
-        before->former = arena_printf(&before->arena, "%.*s", SLICE_ARG(uid_text(&pod->uid, text)));
+        before->former = arena_copy(&before->arena, uid_text(&pod->uid, text));
 }
 
 /* Under the lock. */
@@ -49,55 +48,56 @@ static void look_after(struct before *before, const struct cluster *cluster,
     const struct pod *pod = find_pod(cluster, object);
 
     if (pod != NULL && uid_is(&pod->uid, before->former))
-        before->former.len = 0; /* what was said is older */
+        before->former.len = 0; /* the change was older, and ignored */
     before->was_gone = before->was_gone && !cluster_is_known_gone(cluster, object->meta.uid);
     before->was_bound = before->was_bound && pod != NULL && pod->node == NULL;
 }
 
-static void tell(const struct informer_target *target, enum watch_change change,
-                 const struct object *object, bool was_holding)
+static void report(const struct informer_target *target, enum watch_change change,
+                   const struct object *object, bool was_holding)
 {
     if (target->changed != NULL)
         target->changed(target->context, change, object, was_holding);
 }
 
-static void tell_gone(const struct informer_target *target, const struct object_reference *gone)
+static void report_gone(const struct informer_target *target, const struct object_reference *gone)
 {
     struct object object = {.kind = gone->kind};
 
     object.meta = (struct meta){.ns = gone->ns, .name = gone->name, .uid = gone->uid};
-    tell(target, CHANGE_DELETE, &object, false);
+    report(target, CHANGE_DELETE, &object, false);
 }
 
-/* The API server's answers were wrong: somebody may want to know why. */
-static void tell_refuted(const struct object *object, const struct before *before)
+/* Logs that an earlier answer of the API server was wrong. */
+static void log_refuted(const struct object *object, const struct before *before)
 {
     const struct meta *meta = &object->meta;
 
     if (before->was_gone)
-        log_warn("an object is there that the API server did not find",
+        log_warn("an object exists, although the API server did not find it",
                  LOG_STR("resource", kind_resource(object->kind)), LOG_SLICE("namespace", meta->ns),
                  LOG_SLICE("name", meta->name));
     if (before->was_bound)
-        log_warn("a pod is not bound, though its Binding was answered with success",
+        log_warn("a pod is not bound, although its Binding succeeded",
                  LOG_SLICE("namespace", meta->ns), LOG_SLICE("pod", meta->name));
 }
 
-/* Tells what has changed, if the change was taken (rc); first the end of a pod whose name another
- * one has now, or of what a pod held that is pending again. Without the lock. */
-static void tell_change(const struct informer_target *target, enum watch_change change,
-                        const struct object *object, struct before *before, int rc)
+/* Reports the change, if it was applied (rc). Before it, reports the end of a pod: of the one that
+ * had this name before, or of this pod's wrong bind, so that its claims are free. Without the lock.
+ */
+static void report_change(const struct informer_target *target, enum watch_change change,
+                          const struct object *object, struct before *before, int rc)
 {
     const struct meta *meta = &object->meta;
     struct object_reference ended = {KIND_POD, meta->ns, meta->name,
                                      before->was_bound ? meta->uid : before->former};
 
     if (rc == 0 && change == CHANGE_PUT)
-        tell_refuted(object, before);
+        log_refuted(object, before);
     if (rc == 0 && ended.uid.len != 0)
-        tell_gone(target, &ended);
+        report_gone(target, &ended);
     if (rc == 0)
-        tell(target, change, object, before->was_holding);
+        report(target, change, object, before->was_holding);
     arena_dispose(&before->arena);
 }
 
@@ -115,7 +115,7 @@ int apply_change(const struct informer_target *target, enum watch_change change,
         rc = cluster_apply(target->cluster, object, err);
     look_after(&before, target->cluster, object);
     (void)pthread_rwlock_unlock(target->lock);
-    tell_change(target, change, object, &before, rc);
+    report_change(target, change, object, &before, rc);
     return rc;
 }
 
@@ -137,7 +137,7 @@ void apply_list_keep(const struct informer_target *target, enum kind kind, struc
     (void)pthread_rwlock_unlock(target->lock);
 }
 
-/* What one step of a list's end removes, to be told of without the lock. */
+/* What one step of a list's end removes; it is reported without the lock. */
 struct leaving {
     struct arena arena;
     struct kept_reference *first;
@@ -149,7 +149,8 @@ static void keep_gone(void *context, const struct object *object)
     struct object_reference reference = {object->kind, meta->ns, meta->name, meta->uid};
     struct leaving *leaving = context;
 
-    /* without memory nobody is told: who waits for it waits for the scheduler's own flush */
+    /* without memory it is not reported: a waiting pod then waits until the scheduler itself tries
+     * it again */
     (void)object_reference_keep(&leaving->first, &reference, &leaving->arena);
 }
 
@@ -159,7 +160,7 @@ void apply_list_end(const struct informer_target *target, enum kind kind, uint64
     struct gone_listener listener = {&leaving, keep_gone};
     bool has_more = true;
 
-    arena_init(&leaving.arena, TOLD_BYTES_MAX);
+    arena_init(&leaving.arena, REPORT_BYTES_MAX);
     while (has_more) {
         leaving.first = NULL;
         arena_reset(&leaving.arena);
@@ -167,17 +168,16 @@ void apply_list_end(const struct informer_target *target, enum kind kind, uint64
         has_more = cluster_list_end(target->cluster, kind, version, &listener);
         (void)pthread_rwlock_unlock(target->lock);
         for (const struct kept_reference *gone = leaving.first; gone != NULL; gone = gone->next)
-            tell_gone(target, &gone->reference);
+            report_gone(target, &gone->reference);
     }
     arena_dispose(&leaving.arena);
 }
 
-/* ---- what a GET said ---- */
+/* ---- answers to GETs ---- */
 
-/* Whether the answer is the object that was asked for: of that kind and name, and with a UID if one
- * is known. Another UID is right: then the one that was meant is gone, and this is its successor.
- */
-static bool is_asked_for(const struct object_reference *asked, const struct type *type,
+/* Whether the answer is the requested object: it has that kind and name, and a UID if one is known.
+ * Another UID is valid: then the requested object is gone, and this is its successor. */
+static bool is_requested(const struct object_reference *asked, const struct type *type,
                          const struct meta *meta)
 {
     return kind_of(slice_of(type->api_version), slice_of(type->kind)) == asked->kind &&
@@ -199,12 +199,12 @@ static int read_answer(const struct object_reference *asked, struct slice text, 
     pull_init(&json, extent);
     if (!object_read(&json, asked->kind, arena, out))
         return pull_fail(&json, resource, (struct place){1, 1}, err);
-    return is_asked_for(asked, &type, &out->meta)
+    return is_requested(asked, &type, &out->meta)
                ? 0
-               : error_set(err, ERROR_INVALID, "%s: the answer is another object", resource);
+               : error_set(err, ERROR_INVALID, "%s: the answer is a different object", resource);
 }
 
-/* Whether the pod or claim of that name is known, and has that UID. */
+/* Whether the pod or claim with that name and UID is known. */
 static bool is_known(const struct cluster *cluster, const struct object_reference *object)
 {
     if (object->kind == KIND_POD) {
@@ -215,8 +215,9 @@ static bool is_known(const struct cluster *cluster, const struct object_referenc
     return claim != NULL && claim->exists && uid_is(&claim->uid, object->uid);
 }
 
-/* Another object has the name. What was asked about is gone if that one is known now. Else the
- * answer is late, or of older times (a restored backup), and proves nothing. Under the lock. */
+/* Another object has the name. The requested object is gone if that other object is known now. Else
+ * the answer is late, or from an older history (a restored backup), and proves nothing. Under the
+ * lock. */
 static int learn_successor(const struct informer_target *target,
                            const struct object_reference *asked, const struct meta *successor,
                            struct error *err)
@@ -227,7 +228,7 @@ static int learn_successor(const struct informer_target *target,
     if (is_known(target->cluster, &other))
         cluster_learn_gone(target->cluster, asked, monotonic_ns());
     else if (is_known(target->cluster, asked))
-        return error_set(err, ERROR_UNAVAILABLE, "the answer is older than what is known");
+        return error_set(err, ERROR_UNAVAILABLE, "the answer is older than the cache");
     return 0;
 }
 
@@ -248,9 +249,9 @@ int apply_object(const struct informer_target *target, const struct object_refer
             rc = rc < 0 ? rc : learn_successor(target, asked, &object.meta, err);
         look_after(&before, target->cluster, &object);
         (void)pthread_rwlock_unlock(target->lock);
-        tell_change(target, CHANGE_PUT, &object, &before, rc);
+        report_change(target, CHANGE_PUT, &object, &before, rc);
         if (rc == 0 && asked->uid.len != 0 && !slice_equal(asked->uid, object.meta.uid))
-            tell_gone(target, asked); /* it may have had a reservation, and no record */
+            report_gone(target, asked); /* a pod without a record may have had a reservation */
     }
     arena_dispose(&arena);
     return rc;
@@ -289,5 +290,5 @@ void apply_absence(const struct informer_target *target, const struct object_ref
     (void)pthread_rwlock_wrlock(target->lock);
     cluster_learn_gone(target->cluster, gone, monotonic_ns());
     (void)pthread_rwlock_unlock(target->lock);
-    tell_gone(target, gone);
+    report_gone(target, gone);
 }

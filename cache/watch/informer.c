@@ -12,16 +12,16 @@ enum {
     POLL_MS_MAX = 1000,
     REFUSAL_BYTES_MAX = 1024,
     PATH_BYTES_MAX = 16 * 1024,
-    DOUBT_BYTES_MAX = 4096,
-    ASK_AGAIN_MS = 1000, /* when there was nothing to ask, or no answer */
+    REFERENCE_BYTES_MAX = 4096,
+    CHECK_AGAIN_MS = 1000, /* after a failed GET, or if there is nothing to check */
 };
 
-/* A kind's reflector, and its list or watch that is under way. */
+/* A kind's reflector, and its list or watch. */
 struct watched_kind {
     struct informer *informer;
     struct reflector reflector;
-    struct http_transfer *transfer; /* NULL: there is none */
-    struct buf refusal;             /* the beginning of an answer that is no success */
+    struct http_transfer *transfer; /* NULL: none is under way */
+    struct buf refusal;             /* the beginning of an error answer */
 };
 
 struct informer {
@@ -31,14 +31,14 @@ struct informer {
     pthread_t thread;
     atomic_bool is_stopping;
 
-    /* the thread's alone: */
+    /* only for the thread: */
     struct watched_kind kinds[KIND_WATCHED_COUNT];
     bool has_synced;
-    bool is_asking_again;  /* about what was answered, and no watch has confirmed */
-    uint64_t ask_again_ns; /* not before then */
+    bool is_checking;        /* an unconfirmed answer: a GET is under way */
+    uint64_t check_again_ns; /* no such GET before then */
 };
 
-/* ---- what the reflectors hand on ---- */
+/* ---- the sink of the reflectors ---- */
 
 static void begin_list(void *context, enum kind kind, bool overrides)
 {
@@ -97,11 +97,11 @@ static bool on_bytes(void *context, unsigned status, struct slice bytes)
 
     if (status != 200)
         keep_refusal(&watched->refusal, bytes);
-    bool goes_on = reflector_take(&watched->reflector, status, bytes, monotonic_ns());
+    bool continues = reflector_take(&watched->reflector, status, bytes, monotonic_ns());
     if (watched->reflector.news != news)
         atomic_store(&informer->target.status[watched->reflector.kind].last_event_ms, now_ms());
     note_synced(informer);
-    return goes_on;
+    return continues;
 }
 
 static void end_transfer(struct watched_kind *watched, const struct reflector_ending *ending)
@@ -118,7 +118,7 @@ static void on_end(void *context, const struct http_result *result)
 
     arena_init(&arena, (size_t)2 * REFUSAL_BYTES_MAX);
     struct slice said = request_status_message(buf_slice(&watched->refusal), &arena);
-    struct slice text = arena_printf(&arena, "%.*s", SLICE_ARG(said));
+    struct slice text = arena_copy(&arena, said);
     end_transfer(watched,
                  &(struct reflector_ending){.status = result->status,
                                             .is_cut = result->is_cut,
@@ -149,8 +149,9 @@ static void start_transfer(struct watched_kind *watched, uint64_t now_ns)
         end_transfer(watched, &(struct reflector_ending){.error = err.message});
 }
 
-/* Starts what is due and cancels what is silent. Returns when to look again. */
-static uint64_t attend(struct informer *informer, uint64_t now_ns)
+/* Starts the lists and watches that are due, and cancels silent ones. Returns when the next is due.
+ */
+static uint64_t run_reflectors(struct informer *informer, uint64_t now_ns)
 {
     uint64_t next = now_ns + POLL_MS_MAX * NS_PER_MS;
 
@@ -169,7 +170,7 @@ static uint64_t attend(struct informer *informer, uint64_t now_ns)
     return next;
 }
 
-/* ---- objects that are asked about ---- */
+/* ---- GETs of single objects ---- */
 
 static int take_answer(const struct informer *informer, const struct object_answer *answer,
                        struct error *err)
@@ -191,36 +192,33 @@ static int on_answer(void *context, const struct object_answer *answer, struct e
     const struct object_reference *object = &answer->object;
 
     if (answer->is_refresh)
-        informer->is_asking_again = false;
+        informer->is_checking = false;
     int rc = take_answer(informer, answer, err);
     if (rc < 0 && answer->is_refresh)
-        informer->ask_again_ns = monotonic_ns() + ASK_AGAIN_MS * NS_PER_MS;
+        informer->check_again_ns = monotonic_ns() + CHECK_AGAIN_MS * NS_PER_MS;
     if (rc < 0)
-        log_warn("the API server could not be asked about an object",
-                 LOG_STR("resource", kind_resource(object->kind)),
+        log_warn("a GET of an object failed", LOG_STR("resource", kind_resource(object->kind)),
                  LOG_SLICE("namespace", object->ns), LOG_SLICE("name", object->name),
                  LOG_STR("error", err->message));
     return rc;
 }
 
-/* Asks again about what the API server answered once, and no watch has confirmed: one object after
- * the other. */
-static void ask_again(struct informer *informer, uint64_t now_ns)
+/* Repeats the GET of an object whose last answer no watch has confirmed; one object at a time. */
+static void check_unconfirmed(struct informer *informer, uint64_t now_ns)
 {
     const struct informer_target *target = &informer->target;
-    struct kept_reference *doubt = NULL;
+    struct kept_reference *next = NULL;
     struct arena arena;
 
-    if (informer->is_asking_again || now_ns < informer->ask_again_ns)
+    if (informer->is_checking || now_ns < informer->check_again_ns)
         return;
-    arena_init(&arena, DOUBT_BYTES_MAX);
+    arena_init(&arena, REFERENCE_BYTES_MAX);
     (void)pthread_rwlock_wrlock(target->lock);
-    bool has_doubt = cluster_next_unconfirmed(target->cluster, now_ns, &doubt, &arena);
+    bool is_found = cluster_next_unconfirmed(target->cluster, now_ns, &next, &arena);
     (void)pthread_rwlock_unlock(target->lock);
-    informer->is_asking_again =
-        has_doubt && requests_refresh(informer->requests, &doubt->reference);
-    if (!informer->is_asking_again)
-        informer->ask_again_ns = now_ns + ASK_AGAIN_MS * NS_PER_MS;
+    informer->is_checking = is_found && requests_refresh(informer->requests, &next->reference);
+    if (!informer->is_checking)
+        informer->check_again_ns = now_ns + CHECK_AGAIN_MS * NS_PER_MS;
     arena_dispose(&arena);
 }
 
@@ -233,8 +231,8 @@ static void *run(void *context)
     while (!atomic_load(&informer->is_stopping)) {
         struct watched *work = watchdog_begin(informer->target.watchdog, "informer");
         uint64_t now_ns = monotonic_ns();
-        uint64_t next_ns = attend(informer, now_ns);
-        ask_again(informer, now_ns);
+        uint64_t next_ns = run_reflectors(informer, now_ns);
+        check_unconfirmed(informer, now_ns);
         requests_hand_over(informer->requests);
         uint64_t wait_ns = next_ns > now_ns ? next_ns - now_ns : 0;
         http_client_poll(informer->client, (int)((wait_ns + NS_PER_MS - 1) / NS_PER_MS));
@@ -248,7 +246,7 @@ static void init_kinds(struct informer *informer)
     uint32_t seed = 0;
 
     if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) < 0)
-        seed = (uint32_t)monotonic_ns(); /* it only spreads retries */
+        seed = (uint32_t)monotonic_ns(); /* good enough to spread retries */
     for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++) {
         struct watched_kind *watched = &informer->kinds[kind];
         struct reflector_sink sink = {watched, begin_list, end_list, take, keep};

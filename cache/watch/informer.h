@@ -1,16 +1,16 @@
 /*
- * informer: keeps a cluster as the API server has it. One thread lists and watches every kind
- * (reflector), sends the requests of the other threads (cache/client/requests.h), and asks again
- * about what no watch has confirmed.
+ * informer: keeps a cluster equal to the API server, as client-go's informers do. One thread lists
+ * and watches every kind (reflector), sends the requests of the other threads
+ * (cache/client/requests.h), and repeats GETs whose answers no watch has confirmed.
  *
  *     struct informer_target target = {.cluster = cluster};
  *     struct object_reference pod = {KIND_POD, SLICE("default"), SLICE("web-0"), SLICE("")};
  *     struct informer *informer;
  *     if (informer_start(&informer, kubeconfig, &target, err) < 0)
  *         return error_wrap(err, "watch the cluster");
- *     // the cluster fills; target.status says how far
+ *     // the cluster fills; target.status says which kinds are synced
  *     requests_confirm(informer_requests(informer), &pod, 1, 1000, err);
- *     // the API server's answer is in the cluster
+ *     // if it returned 0, the API server's answer is in the cluster
  *     informer_stop(informer);
  *
  * The cluster is written under target.lock, in pieces that take microseconds (apply).
@@ -30,27 +30,28 @@ struct informer_target {
     struct cluster *cluster;
     pthread_rwlock_t *lock;         /* guards *cluster */
     struct resource_status *status; /* KIND_COUNT of them */
-    struct watchdog *watchdog;      /* NULL: nobody looks */
-    struct api_stats *stats;        /* NULL: nobody counts */
+    struct watchdog *watchdog;      /* NULL: none */
+    struct api_stats *stats;        /* NULL: none */
 
     /* Called on the informer's thread, without the lock. */
     void *context;
-    /* The object has been applied or removed; of one that a list has left out, only the meta is
-     * set. was_holding: of a pod: that one took up its claims before. */
+    /* The object has been applied or removed. Only its meta is set if a list did not name it.
+     * was_holding: the pod held its claims before. */
     void (*changed)(void *context, enum watch_change change, const struct object *object,
                     bool was_holding);
-    /* All kinds are synced for the first time. */
+    /* All kinds are synced, for the first time. */
     void (*synced)(void *context);
 };
 
 struct informer;
 
-/* Ownership: informer_stop. The kubeconfig and all that the target points to have to stay. */
+/* Ownership: informer_stop. The kubeconfig and everything that the target points to are borrowed.
+ */
 int informer_start(struct informer **out, const struct kubeconfig *kubeconfig,
                    const struct informer_target *target, struct error *err);
 void informer_stop(struct informer *informer);
 
-/* The way to the API server, as long as the informer runs. NULL: NULL. */
+/* The requests to the API server, valid until informer_stop. NULL for NULL. */
 struct requests *informer_requests(struct informer *informer);
 
 #endif

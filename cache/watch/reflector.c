@@ -6,7 +6,15 @@
 #include "config/base/clock.h"
 #include "config/base/log.h"
 
-enum { LOGGED_FAILURES = 3, REFLECTOR_ARENA_BYTES_MAX = 32 << 20, WINDOW_KEEP_BYTES = 256 * 1024 };
+enum {
+    LOGGED_FAILURES = 3, /* every third failure is logged */
+    REFLECTOR_ARENA_BYTES_MAX = 32 << 20,
+    WINDOW_KEEP_BYTES = 256 * 1024,
+};
+
+/* Finished pods hold no claim, so they are not read. A pod that finishes leaves the watch: the API
+ * server reports it as DELETED. */
+#define UNFINISHED_PODS "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed&"
 
 const char *restart_text(enum restart restart)
 {
@@ -47,14 +55,14 @@ static uint32_t next_random(struct reflector *reflector)
 
 /* ---- requests ---- */
 
-/* A new answer is to come. */
+/* Before a new request. */
 static void reset_answer(struct reflector *reflector, uint64_t now_ns)
 {
     reflector->started_ns = now_ns;
     reflector->deadline_ns = now_ns + LIST_SILENT_MS * NS_PER_MS;
     reflector->failure = -1;
     reflector->restarts_list = reflector->is_renewal = false;
-    reflector->is_established = reflector->is_page_whole = reflector->has_moved = false;
+    reflector->is_established = reflector->is_page_whole = reflector->has_advanced = false;
     reflector->retry_after_ms = 0;
     buf_reset(&reflector->window, WINDOW_KEEP_BYTES);
     reflector->scanned = 0;
@@ -62,50 +70,65 @@ static void reset_answer(struct reflector *reflector, uint64_t now_ns)
     reflector->document = (struct document){.meta = &reflector->meta};
 }
 
+/* The queries of https://kubernetes.io/docs/reference/using-api/api-concepts/, by phase. */
+
+/* A streamed list, and the watch that follows it in the same answer. */
+static void put_stream_query(struct buf *path)
+{
+    buf_printf(path,
+               "watch=1&allowWatchBookmarks=true&sendInitialEvents=true"
+               "&resourceVersionMatch=NotOlderThan&timeoutSeconds=%d",
+               STREAMED_LIST_SECONDS);
+}
+
+static void put_page_query(const struct reflector *reflector, struct buf *path)
+{
+    buf_printf(path, "limit=%d", PAGE_OBJECTS);
+    if (reflector->page[0] == '\0')
+        return;
+    buf_put(path, SLICE("&continue="));
+    api_path_escape(path, slice_of(reflector->page));
+}
+
+static void put_probe_query(const struct reflector *reflector, struct buf *path)
+{
+    buf_put(path, SLICE("limit=1&resourceVersionMatch=NotOlderThan&resourceVersion="));
+    api_path_escape(path, slice_of(reflector->version));
+}
+
+static void put_watch_query(const struct reflector *reflector, unsigned seconds, struct buf *path)
+{
+    buf_printf(path,
+               "watch=1&allowWatchBookmarks=true&timeoutSeconds=%u&resourceVersion=", seconds);
+    api_path_escape(path, slice_of(reflector->version));
+}
+
 void reflector_request(struct reflector *reflector, uint64_t now_ns, struct buf *path)
 {
-    /* only pods that take part: one that finishes is told as DELETED (design fact 13) */
-    const char *selector =
-        reflector->kind == KIND_POD
-            ? "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed&"
-            : "";
+    enum reflector_phase phase = reflector->phase;
     unsigned seconds = WATCH_SECONDS - next_random(reflector) % (WATCH_SECONDS / 4);
 
     reset_answer(reflector, now_ns);
-    buf_printf(path, "%s/%s?%s", kind_api_path(reflector->kind), kind_resource(reflector->kind),
-               selector);
-    if (reflector->phase == PHASE_PROBE) {
-        buf_put(path, SLICE("limit=1&resourceVersionMatch=NotOlderThan&resourceVersion="));
-        api_path_escape(path, slice_of(reflector->version));
-        return;
-    }
-    if (reflector->phase == PHASE_WATCH) {
+    if (phase == PHASE_WATCH)
         reflector->deadline_ns = now_ns + (seconds * UINT64_C(1000) + SILENT_MS) * NS_PER_MS;
-        buf_printf(path,
-                   "watch=1&allowWatchBookmarks=true&timeoutSeconds=%u&resourceVersion=", seconds);
-        api_path_escape(path, slice_of(reflector->version));
-        return;
+    if (phase == PHASE_STREAM || (phase == PHASE_PAGES && reflector->page[0] == '\0')) {
+        reflector->list_started_ns = now_ns;
+        reflector->has_begun = false;
     }
-    if (reflector->phase == PHASE_STREAM) {
-        buf_printf(path,
-                   "watch=1&allowWatchBookmarks=true&sendInitialEvents=true"
-                   "&resourceVersionMatch=NotOlderThan&timeoutSeconds=%d",
-                   STREAMED_LIST_SECONDS);
-    } else {
-        buf_printf(path, "limit=%d", PAGE_OBJECTS);
-        if (reflector->page[0] != '\0') {
-            buf_put(path, SLICE("&continue="));
-            api_path_escape(path, slice_of(reflector->page));
-            return;
-        }
+    buf_printf(path, "%s/%s?%s", kind_api_path(reflector->kind), kind_resource(reflector->kind),
+               reflector->kind == KIND_POD ? UNFINISHED_PODS : "");
+    switch (phase) {
+    case PHASE_STREAM: put_stream_query(path); break;
+    case PHASE_PAGES: put_page_query(reflector, path); break;
+    case PHASE_PROBE: put_probe_query(reflector, path); break;
+    case PHASE_WATCH: put_watch_query(reflector, seconds, path); break;
     }
-    reflector->list_started_ns = now_ns; /* a list from its start */
-    reflector->has_begun = false;
 }
 
-/* ---- how it ends ---- */
+/* ---- the end of an answer ---- */
 
-/* is_relist: a list was whole, and what followed it has failed. */
+/* The pause before the next request. retry_after_ms: what the HTTP answer asked for; 0: nothing.
+ * is_relist: a list was complete, and has to be read again. */
 static uint64_t backoff_ns(struct reflector *reflector, int64_t retry_after_ms, bool is_relist)
 {
     unsigned times = is_relist && reflector->relists > reflector->failures ? reflector->relists
@@ -116,6 +139,8 @@ static uint64_t backoff_ns(struct reflector *reflector, int64_t retry_after_ms, 
     if (ms > max)
         ms = max;
     ms = ms / 2 + next_random(reflector) % (ms / 2 + 1);
+    if (retry_after_ms < reflector->retry_after_ms)
+        retry_after_ms = reflector->retry_after_ms;
     if (retry_after_ms > RETRY_AFTER_MS_MAX)
         retry_after_ms = RETRY_AFTER_MS_MAX;
     if (retry_after_ms > 0 && ms < (uint64_t)retry_after_ms)
@@ -124,8 +149,9 @@ static uint64_t backoff_ns(struct reflector *reflector, int64_t retry_after_ms, 
     return ms * NS_PER_MS;
 }
 
-/* In pages after an older version was seen, since the first one tells how old the history is before
- * any object is read; and where nothing comes of streams. */
+/* The next request is a new list. It is in pages if the server cannot stream, if streams were
+ * refused repeatedly, or after an older version was seen: the first page says how old the history
+ * is before any object is read. */
 static void start_list(struct reflector *reflector, enum restart reason)
 {
     bool streams = reflector->can_stream && reason != RESTART_OLDER_HISTORY &&
@@ -135,7 +161,7 @@ static void start_list(struct reflector *reflector, enum restart reason)
     reflector->page[0] = '\0';
 }
 
-/* Kinds that an API server may lack; one without the others is none. */
+/* Kinds that an older API server does not serve. */
 static bool may_lack(enum kind kind)
 {
     return kind >= KIND_STORAGE_CLASS;
@@ -150,17 +176,17 @@ static bool may_be_absent(const struct reflector *reflector)
 static void be_absent(struct reflector *reflector, uint64_t now_ns)
 {
     if (!atomic_load(&reflector->status->is_absent))
-        log_info("the API server does not serve a resource: it is left out",
+        log_info("the API server does not serve a resource, so it is ignored",
                  LOG_STR("resource", kind_resource(reflector->kind)));
     atomic_store(&reflector->status->is_absent, true);
     atomic_store(&reflector->status->is_synced, true);
-    reflector_moved(reflector);
+    reflector_advanced(reflector);
     start_list(reflector, RESTART_SERVER_ERROR);
     reflector->is_done = reflector->is_list_only;
     reflector->due_ns = now_ns + ABSENT_RETRY_MS * NS_PER_MS;
 }
 
-/* Whether the answer is over, and what came of it last is not whole. */
+/* Whether the server ended the answer inside a page, or inside a line. */
 static bool ends_inside(const struct reflector *reflector, const struct reflector_ending *ending)
 {
     struct slice left = buf_slice(&reflector->window);
@@ -171,7 +197,7 @@ static bool ends_inside(const struct reflector *reflector, const struct reflecto
            (left.len != 0 && json_text_space(left.ptr, left.ptr + left.len) != left.ptr + left.len);
 }
 
-/* What ended the answer, and whether a list has to start anew for it; -1: nothing is wrong. */
+/* Why the answer ended; -1: it is complete. Sets restarts_list if a new list is needed. */
 static int evaluate_ending(struct reflector *reflector, const struct reflector_ending *ending)
 {
     if (reflector->failure >= 0)
@@ -181,7 +207,7 @@ static int evaluate_ending(struct reflector *reflector, const struct reflector_e
     if (ending->status == 0)
         return RESTART_CONNECTION;
     if (reflector->phase == PHASE_PROBE && (ending->status != 200 || !ending->is_cut)) {
-        int reason = evaluate_probe(reflector, ending->status);
+        int reason = reflector_check_probe(reflector, ending->status);
         reflector->restarts_list = reason == RESTART_OLDER_HISTORY || ending->status == 410;
         return reason;
     }
@@ -192,16 +218,16 @@ static int evaluate_ending(struct reflector *reflector, const struct reflector_e
     if (ending->status == 200)
         return reflector->phase == PHASE_WATCH && !ending->is_cut ? RESTART_TIMEOUT
                                                                   : RESTART_CONNECTION;
-    if (refuses_streaming(reflector, ending->status)) {
+    if (reflector_refuses_streaming(reflector, ending->status)) {
         reflector->can_stream = false;
         reflector->restarts_list = true;
         return RESTART_FALLBACK;
     }
-    /* a continue token that is expired, or that nobody understands: the list starts anew */
+    /* the server does not accept the continue token: a new list is needed */
     bool is_bad_continue =
         reflector->phase == PHASE_PAGES && ending->status == 400 && reflector->page[0] != '\0';
     reflector->restarts_list = ending->status == 410 || is_bad_continue;
-    return (int)(is_bad_continue ? RESTART_EXPIRED : reason_of(ending->status));
+    return (int)(is_bad_continue ? RESTART_EXPIRED : reflector_status_reason(ending->status));
 }
 
 static void log_ending(const struct reflector *reflector, enum restart reason,
@@ -212,27 +238,27 @@ static void log_ending(const struct reflector *reflector, enum restart reason,
     char status[16];
 
     if (reason == RESTART_TIMEOUT || reflector->failures % LOGGED_FAILURES != 0)
-        return; /* while an API server is away, not every attempt is news */
+        return; /* an API server that is away would fill the log */
     (void)snprintf(status, sizeof status, "%u", ending->is_silent ? 0 : ending->status);
     if (reflector->failures == 0)
         log_info("list or watch starts again", LOG_STR("resource", resource),
                  LOG_STR("reason", text), LOG_STR("status", status), LOG_STR("error", error));
     else
-        log_warn("a list or watch fails again and again", LOG_STR("resource", resource),
+        log_warn("a list or watch fails repeatedly", LOG_STR("resource", resource),
                  LOG_STR("reason", text), LOG_STR("status", status), LOG_STR("error", error));
 }
 
-/* ---- whether it gets anywhere ---- */
+/* ---- progress ---- */
 
-void reflector_moved(struct reflector *reflector)
+void reflector_advanced(struct reflector *reflector)
 {
     if (atomic_exchange(&reflector->status->is_stalled, false))
         log_info("a resource advances again", LOG_STR("resource", kind_resource(reflector->kind)));
     reflector->refusals = 0;
-    reflector->has_moved = true;
+    reflector->has_advanced = true;
 }
 
-/* Whether the API server answered, and nothing came of it. */
+/* Whether the API server has answered, but the answer was useless. */
 static bool is_refused(const struct reflector *reflector, enum restart reason,
                        const struct reflector_ending *ending, bool has_lasted)
 {
@@ -249,51 +275,60 @@ static bool is_refused(const struct reflector *reflector, enum restart reason,
     }
 }
 
-/* One more refusal. Whether the list is to be read anew for it: not where it would be refused for
- * the same reason. */
-static bool note_refusal(struct reflector *reflector, enum restart reason, uint64_t now_ns)
+/* Counts a useless answer. Returns whether a new list is needed: there were several at one version,
+ * and a list would not be refused for the same reason. */
+static bool count_refusal(struct reflector *reflector, enum restart reason, uint64_t now_ns)
 {
     if (reflector->refusals++ == 0)
         reflector->refused_since_ns = now_ns;
     if (now_ns - reflector->refused_since_ns >= STALLED_MS * NS_PER_MS &&
         !atomic_exchange(&reflector->status->is_stalled, true))
-        log_error("a resource does not advance: what is known of it gets old",
+        log_error("a resource does not advance: its cached objects get old",
                   LOG_STR("resource", kind_resource(reflector->kind)),
                   LOG_STR("version", reflector->version), LOG_STR("reason", restart_text(reason)));
     return reflector->refusals >= REFUSED_MAX && reason != RESTART_UNAUTHORIZED &&
            reason != RESTART_FORBIDDEN;
 }
 
+/* The phase of the next request, after one that has failed. */
+static void choose_phase(struct reflector *reflector, enum restart reason, bool starts_list)
+{
+    static const enum reflector_phase retries[] = {
+        [PHASE_PAGES] = PHASE_PAGES, /* the same page, by its continue token */
+        [PHASE_PROBE] = PHASE_PROBE,
+        [PHASE_WATCH] = PHASE_PROBE,
+    };
+
+    if (starts_list || reflector->phase == PHASE_STREAM)
+        start_list(reflector, reason);
+    else
+        reflector->phase = retries[reflector->phase];
+}
+
 static void restart(struct reflector *reflector, enum restart reason,
                     const struct reflector_ending *ending, bool has_lasted, uint64_t now_ns)
 {
     bool was_refused = is_refused(reflector, reason, ending, has_lasted);
-    bool starts_list = was_refused && note_refusal(reflector, reason, now_ns);
-    bool is_relist = reason == RESTART_EXPIRED || reason == RESTART_OLDER_HISTORY;
+    bool is_stuck = was_refused && count_refusal(reflector, reason, now_ns);
+    bool is_outdated = reason == RESTART_EXPIRED || reason == RESTART_OLDER_HISTORY;
     bool was_listed = reflector->phase == PHASE_WATCH || reflector->phase == PHASE_PROBE;
 
     if (reason == RESTART_TIMEOUT && has_lasted)
-        reflector_moved(reflector);
+        reflector_advanced(reflector);
     if (!was_refused)
-        reflector->refused_since_ns = now_ns; /* it may have been away all the time */
-    if (reflector->has_moved || (reflector->is_established && !was_refused))
+        reflector->refused_since_ns = now_ns; /* refusals before an outage do not count */
+    if (reflector->has_advanced || (reflector->is_established && !was_refused))
         reflector->failures = 0;
     atomic_fetch_add(&reflector->status->restarts[reason], 1);
     log_ending(reflector, reason, ending);
-    if (starts_list || reflector->restarts_list || reflector->phase == PHASE_STREAM)
-        start_list(reflector, reason);
-    else if (reflector->phase == PHASE_WATCH)
-        reflector->phase = PHASE_PROBE;
-    /* else the same page again, by its continue token, or the same probe */
-    reflector->relists += is_relist || (starts_list && was_listed);
-    int64_t retry_after_ms = reflector->retry_after_ms > ending->retry_after_ms
-                                 ? reflector->retry_after_ms
-                                 : ending->retry_after_ms;
+    choose_phase(reflector, reason, is_stuck || reflector->restarts_list);
+    reflector->relists += is_outdated || (is_stuck && was_listed);
     bool is_at_once = (reason == RESTART_TIMEOUT && has_lasted) || reason == RESTART_FALLBACK ||
-                      (is_relist && reflector->relists < RELISTS_AT_ONCE_MAX);
-    reflector->due_ns = is_at_once ? now_ns
-                                   : now_ns + backoff_ns(reflector, retry_after_ms,
-                                                         was_listed && (is_relist || starts_list));
+                      (is_outdated && reflector->relists < RELISTS_AT_ONCE_MAX);
+    reflector->due_ns = now_ns;
+    if (!is_at_once)
+        reflector->due_ns +=
+            backoff_ns(reflector, ending->retry_after_ms, was_listed && (is_outdated || is_stuck));
 }
 
 void reflector_end(struct reflector *reflector, const struct reflector_ending *ending,
@@ -311,7 +346,7 @@ void reflector_end(struct reflector *reflector, const struct reflector_ending *e
     bool has_lasted = now_ns - reflector->started_ns > (is_quiet ? QUIET_MS_MIN : 1000) * NS_PER_MS;
     if (reflector->is_established && has_lasted && reflector->phase == PHASE_WATCH)
         reflector->relists = 0;
-    if (reason < 0) { /* a page is read: the next one, or the watch; a probe is passed: the watch */
+    if (reason < 0) { /* after a page the next page, or the watch; after a probe the watch */
         if (reflector->phase == PHASE_PROBE)
             reflector->phase = PHASE_WATCH;
         else

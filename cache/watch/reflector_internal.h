@@ -1,49 +1,93 @@
-/* What reflector.c, reflector_read.c and reflector_skip.c share; nobody else includes this. */
+/*
+ * reflector_internal: what the files of the reflector share. Only they include it.
+ *
+ * A function that returns "whether the answer continues" returns false after reflector_give_up: then
+ * reflector_take returns false, too.
+ *
+ * Threads: as the reflector.
+ */
 #ifndef CACHE_WATCH_REFLECTOR_INTERNAL_H
 #define CACHE_WATCH_REFLECTOR_INTERNAL_H
 
 #include "cache/watch/reflector.h"
 
-/* What an ERROR event and a failed request's body say: metav1.Status. A BOOKMARK has metadata. */
-struct event_details {
+/* ---- reflector_read.c: watches and lists ---- */
+
+/* A metav1.Status, in an ERROR event or the body of a failed request; a BOOKMARK has metadata. */
+struct status_details {
     struct slice version, message, reason, initial_events_end;
     int64_t code, retry_after_s;
 };
 
-bool read_details(struct slice text, struct arena *arena, struct event_details *out);
+bool status_details_read(struct slice text, struct arena *arena, struct status_details *out);
 
-/* Asked for a version that is still to come: the server's history ends before what we have seen. */
-bool is_too_large(const struct event_details *details);
+/* Whether the requested version is still to come: the server's history ends before what we have
+ * seen. */
+bool status_is_too_large(const struct status_details *details);
 
-/* What a whole answer to the probe says: a reason to start anew, or -1: the server's history has
- * come as far as ours. */
-int evaluate_probe(struct reflector *reflector, unsigned status);
+/* The reason to restart after an HTTP status, or the code of an ERROR event. */
+enum restart reflector_status_reason(unsigned status);
 
-/* The reason to give for an HTTP status, or an ERROR event's code. */
-enum restart reason_of(unsigned status);
+/* Whether the status means that the server cannot stream lists: it does not know the parameters, or
+ * its etcd does not report progress. */
+bool reflector_refuses_streaming(const struct reflector *reflector, int64_t code);
 
-/* Whether this says that the server cannot stream lists: it does not know the parameters, or its
- * etcd cannot tell how far it is. */
-bool refuses_streaming(const struct reflector *reflector, int64_t code);
+/* Ends the answer for that reason. restarts_list: the next request is a new list. Returns false. */
+bool reflector_give_up(struct reflector *reflector, enum restart reason, bool restarts_list);
 
-/* What a text says of its object, as far as it can be read. What cannot be is empty. */
+/* Whether the version is older than one that was seen. */
+bool reflector_is_older(const struct reflector *reflector, struct slice version);
+
+bool reflector_is_of_kind(const struct reflector *reflector, const struct type *type);
+
+/* Stores the last version that was seen. */
+void reflector_see_version(struct reflector *reflector, struct slice version);
+
+/* A list has begun, if it had not; and it is complete at that version: the watch follows. */
+void reflector_begin_list(struct reflector *reflector);
+void reflector_end_list(struct reflector *reflector, struct slice version);
+
+/* Decodes an object and passes it to the sink; skips it if it cannot be decoded. Sets *version.
+ * Returns whether the answer continues. */
+bool reflector_take_object(struct reflector *reflector, enum watch_change change, struct slice text,
+                           struct slice *version);
+
+/* Removes the first bytes of the window. */
+void reflector_consume(struct reflector *reflector, size_t count);
+
+/* ---- reflector_watch.c, reflector_list.c ---- */
+
+/* Read the complete lines, or the complete items, in the window. Return whether the answer continues.
+ */
+bool reflector_take_lines(struct reflector *reflector);
+bool reflector_take_page(struct reflector *reflector);
+
+/* Reads the complete answer to the probe: a reason to restart, or -1: the server's history includes
+ * all that we have seen. */
+int reflector_check_probe(struct reflector *reflector, unsigned status);
+
+/* ---- reflector_skip.c ---- */
+
+/* What a text says about the identity of its object; what cannot be read is empty. */
 struct identity {
     struct slice type; /* of the event */
     struct slice kind, api_version, ns, name, uid, version;
 };
 
-/* Of an object, or of an event: up to where it cannot be read any more. */
-struct identity read_identity(struct slice text, bool is_event, struct arena *arena);
+/* Reads an object, or an event, up to where it cannot be decoded. */
+struct identity identity_read(struct slice text, bool is_event, struct arena *arena);
 
-/* Whether it says which object it is. */
-bool identity_is_whole(const struct identity *identity, enum kind kind);
+/* Whether it identifies an object of that kind. */
+bool identity_is_complete(const struct identity *identity, enum kind kind);
 
-/* An object that cannot be read: counted, logged (one a second, since its owner may write it as
- * often as they like), and passed over. It stays as it was known, unless this is its deletion. */
-void reflector_pass_over(struct reflector *reflector, enum watch_change change,
-                         const struct identity *identity, struct slice text, const char *problem);
+/* Skips an object that cannot be decoded: counts and logs it (once a second, because its owner may
+ * write it often). The object stays as it was known, unless this is its deletion. */
+void reflector_skip(struct reflector *reflector, enum watch_change change,
+                    const struct identity *identity, struct slice text, const char *problem);
 
-/* The version has moved on, or a list is whole. */
-void reflector_moved(struct reflector *reflector);
+/* ---- reflector.c ---- */
+
+/* The version has advanced, or a list is complete. */
+void reflector_advanced(struct reflector *reflector);
 
 #endif

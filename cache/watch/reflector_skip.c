@@ -1,5 +1,5 @@
 /*
- * Objects that cannot be read: which ones they are, and what follows for what is known of them.
+ * Objects that cannot be decoded: which objects they are, and what happens to their records.
  */
 #include "cache/json/pull_fields.h"
 #include "cache/watch/reflector_internal.h"
@@ -13,7 +13,7 @@ enum { LOG_SKIPPED_MS = 1000 };
         .key = (key_), .type = PULL_RAW, .offset = offsetof(struct identity, member_) \
     }
 
-struct identity read_identity(struct slice text, bool is_event, struct arena *arena)
+struct identity identity_read(struct slice text, bool is_event, struct arena *arena)
 {
     static const struct pull_field meta[] = {IDENTITY("namespace", ns), IDENTITY("name", name),
                                              IDENTITY("uid", uid),
@@ -42,23 +42,23 @@ struct identity read_identity(struct slice text, bool is_event, struct arena *ar
     return found;
 }
 
-bool identity_is_whole(const struct identity *identity, enum kind kind)
+bool identity_is_complete(const struct identity *identity, enum kind kind)
 {
     return identity->name.len != 0 && (identity->ns.len != 0 || !kind_is_namespaced(kind));
 }
 
-void reflector_pass_over(struct reflector *reflector, enum watch_change change,
-                         const struct identity *identity, struct slice text, const char *problem)
+void reflector_skip(struct reflector *reflector, enum watch_change change,
+                    const struct identity *identity, struct slice text, const char *problem)
 {
     struct object object = {.kind = reflector->kind};
-    bool is_known = identity_is_whole(identity, reflector->kind);
+    bool is_known = identity_is_complete(identity, reflector->kind);
     struct slice none = {"", 0};
     struct error err = {0};
 
     atomic_fetch_add(&reflector->status->skipped, 1);
     if (reflector->now_ns >= reflector->log_skipped_ns) {
         reflector->log_skipped_ns = reflector->now_ns + LOG_SKIPPED_MS * NS_PER_MS;
-        log_warn("an object is passed over: it cannot be decoded",
+        log_warn("an object is skipped: it cannot be decoded",
                  LOG_STR("resource", kind_resource(reflector->kind)),
                  LOG_SLICE("namespace", identity->ns), LOG_SLICE("name", identity->name),
                  LOG_STR("error", problem));

@@ -96,7 +96,7 @@ static void what_a_refused_list_is_answered_with_is_logged_and_warned_of(void)
                      "reason=forbidden status=403 error=\"pods is forbidden: User \\\"t\\\" "
                      "cannot list resource"),
           "the reason");
-    check(guard_logs(&guard, "WARN  a list or watch fails again and again resource=pods "
+    check(guard_logs(&guard, "WARN  a list or watch fails repeatedly resource=pods "
                              "reason=forbidden status=403 error=\"pods is forbidden"),
           "a warning");
     api_heal();

@@ -112,7 +112,7 @@ static void a_pod_that_cannot_be_read_goes_on_holding_and_the_watch_goes_on(void
     check(!filter_passes(&guard, "b"), "a still holds the claim");
     check(guard_metric(&guard, "claimguard_cache_skipped_objects_total{resource=\"pods\"}") == 1,
           "it is counted");
-    check(guard_logs(&guard, "an object is passed over"), "it is logged");
+    check(guard_logs(&guard, "an object is skipped"), "it is logged");
     log_event("DELETED", UNREADABLE);
     AWAIT(filter_passes(&guard, "b"), "a deletion is one, whatever else it says");
     guard_stop(&guard);

@@ -43,7 +43,7 @@ static void a_list_names_a_pod_that_was_not_found(void)
     AWAIT(guard_metric(&guard, "claimguard_cache_objects{resource=\"pods\"}") == 2, "b and c");
     check(filter_passes(&guard, "b"), "a watch may be late");
     list_again();
-    check(guard_logs(&guard, "an object is there that the API server did not find"),
+    check(guard_logs(&guard, "an object exists, although the API server did not find it"),
           "it is logged");
     check(!filter_passes(&guard, "b") && !bind_succeeds(&guard, "b", "node-2"), "a has it");
     guard_stop(&guard);
@@ -56,8 +56,8 @@ static void a_pod_that_was_not_found_is_asked_about_again(void)
     put_pair("node-1");
     guard_start(&guard, "");
     find_nothing(&guard);
-    check(guard_logs(&guard, "an object is there that the API server did not find") ||
-              guard_logs(&guard, "an object is there that the API server did not find"),
+    check(guard_logs(&guard, "an object exists, although the API server did not find it") ||
+              guard_logs(&guard, "an object exists, although the API server did not find it"),
           "within a few seconds");
     check(api_count("GET", "/pods/a") == 2, "%zu looks", api_count("GET", "/pods/a"));
     check(!filter_passes(&guard, "b") && !bind_succeeds(&guard, "b", "node-2"), "a has it");
@@ -112,7 +112,7 @@ static void bind_for_nothing(const struct guard *guard)
     check(bind_succeeds(guard, "a", "node-1"), "a 201 is believed");
 }
 
-static const char unbound[] = "a pod is not bound, though its Binding was answered with success";
+static const char unbound[] = "a pod is not bound, although its Binding succeeded";
 
 static void a_list_shows_that_a_binding_was_not_applied(void)
 {
