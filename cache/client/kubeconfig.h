@@ -1,14 +1,15 @@
 /*
- * kubeconfig: how to reach an API server and who we are there, from a kubeconfig file (or several,
- * merged as kubectl does: the first that says something wins) or from a pod's service account.
+ * kubeconfig: how to reach an API server, and the identity to use there. It is read from one or
+ * several kubeconfig files (merged as in kubectl: the first file with an entry wins), or from the
+ * pod's service account.
  *
- * What is understood: clusters (server, certificate-authority, insecure-skip-tls-verify,
- * tls-server-name, proxy-url), users (client certificate and key, token, tokenFile, exec) and
- * contexts; certificates as files or `-data`. What would change who we are and is not understood
- * (impersonation, basic auth, auth-provider) is an error, not overlooked; other keys are.
+ * Supported are clusters (server, certificate-authority, insecure-skip-tls-verify, tls-server-name,
+ * proxy-url), users (client certificate and key, token, tokenFile, exec) and contexts; certificates
+ * as files or `-data`. Keys that would change the identity but are not supported (impersonation,
+ * basic auth, auth-provider) are an error. Other keys are ignored.
  *
- * A struct kubeconfig does not change once it is loaded. Files that rotate (tokens, certificates)
- * are named here and read where they are used (cache/api).
+ * A struct kubeconfig does not change after it is loaded, so threads may share it. Files that
+ * rotate (tokens, certificates) are only named here, and read when they are used (credentials).
  */
 #ifndef CACHE_CLIENT_KUBECONFIG_H
 #define CACHE_CLIENT_KUBECONFIG_H
@@ -16,7 +17,7 @@
 #include "config/base/arena.h"
 #include "config/base/error.h"
 
-/* PEM text, in a file or here; neither: there is none. */
+/* PEM text: the name of a file, or the text itself, or neither. */
 struct pem {
     const char *file;
     struct slice data;
@@ -24,36 +25,36 @@ struct pem {
 
 /* A credential plugin. */
 struct exec_plugin {
-    const char *api_version; /* client.authentication.k8s.io/v1, or v1beta1: the same but for its
-                                name, and what `aws eks update-kubeconfig` writes */
+    const char *api_version; /* client.authentication.k8s.io/v1; or v1beta1, which has the same
+                                fields and is what `aws eks update-kubeconfig` writes */
     const char **argv;       /* ends with NULL; argv[0] is the command. NULL: no plugin */
-    const char **env;        /* "NAME=value", ends with NULL: they go before our own */
+    const char **env;        /* "NAME=value", ends with NULL; they replace our own variables */
     const char *install_hint;
     bool wants_cluster_info;
 };
 
 struct kubeconfig {
-    struct arena arena;      /* holds all of the below */
+    struct arena arena;      /* all strings below lie here */
     const char *origin;      /* for messages: the file of the context, or "the service account" */
     const char *server;      /* https://host:port, without a slash at the end */
-    const char *server_name; /* that the certificate must have; NULL: the server's host */
-    const char *proxy_url;   /* NULL: as the environment says; "": none */
+    const char *server_name; /* name in the server's certificate; NULL: the host of `server` */
+    const char *proxy_url;   /* NULL: use the environment's; "": none */
     bool skips_verification;
-    struct pem ca; /* none: the system's */
+    struct pem ca; /* empty: use the system's */
     struct pem cert, key;
     const char *token;      /* NULL: none */
-    const char *token_file; /* NULL: none; goes before token */
+    const char *token_file; /* NULL: none; has priority over token */
     struct exec_plugin exec;
 };
 
 /*
- * Reads the configuration: of `path`; else of the files in $KUBECONFIG; else the service account of
- * the pod that this process runs in; else, when may_use_home, of ~/.kube/config. context: NULL for
- * the file's current one.
+ * Reads the configuration from `path`; if it is NULL, from the files in $KUBECONFIG; without these,
+ * from the service account of this process's pod; outside of a pod, if may_use_home, from
+ * ~/.kube/config. context: NULL for the file's current-context.
  *
  * Ownership: kubeconfig_free.
  * Errors: ERROR_INVALID "FILE:LINE:COL: field: what is wrong"; ERROR_SYSTEM; ERROR_NOT_FOUND when
- * there is no configuration anywhere.
+ * there is no configuration.
  */
 int kubeconfig_load(struct kubeconfig **out, const char *path, const char *context,
                     bool may_use_home, struct error *err);
