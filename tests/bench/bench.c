@@ -77,6 +77,20 @@ static long find_claim(const struct model *model, bool is_held)
     return -1;
 }
 
+/* With the policies of tests/support/node_policy.h: half of the nodes are rejected. */
+static void bench_node_verdicts(struct model *model, const char *snapshot, const struct child *noop)
+{
+    struct child claimguard = bench_start_claimguard("tests/bench/node_policies", snapshot, NULL);
+    struct buf body;
+
+    buf_init(&body, 64 << 20);
+    model->asked_name = "web-frontend-tested";
+    model_put_filter(model, -1, 5000, &body);
+    measure_round_trip(&claimguard, noop, "every other node is rejected", 5000, buf_slice(&body));
+    buf_dispose(&body);
+    bench_stop(claimguard);
+}
+
 static void bench_round_trips(const char *where)
 {
     struct model model = {.nodes = 5000,
@@ -99,7 +113,8 @@ static void bench_round_trips(const char *where)
 
     bench_generate(&model, snapshot, sizeof snapshot);
     bench_pin(bench_client_core);
-    struct child claimguard = bench_start_claimguard(snapshot, NULL), noop = bench_start_noop();
+    struct child claimguard = bench_start_claimguard("claimguard", snapshot, NULL),
+                 noop = bench_start_noop();
     (void)printf("\n## Filter round trip, %s\n\nKeep-alive client in C; the no-op server reads the "
                  "same body "
                  "and writes as many bytes.\nMedians of %d calls, measured alternately.\n\n"
@@ -116,6 +131,7 @@ static void bench_round_trips(const char *where)
     }
     buf_dispose(&body);
     bench_stop(claimguard);
+    bench_node_verdicts(&model, snapshot, &noop);
     bench_stop(noop);
 }
 
@@ -188,7 +204,7 @@ static void bench_deferral(void)
     bench_generate(&model, snapshot, sizeof snapshot);
     write_entries(config, sizeof config);
     bench_pin(bench_client_core);
-    struct child claimguard = bench_start_claimguard(snapshot, config);
+    struct child claimguard = bench_start_claimguard("claimguard", snapshot, config);
     (void)printf("\n## A pod that defers its mounts, and one that does not\n\n"
                  "The same filter call, once with a runtime class that has an entry and once "
                  "without a\nruntime class; client and server on one core. Medians of %d\ncalls, "
@@ -274,7 +290,7 @@ static void bench_loading(unsigned pods)
         (double)ours.peak_kib / (double)ours.steady_kib, theirs.seconds, mib / theirs.seconds,
         (double)theirs.steady_kib / 1024, (double)theirs.peak_kib / 1024,
         theirs.seconds / ours.seconds);
-    struct child server = bench_start_claimguard(snapshot, NULL);
+    struct child server = bench_start_claimguard("claimguard", snapshot, NULL);
     long rss = bench_memory_kib(server.pid, "VmRSS:"),
          peak = bench_memory_kib(server.pid, "VmHWM:");
     bench_stop(server);

@@ -175,7 +175,8 @@ void model_put_pod(const struct model *model, unsigned i, struct buf *out)
 void model_put_filter(const struct model *model, long claim, unsigned names, struct buf *out)
 {
     buf_put(out, SLICE("{\"Pod\":{"));
-    put_meta(model, "web-frontend-new", 40, (unsigned)(claim + 1), out);
+    put_meta(model, model->asked_name == NULL ? "web-frontend-new" : model->asked_name, 40,
+             (unsigned)(claim + 1), out);
     put_namespace_and_labels(claim < 0 ? 0 : namespace_of(model, (unsigned)claim), 1, out);
     buf_put(out, SLICE(managed_fields));
     buf_put(out, SLICE("},\"spec\":{"));

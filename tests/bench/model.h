@@ -17,6 +17,7 @@ struct model {
     uint64_t seed;
     bool has_volumes;          /* a PersistentVolume for each claim */
     const char *runtime_class; /* of the pod of a filter request; NULL: none */
+    const char *asked_name;    /* of the pod in filter calls; NULL: any */
 };
 
 /* Appends one object as JSON. Pod i names claim i % claims. */

@@ -91,11 +91,11 @@ void bench_stop(struct child child)
 }
 
 /* config: NULL: the defaults. */
-struct child bench_start_claimguard(const char *snapshot, const char *config)
+struct child bench_start_claimguard(const char *program, const char *snapshot, const char *config)
 {
     char binary[512];
 
-    (void)snprintf(binary, sizeof binary, "%s/claimguard", bench_folder);
+    (void)snprintf(binary, sizeof binary, "%s/%s", bench_folder, program);
     return start((const char *const[]){binary, "serve", "--snapshot", snapshot, "--listen",
                                        "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0",
                                        config == NULL ? NULL : "--config", config, NULL});

@@ -41,8 +41,8 @@ double bench_percentile(double *values, size_t count, double p);
 /* This process runs on that core from now on. */
 void bench_pin(int core);
 
-/* config: NULL: the defaults. */
-struct child bench_start_claimguard(const char *snapshot, const char *config);
+/* program: in the build folder. config: NULL: the defaults. */
+struct child bench_start_claimguard(const char *program, const char *snapshot, const char *config);
 struct child bench_start_noop(void);
 void bench_stop(struct child child);
 
