@@ -1,6 +1,6 @@
 #include "extender/state.h"
 
-/* How much memory calls may take: each, and together. */
+/* The memory of one call, and of all calls together. */
 static void set_limits(struct state *state)
 {
     size_t body_max = (size_t)state->config->server.max_request_bytes;
@@ -17,7 +17,7 @@ int state_init(struct state *state, struct config *config, struct error *err)
     memset(state, 0, sizeof *state);
     if (pthread_rwlockattr_init(&attributes) != 0)
         return error_no_memory(err);
-    /* a steady stream of filter calls must not keep events out */
+    /* many filter calls must not keep watch events waiting */
     (void)pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
     int rc = pthread_rwlock_init(&state->lock, &attributes);
     (void)pthread_rwlockattr_destroy(&attributes);
@@ -30,7 +30,7 @@ int state_init(struct state *state, struct config *config, struct error *err)
     state->config = config;
     set_limits(state);
     state->started_ms = now_ms();
-    for (int kind = 0; kind < KIND_COUNT; kind++) /* until someone follows a cluster */
+    for (int kind = 0; kind < KIND_COUNT; kind++) /* until an informer starts */
         atomic_store(&state->status[kind].is_synced, true);
     return 0;
 }

@@ -1,7 +1,7 @@
 /*
  * state: what the threads of `serve` share: the cluster and the configuration under one lock, the
- * metrics, and the services. Verdicts read under the lock for microseconds; a bind or an event
- * writes.
+ * metrics, and pointers to the services. A verdict holds the lock for reading, for microseconds; a
+ * bind and a watch event hold it for writing. No thread holds it while it waits for the API server.
  */
 #ifndef EXTENDER_STATE_H
 #define EXTENDER_STATE_H
@@ -16,12 +16,12 @@
 #include "extender/metrics/metrics.h"
 
 enum {
-    BINDING_DEAD_MS = 65000,       /* the API server gives a request 60 s */
-    REQUESTS_BYTES_MIN = 64 << 20, /* for all calls together; or two of the largest bodies */
+    BINDING_DEAD_MS = 65000,       /* the API server abandons a request after 60 s */
+    REQUESTS_BYTES_MIN = 64 << 20, /* of all calls together; or twice the largest body */
 };
 
-/* The services, in folders behind this one; a part of the program that has none of them may run
- * with NULL. cli/services.h makes them. */
+/* The services, of modules that use this one. cli/services.h makes them; a program without them
+ * leaves NULL. */
 struct events;
 struct requeue;
 struct preemption;
@@ -33,26 +33,26 @@ struct state {
     pthread_rwlock_t lock; /* guards cluster, config and seen_locks */
     struct cluster cluster;
     struct config *config;        /* owned; replaced as a whole by state_reload */
-    atomic_size_t body_bytes_max; /* config's: no probe waits for the lock */
+    atomic_size_t body_bytes_max; /* of config; a copy, so that no probe waits for the lock */
     struct quota call_memory;     /* of all calls */
-    pthread_mutex_t explaining;   /* one explanation at a time: jansson's memory is in no quota */
-    struct metrics metrics;       /* has its own rules */
+    pthread_mutex_t explaining;   /* one explanation at a time: no quota counts jansson's memory */
+    struct metrics metrics;       /* has locks of its own */
     struct resource_status status[KIND_COUNT];
-    struct requests *api; /* the way to the API server; NULL: the cluster is a snapshot */
+    struct requests *api; /* to the API server; NULL: the cluster is a snapshot */
     struct api_stats api_stats;
-    struct requeue *requeue; /* the services have locks of their own, but for seen_locks */
+    struct requeue *requeue; /* each service has its own lock, except seen_locks */
     struct events *events;
     struct preemption *preemption;
     struct defer_support *defer_support;
     struct seen_locks *seen_locks;
-    struct tls *tls;    /* of the scheduler's port; NULL: plain text */
-    char source[256];   /* of the cluster, for people; set before there are threads */
+    struct tls *tls;    /* of the scheduler's port; NULL: plain HTTP */
+    char source[256];   /* where the cluster comes from, for people; set before there are threads */
     int64_t started_ms; /* since 1970 */
     atomic_bool is_draining;
     struct watchdog watchdog; /* of all threads */
 };
 
-/* Ownership: takes the config. */
+/* Ownership: takes the config, if it succeeds. */
 int state_init(struct state *state, struct config *config, struct error *err);
 void state_dispose(struct state *state);
 
@@ -65,11 +65,11 @@ static inline struct view state_view(const struct state *state)
 /* The first kind that is not synced yet; KIND_COUNT: all are. */
 enum kind state_unsynced(const struct state *state);
 
-/* When a reservation that is made now ends; of a pod that is being bound not before the API server
- * has given its Binding up. Under the lock. */
+/* When a reservation that is made now expires. For a pod that is being bound, not before the API
+ * server abandons the Binding. Under the lock. */
 uint64_t state_reservation_end(const struct state *state, bool is_binding);
 
-/* Puts another configuration in force. Ownership: takes it; frees the old one. */
+/* Replaces the configuration. Ownership: takes the new one, and frees the old one. */
 void state_reload(struct state *state, struct config *config);
 
 #endif

@@ -49,7 +49,7 @@ static int list_locks(struct binding *binding, const struct pod *pod, struct err
         if (locks->claim_count == LOCKED_CLAIMS_MAX)
             return error_set(err, ERROR_TOO_BIG, "pod %.*s has over %d exclusive claims",
                              SLICE_ARG(pod_name(pod)), LOCKED_CLAIMS_MAX);
-        struct slice name = arena_printf(binding->call.arena, "%.*s", SLICE_ARG(claim_name(claim)));
+        struct slice name = arena_copy(binding->call.arena, claim_name(claim));
         if (name.ptr == NULL)
             return error_no_memory(err);
         locks->claims[locks->claim_count++] = name;
@@ -113,9 +113,9 @@ static int check_policies(struct binding *binding, const struct view *view,
 
     policy_prefilter(view, object, arena, verdict, &decided_by);
     binding->is_conflict = code_is_rejection(verdict->code);
-    return !binding->is_conflict ? 0
-                                 : error_set(err, ERROR_INVALID, "%.*s",
-                                             SLICE_ARG(verdict_message(verdict, arena)));
+    return !binding->is_conflict
+               ? 0
+               : error_set(err, ERROR_INVALID, "%.*s", SLICE_ARG(verdict_message(verdict, arena)));
 }
 
 static int check_shared(struct binding *binding, const struct pod *pod, struct error *err)

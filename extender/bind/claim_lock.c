@@ -137,8 +137,7 @@ static bool is_old_enough(struct claim_locks *locks, struct slice claim, const s
 
     if (key.ptr == NULL)
         return false;
-    uint64_t since_ns = seen_since(locks->call->state,
-                                   key); /* may be the present time: the clock is read after it */
+    uint64_t since_ns = seen_since(locks->call->state, key); /* first: it may be the present time */
     return monotonic_ns() - since_ns >= LOCK_PATIENCE_MS * NS_PER_MS;
 }
 

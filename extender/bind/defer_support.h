@@ -34,9 +34,8 @@ void defer_support_drop(struct state *state);
 /* Reads the document if it is time to. Called about once a second, by one thread. */
 void defer_support_tick(struct state *state);
 
-/* "Field", "Annotation", "Disabled", "Auto: Field", ...: what is configured and known. Under the
- * lock.
- */
+/* What is configured and known: "Field", "Annotation", "Disabled", "Auto: Field", ... Under the
+ * lock. */
 const char *defer_support_text(const struct state *state);
 
 #endif

@@ -3,11 +3,6 @@
 #include "extender/live/events.h"
 #include "policy/defer_fs_mount.h"
 
-static struct slice copy(struct arena *arena, struct slice text)
-{
-    return text.len == 0 ? SLICE("") : arena_printf(arena, "%.*s", SLICE_ARG(text));
-}
-
 static bool add_volume(struct deferral *out, const struct pod_object *object,
                        const struct decision *decision, struct arena *arena)
 {
@@ -19,10 +14,10 @@ static bool add_volume(struct deferral *out, const struct pod_object *object,
     out->volumes = grown;
     struct deferred_volume *volume = &grown[out->volume_count++];
     *volume = (struct deferred_volume){
-        .name = copy(arena, decision->volume->name),
+        .name = arena_copy(arena, decision->volume->name),
         .storage_class =
-            copy(arena, decision->entry == NULL ? SLICE("") : decision->entry->storage_class),
-        .runtime_class = copy(arena, object->mounts->runtime_class),
+            arena_copy(arena, decision->entry == NULL ? SLICE("") : decision->entry->storage_class),
+        .runtime_class = arena_copy(arena, object->mounts->runtime_class),
         .source = decision->volume->source,
         .has_field = decision->volume->field == DEFER_FIELD_TRUE,
         .is_annotated = decision->volume->is_annotated,
@@ -56,9 +51,9 @@ static int add_undecided(struct deferral *out, const struct pod_object *object,
 
     out->undecided = (struct object_reference){
         .kind = KIND_CLAIM,
-        .ns = copy(arena, object->meta.ns),
-        .name = copy(arena, decision->volume->claim),
-        .uid = copy(arena, uid_text(&decision->claim->uid, uid)),
+        .ns = arena_copy(arena, object->meta.ns),
+        .name = arena_copy(arena, decision->volume->claim),
+        .uid = arena_copy(arena, uid_text(&decision->claim->uid, uid)),
     };
     return error_set(err, ERROR_UNAVAILABLE, "deferFSMount of volume %.*s: %.*s",
                      SLICE_ARG(decision->volume->name),
@@ -83,7 +78,7 @@ int deferral_plan(const struct view *view, const struct pod *pod, const struct p
         else if (decision.entry != NULL && decision.rule < RULE_COUNT)
             has_memory = add_refusal(out, object, &decision, arena);
     }
-    out->annotation = copy(arena, object->mounts->annotation);
+    out->annotation = arena_copy(arena, object->mounts->annotation);
     out->opts_out = mounts_opt_out(object->mounts);
     if (pod->version != 0)
         out->version = arena_printf(arena, "%llu", (unsigned long long)pod->version);

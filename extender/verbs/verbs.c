@@ -1,45 +1,11 @@
 #include "extender/verbs/verbs.h"
 
-#include <stdlib.h>
-
 #include "config/base/log.h"
 #include "extender/bind/bind.h"
 #include "extender/live/evaluate.h"
 #include "extender/preemption/preemption.h"
 #include "extender/protocol/protocol.h"
 #include "extender/report/explain.h"
-
-void scratch_init(struct scratch *scratch, size_t max_body_bytes, struct quota *quota)
-{
-    struct quota_share *share = quota == NULL ? NULL : &scratch->share;
-
-    scratch->share = (struct quota_share){.quota = quota};
-    buf_init(&scratch->body, max_body_bytes);
-    buf_init(&scratch->answer, ANSWER_BYTES_MAX);
-    arena_init(&scratch->arena, REQUEST_ARENA_BYTES_MAX);
-    scratch->body.share = scratch->answer.share = scratch->arena.share = share;
-}
-
-void scratch_dispose(struct scratch *scratch)
-{
-    buf_dispose(&scratch->body);
-    buf_dispose(&scratch->answer);
-    arena_dispose(&scratch->arena);
-}
-
-void scratch_reset(struct scratch *scratch)
-{
-    struct quota *quota = scratch->share.quota;
-    bool is_ample = quota == NULL || quota_is_ample(quota);
-
-    scratch->share.was_refused = false;
-    buf_reset(&scratch->body, is_ample ? SCRATCH_KEEP_BYTES : 0);
-    buf_reset(&scratch->answer, is_ample ? SCRATCH_KEEP_BYTES : 0);
-    if (is_ample)
-        arena_reset(&scratch->arena);
-    else
-        arena_dispose(&scratch->arena);
-}
 
 void verb_write_failure(struct buf *answer, const char *message)
 {
@@ -48,20 +14,21 @@ void verb_write_failure(struct buf *answer, const char *message)
     buf_put(answer, SLICE("}"));
 }
 
-/* Each verb answers 0 and writes the answer, or fails with err: ERROR_INVALID is the caller's
- * fault. */
+/* A verb writes its answer. Errors: ERROR_INVALID: the request is wrong; others: as answer_failure
+ * has them. */
 typedef int answer_function(struct state *state, struct scratch *scratch, enum call_result *result,
                             struct error *err);
 
-/* A filter call: what was asked, and which of its nodes are rejected. */
+/* A filter call, and which of its nodes are rejected. */
 struct filter_call {
     struct filter_request request;
-    const struct slice *names; /* the nodes', once they had to be told apart; else NULL */
-    struct slice *reasons;     /* for each name: why the pod does not pass there; or empty */
+    const struct slice
+        *names;            /* of the nodes, if the verdict differs from node to node; else NULL */
+    struct slice *reasons; /* for each node: why the pod does not pass there; or empty */
     size_t rejected_count;
 };
 
-/* Holds each node against a verdict that differs from node to node. False: there is no memory. */
+/* Checks each node, for a verdict that differs from node to node. False: out of memory. */
 static bool filter_nodes(struct filter_call *call, const struct verdict *verdict,
                          struct arena *arena)
 {
@@ -85,8 +52,8 @@ static bool filter_nodes(struct filter_call *call, const struct verdict *verdict
     return true;
 }
 
-/* The verdict on the pod, and on each node where it matters. A pod that passes on no node is
- * rejected: nothing is reserved for it. */
+/* Decides about the pod, and about each node if the verdict differs. A pod that passes on no node
+ * is rejected, so nothing is reserved for it. */
 static void decide_filter(struct question *question, const struct view *view)
 {
     struct filter_call *call = question->context;
@@ -103,7 +70,7 @@ static void decide_filter(struct question *question, const struct view *view)
     question->is_refused = code_is_rejection(verdict->code) || call->rejected_count != 0;
 }
 
-/* The pod is rejected on every node. reason: empty where each node has one of its own. */
+/* The pod is rejected on every node. reason: empty if each node has its own reason. */
 static void note_rejected(struct state *state, const struct filter_request *request,
                           enum verdict_code code, struct slice reason)
 {
@@ -129,7 +96,7 @@ static int answer_filter(struct state *state, struct scratch *scratch, enum call
         return err->code;
     if (request->node_count != 0)
         evaluate_and_remember(state, &question);
-    else /* it cannot be bound anywhere: nothing is to be kept for it */
+    else /* there is no node to bind it to: nothing is reserved or requeued for it */
         (void)evaluate_question(state, &question);
     enum verdict_code code = question.verdict.code;
     metrics_count_verdict(&state->metrics, question.decided_by, &question.verdict, &request->pod);
@@ -156,10 +123,10 @@ static int answer_prefilter(struct state *state, struct scratch *scratch, enum c
     struct question question = {.pod = &pod, .arena = &scratch->arena};
 
     (void)result;
-    /* nodes are not looked at: they may be missing */
+    /* nodes are not read: the request may lack them */
     if (protocol_read_pod(&pod, buf_slice(&scratch->body), &scratch->arena, err) < 0)
         return err->code;
-    (void)evaluate_question(state, &question); /* so that the cache is not stale */
+    (void)evaluate_question(state, &question); /* refreshes the cache: see evaluate.h */
     (void)pthread_mutex_lock(&state->explaining);
     (void)pthread_rwlock_rdlock(&state->lock);
     struct view view = state_view(state);
@@ -170,14 +137,15 @@ static int answer_prefilter(struct state *state, struct scratch *scratch, enum c
     return rc;
 }
 
-/* A preempt call: what was asked, and the answer so far. */
+/* A preempt call, and its answer. */
 struct preempt_call {
     struct preempt_request request;
     struct buf *answer;
-    size_t kept; /* candidates */
+    size_t kept; /* candidates that the answer keeps */
 };
 
-/* The verdict on each candidate, and the answer, which names pods of the cluster. */
+/* Decides about each candidate, and writes the answer, because its pods are valid under the lock
+ * only. */
 static void decide_preempt(struct question *question, const struct view *view)
 {
     bool may_add = view->config->read_write_once_pod.preemption == SWITCH_ENABLED;
@@ -196,7 +164,7 @@ static void decide_preempt(struct question *question, const struct view *view)
         question->verdict.code == CODE_ERROR || call->kept != call->request.candidate_count;
 }
 
-static bool is_in_the_way(const struct verdict *verdict, struct slice uid)
+static bool is_cause(const struct verdict *verdict, struct slice uid)
 {
     for (size_t i = 0; i < verdict->cause_count; i++)
         if (verdict->causes[i].kind == KIND_POD && slice_equal(verdict->causes[i].uid, uid))
@@ -204,14 +172,14 @@ static bool is_in_the_way(const struct verdict *verdict, struct slice uid)
     return false;
 }
 
-/* Whether the pod would run on one of the candidates once its claims are free: no other pod has to
- * go there. */
+/* Whether there is a candidate on which the pod would run as soon as its claims are free: all
+ * victims that the scheduler offers there hold a claim. */
 static bool offers_node(const struct preempt_request *request, const struct verdict *verdict)
 {
     for (size_t i = 0; i < request->candidate_count; i++) {
         const struct candidate *candidate = &request->candidates[i];
         size_t j = 0;
-        while (j < candidate->offered_count && is_in_the_way(verdict, candidate->offered[j]))
+        while (j < candidate->offered_count && is_cause(verdict, candidate->offered[j]))
             j++;
         if (j == candidate->offered_count)
             return true;
@@ -232,9 +200,10 @@ static int answer_preempt(struct state *state, struct scratch *scratch, enum cal
     if (protocol_read_preempt(&call.request, buf_slice(&scratch->body), &scratch->arena, err) < 0)
         return err->code;
     evaluate_and_remember(state, &question);
-    if (question.verdict.code == CODE_ERROR) /* a node that is missing would be one that fails */
+    if (question.verdict.code ==
+        CODE_ERROR) /* a node that is left out would mean that preemption fails there */
         return error_set(err, ERROR_UNAVAILABLE, "%.*s", SLICE_ARG(question.verdict.reasons[0]));
-    /* a scheduler that sees the conflict itself asks about such a pod here only */
+    /* a scheduler that sees the conflict itself never calls filter for such a pod */
     if (question.verdict.code == CODE_UNSCHEDULABLE &&
         offers_node(&call.request, &question.verdict))
         preemption_want(state, &call.request.pod);
@@ -243,7 +212,7 @@ static int answer_preempt(struct state *state, struct scratch *scratch, enum cal
     return 0;
 }
 
-/* Binds, unless too many binds are under way: those wait for the API server. */
+/* Binds, unless too many binds are under way, waiting for the API server. */
 static int bind_bounded(struct state *state, const struct bind_request *request,
                         struct arena *arena, struct error *refusal)
 {
@@ -278,8 +247,8 @@ static int answer_bind(struct state *state, struct scratch *scratch, enum call_r
     return 0;
 }
 
-/* What a call is told before all is known: an error that makes the scheduler try again. Returns the
- * HTTP status: the answer to preempt has no place for an error. */
+/* Writes the answer to a call before the cache is synced: an error that makes the scheduler try
+ * again. Returns the HTTP status: 503 for preempt, whose answer has no field for an error. */
 static unsigned answer_unsynced(enum verb verb, enum kind missing, struct scratch *scratch)
 {
     struct slice message =
@@ -301,12 +270,12 @@ static unsigned answer_unsynced(enum verb verb, enum kind missing, struct scratc
     return 200;
 }
 
-/* The call was not answered: why, in the form in which its caller hears it. Of an answer other than
- * 200, the scheduler shows the status alone. */
+/* Writes why a call failed. For filter and bind, errors that are not the caller's fault are in the
+ * field Error of an answer with 200, since the scheduler shows only the status of any other. */
 static unsigned answer_failure(enum verb verb, struct scratch *scratch, const struct error *err,
                                enum call_result *result)
 {
-    bool is_theirs = err->code == ERROR_INVALID, is_busy = err->code == ERROR_UNAVAILABLE;
+    bool is_invalid = err->code == ERROR_INVALID, is_busy = err->code == ERROR_UNAVAILABLE;
     bool has_error = verb == VERB_FILTER || verb == VERB_BIND;
 
     buf_reset(&scratch->answer, SCRATCH_KEEP_BYTES);
@@ -315,12 +284,12 @@ static unsigned answer_failure(enum verb verb, struct scratch *scratch, const st
         protocol_write_error(&scratch->answer, slice_of(err->message));
         return 200;
     }
-    *result = is_theirs ? RESULT_INVALID : RESULT_FAILED;
+    *result = is_invalid ? RESULT_INVALID : RESULT_FAILED;
     verb_write_failure(&scratch->answer, err->message);
-    return is_theirs ? 400 : is_busy ? 503 : 500;
+    return is_invalid ? 400 : is_busy ? 503 : 500;
 }
 
-/* An answer that failed for memory. */
+/* Errors: that of the verb, or why the answer has not enough memory. */
 static int check_memory(const struct scratch *scratch, int rc, struct error *err)
 {
     if (rc == 0 && !scratch->answer.failed)
@@ -353,7 +322,7 @@ unsigned verb_answer(struct state *state, enum verb verb, struct scratch *scratc
     }
     if (check_memory(scratch, rc, &err) < 0)
         status = answer_failure(verb, scratch, &err, &result);
-    if (scratch->result.ptr == NULL) /* not even the reason may have found room */
+    if (scratch->result.ptr == NULL) /* there may be no memory for the error either */
         scratch->result = scratch->answer.failed ? SLICE("{\"Error\":\"out of memory\"}")
                                                  : buf_slice(&scratch->answer);
     metrics_count_request(&state->metrics, verb, result, monotonic_ns() - started);

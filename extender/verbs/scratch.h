@@ -1,0 +1,35 @@
+/*
+ * scratch: the memory of one call. A connection keeps it from call to call; a quota bounds the
+ * memory of all calls together.
+ *
+ * Threads: one at a time.
+ */
+#ifndef EXTENDER_VERBS_SCRATCH_H
+#define EXTENDER_VERBS_SCRATCH_H
+
+#include "config/base/arena.h"
+#include "config/base/buf.h"
+
+enum {
+    ANSWER_BYTES_MAX = 32 << 20, /* a rejection on 65,000 nodes has about 15 MiB */
+    REQUEST_ARENA_BYTES_MAX = 16 << 20,
+    SCRATCH_KEEP_BYTES = 1 << 20, /* of each buffer, for the next call, while memory is ample */
+    BODY_TAIL_BYTES = 128,        /* room behind a body: see protocol_pass */
+};
+
+struct scratch {
+    struct quota_share share; /* of all three below */
+    struct buf body;          /* the request; the answer may overwrite it */
+    struct buf answer;        /* most answers are written here */
+    struct slice result;      /* the answer: in `answer`, or in `body` */
+    struct arena arena;
+};
+
+/* quota: bounds the memory of all calls together; NULL: there is no bound. */
+void scratch_init(struct scratch *scratch, size_t max_body_bytes, struct quota *quota);
+void scratch_dispose(struct scratch *scratch);
+
+/* Empties it for the next call, and frees what is more than the next call usually needs. */
+void scratch_reset(struct scratch *scratch);
+
+#endif
