@@ -184,29 +184,35 @@ static bool send_patch(struct requests *requests, const struct object_reference 
     return is_sent;
 }
 
+/* Requeues a pod that is due, and computes when it is due again. */
+static void requeue_one(struct requeue *requeue, struct requests *requests, struct waiting_pod *pod,
+                        uint64_t now_ns)
+{
+    bool is_sent = send_patch(requests, &pod->pod);
+
+    count_result(requeue, is_sent ? REQUEUE_SENT : REQUEUE_DROPPED);
+    pod->due_ns = now_ns + (REQUEUE_AGAIN_MS * NS_PER_MS << pod->requeues);
+    pod->requeues += is_sent;
+}
+
 /* Requeues the pods that are due, if the rate allows, and computes when the next one is due. */
 static void requeue_due(struct requeue *requeue, struct requests *requests, uint64_t now_ns)
 {
     requeue->due_ns = UINT64_MAX;
     for (struct waiting_pod *pod = requeue->pods, *next; pod != NULL; pod = next) {
         next = pod->hh.next;
-        if (pod->due_ns <= now_ns && (requests == NULL || pod->requeues == REQUEUES_MAX)) {
-            if (requests != NULL)
-                count_result(requeue, REQUEUE_GIVEN_UP);
-            drop(requeue, pod);
-            continue;
-        }
-        if (pod->due_ns <= now_ns && !rate_take(&requeue->rate, now_ns)) {
-            requeue->due_ns =
-                now_ns +
-                1000 * NS_PER_MS / REQUEUES_PER_SECOND; /* this and other pods have to wait */
-            return;
-        }
         if (pod->due_ns <= now_ns) {
-            bool is_sent = send_patch(requests, &pod->pod);
-            count_result(requeue, is_sent ? REQUEUE_SENT : REQUEUE_DROPPED);
-            pod->due_ns = now_ns + (REQUEUE_AGAIN_MS * NS_PER_MS << pod->requeues);
-            pod->requeues += is_sent;
+            if (requests == NULL || pod->requeues == REQUEUES_MAX) {
+                if (requests != NULL)
+                    count_result(requeue, REQUEUE_GIVEN_UP);
+                drop(requeue, pod);
+                continue;
+            }
+            if (!rate_take(&requeue->rate, now_ns)) { /* this and other pods have to wait */
+                requeue->due_ns = now_ns + NS_PER_SECOND / REQUEUES_PER_SECOND;
+                return;
+            }
+            requeue_one(requeue, requests, pod, now_ns);
         }
         if (pod->due_ns < requeue->due_ns)
             requeue->due_ns = pod->due_ns;

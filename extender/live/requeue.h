@@ -57,8 +57,8 @@ void requeue_init(struct requeue *requeue);
 void requeue_dispose(struct requeue *requeue);
 
 /* From now on the pod waits for a change of one of the causes, and no other: a pod or its
- * reservation, by UID; or a claim, by name. Without memory, it waits for the scheduler's own flush.
- */
+ * reservation, by UID; or a claim, by name. Without memory, it waits for the scheduler's own
+ * flush. */
 void requeue_wait(struct requeue *requeue, const struct meta *pod,
                   const struct object_reference *causes, size_t count);
 
