@@ -105,7 +105,7 @@ static void evaluate_conflicts(const struct pod_object *pod, struct conflicts *c
                                conflict_holder_name(conflict), uid))
             return;
         if (conflict->holder == NULL && out->reserved_for.len == 0)
-            out->reserved_for = arena_printf(arena, "%.*s", SLICE_ARG(uid_text(uid, text)));
+            out->reserved_for = arena_copy(arena, uid_text(uid, text));
     }
     conflicts_put_reasons(conflicts, arena, out);
 }

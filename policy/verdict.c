@@ -40,9 +40,8 @@ bool verdict_add_cause(struct verdict *out, struct arena *arena, enum kind kind,
         return true;
     struct object_reference *grown =
         arena_grow(arena, out->causes, out->cause_count, sizeof *grown);
-    struct object_reference cause = {kind, arena_printf(arena, "%.*s", SLICE_ARG(ns)),
-                                     arena_printf(arena, "%.*s", SLICE_ARG(name)),
-                                     arena_printf(arena, "%.*s", SLICE_ARG(uid_slice))};
+    struct object_reference cause = {kind, arena_copy(arena, ns), arena_copy(arena, name),
+                                     arena_copy(arena, uid_slice)};
     if (grown == NULL || cause.ns.ptr == NULL || cause.name.ptr == NULL || cause.uid.ptr == NULL) {
         verdict_out_of_memory(out);
         return false;

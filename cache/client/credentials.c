@@ -139,9 +139,9 @@ static int take_answer(struct credentials *credentials, uint64_t now_ns, int64_t
         return err->code;
     }
     /* the text goes away: what may point into it is copied */
-    struct slice token = arena_printf(&arena, "%.*s", SLICE_ARG(answer.token));
-    struct slice cert = arena_printf(&arena, "%.*s", SLICE_ARG(answer.cert));
-    struct slice key = arena_printf(&arena, "%.*s", SLICE_ARG(answer.key));
+    struct slice token = arena_copy(&arena, answer.token);
+    struct slice cert = arena_copy(&arena, answer.cert);
+    struct slice key = arena_copy(&arena, answer.key);
     if (token.ptr == NULL || cert.ptr == NULL || key.ptr == NULL) {
         arena_dispose(&arena);
         return error_no_memory(err);

@@ -40,7 +40,7 @@ static bool add_candidate(struct preempt_request *request, struct slice node,
 {
     struct candidate *grown =
         arena_grow(arena, request->candidates, request->candidate_count, sizeof *grown);
-    struct slice name = arena_printf(arena, "%.*s", SLICE_ARG(node));
+    struct slice name = arena_copy(arena, node);
 
     if (grown == NULL || name.ptr == NULL)
         return false;
