@@ -12,8 +12,7 @@
  * False if the text has another form, or if the number does not fit. */
 bool quantity_bytes(int64_t *out, struct slice text);
 
-/* Reads whole numbers in the syntax of Go's time.Duration: 30s, 1m30s, 500ms, 1h. False as above.
- */
+/* Reads whole numbers as Go's time.Duration: 30s, 1m30s, 500ms, 1h. False as above. */
 bool quantity_duration_ms(int64_t *out, struct slice text);
 
 enum { QUANTITY_TEXT_BYTES = 32 };

@@ -218,8 +218,7 @@ static int evaluate_file(struct dry_run *run, const char *path, struct error *er
                      strcmp(path, "-") == 0 ? "<stdin>" : path);
 }
 
-/* Evaluates the pod NS/NAME of the snapshot; if there is none, the pod of the file with that name.
- */
+/* Evaluates the pod NS/NAME of the snapshot; if there is none, the pod of that file. */
 static int evaluate_named(struct dry_run *run, const char *name, struct error *err)
 {
     const char *slash = strchr(name, '/');

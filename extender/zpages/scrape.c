@@ -65,8 +65,7 @@ static void put_histogram(const struct scrape *scrape, const char *verb,
 
 /* ---- calls of the scheduler, requests to the API server ---- */
 
-/* name: without "claimguard_", and without the _total of a counter, as OpenMetrics names families.
- */
+/* name: without "claimguard_", and without the _total of a counter, as in OpenMetrics. */
 struct family {
     const char *name, *type, *help;
     scrape_samples *write;
