@@ -1,6 +1,7 @@
 /* Snapshots. PriorityClasses are for the dry run alone: captured, never watched, and nothing fails
  * without the right to them. */
 #include <fcntl.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,6 +73,27 @@ static void a_snapshot_has_the_priority_classes(void)
     free(err);
 }
 
+/* However many there are of each kind. */
+static void a_snapshot_is_json(void)
+{
+    char *err;
+
+    for (int i = 0; i < 5; i++) {
+        char name[8];
+        (void)snprintf(name, sizeof name, "data-%d", i);
+        put_claim(name);
+        if (i < 2)
+            put_pod(&(struct test_pod){.name = name, .claim = name, .node = "node-1"});
+    }
+    char *text = capture(&err);
+    json_t *list = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    check(list != NULL, "%s", text);
+    check(json_array_size(json_object_get(list, "items")) >= 7, "%s", text);
+    json_decref(list);
+    free(text);
+    free(err);
+}
+
 static void a_snapshot_without_the_right_to_priority_classes_says_so(void)
 {
     char *err, *text;
@@ -125,6 +147,7 @@ static void a_snapshot_is_written_through_a_link(void)
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
+        SCENARIO(a_snapshot_is_json),
         SCENARIO(a_snapshot_has_the_priority_classes),
         SCENARIO(a_snapshot_without_the_right_to_priority_classes_says_so),
         SCENARIO(a_snapshot_goes_into_a_pipe_and_leaves_it_one),

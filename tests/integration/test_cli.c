@@ -184,6 +184,41 @@ Test(cli, table_is_aligned_and_names_the_policies)
     run_free(&run);
 }
 
+/* Whether a line of the text begins with that, however many spaces are between its words. */
+static bool has_line(const char *text, const char *begin)
+{
+    for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
+        const char *at = line + (*line == '\n'), *want = begin;
+        line = at;
+        while (*want != '\0' && *at == *want) {
+            want++;
+            at++;
+            while (*want != ' ' && *at == ' ' && at[-1] == ' ')
+                at++;
+        }
+        if (*want == '\0')
+            return true;
+    }
+    return false;
+}
+
+Test(cli, wide_table_has_nodes_and_claims)
+{
+    struct run run = RUN("dry-run", "-s", EXAMPLE, "-a", "-o", "wide");
+
+    cr_expect(has_line(run.out, "default cache-1 yes Skip 2/2 shared - -"), "%s", run.out);
+    cr_expect(has_line(run.out,
+                       "default db-urgent no Unschedulable 0/2 db-data (exclusive, held by "
+                       "db-0) evict db-0 claim default/db-data is in use"),
+              "%s", run.out);
+    cr_expect(has_line(run.out, "default report no UnschedulableAndUnresolvable 0/2 report-data "
+                                "(missing) no help "),
+              "%s", run.out);
+    cr_expect(has_line(run.out, "default web-1 yes Success 2/2 web-data (exclusive, free) - -"),
+              "%s", run.out);
+    run_free(&run);
+}
+
 /* An API server takes any text for claimName; a terminal must not take it for more than text. */
 Test(cli, control_characters_of_a_cluster_do_not_reach_the_terminal)
 {

@@ -70,3 +70,9 @@ Test(preemption, one_of_higher_priority_takes_the_place_of_another)
     cr_expect_eq(remembered(WANTED_MAX, 1), 0);
     cr_expect_eq(remembered(WANTED_MAX + 1, 1), 1);
 }
+
+Test(preemption, a_step_without_anything_to_do_does_nothing)
+{
+    preemption_step(&state);
+    cr_expect_eq(preemption_due_ns(state.preemption), UINT64_MAX);
+}
