@@ -4,8 +4,6 @@
 
 #include "policy/exclusive.h"
 
-/* The pod's claims as the cluster has them, in the pod's order; NULL for one that does not exist.
- */
 const struct claim **conflicts_find_claims(const struct cluster *cluster,
                                            const struct pod_object *pod, struct arena *arena)
 {
@@ -28,7 +26,7 @@ static bool add_conflict(struct conflicts *conflicts, struct arena *arena, struc
     return true;
 }
 
-/* The pod for which the claim is reserved, unless it is one of those that hold it (nominated). */
+/* Adds the pod for which the claim is reserved, unless it is a holder already (nominated). */
 static bool add_reserved(const struct claim *claim, const struct reservation *reservation,
                          bool is_wanted, struct arena *arena, struct conflicts *out)
 {
@@ -45,8 +43,8 @@ static bool add_reserved(const struct claim *claim, const struct reservation *re
                                           .is_wanted = is_wanted});
 }
 
-/* Those that hold the claim against the pod: all of them if it takes it alone, else those that have
- * it alone. */
+/* Adds the pods that hold the claim against this one: all of them if this one needs the claim for
+ * itself, else those that have it for themselves. */
 static bool add_holders(const struct view *view, const struct pod_object *pod,
                         const struct claim *claim, bool needs_exclusive, struct arena *arena,
                         struct conflicts *out)
@@ -73,7 +71,6 @@ static bool add_holders(const struct view *view, const struct pod_object *pod,
                                              is_wanted, arena, out));
 }
 
-/* Every pair of a claim and one that has it in the pod's way. False: no memory. */
 bool conflicts_find(const struct view *view, const struct pod_object *pod,
                     const struct claim *const *claims, struct arena *arena, struct conflicts *out)
 {
@@ -110,8 +107,7 @@ static int compare_names(const void *a, const void *b)
     return slice_compare(conflict_holder_name(a), conflict_holder_name(b));
 }
 
-/* By claim in the pod's order, then by the holder's name: reasons must read the same at any time.
- * Pods that name their node may hold one claim by the thousands. */
+/* With qsort, because thousands of pods that name their node may hold one claim. */
 void conflicts_sort(struct conflicts *conflicts)
 {
     for (size_t i = 0, end; i < conflicts->count; i = end) {
@@ -122,7 +118,7 @@ void conflicts_sort(struct conflicts *conflicts)
     }
 }
 
-/* Why a claim that is not ReadWriteOncePod is for one pod all the same. */
+/* Why a claim is exclusive though it is not ReadWriteOncePod. */
 static const char *why_exclusive(const struct conflict *conflict)
 {
     if (conflict->is_deferred)

@@ -2,8 +2,8 @@
 
 #include "policy/defer_internal.h"
 
-/* With claimLock: Annotation, a claim has one holder's name on it: nobody shares one that could be
- * deferred alone. */
+/* With claimLock: Annotation, a claim's lock stores one holder, so no pod shares a claim that could
+ * be deferred alone. */
 static bool is_locked_for_one(const struct view *view, const struct claim *claim)
 {
     const struct config *config = view->config;
@@ -40,7 +40,7 @@ static struct sharing sharing_of(const struct view *view, const struct pod_volum
     return sharing;
 }
 
-/* Whether the pod's volume would have its claim alone. */
+/* Whether the pod's volume would make its claim exclusive. */
 static bool wants_exclusive(const struct view *view, const struct pod_object *pod,
                             const struct pod_volume *volume)
 {
@@ -107,7 +107,7 @@ bool exclusive_may_be_held(const struct view *view, const struct claim *claim)
     return !is_allowed;
 }
 
-/* The use of a pod that holds the claim and has it alone; NULL: there is none. */
+/* The use of a pod that holds the claim for itself; NULL: there is none. */
 static const struct use *find_exclusive_use(const struct view *view, const struct claim *claim)
 {
     if (claim->is_rwop || !exclusive_may_be_held(view, claim))

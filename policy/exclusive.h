@@ -17,7 +17,7 @@ bool exclusive_is_needed(const struct view *view, const struct pod_object *pod, 
 /* Whether the pod of that use has a claim for itself because its runtime mounts the volume. */
 bool exclusive_is_held(const struct view *view, const struct use *use);
 
-/* Whether that may be true of any use of the claim: if not, nobody need look at them. */
+/* Whether that may be true of any use of the claim: if not, its uses need not be checked. */
 bool exclusive_may_be_held(const struct view *view, const struct claim *claim);
 
 /* Whether pods hold the claim beside one that has it for itself because its runtime mounts it. */

@@ -39,9 +39,9 @@ static bool is_nominated(const struct cluster *cluster, struct slice node)
 }
 
 /* Whether the scheduler tries a nominated holder before the pod, which has the same priority: it is
- * older. kube-scheduler's queue goes by the time at which it queued a pod, which nobody else sees;
- * the time of creation is the nearest to it. The UID decides between pods of one second, so that of
- * two pods exactly one is first. A pod of unknown age is a manifest, and the youngest. */
+ * older. kube-scheduler's queue uses the time at which it queued a pod, which only it knows; the
+ * time of creation is the nearest to it. The UID decides between pods of one second, so that of two
+ * pods exactly one is first. A pod of unknown age is a manifest, and the youngest. */
 static bool is_tried_first(const struct pod *holder, const struct pod_object *pod,
                            struct slice pod_created_at)
 {

@@ -1,4 +1,4 @@
-/* In a file of its own: a test that brings policies of its own leaves this one out. */
+/* A file of its own, so that a test can link other policies in its place. */
 #include "policy/read_write_once_pod.h"
 
 const struct policy *const policies[] = {&read_write_once_pod, NULL};

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* Behind the filters that are there: the first policy that rejects a node gives the reason. */
+/* At the end, so that the first policy that rejects a node gives the reason. */
 static void append(struct node_filter **list, struct node_filter *nodes)
 {
     while (*list != NULL)

@@ -16,7 +16,7 @@
 #include "config/config.h"
 #include "policy/verdict.h"
 
-/* What a policy sees. */
+/* What a policy may read. */
 struct view {
     const struct cluster *cluster;
     const struct config *config;
@@ -37,13 +37,13 @@ struct candidate {
 struct policy {
     const char *name; /* of the metrics' label `policy` */
 
-    /* The verdict on the pod, before any node is looked at. */
+    /* The verdict on the pod, before the scheduler names nodes. */
     void (*prefilter)(const struct view *view, const struct pod_object *pod, struct arena *arena,
                       struct verdict *out);
 
-    /* Whether the pod passes on each candidate node once its victims are gone. `verdict` is what
-     * prefilter said; Error when there is no memory: then nothing is known of any node. The cost is
-     * that of prefilter, and of one look at each victim that is offered. */
+    /* Whether the pod passes on each candidate node once its victims are gone. `verdict` is that
+     * of prefilter; without memory it becomes Error, and the candidates mean nothing. The cost:
+     * that of prefilter, and a binary search for each victim that is offered. */
     void (*preempt)(const struct view *view, const struct pod_object *pod, struct verdict *verdict,
                     struct arena *arena, struct candidate *candidates, size_t count);
 };
@@ -58,8 +58,8 @@ extern const struct policy *const policies[];
 void policy_prefilter(const struct view *view, const struct pod_object *pod, struct arena *arena,
                       struct verdict *out, const struct policy **decided_by);
 
-/* Whether a pod that passes by the verdict passes on the node. False: *reason says why not; it is
- * that of the first policy that rejects the node, and {NULL, 0} when there is no memory for it. */
+/* Whether a pod that passes by the verdict also passes on the node. If not, *reason is the reason
+ * of the first policy that rejects the node; {NULL, 0}: there is no memory for it. */
 bool policy_filter(const struct verdict *verdict, struct slice node, struct arena *arena,
                    struct slice *reason);
 

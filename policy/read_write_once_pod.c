@@ -110,7 +110,7 @@ static void evaluate_conflicts(const struct pod_object *pod, struct conflicts *c
     conflicts_put_reasons(conflicts, arena, out);
 }
 
-/* Row "is pending, and being deleted": kube-scheduler passes over such a pod, and the API server
+/* Row "is pending, and being deleted": kube-scheduler skips such a pod, and the API server
  * refuses its Binding, so it reserves nothing and nobody is evicted for it. */
 static bool is_being_deleted(const struct cluster *cluster, const struct pod_object *pod)
 {
@@ -157,7 +157,7 @@ static void prefilter(const struct view *view, const struct pod_object *pod, str
     evaluate_conflicts(pod, &conflicts, arena, out);
 }
 
-/* Those that hold claims against the pod, who are the same on every node. False: no memory. */
+/* The pods that hold claims against this one. False: no memory. */
 static bool find_rivals(const struct view *view, const struct pod_object *pod, struct arena *arena,
                         struct rivals *out)
 {

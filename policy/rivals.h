@@ -1,6 +1,6 @@
 /*
- * rivals: the pods that hold claims against a pod, and which candidate nodes of a preemption rid it
- * of all of them. They are found once for all candidates: who they are does not depend on the node.
+ * rivals: the pods that hold claims against a pod, and the candidate nodes of a preemption on which
+ * all of them go. They are found once for all candidates, because they are the same on each node.
  *
  * Ownership: all is in the caller's arena and in the cluster. Errors: false, there is no memory.
  */
@@ -25,7 +25,7 @@ struct rivals {
     char (*texts)[UID_TEXT_BYTES];
 };
 
-/* With room for so many. */
+/* room: the number of rivals that will be added. */
 bool rivals_init(struct rivals *rivals, size_t room, struct arena *arena);
 
 /* The pod may hold several claims, and be added for each. NULL: a claim is reserved. */

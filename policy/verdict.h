@@ -1,8 +1,8 @@
 /*
- * verdict: what a policy says of a pod, and how it is put together.
+ * verdict: what a policy says of a pod, and functions to build it.
  *
- * Ownership: all that a verdict points to is in the arena of who asked, but for victims, which are
- * the cluster's. Errors: false, and the verdict says Error because there is no memory.
+ * Ownership: all that a verdict points to is in the caller's arena; victims are in the cluster.
+ * Errors: false, and the verdict says Error because there is no memory.
  */
 #ifndef POLICY_VERDICT_H
 #define POLICY_VERDICT_H
@@ -51,7 +51,7 @@ struct verdict {
     enum verdict_code code;
     struct slice *reasons; /* none when the pod may pass */
     size_t reason_count;
-    struct object_reference *causes; /* what a rejection rests on: claims, and holders */
+    struct object_reference *causes; /* the claims and holders for which the pod is rejected */
     size_t cause_count;
     const bool *exclusive; /* for each of the pod's claims: it needs that for itself; NULL: those
                               that are ReadWriteOncePod */
@@ -62,14 +62,14 @@ struct verdict {
     struct node_filter *nodes; /* where the pod passes; NULL: on every node */
 };
 
-/* The verdict is Error: there was no memory. */
+/* Makes the verdict Error, because there is no memory. */
 void verdict_out_of_memory(struct verdict *out);
 
-/* Adds a reason. {NULL, 0} stands for one for which there was no memory. */
+/* Adds a reason. {NULL, 0}: there was no memory to write it. */
 bool verdict_add_reason(struct verdict *out, struct arena *arena, struct slice reason);
 
-/* Adds an object to what a rejection rests on, unless there are CAUSES_MAX: to ask the API server
- * about those is enough. All is copied, because the verdict outlives the lock on the cluster. */
+/* Adds an object to the causes, unless there are CAUSES_MAX: to ask the API server about those is
+ * enough. It is copied, because the verdict outlives the lock on the cluster. */
 bool verdict_add_cause(struct verdict *out, struct arena *arena, enum kind kind, struct slice ns,
                        struct slice name, const struct uid *uid);
 

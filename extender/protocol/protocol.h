@@ -79,7 +79,7 @@ static inline struct object_reference bind_request_pod(const struct bind_request
 int protocol_read_bind(struct bind_request *out, struct slice body, struct arena *arena,
                        struct error *err);
 
-/* ExtenderBindingResult; also how a filter or preempt call is told that no decision can be made.
+/* ExtenderBindingResult; also the answer to a filter or preempt call when no decision can be made.
  * An empty message is success. */
 void protocol_write_error(struct buf *out, struct slice message);
 

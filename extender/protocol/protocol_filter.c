@@ -172,7 +172,7 @@ int protocol_write_rejected(struct buf *out, const struct filter_request *reques
     return rc;
 }
 
-/* ---- nodes that are told apart ---- */
+/* ---- some nodes pass ---- */
 
 const struct slice *protocol_node_names(const struct filter_request *request, struct arena *arena)
 {

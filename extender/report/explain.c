@@ -100,7 +100,7 @@ static json_t *holders(const struct cluster *cluster, const struct claim *claim,
     return whole(list, rc);
 }
 
-/* Whether the claim is for one pod: by its access mode, or since a runtime mounts it. */
+/* Whether the claim is for one pod: by its access mode, or because a runtime mounts it. */
 static bool is_exclusive(const struct view *view, const struct pod_object *pod, size_t index,
                          const struct claim *claim)
 {
@@ -154,7 +154,7 @@ static int put_verdict(json_t *object, const struct verdict *verdict)
            put(object, "reasons", explain_reasons(verdict));
 }
 
-/* The decision about each volume of the pod; none where nobody defers anything. */
+/* The decision about each volume of the pod; empty where no entry and no pod defers anything. */
 static json_t *explain_deferral(const struct view *view, const struct pod_object *asked,
                                 struct arena *arena)
 {

@@ -23,7 +23,8 @@ json_t *explain_prefilter(const struct view *view, const struct pod_object *pod,
 struct explained_nodes {
     const struct slice *names;
     size_t count;
-    bool are_listed; /* each of them; else "nodes" is empty unless they have to be told apart */
+    bool are_listed; /* each of them; else "nodes" is empty unless the verdict differs between them
+                      */
 };
 
 /*
