@@ -1,4 +1,4 @@
-/* Each alert of docs/metrics.md fires for its reason, and for no other. */
+/* Each alert of docs/metrics.md fires for its reason, and for no other reason. */
 #include <regex.h>
 #include <stdarg.h>
 #include <stdio.h>

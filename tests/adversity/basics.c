@@ -47,7 +47,7 @@ static void an_older_server_serves_lists_in_pages(void)
     guard_stop(&guard);
 }
 
-static void a_watch_that_is_cut_or_too_old_goes_on(void)
+static void a_watch_that_is_cut_or_too_old_is_restarted(void)
 {
     struct guard guard;
 
@@ -100,7 +100,7 @@ int main(int argc, char **argv)
         SCENARIO(a_claim_goes_from_pod_to_pod),
         SCENARIO(a_rejection_is_confirmed_while_the_watch_is_late),
         SCENARIO(an_older_server_serves_lists_in_pages),
-        SCENARIO(a_watch_that_is_cut_or_too_old_goes_on),
+        SCENARIO(a_watch_that_is_cut_or_too_old_is_restarted),
         SCENARIO(a_violation_is_reported_in_an_event_with_its_time),
         SCENARIO(faults_do_what_they_say),
     };

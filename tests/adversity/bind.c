@@ -26,7 +26,7 @@ static const char *text(const char *format, ...)
     return out;
 }
 
-/* A call beside what the scenario does. */
+/* A call in parallel to the scenario. */
 struct beside {
     pthread_t thread;
     const struct guard *guard;
@@ -63,7 +63,7 @@ static bool end(struct beside *beside)
 
 /* ---- answers that lie about the first of two sendings ---- */
 
-/* Another caller's look is not answered: for three seconds after that, nobody looks. */
+/* Another caller's GET is not answered: for three seconds after that, no GET is sent. */
 static void let_nobody_look(const struct guard *guard)
 {
     api_fault(&(struct api_fault){
@@ -71,9 +71,9 @@ static void let_nobody_look(const struct guard *guard)
     check(!filter_passes(guard, "waiter"), "its claim is held");
 }
 
-/* The Binding of pod a is applied, and claimguard hears that it is refused: because the connection
- * dies and a client that sends it again gets this status, or at once. Then no look says what was
- * applied. */
+/* The Binding of pod a is applied, but claimguard's answer says that it is refused: at once, or
+ * because the connection dies and a client that repeats it gets this status. After that, no GET
+ * shows what was applied. */
 static void refuse_what_was_applied(unsigned status, bool is_sent_again,
                                     void (*break_looks)(const struct guard *guard))
 {
@@ -91,7 +91,7 @@ static void refuse_what_was_applied(unsigned status, bool is_sent_again,
     put_pod(&(struct test_pod){.name = "waiter", .claim = "held"});
     guard_start(&guard, "");
     check(filter_passes(&guard, "a"), "its claim is free");
-    check(!filter_passes(&guard, "waiter"), "a look that leaves a connection");
+    check(!filter_passes(&guard, "waiter"), "a GET that leaves a connection open");
     api_hold("pods");
     break_looks(&guard);
     api_fault(&(struct api_fault){.method = "POST", .path = "/pods/a/binding", .status = status});
@@ -159,7 +159,7 @@ static void an_unclear_answer_to_a_binding_keeps_the_claim(void)
     put_pair(NULL);
     guard_start(&guard, "");
     api_fault(&(struct api_fault){.method = "POST", .path = "/binding", .times = 1, .status = 500});
-    check(!bind_succeeds(&guard, "a", "node-1"), "nobody knows");
+    check(!bind_succeeds(&guard, "a", "node-1"), "the outcome is unknown");
     check(!filter_passes(&guard, "b"), "it may be applied yet");
     check(guard_metric(&guard, "claimguard_binds_in_doubt ") == 1, "a's is in doubt");
     check(bind_succeeds(&guard, "a", "node-1"), "a may try again");
@@ -167,7 +167,7 @@ static void an_unclear_answer_to_a_binding_keeps_the_claim(void)
     guard_stop(&guard);
 }
 
-static void a_success_that_is_none_is_looked_at(void)
+static void a_false_success_is_checked(void)
 {
     struct guard guard;
 
@@ -182,8 +182,9 @@ static void a_success_that_is_none_is_looked_at(void)
     guard_stop(&guard);
 }
 
-/* One bind of the pod knows nothing, and cannot look; another one has seen it bound. */
-static void a_bind_sees_what_another_one_has_settled(void)
+/* One bind of the pod does not know the outcome, and cannot read the pod; another one has read that
+ * it is bound. */
+static void a_bind_sees_what_another_bind_has_found_out(void)
 {
     struct guard guard;
     struct beside first;
@@ -203,7 +204,7 @@ static void a_bind_sees_what_another_one_has_settled(void)
 
 /* ---- too late ---- */
 
-/* What comes before the Binding takes all of the bind's time. */
+/* The requests before the Binding use up all of the bind's time. */
 static void a_binding_is_not_sent_when_the_time_is_over(void)
 {
     struct guard guard;
@@ -223,9 +224,9 @@ static void a_binding_is_not_sent_when_the_time_is_over(void)
     guard_stop(&guard);
 }
 
-/* ---- calls that are none of the scheduler's ---- */
+/* ---- calls that do not come from the scheduler ---- */
 
-/* Calls of someone who knows the pod's UID. */
+/* Calls of an attacker who knows the pod's UID. */
 static void forge_calls(const struct guard *guard, const char *uid)
 {
     static const char *const pods[] = {
@@ -271,7 +272,8 @@ static void forged_calls_free_nothing_that_is_being_bound(void)
     guard_stop(&guard);
 }
 
-/* A name of another pod's, which is not there, says nothing about that pod. */
+/* A call has the pod's UID and another name, and no pod has that name: this does not show that the
+ * pod is gone. */
 static void the_absence_of_a_forged_name_frees_nothing(void)
 {
     struct guard guard;
@@ -310,7 +312,7 @@ static void those_that_wait_for_a_pod_that_a_list_replaces_are_requeued(void)
     refuse_looks(&guard);
     api_remove("pods", "default", "a");
     put_pod(&(struct test_pod){.name = "a", .node = "node-1"});
-    check(!filter_passes(&guard, "b"), "nobody can be asked");
+    check(!filter_passes(&guard, "b"), "no GET is answered");
     check(guard_metric(&guard, "claimguard_requeues_waiting ") == 1, "b waits");
     check(guard_metric(&guard, "claimguard_requeues_total{") == 0, "nobody was requeued");
     api_compact();
@@ -338,8 +340,8 @@ int main(int argc, char **argv)
         SCENARIO(sent_again_and_refused_with_429_and_let_nobody_look),
         SCENARIO(a_binding_that_was_refused_gives_the_claim_back),
         SCENARIO(an_unclear_answer_to_a_binding_keeps_the_claim),
-        SCENARIO(a_success_that_is_none_is_looked_at),
-        SCENARIO(a_bind_sees_what_another_one_has_settled),
+        SCENARIO(a_false_success_is_checked),
+        SCENARIO(a_bind_sees_what_another_bind_has_found_out),
         SCENARIO(a_binding_is_not_sent_when_the_time_is_over),
         SCENARIO(forged_calls_free_nothing_that_is_being_bound),
         SCENARIO(the_absence_of_a_forged_name_frees_nothing),

@@ -1,5 +1,5 @@
-/* PodDisruptionBudgets: those of a hostile user, what the API server makes of them, and a 429 that
- * is of none. */
+/* PodDisruptionBudgets: of a hostile user, how the API server applies them, and a 429 that does not
+ * come from a budget. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -7,8 +7,8 @@
 
 #define QUICK "readWriteOncePod: {preemptionGrace: 10ms, reservationTTL: 2s}\n"
 
-/* So many that their product takes minutes; under TSan, which is ten times slower, no more than can
- * be asked about in a second. */
+/* Their product takes minutes; under TSan, which is ten times slower, only as many as can be
+ * confirmed in a second. */
 #ifdef __SANITIZE_THREAD__
 enum { LABELS = 4000, REQUIREMENTS = 6000 };
 #else
@@ -42,7 +42,7 @@ static void put_budget(int allowed, const char *more_spec, const char *selector)
             selector, more_spec, allowed);
 }
 
-/* A pod that wants both claims, and waits. */
+/* A pod that needs both claims, and waits. */
 static void start_with_a_preemptor_of_both(struct guard *guard)
 {
     guard_start(guard, QUICK);
@@ -60,14 +60,14 @@ static double attempts(const struct guard *guard, const char *result)
     return guard_metric(guard, prefix);
 }
 
-/* Asks again: nobody is evicted for a pod about which the scheduler does not ask any more. */
+/* Asks again: no pod is evicted for a pod about which the scheduler does not ask any more. */
 static bool ends(const struct guard *guard, const char *result)
 {
     check(!filter_passes(guard, "high"), "its claims are held");
     return attempts(guard, result) != 0;
 }
 
-/* ---- what the API server makes of them ---- */
+/* ---- how the API server applies them ---- */
 
 static void evict_both(const char *status, int allowed, const char *more_spec)
 {
@@ -103,11 +103,11 @@ static void a_budget_that_allows_one_of_two_lets_both_stay(void)
     put_budget(1, "", "\"matchLabels\":{\"app\":\"x\"}");
     start_with_a_preemptor_of_both(&guard);
     AWAIT(ends(&guard, "forbidden"), "it is forbidden");
-    check(api_count("POST", "/eviction") == 0, "nobody is asked to go");
+    check(api_count("POST", "/eviction") == 0, "no eviction is sent");
     guard_stop(&guard);
 }
 
-/* An eviction that the API server answers so ends as `result`, and not as `other`. */
+/* With this answer, the eviction counts as `result`, and not as `other`. */
 static void be_refused(const char *answer, const char *result, const char *other)
 {
     struct guard guard;
@@ -160,8 +160,8 @@ static char *many_requirements(void)
     return text;
 }
 
-/* Labels times requirements: minutes, in which nobody had the lock. */
-static void a_huge_selector_and_many_labels_hold_up_nobody(void)
+/* Labels times requirements take minutes, and no call would get the lock meanwhile. */
+static void a_huge_selector_and_many_labels_delay_no_call(void)
 {
     struct guard guard;
     char *labels = many_labels(), *selector = many_requirements();
@@ -185,7 +185,7 @@ int main(int argc, char **argv)
         SCENARIO(a_budget_that_allows_one_of_two_lets_both_stay),
         SCENARIO(a_429_of_an_overloaded_api_server_is_no_budget),
         SCENARIO(a_429_of_a_budget_is_one),
-        SCENARIO(a_huge_selector_and_many_labels_hold_up_nobody),
+        SCENARIO(a_huge_selector_and_many_labels_delay_no_call),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
 }

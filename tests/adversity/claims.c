@@ -75,7 +75,7 @@ static void a_shared_claim_that_nobody_can_ask_about_binds_no_second_pod(void)
     guard_start(&guard, "");
     api_fault(
         &(struct api_fault){.method = "GET", .path = "/persistentvolumeclaims/", .status = 503});
-    check(!bind_succeeds(&guard, "b", "node-2"), "nobody knows");
+    check(!bind_succeeds(&guard, "b", "node-2"), "the outcome is unknown");
     check(api_count("POST", "/binding") == 0, "no Binding was sent");
     api_heal();
     check(bind_succeeds(&guard, "b", "node-2"), "it is shared");

@@ -37,7 +37,7 @@ static void put_vm(const char *name, const char *claim)
     put_pod(&(struct test_pod){.name = name, .claim = claim, .more_spec = RUNTIME});
 }
 
-/* The same, after the start: a pod that is there at the start is requeued, by a PATCH. */
+/* The same, after the start: a pod that exists at the start is requeued, which is a PATCH, too. */
 static void put_seen_vm(const struct guard *guard, const char *name, const char *claim)
 {
     double before = guard_metric(guard, "claimguard_cache_objects{resource=\"pods\"}");
@@ -122,8 +122,8 @@ static void an_answer_that_is_no_pod_does_not_bind(void)
 
 /* ---- an API server that is older than the field ---- */
 
-/* A pending pod that has the field, as the cache knows; then another API server answers, which
- * resumes the watches. */
+/* A pending pod has the field, and the cache knows it; then another API server answers, and the
+ * watches are resumed there. */
 static void move_to_older_server(struct guard *guard, const char *config)
 {
     api_set_field(API_FIELD_KEPT);
@@ -163,7 +163,7 @@ static void after_a_move_to_an_older_server_field_does_not_bind(void)
 
 /* ---- a scheduler that is older than the field ---- */
 
-/* A pod with a field of its own, and one that shares its claim. */
+/* A pod whose own spec has the field, and one that shares its claim. */
 static void put_sharers(int priority)
 {
     api_set_field(API_FIELD_KEPT);
@@ -180,7 +180,7 @@ static void put_sharers(int priority)
             priority);
 }
 
-/* The pod `own` is not known to the scheduler to have the field. */
+/* The scheduler does not know that the pod `own` has the field. */
 static char *filter_without_field(const struct guard *guard, const char *uid)
 {
     char body[1024];
@@ -225,14 +225,14 @@ static void a_field_of_its_own_preempts_though_the_scheduler_drops_it(void)
     guard_stop(&guard);
 }
 
-/* ---- somebody patches the pod between its decision and its Binding ---- */
+/* ---- the pod is patched between its decision and its Binding ---- */
 
 static void *bind_vm(void *guard)
 {
     return bind_succeeds(guard, "vm", "node-1") ? guard : NULL;
 }
 
-/* Binds the pod; while its first Binding is on its way, the pod becomes `changed`. */
+/* Binds the pod; while its first Binding is on its way, the pod is changed to `changed`. */
 static bool binds_over(struct guard *guard, const struct test_pod *changed)
 {
     void *succeeded = NULL;

@@ -1,4 +1,4 @@
-/* An API server that says of an eviction what is not so. */
+/* An API server whose answer to an eviction is false. */
 #include <stdio.h>
 #include <string.h>
 
@@ -84,7 +84,7 @@ static void spare_the_second(const char *config, const char *method)
         .method = method, .path = "/pods/low-data", .status = 409, .answer = conflict});
     check(!filter_passes(&guard, "high"), "its claims are held");
     AWAIT(failed_attempts(&guard) >= 1, "it is a failure");
-    check(is_left_alone("low-data") && is_left_alone("low-logs"), "nobody goes for nothing");
+    check(is_left_alone("low-data") && is_left_alone("low-logs"), "no pod is evicted in vain");
     guard_stop(&guard);
 }
 

@@ -10,7 +10,7 @@
 #define WATCHES PODS "watch=1&allowWatchBookmarks=true&timeoutSeconds"
 #define LISTS   PODS "limit=500"
 
-/* a holds the claim, and b wants it. */
+/* Pod a holds the claim, and b waits for it. */
 static void put_holder(void)
 {
     put_pair("node-1");
@@ -85,7 +85,7 @@ static void what_a_user_of_one_namespace_creates_stops_no_other(void)
 #define UNREADABLE ",\"deletionTimestamp\":7" /* it has to be a string */
 #define BROKEN     ",\"annotations\":{\"x\":\"\\q\"}"
 
-/* An event of the holder's, with more in its metadata. */
+/* An event about the holder, with more in its metadata. */
 static void log_event(const char *type, const char *more)
 {
     static char lines[8][1024];
@@ -101,7 +101,7 @@ static void log_event(const char *type, const char *more)
     api_log_line("pods", line);
 }
 
-static void a_pod_that_cannot_be_read_goes_on_holding_and_the_watch_goes_on(void)
+static void a_pod_that_cannot_be_read_still_holds_and_the_watch_continues(void)
 {
     struct guard guard;
 
@@ -118,7 +118,7 @@ static void a_pod_that_cannot_be_read_goes_on_holding_and_the_watch_goes_on(void
     guard_stop(&guard);
 }
 
-static void a_line_that_is_no_json_is_passed_over_in_the_end(void)
+static void a_line_that_is_no_json_is_finally_skipped(void)
 {
     struct guard guard;
 
@@ -232,8 +232,8 @@ static bool shows(const struct guard *guard, const char *path, const char *text)
     return is_there;
 }
 
-/* Takes half a minute: for 20 s nothing may come of answers. */
-static void a_resource_that_does_not_advance_is_said_and_healed(void)
+/* Takes half a minute: for 20 s no answer may help. */
+static void a_resource_that_does_not_advance_is_reported_and_repaired(void)
 {
     struct guard guard;
     int64_t begun = clock_ms();
@@ -301,10 +301,10 @@ static void an_answer_about_another_object_changes_nothing(void)
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
-        SCENARIO(a_resource_that_does_not_advance_is_said_and_healed),
+        SCENARIO(a_resource_that_does_not_advance_is_reported_and_repaired),
         SCENARIO(what_a_user_of_one_namespace_creates_stops_no_other),
-        SCENARIO(a_pod_that_cannot_be_read_goes_on_holding_and_the_watch_goes_on),
-        SCENARIO(a_line_that_is_no_json_is_passed_over_in_the_end),
+        SCENARIO(a_pod_that_cannot_be_read_still_holds_and_the_watch_continues),
+        SCENARIO(a_line_that_is_no_json_is_finally_skipped),
         SCENARIO(a_line_that_says_nothing_leads_to_a_list),
         SCENARIO(a_list_does_not_take_what_cannot_be_read_for_gone),
         SCENARIO(a_watch_that_is_refused_leads_to_a_list),

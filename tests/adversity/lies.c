@@ -1,5 +1,5 @@
-/* An API server that once said what is not so: that a pod is gone, that a Binding was applied, that
- * a watch has news. What it says later counts, and the cache comes back to what is there. */
+/* An API server that once lies: it says that a pod is gone, that a Binding was applied, or that a
+ * watch has news. Its later answers count, and the cache becomes right again. */
 #include <stdio.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static void list_again(void)
 
 /* ---- a NotFound for a pod that lives ---- */
 
-/* The look at a, which holds the claim, or waits for it, finds nothing. */
+/* The GET of pod a, which holds the claim or waits for it, is answered with 404. */
 static void find_nothing(const struct guard *guard)
 {
     api_fault(&(struct api_fault){
@@ -59,7 +59,7 @@ static void a_pod_that_was_not_found_is_asked_about_again(void)
     check(guard_logs(&guard, "an object exists, although the API server did not find it") ||
               guard_logs(&guard, "an object exists, although the API server did not find it"),
           "within a few seconds");
-    check(api_count("GET", "/pods/a") == 2, "%zu looks", api_count("GET", "/pods/a"));
+    check(api_count("GET", "/pods/a") == 2, "%zu GETs", api_count("GET", "/pods/a"));
     check(!filter_passes(&guard, "b") && !bind_succeeds(&guard, "b", "node-2"), "a has it");
     guard_stop(&guard);
 }
@@ -76,12 +76,12 @@ static void a_pod_that_waits_is_bound_after_it_was_not_found(void)
         .method = "GET", .path = "/pods/a", .times = 1, .status = 404, .answer = gone_a});
     check(!bind_succeeds(&guard, "a", "node-1"), "it is refused, and not found");
     api_heal();
-    check(bind_succeeds(&guard, "a", "node-1"), "a look finds it");
+    check(bind_succeeds(&guard, "a", "node-1"), "a GET finds it");
     check(strcmp(node_of("a"), "node-1") == 0, "it is bound");
     guard_stop(&guard);
 }
 
-/* The truth: the pod is gone, and its watch does not say so for longer than a look is believed. */
+/* No lie: the pod is gone, and its watch is late for longer than an answer counts. */
 static void a_pod_that_is_gone_stays_gone_while_the_watch_is_late(void)
 {
     struct guard guard;
@@ -121,7 +121,7 @@ static void a_list_shows_that_a_binding_was_not_applied(void)
     put_pair(NULL);
     guard_start(&guard, "");
     api_fault(&(struct api_fault){
-        .method = "GET", .path = "/pods/a", .status = 503}); /* no look may help */
+        .method = "GET", .path = "/pods/a", .status = 503}); /* no GET may help */
     bind_for_nothing(&guard);
     put_pod(
         &(struct test_pod){.name = "a", .claim = "data", .more_meta = ",\"labels\":{\"x\":\"y\"}"});
@@ -148,7 +148,7 @@ static void a_look_shows_that_a_binding_was_not_applied(void)
     guard_stop(&guard);
 }
 
-/* The truth: it is bound, and its watch does not say so. */
+/* No lie: the pod is bound, and its watch is late. */
 static void a_pod_that_is_bound_stays_bound_while_the_watch_is_late(void)
 {
     struct guard guard;
@@ -157,12 +157,12 @@ static void a_pod_that_is_bound_stays_bound_while_the_watch_is_late(void)
     guard_start(&guard, "");
     api_hold("pods");
     check(bind_succeeds(&guard, "a", "node-1"), "it is free");
-    check(api_wait("GET", "/pods/a", 1) || api_wait("GET", "/pods/a", 1), "a look");
+    check(api_wait("GET", "/pods/a", 1) || api_wait("GET", "/pods/a", 1), "a GET");
     sleep_ms(300);
     check(!filter_passes(&guard, "b") && !bind_succeeds(&guard, "b", "node-2"), "a has it");
     size_t looks = api_count("GET", "/pods/a");
     sleep_ms(11000);
-    check(api_count("GET", "/pods/a") == looks, "one look is enough");
+    check(api_count("GET", "/pods/a") == looks, "one GET is enough");
     guard_stop(&guard);
 }
 
@@ -225,7 +225,7 @@ static void a_watch_that_repeats_an_event_leads_to_lists(void)
     a_watch_that_repeats(event);
 }
 
-/* The same, where no list works. */
+/* The same, while no list works. */
 static void a_watch_that_repeats_a_bookmark_stalls(void)
 {
     struct guard guard;
@@ -251,10 +251,10 @@ static void a_watch_that_repeats_a_bookmark_stalls(void)
     guard_stop(&guard);
 }
 
-/* ---- what says too little, or is of older times ---- */
+/* ---- answers that say too little, or are old ---- */
 
-/* Of an API server that was restored from a backup, before that is noticed: an earlier pod of the
- * name has the claim. */
+/* An API server was restored from a backup, and claimguard has not noticed yet: an earlier pod of
+ * the same name has the claim. */
 static void an_answer_of_older_times_frees_no_claim(void)
 {
     static const char older[] =

@@ -1,5 +1,5 @@
-/* claimLock: Annotation, with two claimguards: a claim never has two bound pods, whatever is late,
- * or lies. */
+/* claimLock: Annotation, with two claimguards: a claim never has two bound pods, even if a watch is
+ * late or an answer is false. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static void check_one_is_bound(void)
           "one has the claim; a is on '%s', b on '%s'", node_of("a"), node_of("b"));
 }
 
-/* A bind beside what the scenario does. */
+/* A bind in parallel to the scenario. */
 struct beside {
     pthread_t thread;
     const struct guard *guard;
@@ -49,7 +49,7 @@ static void end(struct beside *beside)
     (void)pthread_join(beside->thread, NULL);
 }
 
-/* ---- locks of others ---- */
+/* ---- locks of other pods ---- */
 
 static void a_lock_of_a_pending_pod_is_respected_for_its_time(void)
 {
@@ -86,8 +86,8 @@ static void only_locks_that_were_taken_are_given_back(void)
     guard_stop(&guard);
 }
 
-/* Too many writers, or the answer to a second sending: it does not show whether the pod is there.
- */
+/* There are too many writers, or it answers the second of two sendings: it does not show whether
+ * the pod exists. */
 static void a_fence_that_meets_a_conflict_is_no_proof_that_the_pod_is_gone(void)
 {
     struct api_fault before_it_was_bound = {
@@ -102,16 +102,16 @@ static void a_fence_that_meets_a_conflict_is_no_proof_that_the_pod_is_gone(void)
     sleep_ms(5200); /* LOCK_PATIENCE_MS */
     api_hold("pods");
     put_pod(&(struct test_pod){.name = "a", .claim = "data", .node = "node-1"});
-    api_fault(&before_it_was_bound); /* a is bound between this look and the fence */
+    api_fault(&before_it_was_bound); /* a is bound between this GET and the fence */
     api_fault(&(struct api_fault){.method = "PATCH", .path = "/pods/a", .status = 409});
     check(!bind_succeeds(&guard, "b", "node-2") && node_of("b")[0] == '\0', "the claim is a's");
     guard_stop(&guard);
 }
 
-/* ---- one's own lock, taken again: nobody may write by the version that was seen before ---- */
+/* ---- a pod's own lock, taken again: the version before it must not be valid any more ---- */
 
-/* b has fenced a, which has not been bound for long, and is about to lock the claim; a comes back
- * in between. */
+/* b has fenced a, which has been pending for long, and is about to lock the claim; in between, a is
+ * bound again. */
 static void a_take_over_fails_when_the_holder_locks_again(void)
 {
     struct guard one, two;
@@ -191,7 +191,7 @@ static void a_lock_that_a_webhook_removes_is_none(void)
     guard_stop(&two);
 }
 
-/* A fence that a webhook removes changes nothing: a Binding may still come. */
+/* A fence that a webhook removes changes nothing: a Binding may still be applied. */
 static void a_fence_that_a_webhook_removes_is_none(void)
 {
     struct guard guard;
@@ -209,7 +209,7 @@ static void a_fence_that_a_webhook_removes_is_none(void)
     guard_stop(&guard);
 }
 
-/* a is bound, which the other claimguard's watch has not heard, and this comes when it asks. */
+/* a is bound, which the other claimguard's watch has not reported; its GET gets this answer. */
 static void is_not_fooled_about_the_holder(unsigned status, const char *answer)
 {
     struct guard one, two;

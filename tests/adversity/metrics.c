@@ -1,4 +1,4 @@
-/* What is counted moves when it happens, and not before. */
+/* A counter moves when the thing that it counts happens, and not before. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -8,7 +8,7 @@
 
 enum { VIOLATED = 60 }; /* over EVENTS_BURST: Events of one reason at once */
 
-/* ---- what the API server is asked ---- */
+/* ---- requests to the API server ---- */
 
 #define REQUESTS(verb_, resource_, code_) \
     "claimguard_apiserver_requests_total{verb=\"" verb_ "\",resource=\"" resource_ \
@@ -87,7 +87,7 @@ static void lists_in_pages_count_as_lists(void)
     guard_stop(&guard);
 }
 
-/* ---- what comes of calls ---- */
+/* ---- calls ---- */
 
 #define CALLS(verb_, result_) \
     "claimguard_extender_requests_total{verb=\"" verb_ "\",result=\"" result_ "\"}"
@@ -168,7 +168,7 @@ static void an_eviction_counts_its_attempt_and_its_victims(void)
     guard_stop(&guard);
 }
 
-/* ---- what the cluster has ---- */
+/* ---- the cluster ---- */
 
 static void claims_are_counted_by_class_and_phase(void)
 {
@@ -208,7 +208,7 @@ static void violations_and_events_that_are_too_many_are_counted(void)
     put_violated_claims();
     guard_start(&guard, "");
     check(guard_metric(&guard, "claimguard_exclusive_claim_violations ") == VIOLATED, "violations");
-    /* on a slow machine a bucket fills meanwhile */
+    /* on a slow machine the rate limit recovers meanwhile */
     AWAIT(guard_metric(&guard, "claimguard_events_dropped_total ") > 0 &&
               guard_metric(&guard, "claimguard_events_dropped_total ") +
                       guard_metric(&guard, REQUESTS("create", "events", "201")) ==

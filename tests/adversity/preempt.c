@@ -1,5 +1,5 @@
-/* Preemption: what the scheduler hears from /preempt, and the evictions that claimguard starts, in
- * front of an API server that is late, fails or hangs. */
+/* Preemption: the answers to /preempt, and the evictions that claimguard starts, in front of an API
+ * server that is late, fails or hangs. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,7 +99,7 @@ static void a_preemptor_whose_node_was_dropped_unconfirmed_is_requeued_when_the_
     guard_stop(&guard);
 }
 
-/* Two pods hold the claim, on two nodes: the scheduler would evict one of them. */
+/* Two pods hold the claim, on two nodes: the scheduler would evict only one of them. */
 static void a_preemptor_whose_holders_are_on_two_nodes_needs_no_filter_call(void)
 {
     struct guard guard;
@@ -135,7 +135,7 @@ static void nothing_is_evicted_before_the_scheduler_asks_again(void)
     guard_stop(&guard);
 }
 
-/* A scheduler that has no node for the pod asks about none. */
+/* A scheduler without a node for the pod sends no node. */
 static void nobody_is_evicted_for_a_pod_that_fits_on_no_node(void)
 {
     char body[2048];
@@ -163,7 +163,7 @@ static void a_failed_look_does_not_lose_the_claim_of_a_preemptor(void)
     api_hold("pods");
     api_fault(&(struct api_fault){.method = "GET",
                                   .path = "/pods/low-data",
-                                  .skip = 2, /* /filter's, and the one before the eviction */
+                                  .skip = 2, /* that of /filter, and that before the eviction */
                                   .status = 503});
     check(!filter_passes(&guard, "high-data"), "the claim is held");
     AWAIT(is_evicted("low-data"), "the holder is evicted");
@@ -179,7 +179,7 @@ static void a_failed_look_does_not_lose_the_claim_of_a_preemptor(void)
     guard_stop(&guard);
 }
 
-static void an_eviction_that_hangs_stops_no_other(void)
+static void an_eviction_that_hangs_does_not_stop_others(void)
 {
     struct guard guard;
 
@@ -196,7 +196,7 @@ static void an_eviction_that_hangs_stops_no_other(void)
     guard_stop(&guard);
 }
 
-/* A pod that only the scheduler knows so far wants the claim of low-data. */
+/* A pod that only the scheduler knows so far needs the claim of low-data. */
 static void ask_about_rival(const struct guard *guard, unsigned number)
 {
     char body[512];
@@ -234,7 +234,7 @@ int main(int argc, char **argv)
         SCENARIO(nobody_is_evicted_for_a_pod_that_fits_on_no_node),
         SCENARIO(nothing_is_evicted_before_the_scheduler_asks_again),
         SCENARIO(a_failed_look_does_not_lose_the_claim_of_a_preemptor),
-        SCENARIO(an_eviction_that_hangs_stops_no_other),
+        SCENARIO(an_eviction_that_hangs_does_not_stop_others),
         SCENARIO(a_full_queue_of_preemptors_yields_to_a_pod_of_higher_priority),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);

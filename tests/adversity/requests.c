@@ -1,5 +1,5 @@
-/* The informer and its requests in this process, in front of an API server that lies: turns,
- * sharing, interruption. What transport.c cannot see from outside. */
+/* The informer and its requests in this process, in front of an API server that lies: order,
+ * sharing, interruption, which transport.c cannot see from outside. */
 #include <netdb.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static void ignore(void *context, enum watch_change change, const struct object 
     (void)was_holding;
 }
 
-/* In the place of the C library's, for libcurl: a name server that does not answer. */
+/* Replaces the C library's function, for libcurl: a name server that does not answer. */
 __attribute__((visibility("default"))) int getaddrinfo(const char *name, const char *service,
                                                        const struct addrinfo *hints,
                                                        struct addrinfo **out)
@@ -77,11 +77,11 @@ static void stop(struct informer *informer)
     http_client_global_cleanup();
 }
 
-/* One that asks, in a thread of its own. */
+/* A caller, in its own thread. */
 struct caller {
     struct requests *requests;
     pthread_t thread;
-    const char *method, *path; /* NULL: it confirms that object */
+    const char *method, *path; /* NULL: the caller confirms that object */
     struct object_reference object;
     int64_t timeout_ms;
     int rc;
@@ -131,7 +131,7 @@ static void join(struct caller *callers, size_t count)
         (void)pthread_join(callers[i].thread, NULL);
 }
 
-/* All of that kind that may be under way is, and hangs until api_let_go. */
+/* As many requests of that kind as possible are under way, and hang until api_let_go. */
 static void fill(struct caller *callers, struct informer *informer, const char *method)
 {
     api_fault(&(struct api_fault){.path = "/pods/slow", .ending = API_HANG});
@@ -163,11 +163,11 @@ static void a_call_whose_turn_does_not_come_is_an_error_and_never_sent(void)
     begin(&late, informer, "PATCH", "/api/v1/namespaces/default/pods/next", 5000);
     join(&late, 1);
     check(late.rc == 0 && late.status == 404, "there is room again");
-    check(api_count("PATCH", "/pods/late") == 0, "it was sent, and nobody knew");
+    check(api_count("PATCH", "/pods/late") == 0, "it was sent, and its caller did not know");
     stop(informer);
 }
 
-static void those_who_ask_the_same_share_a_request(void)
+static void callers_that_ask_the_same_share_a_request(void)
 {
     enum { SAME = 20 };
     struct caller callers[HTTP_CALLS_AT_ONCE_MAX], same[SAME];
@@ -185,7 +185,7 @@ static void those_who_ask_the_same_share_a_request(void)
     stop(informer);
 }
 
-static void what_nobody_wants_any_more_is_not_sent(void)
+static void a_request_without_callers_is_not_sent(void)
 {
     struct caller callers[HTTP_CALLS_AT_ONCE_MAX], impatient;
     struct informer *informer = start();
@@ -196,7 +196,7 @@ static void what_nobody_wants_any_more_is_not_sent(void)
     check(impatient.rc < 0, "its time is over");
     empty(callers);
     sleep_ms(200);
-    check(api_count("GET", "/pods/shared") == 0, "nobody looks at the answer");
+    check(api_count("GET", "/pods/shared") == 0, "no caller needs the answer");
     stop(informer);
 }
 
@@ -315,7 +315,7 @@ static void a_watchdog_knows_what_the_thread_is_at(void)
     stop(informer);
 }
 
-/* Whatever happens to many at once, each ends, and nothing is lost or used after it is freed. */
+/* Many callers at once: each call ends, and nothing is leaked or used after it is freed. */
 static void many_callers_in_many_ways(void)
 {
     static struct caller callers[CALLERS_MAX];
@@ -346,8 +346,8 @@ int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
         SCENARIO(a_call_whose_turn_does_not_come_is_an_error_and_never_sent),
-        SCENARIO(those_who_ask_the_same_share_a_request),
-        SCENARIO(what_nobody_wants_any_more_is_not_sent),
+        SCENARIO(callers_that_ask_the_same_share_a_request),
+        SCENARIO(a_request_without_callers_is_not_sent),
         SCENARIO(reads_and_writes_do_not_wait_for_each_other),
         SCENARIO(messages_and_calls_do_not_wait_for_each_other),
         SCENARIO(everyone_who_waits_returns_when_interrupted),

@@ -1,5 +1,5 @@
-/* Snapshots. PriorityClasses are for the dry run alone: captured, never watched, and nothing fails
- * without the right to them. */
+/* Snapshots. Only the dry run uses PriorityClasses: they are captured, but never watched, and
+ * nothing fails without the right to read them. */
 #include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static void put_class(void)
             "\"preemptionPolicy\":\"Never\",\"description\":\"for those in a hurry\"}");
 }
 
-/* `claimguard snapshot` of the API server. Ownership: *err, its stderr, is the caller's to free. */
+/* `claimguard snapshot` of the API server. Ownership: the caller frees *err, its stderr. */
 static void capture_into(const char *file, char **err)
 {
     char kubeconfig[64], *out;
@@ -30,7 +30,7 @@ static void capture_into(const char *file, char **err)
     free(out);
 }
 
-/* The same; the file's text, and its stderr. Ownership: both are the caller's to free. */
+/* The same; returns the file's text. Ownership: the caller frees it, and *err. */
 static char *capture(char **err)
 {
     char file[64];
@@ -40,7 +40,7 @@ static char *capture(char **err)
     return read_file(file);
 }
 
-/* As root, it would replace /dev/null. */
+/* A file of that name would replace /dev/null, for root. */
 static void a_snapshot_goes_into_a_pipe_and_leaves_it_one(void)
 {
     char file[64], text[65536] = "", *err;
@@ -126,7 +126,7 @@ static void priority_classes_are_not_watched(void)
     guard_stop(&guard);
 }
 
-/* As /dev/stdout is one. */
+/* /dev/stdout is a link. */
 static void a_snapshot_is_written_through_a_link(void)
 {
     char file[64], link[64], *err;

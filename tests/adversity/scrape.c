@@ -1,4 +1,4 @@
-/* The page /metrics is what docs/metrics.md says and what Prometheus reads. */
+/* The page /metrics is as docs/metrics.md documents it, and Prometheus can read it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static bool is_named(const char *sample, const char *name, const char *ending)
            strchr("{ ", sample[len + more]) != NULL;
 }
 
-/* Whether the family's samples have that name; total: how those of counters end. */
+/* Whether the family's samples have that name; total: the end of the names of counters. */
 static bool belongs(const char *sample, const struct family *family, const char *total)
 {
     if (strcmp(family->type, "histogram") == 0)
@@ -47,7 +47,7 @@ static void begin_family(const char *page, const char *help, struct family *fami
           "%s has no type", family->name);
 }
 
-/* Each family is there once, and all its samples are below it: that much promtool does not see. */
+/* Each family is there once, and all its samples are below it: promtool does not check this. */
 static void check_families(const char *page, const char *total)
 {
     struct family family = {"", ""};
@@ -109,7 +109,7 @@ static void check_row(const char *page, const char *row)
     check(samples != 0, "%s has no sample", family.name);
 }
 
-/* What is documented is there, and the other way round. */
+/* Each documented family is on the page, and each family on the page is documented. */
 static void check_documented(const char *page)
 {
     static const char type[] = "\n# TYPE claimguard_", cell[] = "\n| `claimguard_";
@@ -171,7 +171,7 @@ static void the_page_is_what_is_documented_and_promtool_reads_it(void)
 
 /* ---- OpenMetrics ---- */
 
-/* promtool reads OpenMetrics where it makes blocks of it; for that, samples need times. */
+/* promtool reads OpenMetrics only to make blocks of it; for that, samples need times. */
 static void check_with_promtool(const char *page)
 {
     FILE *file = scenario_open("openmetrics");

@@ -1,4 +1,4 @@
-/* What comes over the server's ports, with an API server behind it that is slow or lies. */
+/* Calls over the server's ports, with an API server that is slow or lies. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,9 +21,9 @@ static void send_post(int fd, const char *path, const char *body)
           "%s can be sent", path);
 }
 
-/* Binds, all at once; those that were answered so far. */
+/* Binds, all at once, and which of them are answered. */
 struct burst {
-    struct pollfd fds[BINDS]; /* of one that was answered: -1 */
+    struct pollfd fds[BINDS]; /* -1: answered */
     int slow, refused;
 };
 
@@ -50,7 +50,7 @@ static void send_binds(const struct guard *guard, int round, struct burst *burst
     }
 }
 
-/* Reads the answers that are there; if there is none, waits for the first. */
+/* Reads the answers that have arrived; if there is none, waits for the first. */
 static void read_answers(struct burst *burst, int wait_ms)
 {
     int count = poll(burst->fds, BINDS, wait_ms);
@@ -71,8 +71,8 @@ static void read_answers(struct burst *burst, int wait_ms)
     }
 }
 
-/* Whether, before the first of the binds that are under way was answered, all else was: those that
- * are too many, a filter call, and a preempt call, which asks the API server. */
+/* Whether all other calls are answered before the first of the binds that are under way: the binds
+ * beyond the limit, a filter call, and a preempt call, which asks the API server. */
 static bool others_overtake(const struct guard *guard, int round)
 {
     static struct burst burst;
@@ -101,10 +101,11 @@ static void slow_binds_leave_room_for_the_others(void)
     struct guard guard;
     bool overtook = false;
 
-    put_pair("node-1"); /* a holds the claim that b waits for */
+    put_pair("node-1"); /* pod a holds the claim that b waits for */
     guard_start(&guard, "");
     api_fault(&(struct api_fault){.method = "POST", .path = "/binding", .delay_ms = 3000});
-    for (int round = 0; round < ROUNDS && !overtook; round++) /* a slow machine gets several */
+    for (int round = 0; round < ROUNDS && !overtook;
+         round++) /* a slow machine has several attempts */
         overtook = others_overtake(&guard, round);
     check(overtook, "the others are answered while binds are under way");
     AWAIT(guard_metric(&guard, "claimguard_binds_in_flight") == 0, "none is under way");
@@ -113,7 +114,7 @@ static void slow_binds_leave_room_for_the_others(void)
     guard_stop(&guard);
 }
 
-/* The API server does not look at how a pod names its claims. */
+/* The API server does not check the names of claims in a pod. */
 static void a_claim_that_cannot_be_is_not_asked_about(void)
 {
     static const char *const names[] = {".", "..", "../../../../apis", "a/b", "%2e%2e", "x/../y"};
@@ -157,7 +158,7 @@ static void call_bind(const struct guard *guard, const char *ns, const char *pod
     free(answer);
 }
 
-/* A bind says which pod; with claimLock: Annotation, its claims are read by their names. */
+/* A bind names the pod; with claimLock: Annotation, its claims are read by their names. */
 static void no_name_in_a_bind_leads_elsewhere(void)
 {
     static const char *const names[] = {
@@ -186,7 +187,7 @@ static void no_name_in_a_bind_leads_elsewhere(void)
     guard_stop(&guard);
 }
 
-/* What no object can be called, but is one part of a path when it is escaped. */
+/* No object can have this name, but escaped it is one part of a path. */
 static void a_name_is_one_part_of_a_path(void)
 {
     struct guard guard;
@@ -200,7 +201,7 @@ static void a_name_is_one_part_of_a_path(void)
     guard_stop(&guard);
 }
 
-static void what_is_not_served_has_no_time(void)
+static void a_request_that_is_not_served_has_no_time(void)
 {
     static const char *const names[] = {"claimguard_cache_last_event_timestamp_seconds",
                                         "claimguard_list_duration_seconds"};
@@ -228,7 +229,7 @@ int main(int argc, char **argv)
         SCENARIO(a_claim_that_cannot_be_is_not_asked_about),
         SCENARIO(no_name_in_a_bind_leads_elsewhere),
         SCENARIO(a_name_is_one_part_of_a_path),
-        SCENARIO(what_is_not_served_has_no_time),
+        SCENARIO(a_request_that_is_not_served_has_no_time),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
 }

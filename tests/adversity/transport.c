@@ -1,5 +1,5 @@
 /* Requests to the API server: how often they are sent, what is known when there is no answer, and
- * who waits for whom. */
+ * which requests wait for others. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 enum { CALLERS = 64, CLAIMS_EACH = 15, AT_ONCE_MAX = 32 + 8 + 16 /* reads, messages, watches */ };
 
-/* A claim that a pod holds, another pod that wants it, and claimguard. */
+/* A claim that a pod holds, another pod that needs it, and claimguard. */
 static void start_with_a_conflict(struct guard *guard, const char *config)
 {
     put_claim("held");
@@ -18,13 +18,13 @@ static void start_with_a_conflict(struct guard *guard, const char *config)
     guard_start(guard, config);
 }
 
-/* Leaves a connection that was just used, and is kept. */
+/* Leaves a connection open that was just used. */
 static void warm_up(const struct guard *guard)
 {
     check(!filter_passes(guard, "rejected"), "its claim is held");
 }
 
-/* ---- what is sent twice ---- */
+/* ---- requests that are sent twice ---- */
 
 static void a_binding_is_sent_once_when_its_connection_dies(void)
 {
@@ -36,7 +36,7 @@ static void a_binding_is_sent_once_when_its_connection_dies(void)
     warm_up(&guard);
     api_fault(&(struct api_fault){
         .method = "POST", .path = "/binding", .times = 1, .is_applied = true, .ending = API_CLOSE});
-    check(bind_succeeds(&guard, "a", "node-1"), "the look finds it bound");
+    check(bind_succeeds(&guard, "a", "node-1"), "a GET shows that it is bound");
     check(api_count("POST", "/binding") == 1, "%zu Bindings were sent",
           api_count("POST", "/binding"));
     guard_stop(&guard);
@@ -105,7 +105,7 @@ static void a_get_is_sent_again_when_its_connection_dies(void)
     guard_stop(&guard);
 }
 
-/* Who closes idle connections closes one that a write goes over, sooner or later. */
+/* A peer that closes idle connections sooner or later closes one while a write is sent over it. */
 static void a_write_goes_over_no_connection_that_was_idle(void)
 {
     struct guard guard;
@@ -140,7 +140,7 @@ static void a_binding_that_was_not_sent_is_no_doubt(void)
     guard_stop(&guard);
 }
 
-/* ---- who waits for whom ---- */
+/* ---- which requests wait for others ---- */
 
 /* Asks about an object whose GET hangs, until its caller gives up. */
 static void be_unanswered(const struct guard *guard)
@@ -151,7 +151,7 @@ static void be_unanswered(const struct guard *guard)
           "it was not confirmed");
 }
 
-static void one_unanswered_caller_stops_no_other(void)
+static void one_unanswered_caller_does_not_stop_others(void)
 {
     struct guard guard;
 
@@ -160,7 +160,7 @@ static void one_unanswered_caller_stops_no_other(void)
     be_unanswered(&guard);
     api_hold("pods");
     api_remove("pods", "default", "a");
-    int64_t give_up_ms = clock_ms() + 20000; /* a slow machine may need more than one look */
+    int64_t give_up_ms = clock_ms() + 20000; /* a slow machine may need more than one GET */
     bool passes = filter_passes(&guard, "b");
     while (!passes && clock_ms() < give_up_ms)
         passes = filter_passes(&guard, "b");
@@ -180,7 +180,7 @@ static void a_look_after_a_binding_waits_while_others_are_unanswered(void)
     api_fault(&(struct api_fault){.method = "GET", .path = "/pods/a", .late_ms = 500});
     be_unanswered(&guard);
     api_hold("pods");
-    check(bind_succeeds(&guard, "a", "node-1"), "the look finds it bound");
+    check(bind_succeeds(&guard, "a", "node-1"), "a GET shows that it is bound");
     guard_stop(&guard);
 }
 
@@ -221,7 +221,7 @@ static void *call_filter(void *context)
     return NULL;
 }
 
-/* A pod that wants many claims, each of which another one holds. */
+/* A pod that needs many claims; each is held by another pod. */
 static void put_pod_in_conflict(const char *name)
 {
     char volumes[4096] = "", claim[64], holder[64];
@@ -278,10 +278,10 @@ static size_t binding_place(const struct caller *caller)
     return api_place("POST", path);
 }
 
-/* More Bindings than are sent at once: those that came last are sent last. */
+/* More Bindings than are sent at once: the last ones are sent last. */
 static void requests_are_served_in_the_order_in_which_they_came(void)
 {
-    enum { BINDS = 64, AT_ONCE = 32, AT_A_TIME = 28 /* these may overtake one another */ };
+    enum { BINDS = 64, AT_ONCE = 32, AT_A_TIME = 28 /* these may overtake each other */ };
     static struct caller callers[BINDS];
     struct guard guard;
 
@@ -304,7 +304,7 @@ static void requests_are_served_in_the_order_in_which_they_came(void)
         size_t place = binding_place(&callers[i]);
         size_t before = binding_place(&callers[i - AT_A_TIME]);
         if (place == SIZE_MAX || before == SIZE_MAX)
-            continue; /* on a slow machine its time was over before it was sent */
+            continue; /* on a slow machine its time may be over before it is sent */
         check(place > before, "%s came out of order", callers[i].pod);
         in_order++;
     }
@@ -322,7 +322,7 @@ int main(int argc, char **argv)
         SCENARIO(a_get_is_sent_again_when_its_connection_dies),
         SCENARIO(a_write_goes_over_no_connection_that_was_idle),
         SCENARIO(a_binding_that_was_not_sent_is_no_doubt),
-        SCENARIO(one_unanswered_caller_stops_no_other),
+        SCENARIO(one_unanswered_caller_does_not_stop_others),
         SCENARIO(a_look_after_a_binding_waits_while_others_are_unanswered),
         SCENARIO(a_silent_server_makes_callers_wait_less),
         SCENARIO(many_callers_share_a_bounded_number_of_connections),

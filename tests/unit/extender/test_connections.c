@@ -1,6 +1,6 @@
 /*
- * How long each stage of a connection may take, and who makes room. The clock stands still but when
- * a test moves it, and the thread that looks at the deadlines looks all the time.
+ * How long each stage of a connection may take, and which connection makes room for another. The
+ * clock moves only when a test moves it; the thread that checks the deadlines checks all the time.
  */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -17,7 +17,7 @@
 
 static struct connections connections;
 static atomic_uint gauge;
-static uint64_t time_ns; /* these two: under the lock of connections */
+static uint64_t time_ns; /* these two: guarded by the lock of connections */
 static unsigned looks;
 
 uint64_t __wrap_monotonic_ns(void);
@@ -35,7 +35,7 @@ int __wrap_pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mu
 {
     struct timespec soon;
 
-    (void)until; /* on a clock that stands still */
+    (void)until; /* the clock stands still */
     looks++;
     (void)clock_gettime(CLOCK_MONOTONIC, &soon);
     soon = monotonic_timespec((uint64_t)soon.tv_sec * SECOND + (uint64_t)soon.tv_nsec + NS_PER_MS);
@@ -73,7 +73,7 @@ static void start(unsigned max, unsigned per_address_max)
 
 struct client {
     struct connection_entry entry;
-    int ends[2]; /* the server's, its own */
+    int ends[2]; /* the server's end, and the client's */
 };
 
 static void come_from(struct client *client, const struct sockaddr *address)
@@ -114,7 +114,7 @@ static void leave(struct client *client)
     (void)close(client->ends[1]);
 }
 
-/* All have left. */
+/* Waits until all connections are gone. */
 static void stop(void)
 {
     cr_expect_eq(atomic_load(&gauge), 0, "%u", atomic_load(&gauge));
@@ -144,7 +144,7 @@ Test(connections, each_stage_has_its_time)
             continue;
         come(&client);
         pass(5);
-        enter(&client, (enum stage)stage); /* its time begins here */
+        enter(&client, (enum stage)stage); /* its time starts here */
         pass(seconds[stage] - 0.001);
         cr_expect(is_open(&client), "stage %d: too soon", stage);
         cr_expect_eq(atomic_load(&gauge), 1);
@@ -190,7 +190,7 @@ Test(connections, in_a_hurry_each_stage_has_a_second)
     start(10, 0);
     for (int i = 0; i < STAGE_COUNT; i++)
         come_in(&clients[i], (enum stage)i);
-    pass(9); /* what was before does not count */
+    pass(9); /* the time before does not count */
     connections_hurry(&connections);
     pass(0.5);
     come(&late);
@@ -207,9 +207,9 @@ Test(connections, in_a_hurry_each_stage_has_a_second)
     leave_all(clients, STAGE_COUNT);
 }
 
-/* ---- who makes room ---- */
+/* ---- which connection makes room ---- */
 
-/* Two connections, each so many seconds in its stage; for a third, one has to make room. */
+/* Two connections, each for some seconds in its stage; for a third one, one of them makes room. */
 static void expect_to_go(enum stage first, double first_seconds, enum stage second,
                          double second_seconds, int who)
 {
@@ -220,7 +220,7 @@ static void expect_to_go(enum stage first, double first_seconds, enum stage seco
     come_in(&clients[0], head_start < 0 ? STAGE_WORK : first);
     come_in(&clients[1], head_start < 0 ? second : STAGE_WORK);
     pass(head_start < 0 ? -head_start : head_start);
-    enter(&clients[head_start >= 0], head_start < 0 ? first : second); /* it begins later */
+    enter(&clients[head_start >= 0], head_start < 0 ? first : second); /* it starts later */
     pass(head_start < 0 ? first_seconds : second_seconds);
     come(&clients[2]);
     for (int i = 0; i < 3; i++)
@@ -253,7 +253,7 @@ Test(connections, of_several_that_have_just_begun_the_oldest_makes_room)
     expect_to_go(STAGE_HELLO, 0, STAGE_HELLO, 0, 0);
 }
 
-Test(connections, who_waits_for_us_makes_no_room)
+Test(connections, a_connection_that_waits_for_us_makes_no_room)
 {
     expect_to_go(STAGE_WORK, 1000, STAGE_IDLE, 1, 1);
     expect_to_go(STAGE_IDLE, 1, STAGE_WORK, 1000, 0);
@@ -288,7 +288,7 @@ Test(connections, the_ones_in_the_middle_of_a_request_are_busy)
     leave_all(clients, STAGE_COUNT);
 }
 
-/* ---- whose they are ---- */
+/* ---- owners ---- */
 
 static struct sockaddr_storage address_of(const char *text)
 {
@@ -301,7 +301,7 @@ static struct sockaddr_storage address_of(const char *text)
     return address;
 }
 
-/* Where an owner may have one connection, the first makes room if the second has the same one. */
+/* An owner may have one connection: the first makes room if the second has the same owner. */
 static void expect_owner(const char *first, const char *second, bool is_same)
 {
     struct sockaddr_storage addresses[] = {address_of(first), address_of(second)};

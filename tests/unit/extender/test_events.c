@@ -1,5 +1,5 @@
-/* Which events are posted, and which are dropped. What would be sent is counted, and the clock
- * stands still. */
+/* Which Events are posted, and which are dropped. Requests are counted instead of sent, and the
+ * clock stands still. */
 #include <criterion/criterion.h>
 
 #include "cache/client/api_path.h"
@@ -9,7 +9,7 @@
 #define SECOND UINT64_C(1000000000)
 
 static struct events events;
-static struct requests *const anyone = (struct requests *)(uintptr_t)8; /* is never looked into */
+static struct requests *const anyone = (struct requests *)(uintptr_t)8; /* never read */
 static uint64_t time_ns = SECOND;
 static unsigned sent;
 static bool is_full; /* nothing can be sent */
@@ -41,7 +41,7 @@ static void teardown(void)
 
 TestSuite(events, .init = setup, .fini = teardown);
 
-/* Returns how many of them were sent. */
+/* Returns how many were sent. */
 static unsigned post(const char *reason, unsigned count)
 {
     struct object_reference pod = {KIND_POD, SLICE("ns"), SLICE("a"), SLICE("u")};
@@ -52,7 +52,7 @@ static unsigned post(const char *reason, unsigned count)
     return sent - before;
 }
 
-Test(events, what_comes_in_crowds_keeps_out_nothing_else)
+Test(events, a_frequent_reason_displaces_no_other)
 {
     cr_expect_eq(post("DeferFSMountRefused", 1000), EVENTS_BURST);
     cr_expect_eq(post("ExclusiveClaimViolated", 10), 10);

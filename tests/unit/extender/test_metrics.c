@@ -37,7 +37,7 @@ Test(metrics, a_pod_counts_as_rejected_until_it_passes_or_goes)
     cr_expect_eq(metrics.rejected_counts[0], 1);
 }
 
-/* Its claim was missing, and has appeared as one that is not exclusive. */
+/* The missing claim appears, and is not exclusive. */
 Test(metrics, a_pod_that_is_no_business_of_the_policy_is_not_rejected)
 {
     decide("a", CODE_UNSCHEDULABLE);

@@ -1,5 +1,5 @@
-/* What a preempt call costs, and that it names every node that will do, or fails: through
- * verb_answer, with claims that are all held on node-0. */
+/* The time of a preempt call; and the call keeps each suitable node, or fails. Through verb_answer,
+ * with claims that are all held on node-0. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -95,7 +95,7 @@ static unsigned ask(const struct asked *asked)
     return verb_answer(&state, VERB_PREEMPT, &scratch);
 }
 
-/* How many nodes the answer has. */
+/* The number of nodes in the answer. */
 static unsigned kept(void)
 {
     static const char node[] = "\"node-";
@@ -109,7 +109,7 @@ static unsigned kept(void)
     return count;
 }
 
-/* In nanoseconds of the processor; of three, the least. */
+/* The least of three measurements, in nanoseconds of processor time. */
 static double cost(const struct asked *asked)
 {
     struct timespec begin, end;
@@ -128,7 +128,7 @@ static double cost(const struct asked *asked)
     return least;
 }
 
-/* Each victim compared with each holder would cost 128 times as much. */
+/* Comparing each victim with each holder would cost 128 times as much. */
 Test(preempt_call, a_victim_costs_the_same_however_many_claims_are_held)
 {
     double with_few = cost(&(struct asked){CLAIMS / 128, 1, CLAIMS / 128, 20000}),

@@ -15,7 +15,7 @@ static void setup(void)
 
     cr_assert_eq(config_load(&config, NULL, &err), 0);
     cr_assert_eq(services_init(&state, config, &err), 0);
-    state.api = (struct requests *)(uintptr_t)8; /* is never looked into */
+    state.api = (struct requests *)(uintptr_t)8; /* never read */
 }
 
 static void teardown(void)
@@ -42,8 +42,8 @@ static void want(unsigned number, int64_t priority)
                                          .priority = priority});
 }
 
-/* Of those with numbers from first on, how many are remembered: what is left to the scheduler is
- * counted. */
+/* Of the pods with numbers from `first` on, how many are remembered: a remembered pod that is left
+ * to the scheduler is counted. */
 static unsigned remembered(unsigned first, unsigned count)
 {
     uint64_t before = atomic_load(&state.metrics.preemptions[PREEMPTION_LEFT]);
@@ -53,14 +53,14 @@ static unsigned remembered(unsigned first, unsigned count)
     return (unsigned)(atomic_load(&state.metrics.preemptions[PREEMPTION_LEFT]) - before);
 }
 
-Test(preemption, one_too_many_comes_again_when_it_is_rejected_again)
+Test(preemption, a_pod_too_many_is_added_when_it_is_rejected_again)
 {
     for (unsigned i = 0; i < WANTED_MAX + 10; i++)
         want(i, 0);
     cr_expect_eq(remembered(0, WANTED_MAX + 10), WANTED_MAX);
 }
 
-Test(preemption, one_of_higher_priority_takes_the_place_of_another)
+Test(preemption, a_pod_of_higher_priority_replaces_another)
 {
     for (unsigned i = 0; i < WANTED_MAX; i++)
         want(i, 5);

@@ -128,7 +128,7 @@ Test(protocol, a_rejection_names_every_node_in_the_form_that_was_asked)
     buf_dispose(&out);
 }
 
-/* Passes the body, in memory with so much room behind it. */
+/* Passes the body; the memory has so much room behind it. */
 static void check_passed(const char *text, size_t room, const char *want)
 {
     struct filter_request request;

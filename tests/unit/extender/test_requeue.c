@@ -1,5 +1,5 @@
-/* Who is requeued, when, and how often. What would be sent is counted, and the clock stands still.
- */
+/* Which pods are requeued, when, and how often. Requests are counted instead of sent, and the clock
+ * stands still. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <time.h>
@@ -11,11 +11,11 @@
 #define SECOND UINT64_C(1000000000)
 
 static struct requeue requeue;
-static struct requests *const anyone = (struct requests *)(uintptr_t)8; /* is never looked into */
+static struct requests *const anyone = (struct requests *)(uintptr_t)8; /* never read */
 static uint64_t time_ns;
 static unsigned sent;
-static bool is_refused;           /* what would be sent */
-static char path[128], body[256]; /* of the last */
+static bool is_refused;           /* instead of sent */
+static char path[128], body[256]; /* of the last request */
 
 uint64_t __wrap_monotonic_ns(void);
 uint64_t __wrap_monotonic_ns(void)
@@ -114,11 +114,11 @@ Test(requeue, a_pod_waits_for_any_of_several_causes)
         requeue_changed(&requeue, &causes[i], anyone);
         cr_expect_eq(sent, i + 1);
         cr_expect_str_eq(path, "/api/v1/namespaces/ns/pods/a");
-        time_ns += SECOND; /* no more than 50 a second */
+        time_ns += SECOND; /* at most 50 a second */
     }
 }
 
-Test(requeue, a_pod_waits_for_what_was_said_last)
+Test(requeue, a_pod_waits_for_its_last_causes)
 {
     wait_for("a", &holder);
     wait_for("a", &claim);
@@ -219,7 +219,8 @@ Test(requeue, with_a_snapshot_no_event_is_sent)
     cr_expect_null(requeue.pods);
 }
 
-/* What a thousand changes cost, that concern nobody, while so many pods wait for others. */
+/* The time of a thousand changes for which no pod waits, while so many pods wait for other causes.
+ */
 static double changes_cost(unsigned waiting)
 {
     char name[32];
@@ -242,8 +243,8 @@ static double changes_cost(unsigned waiting)
     return (double)(end.tv_sec - begin.tv_sec) * 1e9 + (double)(end.tv_nsec - begin.tv_nsec);
 }
 
-/* With a scan, a hundred times as much. */
-Test(requeue, a_change_costs_nothing_for_those_who_wait_for_others)
+/* A scan of all pods would cost a hundred times as much. */
+Test(requeue, a_change_costs_nothing_for_pods_that_wait_for_others)
 {
     double with_few = changes_cost(REQUEUE_PODS_MAX / 100),
            with_all = changes_cost(REQUEUE_PODS_MAX);
