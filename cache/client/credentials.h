@@ -1,22 +1,21 @@
 /*
- * credentials: who we are to the API server at this moment: a token that is written here or rotates
- * in a file, a client certificate, or what a credential plugin (exec) hands out until it expires.
+ * credentials: the current identity at the API server: a token from the kubeconfig or from a file
+ * that rotates, a client certificate, or what a credential plugin (exec) returns, until it expires.
  *
  *     int rc = credentials_get(credentials, monotonic_ns(), now_ms(), err);
  *     if (rc == CREDENTIALS_READY)
- *         return 0; // token, cert and key are good for a request that starts now
+ *         return 0; // token, cert and key are valid for a request that starts now
  *     if (rc == CREDENTIALS_COME)
- *         return 0; // a plugin runs: ask again soon
+ *         return 0; // a plugin runs: call again soon
  *     return error_wrap(err, "credentials"); // there are none
  *
- * A token file is read anew after TOKEN_FRESH_MS (kubelet swaps it), and after a 401. A plugin runs
- * when there is nothing yet, shortly before what it gave expires (which stays good meanwhile), and
- * after a 401. It runs once, for everyone, beside everything else; when it fails, or what it gives
- * is refused at once, it runs again after 1, 2, 4, ... 60 s.
+ * A token file is read again after TOKEN_FRESH_MS (the kubelet replaces it), and after a 401. A
+ * plugin runs when there is no credential, shortly before the credential expires (it stays valid
+ * meanwhile), and after a 401. One run serves all requests, in the background. If it fails, or its
+ * credential is refused at once, it runs again after 1, 2, 4, ... 60 s.
  *
- * How long a credential lasts is measured from when it came, on a clock that only runs forward: a
- * step of the wall clock changes nothing. Where the clocks were apart from the start, a 401 says
- * so.
+ * The life of a credential is measured with the monotonic clock, so a step of the wall clock
+ * changes nothing. If our clock and the server's differ from the start, a 401 shows it.
  *
  * Threads: one.
  */
@@ -28,9 +27,9 @@
 #include "cache/client/credential_plugin.h"
 
 enum {
-    CREDENTIALS_EARLY_MS = 60 * 1000,    /* or half of its life, before a credential ends */
-    CREDENTIALS_LIFE_MS_MIN = 30 * 1000, /* whatever the plugin says */
-    CREDENTIALS_STEADY_MS = 60 * 1000,   /* one that is refused after this has been good */
+    CREDENTIALS_EARLY_MS = 60 * 1000,    /* renew so long before the end; or at half of its life */
+    CREDENTIALS_LIFE_MS_MIN = 30 * 1000, /* at least, even if the plugin says less */
+    CREDENTIALS_STEADY_MS = 60 * 1000,   /* refused after this time: it was valid before */
     PLUGIN_PAUSE_MS_MIN = 1000,
     PLUGIN_PAUSE_MS_MAX = 60 * 1000,
     CREDENTIALS_LIFE_DAYS_MAX = 365,
@@ -42,23 +41,23 @@ enum { CREDENTIALS_READY, CREDENTIALS_COME };
 
 struct credentials {
     const struct kubeconfig *kubeconfig;
-    struct arena arena; /* of what the plugin gave, and of the token */
+    struct arena arena; /* of the plugin's credential, and of the token */
     struct slice token; /* empty: none */
     struct pem cert, key;
-    unsigned generation; /* one more with each answer of the plugin */
-    uint64_t read_ns;    /* when the token file was read; 0: it is to be read */
+    unsigned generation; /* incremented with each answer of the plugin */
+    uint64_t read_ns;    /* when the token file was read; 0: read it now */
 
     struct plugin_run run;
-    bool is_given;                       /* the plugin gave what we have, and it was not refused */
-    uint64_t given_ns, renew_ns, end_ns; /* UINT64_MAX: it does not end */
-    uint64_t retry_ns;                   /* the plugin does not run before */
-    unsigned failures, refusals;         /* of the plugin, and of what it just gave, in a row */
-    struct error problem;                /* why there are none */
+    bool is_given; /* the credential is from the plugin, and was not refused */
+    uint64_t given_ns, renew_ns, end_ns; /* UINT64_MAX: it does not expire */
+    uint64_t retry_ns;                   /* the plugin does not run before then */
+    unsigned failures, refusals;         /* of the plugin, and of its credential, in a row */
+    struct error problem;                /* why there is no credential */
 };
 
 void credentials_init(struct credentials *credentials, const struct kubeconfig *kubeconfig);
 
-/* Ends a plugin that runs. */
+/* Kills a running plugin. */
 void credentials_dispose(struct credentials *credentials);
 
 /* As above. now_ns: of monotonic_ns; now_ms: since 1970. Errors: ERROR_SYSTEM, ERROR_INVALID,
@@ -67,10 +66,10 @@ void credentials_dispose(struct credentials *credentials);
 int credentials_get(struct credentials *credentials, uint64_t now_ns, int64_t now_ms,
                     struct error *err);
 
-/* Whether a plugin runs, so that credentials_get is to be called soon. */
+/* Whether a plugin runs: then call credentials_get again soon. */
 bool credentials_are_coming(const struct credentials *credentials);
 
-/* The API server refused those of this generation (401): the plugin is asked again. */
+/* The API server refused the credential of this generation (401): the plugin runs again. */
 void credentials_reject(struct credentials *credentials, unsigned generation, uint64_t now_ns);
 
 #endif

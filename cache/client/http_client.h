@@ -2,25 +2,24 @@
  * http_client: HTTP requests to the API server, many at a time on one thread (libcurl's multi
  * interface). HTTP/1.1 with TLS, kept connections, and the credentials of a kubeconfig.
  *
- * Only a GET is ever sent twice. libcurl by itself sends any request again when a kept connection
- * dies before the answer's first byte, and a 409 to the second says nothing about the first: so a
- * second sending is refused, and the call ends without a status.
+ * Only a GET may be sent twice. libcurl would repeat any request if a kept connection dies before
+ * the first byte of the answer. For a write, the answer to the second request (409) would say
+ * nothing about the first, so a second sending is prevented, and the call ends without a status.
  *
- * Calls of one class are sent in the order in which they were started, so many at once and no more;
- * the others wait for their turn, and so do all while the credentials are being fetched.
+ * Calls of one class are sent in the order of their start, a limited number at a time. All calls
+ * wait while the credentials are fetched.
  *
- * A dead peer is found by TCP (keep-alive and TCP_USER_TIMEOUT: 20 s), a silent one by the caller,
- * who knows how long silence may last, and cancels. Redirects are not followed.
+ * TCP finds a dead peer (keep-alive and TCP_USER_TIMEOUT: 20 s). A silent peer is found by the
+ * caller, which knows how long silence may last, and cancels the call. Redirects are not followed.
  *
  *     void done(void *context, const struct http_result *result);
  *     struct http_request request = {.path = "/api/v1/pods", .on_end = done, .context = context};
  *     struct http_transfer *transfer;
  *     if (http_client_start(client, &request, &transfer, err) < 0)
  *         return error_wrap(err, "list pods");
- *     http_client_poll(client, 1000); // again and again, until done was called
+ *     http_client_poll(client, 1000); // repeatedly, until done was called
  *
- * Threads: one calls everything; http_client_wake and http_client_unanswered_ms may be called by
- * any.
+ * Threads: one; http_client_wake and http_client_unanswered_ms may be called by any thread.
  */
 #ifndef CACHE_CLIENT_HTTP_CLIENT_H
 #define CACHE_CLIENT_HTTP_CLIENT_H
@@ -33,22 +32,23 @@ enum {
     HTTP_CONNECT_MS_MAX = 5000,
     HTTP_DEAD_PEER_MS = 20000,
     HTTP_ERROR_BYTES = 256,
-    HTTP_CALLS_AT_ONCE_MAX = 32,   /* reads, and as many writes; each on a connection of its own */
-    HTTP_MESSAGES_AT_ONCE_MAX = 8, /* beside those */
+    HTTP_CALLS_AT_ONCE_MAX = 32,   /* reads, and as many writes; each has its own connection */
+    HTTP_MESSAGES_AT_ONCE_MAX = 8, /* in addition to those */
 
-    /* A write goes over no connection that was idle for longer. Servers and load balancers close
-     * idle connections, after ten seconds at the least; a write that is on its way just then is in
-     * doubt, which blocks its claims for a minute. A handshake costs milliseconds. */
+    /* A write uses no connection that was idle for longer. Servers and load balancers close idle
+     * connections, the earliest after ten seconds. A write that is sent at that moment has an
+     * unknown outcome, which blocks its claims for a minute; a new connection costs milliseconds.
+     */
     HTTP_WRITE_IDLE_S_MAX = 5,
 };
 
-/* What calls take turns with one another. Those of one class wait for none of another: webhooks may
- * make writes slow, and a scheduling cycle waits for a read. */
+/* Calls of one class wait for each other, but not for those of another class: webhooks may make
+ * writes slow, while a scheduling cycle waits for a read. */
 enum http_class {
-    HTTP_READ,    /* somebody waits for the answer */
+    HTTP_READ,    /* a caller waits for the answer */
     HTTP_WRITE,   /* the same */
-    HTTP_MESSAGE, /* nobody waits for it */
-    HTTP_WATCH,   /* lists and watches: a few, which last; they wait for nobody */
+    HTTP_MESSAGE, /* no caller waits for the answer */
+    HTTP_WATCH,   /* lists and watches: few, and long; not limited */
     HTTP_CLASS_COUNT,
 };
 
@@ -59,57 +59,56 @@ struct api_stats;
 /* How a call ended. */
 struct http_result {
     unsigned status;              /* HTTP; 0: there was no answer */
-    bool is_cut;                  /* the answer is not whole */
-    bool is_unsent;               /* nothing of the request has left: it cannot have been applied */
-    int64_t retry_after_ms;       /* as the server asks; 0: it does not */
-    char error[HTTP_ERROR_BYTES]; /* why there is no (whole) answer */
+    bool is_cut;                  /* the answer is not complete */
+    bool is_unsent;               /* no byte of the request was sent: it was not applied */
+    int64_t retry_after_ms;       /* from the server; 0: none */
+    char error[HTTP_ERROR_BYTES]; /* why there is no complete answer */
 };
 
 struct http_request {
-    const char *method; /* NULL: GET. Copied, like the other two. */
+    const char *method; /* NULL: GET. Copied, like path and body. */
     const char *path;   /* with the query */
     struct slice body;  /* empty: none */
     const char *content_type;
-    int64_t timeout_ms; /* for all of the call, from http_client_start on; 0: none */
+    int64_t timeout_ms; /* for the whole call, from http_client_start on; 0: none */
     enum http_class class;
 
-    /* The call's turn has come. False: nobody wants it any more, and it is gone when this returns.
-     * May be NULL. */
+    /* The call can be sent now. False: it is no longer needed, and is freed when this returns. May
+     * be NULL. */
     bool (*on_turn)(void *context);
-    /* A piece of the answer's body; may be NULL. False: the call is cut off. */
+    /* A part of the answer's body. False: the call is cut off. May be NULL. */
     bool (*on_bytes)(void *context, unsigned status, struct slice bytes);
-    /* The call is over, and gone when this returns. Not called after http_client_cancel. */
+    /* The call has ended, and is freed when this returns. Not called after http_client_cancel. */
     void (*on_end)(void *context, const struct http_result *result);
     void *context;
 };
 
-/* Ownership: http_client_free, which cancels what runs. The kubeconfig has to stay. */
+/* Ownership: http_client_free, which cancels running calls. The kubeconfig is borrowed. */
 int http_client_new(struct http_client **out, const struct kubeconfig *kubeconfig,
                     struct error *err);
 void http_client_free(struct http_client *client);
 
-/* From now on, each call that was sent is counted when it ends. */
+/* Counts each call that was sent, when it ends. */
 void http_client_observe(struct http_client *client, struct api_stats *stats);
 
-/* Starts a call, which http_client_poll moves on. Errors: no memory; nothing is called back then.
- */
+/* Starts a call; http_client_poll does the work. Errors: no memory; no function is called back. */
 int http_client_start(struct http_client *client, const struct http_request *request,
                       struct http_transfer **out, struct error *err);
 
-/* Ends a call: on_end is not called. Not from within a function that a call calls back. */
+/* Ends a call; on_end is not called. Must not be called within a callback of a call. */
 void http_client_cancel(struct http_client *client, struct http_transfer *call);
 
-/* Moves calls on, waiting for at most timeout_ms until something happens. */
+/* Works on all calls; waits at most timeout_ms for an event. */
 void http_client_poll(struct http_client *client, int timeout_ms);
 
-/* Ends an http_client_poll. */
+/* Makes http_client_poll return. */
 void http_client_wake(struct http_client *client);
 
-/* For how long a call has been without an answer (but for watches) while no other had one either;
- * 0: none waits. */
+/* For how long calls have been waiting for an answer, while none was answered. Watches do not
+ * count. 0: no call waits. */
 int64_t http_client_unanswered_ms(const struct http_client *client);
 
-/* Once for the process, before threads; and at its end. */
+/* Once per process, before other threads start; and at its end. */
 int http_client_global_init(struct error *err);
 void http_client_global_cleanup(void);
 

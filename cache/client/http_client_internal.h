@@ -1,4 +1,5 @@
-/* What http_client.c and http_client_options.c share. */
+/* http_client_internal: what http_client.c and http_client_options.c share. Only they include it.
+ */
 #ifndef CACHE_CLIENT_HTTP_CLIENT_INTERNAL_H
 #define CACHE_CLIENT_HTTP_CLIENT_INTERNAL_H
 
@@ -17,10 +18,10 @@ struct http_client {
     struct credentials credentials;
     struct api_stats *stats; /* NULL: nothing is counted */
     CURLM *multi;
-    struct api_calls waiting, running; /* in the order in which they came, and were launched */
+    struct api_calls waiting, running; /* in the order of start, and of launch */
     size_t running_count[HTTP_CLASS_COUNT];
-    uint64_t answered_ns;               /* when a call but a watch last had an answer */
-    atomic_uint_fast64_t unanswered_ns; /* since when none had; 0: none waits */
+    uint64_t answered_ns;               /* when a call other than a watch last had an answer */
+    atomic_uint_fast64_t unanswered_ns; /* since when none had an answer; 0: none waits */
 };
 
 struct http_transfer {
@@ -34,15 +35,15 @@ struct http_transfer {
     uint64_t deadline_ns; /* UINT64_MAX: none */
     uint64_t launched_ns; /* 0: it waits for its turn */
     bool is_read;         /* a GET, which may be repeated */
-    unsigned sendings;    /* how often libcurl came to sending it */
+    unsigned sendings;    /* how often libcurl began to send it */
     unsigned generation;  /* of the credentials */
     char error[CURL_ERROR_SIZE];
 };
 
-/* Tells libcurl what the request is. The request's strings may go afterwards. */
+/* Sets libcurl's options for the request. The request's strings may be freed afterwards. */
 CURLcode http_client_set_request(struct http_transfer *call);
 
-/* Tells libcurl who we are, now that it is sent. */
+/* Sets the credentials, when the request is sent. */
 CURLcode http_client_set_credentials(struct http_transfer *call,
                                      const struct credentials *credentials);
 

@@ -1,4 +1,4 @@
-/* What libcurl is told of a call. */
+/* The options of libcurl for a call. */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -155,7 +155,7 @@ static bool add_headers(struct http_transfer *call, struct arena *arena)
 }
 
 /* With tls-server-name, the URL has the name that the certificate must have, and the connection
- * goes to the server all the same. */
+ * still goes to the server. */
 static CURLcode set_url(struct http_transfer *call, struct arena *arena)
 {
     const struct kubeconfig *kubeconfig = call->client->kubeconfig;

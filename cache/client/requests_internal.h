@@ -1,4 +1,4 @@
-/* What requests.c and requests_confirm.c share. */
+/* requests_internal: what requests.c and requests_confirm.c share. Only they include it. */
 #ifndef CACHE_CLIENT_REQUESTS_INTERNAL_H
 #define CACHE_CLIENT_REQUESTS_INTERNAL_H
 
@@ -11,22 +11,22 @@ enum { REQUEST_PATH_BYTES_MAX = 16 * 1024 };
 
 enum ticket_state { TICKET_QUEUED, TICKET_SENT, TICKET_DONE };
 
-/* A request in the queue, or under way. All of it is guarded by the mutex of requests, but for what
- * is sent, which does not change, and the answer, which is the driving thread's until the ticket is
- * done, and then the waiters'. */
+/* A request in the queue, or under way. The mutex of requests guards it, with two exceptions:
+ * `sent` does not change, and the answer belongs to the driving thread until the ticket is done,
+ * then to the waiters. */
 struct ticket {
     TAILQ_ENTRY(ticket) link;
     struct requests *requests;
     enum ticket_state state;
     bool is_handed_over; /* to the HTTP client */
-    bool is_refresh;     /* it is sent though nobody waits for it */
-    uint64_t sent_ns;    /* when its turn came: it is sent after that */
-    unsigned waiters;    /* callers that will look at it; the last one frees it, if it is done */
+    bool is_refresh;     /* it is sent although no caller waits */
+    uint64_t sent_ns;    /* it was sent after that */
+    unsigned waiters;    /* callers that will read it; the last one frees it when it is done */
     struct http_request sent;
-    struct object_reference object; /* that is asked about; KIND_OTHER: none */
+    struct object_reference object; /* that a GET reads; KIND_OTHER: none */
     struct buf answer;
-    unsigned status;      /* 0: none, or not all of it */
-    bool is_unsent;       /* it cannot have been applied */
+    unsigned status;      /* 0: no complete answer */
+    bool is_unsent;       /* it was not applied */
     struct error problem; /* why it failed */
     char text[];          /* path, body, and the object's strings */
 };
@@ -36,9 +36,9 @@ TAILQ_HEAD(tickets, ticket);
 struct requests {
     struct http_client *client;
     struct requests_observer observer;
-    pthread_mutex_t mutex;    /* guards what follows */
+    pthread_mutex_t mutex;    /* guards all below */
     pthread_cond_t changed;   /* a ticket is done */
-    bool is_interrupted;      /* nobody waits any more */
+    bool is_interrupted;      /* requests_interrupt was called */
     struct tickets incoming;  /* first come, first served */
     struct tickets under_way; /* handed over to the HTTP client */
     size_t object_count, message_count;
@@ -46,24 +46,24 @@ struct requests {
 
 /* ---- all under the mutex ---- */
 
-/* One that is to be queued. sent: what it points to is copied, but for method and content type.
- * object: may be NULL. max_bytes: of the answer. NULL: no memory. */
+/* A new ticket. The strings of `sent` are copied, except method and content type. object: may be
+ * NULL. max_bytes: of the answer. NULL: no memory. */
 struct ticket *ticket_new(struct requests *requests, const struct http_request *sent,
                           const struct object_reference *object, size_t max_bytes);
 
-/* Puts it into the queue. */
+/* Appends it to the queue. */
 void ticket_queue(struct ticket *ticket);
 
-/* Waits until it is done. False: the time is over, or nobody waits any more. */
+/* Waits until it is done. False: the deadline has passed, or requests_interrupt was called. */
 bool ticket_wait(const struct ticket *ticket, const struct timespec *deadline);
 
-/* A waiter looks at it no more. One that nobody wants is not sent. */
+/* A waiter leaves. A ticket without waiters is not sent. */
 void ticket_leave(struct ticket *ticket);
 
 /* The deadline of a caller that begins to wait now. */
 struct timespec ticket_deadline(int64_t timeout_ms);
 
-/* Why one that is not done is not waited for any longer. */
+/* Fills err: why the caller does not wait longer for a ticket that is not done. */
 int ticket_give_up(const struct ticket *ticket, struct error *err);
 
 #endif

@@ -1,11 +1,10 @@
 /*
- * json_documents: Kubernetes objects out of JSON documents, one behind the other, that need not be
- * in memory whole: a file through a window (source_json.c), an answer of the API server as it
- * arrives (reflector.c). A document is a list, whose items are read one by one, or one object.
+ * json_documents: reads Kubernetes objects out of a stream of JSON documents that need not be in
+ * memory as a whole: a file through a window (source_json.c), or an answer of the API server as it
+ * arrives (reflector_list.c). A document is a list, whose items are read one by one, or one object.
  *
- * Each step reads one piece from the start of the window. A step that fails because the window
- * ended inside the piece (json->is_truncated) is made again with more bytes: pieces are small
- * against the window.
+ * Each step reads one piece from the start of the window. If the window ends inside the piece
+ * (json->is_truncated), the step fails and is repeated with more bytes. Threads: one at a time.
  *
  *     struct document document = {.depth = 0};
  *     struct slice window = text;
@@ -23,44 +22,44 @@
 
 #include "cache/json/pull.h"
 
-/* apiVersion and kind of an object or of a list, copied, since the window moves on. Longer ones
- * than fit are of no kind that we keep. */
+/* apiVersion and kind of an object or of a list, copied because the window moves. Longer values
+ * belong to no kind that is kept. */
 struct type {
     char api_version[64];
     char kind[64];
 };
 
-/* Puts a value into one of the two; too long a one as "?". */
+/* Sets one of the two fields; a value that is too long becomes "?". */
 void type_put(char field[64], struct slice value);
 
-/* "List", "PodList", ...: its objects are its items. */
+/* Whether its objects are its items: "List", "PodList", ... */
 bool type_is_list(const struct type *type);
 
-/* The type of an item: its own, else what its list says ("PodList" -> Pod). */
+/* The type of an item: its own, or that of its list without "List". */
 struct type type_of_item(const struct type *item, const struct type *list);
 
-/* metadata of a list, as far as it was seen. */
+/* metadata of a list, as far as it was read. */
 struct list_meta {
     char version[32];          /* resourceVersion */
     char continue_token[4096]; /* empty: this is the last page */
 };
 
 struct document {
-    struct type type;       /* as far as it was seen */
+    struct type type;       /* as far as it was read */
     struct type item;       /* of the item or the object that was just read */
     unsigned depth;         /* 0: before the document; 1: in the object; 2: among a list's items */
     bool is_first;          /* nothing was read yet at this depth */
     bool has_value;         /* the step found an item or an object */
     bool has_items;         /* `items` was seen; it may be null, as Go writes an empty list */
     struct slice extent;    /* of it, in the window */
-    struct list_meta *meta; /* where to put what the list says of itself; NULL: nowhere */
+    struct list_meta *meta; /* receives the list's metadata; NULL: ignored */
 };
 
-/* The next value, which is an object: passed over; its type and its extent. */
+/* Skips the next value, which is an object; sets its type and its extent. */
 bool document_object(struct pull *json, struct arena *arena, struct type *type,
                      struct slice *extent);
 
-/* The next piece of the window. False: json has the problem; the document is as before. */
+/* Reads the next piece of the window. False: json has the problem; the document is unchanged. */
 bool document_step(struct document *document, struct pull *json, struct slice window,
                    struct arena *arena);
 

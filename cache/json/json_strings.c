@@ -60,7 +60,8 @@ static const char *skip_plain_strings(const char *p, const char *end, size_t *co
         consumed = 0;
         while (closing != 0) {
             unsigned i = (unsigned)__builtin_ctzll(closing);
-            /* one that may be too long is looked at, and so is an empty one, which wraps around */
+            /* a string that may be too long, or empty (its length wraps around), is checked by the
+             * caller */
             if (p[i + 1] != ',' || p[i + 2] != '"' ||
                 (size_t)(p + i - open) - 2 > JSON_NAME_BYTES_MAX - 2)
                 return open;

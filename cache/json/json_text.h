@@ -1,42 +1,39 @@
 /*
- * json_text: the bytes of JSON. Where a token or a value ends, and whether it is well-formed;
- * nothing is kept. This is the hot loop of the program: a filter call with 5,000 node names and a
- * snapshot of gigabytes are mostly passed over here. pull.h is the reader built on it.
+ * json_text: scans JSON: where a token or a value ends, and whether it is well-formed. This is the
+ * hot loop of the program: it skips most of a filter call with 5,000 node names, or of a snapshot
+ * of gigabytes. pull.h is the reader that uses it.
  *
- * Well-formed is what Go's encoding/json takes, since that is what an API server takes and sends:
- * any escape, NUL and lone surrogates too; bytes that are no UTF-8; numbers of any size; arrays and
- * objects 10,000 deep. There is no recursion: a level costs a bit.
+ * A text is well-formed if Go's encoding/json accepts it, because API servers and schedulers use
+ * it: any escape, including NUL and lone surrogates; bytes that are not UTF-8; numbers of any size;
+ * arrays and objects 10,000 deep. There is no recursion: a level costs one bit.
  *
- * Each function takes the first byte of what it scans and the end of the text, and reads no
- * further. Strings are scanned 16 bytes at a time where SSE2 is there (every x86-64), else one by
- * one.
+ * Each function gets the first byte and the end of the text, and reads no further. Strings are
+ * scanned 16 bytes at a time with SSE2 (on every x86-64), else byte by byte. Threads: any.
  */
 #ifndef CACHE_JSON_JSON_TEXT_H
 #define CACHE_JSON_JSON_TEXT_H
 
 #include "config/base/slice.h"
 
-/* Where a scan stopped, and why: behind the value with a NULL problem, else at the offending byte.
- */
+/* Where a scan stopped: after the value; or at the wrong byte, then with a problem. */
 struct json_scan {
     const char *at;
     const char *problem; /* a static string */
 };
 
 enum {
-    /* Go stops at 10,000, which it counts for each value by itself: a list and an event go around
-     * one. A multiple of 64. */
+    /* Go allows 10,000 in each object; a list or an event adds some around it. A multiple of 64. */
     JSON_LEVELS_MAX = 10240,
     JSON_DECODED_PER_BYTE = 3, /* bytes that one byte of a string may become */
 };
 
-/* What makes a string's text differ from its bytes: bits. */
+/* Flags: why a string's text differs from its bytes. */
 enum { JSON_ESCAPE = 1, JSON_INVALID_UTF8 = 2 };
 
 extern const char json_text_ended[];    /* the text ended inside a value */
-extern const char json_text_too_deep[]; /* more levels than there was room for */
+extern const char json_text_too_deep[]; /* more levels than allowed */
 
-/* Behind the white space at p. */
+/* Skips the white space at p. */
 static inline const char *json_text_space(const char *p, const char *end)
 {
     while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
@@ -44,35 +41,34 @@ static inline const char *json_text_space(const char *p, const char *end)
     return p;
 }
 
-/* A string, from its opening quote. Sets those bits of *oddities that are true of it. */
+/* A string, from its opening quote. Sets the flags in *oddities. */
 struct json_scan json_text_string(const char *p, const char *end, unsigned *oddities);
 
 /* A number, true, false or null. */
 struct json_scan json_text_scalar(const char *p, const char *end);
 
-/* Any value, of at most `room` levels of arrays and objects. */
+/* Any value, with at most `room` levels of arrays and objects. */
 struct json_scan json_text_value(const char *p, const char *end, unsigned room);
 
-/* Where json_text_strings copies each string to, quotes included, with the same tail behind each.
- * The caller has made room for all of it. */
+/* Where json_text_strings copies the strings to, with their quotes, and the same tail after each.
+ * The caller has reserved enough memory. */
 struct json_join {
-    char *to; /* moves on */
+    char *to; /* the end of the copies */
     struct slice tail;
 };
 
-enum { JSON_NAME_BYTES_MAX = 253 }; /* the API server takes no longer name */
+enum { JSON_NAME_BYTES_MAX = 253 }; /* the API server accepts no longer name */
 
-/* An array of strings, from its '['; counts them, and copies them when join is not NULL. They are
- * names, copied into answers as they came: so they have to be UTF-8, are not empty, and are
- * bounded. */
+/* An array of names, from its '[': counts them, and copies them if join is not NULL. Names are
+ * copied into answers unchanged, so they must be UTF-8, not empty, and of limited length. */
 struct json_scan json_text_strings(const char *p, const char *end, size_t *count,
                                    struct json_join *join);
 
 /*
- * Decodes the inside of a string that json_text_string accepted into out, which has room for
- * JSON_DECODED_PER_BYTE * raw.len bytes; returns the length of the result, which is UTF-8. Where Go
- * puts U+FFFD (a lone surrogate, a byte that is no UTF-8), so do we; and for NUL, too: no name can
- * have one, and so nothing that is kept is ever cut short where it is taken for a C string.
+ * Decodes the inside of a string that json_text_string accepted. out has room for
+ * JSON_DECODED_PER_BYTE * raw.len bytes. Returns the length of the result, which is UTF-8. As in
+ * Go, a lone surrogate and a byte that is not UTF-8 become U+FFFD. So does NUL: no name contains
+ * it, and no stored text ends early when it is used as a C string.
  */
 size_t json_text_decode(char *out, struct slice raw);
 

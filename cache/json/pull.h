@@ -33,8 +33,8 @@
 
 enum {
     PULL_DEPTH_MAX = JSON_LEVELS_MAX, /* arrays and objects inside one another */
-    PULL_KEY_MAX = 128,  /* bytes of a key with escapes; no key that we look for is longer */
-    PULL_PATH_MAX = 160, /* bytes of the path in an error message */
+    PULL_KEY_MAX = 128,               /* bytes of a key with escapes; no key in a table is longer */
+    PULL_PATH_MAX = 160,              /* bytes of the path in an error message */
 };
 
 struct pull {
@@ -42,59 +42,59 @@ struct pull {
     const char *problem; /* NULL: none so far */
     unsigned depth;      /* how many arrays and objects are entered */
     bool is_first;       /* no value was read yet in the innermost one */
-    bool is_truncated;   /* the problem is that the text ended: more bytes may cure it */
+    bool is_truncated;   /* the problem is that the text ended; more bytes may help */
     char key[PULL_KEY_MAX * JSON_DECODED_PER_BYTE]; /* the last key that had escapes, decoded */
     char path[PULL_PATH_MAX];
 };
 
 void pull_init(struct pull *json, struct slice text);
 
-/* Enter the next value, which is an array or an object; false at null (consumed) and at a problem.
- */
+/* Enter the next value, an object or an array. False: it is null (consumed), or a problem. */
 bool pull_object(struct pull *json);
 bool pull_array(struct pull *json);
 
-/* The next member's key, then its value is to be read; false at the end (consumed) or a problem.
+/* Reads the next member's key; its value is read next. False: the end (consumed), or a problem.
  * Ownership: the key is valid until the next call. */
 bool pull_key(struct pull *json, struct slice *key);
 
-/* Whether another array item follows, to be read next; false at the end (consumed) or a problem. */
+/* Whether another array item follows, which is read next. False: the end (consumed), or a problem.
+ */
 bool pull_item(struct pull *json);
 
-/* The next value, of any kind: passed over, or its extent in the text. Both check it whole. */
+/* Skip the next value, of any type; pull_raw sets its extent in the text. Both check its syntax. */
 bool pull_skip(struct pull *json);
 bool pull_raw(struct pull *json, struct slice *extent);
 
-/* The next value if it is null: consumed and true. */
+/* Whether the next value is null; then it is consumed. */
 bool pull_null(struct pull *json);
 
 /*
- * A string, an integer, true or false. null reads as true and leaves *out as it is, as Go does.
- * Ownership: a string that needs no decoding points into the text, another one into the arena.
+ * Read a string, an integer, true or false. null leaves *out unchanged and returns true, as Go
+ * does. Ownership: a string without escapes points into the text, any other into the arena.
  */
 bool pull_string(struct pull *json, struct arena *arena, struct slice *out);
 bool pull_integer(struct pull *json, int64_t *out);
 bool pull_boolean(struct pull *json, bool *out);
 
-/* An array of strings: checked, and its extent and length found, without looking at any of them. */
+/* Checks an array of strings; sets its extent and its length. */
 bool pull_string_array(struct pull *json, struct slice *extent, size_t *count);
 
-/* True when nothing but white space is left and there was no problem. */
+/* Whether only white space is left, and there was no problem. */
 bool pull_finish(struct pull *json);
 
-/* Records a problem of the caller's own (a static string) at the cursor; answers false. */
+/* Records a problem (a static string) at the cursor. Returns false. */
 bool pull_problem(struct pull *json, const char *problem);
 
-/* A place in a file, as people count: from 1. */
+/* A place in a file, counted from 1. */
 struct place {
     size_t line, column;
 };
 
-/* The place of `at` in a text that starts at `start`, which is itself at `first`. */
+/* The place of `at` in a text that starts at `start`; `first` is the place of `start`. */
 struct place place_of(const char *start, const char *at, struct place first);
 
 /* Fills err with ERROR_INVALID "WHAT:LINE:COL: path: problem" and returns its code. first is where
- * the text starts in what the reader sees: {1, 1} for a text of its own. */
+ * the text starts in its file; {1, 1} for a text without one. */
 int pull_fail(const struct pull *json, const char *what, struct place first, struct error *err);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "cache/json/json_text.h"
 
-/* Puts "key." before the path of a problem, as the reader unwinds from it. */
+/* Puts "key." before the path of a problem, on the way out of the value. */
 static void prefix_path(struct pull *json, const char *key)
 {
     char inner[PULL_PATH_MAX];
@@ -79,25 +79,24 @@ bool pull_fields(struct pull *json, enum pull_case match, const struct pull_fiel
 }
 
 bool pull_field_array(struct pull *json, enum pull_case match, const struct pull_field *fields,
-                      size_t count, size_t size, struct arena *arena, void **items,
-                      size_t *item_count)
+                      size_t count, struct arena *arena, struct pull_items *out)
 {
     char index[24];
 
     if (!pull_array(json))
         return json->problem == NULL;
     while (pull_item(json)) {
-        char *grown = arena_grow(arena, *items, *item_count, size);
+        char *grown = arena_grow(arena, out->items, out->count, out->size);
         if (grown == NULL)
             return pull_problem(json, "too big for the memory of one request");
-        *items = grown;
-        void *element = memset(grown + *item_count * size, 0, size);
-        if (!pull_fields(json, match, fields, count, arena, element)) {
-            (void)snprintf(index, sizeof index, "[%zu]", *item_count);
+        out->items = grown;
+        void *item = memset(grown + out->count * out->size, 0, out->size);
+        if (!pull_fields(json, match, fields, count, arena, item)) {
+            (void)snprintf(index, sizeof index, "[%zu]", out->count);
             prefix_path(json, index);
             return false;
         }
-        ++*item_count;
+        out->count++;
     }
     return json->problem == NULL;
 }
@@ -167,7 +166,7 @@ bool pull_project(struct pull *json, const struct pull_field *fields, size_t cou
         if (!project_value(json, field, out))
             return false;
         if (field->type == PULL_OBJECT && out->len == value + 2)
-            out->len = before; /* "{}": nothing of it counts */
+            out->len = before; /* "{}": it has no field of the table */
         else
             is_first = false;
     }

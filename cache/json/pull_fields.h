@@ -1,6 +1,6 @@
 /*
- * pull_fields: reads a JSON object into a struct as a table says, so that what claimguard keeps of
- * a Kubernetes object is a list to read, not code.
+ * pull_fields: reads a JSON object into a struct, by a table of fields. So the fields that
+ * claimguard keeps of a Kubernetes object are a list, not code.
  *
  *     struct example {
  *         struct slice name, phase;
@@ -14,9 +14,11 @@
  *     };
  *     pull_fields(json, PULL_CASE_EXACT, pod_fields, PULL_FIELD_COUNT(pod_fields), arena, &pod);
  *
- * Keys that the table does not name are passed over (and checked). null leaves a field as it was,
- * as in Go. A key of the table that appears twice is an error: nobody who means well sends one, and
- * two readers would disagree on which counts.
+ * Keys that the table does not name are skipped, but their syntax is checked. null leaves a field
+ * unchanged, as in Go. A key of the table that appears twice is an error, because two readers could
+ * disagree on which one counts.
+ *
+ * Threads: as pull.
  */
 #ifndef CACHE_JSON_PULL_FIELDS_H
 #define CACHE_JSON_PULL_FIELDS_H
@@ -31,8 +33,8 @@ enum pull_field_type {
     PULL_PRESENCE, /* bool: true when the value is not null */
     PULL_RAW,      /* struct slice: the value's extent; {NULL, 0} for null */
     PULL_OBJECT,   /* `members`, into the same struct */
-    PULL_READ,     /* `read`, called at the value, with the address at `offset`; its `members`, if
-                      it has any, say what of the value (an object, or an array of them) counts */
+    PULL_READ,     /* `read` is called at the value, with the address at `offset`; `members`, if
+                      any, are the fields that it reads of the object, or of an array's objects */
 };
 
 struct pull_field {
@@ -49,27 +51,30 @@ struct pull_field {
 
 enum { PULL_FIELDS_MAX = 32 }; /* in one table */
 
-/* How keys are matched: as Kubernetes objects spell them, or as Go would in the extender protocol.
- */
+/* How keys are compared: exactly, as in Kubernetes objects; or ignoring case, as Go reads the
+ * extender protocol. */
 enum pull_case { PULL_CASE_EXACT, PULL_CASE_FOLD };
 
-/* The next value: an object, or null, which leaves *out as it is. False at a problem. */
+/* Reads the next value: an object, or null, which leaves *out unchanged. False: a problem. */
 bool pull_fields(struct pull *json, enum pull_case match, const struct pull_field *fields,
                  size_t count, struct arena *arena, void *out);
 
-/*
- * The next value: an array, each item of which is read by pull_fields into an element of `size`
- * bytes, behind the *item_count that *items has already. null is an empty array. Ownership: *items
- * lies in the arena.
- */
+/* An array of structs. Ownership: items lies in the arena. */
+struct pull_items {
+    size_t size; /* of an item */
+    void *items;
+    size_t count;
+};
+
+/* Reads the next value: an array. Each item is read by pull_fields and added behind the items that
+ * *out has. null is an empty array. False: a problem. */
 bool pull_field_array(struct pull *json, enum pull_case match, const struct pull_field *fields,
-                      size_t count, size_t size, struct arena *arena, void **items,
-                      size_t *item_count);
+                      size_t count, struct arena *arena, struct pull_items *out);
 
 /*
- * The next value, which is an object: put into out as JSON, but only what the table names; of
- * PULL_PRESENCE, that it is there; an object of which nothing is named is left out. So what is kept
- * and what is captured cannot differ.
+ * Writes the next value, which is an object, to out as JSON, with only the fields that the table
+ * names. A PULL_PRESENCE field is written as {}; an object without a named field is left out. So a
+ * snapshot contains exactly what is read.
  */
 bool pull_project(struct pull *json, const struct pull_field *fields, size_t count,
                   struct buf *out);

@@ -8,7 +8,7 @@ static const char too_big[] = "too big for the memory of one request";
 
 /* ---- the text ---- */
 
-/* Cuts the text up to the separator off *rest. False: nothing is left. */
+/* Removes the text up to the separator from *rest. False: nothing is left. */
 static bool cut(struct slice *rest, char separator, struct slice *piece)
 {
     if (rest->ptr == NULL)
@@ -24,7 +24,7 @@ static bool cut(struct slice *rest, char separator, struct slice *piece)
     return true;
 }
 
-/* A line's key, and what stands behind it. */
+/* A line: its key, and the text after it. */
 struct entry {
     struct slice key, rest;
 };
@@ -67,7 +67,7 @@ static bool append(struct pull *json, struct arena *arena, struct slice *text, c
            pull_problem(json, too_big);
 }
 
-/* Sorts the lines behind the first by their keys. Labels come sorted from the API server. */
+/* Sorts all lines but the first by their keys. The API server sends labels sorted. */
 static bool sort_lines(struct pull *json, struct arena *arena, struct slice *text)
 {
     struct slice rest = *text, sorted = {NULL, 0}, line, *lines = NULL;
@@ -150,14 +150,12 @@ static bool read_expressions(struct pull *json, struct arena *arena, void *field
          .offset = offsetof(struct requirement, values),
          .read = read_values},
     };
-    void *items = NULL;
-    size_t count = 0;
+    struct pull_items items = {.size = sizeof(struct requirement)};
 
-    if (!pull_field_array(json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields),
-                          sizeof(struct requirement), arena, &items, &count))
+    if (!pull_field_array(json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), arena, &items))
         return false;
-    const struct requirement *requirements = items;
-    for (size_t i = 0; i < count; i++) {
+    const struct requirement *requirements = items.items;
+    for (size_t i = 0; i < items.count; i++) {
         const char *word = operator_word(requirements[i].operator);
         if (word == NULL)
             return pull_problem(json, "expected In, NotIn, Exists or DoesNotExist");
@@ -189,7 +187,8 @@ bool selector_read(struct pull *json, struct arena *arena, void *field)
 
 /* ---- matching ---- */
 
-/* A requirement without its key, on the label's value; a value of NULL: there is no such label. */
+/* Whether the label's value meets the requirement, which has no key here; NULL: there is no label.
+ */
 static bool holds(struct slice requirement, struct slice value)
 {
     struct slice word = {NULL, 0}, wanted;

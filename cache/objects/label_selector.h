@@ -1,13 +1,14 @@
 /*
- * selector: Kubernetes label selectors (metav1.LabelSelector) and label sets, in the flat text in
- * which the cache keeps them, so that a thousand replicas share one copy and matching needs no
- * JSON.
+ * label_selector: Kubernetes label selectors (metav1.LabelSelector) and label sets as flat text. So
+ * a thousand replicas share one copy in the cache, and matching needs no JSON.
  *
- * A label set is an empty line, then a line for each label: the key, a space, the value. A selector
- * is a line "*" (it is there), then a line for each requirement, all of which have to hold: the
- * key, "in", "notin", "exists" or "absent", and the values, divided by spaces. Neither keys nor
- * values of labels can hold a space or a line feed. The lines are sorted by their keys, so that a
- * match is one walk through both texts: users choose how many they are.
+ * A label set is an empty line, then a line for each label: key, space, value. A selector is a line
+ * "*", then a line for each requirement: the key, "in", "notin", "exists" or "absent", and the
+ * values, separated by spaces. All requirements must be met. Neither keys nor values of labels can
+ * contain a space or a line feed. The lines are sorted by their keys, so a match is one pass
+ * through both texts, even if users write thousands.
+ *
+ * Threads: any.
  */
 #ifndef CACHE_OBJECTS_LABEL_SELECTOR_H
 #define CACHE_OBJECTS_LABEL_SELECTOR_H
@@ -19,11 +20,11 @@ bool labels_read(struct pull *json, struct arena *arena, void *field);
 bool selector_read(struct pull *json, struct arena *arena, void *field);
 
 /* Whether the selector matches a pod with these labels. An empty text is no selector and matches
- * nothing; an empty selector ("*") matches everything, as in policy/v1. It costs as much as the two
- * texts are long. */
+ * nothing; an empty selector ("*") matches everything, as in policy/v1. The cost is linear in the
+ * length of both texts. */
 bool selector_matches(struct slice selector, struct slice labels);
 
-/* Whether there is none, or one without requirements. */
+/* Whether the text is no selector, or a selector without requirements. */
 bool selector_is_empty(struct slice selector);
 
 #endif

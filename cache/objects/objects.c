@@ -12,17 +12,16 @@ static const struct pull_field owner_fields[] = {
     FIELD("controller", PULL_BOOLEAN, owner_reference, is_controller),
 };
 
-/* The UID of the Pod among the owners that is the controller: metav1.IsControlledBy asks for it. */
+/* The UID of the Pod that controls the object, as metav1.IsControlledBy. */
 static bool read_owners(struct pull *json, struct arena *arena, void *field)
 {
-    void *items = NULL;
-    size_t count = 0;
+    struct pull_items items = {.size = sizeof(struct owner_reference)};
 
     if (!pull_field_array(json, PULL_CASE_EXACT, owner_fields, PULL_FIELD_COUNT(owner_fields),
-                          sizeof(struct owner_reference), arena, &items, &count))
+                          arena, &items))
         return false;
-    const struct owner_reference *owners = items;
-    for (size_t i = 0; i < count; i++)
+    const struct owner_reference *owners = items.items;
+    for (size_t i = 0; i < items.count; i++)
         if (owners[i].is_controller && slice_equal(owners[i].kind, SLICE("Pod")))
             *(struct slice *)field = owners[i].uid;
     return true;
@@ -74,7 +73,7 @@ static const struct pull_field claim_fields[] = {
     OBJECT("status", claim_status_fields),
 };
 
-/* ---- the kinds that are few ---- */
+/* ---- kinds with few objects ---- */
 
 /* Adds ",word" to a list in *field. */
 static bool join(struct pull *json, struct arena *arena, struct slice *field, struct slice word)
@@ -100,22 +99,19 @@ static const struct pull_field driver_name_fields[] = {{.key = "name", .type = P
 
 static bool read_driver_names(struct pull *json, struct arena *arena, void *field)
 {
-    struct slice *names = NULL;
-    void *items = NULL;
-    size_t count = 0;
+    struct pull_items items = {.size = sizeof(struct slice)};
 
     if (!pull_field_array(json, PULL_CASE_EXACT, driver_name_fields,
-                          PULL_FIELD_COUNT(driver_name_fields), sizeof *names, arena, &items,
-                          &count))
+                          PULL_FIELD_COUNT(driver_name_fields), arena, &items))
         return false;
-    names = items;
-    for (size_t i = 0; i < count; i++)
+    const struct slice *names = items.items;
+    for (size_t i = 0; i < items.count; i++)
         if (!join(json, arena, field, names[i]))
             return false;
     return true;
 }
 
-/* The keys of an object: pods by name. */
+/* The keys of an object, which are names of pods. */
 static bool read_pod_names(struct pull *json, struct arena *arena, void *field)
 {
     struct slice name;
@@ -194,7 +190,7 @@ static const struct pull_field budget_fields[] = {
     OBJECT("status", budget_status_fields),
 };
 
-/* "true" or nothing. */
+/* true -> "true"; false -> "". */
 static bool read_flag(struct pull *json, struct arena *arena, void *field)
 {
     bool is_true = false;
@@ -213,7 +209,7 @@ static const struct pull_field priority_class_fields[] = {
     ATTRIBUTE("preemptionPolicy", PRIORITY_CLASS_PREEMPTION_POLICY),
 };
 
-/* ---- all of them ---- */
+/* ---- all kinds ---- */
 
 static const struct kind_info {
     const char *kind, *group, *api_path, *resource;
@@ -281,7 +277,7 @@ const char *kind_api_path(enum kind kind)
 
 const char *kind_api_version(enum kind kind)
 {
-    return strchr(kinds[kind].api_path + 1, '/') + 1; /* behind "/api/" or "/apis/" */
+    return strchr(kinds[kind].api_path + 1, '/') + 1; /* after "/api/" or "/apis/" */
 }
 
 bool kind_is_namespaced(enum kind kind)
@@ -293,7 +289,7 @@ uint64_t version_of(struct slice resource_version)
 {
     uint64_t version = 0;
 
-    if (resource_version.len > 19) /* would not fit; no etcd revision is that long */
+    if (resource_version.len > 19) /* more digits do not fit; no etcd revision has so many */
         return 0;
     for (size_t i = 0; i < resource_version.len; i++) {
         unsigned digit = (unsigned)(unsigned char)resource_version.ptr[i] - '0';
@@ -335,7 +331,7 @@ int object_project(struct slice text, enum kind kind, struct buf *out, struct er
         buf_printf(out, "{\"apiVersion\":\"%s\",\"kind\":\"%s\"%s", kind_api_version(kind),
                    kind_text(kind), fields.len > 2 ? "," : "");
         if (fields.len != 0)
-            buf_put(out, (struct slice){fields.bytes + 1, fields.len - 1}); /* behind its brace */
+            buf_put(out, (struct slice){fields.bytes + 1, fields.len - 1}); /* without its brace */
     }
     bool has_failed = fields.failed || out->failed;
     buf_dispose(&fields);
@@ -354,7 +350,7 @@ static struct slice copy_to(char **at, struct slice text)
     return copy;
 }
 
-/* As the API server has it: IsValidPathSegmentName. */
+/* As the API server's IsValidPathSegmentName. */
 static bool is_path_segment(struct slice name)
 {
     return name.len != 0 && !slice_equal(name, SLICE(".")) && !slice_equal(name, SLICE("..")) &&

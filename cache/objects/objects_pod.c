@@ -1,10 +1,10 @@
-/* How a Pod is read: what it is, which claims it names, and how it mounts its volumes. */
+/* Pods: the object itself, the claims that it names, and how it mounts its volumes. */
 #include "cache/objects/label_selector.h"
 #include "cache/objects/objects_internal.h"
 
 #include <stdlib.h>
 
-/* Of a pod whose mounts are looked at: beyond, it defers nothing. */
+/* A pod with more volumes or mounts defers nothing: its mounts are not read. */
 enum { POD_VOLUMES_MAX = 4096, POD_MOUNTS_MAX = 65536, ANNOTATION_BYTES_MAX = 16 * 1024 };
 
 static const char too_big[] = "too big for the memory of one request";
@@ -21,7 +21,7 @@ struct container {
     bool has_selinux;
 };
 
-/* A pod while it is read: what is said of one thing comes in any order. */
+/* A pod while it is read: its fields come in any order. */
 struct pod_reading {
     struct pod_object pod;
     struct pod_mounts mounts;
@@ -60,8 +60,8 @@ static const struct pull_field csi_source_fields[] = {
     READ("deferFSMount", pod_volume, field, read_defer_field),
 };
 
-/* A volume source of that kind, unless it is null. A claim stands before others: a volume has one
- * source, and a file that has several is not to hide a claim. */
+/* Reads a volume source, unless it is null. A volume has one source; in a file with several, a
+ * claim has priority, so that it cannot be hidden. */
 static bool read_source(struct pull *json, struct arena *arena, struct pod_volume *volume,
                         enum volume_source source, const struct pull_field *fields, size_t count)
 {
@@ -90,7 +90,7 @@ static bool read_csi_source(struct pull *json, struct arena *arena, void *volume
                        PULL_FIELD_COUNT(csi_source_fields));
 }
 
-/* The readers of sources take the volume: its name stands first. */
+/* The readers of sources get the address of the name, and use it as the volume. */
 _Static_assert(offsetof(struct pod_volume, name) == 0, "a pod_volume begins with its name");
 
 static const struct pull_field pod_volume_fields[] = {
@@ -103,11 +103,12 @@ static const struct pull_field pod_volume_fields[] = {
 static bool read_volumes(struct pull *json, struct arena *arena, void *field)
 {
     struct pod_reading *reading = field;
-    void *items = NULL;
+    struct pull_items items = {.size = sizeof(struct pod_volume)};
     bool ok = pull_field_array(json, PULL_CASE_EXACT, pod_volume_fields,
-                               PULL_FIELD_COUNT(pod_volume_fields), sizeof(struct pod_volume),
-                               arena, &items, &reading->volume_count);
-    reading->volumes = items;
+                               PULL_FIELD_COUNT(pod_volume_fields), arena, &items);
+
+    reading->volumes = items.items;
+    reading->volume_count = items.count;
     return ok;
 }
 
@@ -122,11 +123,12 @@ static const struct pull_field mount_fields[] = {
 static bool read_mounts(struct pull *json, struct arena *arena, void *field)
 {
     struct container *container = field;
-    void *items = NULL;
-    bool ok =
-        pull_field_array(json, PULL_CASE_EXACT, mount_fields, PULL_FIELD_COUNT(mount_fields),
-                         sizeof(struct container_mount), arena, &items, &container->mount_count);
-    container->mounts = items;
+    struct pull_items items = {.size = sizeof(struct container_mount)};
+    bool ok = pull_field_array(json, PULL_CASE_EXACT, mount_fields, PULL_FIELD_COUNT(mount_fields),
+                               arena, &items);
+
+    container->mounts = items.items;
+    container->mount_count = items.count;
     return ok;
 }
 
@@ -142,11 +144,13 @@ static const struct pull_field container_fields[] = {
 static bool read_containers(struct pull *json, struct arena *arena, void *field)
 {
     struct pod_reading *reading = field;
-    void *items = reading->containers;
+    struct pull_items items = {sizeof(struct container), reading->containers,
+                               reading->container_count};
     bool ok = pull_field_array(json, PULL_CASE_EXACT, container_fields,
-                               PULL_FIELD_COUNT(container_fields), sizeof(struct container), arena,
-                               &items, &reading->container_count);
-    reading->containers = items;
+                               PULL_FIELD_COUNT(container_fields), arena, &items);
+
+    reading->containers = items.items;
+    reading->container_count = items.count;
     return ok;
 }
 
@@ -221,7 +225,7 @@ static bool name_claims(struct pod_reading *reading, struct arena *arena)
     return true;
 }
 
-/* A pod's volumes by name: it may have thousands, and name each a hundred times. */
+/* A pod's volumes, sorted by name: a pod may have thousands, and mount each a hundred times. */
 struct by_name {
     struct pod_volume **volumes;
     size_t count;
@@ -246,7 +250,7 @@ static bool sort_volumes(const struct pod_mounts *mounts, struct arena *arena, s
     return true;
 }
 
-/* NULL: there is none. Names are the pod's own, so that there is one at most. */
+/* NULL: there is none. Names of volumes are unique in a pod. */
 static struct pod_volume *find_volume(const struct by_name *by_name, struct slice name)
 {
     struct pod_volume key = {.name = name}, *wanted = &key;
@@ -280,14 +284,14 @@ static void mark_mounts(const struct by_name *by_name, const struct container *c
     }
 }
 
-/* What containers and the annotation say of the volumes. False: no memory. */
+/* Marks the volumes by the annotation and the containers. False: no memory. */
 static bool mark_volumes(struct pod_mounts *mounts, const struct pod_reading *reading,
                          struct arena *arena)
 {
     struct by_name by_name;
 
     if (mounts->annotation.len == 0 && mounts->runtime_class.len == 0)
-        return true; /* without a runtime class, nobody asks about mounts */
+        return true; /* without a runtime class, no mount can be deferred */
     if (!sort_volumes(mounts, arena, &by_name))
         return false;
     mark_annotated(&by_name, mounts->annotation);
@@ -305,7 +309,7 @@ static bool has_too_many(const struct pod_reading *reading)
     return reading->volume_count > POD_VOLUMES_MAX || mount_count > POD_MOUNTS_MAX;
 }
 
-/* How the pod mounts its volumes, unless they are too many. False: no memory. */
+/* How the pod mounts its volumes; *out stays NULL if they are too many. False: no memory. */
 static bool finish_mounts(struct pod_reading *reading, struct arena *arena,
                           const struct pod_mounts **out)
 {
@@ -332,7 +336,7 @@ static struct claim_reference *find_reference(const struct pod_object *pod, stru
     return NULL;
 }
 
-/* The claims that the volumes name, each once. NULL, or what is wrong. */
+/* The claims that the volumes name, each once. Returns NULL, or the problem. */
 static const char *collect_claims(const struct pod_reading *reading, struct arena *arena,
                                   struct pod_object *pod)
 {

@@ -2,7 +2,7 @@
  * input: a file or standard input, read through a window that slides over it. The window holds at
  * least the object that is being read, so memory does not grow with the file.
  *
- * One thread at a time.
+ * Threads: one at a time.
  */
 #ifndef CACHE_SNAPSHOT_INPUT_H
 #define CACHE_SNAPSHOT_INPUT_H
@@ -11,7 +11,7 @@
 
 enum {
     INPUT_WINDOW_BYTES = 256 * 1024,
-    INPUT_OBJECT_BYTES_MAX = 16 * 1024 * 1024, /* the API server takes objects of some 3 MiB */
+    INPUT_OBJECT_BYTES_MAX = 16 * 1024 * 1024, /* the API server accepts about 3 MiB */
 };
 
 struct input {
@@ -19,10 +19,10 @@ struct input {
     int fd;
     bool at_eof;
     char *window;
-    size_t begin, end; /* of the bytes that are read but not consumed */
+    size_t begin, end; /* bytes that are read but not consumed */
     size_t capacity;
-    struct place place; /* of the first of them */
-    size_t bytes_read;  /* in all */
+    struct place place; /* of the first of these */
+    size_t bytes_read;  /* in total */
     size_t bytes_total; /* the file's size; 0 when that is not known */
 };
 
@@ -30,8 +30,8 @@ struct input {
 int input_open(struct input *input, const char *path, struct error *err);
 void input_close(struct input *input);
 
-/* Reads more behind what is there. 1: there is more; 0: at the end; negative: error (ERROR_TOO_BIG
- * when an object does not fit the largest window). */
+/* Appends more bytes to the window. 1: there may be more; 0: the end; negative: an error
+ * (ERROR_TOO_BIG: an object does not fit the largest window). */
 int input_fill(struct input *input, struct error *err);
 
 static inline struct slice input_slice(const struct input *input)

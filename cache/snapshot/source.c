@@ -11,7 +11,7 @@
 
 enum {
     OBJECT_ARENA_BYTES_MAX = 32 * 1024 * 1024,
-    FORMAT_BYTES = 64 * 1024, /* of a file are looked at, to see what it is */
+    FORMAT_BYTES = 64 * 1024, /* of a file, which decide its format */
 };
 
 int reading_take(struct reading *reading, const struct type *type, struct slice text,
@@ -33,7 +33,8 @@ int reading_take(struct reading *reading, const struct type *type, struct slice 
     arena_reset(&reading->arena);
     pull_init(&json, text);
     if (!object_read(&json, kind, &reading->arena, &object)) {
-        if (json.problem == pod_has_too_many_claims) { /* so that it spoils nobody's snapshot */
+        if (json.problem ==
+            pod_has_too_many_claims) { /* one pod must not make a snapshot unusable */
             reading->report->unreadable++;
             return 0;
         }
@@ -72,8 +73,8 @@ static bool begins_as_json(struct slice seen)
     return true;
 }
 
-/* JSON starts with a bracket, behind white space; but so does YAML in flow style. A pipe cannot be
- * read again, so what tells them apart has to stand at the beginning, unless the name does. */
+/* JSON starts with a bracket, after white space; but so does YAML in flow style. A pipe cannot be
+ * read twice, so the beginning decides, unless the name of the file does. */
 static int read_opened(struct reading *reading, struct error *err)
 {
     struct input *input = reading->input;

@@ -1,4 +1,4 @@
-/* What source.c shares with its two formats; nobody else includes this. */
+/* source_internal: what source.c, source_json.c and source_yaml.c share. Only they include it. */
 #ifndef CACHE_SNAPSHOT_SOURCE_INTERNAL_H
 #define CACHE_SNAPSHOT_SOURCE_INTERNAL_H
 
@@ -13,8 +13,9 @@ struct reading {
     struct arena arena; /* of the object that is being read */
 };
 
-/* Decodes one object and gives it to the sink. place: where text starts; is_source_text: text is a
- * piece of the file, so that places in it can be told, and not made from YAML. */
+/* Decodes one object and passes it to the sink. place: where text starts in the file.
+ * is_source_text: text is a part of the file, not made from YAML, so an error can name a place in
+ * it. */
 int reading_take(struct reading *reading, const struct type *type, struct slice text,
                  struct place place, bool is_source_text, struct error *err);
 

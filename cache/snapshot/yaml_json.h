@@ -1,7 +1,8 @@
 /*
- * yaml_json: YAML events -> JSON text, as sigs.k8s.io/yaml converts: plain scalars that look like
- * null, booleans or numbers become those, all else strings; keys are strings. Duplicate keys,
- * merge keys (<<), aliases (they can blow up) and more than YAML_DEPTH_MAX levels are refused.
+ * yaml_json: converts YAML events to JSON text, as sigs.k8s.io/yaml does: plain scalars that look
+ * like null, booleans or numbers become these, all others become strings; keys are strings.
+ * Duplicate keys, merge keys (<<), aliases (which can expand without limit) and more than
+ * YAML_DEPTH_MAX levels are errors. Threads: one at a time.
  *
  *     const char *problem;
  *     yaml_json_start(writer);
@@ -23,7 +24,7 @@
 
 enum { YAML_DEPTH_MAX = 1000 }; /* a level takes 16 bytes here */
 
-/* A key that was seen, as a hash: enough to find duplicates without keeping the text. */
+/* The hash of a key, which finds duplicates without storing the text. */
 struct yaml_key {
     uint64_t hash;
     struct place place;
@@ -45,11 +46,11 @@ struct yaml_json {
 void yaml_json_init(struct yaml_json *writer, size_t max_bytes);
 void yaml_json_dispose(struct yaml_json *writer);
 
-/* Forgets what was written, to begin another value. */
+/* Clears the output, for another value. */
 void yaml_json_start(struct yaml_json *writer);
 
-/* Adds an event: a scalar, or the start or end of a mapping or sequence. Returns NULL, or what is
- * wrong (a static string) and where. */
+/* Adds an event: a scalar, or the start or end of a mapping or sequence. Returns NULL, or a problem
+ * (a static string) and its place. */
 const char *yaml_json_put(struct yaml_json *writer, const yaml_event_t *event, struct place *place);
 
 /* The scalar's text. */

@@ -1,7 +1,7 @@
 /*
- * names: strings that many objects share (namespaces, node names, storage classes, label sets),
- * each stored once and counted. Two names of one `names` are equal if and only if their pointers
- * are.
+ * names: strings that many objects share (namespaces, node names, storage classes, label sets).
+ * Each is stored once, with a count of references. Two names of one `names` are equal if and only
+ * if their pointers are equal.
  *
  * Threads: many readers (names_find) or one writer.
  */
@@ -21,14 +21,14 @@ struct names {
     struct table table;
 };
 
-/* The name for s, with one reference more, which the caller owns; NULL when s is empty (in which
- * case nothing is owned) or there is no memory: *failed is set then. */
+/* The name for s. Ownership: the caller owns one reference. NULL: s is empty, or there is no
+ * memory, then *failed is set. */
 struct name *names_take(struct names *names, struct slice s, bool *failed);
 
-/* Gives a reference back; NULL is fine. */
+/* Releases a reference; NULL is ignored. */
 void names_release(struct names *names, struct name *name);
 
-/* The name for s if anyone holds it; no reference is taken. */
+/* The name for s, without a new reference; NULL: it is not stored. */
 struct name *names_find(const struct names *names, struct slice s);
 
 void names_dispose(struct names *names);

@@ -94,8 +94,8 @@ static void place(struct table_page *page, struct table_record *record)
 
 /* ---- the directory ---- */
 
-/* Puts the page where the directory has all hashes that begin like this one, as far as the page
- * tells them apart. */
+/* Enters the page in the directory for all hashes whose first page->depth bits are those of hash.
+ */
 static void enter(struct table *table, struct table_page *page, uint32_t hash)
 {
     unsigned rest = table->depth - page->depth;

@@ -1,13 +1,13 @@
 /*
- * table: a compact hash set of records: open addressing, 8 bytes a slot, at most 3/4 full. For what
- * the cluster has hundreds of thousands of (pods, claims, nodes, names), where the 56 bytes that a
- * uthash handle adds to each record are most of the memory budget; and for reservations, since
- * uthash moves all records at once when it grows, and the cluster's lock is held meanwhile.
+ * table: a compact hash set of records: open addressing, 8 bytes a slot, at most 3/4 full. It is
+ * used for pods, claims, nodes and names, of which there are hundreds of thousands: a uthash handle
+ * would add 56 bytes to each. It is used for reservations because uthash moves all records at once
+ * when it grows, with the cluster's lock held.
  *
- * It grows and shrinks a page at a time (extendible hashing): a hash's first bits choose the page,
- * its last ones the slot. A full page becomes two, two that are nearly empty become one, so no
- * operation moves more than TABLE_PAGE_SLOTS records, however many there are, and memory goes back
- * when records do. Only the directory is ever copied as a whole: 8 bytes for about 50 records.
+ * It grows and shrinks a page at a time (extendible hashing): the first bits of a hash choose the
+ * page, the last bits the slot. A full page is split in two, and two nearly empty pages are joined.
+ * So no operation moves more than TABLE_PAGE_SLOTS records at any size. Only the directory is
+ * copied as a whole: 8 bytes for about 50 records.
  *
  * Each record starts with its 32-bit hash. The table owns its pages, not the records.
  *
@@ -31,21 +31,22 @@ struct table_page;
 
 /* All zero: empty. */
 struct table {
-    struct pool *pool;         /* of its pages and its records; NULL: malloc */
-    struct table_page **pages; /* 2^depth, by the hash's first bits: one page may stand often */
+    struct pool *pool; /* of its pages and its records; NULL: malloc */
+    struct table_page *
+        *pages; /* 2^depth, by the hash's first bits; a page may appear several times */
     uint32_t count;
     uint32_t page_count;
-    uint32_t deepest; /* pages that stand once: without them, half of the directory will do */
+    uint32_t deepest; /* pages that appear once; without them, the directory can be halved */
     uint8_t depth;
 };
 
-/* Whether the record is the one that key means. */
+/* Whether the record has that key. */
 typedef bool table_match(const struct table_record *record, const void *key);
 
 /* hash32 of the bytes, seeded for this process, so that names chosen to collide do not. */
 uint32_t table_hash(struct slice bytes, uint32_t seed);
 
-/* The table without its records; and with them, each one block of memory. */
+/* Free the table; table_free_records also frees the records, each a block of its pool. */
 void table_dispose(struct table *table);
 void table_free_records(struct table *table);
 
@@ -59,16 +60,16 @@ bool table_add(struct table *table, struct table_record *record) MUST_USE;
 void table_remove(struct table *table, const struct table_record *record);
 
 /*
- * A walk through all records, in no order, from {.at = 0} on:
+ * A walk through all records, in no order:
  *
  *     struct table_walk walk = {.at = 0};
  *     struct table_record *record;
  *     while ((record = table_next(table, &walk)) != NULL)
  *         table_remove(table, record); // the record may be removed, and freed
  *
- * Between two pages anything may change: a walk {.at = walk.at}, where walk has come to a page's
- * end, goes on there. It visits all records that were there from the beginning to the end; some of
- * them maybe twice.
+ * Between two pages, the table may change: a new walk {.at = walk.at}, from the end of a page,
+ * continues there. It visits all records that are in the table from the beginning to the end of the
+ * walk, some of them perhaps twice.
  */
 struct table_walk {
     uint64_t at; /* the hash at which the next page begins */
@@ -76,10 +77,10 @@ struct table_walk {
     struct table_record *records[TABLE_PAGE_SLOTS]; /* of the page */
 };
 
-/* The next record; NULL: that was the last. */
+/* The next record; NULL: there is none. */
 struct table_record *table_next(const struct table *table, struct table_walk *walk);
 
-/* Takes the next page up: records[next] to records[count - 1]. False: there is none. */
+/* Reads the next page: records[next] to records[count - 1]. False: there is none. */
 bool table_next_page(const struct table *table, struct table_walk *walk);
 
 #endif

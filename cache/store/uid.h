@@ -1,6 +1,8 @@
 /*
- * uid: an object's UID in 16 bytes. The API server hands out lower-case UUIDs, which fit; any other
- * text (a hand-written snapshot) is kept as a name instead, and marked by eight leading zero bytes.
+ * uid: an object's UID in 16 bytes. The API server assigns lower-case UUIDs, which fit. Any other
+ * text (in a hand-written snapshot) is stored as a name, marked by eight leading zero bytes.
+ *
+ * Ownership: a UID owns its name; uid_release. Threads: as names.
  */
 #ifndef CACHE_STORE_UID_H
 #define CACHE_STORE_UID_H
@@ -13,15 +15,15 @@ struct uid {
     unsigned char bytes[16]; /* all zero: no UID */
 };
 
-/* The UID that text says; empty text is no UID. Sets *failed when there is no memory. */
+/* The UID of that text; empty: no UID. Without memory *failed is set. */
 struct uid uid_take(struct names *names, struct slice text, bool *failed);
 void uid_release(struct names *names, struct uid uid);
 
-/* Whether uid is the one that text says. No UID is equal to nothing, not even to no UID: two
- * objects of which we do not know who they are must not be taken for one. */
+/* Whether uid has that text. No UID equals nothing, not even no UID: two unidentified objects must
+ * not count as the same. */
 bool uid_is(const struct uid *uid, struct slice text);
 
-/* The text, in buffer or in the names; empty for no UID. */
+/* The text, in buffer or in the name; empty for no UID. */
 struct slice uid_text(const struct uid *uid, char buffer[UID_TEXT_BYTES]);
 
 #endif

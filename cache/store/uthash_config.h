@@ -1,5 +1,5 @@
-/* uthash, set up as we want it: an insertion that finds no memory does not exit the process; the
- * element's hh.tbl is NULL then. Include this, never <uthash.h>. */
+/* uthash without exit: if an insertion finds no memory, the element's hh.tbl is NULL. Include this,
+ * never <uthash.h>. */
 #ifndef CACHE_STORE_UTHASH_CONFIG_H
 #define CACHE_STORE_UTHASH_CONFIG_H
 

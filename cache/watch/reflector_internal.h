@@ -1,8 +1,8 @@
 /*
  * reflector_internal: what the files of the reflector share. Only they include it.
  *
- * A function that returns "whether the answer continues" returns false after reflector_give_up: then
- * reflector_take returns false, too.
+ * A function that returns "whether the answer continues" returns false after reflector_give_up:
+ * then reflector_take returns false, too.
  *
  * Threads: as the reflector.
  */
@@ -57,7 +57,8 @@ void reflector_consume(struct reflector *reflector, size_t count);
 
 /* ---- reflector_watch.c, reflector_list.c ---- */
 
-/* Read the complete lines, or the complete items, in the window. Return whether the answer continues.
+/* Read the complete lines, or the complete items, in the window. Return whether the answer
+ * continues.
  */
 bool reflector_take_lines(struct reflector *reflector);
 bool reflector_take_page(struct reflector *reflector);

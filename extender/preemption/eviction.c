@@ -99,14 +99,12 @@ struct cause {
 static bool read_causes(struct pull *json, struct arena *arena, void *field)
 {
     static const struct pull_field fields[] = {{.key = "reason", .type = PULL_STRING}};
-    void *items = NULL;
-    size_t count = 0;
+    struct pull_items items = {.size = sizeof(struct cause)};
 
-    if (!pull_field_array(json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields),
-                          sizeof(struct cause), arena, &items, &count))
+    if (!pull_field_array(json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), arena, &items))
         return false;
-    const struct cause *causes = items;
-    for (size_t i = 0; i < count; i++)
+    const struct cause *causes = items.items;
+    for (size_t i = 0; i < items.count; i++)
         *(bool *)field |= slice_equal(causes[i].reason, SLICE("DisruptionBudget"));
     return true;
 }

@@ -25,14 +25,13 @@ static bool read_items(struct pull *json, struct arena *arena, void *field)
         {.key = "metadata", .type = PULL_OBJECT, PULL_MEMBERS(meta)},
     };
     struct filter_request *request = field;
-    void *items = NULL;
-    size_t count = 0;
-    bool ok = pull_field_array(json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields),
-                               sizeof(struct named), arena, &items, &count);
+    struct pull_items items = {.size = sizeof(struct named)};
+    bool ok =
+        pull_field_array(json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), arena, &items);
 
-    request->names = items;
-    request->node_count = count; /* NodeNames may have come before: that is refused below */
-    for (size_t i = 0; ok && i < count; i++)
+    request->names = items.items;
+    request->node_count = items.count; /* NodeNames may have come before: that is refused below */
+    for (size_t i = 0; ok && i < items.count; i++)
         ok = protocol_check_node_name(json, request->names[i]);
     return ok;
 }

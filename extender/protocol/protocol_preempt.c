@@ -23,12 +23,12 @@ static bool read_victim_pods(struct pull *json, struct arena *arena, void *field
         {.key = "metadata", .type = PULL_OBJECT, PULL_MEMBERS(meta)},
     };
     struct victims *victims = field;
-    void *items = NULL;
+    struct pull_items items = {.size = sizeof(struct victim)};
 
-    if (!pull_field_array(json, PULL_CASE_FOLD, fields, PULL_FIELD_COUNT(fields),
-                          sizeof(struct victim), arena, &items, &victims->count))
+    if (!pull_field_array(json, PULL_CASE_FOLD, fields, PULL_FIELD_COUNT(fields), arena, &items))
         return false;
-    victims->uids = items;
+    victims->uids = items.items;
+    victims->count = items.count;
     for (size_t i = 0; i < victims->count; i++)
         if (victims->uids[i].len == 0 || victims->uids[i].len > UID_TEXT_BYTES)
             return pull_problem(json, "a victim without UID, or with one of over 36 bytes");
