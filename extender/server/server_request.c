@@ -134,7 +134,6 @@ static enum MHD_Result answer_page(struct connection *connection, struct MHD_Con
                                    const char *path, const char *method)
 {
     const char *accept = MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, "Accept");
-    struct answer_head head = {.allow = NULL};
     /* "?verbose" has no value. MHD_lookup_connection_value would return NULL, as for no key. */
     struct zpages_request request = {
         .path = slice_of(path),
@@ -146,8 +145,10 @@ static enum MHD_Result answer_page(struct connection *connection, struct MHD_Con
     };
 
     server_enter(connection, STAGE_WORK);
-    head.status = zpages_answer(connection->server->state, &request, &connection->scratch.answer,
-                                &head.content_type, &connection->rest);
+    struct zpages_answer page =
+        zpages_answer(connection->server->state, &request, &connection->scratch.answer);
+    struct answer_head head = {.status = page.status, .content_type = page.content_type};
+    connection->rest = page.rest;
     if (connection->scratch.answer.failed)
         return refuse(connection, mhd, 503, "other requests take too much memory", NULL);
     if (connection->rest == NULL)

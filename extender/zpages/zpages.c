@@ -14,30 +14,32 @@
 
 enum { ORPHANS_BYTES_MAX = 64 * 1024 };
 
-static const char json_content[] = "application/json";
+static const char json_type[] = "application/json";
 static const char text_type[] = "text/plain; charset=utf-8";
 
-/* Writes one page; the parameters and the result are those of zpages_answer. Before the call,
- * *content_type is text_type and *rest is NULL. */
-typedef unsigned page(struct state *state, const struct zpages_request *request, struct buf *out,
-                      const char **content_type, struct pieces **rest);
+/* Writes one page, as zpages_answer does. */
+typedef struct zpages_answer page(struct state *state, const struct zpages_request *request,
+                                  struct buf *out);
 
-static unsigned show_live(struct state *state, const struct zpages_request *request,
-                          struct buf *out, const char **content_type, struct pieces **rest)
+static struct zpages_answer text_answer(unsigned status)
+{
+    return (struct zpages_answer){status, text_type, NULL};
+}
+
+static struct zpages_answer show_live(struct state *state, const struct zpages_request *request,
+                                      struct buf *out)
 {
     unsigned seconds;
     const char *stuck = watchdog_find(&state->watchdog, monotonic_ns(), &seconds);
 
     (void)request;
-    (void)content_type;
-    (void)rest;
     if (stuck == NULL) {
         buf_put(out, SLICE("ok\n"));
-        return 200;
+        return text_answer(200);
     }
     log_error("a thread is stuck", LOG_STR("thread", stuck));
     buf_printf(out, "[-] %s has worked on one task for %u s\n", stuck, seconds);
-    return 500;
+    return text_answer(500);
 }
 
 /* Writes the line of a resource, if it is not ready or is_verbose. Returns whether it is ready. */
@@ -56,14 +58,12 @@ static bool put_ready(struct buf *out, enum kind kind, const struct resource_sta
     return is_good;
 }
 
-static unsigned show_ready(struct state *state, const struct zpages_request *request,
-                           struct buf *out, const char **content_type, struct pieces **rest)
+static struct zpages_answer show_ready(struct state *state, const struct zpages_request *request,
+                                       struct buf *out)
 {
     bool is_draining = atomic_load(&state->is_draining);
     bool is_good = true;
 
-    (void)content_type;
-    (void)rest;
     for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
         is_good &= put_ready(out, (enum kind)kind, &state->status[kind], request->is_verbose);
     if (request->is_verbose)
@@ -71,21 +71,24 @@ static unsigned show_ready(struct state *state, const struct zpages_request *req
     buf_put(out, is_draining ? SLICE("shutting down\n")
                  : !is_good  ? SLICE("not ready\n")
                              : SLICE("ok\n"));
-    return is_draining || !is_good ? 503 : 200;
+    return text_answer(is_draining || !is_good ? 503 : 200);
 }
 
-static unsigned show_metrics(struct state *state, const struct zpages_request *request,
-                             struct buf *out, const char **content_type, struct pieces **rest)
+static struct zpages_answer show_metrics(struct state *state, const struct zpages_request *request,
+                                         struct buf *out)
 {
-    *rest = scrape_new(state, request->wants_open_metrics);
-    if (*rest == NULL) {
+    struct pieces *rest = scrape_new(state, request->wants_open_metrics);
+
+    if (rest == NULL) {
         buf_put(out, SLICE("no memory\n"));
-        return 503;
+        return text_answer(503);
     }
-    *content_type = request->wants_open_metrics
-                        ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
-                        : "text/plain; version=0.0.4; charset=utf-8";
-    return 200;
+    return (struct zpages_answer){
+        200,
+        request->wants_open_metrics ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+                                    : "text/plain; version=0.0.4; charset=utf-8",
+        rest,
+    };
 }
 
 /* Writes the line of a resource. Its restarts do not count watches that ended at their timeout,
@@ -158,37 +161,34 @@ static void put_cluster(struct buf *out, struct state *state)
     buf_dispose(&orphans);
 }
 
-static unsigned show_status(struct state *state, const struct zpages_request *request,
-                            struct buf *out, const char **content_type, struct pieces **rest)
+static struct zpages_answer show_status(struct state *state, const struct zpages_request *request,
+                                        struct buf *out)
 {
     int64_t uptime = (now_ms() - state->started_ms) / 1000;
 
     (void)request;
-    (void)content_type;
-    (void)rest;
     buf_printf(out, "claimguard %s (%s)\n\n", CLAIMGUARD_VERSION, CLAIMGUARD_REVISION);
     buf_printf(out, "%-24s %d\n%-24s %lldh%02lldm%02llds\n", "process", (int)getpid(), "uptime",
                (long long)(uptime / 3600), (long long)(uptime / 60 % 60), (long long)(uptime % 60));
     put_cluster(out, state);
-    return 200;
+    return text_answer(200);
 }
 
-static unsigned show_cache(struct state *state, const struct zpages_request *request,
-                           struct buf *out, const char **content_type, struct pieces **rest)
+static struct zpages_answer show_cache(struct state *state, const struct zpages_request *request,
+                                       struct buf *out)
 {
-    *content_type = json_content;
     (void)pthread_rwlock_rdlock(&state->lock);
     bool is_on = state->config->server.debug_endpoints;
     (void)pthread_rwlock_unlock(&state->lock);
     if (!is_on) {
         verb_write_failure(out, "/debug/cache is off: set server.debugEndpoints to true");
-        return 404;
+        return (struct zpages_answer){404, json_type, NULL};
     }
-    *rest = debug_cache_new(state, request->share);
-    if (*rest != NULL)
-        return 200;
+    struct pieces *rest = debug_cache_new(state, request->share);
+    if (rest != NULL)
+        return (struct zpages_answer){200, json_type, rest};
     verb_write_failure(out, "no memory");
-    return 503;
+    return (struct zpages_answer){503, json_type, NULL};
 }
 
 static const struct {
@@ -212,12 +212,10 @@ bool zpages_exists(struct slice path)
     return find_page(path) != NULL;
 }
 
-unsigned zpages_answer(struct state *state, const struct zpages_request *request, struct buf *out,
-                       const char **content_type, struct pieces **rest)
+struct zpages_answer zpages_answer(struct state *state, const struct zpages_request *request,
+                                   struct buf *out)
 {
     page *show = find_page(request->path);
 
-    *content_type = text_type;
-    *rest = NULL;
-    return show == NULL ? 404 : show(state, request, out, content_type, rest);
+    return show == NULL ? text_answer(404) : show(state, request, out);
 }

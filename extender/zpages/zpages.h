@@ -17,11 +17,17 @@ struct zpages_request {
     struct quota_share *share; /* counts the page's memory; may be NULL */
 };
 
-/* Writes the page, or its beginning; then *rest writes the other pieces, else it is NULL. Returns
- * the HTTP status, which is 404 if there is no such page. *content_type is a static string.
- * Ownership: *rest: pieces_free. The request's share must live until then. */
-unsigned zpages_answer(struct state *state, const struct zpages_request *request, struct buf *out,
-                       const char **content_type, struct pieces **rest);
+/* How a page is sent. */
+struct zpages_answer {
+    unsigned status;          /* HTTP */
+    const char *content_type; /* static */
+    struct pieces *rest;      /* writes the other pieces; NULL: the page is complete */
+};
+
+/* Writes the page, or its beginning. The status is 404 if there is no such page.
+ * Ownership: rest: pieces_free. The request's share must live until then. */
+struct zpages_answer zpages_answer(struct state *state, const struct zpages_request *request,
+                                   struct buf *out);
 
 /* Whether there is a page with that path. */
 bool zpages_exists(struct slice path);

@@ -256,18 +256,17 @@ static void bind_some(unsigned count)
 static void read_page(const char *path)
 {
     struct zpages_request request = {.path = slice_of(path)};
-    struct pieces *rest;
-    const char *type;
     struct buf out;
 
     buf_init(&out, SIZE_MAX);
-    if (zpages_answer(&state, &request, &out, &type, &rest) != 200)
+    struct zpages_answer page = zpages_answer(&state, &request, &out);
+    if (page.status != 200)
         holds_die("a page failed");
-    while (rest != NULL && rest->next(rest, &out))
+    while (page.rest != NULL && page.rest->next(page.rest, &out))
         buf_reset(&out, SIZE_MAX);
     if (out.failed)
         holds_die("no memory for a page");
-    pieces_free(rest);
+    pieces_free(page.rest);
     buf_dispose(&out);
 }
 

@@ -37,15 +37,14 @@ static void ask(struct scratch *scratch, enum verb verb, const char *body)
 static void read_page(struct scratch *scratch, const char *path)
 {
     struct zpages_request request = {.path = slice_of(path)};
-    const char *content_type;
-    struct pieces *rest;
 
     scratch_reset(scratch);
-    if (zpages_answer(&state, &request, &scratch->answer, &content_type, &rest) != 200)
+    struct zpages_answer page = zpages_answer(&state, &request, &scratch->answer);
+    if (page.status != 200)
         fail(path, scratch);
-    while (rest != NULL && rest->next(rest, &scratch->answer))
+    while (page.rest != NULL && page.rest->next(page.rest, &scratch->answer))
         buf_reset(&scratch->answer, SIZE_MAX);
-    pieces_free(rest);
+    pieces_free(page.rest);
 }
 
 static void *read_always(void *argument)

@@ -178,10 +178,8 @@ static void ask_all(void)
     buf_init(&out, 1 << 20);
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         struct zpages_request request = {.path = slice_of(paths[i])};
-        const char *content_type;
-        struct pieces *rest;
         buf_reset(&out, 0);
-        (void)zpages_answer(&state, &request, &out, &content_type, &rest);
+        struct pieces *rest = zpages_answer(&state, &request, &out).rest;
         while (rest != NULL && rest->next(rest, &out))
             continue;
         pieces_free(rest);

@@ -215,8 +215,6 @@ static void read_page(const char *path, bool changes, struct buf *out)
     struct quota quota = {.max_bytes = 64 << 20};
     struct quota_share share = {.quota = &quota};
     struct zpages_request request = {.path = slice_of(path), .share = &share};
-    struct pieces *rest;
-    const char *type;
     struct buf piece;
     size_t most = 0;
     bool has_more;
@@ -225,10 +223,10 @@ static void read_page(const char *path, bool changes, struct buf *out)
     piece.share = &share;
     longest_us = 0;
     holds = longer_holds = 0;
-    unsigned status = zpages_answer(&state, &request, &piece, &type, &rest);
-    check(status == 200, path, status);
+    struct zpages_answer page = zpages_answer(&state, &request, &piece);
+    check(page.status == 200, path, page.status);
     do {
-        has_more = rest != NULL && rest->next(rest, &piece);
+        has_more = page.rest != NULL && page.rest->next(page.rest, &piece);
         check(!piece.failed, "a piece has failed", (long)piece.len);
         size_t used = atomic_load(&quota.used_bytes);
         most = used > most ? used : most;
@@ -237,7 +235,7 @@ static void read_page(const char *path, bool changes, struct buf *out)
         if (changes)
             change();
     } while (has_more);
-    pieces_free(rest);
+    pieces_free(page.rest);
     buf_dispose(&piece);
     check(atomic_load(&quota.used_bytes) == 0, "memory is not given back",
           (long)atomic_load(&quota.used_bytes));
@@ -385,20 +383,18 @@ static void a_thread_that_does_not_come_to_an_end_is_named(void)
     struct watched *quick = watchdog_begin(&state.watchdog, "a call");
     struct watched *stuck = watchdog_begin(&state.watchdog, "evictions");
     struct zpages_request request = {.path = SLICE("/livez")};
-    struct pieces *rest;
-    const char *type;
     struct buf out;
 
     buf_init(&out, SIZE_MAX);
     atomic_store(&stuck->since_ns, now_ns > minute_ns ? now_ns - minute_ns : 1);
-    unsigned status = zpages_answer(&state, &request, &out, &type, &rest);
+    unsigned status = zpages_answer(&state, &request, &out).status;
     check(status == (now_ns > minute_ns ? 500 : 200), "/livez", status);
     check(status == 200 || strstr(buf_text(&out), "[-] evictions has worked") != NULL, "its name",
           (long)out.len);
     watchdog_end(stuck);
     watchdog_end(quick);
     buf_reset(&out, SIZE_MAX);
-    status = zpages_answer(&state, &request, &out, &type, &rest);
+    status = zpages_answer(&state, &request, &out).status;
     check(status == 200, "/livez afterwards", status);
     buf_dispose(&out);
 }
