@@ -139,7 +139,7 @@ static void reserve_if_passed(struct state *state, struct question *question)
 }
 
 /* Registers that the pod waits for the causes, and decides again: a cause that changed before the
- * registration has requeued nobody. A cause that is new then was not confirmed. */
+ * registration has not requeued the pod. A cause that is new then was not confirmed. */
 static void wait_and_decide(struct state *state, struct question *question,
                             const struct causes *causes, enum confirmation *confirmation)
 {

@@ -22,9 +22,8 @@
 enum {
     VICTIMS_MAX = 15, /* of one pod */
     ATTEMPT_MS = 8000,
-    /* A preemptor's claims are reserved this long, or for reservationTTL if that is longer: when
-     * the holders are gone, the scheduler's back-off is up to ten seconds, and a request may fail.
-     */
+    /* A preemptor's claims are reserved this long, or for reservationTTL if that is longer. When
+     * the holders are gone, the scheduler's back-off is up to 10 s, and a request may fail. */
     PREEMPTOR_KEEP_MS = 30000
 };
 
