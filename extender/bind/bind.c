@@ -231,13 +231,14 @@ static enum phase take(struct binding *binding, struct error *err)
 {
     struct state *state = binding->call.state;
 
-    *err = (struct error){.code = 0};
     expiry_run(state);
     (void)pthread_rwlock_wrlock(&state->lock);
     int rc = bind_take_claims(binding, err);
     (void)pthread_rwlock_unlock(&state->lock);
-    if (rc == 0)
+    if (rc == 0) {
+        *err = (struct error){.code = 0}; /* of a take before this one */
         return binding->is_bound || state->api == NULL ? PHASE_END : PHASE_BIND;
+    }
     if (binding->shared != NULL)
         return PHASE_CONFIRM;
     if (binding->is_refreshed || state->api == NULL)
@@ -288,6 +289,7 @@ static enum phase bind_live(struct binding *binding, struct error *err)
 
     switch (outcome) {
     case OUTCOME_BOUND:
+        *err = (struct error){.code = 0}; /* of what was repeated on the way */
         keep_claims(binding);
         deferral_report(&binding->deferral, &binding->call);
         break;
