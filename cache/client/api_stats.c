@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-/* The statuses that an API server answers with; all others count as one, and so does no answer. */
+/* The statuses of an API server. All others count as one code, and so does a missing answer. */
 static const struct {
     unsigned status;
     const char *text;

@@ -14,7 +14,7 @@ extern char **environ;
 
 /* ---- its environment ---- */
 
-/* KUBERNETES_EXEC_INFO, as the plugin API wants it. */
+/* KUBERNETES_EXEC_INFO, as the plugin API defines it. */
 static bool write_info(const struct kubeconfig *kubeconfig, struct buf *out)
 {
     buf_put(out, SLICE("KUBERNETES_EXEC_INFO={\"kind\":\"ExecCredential\",\"apiVersion\":"));
@@ -45,9 +45,9 @@ static bool has_name(char *const *variables, size_t count, const char *variable)
     return false;
 }
 
-/* One variable of each name: of two, some programs take the first, and shells the last. The info
- * goes before the plugin's own, those before ours; of two of its own, the last counts. NULL: no
- * memory. */
+/* The environment, with each name once, because programs differ in which of two they use. The info
+ * has priority over the kubeconfig's variables, and these over ours; of two with one name in the
+ * kubeconfig, the last counts. NULL: no memory. */
 static char **make_environment(const struct kubeconfig *kubeconfig, char *info, struct arena *arena)
 {
     const char **own = kubeconfig->exec.env;
@@ -72,8 +72,8 @@ static char **make_environment(const struct kubeconfig *kubeconfig, char *info, 
 
 /* ---- starting ---- */
 
-/* As a process that a shell would start: with no signal blocked or ignored, with the three standard
- * descriptors alone, and in a group of its own. */
+/* Attributes as for a process that a shell starts: no signal blocked or ignored, only the three
+ * standard descriptors, and its own process group. */
 static int spawn(struct plugin_run *run, const struct kubeconfig *kubeconfig, char **environment,
                  int output, struct error *err)
 {
@@ -157,12 +157,13 @@ static int check_output(const struct plugin_run *run, struct error *err)
                             : PLUGIN_DONE;
 }
 
-/* It has ended. One that failed leaves nothing behind; another may (ssh's master connection). */
+/* The plugin has ended. If it failed, its children are killed; else they may continue (the master
+ * connection of ssh). */
 static int reap(struct plugin_run *run, const siginfo_t *info, struct error *err)
 {
     bool has_exited = info->si_code == CLD_EXITED;
 
-    read_output(run); /* what it printed last; who else may have the pipe is not waited for */
+    read_output(run); /* its last output; do not wait for children that have the pipe open */
     if (!has_exited || info->si_status != 0)
         (void)kill(-run->pid, SIGKILL);
     (void)waitpid(run->pid, NULL, 0);
@@ -192,7 +193,7 @@ int plugin_step(struct plugin_run *run, uint64_t now_ns, struct error *err)
     return PLUGIN_RUNS;
 }
 
-/* One that cannot even be killed (its disk hangs) stays until we end. */
+/* A process that cannot be killed (its disk hangs) stays until claimguard ends. */
 static void kill_group(const struct plugin_run *run)
 {
     const struct timespec pause = {.tv_nsec = REAP_STEP_MS * 1000000L};

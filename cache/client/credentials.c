@@ -52,7 +52,7 @@ static int read_token(struct credentials *credentials, uint64_t now_ns, struct e
     return 0;
 }
 
-/* ---- what a plugin prints: an ExecCredential ---- */
+/* ---- the ExecCredential that a plugin prints ---- */
 
 struct exec_credential {
     struct slice kind, api_version, token, cert, key, expires;
@@ -83,7 +83,8 @@ static int read_answer(const struct plugin_run *run, struct arena *arena,
     if (!pull_fields(&json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), arena, out) ||
         !pull_finish(&json))
         return error_set(err, ERROR_INVALID, "%s: what it printed is no ExecCredential: %s",
-                         run->command, json.problem); /* never what it said: it holds a secret */
+                         run->command,
+                         json.problem); /* never its output, which contains a secret */
     return 0;
 }
 
@@ -106,7 +107,7 @@ static int check_answer(const struct credentials *credentials, const struct exec
     return 0;
 }
 
-/* When it ends, and when the next one is to be got. */
+/* When the credential expires, and when the plugin runs again. */
 static void set_times(struct credentials *credentials, struct slice expires, uint64_t now_ns,
                       int64_t now_ms)
 {
@@ -117,14 +118,14 @@ static void set_times(struct credentials *credentials, struct slice expires, uin
     int64_t life_ms = time_parse(expires) - now_ms, most_ms = CREDENTIALS_LIFE_DAYS_MAX * DAY_MS;
     if (life_ms < CREDENTIALS_LIFE_MS_MIN)
         life_ms = CREDENTIALS_LIFE_MS_MIN;
-    if (life_ms > most_ms) /* the year may be 9999, which is no number of nanoseconds */
+    if (life_ms > most_ms) /* nanoseconds until the year 9999 do not fit 64 bits */
         life_ms = most_ms;
     int64_t early_ms = life_ms / 2 < CREDENTIALS_EARLY_MS ? life_ms / 2 : CREDENTIALS_EARLY_MS;
     credentials->end_ns = now_ns + (uint64_t)life_ms * NS_PER_MS;
     credentials->renew_ns = now_ns + (uint64_t)(life_ms - early_ms) * NS_PER_MS;
 }
 
-/* Takes what the plugin printed in the place of all that it gave before. */
+/* Replaces the credential by the plugin's output. */
 static int take_answer(struct credentials *credentials, uint64_t now_ns, int64_t now_ms,
                        struct error *err)
 {
@@ -138,7 +139,7 @@ static int take_answer(struct credentials *credentials, uint64_t now_ns, int64_t
         arena_dispose(&arena);
         return err->code;
     }
-    /* the text goes away: what may point into it is copied */
+    /* the text is freed, so copy what may point into it */
     struct slice token = arena_copy(&arena, answer.token);
     struct slice cert = arena_copy(&arena, answer.cert);
     struct slice key = arena_copy(&arena, answer.key);
@@ -167,7 +168,7 @@ static uint64_t pause_ns(unsigned troubles)
     return (pause_ms < PLUGIN_PAUSE_MS_MAX ? pause_ms : PLUGIN_PAUSE_MS_MAX) * NS_PER_MS;
 }
 
-/* Starts it, or looks at it. */
+/* Starts the plugin, or checks a running one. */
 static int move_plugin(struct credentials *credentials, uint64_t now_ns, int64_t now_ms,
                        struct error *err)
 {
@@ -226,7 +227,7 @@ void credentials_reject(struct credentials *credentials, unsigned generation, ui
 
     credentials->read_ns = 0;
     if (!credentials->is_given || generation != credentials->generation)
-        return; /* there are others already */
+        return; /* a newer credential is in use already */
     credentials->is_given = false;
     credentials->refusals = was_steady ? 0 : credentials->refusals + 1;
     credentials->retry_ns = was_steady ? now_ns : now_ns + pause_ns(credentials->refusals);

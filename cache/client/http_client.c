@@ -101,7 +101,7 @@ int http_client_start(struct http_client *client, const struct http_request *req
     return 0;
 }
 
-/* A watch has its answer when it begins; that it is cut off is counted elsewhere. */
+/* A watch is answered when it begins. The reflector counts how it ends. */
 static void count(const struct http_transfer *call, long status, bool is_cut)
 {
     bool has_answer = !is_cut || call->target.verb == API_VERB_WATCH;
@@ -120,7 +120,7 @@ void http_client_cancel(struct http_client *client, struct http_transfer *call)
     call_free(client, call);
 }
 
-/* ---- how a call ends ---- */
+/* ---- the end of a call ---- */
 
 static void end(struct http_transfer *call, const struct http_result *result)
 {
@@ -139,7 +139,7 @@ static void end_unsent(struct http_transfer *call, const char *why)
     end(call, &result);
 }
 
-/* Why there is no whole answer. */
+/* Why there is no complete answer. */
 static const char *explain(const struct http_transfer *call, CURLcode code)
 {
     if (!call->is_read && call->sendings > 1)
@@ -171,7 +171,7 @@ static void finish(struct http_client *client, CURL *easy, CURLcode code)
     end(call, &result);
 }
 
-/* ---- whose turn it is ---- */
+/* ---- the queue ---- */
 
 static bool has_room(const struct http_client *client, enum http_class class)
 {
@@ -208,7 +208,7 @@ static void launch(struct http_client *client, struct http_transfer *call, uint6
     client->running_count[call->request.class]++;
 }
 
-/* Launches those whose turn it is, and ends those whose time is over. Returns when to look again.
+/* Launches waiting calls, and ends those whose deadline has passed. Returns when the next one ends.
  */
 static uint64_t attend(struct http_client *client, uint64_t now_ns)
 {
@@ -234,7 +234,7 @@ static uint64_t attend(struct http_client *client, uint64_t now_ns)
                                                                                     : next_ns;
 }
 
-/* Since when no call had an answer, while one waits for it. */
+/* Since when calls have been waiting, while none was answered. */
 static void note_silence(struct http_client *client)
 {
     const struct http_transfer *call = TAILQ_FIRST(&client->running);

@@ -28,9 +28,9 @@ static size_t take_bytes(char *bytes, size_t size, size_t count, void *context)
     return 0; /* CURLE_WRITE_ERROR */
 }
 
-/* The request is about to be sent, on a new connection or on one that was kept. libcurl comes here
- * again when it sends it again, because a kept connection died before the answer's first byte: the
- * first one may have been applied. */
+/* Called before each sending, on a new or a kept connection. libcurl repeats a sending if a kept
+ * connection dies before the first byte of the answer; but the first request may have been applied.
+ */
 static int before_sending(void *context, char *server, char *local, int server_port, int local_port)
 {
     struct http_transfer *call = context;
@@ -44,7 +44,7 @@ static int before_sending(void *context, char *server, char *local, int server_p
     return CURL_PREREQFUNC_ABORT;
 }
 
-/* Unsent and unacknowledged bytes do not wait longer than this for a peer that is gone. */
+/* The connection fails if bytes stay unsent or unacknowledged for longer. */
 static int tune_socket(void *context, curl_socket_t socket, curlsocktype purpose)
 {
     unsigned timeout_ms = HTTP_DEAD_PEER_MS;
@@ -94,11 +94,11 @@ static CURLcode set_transport(struct http_transfer *call)
         {CURLOPT_FOLLOWLOCATION, 0},
         {CURLOPT_CONNECTTIMEOUT_MS, HTTP_CONNECT_MS_MAX},
         {CURLOPT_BUFFERSIZE, RECEIVE_BYTES},
-        {CURLOPT_PATH_AS_IS, 1}, /* paths are made here: nothing in them is to be resolved */
+        {CURLOPT_PATH_AS_IS, 1}, /* the path is final: do not resolve ".." */
         {CURLOPT_TCP_KEEPALIVE, 1},
         {CURLOPT_TCP_KEEPIDLE, KEEPALIVE_IDLE_S},
         {CURLOPT_TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S},
-        {CURLOPT_QUICK_EXIT, 1}, /* a name that is being looked up holds nobody up */
+        {CURLOPT_QUICK_EXIT, 1}, /* do not wait for a DNS lookup at the end */
         {CURLOPT_MAXAGE_CONN, call->is_read ? READ_IDLE_S_MAX : HTTP_WRITE_IDLE_S_MAX},
     };
 
@@ -106,7 +106,7 @@ static CURLcode set_transport(struct http_transfer *call)
         rc = curl_easy_setopt(easy, numbers[i].option, numbers[i].value);
     if (rc == CURLE_OK)
         rc = curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    if (rc == CURLE_OK) /* audit logs have it, and managedFields its name */
+    if (rc == CURLE_OK) /* audit logs contain it, and managedFields its name */
         rc = curl_easy_setopt(easy, CURLOPT_USERAGENT, HTTP_USER_AGENT);
     if (rc == CURLE_OK)
         rc = curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, tune_socket);

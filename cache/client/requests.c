@@ -32,7 +32,7 @@ static void ticket_free(struct ticket *ticket)
     free(ticket);
 }
 
-/* Its turn has come. False: nobody wants it any more. */
+/* The ticket can be sent now. False: no caller waits for it. */
 static bool on_turn(void *context)
 {
     struct ticket *ticket = context;
@@ -58,7 +58,7 @@ static bool on_bytes(void *context, unsigned status, struct slice bytes)
     return !ticket->answer.failed;
 }
 
-/* The observer sees what came of a question about an object. */
+/* Passes the answer to a GET of an object to the observer. */
 static void observe(struct ticket *ticket, const struct http_result *result)
 {
     const struct requests_observer *observer = &ticket->requests->observer;
@@ -74,7 +74,7 @@ static void observe(struct ticket *ticket, const struct http_result *result)
         ticket->problem = err;
 }
 
-/* Nobody else will look at how it ended. */
+/* Logs a failure that no caller waits for. */
 static void log_failure(const struct ticket *ticket, const struct http_result *result)
 {
     char status[16];
@@ -148,7 +148,7 @@ void ticket_leave(struct ticket *ticket)
 
     if (is_last &&
         (ticket->state == TICKET_DONE || (!ticket->is_handed_over && !ticket->is_refresh)))
-        ticket_free(ticket); /* else it is freed when its turn comes, or when it is over */
+        ticket_free(ticket); /* else it is freed when it can be sent, or when it ends */
 }
 
 /* Only this thread takes tickets from the queue, and frees those that are under way. */
@@ -293,7 +293,7 @@ struct slice request_status_message(struct slice answer, struct arena *arena)
     struct pull json;
 
     pull_init(&json, answer);
-    /* what was read before a problem is whole: the answer may be a part of one */
+    /* fields before a problem are valid: the answer may be only a beginning */
     (void)pull_fields(&json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), arena, &message);
     return message;
 }
@@ -305,7 +305,7 @@ static void copy_answer(const struct ticket *ticket, struct arena *arena,
     char *copy = arena_alloc(arena, ticket->answer.len + 1);
 
     if (copy == NULL)
-        return; /* what it says is unknown */
+        return; /* the answer is not complete */
     if (ticket->answer.len != 0)
         memcpy(copy, ticket->answer.bytes, ticket->answer.len);
     out->status = ticket->status;
@@ -335,7 +335,7 @@ int requests_call(struct requests *requests, const struct request *request, stru
         rc = error_set(err, ERROR_UNAVAILABLE, "%s", ticket->problem.message);
     } else {
         (void)pthread_mutex_unlock(&requests->mutex);
-        copy_answer(ticket, arena, out); /* it is nobody else's now */
+        copy_answer(ticket, arena, out); /* a ticket that is done belongs to its waiter */
         (void)pthread_mutex_lock(&requests->mutex);
     }
     ticket_leave(ticket);

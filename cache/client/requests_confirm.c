@@ -1,10 +1,12 @@
-/* What the API server is asked about single objects. */
+/* GETs of single objects, which callers share. */
 #include "cache/client/api_path.h"
 #include "cache/client/requests_internal.h"
 
-enum { OBJECT_TIMEOUT_MS = 5000 }; /* an answer that comes too late for its caller is still news */
+enum {
+    OBJECT_TIMEOUT_MS = 5000
+}; /* an answer that is too late for its caller still updates the cache */
 
-/* One that asks about the object and is still to be sent; NULL: there is none. */
+/* A ticket in the queue that reads the object; NULL: there is none. */
 static struct ticket *find(const struct tickets *tickets, const struct object_reference *object)
 {
     struct ticket *ticket;
@@ -43,8 +45,8 @@ bool requests_refresh(struct requests *requests, const struct object_reference *
     return ticket != NULL;
 }
 
-/* A ticket that will be sent, for the object; the caller is one of its waiters. NULL: there are
- * too many, or no memory. Under the mutex. */
+/* A ticket in the queue that reads the object, with the caller as a waiter. NULL: there are too
+ * many, or no memory. Under the mutex. */
 static struct ticket *find_or_ask(struct requests *requests, const struct object_reference *object,
                                   struct error *err)
 {
@@ -91,7 +93,7 @@ int requests_confirm(struct requests *requests, const struct object_reference *o
     (void)pthread_mutex_lock(&requests->mutex);
     for (size_t i = 0; i < count && i < CONFIRM_MAX && rc == 0; i++) {
         if (!object_reference_is_possible(&objects[i]))
-            continue; /* no API server has it */
+            continue; /* no object can have this name */
         tickets[asked] = find_or_ask(requests, &objects[i], err);
         if (tickets[asked] == NULL)
             rc = err->code;

@@ -7,10 +7,10 @@
 #include "cache/cluster/reservation.h"
 #include "cache/cluster/unconfirmed.h"
 
-bool cluster_is_stale(const struct cluster *cluster, enum kind kind, const struct meta *told,
+bool cluster_is_stale(const struct cluster *cluster, enum kind kind, const struct meta *meta,
                       uint64_t known)
 {
-    uint64_t version = version_of(told->resource_version);
+    uint64_t version = version_of(meta->resource_version);
     return version != 0 && known != 0 && version < known && !cluster->lists[kind].overrides;
 }
 

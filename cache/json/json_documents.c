@@ -33,7 +33,7 @@ struct list_meta_object {
     struct slice version, continue_token;
 };
 
-/* Copies a text with its NUL; false when it does not fit. */
+/* Copies a text and adds NUL. False: it does not fit. */
 static bool copy_text(char *out, size_t size, struct slice text)
 {
     if (text.len >= size)
@@ -66,7 +66,7 @@ static bool read_list_meta(struct pull *json, struct arena *arena, struct docume
 
 typedef bool step(struct pull *json, struct arena *arena, struct document *document);
 
-/* One member of an object; its type is noted. */
+/* Reads one member of an object; stores kind and apiVersion. */
 static bool read_member(struct pull *json, struct arena *arena, struct slice key, struct type *type)
 {
     struct slice value = {NULL, 0};
@@ -97,7 +97,7 @@ bool document_object(struct pull *json, struct arena *arena, struct type *type,
     return json->problem == NULL;
 }
 
-/* From the document's start to its items, or over all of it when it has none. */
+/* Reads from the start of the document to its items; or all of it, if it has none. */
 static bool start_document(struct pull *json, struct arena *arena, struct document *document)
 {
     struct slice key;
@@ -130,7 +130,7 @@ static bool start_document(struct pull *json, struct arena *arena, struct docume
     return true;
 }
 
-/* The next item of the list, or the end of the items. */
+/* Reads the next item of the list, or the end of the items. */
 static bool read_item(struct pull *json, struct arena *arena, struct document *document)
 {
     document->has_value = false;
@@ -146,7 +146,7 @@ static bool read_item(struct pull *json, struct arena *arena, struct document *d
     return document->has_value;
 }
 
-/* What stands behind the items, up to the end of the document. */
+/* Reads from the end of the items to the end of the document. */
 static bool finish_document(struct pull *json, struct arena *arena, struct document *document)
 {
     struct slice key;

@@ -9,7 +9,7 @@
 #include <emmintrin.h>
 #endif
 
-/* Takes note of a string of the array. */
+/* Counts a string of the array, and copies it. */
 static inline void take_string(const char *begin, const char *end, size_t *count,
                                struct json_join *join)
 {
@@ -23,7 +23,7 @@ static inline void take_string(const char *begin, const char *end, size_t *count
 }
 
 #ifdef __SSE2__
-/* Of 64 bytes at p: a bit for each quote, and one for each byte that needs a look. */
+/* For 64 bytes at p: a bit for each quote, and a bit for each byte that must be checked. */
 static inline void classify(const char *p, uint64_t *quotes, uint64_t *specials)
 {
     const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\');
@@ -42,15 +42,15 @@ static inline void classify(const char *p, uint64_t *quotes, uint64_t *specials)
 }
 
 /*
- * Passes over plain strings that follow one another with nothing but a comma between, as every
- * machine writes them, from the opening quote at p: 64 bytes at a time, and no look at what is
- * inside. Returns the opening quote of the first string that it could not pass over.
+ * Skips plain strings with only a comma between them, as all programs write them, from the opening
+ * quote at p: 64 bytes at a time. Returns the opening quote of the first string that it cannot
+ * skip.
  */
 static const char *skip_plain_strings(const char *p, const char *end, size_t *count,
                                       struct json_join *join)
 {
-    const char *open = p;  /* of the string that we are inside of */
-    uint64_t consumed = 1; /* quotes of the block that were dealt with: the one at p */
+    const char *open = p;  /* quote of the present string */
+    uint64_t consumed = 1; /* quotes of the block that were read already: the one at p */
 
     for (; end - p >= 64 + 3; p += 64) {
         uint64_t quotes, specials;

@@ -26,7 +26,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Behind the bytes that need no look: not a quote, a backslash, a control or a non-ASCII byte. */
+/* Skips all bytes but quotes, backslashes, control bytes and non-ASCII bytes. */
 static inline const char *plain_bytes(const char *p, const char *end)
 {
 #ifdef __SSE2__
@@ -37,7 +37,7 @@ static inline const char *plain_bytes(const char *p, const char *end)
         __m128i special = _mm_or_si128(
             _mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, backslash)),
             _mm_cmpeq_epi8(_mm_min_epu8(bytes, last_control), bytes));
-        /* movemask takes the sign bits: those of `bytes` itself mark what is not ASCII */
+        /* movemask reads the sign bits; those of `bytes` mark non-ASCII bytes */
         unsigned mask = (unsigned)_mm_movemask_epi8(_mm_or_si128(special, bytes));
         if (mask != 0)
             return p + __builtin_ctz(mask);
@@ -86,7 +86,7 @@ static struct json_scan escape(const char *p, const char *end)
     return good(p + 2);
 }
 
-/* Behind the character at p, or behind one byte that begins none. */
+/* Skips the character at p, or one byte that begins none. */
 static const char *utf8_character(const char *p, const char *end, unsigned *oddities)
 {
     int length = utf8_length(p, (size_t)(end - p));
@@ -144,7 +144,7 @@ static const char *digits(const char *p, const char *end)
     return p;
 }
 
-/* The part of a number from the decimal point or the exponent on. */
+/* A number, from its decimal point or its exponent on. */
 static struct json_scan fraction_and_exponent(const char *p, const char *end)
 {
     if (*p == '.') {
@@ -196,7 +196,7 @@ struct json_scan json_text_scalar(const char *p, const char *end)
     }
 }
 
-/* A member's key and the colon behind it. */
+/* A member's key and its colon. */
 static struct json_scan key_and_colon(const char *p, const char *end)
 {
     unsigned ignored = 0;
@@ -217,8 +217,8 @@ static struct json_scan key_and_colon(const char *p, const char *end)
     return good(p + 1);
 }
 
-/* The arrays and objects that a value is inside of: a bit for each level, set for an object. Bits
- * at or above `depth` mean nothing. */
+/* The arrays and objects around a value: a bit for each level, set for an object. Bits at or above
+ * `depth` are not used. */
 struct levels {
     unsigned depth, room;
     char close; /* the innermost one's closing bracket */
@@ -245,7 +245,8 @@ static inline void pop_level(struct levels *levels)
     levels->close = (levels->is_object[outer / 64] >> (outer % 64) & 1) != 0 ? '}' : ']';
 }
 
-/* What follows a value: closing brackets, then a comma (and the next key) or the end of it all. */
+/* After a value: closing brackets, then a comma (and the next key), or the end of the outer value.
+ */
 static struct json_scan after_value(const char *p, const char *end, struct levels *levels)
 {
     while (levels->depth != 0) {
@@ -289,7 +290,7 @@ struct json_scan json_text_value(const char *p, const char *end, unsigned room)
     levels.depth = 0;
     levels.room = room < JSON_LEVELS_MAX ? room : JSON_LEVELS_MAX;
     do {
-        bool is_closed = true; /* the scan is behind a whole value */
+        bool is_closed = true; /* the scan is after a complete value */
         unsigned ignored = 0;
 
         p = json_text_space(scan.at, end);

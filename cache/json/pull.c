@@ -31,7 +31,7 @@ static bool truncated(struct pull *json)
     return false;
 }
 
-/* Takes over what json_text.h found: where it stopped, and why. */
+/* Uses the result of json_text.h: where the scan stopped, and why. */
 static bool advance(struct pull *json, struct json_scan scan)
 {
     json->at = scan.at;

@@ -1,11 +1,12 @@
 /*
- * objects: Kubernetes objects as JSON -> small structs with only the fields that decisions need.
+ * objects: decodes Kubernetes objects from JSON into small structs, with only the fields that
+ * decisions need.
  *
- * A decoded object borrows: its strings point into the JSON text or into the arena, so it lives as
- * long as both. cluster_apply copies what it keeps.
+ * Ownership: the strings of a decoded object point into the JSON text or into the arena, so the
+ * object is valid as long as both. cluster_apply copies what it stores.
  *
- * JSON is read as the API server writes it (exact keys). Field types are checked: an object that
- * cannot be what its kind says is an error that names the place and the field.
+ * Keys must be spelled as the API server writes them. Types of fields are checked; an error names
+ * the place and the field. Threads: any.
  */
 #ifndef CACHE_OBJECTS_OBJECTS_H
 #define CACHE_OBJECTS_OBJECTS_H
@@ -14,7 +15,7 @@
 #include "cache/objects/pod_mounts.h"
 #include "config/base/buf.h"
 
-/* The kinds that claimguard keeps, in the order in which people read about them. */
+/* The kinds that claimguard stores. */
 enum kind {
     KIND_POD,
     KIND_NODE,
@@ -26,34 +27,33 @@ enum kind {
     KIND_VOLUME_ATTRIBUTES_CLASS,
     KIND_RUNTIME_CLASS,
     KIND_POD_DISRUPTION_BUDGET,
-    KIND_WATCHED_COUNT, /* those before; what follows is read from snapshots only */
+    KIND_WATCHED_COUNT, /* the kinds above are watched; those below are read from snapshots only */
     KIND_PRIORITY_CLASS = KIND_WATCHED_COUNT,
     KIND_COUNT,
-    KIND_OTHER = KIND_COUNT, /* any other: skipped and counted */
+    KIND_OTHER = KIND_COUNT, /* any other kind: skipped and counted */
 };
 
 struct meta {
-    struct slice ns; /* empty for what has none */
+    struct slice ns; /* empty for objects without namespace */
     struct slice name;
     struct slice uid;
     struct slice resource_version;
     struct slice deletion_timestamp; /* empty: not being deleted */
-    struct slice owner_uid;          /* of the Pod that controls it; empty: no Pod does */
+    struct slice owner_uid;          /* of the Pod that controls it; empty: none */
 };
 
-/* A pod with more claims is refused: no node attaches as many, all of them are counted while the
- * cluster's lock is held, and looking for the same claim twice costs the square. */
+/* A pod with more claims is an error. No node attaches as many; all of them are counted under the
+ * cluster's lock; and the search for duplicates is quadratic. */
 enum { POD_CLAIMS_MAX = 512 };
 
-/* The problem of a pod with more: of all that an API server is known to take and send, the one
- * object that is not read. */
+/* The problem of such a pod. Among valid objects of an API server, only this one is not read. */
 extern const char pod_has_too_many_claims[];
 
-/* A claim that a pod names in a volume. */
+/* A claim that a volume of a pod names. */
 struct claim_reference {
     struct slice name; /* in the pod's namespace */
-    bool is_ephemeral; /* named by a generic ephemeral volume: the pod has to own it */
-    bool is_deferred;  /* the pod's runtime mounts it: deferFSMount */
+    bool is_ephemeral; /* of a generic ephemeral volume: the pod must own it */
+    bool is_deferred;  /* the container runtime mounts it: deferFSMount */
 };
 
 struct pod_object {
@@ -64,9 +64,9 @@ struct pod_object {
     struct slice phase;
     struct slice priority_class; /* spec.priorityClassName */
     struct slice preemption_policy;
-    struct slice labels;            /* as selector.h keeps them */
+    struct slice labels;            /* as in label_selector.h */
     int64_t priority;               /* fits 32 bits */
-    bool has_priority;              /* false: the API server has not seen it (a manifest) */
+    bool has_priority;              /* false: no API server has admitted the pod (a manifest) */
     struct claim_reference *claims; /* each claim once, in the order of the pod's volumes */
     size_t claim_count;
     const struct pod_mounts *mounts; /* NULL: not known */
@@ -82,7 +82,7 @@ struct claim_object {
     bool is_rwop; /* its access modes have ReadWriteOncePod */
 };
 
-/* What is kept of the kinds that are few: strings, by the names below. */
+/* Kinds with few objects are stored as strings, with the indexes below. */
 enum { RESOURCE_ATTRIBUTES = 6 };
 
 enum volume_attribute {
@@ -100,15 +100,15 @@ enum volume_attributes_class_attribute { VOLUME_ATTRIBUTES_CLASS_DRIVER };
 enum runtime_class_attribute { RUNTIME_CLASS_HANDLER };
 enum priority_class_attribute {
     PRIORITY_CLASS_PREEMPTION_POLICY,
-    PRIORITY_CLASS_DEFAULT /* "true": of pods that name none; else empty */
+    PRIORITY_CLASS_DEFAULT /* "true": for pods that name no class; else empty */
 };
 enum budget_attribute {
-    BUDGET_SELECTOR,      /* as selector.h keeps it */
-    BUDGET_DISRUPTED_PODS /* names joined by ',': their evictions are counted already */
+    BUDGET_SELECTOR,      /* as in label_selector.h */
+    BUDGET_DISRUPTED_PODS /* names joined by ',': pods whose evictions are counted already */
 };
 
-/* Names in a budget's status.disruptedPods that are kept; the API server lets it have no more.
- * Those behind count as if they were not named: too many violations, never too few. */
+/* Names in a budget's status.disruptedPods that are stored; the API server allows no more. Further
+ * pods count as if they were not named: this gives too many violations, never too few. */
 enum { DISRUPTED_PODS_MAX = 2000, POD_NAME_BYTES_MAX = 253 };
 
 struct resource_object {
@@ -121,7 +121,7 @@ struct resource_object {
 struct object {
     enum kind kind;
     union {
-        struct meta meta; /* the first member of all the others */
+        struct meta meta; /* the first member of each struct below */
         struct pod_object pod;
         struct claim_object claim;
         struct resource_object resource; /* every other kind */
@@ -132,7 +132,7 @@ struct object {
 struct object_reference {
     enum kind kind;
     struct slice ns, name;
-    struct slice uid; /* empty: none is known */
+    struct slice uid; /* empty: not known */
 };
 
 static inline bool object_reference_equal(const struct object_reference *a,
@@ -142,49 +142,49 @@ static inline bool object_reference_equal(const struct object_reference *a,
            slice_equal(a->uid, b->uid);
 }
 
-/* How many bytes the strings take, and the reference with its strings copied to text, which has
- * room for them. */
+/* The size of the strings; and a copy of the reference, with its strings in text, which has room
+ * for them. */
 static inline size_t object_reference_bytes(const struct object_reference *reference)
 {
     return reference->ns.len + reference->name.len + reference->uid.len;
 }
 struct object_reference object_reference_copy(const struct object_reference *reference, char *text);
 
-/* Whether there can be an object of that name. A pod may name its claims as it likes, but "..", or
- * what has a '/' or a '%', is the name of nothing, and would be the path of something else. */
+/* Whether an object can have that name. A pod may name any claim, but no object has the name "..",
+ * or one with '/' or '%', and a request with such a name would read another path. */
 bool object_reference_is_possible(const struct object_reference *reference);
 
-/* References that are kept in an arena, the last one first. */
+/* A list of references in an arena, the last one first. */
 struct kept_reference {
     struct kept_reference *next;
     struct object_reference reference;
 };
 
-/* Puts a copy in front of the list; false: the arena is full. */
+/* Adds a copy to the front of the list. False: the arena is full. */
 bool object_reference_keep(struct kept_reference **list, const struct object_reference *reference,
                            struct arena *arena);
 
-/* The kind of {apiVersion, kind}; KIND_OTHER for any that is not kept. Versions do not matter. */
+/* The kind of {apiVersion, kind}; KIND_OTHER for any that is not stored. Versions do not matter. */
 enum kind kind_of(struct slice api_version, struct slice kind);
 
 /* "pods", "persistentvolumeclaims", ...: the resource's name, as in the API and in metrics. */
 const char *kind_resource(enum kind kind);
 
-/* "Pod" and "v1", ...: kind and apiVersion, as the API server has them now. */
+/* "Pod" and "v1", ...: the present kind and apiVersion. */
 const char *kind_text(enum kind kind);
 const char *kind_api_version(enum kind kind);
 
-/* "/api/v1", "/apis/storage.k8s.io/v1", ...: where the API server has the resource. */
+/* "/api/v1", "/apis/storage.k8s.io/v1", ...: the path of the resource's API group. */
 const char *kind_api_path(enum kind kind);
 
 bool kind_is_namespaced(enum kind kind);
 
-/* resourceVersion as a number: the API server compares them so (KEP-5504). 0: unknown. */
+/* resourceVersion as a number, which clients may compare (KEP-5504). 0: it is not a number. */
 uint64_t version_of(struct slice resource_version);
 
 /*
- * The next value of json, an object of this kind. A namespace that is missing from a namespaced
- * object reads as "default", as kubectl would have it.
+ * Reads the next value of json, an object of that kind. A missing namespace of a namespaced object
+ * becomes "default", as in kubectl.
  * Errors: false, with the problem and its path in json.
  */
 bool object_read(struct pull *json, enum kind kind, struct arena *arena, struct object *out);
@@ -193,12 +193,12 @@ bool object_read(struct pull *json, enum kind kind, struct arena *arena, struct 
 bool pod_read(struct pull *json, struct arena *arena, struct pod_object *out);
 
 /*
- * An object's JSON with apiVersion, kind and only the fields that object_read looks at: what a
- * snapshot keeps. Errors: ERROR_INVALID, ERROR_NO_MEMORY.
+ * Writes an object's JSON with apiVersion, kind and only the fields that object_read reads, for a
+ * snapshot. Errors: ERROR_INVALID, ERROR_NO_MEMORY.
  */
 int object_project(struct slice text, enum kind kind, struct buf *out, struct error *err);
 
-/* Whether a phase is one that a pod does not leave: Succeeded or Failed. */
+/* Whether the phase is final: Succeeded or Failed. */
 bool phase_is_terminal(struct slice phase);
 
 #endif

@@ -1,4 +1,4 @@
-/* What objects.c and objects_pod.c share; nobody else includes this. */
+/* objects_internal: what objects.c and objects_pod.c share. Only they include it. */
 #ifndef CACHE_OBJECTS_OBJECTS_INTERNAL_H
 #define CACHE_OBJECTS_OBJECTS_INTERNAL_H
 
@@ -31,7 +31,7 @@
         .offset = offsetof(struct resource_object, attributes[index_]) \
     }
 
-/* What is read of a Pod. */
+/* The fields that are read of a Pod. */
 enum { POD_FIELDS = 3 };
 extern const struct pull_field pod_fields[POD_FIELDS];
 

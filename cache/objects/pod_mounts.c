@@ -60,9 +60,9 @@ struct pod_volume *mounts_find_near(const struct pod_mounts *mounts, struct slic
     return mounts_find(mounts, name);
 }
 
-/* ---- fields that somebody dropped ---- */
+/* ---- fields that an older scheduler dropped ---- */
 
-/* A pod's volumes stay as they were created, and in their order. */
+/* A pod's volumes and their order do not change. */
 static bool misses_field(const struct pod_mounts *mounts, const struct pod_mounts *known,
                          uint32_t i)
 {
@@ -123,7 +123,7 @@ size_t mounts_bytes(const struct pod_mounts *mounts)
     return bytes;
 }
 
-/* Moves what the slice points to behind *at. */
+/* Copies the slice's bytes to *at, and moves *at after them. */
 static void move(struct slice *text, char **at)
 {
     if (text->len != 0)

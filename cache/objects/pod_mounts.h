@@ -1,8 +1,8 @@
 /*
- * mounts: how a pod mounts its volumes: what DeferFSMount (KEP-2857) is decided by, and what was
- * decided.
+ * pod_mounts: how a pod mounts its volumes, and which mounts are deferred (DeferFSMount, KEP-2857).
  *
- * What is decoded borrows from the JSON text; mounts_copy makes one block of it that owns all.
+ * Ownership: decoded mounts point into the JSON text; mounts_copy makes one block that owns all.
+ * Threads: any.
  */
 #ifndef CACHE_OBJECTS_POD_MOUNTS_H
 #define CACHE_OBJECTS_POD_MOUNTS_H
@@ -11,7 +11,7 @@
 
 #include "config/base/slice.h"
 
-/* On a pod: the volumes whose mount is deferred, "data,logs"; or that it wants none deferred. */
+/* An annotation of pods: the volumes whose mount is deferred, "data,logs"; or the opt-out. */
 #define DEFER_FS_MOUNT_ANNOTATION "claimguard.io/defer-fs-mount"
 #define DEFER_FS_MOUNT_OPT_OUT    "disabled"
 
@@ -42,7 +42,7 @@ struct pod_mounts {
     struct slice fs_group_change_policy;
     struct slice annotation;
     bool has_fs_group;
-    bool has_selinux; /* the pod as a whole has seLinuxOptions */
+    bool has_selinux; /* the pod's securityContext has seLinuxOptions */
     uint32_t volume_count;
     struct pod_volume *volumes;
 };
@@ -58,23 +58,23 @@ bool mounts_defer(const struct pod_mounts *mounts);
 /* Whether the annotation opts the pod out. */
 bool mounts_opt_out(const struct pod_mounts *mounts);
 
-/* The next name of the annotation's list, which is cut off *rest; false: there is none. Spaces
- * around names do not count. */
+/* Removes the next name from *rest, the annotation's list. False: there is none. Spaces around
+ * names are ignored. */
 bool annotation_next(struct slice *rest, struct slice *name);
 
-/* Whether the annotation's list has the volume. */
+/* Whether the annotation names the volume. */
 bool annotation_names(struct slice annotation, struct slice volume);
 
-/* How many bytes a copy takes, and the copy, in memory that is aligned for any type. */
+/* The size of a copy; and the copy, in memory of that size that is aligned for any type. */
 size_t mounts_bytes(const struct pod_mounts *mounts);
 struct pod_mounts *mounts_copy(const struct pod_mounts *mounts, void *memory);
 
-/* Whether `known` has a field deferFSMount that the mounts do not have, of a volume that is the
- * same in both; and the mounts with it. */
+/* Whether `known` sets the field deferFSMount of a volume, and the mounts do not set it for the
+ * same volume; and a function that copies these fields. */
 bool mounts_miss_field(const struct pod_mounts *mounts, const struct pod_mounts *known);
 void mounts_take_fields(struct pod_mounts *mounts, const struct pod_mounts *known);
 
-/* The volume of that name, or NULL. It is found at once where it stands at that index. */
+/* The volume of that name; NULL: none. mounts_find_near tries that index first. */
 struct pod_volume *mounts_find(const struct pod_mounts *mounts, struct slice name);
 struct pod_volume *mounts_find_near(const struct pod_mounts *mounts, struct slice name,
                                     uint32_t index);

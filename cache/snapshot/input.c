@@ -32,7 +32,7 @@ void input_close(struct input *input)
     (void)close(input->fd); /* read only: nothing is lost */
 }
 
-/* Room behind the bytes that are there: by moving them to the front, else by a larger window. */
+/* Makes room after the bytes: moves them to the front, or enlarges the window. */
 static int make_room(struct input *input, struct error *err)
 {
     size_t kept = input->end - input->begin;

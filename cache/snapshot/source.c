@@ -39,7 +39,8 @@ int reading_take(struct reading *reading, const struct type *type, struct slice 
             return 0;
         }
         if (!is_source_text)
-            json.at = json.start; /* places inside made text mean nothing: name the object's own */
+            json.at =
+                json.start; /* the file has no place inside generated text: name the object's */
         return pull_fail(&json, reading->input->path, place, err);
     }
     reading->report->objects++;
@@ -56,7 +57,7 @@ int reading_fill(struct reading *reading, struct error *err)
     return rc;
 }
 
-/* Whether it begins as JSON, one document behind the other. */
+/* Whether the text begins with JSON documents. */
 static bool begins_as_json(struct slice seen)
 {
     const char *p = seen.ptr;

@@ -1,11 +1,11 @@
 /*
- * JSON documents, one behind the other, through a window over the file.
+ * JSON documents, one after the other, through a window over the file.
  */
 #include "cache/json/json_documents.h"
 #include "cache/json/json_text.h"
 #include "cache/snapshot/source_internal.h"
 
-/* Runs a step on the window, again after each time that the window ended inside the piece. */
+/* Runs a step on the window; repeats it with more bytes if the window ended inside the piece. */
 static int run_step(struct reading *reading, struct document *document, struct error *err)
 {
     struct input *input = reading->input;
@@ -31,7 +31,7 @@ static int run_step(struct reading *reading, struct document *document, struct e
     return rc;
 }
 
-/* Whether there is anything but white space left to read. */
+/* Whether more than white space is left. */
 static int has_more(struct reading *reading, struct error *err)
 {
     for (;;) {

@@ -19,7 +19,7 @@ struct yaml_reading {
     struct place begin; /* of the item or the document */
 };
 
-/* libyaml asks for bytes. */
+/* libyaml's read handler. */
 static int read_bytes(void *data, unsigned char *buffer, size_t size, size_t *size_read)
 {
     struct yaml_reading *yaml = data;
@@ -44,7 +44,7 @@ static int fail(const struct yaml_reading *yaml, struct place place, const char 
                      place.column, problem);
 }
 
-/* What libyaml says of bad YAML, or the error of reading the file. */
+/* libyaml's error, or the error of reading the file. */
 static int parser_error(const struct yaml_reading *yaml, struct error *err)
 {
     const yaml_parser_t *parser = &yaml->parser;
@@ -57,7 +57,7 @@ static int parser_error(const struct yaml_reading *yaml, struct error *err)
     return fail(yaml, place, parser->problem == NULL ? "invalid YAML" : parser->problem, err);
 }
 
-/* Notes keys, kind and apiVersion at the level where an object's members stand. */
+/* Stores keys, kind and apiVersion at the level of an object's members. */
 static void note_member(struct yaml_reading *yaml, const yaml_event_t *event)
 {
     struct type *type = yaml->in_items ? &yaml->item : &yaml->document;
@@ -106,7 +106,7 @@ static bool is_end(const yaml_event_t *event)
     return event->type == YAML_MAPPING_END_EVENT || event->type == YAML_SEQUENCE_END_EVENT;
 }
 
-/* `items:` opens, or the sequence behind it closes: the items are values of their own. */
+/* `items:` begins, or its sequence ends: each item is a value of its own. */
 static bool is_items_border(struct yaml_reading *yaml, const yaml_event_t *event)
 {
     if (!yaml->in_items && !yaml->is_list && yaml->depth == 1 &&
@@ -119,7 +119,7 @@ static bool is_items_border(struct yaml_reading *yaml, const yaml_event_t *event
     if (yaml->in_items && yaml->depth == 2 && event->type == YAML_SEQUENCE_END_EVENT) {
         yaml->in_items = false;
         yaml->depth = 1;
-        /* what follows is written as an object of its own, and dropped */
+        /* the rest of the list is written as a separate object, and dropped */
         yaml_json_start(&yaml->writer);
         yaml->writer.depth = 1;
         yaml->writer.levels[0].is_mapping = yaml->writer.levels[0].expects_key = true;

@@ -33,8 +33,8 @@ static bool is_one_of(struct slice s, const char *const *words)
 }
 
 /* A plain scalar by YAML 1.1, as Kubernetes reads it: yes, no, on and off are booleans, too.
- * Numbers that JSON cannot spell (0x1f, 1_000, .inf) stay strings: no field that we read takes
- * them. */
+ * Numbers that JSON does not have (0x1f, 1_000, .inf) stay strings; no field that is read has such
+ * a value. */
 static void put_plain(struct buf *out, struct slice s)
 {
     static const char *const nulls[] = {"", "~", "null", "Null", "NULL", NULL};
@@ -86,8 +86,8 @@ static int compare_keys(const void *a, const void *b)
     return (x->place.column > y->place.column) - (x->place.column < y->place.column);
 }
 
-/* Drops the keys of the mapping that ends; false, and the place, when one was there twice. Two keys
- * are taken for one at a 64-bit seeded hash: by chance once in 10^13 mappings of 1,000 keys. */
+/* Removes the keys of the mapping that ends. False, with the place: a key appeared twice. Keys with
+ * equal hashes (64 bits, seeded) count as equal: by chance once in 10^13 mappings of 1,000 keys. */
 static bool keys_are_unique(struct yaml_json *writer, size_t begin, struct place *place)
 {
     size_t count = writer->key_count - begin;

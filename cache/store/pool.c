@@ -6,23 +6,24 @@
 
 enum { REGION_PAGES = 256, NO_SLOT = UINT16_MAX, HEADER_BYTES = 32 };
 
-/* Pages that lie side by side. */
+/* Adjacent pages. */
 struct pool_region {
-    struct pool_region *next, **link; /* of those with pages to take; link: what points here */
+    struct pool_region *next, **link; /* regions with unused pages; link: the pointer to this one */
     char *memory;
-    uint16_t begun;      /* pages from this one on were never taken */
+    uint16_t begun;      /* pages from this one on were never used */
     uint16_t free_count; /* of those before */
     uint8_t free[REGION_PAGES];
 };
 
-/* What stands at a page's begin. A page without a region has one record, of any size. */
+/* The beginning of a page. A page without a region has one record, of any size. */
 struct pool_page {
-    struct pool_page *next, **link; /* of those with room; link: what points here */
+    struct pool_page *next, **link; /* pages with a free record; link: the pointer to this one */
     struct pool_region *region;
     uint16_t size; /* in POOL_STEP_BYTES */
     uint16_t used;
-    uint16_t begun;      /* slots from this one on were never used */
-    uint16_t first_free; /* of those before; each says in its first bytes which one is the next */
+    uint16_t begun; /* slots from this one on were never used */
+    uint16_t
+        first_free; /* of the slots before; each has the number of the next in its first bytes */
 };
 
 _Static_assert(sizeof(struct pool_page) <= HEADER_BYTES, "the header fits");
@@ -108,7 +109,7 @@ static struct pool_page *page_take(struct pool *pool)
     return page;
 }
 
-/* The page is the system's again. */
+/* Returns the page to the system. */
 static void page_return(struct pool *pool, struct pool_page *page)
 {
     struct pool_region *region = page->region;

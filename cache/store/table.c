@@ -7,15 +7,16 @@
 
 enum {
     FULL = TABLE_PAGE_SLOTS / 4 * 3,
-    SPARSE = TABLE_PAGE_SLOTS / 8 * 3, /* two pages with so few in both become one */
+    SPARSE = TABLE_PAGE_SLOTS / 8 * 3, /* two pages with so few records together are joined */
     HASH_BITS = 32,
     DEPTH_MAX = 25, /* the bits that do not choose the slot */
 };
 
 struct table_page {
     uint16_t count;
-    uint8_t depth;                  /* how many of their first bits the hashes have in common */
-    uint8_t tags[TABLE_PAGE_SLOTS]; /* 0: free; so that most records need not be looked at */
+    uint8_t depth; /* how many of their first bits the hashes have in common */
+    uint8_t
+        tags[TABLE_PAGE_SLOTS]; /* 0: free; a tag saves reading most records that do not match */
     struct table_record *slots[TABLE_PAGE_SLOTS];
 };
 
@@ -137,7 +138,7 @@ static bool double_directory(struct table *table)
     return true;
 }
 
-/* Each page stands twice at least. */
+/* Halves the directory: each page appears at least twice. */
 static void halve_directory(struct table *table)
 {
     struct table_page **pages = table->pages;
@@ -149,18 +150,18 @@ static void halve_directory(struct table *table)
     }
     /* never 0: NOLINTNEXTLINE(clang-analyzer-optin.portability.UnixAPI) */
     pages = (struct table_page **)realloc((void *)pages, size * sizeof *pages);
-    if (pages != NULL) /* else the block stays as large as it is */
+    if (pages != NULL) /* else the larger block stays */
         table->pages = pages;
 }
 
 /* ---- pages ---- */
 
-/* The page of the hash becomes two, by the next bit. False: no memory. */
+/* Splits the page of the hash in two, by the next bit. False: no memory. */
 static bool split(struct table *table, uint32_t hash)
 {
     struct table_page *page = page_of(table, hash), former = *page;
 
-    /* a page of hashes that have 25 bits in common: seeded, they do not come to be */
+    /* hashes with 25 equal bits fill a page: with a seed this does not happen */
     if (page->depth == DEPTH_MAX || (page->depth == table->depth && !double_directory(table)))
         return false;
     struct table_page *other = pool_alloc(table->pool, sizeof *other);
@@ -178,7 +179,7 @@ static bool split(struct table *table, uint32_t hash)
     return true;
 }
 
-/* The page of the hash and the one that it was split from become one, if they have few records. */
+/* Joins the page of the hash with the one that it was split from, if both have few records. */
 static void join(struct table *table, uint32_t hash)
 {
     struct table_page *page = page_of(table, hash);
@@ -216,7 +217,7 @@ static void take_out(struct table_page *page, const struct table_record *record)
 
     while (page->slots[hole] != record)
         hole = next_slot(hole);
-    /* Move up what would no longer be found behind the hole: no tombstones, no slow decay. */
+    /* Move records that would not be found after the hole, so that no tombstones are needed. */
     for (unsigned i = next_slot(hole); page->tags[i] != 0; i = next_slot(i)) {
         unsigned home = page->slots[i]->hash % TABLE_PAGE_SLOTS;
         if ((i - home) % TABLE_PAGE_SLOTS >= (i - hole) % TABLE_PAGE_SLOTS) {

@@ -7,7 +7,7 @@ static bool is_dash_position(size_t i)
     return i == 8 || i == 13 || i == 18 || i == 23;
 }
 
-/* 0..15, or -1: upper case is not what the API server writes and would not print back the same. */
+/* 0..15, or -1. Upper case is refused, because it would be printed as lower case. */
 static int hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
@@ -28,7 +28,7 @@ static struct name *name_of(const struct uid *uid)
     return name;
 }
 
-/* A UUID as 16 bytes; false for any other text, and for the few UUIDs that would look like a name.
+/* A UUID as 16 bytes. False: another text, or one of the few UUIDs that begin like a stored name.
  */
 static bool parse(struct uid *uid, struct slice text)
 {
