@@ -200,7 +200,8 @@ Test(unconfirmed, an_answer_in_doubt_is_asked_about_again_and_forgotten_at_last)
         now_ns += UNCONFIRMED_CHECK_MS * UINT64_C(1000000);
         cr_assert(cluster_next_unconfirmed(&cluster, now_ns, &doubt, &arena));
         cr_expect(object_reference_equal(&doubt->reference, &a));
-        cr_expect_not(cluster_next_unconfirmed(&cluster, now_ns, &doubt, &arena), "it is under way");
+        cr_expect_not(cluster_next_unconfirmed(&cluster, now_ns, &doubt, &arena),
+                      "it is under way");
         cluster_learn_gone(&cluster, &a, now_ns);
         times++;
     }

@@ -1,8 +1,8 @@
 /* Claims that are not ReadWriteOncePod: which pod has one for itself since its runtime mounts it.
  */
 #include "cache/cluster/reservation.h"
-#include "policy/read_write_once_pod.h"
 #include "policy/exclusive.h"
+#include "policy/read_write_once_pod.h"
 #include "unit/policy/defer_volume.h"
 
 struct sharing_row {
