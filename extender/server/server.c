@@ -34,7 +34,8 @@ static void *on_line(void *context, const char *uri, struct MHD_Connection *mhd)
     return NULL;
 }
 
-/* MHD_AccessHandlerCallback: called for the headers, for each part of the body, and at its end. */
+/* MHD_AccessHandlerCallback: called for the headers, for each part of the body, and at its end.
+ * NOLINTNEXTLINE(readability-function-size): libmicrohttpd's parameters */
 static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, const char *path,
                                   const char *method, const char *version, const char *data,
                                   size_t *size, void **request)

@@ -59,6 +59,7 @@ static int on_client(gnutls_session_t session)
     return GNUTLS_E_CERTIFICATE_ERROR;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): GnuTLS's parameters */
 int server_tls_hello(gnutls_session_t session, const gnutls_datum_t *authorities, int count,
                      const gnutls_pk_algorithm_t *algorithms, int algorithm_count,
                      gnutls_pcert_st **chain, unsigned *chain_count, gnutls_privkey_t *key)

@@ -33,6 +33,7 @@ static void on_connection(void *context, struct MHD_Connection *mhd, void **sock
     }
 }
 
+/* NOLINTNEXTLINE(readability-function-size): libmicrohttpd's parameters */
 static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, const char *path,
                                   const char *method, const char *version, const char *data,
                                   size_t *size, void **request)

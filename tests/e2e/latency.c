@@ -67,12 +67,62 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* What is sent: to the API server, and to claimguard. */
+struct texts {
+    char *pods, *pod, *body, *request;
+    size_t request_len;
+};
+
+static int write_texts(struct texts *out, const char *ns)
+{
+    char *asked = NULL;
+    int len = -1;
+
+    if (asprintf(&out->pods, "/api/v1/namespaces/%s/pods", ns) > 0 &&
+        asprintf(&out->pod, "%s/holder?gracePeriodSeconds=0", out->pods) > 0 &&
+        asprintf(&out->body,
+                 "{\"metadata\":{\"name\":\"holder\"},\"spec\":{\"nodeName\":\"node-1\","
+                 "\"containers\":[{\"name\":\"c\",\"image\":\"i\"}],\"volumes\":[{\"name\":\"v\","
+                 "\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}}") > 0 &&
+        asprintf(&asked,
+                 "{\"Pod\":{\"metadata\":{\"name\":\"other\",\"namespace\":\"%s\",\"uid\":\"1\"},"
+                 "\"spec\":{\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":"
+                 "\"data\"}}]}}}",
+                 ns) > 0)
+        len = asprintf(&out->request,
+                       "POST /prefilter HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n%s",
+                       strlen(asked), asked);
+    out->request_len = len < 0 ? 0 : (size_t)len;
+    free(asked);
+    return len < 0 ? -1 : 0;
+}
+
+static void measure(struct http_client *client, int socket, const struct texts *texts,
+                    double *taken, long times)
+{
+    for (long i = 0; i < times; i++) {
+        call(client, "POST", texts->pods, texts->body);
+        uint64_t started_ns = monotonic_ns();
+        while (!is_rejected(socket, texts->request, texts->request_len))
+            (void)0;
+        taken[i] = (double)(monotonic_ns() - started_ns) / 1e6;
+        call(client, "DELETE", texts->pod, NULL);
+        while (is_rejected(socket, texts->request, texts->request_len))
+            (void)usleep(1000);
+        (void)usleep(20000); /* the watch has sent the deletion, too */
+    }
+    qsort(taken, (size_t)times, sizeof *taken, compare);
+    (void)printf(
+        "from the API server's answer to the verdict, %ld times: median %.2f ms, p99 %.2f ms\n",
+        times, taken[times / 2], taken[times * 99 / 100]);
+}
+
 int main(int argc, char **argv)
 {
+    struct texts texts = {.pods = NULL};
     struct kubeconfig *kubeconfig;
     struct http_client *client;
     struct error err = {0};
-    char *pods, *pod, *body, *asked, *request;
     long times = argc == 5 ? strtol(argv[4], NULL, 10) : 0;
     double *taken = calloc((size_t)times + 1, sizeof *taken);
 
@@ -82,50 +132,18 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "latency: %s\n", err.message);
         return 2;
     }
-    int socket = http_connect((uint16_t)strtoul(argv[3], NULL, 10));
-    int ok =
-        asprintf(&pods, "/api/v1/namespaces/%s/pods", argv[2]) > 0 &&
-        asprintf(&pod, "%s/holder?gracePeriodSeconds=0", pods) > 0 &&
-        asprintf(&body,
-                 "{\"metadata\":{\"name\":\"holder\"},\"spec\":{\"nodeName\":\"node-1\","
-                 "\"containers\":[{\"name\":\"c\",\"image\":\"i\"}],\"volumes\":[{\"name\":\"v\","
-                 "\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}}") > 0 &&
-        asprintf(
-            &asked,
-            "{\"Pod\":{\"metadata\":{\"name\":\"other\",\"namespace\":\"%s\",\"uid\":\"1\"},"
-            "\"spec\":"
-            "{\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}}}",
-            argv[2]) > 0;
-    int len = !ok ? -1
-                  : asprintf(&request,
-                             "POST /prefilter HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n%s",
-                             strlen(asked), asked);
-    if (len < 0)
+    if (write_texts(&texts, argv[2]) < 0)
         return 1;
-    for (long i = 0; i < times; i++) {
-        call(client, "POST", pods, body);
-        uint64_t started_ns = monotonic_ns();
-        while (!is_rejected(socket, request, (size_t)len))
-            (void)0;
-        taken[i] = (double)(monotonic_ns() - started_ns) / 1e6;
-        call(client, "DELETE", pod, NULL);
-        while (is_rejected(socket, request, (size_t)len))
-            (void)usleep(1000);
-        (void)usleep(20000); /* the watch has sent the deletion, too */
-    }
-    qsort(taken, (size_t)times, sizeof *taken, compare);
-    (void)printf(
-        "from the API server's answer to the verdict, %ld times: median %.2f ms, p99 %.2f ms\n",
-        times, taken[times / 2], taken[times * 99 / 100]);
+    int socket = http_connect((uint16_t)strtoul(argv[3], NULL, 10));
+    measure(client, socket, &texts, taken, times);
     (void)close(socket);
     http_client_free(client);
     http_client_global_cleanup();
     kubeconfig_free(kubeconfig);
     free(taken);
-    free(pods);
-    free(pod);
-    free(body);
-    free(asked);
-    free(request);
+    free(texts.pods);
+    free(texts.pod);
+    free(texts.body);
+    free(texts.request);
     return 0;
 }

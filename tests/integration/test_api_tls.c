@@ -20,6 +20,7 @@ static unsigned api_port;
 static atomic_uint requests, certified; /* certified: by a client that has shown a certificate */
 static struct daemon server;
 
+/* NOLINTNEXTLINE(readability-function-size): libmicrohttpd's parameters */
 static enum MHD_Result answer(void *context, struct MHD_Connection *connection, const char *url,
                               const char *method, const char *version, const char *body,
                               size_t *body_bytes, void **request)

@@ -32,26 +32,18 @@ static void apply(const struct object *object)
     cr_assert_eq(cluster_apply(&cluster, object, &err), 0, "%s", err.message);
 }
 
-static struct object pod_of(const char *name, const char *uid, const char *version,
-                            const char *node, const char *phase, struct claim_reference *claims,
-                            size_t count)
+static struct claim_reference data_claim = {.name = {"data", 4}};
+
+static void apply_pod(const char *name, const char *uid, const char *version, const char *node,
+                      const char *phase)
 {
     struct object object = {.kind = KIND_POD};
 
     object.pod.meta = meta_of(name, uid, version);
     object.pod.node = slice_of(node);
     object.pod.phase = slice_of(phase);
-    object.pod.claims = claims;
-    object.pod.claim_count = count;
-    return object;
-}
-
-static struct claim_reference data_claim = {.name = {"data", 4}};
-
-static void apply_pod(const char *name, const char *uid, const char *version, const char *node,
-                      const char *phase)
-{
-    struct object object = pod_of(name, uid, version, node, phase, &data_claim, 1);
+    object.pod.claims = &data_claim;
+    object.pod.claim_count = 1;
     apply(&object);
 }
 
