@@ -21,6 +21,8 @@ void policy_prefilter(const struct view *view, const struct pod_object *pod, str
         struct verdict verdict = {0};
         (*policy)->prefilter(view, pod, arena, &verdict);
         exclusive = verdict.exclusive != NULL ? verdict.exclusive : exclusive;
+        if (verdict.nodes != NULL)
+            verdict.nodes->policy = *policy;
         if (code_is_rejection(verdict.code) ||
             (verdict.code == CODE_SUCCESS && out->code == CODE_SKIP)) {
             *out = verdict;
@@ -39,22 +41,26 @@ static int compare_names(const void *a, const void *b)
     return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
 }
 
-static struct slice ask(const struct node_filter *filter, struct slice node, struct arena *arena)
-{
-    if (filter->test != NULL)
-        return filter->test(filter->context, node, arena);
-    bool is_listed = filter->count != 0 && bsearch(&node, filter->names, filter->count,
-                                                   sizeof *filter->names, compare_names) != NULL;
-    return is_listed ? SLICE("") : filter->reason;
-}
-
-bool policy_filter(const struct verdict *verdict, struct slice node, struct arena *arena,
+static bool passes(const struct node_filter *filter, struct slice node, struct arena *arena,
                    struct slice *reason)
 {
+    if (filter->test != NULL)
+        return filter->test(filter->context, node, arena, reason);
+    *reason = filter->reason;
+    return filter->count != 0 && bsearch(&node, filter->names, filter->count, sizeof *filter->names,
+                                         compare_names) != NULL;
+}
+
+const struct node_filter *policy_filter(const struct verdict *verdict, struct slice node,
+                                        struct arena *arena, struct slice *reason)
+{
     for (const struct node_filter *filter = verdict->nodes; filter != NULL; filter = filter->next) {
-        *reason = ask(filter, node, arena);
-        if (reason->ptr == NULL || reason->len != 0)
-            return false;
+        *reason = SLICE("");
+        if (passes(filter, node, arena, reason))
+            continue;
+        if (reason->ptr != NULL && reason->len == 0)
+            *reason = SLICE("the node is rejected");
+        return filter;
     }
-    return true;
+    return NULL;
 }

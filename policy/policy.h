@@ -58,9 +58,9 @@ extern const struct policy *const policies[];
 void policy_prefilter(const struct view *view, const struct pod_object *pod, struct arena *arena,
                       struct verdict *out, const struct policy **decided_by);
 
-/* Whether a pod that passes by the verdict also passes on the node. If not, *reason is the reason
- * of the first policy that rejects the node; {NULL, 0}: there is no memory for it. */
-bool policy_filter(const struct verdict *verdict, struct slice node, struct arena *arena,
-                   struct slice *reason);
+/* The first filter that rejects the node for a pod that passes by the verdict; NULL: it passes
+ * there, too. *reason: why it is rejected, never empty; {NULL, 0}: there is no memory for it. */
+const struct node_filter *policy_filter(const struct verdict *verdict, struct slice node,
+                                        struct arena *arena, struct slice *reason);
 
 #endif

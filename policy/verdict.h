@@ -29,22 +29,26 @@ static inline bool code_is_rejection(enum verdict_code code)
 
 enum { CAUSES_MAX = 16, VERDICT_VICTIMS_MAX = 1000 };
 
+struct policy;
+
 /*
  * On which nodes a pod passes, by one policy that lets it pass: on those of a list, or on those for
  * which a test passes. A node that is rejected is UnschedulableAndUnresolvable: evicting pods from
- * it does not help.
+ * it does not help. In the arena, because policy_prefilter writes to it.
  */
 struct node_filter {
     const struct slice *names; /* the list, in slice_compare's order */
     size_t count;
     struct slice reason; /* on nodes that are not in the list */
 
-    /* NULL: the list counts. Else: why the pod does not pass on the node; empty: it passes;
-     * {NULL, 0}: there is no memory. Called with the cluster held still. */
-    struct slice (*test)(const void *context, struct slice node, struct arena *arena);
+    /* NULL: the list counts. Else: whether the pod passes on the node; if not, *reason says why
+     * ({NULL, 0}: there is no memory for it). Called with the cluster held still. */
+    bool (*test)(const void *context, struct slice node, struct arena *arena, struct slice *reason);
     const void *context;
 
-    struct node_filter *next; /* of a policy behind this one; set by policy_prefilter */
+    /* set by policy_prefilter: */
+    const struct policy *policy; /* whose filter this is */
+    struct node_filter *next;    /* of a policy behind this one */
 };
 
 struct verdict {

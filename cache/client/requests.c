@@ -64,7 +64,8 @@ static void observe(struct ticket *ticket, const struct http_result *result)
     const struct requests_observer *observer = &ticket->requests->observer;
     struct object_answer answer = {.object = ticket->object,
                                    .body = buf_slice(&ticket->answer),
-                                   .status = result->is_cut ? 0 : result->status,
+                                   .status = result->status,
+                                   .is_cut = result->is_cut,
                                    .error = result->error,
                                    .sent_ns = ticket->sent_ns,
                                    .is_refresh = ticket->is_refresh};

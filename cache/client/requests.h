@@ -78,8 +78,9 @@ void requests_interrupt(struct requests *requests);
 struct object_answer {
     struct object_reference object;
     struct slice body;
-    unsigned status;   /* 0: no complete answer */
-    const char *error; /* why there is no complete answer */
+    unsigned status;   /* 0: no answer */
+    bool is_cut;       /* the answer is not complete */
+    const char *error; /* why it is not */
     uint64_t sent_ns;  /* the GET was sent after that */
     bool is_refresh;   /* from requests_refresh */
 };

@@ -177,10 +177,10 @@ static int take_answer(const struct informer *informer, const struct object_answ
 {
     const struct object_reference *object = &answer->object;
 
-    if (answer->status == 200)
+    if (answer->status == 200 && !answer->is_cut)
         return apply_object(&informer->target, object, answer->body,
                             informer->kinds[object->kind].reflector.number, answer->sent_ns, err);
-    if (answer->status != 404 || !apply_says_absent(object, answer->body))
+    if (answer->status != 404 || answer->is_cut || !apply_says_absent(object, answer->body))
         return error_set(err, ERROR_UNAVAILABLE, "status %u %s", answer->status, answer->error);
     apply_absence(&informer->target, object);
     return 0;

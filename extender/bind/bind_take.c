@@ -103,19 +103,23 @@ static int assign(struct binding *binding, struct pod *pod, struct error *err)
     return cluster_assign(&call->state->cluster, pod, call->request->node, err);
 }
 
-/* What the policies say. */
+/* Checks the policies, on the pod and on the node: either may have changed since filter passed. */
 static int check_policies(struct binding *binding, const struct view *view,
                           const struct pod_object *object, struct error *err)
 {
     struct verdict *verdict = &binding->verdict;
     struct arena *arena = binding->call.arena;
     const struct policy *decided_by;
+    struct slice reason;
 
     policy_prefilter(view, object, arena, verdict, &decided_by);
     binding->is_conflict = code_is_rejection(verdict->code);
-    return !binding->is_conflict
-               ? 0
-               : error_set(err, ERROR_INVALID, "%.*s", SLICE_ARG(verdict_message(verdict, arena)));
+    if (binding->is_conflict)
+        return error_set(err, ERROR_INVALID, "%.*s", SLICE_ARG(verdict_message(verdict, arena)));
+    if (policy_filter(verdict, binding->call.request->node, arena, &reason) == NULL)
+        return 0;
+    return reason.ptr == NULL ? error_no_memory(err)
+                              : error_set(err, ERROR_INVALID, "%.*s", SLICE_ARG(reason));
 }
 
 static int check_shared(struct binding *binding, const struct pod *pod, struct error *err)

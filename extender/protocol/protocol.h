@@ -45,11 +45,9 @@ int protocol_write_rejected(struct buf *out, const struct filter_request *reques
 const struct slice *protocol_node_names(const struct filter_request *request, struct arena *arena);
 
 /* ExtenderFilterResult: nodes without a reason pass; the others are rejected for theirs, and no
- * preemption helps there. names: protocol_node_names; reasons: one for each name. Errors:
- * ERROR_NO_MEMORY. */
-int protocol_write_filtered(struct buf *out, const struct filter_request *request,
-                            const struct slice *names, const struct slice *reasons,
-                            struct error *err);
+ * preemption helps there. names: protocol_node_names; reasons: one for each name. */
+void protocol_write_filtered(struct buf *out, const struct filter_request *request,
+                             const struct slice *names, const struct slice *reasons);
 
 /* ExtenderPreemptionArgs, in either of its forms: each candidate's offered victims by UID. */
 struct preempt_request {

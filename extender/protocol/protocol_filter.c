@@ -245,9 +245,8 @@ static void put_reasons(struct buf *out, const struct slice *names, const struct
         }
 }
 
-int protocol_write_filtered(struct buf *out, const struct filter_request *request,
-                            const struct slice *names, const struct slice *reasons,
-                            struct error *err)
+void protocol_write_filtered(struct buf *out, const struct filter_request *request,
+                             const struct slice *names, const struct slice *reasons)
 {
     bool is_names = request->node_names.ptr != NULL;
     size_t count = request->node_count;
@@ -262,5 +261,4 @@ int protocol_write_filtered(struct buf *out, const struct filter_request *reques
     buf_put(out, SLICE(",\"FailedNodes\":{},\"FailedAndUnresolvableNodes\":{"));
     put_reasons(out, names, reasons, count);
     buf_put(out, SLICE("},\"Error\":\"\"}"));
-    return out->failed ? error_no_memory(err) : 0;
 }

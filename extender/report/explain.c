@@ -211,8 +211,13 @@ static json_t *explain_nodes(const struct verdict *verdict, const struct explain
     for (size_t i = 0; i < count && rc == 0; i++) {
         json_t *object = json_object();
         struct slice reason = SLICE("");
-        bool is_rejected = !code_is_rejection(code) && verdict->nodes != NULL &&
-                           !policy_filter(verdict, nodes->names[i], arena, &reason);
+        bool is_rejected = !code_is_rejection(code) &&
+                           policy_filter(verdict, nodes->names[i], arena, &reason) != NULL;
+        if (is_rejected && reason.ptr == NULL) {
+            json_decref(object);
+            rc = -1;
+            break;
+        }
         *passes = *passes || !(is_rejected || code_is_rejection(code));
         rc = put(object, "name", text(nodes->names[i])) |
              put(object, "code", json_incref(is_rejected ? unresolvable : word)) |

@@ -26,6 +26,7 @@ struct filter_call {
         *names;            /* of the nodes, if the verdict differs from node to node; else NULL */
     struct slice *reasons; /* for each node: why the pod does not pass there; or empty */
     size_t rejected_count;
+    const struct policy *rejected_by; /* that has rejected the first of them */
 };
 
 /* Checks each node, for a verdict that differs from node to node. False: out of memory. */
@@ -42,18 +43,31 @@ static bool filter_nodes(struct filter_call *call, const struct verdict *verdict
     if (call->names == NULL || call->reasons == NULL)
         return false;
     for (size_t i = 0; i < count; i++) {
-        call->reasons[i] = SLICE("");
-        if (policy_filter(verdict, call->names[i], arena, &call->reasons[i]))
+        const struct node_filter *filter =
+            policy_filter(verdict, call->names[i], arena, &call->reasons[i]);
+        if (filter == NULL) {
+            call->reasons[i] = SLICE("");
             continue;
+        }
         if (call->reasons[i].ptr == NULL)
             return false;
-        call->rejected_count++;
+        if (call->rejected_count++ == 0)
+            call->rejected_by = filter->policy;
     }
     return true;
 }
 
-/* Decides about the pod, and about each node if the verdict differs. A pod that passes on no node
- * is rejected, so nothing is reserved for it. */
+/* The pod passes on no node: it is rejected, so nothing is reserved for it. */
+static void reject_everywhere(struct question *question, const struct filter_call *call)
+{
+    struct verdict *verdict = &question->verdict;
+
+    verdict->code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
+    question->decided_by = call->rejected_by;
+    (void)verdict_add_reason(verdict, question->arena, call->reasons[0]);
+}
+
+/* Decides about the pod, and about each node if the verdict differs. */
 static void decide_filter(struct question *question, const struct view *view)
 {
     struct filter_call *call = question->context;
@@ -61,16 +75,17 @@ static void decide_filter(struct question *question, const struct view *view)
 
     policy_prefilter(view, question->pod, question->arena, verdict, &question->decided_by);
     call->rejected_count = 0;
-    if (verdict->nodes != NULL && !code_is_rejection(verdict->code)) {
+    if (verdict->nodes != NULL && !code_is_rejection(verdict->code) &&
+        call->request.node_count != 0) {
         if (!filter_nodes(call, verdict, question->arena))
             verdict_out_of_memory(verdict);
-        else if (call->rejected_count != 0 && call->rejected_count == call->request.node_count)
-            verdict->code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
+        else if (call->rejected_count == call->request.node_count)
+            reject_everywhere(question, call);
     }
     question->is_refused = code_is_rejection(verdict->code) || call->rejected_count != 0;
 }
 
-/* The pod is rejected on every node. reason: empty if each node has its own reason. */
+/* The pod is rejected on every node. */
 static void note_rejected(struct state *state, const struct filter_request *request,
                           enum verdict_code code, struct slice reason)
 {
@@ -108,8 +123,10 @@ static int answer_filter(struct state *state, struct scratch *scratch, enum call
     }
     if (code_is_rejection(code))
         note_rejected(state, request, code, reason);
-    if (call.rejected_count != 0)
-        return protocol_write_filtered(&scratch->answer, request, call.names, call.reasons, err);
+    if (call.rejected_count != 0) {
+        protocol_write_filtered(&scratch->answer, request, call.names, call.reasons);
+        return 0;
+    }
     if (code_is_rejection(code))
         return protocol_write_rejected(&scratch->answer, request, code, reason, err);
     scratch->result = protocol_pass(&scratch->body, request, &scratch->answer);

@@ -31,11 +31,12 @@ static void prefilter_listed(const struct view *view, const struct pod_object *p
              (struct node_filter){.names = names, .count = 2, .reason = SLICE(NODE_POLICY_LISTED)});
 }
 
-static struct slice test_node(const void *context, struct slice node, struct arena *arena)
+static bool test_node(const void *context, struct slice node, struct arena *arena,
+                      struct slice *reason)
 {
     (void)context, (void)arena;
-    return node.len != 0 && (node.ptr[node.len - 1] & 1) == 0 ? SLICE("")
-                                                              : SLICE(NODE_POLICY_TESTED);
+    *reason = SLICE(NODE_POLICY_TESTED);
+    return node.len != 0 && (node.ptr[node.len - 1] & 1) == 0;
 }
 
 static void prefilter_tested(const struct view *view, const struct pod_object *pod,

@@ -176,6 +176,53 @@ Test(nodes, no_nodes_are_no_rejection)
     json_decref(answer);
 }
 
+Test(nodes, no_node_objects_are_no_rejection)
+{
+    json_t *answer = filter("{\"Pod\":" POD("tested", "free") ",\"Nodes\":{\"items\":[]}}");
+
+    expect_equal(answer, "FailedAndUnresolvableNodes", "{}");
+    json_decref(answer);
+}
+
+Test(nodes, a_rejection_on_every_node_counts_for_the_policy_that_rejects)
+{
+    json_decref(filter("{\"Pod\":" POD("tested", "free") ",\"NodeNames\":[\"node-1\"]}"));
+    cr_expect_eq(atomic_load(&state.metrics.verdicts[2][CODE_UNSCHEDULABLE_AND_UNRESOLVABLE]), 1);
+}
+
+Test(nodes, an_answer_that_is_too_large_is_an_error_of_the_call)
+{
+    struct buf *body = &scratch.body;
+
+    scratch_reset(&scratch);
+    scratch.answer.max_bytes = 1000;
+    buf_put(body, SLICE("{\"Pod\":" POD("tested", "free") ",\"NodeNames\":[\"node-2\""));
+    for (int i = 0; i < 1000; i++)
+        buf_put(body, SLICE(",\"node-1\""));
+    buf_put(body, SLICE("]}"));
+    cr_expect_eq(verb_answer(&state, VERB_FILTER, &scratch), 200);
+    cr_expect_not_null(memmem(scratch.result.ptr, scratch.result.len, "the answer is over", 18));
+}
+
+Test(nodes, a_bind_to_a_node_that_is_rejected_is_refused)
+{
+    static const char bind[] = "{\"PodName\":\"tested\",\"PodNamespace\":\"ns\",\"PodUID\":"
+                               "\"20000000-0000-4000-8000-000000000000\",\"Node\":\"node-1\"}";
+    struct claim_reference wanted = {.name = SLICE("free")};
+    struct object pod = {.kind = KIND_POD};
+
+    pod.meta = (struct meta){.ns = SLICE("ns"),
+                             .name = SLICE("tested"),
+                             .uid = SLICE("20000000-0000-4000-8000-000000000000")};
+    pod.pod = (struct pod_object){.meta = pod.meta, .claims = &wanted, .claim_count = 1};
+    apply(&pod);
+    scratch_reset(&scratch);
+    buf_put(&scratch.body, SLICE(bind));
+    cr_expect_eq(verb_answer(&state, VERB_BIND, &scratch), 200);
+    cr_expect(slice_equal(scratch.result, SLICE("{\"Error\":\"" NODE_POLICY_TESTED "\"}")), "%.*s",
+              SLICE_ARG(scratch.result));
+}
+
 /* ---- the dry run ---- */
 
 static json_t *explain(const char *name, size_t count, bool are_listed)
