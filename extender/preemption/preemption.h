@@ -4,13 +4,14 @@
  * is no candidate. So claimguard evicts for a pod that `filter` or `preempt` has rejected, if the
  * pod has a higher priority than all pods that it conflicts with.
  *
- *     rejected             due after readWriteOncePod.preemptionGrace, which is the scheduler's
- * time preempt answered     left to the scheduler for LEFT_MS, then due: the answer may be lost,
- * and with a node          the scheduler would not try again due                  an attempt
- * (attempt.h): holders are evicted, or terminate holders terminate    checked every WAIT_MS, until
- * they are gone forbidden, failed    tried again after 10 s, 20 s, 40 s, then every 80 s not asked
- * about      the pod is requeued (10 s after the last time at the earliest, then lately 20 s, 40 s,
- * ... 320 s), and due when the scheduler has asked again
+ *     rejected             due after the scheduler's readWriteOncePod.preemptionGrace
+ *     preempt answered,    left to the scheduler for LEFT_MS, then due: the answer may be lost,
+ *     with a node          and the scheduler would not try again
+ *     due                  an attempt (attempt.h): holders are evicted, or terminate
+ *     holders terminate    checked every WAIT_MS, until they are gone
+ *     forbidden, failed    tried again after 10 s, 20 s, 40 s, then every 80 s
+ *     not asked about      requeued (10 s after the last time at the earliest, then 20 s, 40 s,
+ *       lately             ... 320 s), and due when the scheduler has asked again
  *
  * A pod about which the scheduler does not ask for FORGOTTEN_MS is forgotten.
  *
