@@ -10,16 +10,23 @@ the_api_server_is_killed_and_restarted() {
     plane_kill "$plane" apiserver KILL
     sleep 2
     # verdicts continue from the cache, whose age is shown
-    is_ready claimguard
-    curl -s "$(url_of claimguard metrics)/metrics" | awk -v now="$(date +%s)" '
-        /^claimguard_cache_last_event_timestamp_seconds{resource="pods"}/ { is_so = $2 > now - 3600 && $2 <= now + 1 } END { exit !is_so }'
-    curl -s --data @"$plane/request.json" "$(url_of claimguard address)/prefilter" |
-        jq -e '.code == "UnschedulableAndUnresolvable"' >/dev/null
+    await 20 "it is ready" is_ready claimguard
+    await 20 "the cache's age is shown" shows_its_age
+    await 20 "the claim is in use, by the cache" rejects_from_the_cache
     api_restart
     pod db-1 data
     in_use_by db-1 db-0
     delete_pod db-0
     scheduled db-1
+}
+
+shows_its_age() {
+    curl -s "$(url_of claimguard metrics)/metrics" | awk -v now="$(date +%s)" '
+        /^claimguard_cache_last_event_timestamp_seconds{resource="pods"}/ { is_so = $2 > now - 3600 && $2 <= now + 1 } END { exit !is_so }'
+}
+rejects_from_the_cache() {
+    curl -s --data @"$plane/request.json" "$(url_of claimguard address)/prefilter" |
+        jq -e '.code == "UnschedulableAndUnresolvable"' >/dev/null
 }
 
 an_older_api_server_is_followed_in_pages_and_without_what_it_lacks() {
