@@ -36,19 +36,14 @@ void policy_prefilter(const struct view *view, const struct pod_object *pod, str
     out->exclusive = exclusive;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
-}
-
 static bool passes(const struct node_filter *filter, struct slice node, struct arena *arena,
                    struct slice *reason)
 {
     if (filter->test != NULL)
         return filter->test(filter->context, node, arena, reason);
     *reason = filter->reason;
-    return filter->count != 0 && bsearch(&node, filter->names, filter->count, sizeof *filter->names,
-                                         compare_names) != NULL;
+    return filter->count != 0 &&
+           bsearch(&node, filter->names, filter->count, sizeof *filter->names, slice_order) != NULL;
 }
 
 const struct node_filter *policy_filter(const struct verdict *verdict, struct slice node,

@@ -64,6 +64,12 @@ static inline int slice_compare(struct slice a, struct slice b)
     return (a.len > b.len) - (a.len < b.len);
 }
 
+/* The same for qsort and bsearch, of slices. */
+static inline int slice_order(const void *a, const void *b)
+{
+    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
+}
+
 /* Whether s contains part, which is not empty. */
 static inline bool slice_has(struct slice s, struct slice part)
 {

@@ -26,11 +26,6 @@ static int check_pod(struct binding *binding, const struct pod *pod, struct erro
     return 0;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
-}
-
 /* Lists the claims to lock: the pod's exclusive ones, sorted, so that all binds lock in the same
  * order. */
 static int list_locks(struct binding *binding, const struct pod *pod, struct error *err)
@@ -54,7 +49,7 @@ static int list_locks(struct binding *binding, const struct pod *pod, struct err
             return error_no_memory(err);
         locks->claims[locks->claim_count++] = name;
     }
-    qsort(locks->claims, locks->claim_count, sizeof *locks->claims, compare_names);
+    qsort(locks->claims, locks->claim_count, sizeof *locks->claims, slice_order);
     return 0;
 }
 

@@ -29,11 +29,6 @@ struct dry_run {
     bool all_schedulable;
 };
 
-static int compare_slices(const void *a, const void *b)
-{
-    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
-}
-
 /* The nodes to check: those of --node, or all nodes of the snapshot. */
 static int choose_nodes(struct dry_run *run, const struct arguments *arguments, struct error *err)
 {
@@ -55,7 +50,7 @@ static int choose_nodes(struct dry_run *run, const struct arguments *arguments, 
     for (const struct node *node; (node = cluster_next_node(&run->cluster, &walk)) != NULL;)
         if (node->exists)
             run->nodes[run->node_count++] = name_slice(node->name);
-    qsort(run->nodes, run->node_count, sizeof *run->nodes, compare_slices);
+    qsort(run->nodes, run->node_count, sizeof *run->nodes, slice_order);
     return 0;
 }
 

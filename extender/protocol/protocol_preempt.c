@@ -82,11 +82,6 @@ static bool read_candidates(struct pull *json, struct arena *arena, void *field)
     return json->problem == NULL;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
-}
-
 /* No node is named twice, nor in both maps: the answer has each once. */
 static int check_candidates(const struct preempt_request *request, struct arena *arena,
                             struct error *err)
@@ -99,7 +94,7 @@ static int check_candidates(const struct preempt_request *request, struct arena 
     for (size_t i = 0; i < count; i++)
         names[i] = request->candidates[i].node;
     if (count != 0)
-        qsort(names, count, sizeof *names, compare_names);
+        qsort(names, count, sizeof *names, slice_order);
     for (size_t i = 1; i < count; i++)
         if (slice_equal(names[i - 1], names[i]))
             return error_set(err, ERROR_INVALID, "body: node \"%.*s\" is named twice",

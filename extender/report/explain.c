@@ -195,6 +195,11 @@ json_t *explain_prefilter(const struct view *view, const struct pod_object *pod,
                              put(object, "deferFSMount", explain_deferral(view, pod, arena)));
 }
 
+static json_t *explain_reason(struct slice reason)
+{
+    return reason.ptr == NULL ? NULL : json_pack("[o]", text(reason));
+}
+
 /* The nodes, and whether the pod passes on any. Code and reasons that are the same on many are the
  * same values, not copies: there may be 5,000 nodes. */
 static json_t *explain_nodes(const struct verdict *verdict, const struct explained_nodes *nodes,
@@ -213,16 +218,10 @@ static json_t *explain_nodes(const struct verdict *verdict, const struct explain
         struct slice reason = SLICE("");
         bool is_rejected = !code_is_rejection(code) &&
                            policy_filter(verdict, nodes->names[i], arena, &reason) != NULL;
-        if (is_rejected && reason.ptr == NULL) {
-            json_decref(object);
-            rc = -1;
-            break;
-        }
         *passes = *passes || !(is_rejected || code_is_rejection(code));
         rc = put(object, "name", text(nodes->names[i])) |
              put(object, "code", json_incref(is_rejected ? unresolvable : word)) |
-             put(object, "reasons",
-                 is_rejected ? json_pack("[o]", text(reason)) : json_incref(reasons));
+             put(object, "reasons", is_rejected ? explain_reason(reason) : json_incref(reasons));
         if (json_array_append_new(list, whole(object, rc)) != 0)
             rc = -1;
     }

@@ -2,7 +2,6 @@
  * until then; and nothing is sent too late. Watches are held, so that only claimguard's own looks
  * can say what happened. */
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,19 +11,6 @@
 #define DEFERRAL \
     "deferFSMount:\n  apply: Annotation\n  entries:\n" \
     "  - {storageClass: fast-storage, runtimeClass: microvm}\n"
-
-static const char *text(const char *format, ...) PRINTF_LIKE(1, 2);
-static const char *text(const char *format, ...)
-{
-    va_list arguments;
-    char *out = NULL;
-
-    va_start(arguments, format);
-    int rc = vasprintf(&out, format, arguments);
-    va_end(arguments);
-    check(rc >= 0, "no memory");
-    return out;
-}
 
 /* A call in parallel to the scenario. */
 struct beside {
@@ -243,13 +229,14 @@ static void forge_calls(const struct guard *guard, const char *uid)
 
     for (size_t i = 0; i < sizeof pods / sizeof *pods; i++)
         free(guard_call(guard, "/filter",
-                        text("{\"Pod\":{\"metadata\":{\"uid\":\"%s\",%s},\"NodeNames\":["
-                             "\"node-1\"]}",
-                             uid, pods[i])));
-    free(guard_call(guard, "/bind",
-                    text("{\"PodName\":\"z\",\"PodNamespace\":\"default\",\"PodUID\":\"%s\","
-                         "\"Node\":\"node-1\"}",
-                         uid)));
+                        scenario_printf("{\"Pod\":{\"metadata\":{\"uid\":\"%s\",%s},\"NodeNames\":["
+                                        "\"node-1\"]}",
+                                        uid, pods[i])));
+    free(guard_call(
+        guard, "/bind",
+        scenario_printf("{\"PodName\":\"z\",\"PodNamespace\":\"default\",\"PodUID\":\"%s\","
+                        "\"Node\":\"node-1\"}",
+                        uid)));
 }
 
 static void forged_calls_free_nothing_that_is_being_bound(void)
@@ -283,12 +270,13 @@ static void the_absence_of_a_forged_name_frees_nothing(void)
     guard_start(&guard, "");
     api_hold("pods");
     const char *uid = api_text("pods", "default", "a", "metadata.uid");
-    free(guard_call(&guard, "/filter",
-                    text("{\"Pod\":{\"metadata\":{\"uid\":\"%s\",\"name\":\"z\",\"namespace\":"
-                         "\"default\"},\"spec\":{\"volumes\":[{\"name\":\"v\","
-                         "\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}},\"NodeNames\":["
-                         "\"node-1\"]}",
-                         uid)));
+    free(guard_call(
+        &guard, "/filter",
+        scenario_printf("{\"Pod\":{\"metadata\":{\"uid\":\"%s\",\"name\":\"z\",\"namespace\":"
+                        "\"default\"},\"spec\":{\"volumes\":[{\"name\":\"v\","
+                        "\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}},\"NodeNames\":["
+                        "\"node-1\"]}",
+                        uid)));
     api_fault(&(struct api_fault){.method = "GET", .path = "/pods/z", .times = 1, .delay_ms = 900});
     begin(&filter, &guard, filter_b);
     check(api_wait("GET", "/pods/z", 1), "it is asked about");

@@ -2,11 +2,6 @@
 
 #include "policy/read_write_once_pod.h"
 
-static bool is_named(const struct pod_object *pod, struct slice part)
-{
-    return memmem(pod->meta.name.ptr, pod->meta.name.len, part.ptr, part.len) != NULL;
-}
-
 static void pass(struct verdict *out, struct arena *arena, struct node_filter filter)
 {
     struct node_filter *copy = arena_alloc(arena, sizeof *copy);
@@ -26,7 +21,7 @@ static void prefilter_listed(const struct view *view, const struct pod_object *p
 
     (void)view;
     *out = (struct verdict){.code = CODE_SKIP};
-    if (is_named(pod, SLICE("listed")))
+    if (slice_has(pod->meta.name, SLICE("listed")))
         pass(out, arena,
              (struct node_filter){.names = names, .count = 2, .reason = SLICE(NODE_POLICY_LISTED)});
 }
@@ -44,7 +39,7 @@ static void prefilter_tested(const struct view *view, const struct pod_object *p
 {
     (void)view;
     *out = (struct verdict){.code = CODE_SKIP};
-    if (is_named(pod, SLICE("tested")))
+    if (slice_has(pod->meta.name, SLICE("tested")))
         pass(out, arena, (struct node_filter){.test = test_node});
 }
 

@@ -119,7 +119,10 @@ struct test_pod {
     const char *more_meta, *more_spec; /* ",\"annotations\":{...}"; NULL: nothing */
 };
 
-/* The pod in JSON, with its UID if the API server has it. Valid for the life of the process. */
+/* A text that is valid for the life of the process, as those of the functions below. */
+const char *scenario_printf(const char *format, ...) PRINTF_LIKE(1, 2);
+
+/* The pod in JSON, with its UID if the API server has it. */
 const char *pod_text(const struct test_pod *pod);
 void put_pod(const struct test_pod *pod);
 

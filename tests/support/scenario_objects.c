@@ -19,14 +19,13 @@ void put_claim(const char *name)
             name, name);
 }
 
-static const char *format(const char *text, ...) PRINTF_LIKE(1, 2);
-static const char *format(const char *text, ...)
+const char *scenario_printf(const char *format, ...)
 {
     va_list arguments;
     char *out = NULL;
 
-    va_start(arguments, text);
-    int rc = vasprintf(&out, text, arguments);
+    va_start(arguments, format);
+    int rc = vasprintf(&out, format, arguments);
     va_end(arguments);
     check(rc >= 0, "no memory");
     return out;
@@ -42,22 +41,24 @@ const char *pod_text(const struct test_pod *pod)
     const char *uid = api_text("pods", "default", pod->name, "metadata.uid");
     const char *second = pod->second_claim == NULL
                              ? ""
-                             : format(",{\"name\":\"w\",\"persistentVolumeClaim\":{"
-                                      "\"claimName\":\"%s\"}}",
-                                      pod->second_claim);
+                             : scenario_printf(",{\"name\":\"w\",\"persistentVolumeClaim\":{"
+                                               "\"claimName\":\"%s\"}}",
+                                               pod->second_claim);
     const char *volumes =
         pod->claim == NULL
             ? ""
-            : format(",\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":"
-                     "\"%s\"}}%s]",
-                     pod->claim, second);
-    const char *node = pod->node == NULL ? "" : format(",\"nodeName\":\"%s\"", pod->node);
+            : scenario_printf(
+                  ",\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":"
+                  "\"%s\"}}%s]",
+                  pod->claim, second);
+    const char *node = pod->node == NULL ? "" : scenario_printf(",\"nodeName\":\"%s\"", pod->node);
 
-    return format("{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"default\",\"name\":\"%s\","
-                  "\"uid\":\"%s\"%s},\"spec\":{\"priority\":%d%s%s%s},\"status\":{\"phase\":"
-                  "\"%s\"}}",
-                  pod->name, uid, or_empty(pod->more_meta), pod->priority, volumes, node,
-                  or_empty(pod->more_spec), pod->node == NULL ? "Pending" : "Running");
+    return scenario_printf(
+        "{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"default\",\"name\":\"%s\","
+        "\"uid\":\"%s\"%s},\"spec\":{\"priority\":%d%s%s%s},\"status\":{\"phase\":"
+        "\"%s\"}}",
+        pod->name, uid, or_empty(pod->more_meta), pod->priority, volumes, node,
+        or_empty(pod->more_spec), pod->node == NULL ? "Pending" : "Running");
 }
 
 void put_pod(const struct test_pod *pod)
@@ -79,25 +80,26 @@ const char *node_of(const char *pod)
 
 const char *filter_body(const char *pod)
 {
-    return format("{\"Pod\":%s,\"Nodes\":null,\"NodeNames\":[\"node-1\",\"node-2\"]}",
-                  api_object("pods", "default", pod));
+    return scenario_printf("{\"Pod\":%s,\"Nodes\":null,\"NodeNames\":[\"node-1\",\"node-2\"]}",
+                           api_object("pods", "default", pod));
 }
 
 const char *bind_body(const char *pod, const char *node)
 {
-    return format("{\"PodName\":\"%s\",\"PodNamespace\":\"default\",\"PodUID\":\"%s\","
-                  "\"Node\":\"%s\"}",
-                  pod, api_text("pods", "default", pod, "metadata.uid"), node);
+    return scenario_printf("{\"PodName\":\"%s\",\"PodNamespace\":\"default\",\"PodUID\":\"%s\","
+                           "\"Node\":\"%s\"}",
+                           pod, api_text("pods", "default", pod, "metadata.uid"), node);
 }
 
 const char *preempt_body(const char *pod, const char *node, const char *victim)
 {
     const char *uid = api_text("pods", "default", victim, "metadata.uid");
 
-    return format("{\"Pod\":%s,\"NodeNameToVictims\":null,\"NodeNameToMetaVictims\":{\"%s\":{"
-                  "\"Pods\":[%s],\"NumPDBViolations\":0}}}",
-                  api_object("pods", "default", pod), node,
-                  victim[0] == '\0' ? "" : format("{\"UID\":\"%s\"}", uid));
+    return scenario_printf(
+        "{\"Pod\":%s,\"NodeNameToVictims\":null,\"NodeNameToMetaVictims\":{\"%s\":{"
+        "\"Pods\":[%s],\"NumPDBViolations\":0}}}",
+        api_object("pods", "default", pod), node,
+        victim[0] == '\0' ? "" : scenario_printf("{\"UID\":\"%s\"}", uid));
 }
 
 bool filter_passes(const struct guard *guard, const char *pod)
