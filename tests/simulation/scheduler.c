@@ -1,24 +1,13 @@
-/* A kube-scheduler, as far as an extender can see: one scheduling cycle at a time, binds beside
- * it, a queue of pods that wait for an event, back-off, and a flush after five minutes. */
+/* A kube-scheduler, as far as an extender can see: one scheduling cycle at a time, and binds beside
+ * it. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "simulation/world.h"
+#include "simulation/scheduler.h"
 
-enum { FLUSH_SECONDS = 300, BACKOFF_SECONDS_MAX = 10 };
-
-/* A call that is on its way, for one pod. */
-struct errand {
-    struct scheduler *scheduler;
-    unsigned incarnation;
-    size_t pod;   /* index */
-    size_t index; /* of the log */
-    int node;
-};
-
-static struct errand *errand_new(struct scheduler *scheduler, size_t pod)
+struct errand *errand_new(struct scheduler *scheduler, size_t pod)
 {
     struct errand *errand = calloc(1, sizeof *errand);
 
@@ -29,108 +18,45 @@ static struct errand *errand_new(struct scheduler *scheduler, size_t pod)
     return errand;
 }
 
-static bool is_void(const struct errand *errand)
+bool errand_is_void(const struct errand *errand)
 {
     return !errand->scheduler->is_up || errand->scheduler->incarnation != errand->incarnation;
 }
 
 static void look(void *context);
 
-static void look_later(struct scheduler *scheduler, uint64_t delay_ns)
+void scheduler_look_later(struct scheduler *scheduler, uint64_t delay_ns)
 {
     later(delay_ns, false, look, errand_new(scheduler, 0));
 }
 
-/* ---- the queue ---- */
-
-static void activate(struct scheduler *scheduler, struct queued *queued)
+void errand_put_pod(const struct errand *errand, struct buf *out)
 {
-    uint64_t seconds = queued->attempts == 0 ? 0 : UINT64_C(1) << ((queued->attempts - 1) & 7);
-    uint64_t backoff_ns = (seconds > BACKOFF_SECONDS_MAX ? BACKOFF_SECONDS_MAX : seconds) * SECOND;
+    static const char field[] = ",\"deferFSMount\":true";
+    const char *text = errand->scheduler->pods[errand->pod].text;
 
-    queued->queue = QUEUE_ACTIVE;
-    queued->ready_ns = queued->since_ns + backoff_ns;
-    if (queued->ready_ns < world.now_ns)
-        queued->ready_ns = world.now_ns;
-    look_later(scheduler, queued->ready_ns - world.now_ns);
-}
-
-/* Something happened: pods that were rejected may fit now. */
-static void move_all(struct scheduler *scheduler)
-{
-    scheduler->has_moved = true;
-    for (size_t i = 0; i < world.server.pod_count; i++)
-        if (scheduler->pods[i].queue == QUEUE_UNSCHEDULABLE)
-            activate(scheduler, &scheduler->pods[i]);
-}
-
-/* kube-scheduler tries its pods again for what it knows to matter: not for a budget, nor for
- * another pod that waits, too. */
-static bool concerns_all(const struct log_entry *entry)
-{
-    if (entry->kind != KIND_POD)
-        return entry->kind != KIND_POD_DISRUPTION_BUDGET;
-    return entry->change == CHANGE_DELETE || strstr(entry->text, "\"nodeName\"") != NULL;
-}
-
-static void see(struct scheduler *scheduler, const struct log_entry *entry)
-{
-    struct queued *queued = entry->pod < 0 ? NULL : &scheduler->pods[entry->pod];
-
-    if (entry->pod >= 0)
-        scheduler->seen[entry->pod] = entry->change == CHANGE_DELETE ? NULL : entry->text;
-    if (queued != NULL && world.server.pods[entry->pod].scheduler == scheduler->index) {
-        queued->text = entry->text;
-        queued->is_assigned = entry->change == CHANGE_DELETE ||
-                              strstr(entry->text, "\"nodeName\"") != NULL ||
-                              strstr(entry->text, "deletionTimestamp") != NULL;
-        if (queued->is_assigned) {
-            queued->queue = QUEUE_NONE;
-        } else if (queued->queue == QUEUE_CYCLE) {
-            scheduler->has_moved = true;
-        } else if (queued->queue == QUEUE_NONE || queued->queue == QUEUE_UNSCHEDULABLE) {
-            if (queued->queue == QUEUE_NONE)
-                queued->since_ns = world.now_ns;
-            activate(scheduler, queued);
-        }
+    while (*text != '\0') {
+        const char *at = world.scheduler_is_older ? strstr(text, field) : NULL;
+        size_t len = at == NULL ? strlen(text) : (size_t)(at - text);
+        buf_put(out, (struct slice){text, len});
+        text += at == NULL ? len : len + sizeof field - 1;
     }
-    if (concerns_all(entry))
-        move_all(scheduler);
 }
 
-static void take_event(void *context)
+static void end_cycle(struct errand *errand)
 {
-    struct errand *errand = context;
-
-    if (!is_void(errand))
-        see(errand->scheduler, &world.server.log[errand->index]);
+    errand->scheduler->is_busy = false;
+    scheduler_look_later(errand->scheduler, 0);
     free(errand);
 }
 
-void scheduler_notified(struct scheduler *scheduler, size_t index)
+void errand_end_rejected(struct errand *errand)
 {
-    if (!scheduler->is_up)
-        return;
-    uint64_t due_ns = world.now_ns + below(10 * MILLISECOND);
-    struct errand *errand = errand_new(scheduler, 0);
-    errand->index = index;
-    if (due_ns <= scheduler->last_due_ns)
-        due_ns = scheduler->last_due_ns + 1;
-    scheduler->last_due_ns = due_ns;
-    later(due_ns - world.now_ns, true, take_event, errand);
+    queue_park(errand->scheduler, errand->pod);
+    end_cycle(errand);
 }
 
 /* ---- bind ---- */
-
-static void again(struct scheduler *scheduler, size_t pod)
-{
-    struct queued *queued = &scheduler->pods[pod];
-
-    queued->attempts++;
-    queued->since_ns = world.now_ns;
-    if (!queued->is_assigned)
-        activate(scheduler, queued);
-}
 
 static bool is_success(const char *answer)
 {
@@ -150,10 +76,10 @@ static void bound(void *context, const char *answer)
     if (is_success(answer) && pod->node != errand->node)
         broken("bind of %s (%s) is said to be done, and is not: %s", pod->name, pod->uid + 24,
                answer);
-    if (!is_void(errand) && !is_success(answer)) {
+    if (!errand_is_void(errand) && !is_success(answer)) {
         world.refused_binds++;
         trace("bind of %s (%s): %s", pod->name, pod->uid + 24, answer == NULL ? "-" : answer);
-        again(errand->scheduler, errand->pod);
+        queue_again(errand->scheduler, errand->pod);
     }
     free(errand);
 }
@@ -164,7 +90,7 @@ static void bind_now(void *context)
     const struct sim_pod *pod = &world.server.pods[errand->pod];
     char body[256];
 
-    if (is_void(errand)) {
+    if (errand_is_void(errand)) {
         free(errand);
         return;
     }
@@ -175,128 +101,6 @@ static void bind_now(void *context)
     world.server.pods[errand->pod].bind_ns = world.now_ns;
     replica_call(errand->scheduler->replica, VERB_BIND, body, bound, errand);
     forge_sometimes(pod, errand->scheduler->replica);
-}
-
-/* The pod as the scheduler passes it on. */
-static void put_seen(struct buf *out, const char *text)
-{
-    static const char field[] = ",\"deferFSMount\":true";
-
-    while (*text != '\0') {
-        const char *at = world.scheduler_is_older ? strstr(text, field) : NULL;
-        size_t len = at == NULL ? strlen(text) : (size_t)(at - text);
-        buf_put(out, (struct slice){text, len});
-        text += at == NULL ? len : len + sizeof field - 1;
-    }
-}
-
-/* ---- preempt ---- */
-
-static void end_cycle(struct errand *errand)
-{
-    errand->scheduler->is_busy = false;
-    look_later(errand->scheduler, 0);
-    free(errand);
-}
-
-/* Rejected: until something happens, which it may have meanwhile. */
-static void park(struct errand *errand)
-{
-    struct scheduler *scheduler = errand->scheduler;
-    struct queued *queued = &scheduler->pods[errand->pod];
-
-    queued->attempts++;
-    queued->since_ns = world.now_ns;
-    if (queued->is_assigned)
-        queued->queue = QUEUE_NONE;
-    else if (scheduler->has_moved)
-        activate(scheduler, queued);
-    else
-        queued->queue = QUEUE_UNSCHEDULABLE;
-    end_cycle(errand);
-}
-
-/* The scheduler deletes what the answer names for one node. */
-static void take_victims(struct errand *errand, const char *node, const json_t *victims)
-{
-    struct sim_pod *pod = &world.server.pods[errand->pod];
-    const json_t *victim;
-    size_t i;
-
-    if (json_array_size(victims) == 0)
-        broken("preempt: %s without victims", node);
-    json_array_foreach (victims, i, victim) {
-        const char *uid = json_string_value(json_object_get(victim, "UID"));
-        struct sim_pod *found = uid == NULL ? NULL : server_pod_of(uid, strlen(uid));
-        if (found == NULL || found->node != atoi(node + strlen("node-")) ||
-            found->priority >= pod->priority)
-            broken("preempt for %s: no victim on %s: %s", pod->name, node, uid);
-        else
-            server_terminate(found, termination_ns(10));
-    }
-    pod->nominated = atoi(node + strlen("node-"));
-    server_touch(pod);
-}
-
-static void preempted(void *context, const char *answer)
-{
-    struct errand *errand = context;
-    json_t *json = answer == NULL ? NULL : json_loads(answer, 0, NULL);
-    json_t *nodes = json_object_get(json, "NodeNameToMetaVictims");
-
-    if (is_void(errand)) {
-        free(errand);
-        json_decref(json);
-        return;
-    }
-    if (answer != NULL && nodes == NULL)
-        broken("preempt: %s", answer);
-    void *first = json_object_iter(nodes);
-    if (first != NULL && pod_is_there(&world.server.pods[errand->pod]))
-        take_victims(errand, json_object_iter_key(first),
-                     json_object_get(json_object_iter_value(first), "Pods"));
-    json_decref(json);
-    park(errand);
-}
-
-static void put_victims(const struct errand *errand, int node, bool exclusive, struct buf *body)
-{
-    const struct sim_pod *pod = &world.server.pods[errand->pod];
-    const char *separator = "";
-
-    for (size_t i = 0; i < world.server.pod_count; i++) {
-        if (node_in_the_way(errand->scheduler, i, pod, exclusive) != node ||
-            world.server.pods[i].priority >= pod->priority)
-            continue;
-        buf_printf(body, "%s{\"UID\":\"%s\"}", separator, world.server.pods[i].uid);
-        separator = ",";
-    }
-}
-
-/* only: the node that its own plugins offer; -1: all of them, since they see no conflict, with what
- * they would have it evict there: sometimes nothing. */
-static void preempt(struct errand *errand, int only)
-{
-    const char *separator = "";
-    struct buf body;
-
-    buf_init(&body, 1 << 20);
-    buf_printf(&body, "{\"Pod\":");
-    put_seen(&body, errand->scheduler->pods[errand->pod].text);
-    buf_printf(&body, ",\"NodeNameToVictims\":null,\"NodeNameToMetaVictims\":{");
-    for (int node = 0; node < NODES; node++) {
-        if (only >= 0 && only != node)
-            continue;
-        buf_printf(&body, "%s\"node-%d\":{\"Pods\":[", separator, node);
-        if (only >= 0 || one_in(2))
-            put_victims(errand, node, only >= 0, &body);
-        buf_printf(&body, "],\"NumPDBViolations\":0}");
-        separator = ",";
-    }
-    buf_printf(&body, "}}");
-    world.server.pods[errand->pod].asked_ns = world.now_ns;
-    replica_call(errand->scheduler->replica, VERB_PREEMPT, buf_text(&body), preempted, errand);
-    buf_dispose(&body);
 }
 
 /* ---- filter ---- */
@@ -328,9 +132,9 @@ static void rejected(struct errand *errand, const json_t *json)
         broken("a rejection without a reason");
     write_condition(errand, message);
     if (may_preempt && errand->scheduler->preempts)
-        preempt(errand, -1);
+        errand_preempt(errand, -1);
     else
-        park(errand);
+        errand_end_rejected(errand);
 }
 
 static void filtered(void *context, const char *answer)
@@ -338,13 +142,13 @@ static void filtered(void *context, const char *answer)
     struct errand *errand = context;
     struct scheduler *scheduler = errand->scheduler;
 
-    if (is_void(errand)) {
+    if (errand_is_void(errand)) {
         free(errand);
         return;
     }
     json_t *json = answer == NULL ? NULL : json_loads(answer, 0, NULL);
     if (!is_success(answer)) {
-        again(scheduler, errand->pod);
+        queue_again(scheduler, errand->pod);
         end_cycle(errand);
     } else if (json_array_size(json_object_get(json, "NodeNames")) == 0) {
         rejected(errand, json);
@@ -360,23 +164,6 @@ static void filtered(void *context, const char *answer)
     json_decref(json);
 }
 
-static struct queued *next_pod(struct scheduler *scheduler)
-{
-    struct queued *best = NULL;
-    int best_priority = 0;
-
-    for (size_t i = 0; i < world.server.pod_count; i++) {
-        struct queued *queued = &scheduler->pods[i];
-        int priority = world.server.pods[i].priority;
-        if (queued->queue == QUEUE_ACTIVE && queued->ready_ns <= world.now_ns &&
-            (best == NULL || priority > best_priority)) {
-            best = queued;
-            best_priority = priority;
-        }
-    }
-    return best;
-}
-
 static void ask_filter(struct errand *cycle)
 {
     struct buf body;
@@ -385,7 +172,7 @@ static void ask_filter(struct errand *cycle)
 
     buf_init(&body, 1 << 20);
     buf_printf(&body, "{\"Pod\":");
-    put_seen(&body, cycle->scheduler->pods[cycle->pod].text);
+    errand_put_pod(cycle, &body);
     buf_printf(&body, ",\"Nodes\":null,\"NodeNames\":[\"node-0\",\"node-1\",\"node-2\"]}");
     replica_call(cycle->scheduler->replica, VERB_FILTER, buf_text(&body), filtered, cycle);
     buf_dispose(&body);
@@ -398,7 +185,7 @@ static void begin_cycle(struct errand *cycle)
 
     if (world.is_full) {
         write_condition(cycle, "Insufficient cpu");
-        park(cycle);
+        errand_end_rejected(cycle);
         return;
     }
     if (!scheduler->sees_claims ||
@@ -408,9 +195,9 @@ static void begin_cycle(struct errand *cycle)
     }
     write_condition(cycle, "node has pod using PersistentVolumeClaim with the same name");
     if (helps >= 0 && scheduler->preempts)
-        preempt(cycle, helps);
+        errand_preempt(cycle, helps);
     else
-        park(cycle);
+        errand_end_rejected(cycle);
 }
 
 /* The next cycle, if none is in progress. */
@@ -420,8 +207,8 @@ static void look(void *context)
     struct scheduler *scheduler = errand->scheduler;
     struct queued *queued = NULL;
 
-    if (!is_void(errand) && !scheduler->is_busy)
-        queued = next_pod(scheduler);
+    if (!errand_is_void(errand) && !scheduler->is_busy)
+        queued = queue_next(scheduler);
     free(errand);
     if (queued == NULL)
         return;
@@ -430,22 +217,6 @@ static void look(void *context)
     scheduler->is_busy = true;
     scheduler->has_moved = false;
     begin_cycle(cycle);
-}
-
-static void flush(void *context)
-{
-    struct errand *errand = context;
-    struct scheduler *scheduler = errand->scheduler;
-
-    if (is_void(errand)) {
-        free(errand);
-        return;
-    }
-    for (size_t i = 0; i < world.server.pod_count; i++)
-        if (scheduler->pods[i].queue == QUEUE_UNSCHEDULABLE &&
-            world.now_ns - scheduler->pods[i].since_ns > FLUSH_SECONDS * SECOND)
-            activate(scheduler, &scheduler->pods[i]);
-    later(30 * SECOND, false, flush, errand);
 }
 
 /* ---- start and crash ---- */
@@ -461,9 +232,9 @@ void scheduler_start(struct scheduler *scheduler)
     memset(scheduler->pods, 0, sizeof scheduler->pods);
     memset(scheduler->seen, 0, sizeof scheduler->seen);
     for (size_t i = 0; i < world.server.log_count; i++) /* its list */
-        see(scheduler, &world.server.log[i]);
-    look_later(scheduler, 0);
-    later(30 * SECOND, false, flush, errand_new(scheduler, 0));
+        queue_see(scheduler, &world.server.log[i]);
+    scheduler_look_later(scheduler, 0);
+    later(30 * SECOND, false, queue_flush, errand_new(scheduler, 0));
 }
 
 void scheduler_crash(struct scheduler *scheduler)

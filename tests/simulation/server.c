@@ -34,6 +34,11 @@ unsigned server_shown_fields(const struct sim_pod *pod)
     return world.field == FIELD_ABSENT && pod->node < 0 ? 0 : pod->fields;
 }
 
+unsigned server_deferred_claims(const struct sim_pod *pod)
+{
+    return pod->annotated | pod->fields;
+}
+
 void server_write_pod(const struct sim_pod *pod, struct buf *out)
 {
     bool is_first = true;

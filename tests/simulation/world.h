@@ -7,12 +7,15 @@
  *
  *     world.c      what happens when, and chance
  *     server.c     the API server: objects, versions, watch log
- *     requests.c   the same: requests, preconditions, and what a Binding must never do
+ *     requests.c   the same: requests and preconditions
+ *     binding_checks.c  what a Binding must never do
  *     transport.c  informer.h and requests.h for the replicas (call.h)
  *     fate.c       what happens to their requests on the way
  *     clock.c      clock.h for the replicas; locks at which another thread comes in
  *     replica.c    start, crash, lists and watches, calls of the verbs
- *     scheduler.c  queues, filter, preempt and bind calls, as kube-scheduler makes them
+ *     scheduler.c  cycles, filter and bind calls, as kube-scheduler makes them (scheduler.h)
+ *     scheduler_queue.c    which pod a scheduler tries when
+ *     scheduler_preempt.c  its preempt calls
  *     scheduler_view.c  what VolumeRestrictions sees
  *     forger.c     calls of a client that is no scheduler
  *     episode.c    random worlds: users and faults, and what has to hold throughout
@@ -254,6 +257,9 @@ void server_list(enum kind kind, void (*put)(void *context, enum kind kind, stru
 /* The fields of the pod that the API server shows. */
 unsigned server_shown_fields(const struct sim_pod *pod);
 
+/* The claims of the pod, as bits, whose mount is deferred. */
+unsigned server_deferred_claims(const struct sim_pod *pod);
+
 /* The object as text; and that it has changed, which makes a version and a watch event. */
 void server_write_pod(const struct sim_pod *pod, struct buf *out);
 void server_write_claim(const struct sim_claim *claim, struct buf *out);
@@ -265,6 +271,11 @@ void server_publish_claim(struct sim_claim *claim);
 /* One request of a replica, sent at that time; returns the status, and the answer's body. */
 unsigned server_handle(const char *method, const char *path, struct slice body, uint64_t sent_ns,
                        struct buf *answer);
+
+/* ---- binding_checks.c ---- */
+
+/* The pod has just been bound. known: its fields before; the Binding was sent at that time. */
+void check_binding(const struct sim_pod *pod, unsigned known, uint64_t sent_ns);
 
 /* ---- transport.c ---- */
 

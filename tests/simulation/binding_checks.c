@@ -1,0 +1,118 @@
+/* What a Binding must never do: the checks of each pod that has just been bound. */
+#include "extender/bind/bind.h"
+#include "simulation/world.h"
+
+static const struct server *const server = &world.server;
+
+/* Whether a replica has read all pods from an API server that does not know the field, and shows it
+ * of none: nobody can know then that a user has set it. */
+static bool is_hidden(void)
+{
+    bool is_hidden = false;
+
+    for (unsigned i = 0; i < world.replica_count; i++)
+        is_hidden = is_hidden || world.replicas[i].pods_listed_ns >= world.field_since_ns;
+    return is_hidden && world.field == FIELD_ABSENT;
+}
+
+/* A pod without its decision, or with one that nobody may have made. known: its fields before the
+ * Binding. One thing nobody can help: a bind under way writes the field, and an older API server
+ * takes the Binding. */
+static void check_decision(const struct sim_pod *pod, unsigned known, uint64_t sent_ns)
+{
+    unsigned wanted = (pod->is_vm ? pod->claims : 0) | (is_hidden() ? 0 : known & pod->own_fields);
+    unsigned there = server_deferred_claims(pod);
+    bool is_lost = known != pod->fields && world.field_since_ns + BIND_MS * MILLISECOND > sent_ns;
+
+    if (!world.defers || world.apply == DEFER_DISABLED || is_lost)
+        return;
+    wanted = pod->opts_out ? 0 : wanted;
+    if ((there & wanted) != wanted || (there & ~(wanted | pod->own_fields)) != 0)
+        broken("%s (%s) is bound with mounts %u deferred, and not %u", pod->name, pod->uid + 24,
+               there, wanted);
+}
+
+/* Whether the claim was another one when the bind of the pod looked at it. One thing nobody can
+ * help: it is deleted and created again while Bindings are under way. Where all binds are one
+ * claimguard's, it knows of the first when it looks for the second. */
+static bool is_created_again(const struct sim_claim *claim, const struct sim_pod *one,
+                             const struct sim_pod *other)
+{
+    bool one_is_late = claim->created_ns + BIND_MS * MILLISECOND > one->sent_ns;
+    bool other_is_late = claim->created_ns + BIND_MS * MILLISECOND > other->sent_ns;
+
+    return claim->lives > 1 &&
+           (world.is_annotation ? one_is_late || other_is_late : one_is_late && other_is_late);
+}
+
+/* Two pods on a claim that is exclusive, or that is mounted by the VM of one of them: what must
+ * never be. */
+static void check_exclusive(const struct sim_pod *bound)
+{
+    for (size_t i = 0; i < server->pod_count; i++) {
+        const struct sim_pod *pod = &server->pods[i];
+        if (pod == bound || !pod_is_there(pod) || pod->node < 0)
+            continue;
+        for (unsigned c = 0; c < CLAIMS; c++)
+            if ((server->claims[c].is_rwop ||
+                 ((server_deferred_claims(pod) | server_deferred_claims(bound)) >> c & 1) != 0) &&
+                ((pod->claims & bound->claims) >> c & 1) != 0 &&
+                !is_created_again(&server->claims[c], pod, bound))
+                broken("claim %s has two pods: %s (%s) and now %s (%s)", server->claims[c].name,
+                       pod->name, pod->uid + 24, bound->name, bound->uid + 24);
+    }
+}
+
+/* Whether the scheduler asked about another pod that may take one of its claims from the one that
+ * waits, since others were freed for it: it cannot run then, and nothing is kept for it. */
+static bool has_rival(const struct sim_pod *waiting, uint64_t since_ns)
+{
+    for (size_t i = 0; i < server->pod_count; i++) {
+        const struct sim_pod *pod = &server->pods[i];
+        if (pod != waiting && pod->priority >= waiting->priority &&
+            (pod->claims & waiting->claims) != 0 && pod->asked_ns >= since_ns)
+            return true;
+    }
+    return false;
+}
+
+/* Whether one of its claims was missing for a while. */
+static bool lacked_claim(const struct sim_pod *waiting, uint64_t since_ns)
+{
+    for (unsigned c = 0; c < CLAIMS; c++)
+        if ((waiting->claims >> c & 1) != 0 &&
+            (server->claims[c].is_absent || server->claims[c].created_ns > since_ns))
+            return true;
+    return false;
+}
+
+/* A claim that was freed for one pod, and goes to one of lower priority: it is reserved for the
+ * first while that waits, and for 30 s after its holder went, unless a bind fails. Another replica
+ * may not know. */
+static void check_preemptors(const struct sim_pod *bound)
+{
+    for (size_t i = 0; i < server->pod_count; i++) {
+        const struct sim_pod *victim = &server->pods[i];
+        bool is_known = victim->preemption != 0 && victim->evicted_for >= 0 &&
+                        world.replica_count == 1 &&
+                        victim->evicted_by == world.replicas[0].incarnation;
+        if (!is_known || (victim->gone_ns != 0 && world.now_ns - victim->gone_ns > 20 * SECOND))
+            continue;
+        const struct sim_pod *waiting = &server->pods[victim->evicted_for];
+        unsigned claims = waiting->claims & bound->claims & victim->claims;
+        for (unsigned c = 0; c < CLAIMS; c++)
+            claims &= server->claims[c].is_rwop ? ~0U : ~(1U << c);
+        if (claims != 0 && waiting != bound && pod_is_there(waiting) && waiting->node < 0 &&
+            waiting->priority > bound->priority && waiting->bind_ns < victim->evicted_ns &&
+            !has_rival(waiting, victim->evicted_ns) && !lacked_claim(waiting, victim->evicted_ns))
+            broken("%s (%s) gets a claim that was freed for %s (%s)", bound->name, bound->uid + 24,
+                   waiting->name, waiting->uid + 24);
+    }
+}
+
+void check_binding(const struct sim_pod *pod, unsigned known, uint64_t sent_ns)
+{
+    check_exclusive(pod);
+    check_preemptors(pod);
+    check_decision(pod, known, sent_ns);
+}
