@@ -25,6 +25,7 @@
 #include "extender/zpages/zpages.h"
 #include "lock_times.h"
 #include "model.h"
+#include "no_network.h"
 
 enum {
     EVENTS = 20000,
@@ -47,73 +48,6 @@ uint64_t __wrap_monotonic_ns(void)
     return __real_monotonic_ns() + skipped_ns;
 }
 
-/* ---- the informer and its requests without a network ---- */
-
-static const struct informer_target *target;
-
-struct requests {
-    char unused;
-};
-
-struct informer {
-    struct informer_target target;
-    struct requests requests;
-};
-
-int informer_start(struct informer **out, const struct kubeconfig *kubeconfig,
-                   const struct informer_target *wanted, struct error *err)
-{
-    (void)kubeconfig;
-    *out = calloc(1, sizeof **out);
-    if (*out == NULL)
-        return error_no_memory(err);
-    (*out)->target = *wanted;
-    target = &(*out)->target;
-    return 0;
-}
-
-void informer_stop(struct informer *informer)
-{
-    free(informer);
-}
-
-struct requests *informer_requests(struct informer *informer)
-{
-    return &informer->requests;
-}
-
-void requests_interrupt(struct requests *requests)
-{
-    (void)requests;
-}
-
-bool requests_are_silent(struct requests *requests)
-{
-    (void)requests;
-    return false;
-}
-
-int requests_confirm(struct requests *requests, const struct object_reference *objects,
-                     size_t count, int64_t timeout_ms, struct error *err)
-{
-    (void)requests, (void)objects, (void)count, (void)timeout_ms, (void)err;
-    return 0;
-}
-
-bool requests_send(struct requests *requests, const struct request *request)
-{
-    (void)requests, (void)request;
-    return true;
-}
-
-int requests_call(struct requests *requests, const struct request *request, struct arena *arena,
-                  struct request_answer *out, struct error *err)
-{
-    (void)requests, (void)request, (void)arena, (void)err;
-    *out = (struct request_answer){.status = 201, .body = SLICE("{}"), .message = SLICE("")};
-    return 0;
-}
-
 /* ---- events for it ---- */
 
 static struct state state;
@@ -129,7 +63,7 @@ static void put(enum kind kind, enum watch_change change, struct slice text)
     arena_init(&arena, 32 << 20);
     pull_init(&json, text);
     if (!object_read(&json, kind, &arena, &object) ||
-        apply_change(target, change, &object, &err) < 0)
+        apply_change(informer_feed, change, &object, &err) < 0)
         holds_die("an object was refused");
     arena_dispose(&arena);
 }
@@ -155,10 +89,10 @@ static void put_numbered(enum kind kind, enum watch_change change, unsigned i)
 /* A list of so many objects, from the first one on. */
 static void list(enum kind kind, unsigned first, unsigned count)
 {
-    apply_list_begin(target, kind, false, 0);
+    apply_list_begin(informer_feed, kind, false, 0);
     for (unsigned i = first; i < first + count; i++)
         put_numbered(kind, CHANGE_PUT, i);
-    apply_list_end(target, kind, LIST_VERSION);
+    apply_list_end(informer_feed, kind, LIST_VERSION);
 }
 
 static void list_all(unsigned first, unsigned count)
@@ -320,7 +254,7 @@ static void *run_all(void *unused)
     list_all(0, pods);
     holds_report("lists fill the empty cache (tables grow)");
     run->full_mib = rss_mib();
-    target->synced(target->context);
+    informer_feed->synced(informer_feed->context);
     holds_report("the first sync");
     list_all(0, pods);
     holds_report("lists say what is known");

@@ -1,0 +1,24 @@
+/*
+ * bench: what the benchmark measures. Each function prints a section in Markdown, and ends the run
+ * when something fails.
+ */
+#ifndef TESTS_BENCH_BENCH_H
+#define TESTS_BENCH_BENCH_H
+
+/* ---- round_trips.c ---- */
+
+/* where: client and server run, for the heading. */
+void bench_round_trips(const char *where);
+
+/* A pod that defers its mounts, and one that does not. */
+void bench_deferral(void);
+
+/* ---- loading.c: a snapshot ---- */
+
+void bench_loading(unsigned pods);
+
+/* ---- verdicts.c ---- */
+
+void bench_verdicts(void);
+
+#endif

@@ -1,0 +1,194 @@
+/* Filter calls over HTTP, against a no-op server, and with and without DeferFSMount. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench.h"
+#include "programs.h"
+#include "support/http.h"
+
+/* A claim, exclusive or not, that its pod holds, or does not hold (yet). */
+static long find_claim(const struct model *model, bool is_rwop, bool is_held)
+{
+    for (unsigned i = 0; i < model->claims; i++)
+        if (model_claim_is_exclusive(model, i) == is_rwop &&
+            model_pod_is_assigned(model, i) == is_held)
+            return (long)i;
+    bench_die("the model has no such claim");
+    return -1;
+}
+
+/* ---- against a no-op server ---- */
+
+/* The answer's size, and the same call for the no-op server, which is to write as many bytes. */
+static size_t prepare(const struct child *claimguard, struct slice body, struct buf *request,
+                      struct buf *noop_request)
+{
+    struct buf in;
+    char path[32];
+    int fd = http_connect(claimguard->port);
+
+    buf_init(&in, 64 << 20);
+    bench_make_request(request, "/filter", body);
+    (void)bench_call(fd, buf_slice(request), &in);
+    (void)close(fd);
+    const char *answer = memmem(in.bytes, in.len, "\r\n\r\n", 4);
+    size_t answer_bytes = in.len - (size_t)(answer + 4 - in.bytes);
+    (void)snprintf(path, sizeof path, "/%zu", answer_bytes);
+    bench_make_request(noop_request, path, body);
+    buf_dispose(&in);
+    return answer_bytes;
+}
+
+static void measure_round_trip(const struct child *claimguard, const struct child *noop,
+                               const char *what, unsigned names, struct slice body)
+{
+    static double ours[ROUNDS], bound[ROUNDS];
+    struct buf request, noop_request;
+
+    buf_init(&request, 64 << 20);
+    buf_init(&noop_request, 64 << 20);
+    size_t answer_bytes = prepare(claimguard, body, &request, &noop_request);
+    bench_alternate(claimguard, noop, buf_slice(&request), buf_slice(&noop_request), ours, bound);
+    double median = bench_percentile(ours, ROUNDS, 0.5),
+           noop_median = bench_percentile(bound, ROUNDS, 0.5);
+    (void)printf(
+        "| %u names, %s | %zu / %zu KiB | %.0f µs | %.0f µs | **%.2f** | %.0f / %.0f µs |\n", names,
+        what, body.len / 1024, answer_bytes / 1024, median, noop_median, median / noop_median,
+        bench_percentile(ours, ROUNDS, 0.99), bench_percentile(bound, ROUNDS, 0.99));
+    (void)fflush(stdout);
+    buf_dispose(&request);
+    buf_dispose(&noop_request);
+}
+
+/* With the policies of tests/support/node_policy.h: half of the nodes are rejected. */
+static void bench_node_verdicts(struct model *model, const char *snapshot, const struct child *noop)
+{
+    struct child claimguard = bench_start_claimguard("tests/bench/node_policies", snapshot, NULL);
+    struct buf body;
+
+    buf_init(&body, 64 << 20);
+    model->asked_name = "web-frontend-tested";
+    model_put_filter(model, -1, 5000, &body);
+    measure_round_trip(&claimguard, noop, "every other node is rejected", 5000, buf_slice(&body));
+    buf_dispose(&body);
+    bench_stop(claimguard);
+}
+
+void bench_round_trips(const char *where)
+{
+    struct model model = {.nodes = 5000,
+                          .pods = 20000,
+                          .claims = 20000,
+                          .exclusive_share = 0.5,
+                          .pending_share = 0.1,
+                          .seed = 1};
+    const struct {
+        const char *what;
+        long claim;
+    } kinds[] = {
+        {"no claim", -1},
+        {"a free exclusive claim", find_claim(&model, true, false)},
+        {"a conflict", find_claim(&model, true, true)},
+    };
+    const unsigned sizes[] = {500, 5000};
+    char snapshot[512];
+    struct buf body;
+
+    bench_generate(&model, snapshot, sizeof snapshot);
+    bench_pin(bench_client_core);
+    struct child claimguard = bench_start_claimguard("claimguard", snapshot, NULL),
+                 noop = bench_start_noop();
+    (void)printf("\n## Filter round trip, %s\n\nKeep-alive client in C; the no-op server reads the "
+                 "same body "
+                 "and writes as many bytes.\nMedians of %d calls, measured alternately.\n\n"
+                 "| call | body / answer | claimguard | no-op | ratio | p99 |\n"
+                 "|---|---|---|---|---|---|\n",
+                 where, ROUNDS);
+    buf_init(&body, 64 << 20);
+    for (size_t s = 0; s < 2; s++) {
+        for (size_t k = 0; k < 3; k++) {
+            buf_reset(&body, SIZE_MAX);
+            model_put_filter(&model, kinds[k].claim, sizes[s], &body);
+            measure_round_trip(&claimguard, &noop, kinds[k].what, sizes[s], buf_slice(&body));
+        }
+    }
+    buf_dispose(&body);
+    bench_stop(claimguard);
+    bench_node_verdicts(&model, snapshot, &noop);
+    bench_stop(noop);
+}
+
+/* ---- with and without DeferFSMount ---- */
+
+static void write_entries(char *path, size_t size)
+{
+    (void)snprintf(path, size, "%s/deferral.yaml", bench_work);
+    FILE *file = fopen(path, "we");
+    if (file == NULL ||
+        fputs("apiVersion: claimguard.io/v1alpha1\nkind: ClaimguardConfiguration\n"
+              "deferFSMount:\n  entries:\n"
+              "  - {storageClass: fast-storage, runtimeClass: microvm, nonExclusiveClaims: "
+              "Exclusive}\n",
+              file) < 0 ||
+        fclose(file) != 0)
+        bench_die("cannot write the configuration");
+}
+
+/* The same pod with a runtime class and without, alternately, to the same server. */
+static void measure_deferral(const struct child *claimguard, const struct model *model, long claim,
+                             unsigned names, const char *what)
+{
+    static double deferring[ROUNDS], plain[ROUNDS];
+    struct model with = *model;
+    struct buf body, request, plain_request;
+
+    with.runtime_class = "microvm";
+    buf_init(&body, 64 << 20);
+    buf_init(&request, 64 << 20);
+    buf_init(&plain_request, 64 << 20);
+    model_put_filter(&with, claim, names, &body);
+    bench_make_request(&request, "/filter", buf_slice(&body));
+    buf_reset(&body, SIZE_MAX);
+    model_put_filter(model, claim, names, &body);
+    bench_make_request(&plain_request, "/filter", buf_slice(&body));
+    bench_alternate(claimguard, claimguard, buf_slice(&request), buf_slice(&plain_request),
+                    deferring, plain);
+    double median = bench_percentile(deferring, ROUNDS, 0.5),
+           other = bench_percentile(plain, ROUNDS, 0.5);
+    (void)printf("| %u names, %s | %.1f µs | %.1f µs | **%.2f** |\n", names, what, median, other,
+                 median / other);
+    (void)fflush(stdout);
+    buf_dispose(&body);
+    buf_dispose(&request);
+    buf_dispose(&plain_request);
+}
+
+void bench_deferral(void)
+{
+    struct model model = {.nodes = 5000,
+                          .pods = 20000,
+                          .claims = 20000,
+                          .exclusive_share = 0.5,
+                          .pending_share = 0.1,
+                          .seed = 1,
+                          .has_volumes = true};
+    char snapshot[512], config[512];
+
+    bench_generate(&model, snapshot, sizeof snapshot);
+    write_entries(config, sizeof config);
+    bench_pin(bench_client_core);
+    struct child claimguard = bench_start_claimguard("claimguard", snapshot, config);
+    (void)printf("\n## A pod that defers its mounts, and one that does not\n\n"
+                 "The same filter call, once with a runtime class that has an entry and once "
+                 "without a\nruntime class; client and server on one core. Medians of %d\ncalls, "
+                 "measured alternately.\n\n"
+                 "| call | defers | does not | ratio |\n|---|---|---|---|\n",
+                 ROUNDS);
+    for (int exclusive = 1; exclusive >= 0; exclusive--) {
+        const char *what = exclusive ? "a ReadWriteOncePod claim" : "a ReadWriteOnce claim";
+        measure_deferral(&claimguard, &model, find_claim(&model, exclusive, false), 500, what);
+        measure_deferral(&claimguard, &model, find_claim(&model, exclusive, false), 5000, what);
+    }
+    bench_stop(claimguard);
+}
