@@ -18,6 +18,8 @@ enum switch_state { SWITCH_ENABLED, SWITCH_DISABLED };
 enum claim_lock { CLAIM_LOCK_LOCAL, CLAIM_LOCK_ANNOTATION };
 enum defer_apply { DEFER_AUTO, DEFER_FIELD, DEFER_ANNOTATION, DEFER_DISABLED };
 enum non_exclusive { NON_EXCLUSIVE_REFUSE, NON_EXCLUSIVE_EXCLUSIVE, NON_EXCLUSIVE_ALLOW };
+enum policy_mode { MODE_OFF, MODE_WARN, MODE_ENFORCE };
+enum missing_csi_node { MISSING_CSI_NODE_ALLOW, MISSING_CSI_NODE_REJECT };
 enum { FS_GROUP_ALWAYS = 1, FS_GROUP_ON_ROOT_MISMATCH = 2 }; /* bits */
 
 /* One triple of KEP-2857: storage class (or CSI driver), runtime class, and what they support. */
@@ -56,6 +58,17 @@ struct config {
         struct defer_entry *entries;
         size_t entry_count;
     } defer_fs_mount;
+    struct {
+        int mode; /* enum policy_mode */
+    } read_write_once;
+    struct {
+        int mode;             /* enum policy_mode */
+        int missing_csi_node; /* enum missing_csi_node */
+    } csi_volumes;
+    struct {
+        int mode; /* enum policy_mode */
+        bool waits_for_modify;
+    } volume_attributes_classes;
 };
 
 /*

@@ -17,6 +17,8 @@ static const char *const switch_words[] = {"Enabled", "Disabled", NULL};
 static const char *const claim_lock_words[] = {"Local", "Annotation", NULL};
 static const char *const apply_words[] = {"Auto", "Field", "Annotation", "Disabled", NULL};
 static const char *const non_exclusive_words[] = {"Refuse", "Exclusive", "Allow", NULL};
+static const char *const mode_words[] = {"Off", "Warn", "Enforce", NULL};
+static const char *const missing_csi_node_words[] = {"Allow", "Reject", NULL};
 static const char *const fs_group_words[] = {"Always", "OnRootMismatch", NULL};
 
 static const struct option tls_options[] = {
@@ -109,6 +111,38 @@ static const struct option defer_options[] = {
      .most = ENTRIES_MAX},
     {.key = NULL},
 };
+static const struct option read_write_once_options[] = {
+    {.key = "mode",
+     .type = OPTION_WORD,
+     .offset = AT(read_write_once.mode),
+     .words = mode_words,
+     .preset = "Warn"},
+    {.key = NULL},
+};
+static const struct option csi_volumes_options[] = {
+    {.key = "mode",
+     .type = OPTION_WORD,
+     .offset = AT(csi_volumes.mode),
+     .words = mode_words,
+     .preset = "Enforce"},
+    {.key = "missingCSINode",
+     .type = OPTION_WORD,
+     .offset = AT(csi_volumes.missing_csi_node),
+     .words = missing_csi_node_words,
+     .preset = "Allow"},
+    {.key = NULL},
+};
+static const struct option volume_attributes_classes_options[] = {
+    {.key = "mode",
+     .type = OPTION_WORD,
+     .offset = AT(volume_attributes_classes.mode),
+     .words = mode_words,
+     .preset = "Enforce"},
+    {.key = "waitForModify",
+     .type = OPTION_BOOLEAN,
+     .offset = AT(volume_attributes_classes.waits_for_modify)},
+    {.key = NULL},
+};
 const struct option file_options[] = {
     {.key = "apiVersion",
      .type = OPTION_STRING,
@@ -118,5 +152,8 @@ const struct option file_options[] = {
     SECTION("server", server_options),
     SECTION("readWriteOncePod", read_write_once_pod_options),
     SECTION("deferFSMount", defer_options),
+    SECTION("readWriteOnce", read_write_once_options),
+    SECTION("csiVolumes", csi_volumes_options),
+    SECTION("volumeAttributesClasses", volume_attributes_classes_options),
     {.key = NULL},
 };

@@ -50,8 +50,7 @@ static bool is_block(const struct decision *decision)
     const struct resource *persistent = decision->persistent;
 
     return (decision->claim != NULL && decision->claim->is_block) ||
-           (persistent != NULL &&
-            slice_equal(name_slice(persistent->attributes[VOLUME_MODE]), SLICE("Block")));
+           (persistent != NULL && (persistent->number & VOLUME_IS_BLOCK) != 0);
 }
 
 struct slice defer_fs_type(const struct decision *decision)

@@ -21,6 +21,7 @@ void cluster_init(struct cluster *cluster)
     struct pool *pool = &cluster->pool;
     cluster->names.table.pool = cluster->pods.pool = cluster->claims.pool = pool;
     cluster->nodes.pool = cluster->refs.pool = cluster->tallies.pool = pool;
+    cluster->drivers.pool = pool;
     for (int kind = 0; kind < KIND_COUNT; kind++)
         cluster->resources[kind].pool = pool;
 #endif
@@ -33,99 +34,13 @@ void cluster_dispose(struct cluster *cluster)
     claims_dispose(cluster);
     table_free_records(&cluster->nodes);
     table_free_records(&cluster->refs);
+    table_free_records(&cluster->drivers);
     for (int kind = 0; kind < KIND_COUNT; kind++)
         table_free_records(&cluster->resources[kind]);
     unconfirmed_dispose(cluster);
     names_dispose(&cluster->names);
     pool_dispose(&cluster->pool);
     cluster_init(cluster);
-}
-
-/* ---- nodes ---- */
-
-static bool node_matches(const struct table_record *record, const void *name)
-{
-    return ((const struct node *)(const void *)record)->name == name;
-}
-
-static struct node *find_node(const struct cluster *cluster, const struct name *name)
-{
-    if (name == NULL)
-        return NULL;
-    return (struct node *)(void *)table_find(&cluster->nodes, name->record.hash, node_matches,
-                                             name);
-}
-
-struct node *node_find(const struct cluster *cluster, struct slice name)
-{
-    return find_node(cluster, names_find(&cluster->names, name));
-}
-
-const struct node *cluster_find_node(const struct cluster *cluster, struct slice name)
-{
-    const struct node *node = node_find(cluster, name);
-    return node != NULL && node->exists ? node : NULL;
-}
-
-struct node *node_get_or_create(struct cluster *cluster, struct slice text)
-{
-    bool failed = false;
-    struct name *name = names_take(&cluster->names, text, &failed);
-    struct node *node = find_node(cluster, name);
-
-    if (node != NULL || name == NULL) {
-        names_release(&cluster->names, name);
-        return node;
-    }
-    node = pool_alloc(cluster->nodes.pool, sizeof *node);
-    if (node != NULL) {
-        node->name = name;
-        node->record.hash = name->record.hash;
-        if (table_add(&cluster->nodes, &node->record))
-            return node;
-    }
-    names_release(&cluster->names, name);
-    pool_free(cluster->nodes.pool, node);
-    return NULL;
-}
-
-void node_free_if_unused(struct cluster *cluster, struct node *node)
-{
-    if (node->exists || node->pods != 0)
-        return;
-    table_remove(&cluster->nodes, &node->record);
-    names_release(&cluster->names, node->name);
-    pool_free(cluster->nodes.pool, node);
-}
-
-static int node_apply(struct cluster *cluster, const struct meta *meta, struct error *err)
-{
-    struct node *node = node_get_or_create(cluster, meta->name);
-
-    if (node == NULL)
-        return error_no_memory(err);
-    cluster->counts[KIND_NODE] += !node->exists;
-    node->exists = true;
-    node->listed = cluster->lists[KIND_NODE].number;
-    if (!cluster_is_stale(cluster, KIND_NODE, meta, node->version))
-        node->version = version_of(meta->resource_version);
-    return 0;
-}
-
-void node_mark_deleted(struct cluster *cluster, struct node *node)
-{
-    cluster->counts[KIND_NODE]--;
-    node->exists = false;
-    node->version = 0;
-    node_free_if_unused(cluster, node);
-}
-
-static void node_delete(struct cluster *cluster, const struct meta *meta)
-{
-    struct node *node = node_find(cluster, meta->name);
-
-    if (node != NULL && node->exists && !cluster_is_stale(cluster, KIND_NODE, meta, node->version))
-        node_mark_deleted(cluster, node);
 }
 
 /* ---- the other kinds ---- */
@@ -185,6 +100,17 @@ struct resource *resource_find(const struct cluster *cluster, enum kind kind, st
     return find_resource(cluster, kind, &key);
 }
 
+const struct resource *cluster_find_resource(const struct cluster *cluster, enum kind kind,
+                                             struct slice name)
+{
+    return resource_find(cluster, kind, SLICE(""), name);
+}
+
+bool cluster_has_offer(const struct cluster *cluster, struct slice offer)
+{
+    return names_find(&cluster->names, offer) != NULL;
+}
+
 const struct resource *cluster_find_volume(const struct cluster *cluster, const struct claim *claim)
 {
     char text[UID_TEXT_BYTES], provisioned[sizeof "pvc-" + UID_TEXT_BYTES];
@@ -198,11 +124,41 @@ const struct resource *cluster_find_volume(const struct cluster *cluster, const 
     return key.name == NULL ? NULL : find_resource(cluster, KIND_VOLUME, &key);
 }
 
-void resource_remove(struct cluster *cluster, enum kind kind, struct resource *resource)
+static void resource_drop(struct cluster *cluster, enum kind kind, struct resource *resource)
 {
     table_remove(&cluster->resources[kind], &resource->record);
     cluster->counts[kind]--;
     resource_free(&cluster->names, resource);
+}
+
+void resource_remove(struct cluster *cluster, enum kind kind, struct resource *resource)
+{
+    if (kind == KIND_CSI_NODE)
+        node_update_drivers(cluster, node_find(cluster, name_slice(resource->key.name)), NULL);
+    resource_drop(cluster, kind, resource);
+}
+
+/* Puts the resource, which is new, in the place of the known one; NULL: there is none. */
+static bool resource_replace(struct cluster *cluster, enum kind kind, struct resource *resource,
+                             struct resource *known)
+{
+    struct slice drivers = name_slice(resource->attributes[CSI_NODE_DRIVERS]);
+
+    if (kind == KIND_CSI_NODE && !node_reserve_drivers(cluster, drivers))
+        return false;
+    if (!table_add(&cluster->resources[kind], &resource->record)) {
+        if (kind == KIND_CSI_NODE)
+            node_release_drivers(cluster, drivers);
+        return false;
+    }
+    cluster->counts[kind]++;
+    if (kind == KIND_CSI_NODE) {
+        node_update_drivers(cluster, node_find(cluster, name_slice(resource->key.name)), resource);
+        node_release_drivers(cluster, drivers);
+    }
+    if (known != NULL)
+        resource_drop(cluster, kind, known);
+    return true;
 }
 
 static int resource_apply(struct cluster *cluster, const struct object *object, struct error *err)
@@ -218,13 +174,10 @@ static int resource_apply(struct cluster *cluster, const struct object *object, 
         resource_free(&cluster->names, resource);
         return 0;
     }
-    if (!table_add(&cluster->resources[object->kind], &resource->record)) {
+    if (!resource_replace(cluster, object->kind, resource, known)) {
         resource_free(&cluster->names, resource);
         return error_no_memory(err);
     }
-    cluster->counts[object->kind]++;
-    if (known != NULL)
-        resource_remove(cluster, object->kind, known);
     return 0;
 }
 
@@ -245,7 +198,7 @@ static int apply(struct cluster *cluster, const struct object *object, uint64_t 
     switch (object->kind) {
     case KIND_POD: return pod_apply(cluster, &object->pod, asked_ns, err);
     case KIND_CLAIM: return claim_apply(cluster, &object->claim, err);
-    case KIND_NODE: return node_apply(cluster, &object->meta, err);
+    case KIND_NODE: return node_apply(cluster, &object->resource, err);
     default: return resource_apply(cluster, object, err);
     }
 }

@@ -25,8 +25,13 @@ struct node {
     uint32_t listed;            /* number of the last list that named it: struct listing */
     struct name *name;
     uint64_t version;
-    uint32_t pods; /* assigned to it, including finished ones */
-    bool exists;   /* a Node object was seen */
+    struct name *drivers; /* of its CSINode: CSI_NODE_DRIVERS */
+    struct uid uid;
+    uint32_t pods;         /* assigned to it, including finished ones */
+    bool exists : 1;       /* a Node object was seen */
+    bool has_csi_node : 1; /* a CSINode that is its own */
+    bool is_not_ready : 1;
+    bool is_unschedulable : 1;
 };
 
 /* A pod uses a claim: part of the pod's record, linked from the claim's. */
@@ -53,16 +58,22 @@ struct claim {
     struct name *ns;
     struct name *storage_class;
     struct name *volume_attributes_class;
-    struct name *volume;             /* spec.volumeName; NULL: none, or is_volume_provisioned */
-    struct name *owner_uid;          /* of the Pod that controls it; NULL: none */
-    struct use *uses;                /* by pods that hold it or are nominated to a node */
-    struct reservation *reservation; /* the exclusive one: reservation.h; NULL: none */
+    struct name *volume;               /* spec.volumeName; NULL: none, or is_volume_provisioned */
+    struct name *owner_uid;            /* of the Pod that controls it; NULL: none */
+    struct modification *modification; /* NULL: its VolumeAttributesClass is in force */
+    struct use *uses;                  /* by pods that hold it or are nominated to a node */
+    struct reservation *reservation;   /* the exclusive one: reservation.h; NULL: none */
     struct uid uid;
     uint64_t version;
     uint32_t deferred; /* how many of its uses are deferred */
     uint32_t sharers;  /* pods that are being bound and share it with others */
     uint32_t listed;   /* as in struct node */
     char name[];       /* name_len bytes */
+};
+
+/* How far a claim is from its VolumeAttributesClass: KEP-3751, status.modifyVolumeStatus. */
+struct modification {
+    struct name *current, *target, *status; /* NULL: not set */
 };
 
 enum claim_phase { CLAIM_PHASE_UNKNOWN, CLAIM_PENDING, CLAIM_BOUND, CLAIM_LOST };
@@ -157,6 +168,8 @@ struct cluster {
     struct table refs; /* how many unfinished pods on a node use a claim: refcount.h */
     struct table resources[KIND_COUNT]; /* the other kinds */
     struct table tallies;
+    struct table drivers;             /* how many nodes have a CSI driver */
+    size_t bare_nodes;                /* nodes without a CSINode */
     size_t counts[KIND_COUNT];        /* objects that exist, by kind */
     size_t violations;                /* exclusive claims that two or more pods hold */
     struct table reserved;            /* reservations, by their pods' UIDs: reservation.h */
@@ -252,6 +265,16 @@ const struct claim *cluster_find_claim(const struct cluster *cluster, struct sli
                                        struct slice name);
 struct pod *cluster_find_pod(const struct cluster *cluster, struct slice ns, struct slice name);
 const struct node *cluster_find_node(const struct cluster *cluster, struct slice name);
+
+/* A resource of a kind without namespaces; NULL: it does not exist. */
+const struct resource *cluster_find_resource(const struct cluster *cluster, enum kind kind,
+                                             struct slice name);
+
+/* On how many nodes a CSI driver is registered: nodes that exist and whose CSINode lists it. */
+uint32_t cluster_count_driver_nodes(const struct cluster *cluster, struct slice driver);
+
+/* Whether there is an Available volume with that offer (volume_offer). */
+bool cluster_has_offer(const struct cluster *cluster, struct slice offer);
 
 /* The volume that a claim is bound to; NULL: it is not bound, or the volume is not known. */
 const struct resource *cluster_find_volume(const struct cluster *cluster,

@@ -62,11 +62,23 @@ void claim_add_refs(struct cluster *cluster, struct claim *claim, int change)
 /* Names and UID of a PersistentVolumeClaim, with a reference each, for its record. */
 struct claim_facts {
     struct name *storage_class, *volume_attributes_class, *volume, *owner_uid;
+    struct modification *modification;
     struct uid uid;
 };
 
+static void release_modification(struct names *names, struct modification *modification)
+{
+    if (modification == NULL)
+        return;
+    names_release(names, modification->current);
+    names_release(names, modification->target);
+    names_release(names, modification->status);
+    pool_free(names->table.pool, modification);
+}
+
 static void release_facts(struct names *names, const struct claim_facts *facts)
 {
+    release_modification(names, facts->modification);
     names_release(names, facts->storage_class);
     names_release(names, facts->volume_attributes_class);
     names_release(names, facts->volume);
@@ -76,8 +88,9 @@ static void release_facts(struct names *names, const struct claim_facts *facts)
 
 static struct claim_facts facts_of(const struct claim *claim)
 {
-    return (struct claim_facts){claim->storage_class, claim->volume_attributes_class, claim->volume,
-                                claim->owner_uid, claim->uid};
+    return (struct claim_facts){claim->storage_class, claim->volume_attributes_class,
+                                claim->volume,        claim->owner_uid,
+                                claim->modification,  claim->uid};
 }
 
 /* Whether the volume has the name that external-provisioner gives (pvc-<uid of the claim>). Such a
@@ -90,6 +103,27 @@ static bool is_provisioned_name(const struct claim_object *object)
            slice_ends_with(object->volume, object->meta.uid);
 }
 
+/* Stored only while it says something: a claim whose class is in force, or which has none, costs
+ * nothing. */
+static struct modification *take_modification(struct names *names,
+                                              const struct claim_object *object, bool *failed)
+{
+    struct modification *modification;
+
+    if (object->modify_status.len == 0 && object->target_class.len == 0 &&
+        slice_equal(object->current_class, object->volume_attributes_class))
+        return NULL;
+    modification = pool_alloc(names->table.pool, sizeof *modification);
+    if (modification == NULL) {
+        *failed = true;
+        return NULL;
+    }
+    modification->current = names_take(names, object->current_class, failed);
+    modification->target = names_take(names, object->target_class, failed);
+    modification->status = names_take(names, object->modify_status, failed);
+    return modification;
+}
+
 static bool take_facts(struct names *names, const struct claim_object *object,
                        struct claim_facts *facts)
 {
@@ -100,6 +134,7 @@ static bool take_facts(struct names *names, const struct claim_object *object,
     facts->volume_attributes_class = names_take(names, object->volume_attributes_class, &failed);
     facts->volume = names_take(names, volume, &failed);
     facts->owner_uid = names_take(names, object->meta.owner_uid, &failed);
+    facts->modification = take_modification(names, object, &failed);
     facts->uid = uid_take(names, object->meta.uid, &failed);
     if (failed)
         release_facts(names, facts);
@@ -200,6 +235,7 @@ static void put_facts(struct cluster *cluster, struct claim *claim,
     claim->volume_attributes_class = facts->volume_attributes_class;
     claim->volume = facts->volume;
     claim->owner_uid = facts->owner_uid;
+    claim->modification = facts->modification;
     claim->uid = facts->uid;
     cluster->violations += claim_is_violated(claim);
 }
@@ -256,6 +292,7 @@ void claim_mark_deleted(struct cluster *cluster, struct claim *claim)
     claim->exists = claim->is_rwop = claim->is_deleting = claim->is_volume_provisioned = false;
     claim->is_block = false;
     claim->storage_class = claim->volume_attributes_class = claim->volume = claim->owner_uid = NULL;
+    claim->modification = NULL;
     claim->uid = (struct uid){{0}};
     claim->phase = CLAIM_PHASE_UNKNOWN;
     claim->version = 0;
@@ -277,6 +314,10 @@ void claim_delete(struct cluster *cluster, const struct meta *meta)
 
 void claims_dispose(struct cluster *cluster)
 {
+    struct table_walk walk = {.at = 0};
+
+    for (struct claim *claim; (claim = cluster_next_claim(cluster, &walk)) != NULL;)
+        release_modification(&cluster->names, claim->modification);
     table_free_records(&cluster->claims);
     table_free_records(&cluster->tallies);
 }

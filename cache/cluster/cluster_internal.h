@@ -65,7 +65,19 @@ static inline bool pod_is_listed(const struct cluster *cluster, const struct pod
     return pod->listed == (cluster->lists[KIND_POD].number & POD_LISTED_MAX);
 }
 
+int node_apply(struct cluster *cluster, const struct resource_object *object, struct error *err);
+void node_delete(struct cluster *cluster, const struct meta *meta);
 void node_mark_deleted(struct cluster *cluster, struct node *node);
+
+/* Makes counts for drivers, joined by ','. False: no memory. release: frees those that no node
+ * uses. */
+bool node_reserve_drivers(struct cluster *cluster, struct slice drivers) MUST_USE;
+void node_release_drivers(struct cluster *cluster, struct slice drivers);
+
+/* The node has the drivers of that CSINode now, which are reserved. csi_node NULL: it has none;
+ * node NULL, or no Node was seen: nothing. */
+void node_update_drivers(struct cluster *cluster, struct node *node,
+                         const struct resource *csi_node);
 void resource_remove(struct cluster *cluster, enum kind kind, struct resource *resource);
 
 /* As cluster_apply. asked_ns: when the list or the GET was sent; 0: the object is from a watch. */

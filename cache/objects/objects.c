@@ -27,7 +27,7 @@ static bool read_owners(struct pull *json, struct arena *arena, void *field)
     return true;
 }
 
-static const struct pull_field meta_fields[] = {
+const struct pull_field meta_fields[META_FIELDS] = {
     FIELD("namespace", PULL_STRING, meta, ns),
     FIELD("name", PULL_STRING, meta, name),
     FIELD("uid", PULL_STRING, meta, uid),
@@ -64,8 +64,14 @@ static const struct pull_field claim_spec_fields[] = {
     FIELD("volumeName", PULL_STRING, claim_object, volume),
     FIELD("volumeMode", PULL_STRING, claim_object, volume_mode),
 };
+static const struct pull_field claim_modify_fields[] = {
+    FIELD("targetVolumeAttributesClassName", PULL_STRING, claim_object, target_class),
+    FIELD("status", PULL_STRING, claim_object, modify_status),
+};
 static const struct pull_field claim_status_fields[] = {
     FIELD("phase", PULL_STRING, claim_object, phase),
+    FIELD("currentVolumeAttributesClassName", PULL_STRING, claim_object, current_class),
+    OBJECT("modifyVolumeStatus", claim_modify_fields),
 };
 static const struct pull_field claim_fields[] = {
     OBJECT("metadata", meta_fields),
@@ -74,42 +80,6 @@ static const struct pull_field claim_fields[] = {
 };
 
 /* ---- kinds with few objects ---- */
-
-/* Adds ",word" to a list in *field. */
-static bool join(struct pull *json, struct arena *arena, struct slice *field, struct slice word)
-{
-    return ((field->len == 0 || arena_append(arena, field, SLICE(","))) &&
-            arena_append(arena, field, word)) ||
-           pull_problem(json, "too big for the memory of one request");
-}
-
-static bool read_words(struct pull *json, struct arena *arena, void *field)
-{
-    if (!pull_array(json))
-        return json->problem == NULL;
-    while (pull_item(json)) {
-        struct slice word = {NULL, 0};
-        if (!pull_string(json, arena, &word) || !join(json, arena, field, word))
-            return false;
-    }
-    return json->problem == NULL;
-}
-
-static const struct pull_field driver_name_fields[] = {{.key = "name", .type = PULL_STRING}};
-
-static bool read_driver_names(struct pull *json, struct arena *arena, void *field)
-{
-    struct pull_items items = {.size = sizeof(struct slice)};
-
-    if (!pull_field_array(json, PULL_CASE_EXACT, driver_name_fields,
-                          PULL_FIELD_COUNT(driver_name_fields), arena, &items))
-        return false;
-    const struct slice *names = items.items;
-    for (size_t i = 0; i < items.count; i++)
-        if (!join(json, arena, field, names[i]))
-            return false;
-    return true;
-}
 
 /* The keys of an object, which are names of pods. */
 static bool read_pod_names(struct pull *json, struct arena *arena, void *field)
@@ -121,7 +91,7 @@ static bool read_pod_names(struct pull *json, struct arena *arena, void *field)
         return json->problem == NULL;
     while (pull_key(json, &name)) {
         bool is_kept = name.len <= POD_NAME_BYTES_MAX && count < DISRUPTED_PODS_MAX;
-        if (is_kept && !join(json, arena, field, name))
+        if (is_kept && !read_join(json, arena, field, name))
             return false;
         count += is_kept;
         (void)pull_skip(json);
@@ -129,50 +99,6 @@ static bool read_pod_names(struct pull *json, struct arena *arena, void *field)
     return json->problem == NULL;
 }
 
-static const struct pull_field secret_fields[] = {ATTRIBUTE("name", VOLUME_PUBLISH_SECRET)};
-static const struct pull_field volume_csi_fields[] = {
-    ATTRIBUTE("driver", VOLUME_DRIVER),
-    ATTRIBUTE("fsType", VOLUME_FS_TYPE),
-    OBJECT("nodePublishSecretRef", secret_fields),
-};
-static const struct pull_field claim_ref_fields[] = {
-    ATTRIBUTE("namespace", VOLUME_CLAIM_NAMESPACE),
-    ATTRIBUTE("name", VOLUME_CLAIM_NAME),
-};
-static const struct pull_field volume_spec_fields[] = {
-    OBJECT("csi", volume_csi_fields),
-    OBJECT("claimRef", claim_ref_fields),
-    ATTRIBUTE("volumeMode", VOLUME_MODE),
-};
-static const struct pull_field volume_fields[] = {
-    OBJECT("metadata", meta_fields),
-    OBJECT("spec", volume_spec_fields),
-};
-static const struct pull_field node_fields[] = {OBJECT("metadata", meta_fields)};
-static const struct pull_field storage_class_fields[] = {
-    OBJECT("metadata", meta_fields),
-    ATTRIBUTE("provisioner", STORAGE_CLASS_PROVISIONER),
-};
-static const struct pull_field csi_driver_spec_fields[] = {
-    READ("volumeLifecycleModes", resource_object, attributes[CSI_DRIVER_LIFECYCLE_MODES],
-         read_words),
-};
-static const struct pull_field csi_driver_fields[] = {
-    OBJECT("metadata", meta_fields),
-    OBJECT("spec", csi_driver_spec_fields),
-};
-static const struct pull_field csi_node_spec_fields[] = {
-    READ_MEMBERS("drivers", resource_object, attributes[CSI_NODE_DRIVERS], read_driver_names,
-                 driver_name_fields),
-};
-static const struct pull_field csi_node_fields[] = {
-    OBJECT("metadata", meta_fields),
-    OBJECT("spec", csi_node_spec_fields),
-};
-static const struct pull_field volume_attributes_class_fields[] = {
-    OBJECT("metadata", meta_fields),
-    ATTRIBUTE("driverName", VOLUME_ATTRIBUTES_CLASS_DRIVER),
-};
 static const struct pull_field runtime_class_fields[] = {
     OBJECT("metadata", meta_fields),
     ATTRIBUTE("handler", RUNTIME_CLASS_HANDLER),
@@ -300,6 +226,24 @@ uint64_t version_of(struct slice resource_version)
     return version;
 }
 
+/* Checks and completes what was read. Claims, too, have their meta first. */
+static bool finish(struct pull *json, enum kind kind, struct arena *arena,
+                   struct resource_object *resource)
+{
+    switch (kind) {
+    case KIND_VOLUME: return volume_finish(json, arena, resource);
+    case KIND_CSI_NODE: return csi_node_finish(json, arena, resource);
+    case KIND_VOLUME_ATTRIBUTES_CLASS:
+        if (resource->meta.deletion_timestamp.len != 0)
+            resource->number |= VOLUME_ATTRIBUTES_CLASS_IS_DELETING;
+        return true;
+    case KIND_PRIORITY_CLASS:
+        return (resource->number >= INT32_MIN && resource->number <= INT32_MAX) ||
+               pull_problem(json, "value does not fit 32 bits");
+    default: return true;
+    }
+}
+
 bool object_read(struct pull *json, enum kind kind, struct arena *arena, struct object *out)
 {
     *out = (struct object){.kind = kind};
@@ -312,10 +256,7 @@ bool object_read(struct pull *json, enum kind kind, struct arena *arena, struct 
         return pull_problem(json, "an object without metadata.name");
     if (kinds[kind].is_namespaced)
         default_namespace(&out->meta);
-    if (kind == KIND_PRIORITY_CLASS &&
-        (out->resource.number < INT32_MIN || out->resource.number > INT32_MAX))
-        return pull_problem(json, "value does not fit 32 bits");
-    return true;
+    return finish(json, kind, arena, &out->resource);
 }
 
 int object_project(struct slice text, enum kind kind, struct buf *out, struct error *err)

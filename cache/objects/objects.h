@@ -79,23 +79,28 @@ struct claim_object {
     struct slice volume_attributes_class;
     struct slice volume;
     struct slice volume_mode;
+    struct slice current_class, target_class, modify_status; /* of its VolumeAttributesClass */
     bool is_rwop; /* its access modes have ReadWriteOncePod */
 };
 
 /* Kinds with few objects are stored as strings, with the indexes below. */
-enum { RESOURCE_ATTRIBUTES = 6 };
+enum { RESOURCE_ATTRIBUTES = 7 };
 
 enum volume_attribute {
     VOLUME_DRIVER, /* of the csi source; empty: another source */
     VOLUME_FS_TYPE,
-    VOLUME_MODE,
+    VOLUME_IN_TREE,        /* "kubernetes.io/aws-ebs", ...; empty: not such a source */
     VOLUME_PUBLISH_SECRET, /* name of the node-publish secret */
     VOLUME_CLAIM_NAMESPACE,
     VOLUME_CLAIM_NAME,
+    VOLUME_OFFER, /* volume_offer, while it is Available and has a VolumeAttributesClass */
 };
 enum storage_class_attribute { STORAGE_CLASS_PROVISIONER };
 enum csi_driver_attribute { CSI_DRIVER_LIFECYCLE_MODES /* joined by ',' */ };
-enum csi_node_attribute { CSI_NODE_DRIVERS /* joined by ',' */ };
+enum csi_node_attribute {
+    CSI_NODE_DRIVERS, /* its drivers and migrated in-tree plug-ins, sorted, joined by ',' */
+    CSI_NODE_OWNER,   /* UID of the Node that owns it */
+};
 enum volume_attributes_class_attribute { VOLUME_ATTRIBUTES_CLASS_DRIVER };
 enum runtime_class_attribute { RUNTIME_CLASS_HANDLER };
 enum priority_class_attribute {
@@ -111,11 +116,36 @@ enum budget_attribute {
  * pods count as if they were not named: this gives too many violations, never too few. */
 enum { DISRUPTED_PODS_MAX = 2000, POD_NAME_BYTES_MAX = 253 };
 
+/* Bits of resource_object.number. */
+enum {
+    VOLUME_IS_FOR_ONE_NODE = 1, /* its access modes are ReadWriteOnce alone */
+    VOLUME_IS_BLOCK = 2,        /* volumeMode Block */
+
+    NODE_IS_NOT_READY = 1, /* its condition Ready is not True */
+    NODE_IS_UNSCHEDULABLE = 2,
+
+    CSI_DRIVER_DOES_NOT_ATTACH = 1, /* attachRequired: false */
+
+    VOLUME_ATTRIBUTES_CLASS_IS_DELETING = 1,
+};
+
+/* Drivers of a node that are stored; a kubelet has a few. Further ones count as not registered. */
+enum { NODE_DRIVERS_MAX = 256 };
+
+/* Sources of PersistentVolumes other than csi that are attached to a node. */
+enum { IN_TREE_SOURCES = 9 };
+
+/* Any kind but pods and claims. */
 struct resource_object {
     struct meta meta;
     struct slice attributes[RESOURCE_ATTRIBUTES];
     int64_t number; /* of a PodDisruptionBudget: disruptionsAllowed; of a PriorityClass: value,
-                       which fits 32 bits */
+                       which fits 32 bits; of other kinds: the bits above */
+    struct {        /* what the attributes are made of; not stored */
+        struct slice storage_class, attributes_class, phase; /* of a PersistentVolume */
+        bool sources[IN_TREE_SOURCES];
+        struct slice migrated; /* of a CSINode: its annotation */
+    } reading;
 };
 
 struct object {
@@ -200,5 +230,19 @@ int object_project(struct slice text, enum kind kind, struct buf *out, struct er
 
 /* Whether the phase is final: Succeeded or Failed. */
 bool phase_is_terminal(struct slice phase);
+
+/* The CSI driver that has replaced an in-tree plug-in, as in k8s.io/csi-translation-lib; empty:
+ * none. */
+struct slice in_tree_driver(struct slice plugin);
+
+/* The text by which the volumes that a claim of these classes could be bound to are found; {NULL,
+ * 0}: no memory. */
+struct slice volume_offer(struct slice storage_class, struct slice attributes_class,
+                          struct arena *arena);
+
+/* Words joined by ',': removes the next one from *rest (false: there is none); whether there is
+ * such a word. */
+bool words_next(struct slice *rest, struct slice *word);
+bool words_have(struct slice words, struct slice word);
 
 #endif

@@ -1,4 +1,4 @@
-/* objects_internal: what objects.c and objects_pod.c share. Only they include it. */
+/* objects_internal: what the files objects*.c share. Only they include it. */
 #ifndef CACHE_OBJECTS_OBJECTS_INTERNAL_H
 #define CACHE_OBJECTS_OBJECTS_INTERNAL_H
 
@@ -31,9 +31,32 @@
         .offset = offsetof(struct resource_object, attributes[index_]) \
     }
 
-/* The fields that are read of a Pod. */
-enum { POD_FIELDS = 3 };
+/* The fields that are read of each kind. */
+enum {
+    META_FIELDS = 6,
+    POD_FIELDS = 3,
+    NODE_FIELDS = 3,
+    VOLUME_FIELDS = 3,
+    STORAGE_CLASS_FIELDS = 2,
+    CSI_DRIVER_FIELDS = 2,
+    CSI_NODE_FIELDS = 2,
+    VOLUME_ATTRIBUTES_CLASS_FIELDS = 2,
+};
+extern const struct pull_field meta_fields[META_FIELDS];
 extern const struct pull_field pod_fields[POD_FIELDS];
+extern const struct pull_field node_fields[NODE_FIELDS];
+extern const struct pull_field volume_fields[VOLUME_FIELDS];
+extern const struct pull_field storage_class_fields[STORAGE_CLASS_FIELDS];
+extern const struct pull_field csi_driver_fields[CSI_DRIVER_FIELDS];
+extern const struct pull_field csi_node_fields[CSI_NODE_FIELDS];
+extern const struct pull_field volume_attributes_class_fields[VOLUME_ATTRIBUTES_CLASS_FIELDS];
+
+/* Make attributes of what was read. False: a problem. */
+bool volume_finish(struct pull *json, struct arena *arena, struct resource_object *volume);
+bool csi_node_finish(struct pull *json, struct arena *arena, struct resource_object *node);
+
+/* Adds ",word" to a list in *field. False: a problem. */
+bool read_join(struct pull *json, struct arena *arena, struct slice *field, struct slice word);
 
 static inline void default_namespace(struct meta *meta)
 {

@@ -298,7 +298,7 @@ static void set_up(struct combination *c, bool is_rwop, bool is_block, bool has_
     volume.resource.attributes[VOLUME_CLAIM_NAMESPACE] = SLICE("default");
     volume.resource.attributes[VOLUME_CLAIM_NAME] = SLICE("data");
     volume.resource.attributes[VOLUME_FS_TYPE] = SLICE("ext4");
-    volume.resource.attributes[VOLUME_MODE] = is_block ? SLICE("Block") : SLICE("Filesystem");
+    volume.resource.number = is_block ? VOLUME_IS_BLOCK : 0;
     if (has_csi)
         volume.resource.attributes[VOLUME_DRIVER] = SLICE("plugin1.example.com");
     if (has_secret)

@@ -1,0 +1,341 @@
+/* Kinds of storage.k8s.io, PersistentVolumes and Nodes: what decides where a volume can be used. */
+#include "cache/objects/objects_internal.h"
+
+#include <stdlib.h>
+
+/* ---- lists of words ---- */
+
+bool read_join(struct pull *json, struct arena *arena, struct slice *field, struct slice word)
+{
+    return ((field->len == 0 || arena_append(arena, field, SLICE(","))) &&
+            arena_append(arena, field, word)) ||
+           pull_problem(json, "too big for the memory of one request");
+}
+
+static bool read_words(struct pull *json, struct arena *arena, void *field)
+{
+    if (!pull_array(json))
+        return json->problem == NULL;
+    while (pull_item(json)) {
+        struct slice word = {NULL, 0};
+        if (!pull_string(json, arena, &word) || !read_join(json, arena, field, word))
+            return false;
+    }
+    return json->problem == NULL;
+}
+
+bool words_next(struct slice *rest, struct slice *word)
+{
+    const char *comma;
+
+    if (rest->len == 0)
+        return false;
+    comma = memchr(rest->ptr, ',', rest->len);
+    *word = (struct slice){rest->ptr, comma == NULL ? rest->len : (size_t)(comma - rest->ptr)};
+    size_t taken = comma == NULL ? rest->len : word->len + 1;
+    *rest = (struct slice){rest->ptr + taken, rest->len - taken};
+    return true;
+}
+
+bool words_have(struct slice words, struct slice word)
+{
+    struct slice found;
+
+    while (words_next(&words, &found))
+        if (slice_equal(found, word))
+            return true;
+    return false;
+}
+
+/* ---- PersistentVolume ---- */
+
+/* The sources of volumes without a csi source that are attached to a node. The plug-ins have moved
+ * to CSI drivers (k8s.io/csi-translation-lib), but for iSCSI and Fibre Channel. */
+static const struct in_tree {
+    const char *plugin, *driver; /* driver NULL: none; the plug-in attaches the volume itself */
+} in_tree[IN_TREE_SOURCES] = {
+    {"kubernetes.io/aws-ebs", "ebs.csi.aws.com"},
+    {"kubernetes.io/gce-pd", "pd.csi.storage.gke.io"},
+    {"kubernetes.io/cinder", "cinder.csi.openstack.org"},
+    {"kubernetes.io/azure-disk", "disk.csi.azure.com"},
+    {"kubernetes.io/azure-file", "file.csi.azure.com"},
+    {"kubernetes.io/vsphere-volume", "csi.vsphere.vmware.com"},
+    {"kubernetes.io/portworx-volume", "pxd.portworx.com"},
+    {"kubernetes.io/iscsi", NULL},
+    {"kubernetes.io/fc", NULL},
+};
+
+struct slice in_tree_driver(struct slice plugin)
+{
+    for (size_t i = 0; i < IN_TREE_SOURCES; i++)
+        if (slice_equal(plugin, slice_of(in_tree[i].plugin)))
+            return slice_of(in_tree[i].driver);
+    return SLICE("");
+}
+
+/* As IsMultiAttachAllowed of Kubernetes' pkg/volume/util; ReadWriteOncePod has its own policy. */
+static bool read_volume_modes(struct pull *json, struct arena *arena, void *field)
+{
+    struct slice modes = {NULL, 0};
+
+    if (!read_words(json, arena, &modes))
+        return false;
+    if (modes.len != 0 && !words_have(modes, SLICE("ReadWriteMany")) &&
+        !words_have(modes, SLICE("ReadOnlyMany")) && !words_have(modes, SLICE("ReadWriteOncePod")))
+        *(int64_t *)field |= VOLUME_IS_FOR_ONE_NODE;
+    return true;
+}
+
+static bool read_volume_mode(struct pull *json, struct arena *arena, void *field)
+{
+    struct slice mode = {NULL, 0};
+
+    if (!pull_string(json, arena, &mode))
+        return false;
+    if (slice_equal(mode, SLICE("Block")))
+        *(int64_t *)field |= VOLUME_IS_BLOCK;
+    return true;
+}
+
+static const struct pull_field secret_fields[] = {ATTRIBUTE("name", VOLUME_PUBLISH_SECRET)};
+static const struct pull_field volume_csi_fields[] = {
+    ATTRIBUTE("driver", VOLUME_DRIVER),
+    ATTRIBUTE("fsType", VOLUME_FS_TYPE),
+    OBJECT("nodePublishSecretRef", secret_fields),
+};
+static const struct pull_field claim_ref_fields[] = {
+    ATTRIBUTE("namespace", VOLUME_CLAIM_NAMESPACE),
+    ATTRIBUTE("name", VOLUME_CLAIM_NAME),
+};
+#define SOURCE(key_, index_) FIELD(key_, PULL_PRESENCE, resource_object, reading.sources[index_])
+static const struct pull_field volume_spec_fields[] = {
+    OBJECT("csi", volume_csi_fields),
+    OBJECT("claimRef", claim_ref_fields),
+    READ("accessModes", resource_object, number, read_volume_modes),
+    READ("volumeMode", resource_object, number, read_volume_mode),
+    FIELD("storageClassName", PULL_STRING, resource_object, reading.storage_class),
+    FIELD("volumeAttributesClassName", PULL_STRING, resource_object, reading.attributes_class),
+    SOURCE("awsElasticBlockStore", 0), /* in the order of in_tree */
+    SOURCE("gcePersistentDisk", 1),
+    SOURCE("cinder", 2),
+    SOURCE("azureDisk", 3),
+    SOURCE("azureFile", 4),
+    SOURCE("vsphereVolume", 5),
+    SOURCE("portworxVolume", 6),
+    SOURCE("iscsi", 7),
+    SOURCE("fc", 8),
+};
+static const struct pull_field volume_status_fields[] = {
+    FIELD("phase", PULL_STRING, resource_object, reading.phase),
+};
+const struct pull_field volume_fields[VOLUME_FIELDS] = {
+    OBJECT("metadata", meta_fields),
+    OBJECT("spec", volume_spec_fields),
+    OBJECT("status", volume_status_fields),
+};
+
+bool volume_finish(struct pull *json, struct arena *arena, struct resource_object *volume)
+{
+    for (size_t i = 0; i < IN_TREE_SOURCES; i++)
+        if (volume->reading.sources[i])
+            volume->attributes[VOLUME_IN_TREE] = slice_of(in_tree[i].plugin);
+    if (volume->reading.attributes_class.len == 0 ||
+        !slice_equal(volume->reading.phase, SLICE("Available")))
+        return true;
+    volume->attributes[VOLUME_OFFER] =
+        volume_offer(volume->reading.storage_class, volume->reading.attributes_class, arena);
+    return volume->attributes[VOLUME_OFFER].ptr != NULL ||
+           pull_problem(json, "too big for the memory of one request");
+}
+
+struct slice volume_offer(struct slice storage_class, struct slice attributes_class,
+                          struct arena *arena)
+{
+    return arena_printf(arena, "offer:%.*s/%.*s", SLICE_ARG(storage_class),
+                        SLICE_ARG(attributes_class));
+}
+
+/* ---- StorageClass, VolumeAttributesClass ---- */
+
+const struct pull_field storage_class_fields[STORAGE_CLASS_FIELDS] = {
+    OBJECT("metadata", meta_fields),
+    ATTRIBUTE("provisioner", STORAGE_CLASS_PROVISIONER),
+};
+
+const struct pull_field volume_attributes_class_fields[VOLUME_ATTRIBUTES_CLASS_FIELDS] = {
+    OBJECT("metadata", meta_fields),
+    ATTRIBUTE("driverName", VOLUME_ATTRIBUTES_CLASS_DRIVER),
+};
+
+/* ---- CSIDriver ---- */
+
+static bool read_attach_required(struct pull *json, struct arena *arena, void *field)
+{
+    bool is_required = true; /* the API server's default */
+
+    (void)arena;
+    if (!pull_boolean(json, &is_required))
+        return false;
+    if (!is_required)
+        *(int64_t *)field |= CSI_DRIVER_DOES_NOT_ATTACH;
+    return true;
+}
+
+static const struct pull_field csi_driver_spec_fields[] = {
+    READ("volumeLifecycleModes", resource_object, attributes[CSI_DRIVER_LIFECYCLE_MODES],
+         read_words),
+    READ("attachRequired", resource_object, number, read_attach_required),
+};
+const struct pull_field csi_driver_fields[CSI_DRIVER_FIELDS] = {
+    OBJECT("metadata", meta_fields),
+    OBJECT("spec", csi_driver_spec_fields),
+};
+
+/* ---- CSINode ---- */
+
+static const struct pull_field driver_name_fields[] = {{.key = "name", .type = PULL_STRING}};
+
+static bool read_driver_names(struct pull *json, struct arena *arena, void *field)
+{
+    struct pull_items items = {.size = sizeof(struct slice)};
+
+    if (!pull_field_array(json, PULL_CASE_EXACT, driver_name_fields,
+                          PULL_FIELD_COUNT(driver_name_fields), arena, &items))
+        return false;
+    const struct slice *names = items.items;
+    for (size_t i = 0; i < items.count; i++)
+        if (!read_join(json, arena, field, names[i]))
+            return false;
+    return true;
+}
+
+struct node_owner {
+    struct slice kind, uid;
+};
+
+static const struct pull_field node_owner_fields[] = {
+    FIELD("kind", PULL_STRING, node_owner, kind),
+    FIELD("uid", PULL_STRING, node_owner, uid),
+};
+
+static bool read_node_owner(struct pull *json, struct arena *arena, void *field)
+{
+    struct pull_items items = {.size = sizeof(struct node_owner)};
+
+    if (!pull_field_array(json, PULL_CASE_EXACT, node_owner_fields,
+                          PULL_FIELD_COUNT(node_owner_fields), arena, &items))
+        return false;
+    const struct node_owner *owners = items.items;
+    for (size_t i = 0; i < items.count; i++)
+        if (slice_equal(owners[i].kind, SLICE("Node")))
+            *(struct slice *)field = owners[i].uid;
+    return true;
+}
+
+static const struct pull_field csi_node_annotation_fields[] = {
+    FIELD("storage.alpha.kubernetes.io/migrated-plugins", PULL_STRING, resource_object,
+          reading.migrated),
+};
+static const struct pull_field csi_node_meta_fields[] = {
+    FIELD("name", PULL_STRING, meta, name),
+    FIELD("uid", PULL_STRING, meta, uid),
+    FIELD("resourceVersion", PULL_STRING, meta, resource_version),
+    FIELD("deletionTimestamp", PULL_STRING, meta, deletion_timestamp),
+    READ_MEMBERS("ownerReferences", resource_object, attributes[CSI_NODE_OWNER], read_node_owner,
+                 node_owner_fields),
+    OBJECT("annotations", csi_node_annotation_fields),
+};
+static const struct pull_field csi_node_spec_fields[] = {
+    READ_MEMBERS("drivers", resource_object, attributes[CSI_NODE_DRIVERS], read_driver_names,
+                 driver_name_fields),
+};
+const struct pull_field csi_node_fields[CSI_NODE_FIELDS] = {
+    OBJECT("metadata", csi_node_meta_fields),
+    OBJECT("spec", csi_node_spec_fields),
+};
+
+/* Sorts the words and removes those that appear twice, so that nodes with the same drivers share
+ * one text. */
+static bool sort_words(struct arena *arena, struct slice words, struct slice *out)
+{
+    struct slice *list = NULL, word;
+    size_t count = 0;
+
+    while (words_next(&words, &word)) {
+        list = arena_grow(arena, list, count, sizeof *list);
+        if (list == NULL)
+            return false;
+        list[count++] = word;
+    }
+    if (count != 0)
+        qsort(list, count, sizeof *list, slice_order);
+    *out = SLICE("");
+    for (size_t i = 0, kept = 0; i < count && kept < NODE_DRIVERS_MAX; i++) {
+        if (list[i].len == 0 || (i != 0 && slice_equal(list[i], list[i - 1])))
+            continue;
+        if ((kept++ != 0 && !arena_append(arena, out, SLICE(","))) ||
+            !arena_append(arena, out, list[i]))
+            return false;
+    }
+    return true;
+}
+
+bool csi_node_finish(struct pull *json, struct arena *arena, struct resource_object *node)
+{
+    struct slice *drivers = &node->attributes[CSI_NODE_DRIVERS];
+
+    if (node->reading.migrated.len != 0 && !read_join(json, arena, drivers, node->reading.migrated))
+        return false;
+    return sort_words(arena, *drivers, drivers) ||
+           pull_problem(json, "too big for the memory of one request");
+}
+
+/* ---- Node ---- */
+
+struct node_condition {
+    struct slice type, status;
+};
+
+static const struct pull_field condition_fields[] = {
+    FIELD("type", PULL_STRING, node_condition, type),
+    FIELD("status", PULL_STRING, node_condition, status),
+};
+
+static bool read_conditions(struct pull *json, struct arena *arena, void *field)
+{
+    struct pull_items items = {.size = sizeof(struct node_condition)};
+
+    if (!pull_field_array(json, PULL_CASE_EXACT, condition_fields,
+                          PULL_FIELD_COUNT(condition_fields), arena, &items))
+        return false;
+    const struct node_condition *conditions = items.items;
+    for (size_t i = 0; i < items.count; i++)
+        if (slice_equal(conditions[i].type, SLICE("Ready")) &&
+            !slice_equal(conditions[i].status, SLICE("True")))
+            *(int64_t *)field |= NODE_IS_NOT_READY;
+    return true;
+}
+
+static bool read_unschedulable(struct pull *json, struct arena *arena, void *field)
+{
+    bool is_unschedulable = false;
+
+    (void)arena;
+    if (!pull_boolean(json, &is_unschedulable))
+        return false;
+    if (is_unschedulable)
+        *(int64_t *)field |= NODE_IS_UNSCHEDULABLE;
+    return true;
+}
+
+static const struct pull_field node_spec_fields[] = {
+    READ("unschedulable", resource_object, number, read_unschedulable),
+};
+static const struct pull_field node_status_fields[] = {
+    READ_MEMBERS("conditions", resource_object, number, read_conditions, condition_fields),
+};
+const struct pull_field node_fields[NODE_FIELDS] = {
+    OBJECT("metadata", meta_fields),
+    OBJECT("spec", node_spec_fields),
+    OBJECT("status", node_status_fields),
+};
