@@ -2,12 +2,111 @@
 
 #include <stdlib.h>
 
+static bool warns(const struct policy *policy, const struct view *view)
+{
+    return policy->mode != NULL && policy->mode(view->config) == MODE_WARN;
+}
+
+static bool is_off(const struct policy *policy, const struct view *view)
+{
+    return policy->mode != NULL && policy->mode(view->config) == MODE_OFF;
+}
+
+/* Turns the rejection of a policy that only warns into warnings, with Skip. */
+static void warn_instead(struct verdict *verdict, struct arena *arena)
+{
+    struct verdict warned = {
+        .code = CODE_SKIP, .warnings = verdict->warnings, .warning_count = verdict->warning_count};
+
+    for (size_t i = 0; i < verdict->reason_count; i++)
+        if (!verdict_add_warning(&warned, arena, verdict->reasons[i]))
+            break;
+    *verdict = warned;
+}
+
+/* The verdict of one policy, marked as its own. */
+static void ask(const struct policy *policy, const struct view *view, const struct pod_object *pod,
+                struct arena *arena, struct verdict *out)
+{
+    *out = (struct verdict){.code = CODE_SKIP};
+    if (is_off(policy, view))
+        return;
+    policy->prefilter(view, pod, arena, out);
+    if (warns(policy, view) && code_is_rejection(out->code) && out->code != CODE_ERROR)
+        warn_instead(out, arena);
+    for (size_t i = 0; i < out->warning_count; i++)
+        out->warnings[i].policy = policy;
+    for (struct node_filter *filter = out->nodes; filter != NULL; filter = filter->next) {
+        filter->policy = policy;
+        filter->warns = warns(policy, view);
+    }
+}
+
 /* At the end, so that the first policy that rejects a node gives the reason. */
 static void append(struct node_filter **list, struct node_filter *nodes)
 {
     while (*list != NULL)
         list = &(*list)->next;
     *list = nodes;
+}
+
+/* The warnings of policies that were asked before come first. False: no memory; *out is Error. */
+static bool append_warnings(struct verdict *out, const struct verdict *more, struct arena *arena)
+{
+    for (size_t i = 0; i < more->warning_count && out->warning_count < WARNINGS_MAX; i++) {
+        if (!verdict_add_warning(out, arena, more->warnings[i].text))
+            return false;
+        out->warnings[out->warning_count - 1].policy = more->warnings[i].policy;
+    }
+    return true;
+}
+
+/* What a pod waits for that passes by the policies before, but not on all nodes, stays. False: no
+ * memory; *out is Error. */
+static bool append_awaited(struct verdict *out, const struct verdict *more, struct arena *arena)
+{
+    for (size_t i = 0; i < more->awaited_count; i++)
+        if (!verdict_add_awaited(out, arena, &more->awaited[i]))
+            return false;
+    return true;
+}
+
+/* Adds an Unresolvable verdict to one that evictions would help: they do not help any more. */
+static void aggravate(struct verdict *out, const struct verdict *more, struct arena *arena)
+{
+    out->code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
+    out->victim_count = 0;
+    for (size_t i = 0; i < more->reason_count; i++)
+        if (!verdict_add_reason(out, arena, more->reasons[i]))
+            return;
+    for (size_t i = 0; i < more->cause_count; i++) {
+        const struct object_reference *cause = &more->causes[i];
+        if (!verdict_keep_cause(out, arena, cause))
+            return;
+    }
+}
+
+/* Adds a policy's verdict to that of the policies before it. Whether it decides. */
+static bool merge(struct verdict *out, const struct verdict *verdict, struct arena *arena)
+{
+    bool decides = !code_is_rejection(out->code) &&
+                   (code_is_rejection(verdict->code) ||
+                    (verdict->code == CODE_SUCCESS && out->code == CODE_SKIP));
+    struct verdict merged = decides ? *verdict : *out;
+
+    if (!decides)
+        append(&merged.nodes, verdict->nodes);
+    merged.warnings = out->warnings;
+    merged.warning_count = out->warning_count;
+    merged.awaited = out->awaited;
+    merged.awaited_count = out->awaited_count;
+    if (verdict->code == CODE_ERROR)
+        merged = *verdict;
+    else if (append_warnings(&merged, verdict, arena) && append_awaited(&merged, verdict, arena) &&
+             code_is_rejection(verdict->code) && !decides)
+        aggravate(&merged, verdict, arena);
+    *out = merged;
+    return decides;
 }
 
 void policy_prefilter(const struct view *view, const struct pod_object *pod, struct arena *arena,
@@ -17,21 +116,14 @@ void policy_prefilter(const struct view *view, const struct pod_object *pod, str
 
     *out = (struct verdict){.code = CODE_SKIP};
     *decided_by = policies[0];
-    for (const struct policy *const *policy = policies; *policy != NULL; policy++) {
-        struct verdict verdict = {0};
-        (*policy)->prefilter(view, pod, arena, &verdict);
-        exclusive = verdict.exclusive != NULL ? verdict.exclusive : exclusive;
-        if (verdict.nodes != NULL)
-            verdict.nodes->policy = *policy;
-        if (code_is_rejection(verdict.code) ||
-            (verdict.code == CODE_SUCCESS && out->code == CODE_SKIP)) {
-            *out = verdict;
-            *decided_by = *policy;
-        } else if (verdict.code == CODE_SUCCESS) {
-            append(&out->nodes, verdict.nodes);
-        }
-        if (code_is_rejection(verdict.code))
+    for (size_t i = 0; policies[i] != NULL; i++) {
+        struct verdict verdict;
+        if (code_is_rejection(out->code) && out->code != CODE_UNSCHEDULABLE)
             break;
+        ask(policies[i], view, pod, arena, &verdict);
+        exclusive = verdict.exclusive != NULL ? verdict.exclusive : exclusive;
+        if (merge(out, &verdict, arena))
+            *decided_by = policies[i];
     }
     out->exclusive = exclusive;
 }
@@ -39,23 +131,60 @@ void policy_prefilter(const struct view *view, const struct pod_object *pod, str
 static bool passes(const struct node_filter *filter, struct slice node, struct arena *arena,
                    struct slice *reason)
 {
-    if (filter->test != NULL)
-        return filter->test(filter->context, node, arena, reason);
-    *reason = filter->reason;
-    return filter->count != 0 &&
-           bsearch(&node, filter->names, filter->count, sizeof *filter->names, slice_order) != NULL;
+    *reason = SLICE("");
+    if (filter->test != NULL
+            ? filter->test(filter->context, node, arena, reason)
+            : filter->count != 0 && bsearch(&node, filter->names, filter->count,
+                                            sizeof *filter->names, slice_order) != NULL)
+        return true;
+    if (filter->test == NULL)
+        *reason = filter->reason;
+    if (reason->ptr != NULL && reason->len == 0)
+        *reason = SLICE("the node is rejected");
+    return false;
+}
+
+/* The first filter from `filter` on that warns, or that does not, and that rejects the node. */
+static const struct node_filter *find(const struct node_filter *filter, bool warns,
+                                      struct slice node, struct arena *arena, struct slice *reason)
+{
+    while (filter != NULL && (filter->warns != warns || passes(filter, node, arena, reason)))
+        filter = filter->next;
+    return filter;
 }
 
 const struct node_filter *policy_filter(const struct verdict *verdict, struct slice node,
                                         struct arena *arena, struct slice *reason)
 {
-    for (const struct node_filter *filter = verdict->nodes; filter != NULL; filter = filter->next) {
-        *reason = SLICE("");
-        if (passes(filter, node, arena, reason))
-            continue;
-        if (reason->ptr != NULL && reason->len == 0)
-            *reason = SLICE("the node is rejected");
-        return filter;
-    }
-    return NULL;
+    return find(verdict->nodes, false, node, arena, reason);
+}
+
+const struct node_filter *policy_warn(const struct verdict *verdict,
+                                      const struct node_filter *after, struct slice node,
+                                      struct arena *arena, struct slice *reason)
+{
+    return find(after == NULL ? verdict->nodes : after->next, true, node, arena, reason);
+}
+
+bool policy_filters_nodes(const struct verdict *verdict)
+{
+    const struct node_filter *filter = verdict->nodes;
+
+    while (filter != NULL && filter->warns)
+        filter = filter->next;
+    return filter != NULL;
+}
+
+void policy_preempt(const struct view *view, const struct pod_object *pod, struct verdict *verdict,
+                    struct arena *arena, struct candidate *candidates, size_t count)
+{
+    struct slice reason;
+
+    for (const struct policy *const *policy = policies; *policy != NULL; policy++)
+        if ((*policy)->preempt != NULL)
+            (*policy)->preempt(view, pod, verdict, arena, candidates, count);
+    for (size_t i = 0; i < count; i++)
+        if (candidates[i].keeps_node &&
+            policy_filter(verdict, candidates[i].node, arena, &reason) != NULL)
+            candidates[i].keeps_node = false;
 }

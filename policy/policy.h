@@ -37,13 +37,18 @@ struct candidate {
 struct policy {
     const char *name; /* of the metrics' label `policy` */
 
+    /* Its enum policy_mode; NULL: always MODE_ENFORCE. MODE_OFF: it is not asked. MODE_WARN: what
+     * it rejects is a warning; policy_prefilter sees to that, and the policy need not know. */
+    int (*mode)(const struct config *config);
+
     /* The verdict on the pod, before the scheduler names nodes. */
     void (*prefilter)(const struct view *view, const struct pod_object *pod, struct arena *arena,
                       struct verdict *out);
 
-    /* Whether the pod passes on each candidate node once its victims are gone. `verdict` is that
-     * of prefilter; without memory it becomes Error, and the candidates mean nothing. The cost:
-     * that of prefilter, and a binary search for each victim that is offered. */
+    /* Whether the pod passes on each candidate node once its victims are gone; NULL: evictions
+     * change nothing for this policy. `verdict` is that of prefilter; without memory it becomes
+     * Error, and the candidates mean nothing. The cost: that of prefilter, and a binary search for
+     * each victim that is offered. */
     void (*preempt)(const struct view *view, const struct pod_object *pod, struct verdict *verdict,
                     struct arena *arena, struct candidate *candidates, size_t count);
 };
@@ -53,7 +58,10 @@ extern const struct policy *const policies[];
 
 /*
  * The verdict of all policies: the first rejection; else Success if a policy has something to say,
- * with the node filters of all of them; else Skip. *decided_by: the policy that decided.
+ * with the node filters of all of them; else Skip. *decided_by: the policy that decided. Where the
+ * first rejection is Unschedulable, the other policies are asked, too: one of them may make it
+ * Unresolvable, so that no pod is evicted for a pod that cannot run. The warnings are those of all
+ * policies that were asked, and the rejections of those that only warn.
  */
 void policy_prefilter(const struct view *view, const struct pod_object *pod, struct arena *arena,
                       struct verdict *out, const struct policy **decided_by);
@@ -62,5 +70,19 @@ void policy_prefilter(const struct view *view, const struct pod_object *pod, str
  * there, too. *reason: why it is rejected, never empty; {NULL, 0}: there is no memory for it. */
 const struct node_filter *policy_filter(const struct verdict *verdict, struct slice node,
                                         struct arena *arena, struct slice *reason);
+
+/* Each policy's preempt, and drops the candidates that a filter of the verdict, which is that of
+ * policy_prefilter, rejects: evictions do not make room there. */
+void policy_preempt(const struct view *view, const struct pod_object *pod, struct verdict *verdict,
+                    struct arena *arena, struct candidate *candidates, size_t count);
+
+/* The next filter behind `after` (NULL: the first) of a policy that only warns, and would reject
+ * the node; NULL: there is none. *reason: as above. */
+const struct node_filter *policy_warn(const struct verdict *verdict,
+                                      const struct node_filter *after, struct slice node,
+                                      struct arena *arena, struct slice *reason);
+
+/* Whether any filter rejects nodes, and is not only for warnings. */
+bool policy_filters_nodes(const struct verdict *verdict);
 
 #endif

@@ -30,25 +30,67 @@ bool verdict_add_reason(struct verdict *out, struct arena *arena, struct slice r
     return true;
 }
 
+bool verdict_add_warning(struct verdict *out, struct arena *arena, struct slice text)
+{
+    if (out->warning_count == WARNINGS_MAX)
+        return true;
+    struct warning *grown = arena_grow(arena, out->warnings, out->warning_count, sizeof *grown);
+    if (grown == NULL || text.ptr == NULL) {
+        verdict_out_of_memory(out);
+        return false;
+    }
+    grown[out->warning_count++] = (struct warning){.text = text};
+    out->warnings = grown;
+    return true;
+}
+
+/* Adds a reference, which is in the arena, to a list of the verdict. */
+static bool add_reference(struct verdict *out, struct object_reference **list, size_t *count,
+                          struct arena *arena, const struct object_reference *reference)
+{
+    if (*count == CAUSES_MAX)
+        return true;
+    struct object_reference *grown = arena_grow(arena, *list, *count, sizeof *grown);
+    if (grown == NULL || reference->ns.ptr == NULL || reference->name.ptr == NULL ||
+        reference->uid.ptr == NULL) {
+        verdict_out_of_memory(out);
+        return false;
+    }
+    grown[(*count)++] = *reference;
+    *list = grown;
+    return true;
+}
+
+static struct object_reference copy_reference(struct arena *arena,
+                                              const struct object_reference *object)
+{
+    return (struct object_reference){object->kind, arena_copy(arena, object->ns),
+                                     arena_copy(arena, object->name),
+                                     arena_copy(arena, object->uid)};
+}
+
 bool verdict_add_cause(struct verdict *out, struct arena *arena, enum kind kind, struct slice ns,
                        struct slice name, const struct uid *uid)
 {
     char text[UID_TEXT_BYTES];
-    struct slice uid_slice = uid == NULL ? SLICE("") : uid_text(uid, text);
+    struct object_reference cause = {kind, ns, name, uid == NULL ? SLICE("") : uid_text(uid, text)};
+    struct object_reference copy = copy_reference(arena, &cause);
 
-    if (out->cause_count == CAUSES_MAX)
-        return true;
-    struct object_reference *grown =
-        arena_grow(arena, out->causes, out->cause_count, sizeof *grown);
-    struct object_reference cause = {kind, arena_copy(arena, ns), arena_copy(arena, name),
-                                     arena_copy(arena, uid_slice)};
-    if (grown == NULL || cause.ns.ptr == NULL || cause.name.ptr == NULL || cause.uid.ptr == NULL) {
-        verdict_out_of_memory(out);
-        return false;
-    }
-    grown[out->cause_count++] = cause;
-    out->causes = grown;
-    return true;
+    return add_reference(out, &out->causes, &out->cause_count, arena, &copy);
+}
+
+bool verdict_keep_cause(struct verdict *out, struct arena *arena,
+                        const struct object_reference *cause)
+{
+    return add_reference(out, &out->causes, &out->cause_count, arena, cause);
+}
+
+bool verdict_add_awaited(struct verdict *out, struct arena *arena,
+                         const struct object_reference *object)
+{
+    struct object_reference copy = copy_reference(arena, object);
+
+    return add_reference(out, &out->awaited, &out->awaited_count, arena, &copy);
 }
 
 struct slice verdict_message(const struct verdict *verdict, struct arena *arena)

@@ -27,7 +27,7 @@ static inline bool code_is_rejection(enum verdict_code code)
     return code != CODE_SUCCESS && code != CODE_SKIP;
 }
 
-enum { CAUSES_MAX = 16, VERDICT_VICTIMS_MAX = 1000 };
+enum { CAUSES_MAX = 16, VERDICT_VICTIMS_MAX = 1000, WARNINGS_MAX = 16 };
 
 struct policy;
 
@@ -48,7 +48,14 @@ struct node_filter {
 
     /* set by policy_prefilter: */
     const struct policy *policy; /* whose filter this is */
+    bool warns;                  /* by the policy's mode, what it rejects is a warning */
     struct node_filter *next;    /* of a policy behind this one */
+};
+
+/* Something that is wrong with a pod that passes. */
+struct warning {
+    const struct policy *policy; /* set by policy_prefilter */
+    struct slice text;
 };
 
 struct verdict {
@@ -57,6 +64,10 @@ struct verdict {
     size_t reason_count;
     struct object_reference *causes; /* the claims and holders for which the pod is rejected */
     size_t cause_count;
+    struct object_reference *awaited; /* a refused pod is requeued when one of them appears or
+                                         goes: no event for the scheduler says so, or it may be late
+                                         here. A driver on nodes is a KIND_CSI_NODE with its name */
+    size_t awaited_count;
     const bool *exclusive; /* for each of the pod's claims: it needs that for itself; NULL: those
                               that are ReadWriteOncePod */
     struct slice reserved_for;  /* UID of a pod for which a claim is reserved; empty: for none */
@@ -64,6 +75,8 @@ struct verdict {
                                    than VERDICT_VICTIMS_MAX, the first: nobody evicts so many */
     size_t victim_count;
     struct node_filter *nodes; /* where the pod passes; NULL: on every node */
+    struct warning *warnings;  /* WARNINGS_MAX at most */
+    size_t warning_count;
 };
 
 /* Makes the verdict Error, because there is no memory. */
@@ -72,10 +85,21 @@ void verdict_out_of_memory(struct verdict *out);
 /* Adds a reason. {NULL, 0}: there was no memory to write it. */
 bool verdict_add_reason(struct verdict *out, struct arena *arena, struct slice reason);
 
+/* Adds a warning, unless there are WARNINGS_MAX. {NULL, 0}: there was no memory to write it. */
+bool verdict_add_warning(struct verdict *out, struct arena *arena, struct slice text);
+
 /* Adds an object to the causes, unless there are CAUSES_MAX: to ask the API server about those is
  * enough. It is copied, because the verdict outlives the lock on the cluster. */
 bool verdict_add_cause(struct verdict *out, struct arena *arena, enum kind kind, struct slice ns,
                        struct slice name, const struct uid *uid);
+
+/* The same, of a reference that is in the arena already. */
+bool verdict_keep_cause(struct verdict *out, struct arena *arena,
+                        const struct object_reference *cause);
+
+/* Adds an object to those that are awaited, unless there are CAUSES_MAX. It is copied. */
+bool verdict_add_awaited(struct verdict *out, struct arena *arena,
+                         const struct object_reference *object);
 
 /* The reasons as one message: "a; b". */
 struct slice verdict_message(const struct verdict *verdict, struct arena *arena);

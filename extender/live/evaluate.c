@@ -91,7 +91,7 @@ enum confirmation evaluate_question(struct state *state, struct question *questi
 
 /* Causes of a refusal that can change without an event for the scheduler. */
 struct causes {
-    struct object_reference items[1 + CAUSES_MAX];
+    struct object_reference items[1 + 2 * CAUSES_MAX];
     size_t count;
 };
 
@@ -105,6 +105,8 @@ static void find_causes(const struct question *question, enum confirmation confi
     if (question->is_refused && verdict->reserved_for.len != 0)
         out->items[out->count++] =
             (struct object_reference){.kind = KIND_POD, .uid = verdict->reserved_for};
+    for (size_t i = 0; question->is_refused && i < verdict->awaited_count; i++)
+        out->items[out->count++] = verdict->awaited[i];
     for (size_t i = 0; question->is_refused && is_unconfirmed && i < verdict->cause_count; i++)
         out->items[out->count++] = verdict->causes[i];
 }

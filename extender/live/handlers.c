@@ -95,6 +95,17 @@ static void wake_all(const struct handlers *handlers)
     arena_dispose(&arena);
 }
 
+/* Requeues the pods that wait for one of the drivers of a node. */
+static void requeue_drivers(struct state *state, struct slice drivers)
+{
+    struct slice driver;
+
+    while (words_next(&drivers, &driver))
+        requeue_changed(state->requeue,
+                        &(struct object_reference){.kind = KIND_CSI_NODE, .name = driver},
+                        state->api);
+}
+
 static void changed(void *context, enum watch_change change, const struct object *object,
                     bool was_holding)
 {
@@ -107,10 +118,13 @@ static void changed(void *context, enum watch_change change, const struct object
         metrics_forget_pod(&state->metrics, meta->uid);
         requeue_forget(state->requeue, meta->uid);
     }
-    if (is_gone_pod || object->kind == KIND_CLAIM)
+    if (is_gone_pod || object->kind == KIND_CLAIM || object->kind == KIND_CSI_DRIVER ||
+        object->kind == KIND_VOLUME_ATTRIBUTES_CLASS)
         requeue_changed(state->requeue,
                         &(struct object_reference){object->kind, meta->ns, meta->name, meta->uid},
                         state->api);
+    if (object->kind == KIND_CSI_NODE && change == CHANGE_PUT)
+        requeue_drivers(state, object->resource.attributes[CSI_NODE_DRIVERS]);
     if (!handlers->is_synced || change == CHANGE_DELETE)
         return;
     (void)pthread_rwlock_rdlock(&state->lock);

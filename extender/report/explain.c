@@ -211,7 +211,7 @@ static json_t *explain_nodes(const struct verdict *verdict, const struct explain
            *reasons = explain_reasons(verdict);
     int rc = list == NULL || word == NULL || unresolvable == NULL || reasons == NULL ? -1 : 0;
 
-    size_t count = nodes->are_listed || verdict->nodes != NULL ? nodes->count : 0;
+    size_t count = nodes->are_listed || policy_filters_nodes(verdict) ? nodes->count : 0;
     *passes = !code_is_rejection(code) && count == 0;
     for (size_t i = 0; i < count && rc == 0; i++) {
         json_t *object = json_object();

@@ -62,8 +62,10 @@ static void reject_everywhere(struct question *question, const struct filter_cal
 {
     struct verdict *verdict = &question->verdict;
 
+    if (!code_is_rejection(verdict->code))
+        question->decided_by = call->rejected_by;
     verdict->code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
-    question->decided_by = call->rejected_by;
+    verdict->victim_count = 0;
     (void)verdict_add_reason(verdict, question->arena, call->reasons[0]);
 }
 
@@ -75,12 +77,14 @@ static void decide_filter(struct question *question, const struct view *view)
 
     policy_prefilter(view, question->pod, question->arena, verdict, &question->decided_by);
     call->rejected_count = 0;
-    if (verdict->nodes != NULL && !code_is_rejection(verdict->code) &&
-        call->request.node_count != 0) {
+    bool may_differ = !code_is_rejection(verdict->code) || verdict->code == CODE_UNSCHEDULABLE;
+    if (may_differ && policy_filters_nodes(verdict) && call->request.node_count != 0) {
         if (!filter_nodes(call, verdict, question->arena))
             verdict_out_of_memory(verdict);
         else if (call->rejected_count == call->request.node_count)
             reject_everywhere(question, call);
+        else if (verdict->code == CODE_UNSCHEDULABLE)
+            call->rejected_count = 0; /* the pod's own reason counts on all of them */
     }
     question->is_refused = code_is_rejection(verdict->code) || call->rejected_count != 0;
 }
@@ -170,8 +174,8 @@ static void decide_preempt(struct question *question, const struct view *view)
 
     policy_prefilter(view, question->pod, question->arena, &question->verdict,
                      &question->decided_by);
-    question->decided_by->preempt(view, question->pod, &question->verdict, question->arena,
-                                  call->request.candidates, call->request.candidate_count);
+    policy_preempt(view, question->pod, &question->verdict, question->arena,
+                   call->request.candidates, call->request.candidate_count);
     for (size_t i = 0; i < call->request.candidate_count && !may_add; i++)
         if (call->request.candidates[i].added_count != 0)
             call->request.candidates[i].keeps_node = false;

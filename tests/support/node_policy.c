@@ -43,13 +43,7 @@ static void prefilter_tested(const struct view *view, const struct pod_object *p
         pass(out, arena, (struct node_filter){.test = test_node});
 }
 
-static void preempt(const struct view *view, const struct pod_object *pod, struct verdict *verdict,
-                    struct arena *arena, struct candidate *candidates, size_t count)
-{
-    (void)view, (void)pod, (void)verdict, (void)arena, (void)candidates, (void)count;
-}
-
-static const struct policy listed = {"Listed", prefilter_listed, preempt};
-static const struct policy tested = {"Tested", prefilter_tested, preempt};
+static const struct policy listed = {.name = "Listed", .prefilter = prefilter_listed};
+static const struct policy tested = {.name = "Tested", .prefilter = prefilter_tested};
 
 const struct policy *const policies[] = {&read_write_once_pod, &listed, &tested, NULL};
