@@ -2,7 +2,7 @@
  * watchdog: finds threads that have worked on one task for longer than any task takes, because of a
  * deadlock or an endless wait. /livez fails then, so that the kubelet restarts the process.
  *
- *     struct watched *watched = watchdog_begin(watchdog, "evictions");
+ *     struct watched *watched = watchdog_begin(watchdog, "preemption");
  *     // work that always ends within WATCHDOG_SECONDS
  *     watchdog_end(watched);
  *

@@ -340,7 +340,7 @@ static void *run(void *context)
     struct state *state = context;
 
     while (wait_for_work(state->preemption)) {
-        struct watched *watched = watchdog_begin(&state->watchdog, "evictions");
+        struct watched *watched = watchdog_begin(&state->watchdog, "preemption");
         preemption_step(state);
         watchdog_end(watched);
     }

@@ -245,7 +245,7 @@ static void a_thread_that_does_not_come_to_an_end_is_named(void)
 {
     uint64_t minute_ns = UINT64_C(60000000000), now_ns = monotonic_ns();
     struct watched *quick = watchdog_begin(&state.watchdog, "a call");
-    struct watched *stuck = watchdog_begin(&state.watchdog, "evictions");
+    struct watched *stuck = watchdog_begin(&state.watchdog, "preemption");
     struct zpages_request request = {.path = SLICE("/livez")};
     struct buf out;
 
@@ -253,7 +253,7 @@ static void a_thread_that_does_not_come_to_an_end_is_named(void)
     atomic_store(&stuck->since_ns, now_ns > minute_ns ? now_ns - minute_ns : 1);
     unsigned status = zpages_answer(&state, &request, &out).status;
     check(status == (now_ns > minute_ns ? 500 : 200), "/livez", status);
-    check(status == 200 || strstr(buf_text(&out), "[-] evictions has worked") != NULL, "its name",
+    check(status == 200 || strstr(buf_text(&out), "[-] preemption has worked") != NULL, "its name",
           (long)out.len);
     watchdog_end(stuck);
     watchdog_end(quick);
