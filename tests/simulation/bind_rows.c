@@ -1,7 +1,11 @@
-/* What a bind leaves behind when its Binding may still be applied: a row each. */
+/* What a bind leaves behind when its Binding may still be applied, and what it remembers of the
+ * locks of other pods: a row each. */
+#include <stdio.h>
+
+#include "extender/bind/claim_lock.h"
 #include "simulation/rows.h"
 
-enum { DATA = 1 };
+enum { DATA = 1, CACHE = 2 };
 
 /* A pod whose Binding the API server applies so many seconds later than its connection has died. */
 static struct sim_pod *create_in_doubt(const char *name, uint64_t seconds)
@@ -51,11 +55,90 @@ static void a_binding_in_doubt_ends_with_its_pod(void)
     expect(second->node >= 0, "another pod gets the claim, long before the doubt's own end");
 }
 
+/* ---- locks of other pods ---- */
+
+static void lock_claims(void)
+{
+    world.is_annotation = true;
+}
+
+/* A pod that no scheduler knows. */
+static struct sim_pod *create_alone(const char *name, unsigned claims)
+{
+    return server_create_pod(name, &(struct sim_pod){.claims = claims, .scheduler = 1});
+}
+
+static void count_answer(void *context, const char *answer)
+{
+    (void)answer;
+    *(unsigned *)context += 1;
+}
+
+/* Returns whether it is bound. */
+static bool bind(const struct sim_pod *pod)
+{
+    unsigned answers = 0;
+    char body[256];
+
+    (void)snprintf(body, sizeof body,
+                   "{\"PodName\":\"%s\",\"PodNamespace\":\"ns\",\"PodUID\":\"%s\",\"Node\":"
+                   "\"node-1\"}",
+                   pod->name, pod->uid);
+    replica_call(0, VERB_BIND, body, count_answer, &answers);
+    for (int i = 0; i < 10 && answers == 0; i++)
+        wait_seconds(1);
+    expect(answers == 1, "an answer");
+    return pod->node >= 0;
+}
+
+/* So many locks of another claim are seen, which changes each time. */
+static void see_others(unsigned count)
+{
+    const struct sim_pod *pod = create_alone("other", CACHE);
+
+    for (unsigned i = 0; i < count; i++) {
+        expect(!bind(pod), "its lock is new");
+        server_publish_claim(&world.server.claims[1]);
+    }
+}
+
+/* A claim stays locked for a pending pod, while so many other locks are seen. Returns whether the
+ * lock is taken over then. */
+static bool is_known_after(unsigned others)
+{
+    const struct sim_pod *pod = create_alone("second", DATA);
+    const struct sim_pod *pending = create_alone("first", DATA | CACHE);
+
+    for (unsigned i = 0; i < 2; i++) {
+        (void)snprintf(world.server.claims[i].holder, sizeof world.server.claims[i].holder, "%s/%s",
+                       pending->uid, pending->name);
+        server_publish_claim(&world.server.claims[i]);
+    }
+    wait_seconds(1);
+    expect(!bind(pod), "it is locked for another pod");
+    see_others(others);
+    return bind(pod);
+}
+
+static void a_lock_is_remembered_while_others_are_seen(void)
+{
+    expect(is_known_after(LOCKS_SEEN_MAX - 1), "it has not changed for long enough");
+}
+
+static void the_oldest_of_too_many_locks_is_forgotten(void)
+{
+    expect(!is_known_after(LOCKS_SEEN_MAX), "its age is not known any more");
+    wait_seconds(6); /* LOCK_PATIENCE_MS */
+    expect(bind(server_find_pod("second", 6)), "its age is known again");
+}
+
 int main(int argc, char **argv)
 {
     static const struct row rows[] = {
         {ROW(a_binding_in_doubt_keeps_its_claim), NULL},
         {ROW(a_binding_in_doubt_ends_with_its_pod), NULL},
+        {ROW(a_lock_is_remembered_while_others_are_seen), lock_claims},
+        {ROW(the_oldest_of_too_many_locks_is_forgotten), lock_claims},
     };
 
     return rows_run(rows, sizeof rows / sizeof *rows, argc, argv);
