@@ -1,10 +1,15 @@
-/* Which Events are posted, and which are dropped. Requests are counted instead of sent, and the
- * clock stands still. */
+/* Which Events are posted, and which are dropped; which violations are reported. Requests are
+ * counted instead of sent, and the clock stands still. */
 #include <criterion/criterion.h>
+
+#include <stdio.h>
 
 #include "cache/client/api_path.h"
 #include "config/base/clock.h"
+#include "config/base/log.h"
+#include "extender/cli/services.h"
 #include "extender/live/events.h"
+#include "extender/live/violations.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -77,4 +82,60 @@ Test(events, a_snapshot_drops_nothing)
 
     events_post(&events, NULL, &pod, "Normal", "Preempted", SLICE("text"));
     cr_expect_eq(atomic_load(&events.dropped), 0);
+}
+
+/* ---- violations ---- */
+
+static struct state state;
+
+static void apply(const struct object *object)
+{
+    struct error err = {0};
+
+    cr_assert_eq(cluster_apply(&state.cluster, object, &err), 0);
+}
+
+/* The pod of that number is bound, with a claim that all of them name. Returns whether that is
+ * reported: each report is an Event, and each Event is dropped. */
+static bool is_reported(struct violations *violations, unsigned number)
+{
+    char uid[40];
+    struct slice name = {uid, sizeof uid};
+    struct claim_reference use = {.name = SLICE("data")};
+    unsigned before = (unsigned)atomic_load(&state.events->dropped);
+
+    name.len = (size_t)snprintf(uid, sizeof uid, "00000000-0000-4000-8000-%012u", number);
+    struct object object = {.kind = KIND_POD,
+                            .pod = {.meta = {.ns = SLICE("ns"), .name = name, .uid = name},
+                                    .node = SLICE("node-1"),
+                                    .claims = &use,
+                                    .claim_count = 1}};
+    apply(&object);
+    violations_report_change(violations, &object, false);
+    return atomic_load(&state.events->dropped) != before;
+}
+
+Test(violations, of_too_many_the_oldest_is_reported_again)
+{
+    struct config *config;
+    struct error err = {0};
+    struct violations violations = {.state = &state};
+
+    log_configure(LOG_ERROR, LOG_TEXT);
+    cr_assert_eq(config_load(&config, NULL, &err), 0);
+    cr_assert_eq(services_init(&state, config, &err), 0);
+    state.api = anyone;
+    is_full = true;
+    apply(&(struct object){
+        .kind = KIND_CLAIM,
+        .claim = {.meta = {.ns = SLICE("ns"), .name = SLICE("data")}, .is_rwop = true}});
+    cr_expect_not(is_reported(&violations, 0), "it is the only one");
+    for (unsigned i = 1; i <= VIOLATIONS_REPORTED_MAX; i++)
+        cr_assert(is_reported(&violations, i));
+    cr_expect_not(is_reported(&violations, 1), "it is remembered");
+    cr_expect(is_reported(&violations, VIOLATIONS_REPORTED_MAX + 1));
+    cr_expect_not(is_reported(&violations, 2), "only the oldest is forgotten");
+    cr_expect(is_reported(&violations, 1), "it is forgotten");
+    violations_dispose(&violations);
+    services_dispose(&state);
 }
