@@ -1,5 +1,7 @@
-/* The server's life: probes, metrics, reload, shutdown. The real program. */
+/* The server's life: probes, metrics, reload, shutdown. The real program; what cannot be seen from
+ * outside, in this process. */
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "config/base/watchdog.h"
+#include "extender/cli/commands.h"
 #include "support/http.h"
 #include "support/process.h"
 
@@ -357,4 +361,30 @@ Test(unsynced, is_not_ready_and_decides_nothing)
     free(body);
     cr_expect_eq(daemon_stop(&server), 0);
     (void)unlink(config_path);
+}
+
+/* ---- in this process ---- */
+
+static bool is_main_watched;
+
+struct watched *__real_watchdog_begin(struct watchdog *watchdog, const char *what);
+struct watched *__wrap_watchdog_begin(struct watchdog *watchdog, const char *what);
+struct watched *__wrap_watchdog_begin(struct watchdog *watchdog, const char *what)
+{
+    if (strcmp(what, "main") == 0) {
+        is_main_watched = true;
+        (void)pthread_kill(pthread_self(), SIGTERM); /* enough was seen */
+    }
+    return __real_watchdog_begin(watchdog, what);
+}
+
+Test(in_process, the_watchdog_watches_the_main_thread, .timeout = 60)
+{
+    char *argv[] = {
+        "claimguard", "serve",       "--snapshot",       SOURCE_DIR "/docs/example/snapshot.yaml",
+        "--listen",   "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0",
+        NULL};
+
+    cr_expect_eq(commands_run(8, argv), EXIT_DONE);
+    cr_expect(is_main_watched);
 }

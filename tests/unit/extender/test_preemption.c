@@ -1,16 +1,17 @@
 /* Which preemptors are remembered when there are too many. Nothing is evicted here. */
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "extender/cli/services.h"
 #include "extender/preemption/preemption.h"
 #include "extender/state.h"
 
 static struct state state;
+static struct config *config;
 
 static void setup(void)
 {
-    struct config *config;
     struct error err = {0};
 
     cr_assert_eq(config_load(&config, NULL, &err), 0);
@@ -75,4 +76,32 @@ Test(preemption, a_step_without_anything_to_do_does_nothing)
 {
     preemption_step(&state);
     cr_expect_eq(preemption_due_ns(state.preemption), UINT64_MAX);
+}
+
+/* Whether a thread has worked under that name. */
+static bool was_watched(const char *what)
+{
+    for (int i = 0; i < WATCHDOG_SLOTS; i++) {
+        const char *name = atomic_load(&state.watchdog.slots[i].what);
+        if (name != NULL && strcmp(name, what) == 0)
+            return true;
+    }
+    return false;
+}
+
+Test(preemption, the_watchdog_watches_its_threads)
+{
+    struct error err = {0};
+    struct slice uid = uid_of(1);
+    struct object waits = {.kind = KIND_POD,
+                           .pod.meta = {.ns = SLICE("ns"), .name = uid, .uid = uid}};
+
+    config->read_write_once_pod.preemption_grace_ms = 0;
+    cr_assert_eq(cluster_apply(&state.cluster, &waits, &err), 0);
+    want(1, 0); /* its claims are free: nothing is asked */
+    cr_assert_eq(preemption_start(&state, &err), 0);
+    for (int i = 0; i < 1000 && !was_watched("preemption"); i++)
+        (void)usleep(10000);
+    preemption_stop(&state);
+    cr_expect(was_watched("preemption"));
 }
