@@ -54,21 +54,17 @@ static int choose_nodes(struct dry_run *run, const struct arguments *arguments, 
     return 0;
 }
 
-/* Adds the warnings about this pod, and about the snapshot, to the result. False without memory. */
-static bool put_warnings(const struct dry_run *run, struct slice warning, json_t *result)
+/* Adds what is assumed about this pod, and about the snapshot, to the result's warnings. False
+ * without memory. */
+static bool put_warnings(const struct dry_run *run, struct slice warning, const json_t *result)
 {
-    json_t *warnings = json_array();
+    json_t *warnings = json_object_get(result, "warnings");
     int rc = 0;
 
     if (warning.len != 0)
         rc = json_array_append_new(warnings, json_stringn(warning.ptr, warning.len));
     for (size_t i = 0; i < run->warning_count; i++)
         rc |= json_array_append_new(warnings, json_string(run->warnings[i]));
-    if (rc == 0 && json_array_size(warnings) == 0) {
-        json_decref(warnings);
-        return true;
-    }
-    rc |= json_object_set_new(result, "warnings", warnings);
     return rc == 0;
 }
 

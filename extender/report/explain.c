@@ -147,6 +147,16 @@ static json_t *explain_reasons(const struct verdict *verdict)
     return whole(list, rc);
 }
 
+static json_t *explain_warnings(const struct verdict *verdict)
+{
+    json_t *list = json_array();
+    int rc = list == NULL ? -1 : 0;
+
+    for (size_t i = 0; i < verdict->warning_count && rc == 0; i++)
+        rc = json_array_append_new(list, text(verdict->warnings[i].text));
+    return whole(list, rc);
+}
+
 /* Adds {"code", "reasons"} to the object. */
 static int put_verdict(json_t *object, const struct verdict *verdict)
 {
@@ -191,6 +201,7 @@ json_t *explain_prefilter(const struct view *view, const struct pod_object *pod,
 
     policy_prefilter(view, pod, arena, &verdict, &decided_by);
     return whole(object, put_verdict(object, &verdict) |
+                             put(object, "warnings", explain_warnings(&verdict)) |
                              put(object, "claims", explain_claims(view, pod)) |
                              put(object, "deferFSMount", explain_deferral(view, pod, arena)));
 }
@@ -258,6 +269,7 @@ json_t *explain_pod(const struct view *view, const struct pod_object *pod,
     rc |= put(object, "schedulable", json_boolean(passes));
     rc |= put_verdict(prefilter, &verdict);
     rc |= put(object, "preFilter", prefilter);
+    rc |= put(object, "warnings", explain_warnings(&verdict));
     rc |= put(object, "nodes", list);
     rc |= put(object, "claims", explain_claims(view, pod));
     rc |= put(object, "preemption", explain_preemption(&verdict));

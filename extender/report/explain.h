@@ -15,7 +15,8 @@
 
 enum { HOLDERS_SHOWN_MAX = 100 }; /* of a claim */
 
-/* {"code", "reasons", "claims", "deferFSMount"}: what filter decides before it looks at nodes. */
+/* {"code", "reasons", "warnings", "claims", "deferFSMount"}: what filter decides before it looks at
+ * nodes. */
 json_t *explain_prefilter(const struct view *view, const struct pod_object *pod,
                           struct arena *arena);
 
@@ -28,8 +29,9 @@ struct explained_nodes {
 };
 
 /*
- * {"pod", "schedulable", "preFilter", "nodes", "claims", "preemption", "deferFSMount"}: the dry
- * run. A pod is schedulable if it passes on any of the nodes; where there is none, if it passes.
+ * {"pod", "schedulable", "preFilter", "warnings", "nodes", "claims", "preemption", "deferFSMount"}:
+ * the dry run. A pod is schedulable if it passes on any of the nodes; where there is none, if it
+ * passes.
  */
 json_t *explain_pod(const struct view *view, const struct pod_object *pod,
                     const struct explained_nodes *nodes, struct arena *arena);

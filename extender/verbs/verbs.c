@@ -287,7 +287,7 @@ static unsigned answer_unsynced(enum verb verb, enum kind missing, struct scratc
     }
     buf_put(&scratch->answer, SLICE("{\"code\":\"Error\",\"reasons\":["));
     buf_json(&scratch->answer, message);
-    buf_put(&scratch->answer, SLICE("],\"claims\":[],\"deferFSMount\":[]}"));
+    buf_put(&scratch->answer, SLICE("],\"warnings\":[],\"claims\":[],\"deferFSMount\":[]}"));
     return 200;
 }
 

@@ -140,6 +140,7 @@ static void check_http(const char *name)
     json_t *prefilter = ask(&daemon, "/prefilter", body);
     expect_member(prefilter, json_object_get(files.want, "preFilter"), "code");
     expect_member(prefilter, json_object_get(files.want, "preFilter"), "reasons");
+    expect_member(prefilter, files.want, "warnings");
     expect_member(prefilter, files.want, "claims");
     expect_member(prefilter, files.want, "deferFSMount");
     json_t *filter = ask(&daemon, "/filter", body);

@@ -30,6 +30,15 @@ static void expect_texts(const json_t *want, const struct slice *texts, size_t c
                   "reason: %.*s", SLICE_ARG(texts[i]));
 }
 
+static void expect_warnings(const json_t *want, const struct verdict *verdict)
+{
+    struct slice texts[WARNINGS_MAX];
+
+    for (size_t i = 0; i < verdict->warning_count; i++)
+        texts[i] = verdict->warnings[i].text;
+    expect_texts(want, texts, verdict->warning_count);
+}
+
 static void expect_verdict(const struct view *view, const struct pod_object *pod,
                            const json_t *want, struct arena *arena)
 {
@@ -41,6 +50,7 @@ static void expect_verdict(const struct view *view, const struct pod_object *pod
     policy_prefilter(view, pod, arena, &verdict, &decided_by);
     cr_expect(slice_equal(slice_of(code_text(verdict.code)), text_of(prefilter, "code")));
     expect_texts(json_object_get(prefilter, "reasons"), verdict.reasons, verdict.reason_count);
+    expect_warnings(json_object_get(want, "warnings"), &verdict);
     cr_assert_eq(verdict.victim_count, json_array_size(victims));
     for (size_t i = 0; i < verdict.victim_count; i++)
         cr_expect(uid_is(&verdict.victims[i]->uid, text_of(json_array_get(victims, i), "uid")));
