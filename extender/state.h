@@ -24,6 +24,7 @@ enum {
  * leaves NULL. */
 struct events;
 struct requeue;
+struct nominations;
 struct preemption;
 struct seen_locks;
 struct defer_support;
@@ -41,6 +42,7 @@ struct state {
     struct requests *api; /* to the API server; NULL: the cluster is a snapshot */
     struct api_stats api_stats;
     struct requeue *requeue; /* each service has its own lock, except seen_locks */
+    struct nominations *nominations;
     struct events *events;
     struct preemption *preemption;
     struct defer_support *defer_support;

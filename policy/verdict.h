@@ -46,6 +46,9 @@ struct node_filter {
     bool (*test)(const void *context, struct slice node, struct arena *arena, struct slice *reason);
     const void *context;
 
+    bool nominates; /* a pod that passes on none of the offered nodes is nominated to one of the
+                       list: extender/live/nomination.h */
+
     /* set by policy_prefilter: */
     const struct policy *policy; /* whose filter this is */
     bool warns;                  /* by the policy's mode, what it rejects is a warning */

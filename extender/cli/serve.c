@@ -20,6 +20,7 @@
 #include "extender/http/tls.h"
 #include "extender/live/expiry.h"
 #include "extender/live/handlers.h"
+#include "extender/live/nomination.h"
 #include "extender/preemption/preemption.h"
 #include "extender/server/server.h"
 
@@ -187,6 +188,7 @@ static void wait_for_end(struct state *state, const struct run *run)
         }
         struct watched *watched = watchdog_begin(&state->watchdog, "main");
         expiry_tick(state);
+        nomination_tick(state);
         defer_support_tick(state);
         refresh_tls(state);
         struct file_mark seen = file_mark(path);

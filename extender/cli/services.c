@@ -5,12 +5,14 @@
 #include "extender/bind/claim_lock.h"
 #include "extender/bind/defer_support.h"
 #include "extender/live/events.h"
+#include "extender/live/nomination.h"
 #include "extender/live/requeue.h"
 #include "extender/preemption/preemption.h"
 
 static void free_services(struct state *state)
 {
     free(state->requeue);
+    free(state->nominations);
     free(state->events);
     free(state->preemption);
     free(state->defer_support);
@@ -22,18 +24,20 @@ int services_init(struct state *state, struct config *config, struct error *err)
     if (state_init(state, config, err) < 0)
         return err->code;
     state->requeue = calloc(1, sizeof *state->requeue);
+    state->nominations = calloc(1, sizeof *state->nominations);
     state->events = calloc(1, sizeof *state->events);
     state->preemption = calloc(1, sizeof *state->preemption);
     state->defer_support = calloc(1, sizeof *state->defer_support);
     state->seen_locks = calloc(1, sizeof *state->seen_locks);
-    if (state->requeue == NULL || state->events == NULL || state->preemption == NULL ||
-        state->defer_support == NULL || state->seen_locks == NULL) {
+    if (state->requeue == NULL || state->nominations == NULL || state->events == NULL ||
+        state->preemption == NULL || state->defer_support == NULL || state->seen_locks == NULL) {
         free_services(state);
         state->config = NULL; /* the caller still owns it */
         state_dispose(state);
         return error_no_memory(err);
     }
     requeue_init(state->requeue);
+    nomination_init(state->nominations);
     events_init(state->events);
     preemption_init(state->preemption);
     return 0;
@@ -42,6 +46,7 @@ int services_init(struct state *state, struct config *config, struct error *err)
 void services_dispose(struct state *state)
 {
     requeue_dispose(state->requeue);
+    nomination_dispose(state->nominations);
     events_dispose(state->events);
     preemption_dispose(state->preemption);
     claim_lock_dispose_seen(state->seen_locks);

@@ -3,6 +3,7 @@
 #include "config/base/log.h"
 #include "extender/bind/bind.h"
 #include "extender/live/evaluate.h"
+#include "extender/live/nomination.h"
 #include "extender/preemption/preemption.h"
 #include "extender/protocol/protocol.h"
 #include "extender/report/explain.h"
@@ -27,6 +28,7 @@ struct filter_call {
     struct slice *reasons; /* for each node: why the pod does not pass there; or empty */
     size_t rejected_count;
     const struct policy *rejected_by; /* that has rejected the first of them */
+    struct slice nominee;             /* the node to which the pod is nominated; empty: none */
 };
 
 /* Checks each node, for a verdict that differs from node to node. False: out of memory. */
@@ -58,10 +60,13 @@ static bool filter_nodes(struct filter_call *call, const struct verdict *verdict
 }
 
 /* The pod passes on no node: it is rejected, so nothing is reserved for it. */
-static void reject_everywhere(struct question *question, const struct filter_call *call)
+static void reject_everywhere(struct question *question, struct filter_call *call,
+                              const struct view *view)
 {
     struct verdict *verdict = &question->verdict;
 
+    call->nominee = arena_copy(question->arena,
+                               nomination_choose(view, question->pod, verdict, question->arena));
     if (!code_is_rejection(verdict->code))
         question->decided_by = call->rejected_by;
     verdict->code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
@@ -77,12 +82,13 @@ static void decide_filter(struct question *question, const struct view *view)
 
     policy_prefilter(view, question->pod, question->arena, verdict, &question->decided_by);
     call->rejected_count = 0;
+    call->nominee = SLICE("");
     bool may_differ = !code_is_rejection(verdict->code) || verdict->code == CODE_UNSCHEDULABLE;
     if (may_differ && policy_filters_nodes(verdict) && call->request.node_count != 0) {
         if (!filter_nodes(call, verdict, question->arena))
             verdict_out_of_memory(verdict);
         else if (call->rejected_count == call->request.node_count)
-            reject_everywhere(question, call);
+            reject_everywhere(question, call, view);
         else if (verdict->code == CODE_UNSCHEDULABLE)
             call->rejected_count = 0; /* the pod's own reason counts on all of them */
     }
@@ -127,6 +133,8 @@ static int answer_filter(struct state *state, struct scratch *scratch, enum call
     }
     if (code_is_rejection(code))
         note_rejected(state, request, code, reason);
+    if (call.nominee.len != 0)
+        nomination_want(state->nominations, &request->pod.meta, call.nominee, state->api);
     if (call.rejected_count != 0) {
         protocol_write_filtered(&scratch->answer, request, call.names, call.reasons);
         return 0;

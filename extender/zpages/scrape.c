@@ -4,6 +4,7 @@
 #include "config/base/log.h"
 #include "extender/http/tls.h"
 #include "extender/live/events.h"
+#include "extender/live/nomination.h"
 #include "extender/live/requeue.h"
 #include "extender/metrics/process_metrics.h"
 #include "extender/version.h"
@@ -158,6 +159,16 @@ static bool requeues(struct scrape *scrape)
     return false;
 }
 
+static bool nominations(struct scrape *scrape)
+{
+    static const char *const texts[NOMINATION_RESULTS] = {"sent", "dropped", "cleared"};
+
+    for (int result = 0; result < NOMINATION_RESULTS; result++)
+        scrape_put_for(scrape, "result", texts[result],
+                       atomic_load(&scrape->state->nominations->results[result]));
+    return false;
+}
+
 static bool events_dropped(struct scrape *scrape)
 {
     scrape_put_count(scrape, atomic_load(&scrape->state->events->dropped));
@@ -277,6 +288,9 @@ static const struct family families[] = {
      .write = requeues},
     {"requeues_waiting", "gauge", "Pods that wait until the cause of their rejection changes.",
      .write = requeues_waiting},
+    {"nominations", "counter",
+     "Nominations of waiting pods to the node where their claim is in use, by result.",
+     .write = nominations},
     {"deferred_mounts", "counter",
      "Volumes whose mount was left to the container runtime, by entry of the configuration.",
      .write = scrape_deferred_mounts},

@@ -23,7 +23,10 @@ static void prefilter_listed(const struct view *view, const struct pod_object *p
     *out = (struct verdict){.code = CODE_SKIP};
     if (slice_has(pod->meta.name, SLICE("listed")))
         pass(out, arena,
-             (struct node_filter){.names = names, .count = 2, .reason = SLICE(NODE_POLICY_LISTED)});
+             (struct node_filter){.names = names,
+                                  .count = 2,
+                                  .reason = SLICE(NODE_POLICY_LISTED),
+                                  .nominates = true});
 }
 
 static bool test_node(const void *context, struct slice node, struct arena *arena,
