@@ -66,6 +66,19 @@ static void a_lock_of_a_pending_pod_is_respected_for_its_time(void)
     guard_stop(&guard);
 }
 
+/* Anyone who may write annotations may write anything into it. */
+static void a_lock_that_no_claimguard_wrote_is_replaced_and_not_asked_about(void)
+{
+    struct guard guard;
+
+    put_pair(NULL);
+    put_locked_claim("data", "A:1", "secret%20name");
+    guard_start(&guard, annotation);
+    check(bind_succeeds(&guard, "b", "node-2"), "it locks nothing");
+    check(api_count("GET", "secret") == 0, "its text is in no request");
+    guard_stop(&guard);
+}
+
 /* Of two claims, the first is locked, and the second belongs to another pod. */
 static void only_locks_that_were_taken_are_given_back(void)
 {
@@ -257,6 +270,7 @@ int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
         SCENARIO(a_lock_of_a_pending_pod_is_respected_for_its_time),
+        SCENARIO(a_lock_that_no_claimguard_wrote_is_replaced_and_not_asked_about),
         SCENARIO(only_locks_that_were_taken_are_given_back),
         SCENARIO(a_fence_that_meets_a_conflict_is_no_proof_that_the_pod_is_gone),
         SCENARIO(a_take_over_fails_when_the_holder_locks_again),

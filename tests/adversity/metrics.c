@@ -87,6 +87,16 @@ static void lists_in_pages_count_as_lists(void)
     guard_stop(&guard);
 }
 
+static void open_files_are_counted(void)
+{
+    struct guard guard;
+
+    guard_start(&guard, "");
+    double files = guard_metric(&guard, "process_open_fds ");
+    check(files > 10 && files <= guard_metric(&guard, "process_max_fds "), "%.0f", files);
+    guard_stop(&guard);
+}
+
 /* ---- calls ---- */
 
 #define CALLS(verb_, result_) \
@@ -223,6 +233,7 @@ int main(int argc, char **argv)
         SCENARIO(requests_to_the_api_server_are_counted),
         SCENARIO(watches_count_when_they_end_and_take_no_time),
         SCENARIO(an_event_says_when_it_came),
+        SCENARIO(open_files_are_counted),
         SCENARIO(lists_in_pages_count_as_lists),
         SCENARIO(what_is_refused_unread_is_no_call),
         SCENARIO(calls_before_the_sync_count_as_errors),

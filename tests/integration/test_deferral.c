@@ -159,6 +159,7 @@ Test(deferral, stories_4_to_6_entries_come_and_go_while_it_runs)
     serve();
     cr_expect(answers(server.metrics_port, "/metrics", NULL,
                       "\nclaimguard_deferred_mounts_orphaned 1\n"));
+    cr_expect(answers(server.metrics_port, "/statusz", NULL, "\ndeferFSMount "));
     cr_expect(answers(server.metrics_port, "/statusz", NULL,
                       "orphaned deferrals       1: pods whose entry is gone; restart them before a "
                       "downgrade\nd/b data\n"));
