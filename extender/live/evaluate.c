@@ -120,6 +120,18 @@ static bool are_equal(const struct causes *a, const struct causes *b)
     return are_equal;
 }
 
+/* Whether the pod needs any claim for itself: else there is nothing to reserve, and its verdict
+ * need not wait for the writers' lock. */
+static bool needs_exclusive(const struct question *question)
+{
+    const bool *exclusive = question->verdict.exclusive;
+
+    for (size_t i = 0; i < question->pod->claim_count; i++)
+        if (exclusive == NULL || exclusive[i])
+            return true;
+    return false;
+}
+
 /* Reserves the claims of a pod that passes, if the question says so. Decides again under the same
  * lock, so that nothing changes between verdict and reservation. */
 static void reserve_if_passed(struct state *state, struct question *question)
@@ -128,7 +140,8 @@ static void reserve_if_passed(struct state *state, struct question *question)
     struct verdict *out = &question->verdict;
     struct error err = {0};
 
-    if (!question->reserves || out->code != CODE_SUCCESS || question->pod->meta.uid.len == 0)
+    if (!question->reserves || out->code != CODE_SUCCESS || question->pod->meta.uid.len == 0 ||
+        !needs_exclusive(question))
         return;
     (void)pthread_rwlock_wrlock(&state->lock);
     struct view view = state_view(state);
