@@ -1,4 +1,5 @@
 /* A file of its own, so that a test can link other policies in its place. */
+#include "policy/csi_volumes.h"
 #include "policy/read_write_once_pod.h"
 
-const struct policy *const policies[] = {&read_write_once_pod, NULL};
+const struct policy *const policies[] = {&read_write_once_pod, &csi_volumes, NULL};

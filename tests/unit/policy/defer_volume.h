@@ -51,7 +51,10 @@ static inline struct config *load_config(const char *apply, const char *entries)
 
     (void)snprintf(text, sizeof text,
                    "apiVersion: claimguard.io/v1alpha1\nkind: ClaimguardConfiguration\n"
-                   "deferFSMount: {apply: %s, entries: [%s]}\n",
+                   "deferFSMount: {apply: %s, entries: [%s]}\n"
+                   /* what is deferred, and who shares it, without the other policies */
+                   "readWriteOnce: {mode: Off}\ncsiVolumes: {mode: Off}\n"
+                   "volumeAttributesClasses: {mode: Off}\n",
                    apply, entries);
     cr_assert(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
     (void)close(fd);

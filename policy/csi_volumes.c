@@ -1,0 +1,292 @@
+#include "policy/csi_volumes.h"
+
+#include "policy/conflicts.h"
+
+/* ---- the drivers that a pod needs ---- */
+
+/* A driver that the pod needs on its node, and the first volume for which it does. */
+struct need {
+    struct slice driver;
+    struct slice plugin;       /* of an in-tree volume: only nodes where it is migrated need the
+                                  driver, as in kube-scheduler; else empty */
+    struct slice volume;       /* the inline one; of a claim: not set */
+    const struct claim *claim; /* NULL: an inline volume */
+    bool is_everywhere;        /* on every node that the cache knows */
+    struct slice reason;       /* on nodes without it */
+};
+
+struct needs {
+    struct need *items;
+    size_t count;
+};
+
+/* Adds it unless the pod needs the driver already. False: no memory. */
+static bool add_need(struct needs *needs, struct arena *arena, const struct need *need)
+{
+    for (size_t i = 0; i < needs->count; i++)
+        if (slice_equal(needs->items[i].driver, need->driver) &&
+            slice_equal(needs->items[i].plugin, need->plugin) &&
+            (needs->items[i].claim == NULL) == (need->claim == NULL))
+            return true;
+    if (needs->count == CSI_NEEDS_MAX)
+        return true;
+    struct need *grown = arena_grow(arena, needs->items, needs->count, sizeof *grown);
+    if (grown == NULL)
+        return false;
+    grown[needs->count++] = *need;
+    needs->items = grown;
+    return true;
+}
+
+/* The driver of a claim that is bound to the volume; empty: it is not a CSI volume. */
+static void find_volume_driver(const struct resource *volume, struct need *need)
+{
+    need->driver = name_slice(volume->attributes[VOLUME_DRIVER]);
+    if (need->driver.len != 0)
+        return;
+    need->plugin = name_slice(volume->attributes[VOLUME_IN_TREE]);
+    need->driver = in_tree_driver(need->plugin);
+}
+
+/* The driver that will provision the claim's volume; empty: none that is known. A provisioner need
+ * not be a CSI driver, so something must say that it is: a CSIDriver, or a node that has it. */
+static void find_provisioner(const struct cluster *cluster, const struct claim *claim,
+                             struct need *need)
+{
+    const struct resource *class =
+        cluster_find_resource(cluster, KIND_STORAGE_CLASS, name_slice(claim->storage_class));
+
+    if (class == NULL)
+        return;
+    struct slice provisioner = name_slice(class->attributes[STORAGE_CLASS_PROVISIONER]);
+    struct slice translated = in_tree_driver(provisioner);
+    struct slice driver = translated.len != 0 ? translated : provisioner;
+    if (cluster_find_resource(cluster, KIND_CSI_DRIVER, driver) == NULL &&
+        cluster_count_driver_nodes(cluster, driver) == 0)
+        return;
+    need->plugin = translated.len != 0 ? provisioner : SLICE("");
+    need->driver = driver;
+}
+
+static bool add_claim(const struct cluster *cluster, struct slice ns, struct slice name,
+                      struct needs *needs, struct arena *arena)
+{
+    const struct claim *claim = cluster_find_claim(cluster, ns, name);
+    struct need need = {.claim = claim};
+
+    if (claim == NULL) /* another policy's business */
+        return true;
+    const struct resource *volume = cluster_find_volume(cluster, claim);
+    if (volume != NULL)
+        find_volume_driver(volume, &need);
+    else if (claim->volume == NULL && !claim->is_volume_provisioned)
+        find_provisioner(cluster, claim, &need);
+    return need.driver.len == 0 || add_need(needs, arena, &need);
+}
+
+/* In the order of the pod's volumes. False: no memory. */
+static bool find_needs(const struct cluster *cluster, const struct pod_object *pod,
+                       struct arena *arena, struct needs *out)
+{
+    const struct pod_mounts *mounts = pod->mounts;
+
+    for (size_t i = 0; mounts == NULL && i < pod->claim_count; i++)
+        if (!add_claim(cluster, pod->meta.ns, pod->claims[i].name, out, arena))
+            return false;
+    for (size_t i = 0; mounts != NULL && i < mounts->volume_count; i++) {
+        const struct pod_volume *volume = &mounts->volumes[i];
+        struct need need = {.driver = volume->driver, .volume = volume->name};
+        if (volume->source == VOLUME_SOURCE_CSI
+                ? !add_need(out, arena, &need)
+                : volume->claim.len != 0 &&
+                      !add_claim(cluster, pod->meta.ns, volume->claim, out, arena))
+            return false;
+    }
+    return true;
+}
+
+/* ---- rows about the pod ---- */
+
+/* The reason for which no node can serve the need; empty: there is none; {NULL, 0}: no memory. */
+static struct slice find_mode_problem(const struct cluster *cluster, const struct need *need,
+                                      struct arena *arena)
+{
+    const struct resource *driver = cluster_find_resource(cluster, KIND_CSI_DRIVER, need->driver);
+    struct slice modes = SLICE("Persistent"); /* the API server's default */
+
+    if (driver != NULL && driver->attributes[CSI_DRIVER_LIFECYCLE_MODES] != NULL)
+        modes = name_slice(driver->attributes[CSI_DRIVER_LIFECYCLE_MODES]);
+    if (words_have(modes, need->claim == NULL ? SLICE("Ephemeral") : SLICE("Persistent")))
+        return SLICE("");
+    if (need->claim != NULL)
+        return arena_printf(
+            arena, "CSI driver %.*s does not support claims (claim %.*s/%.*s; it supports %.*s)",
+            SLICE_ARG(need->driver), SLICE_ARG(name_slice(need->claim->ns)),
+            SLICE_ARG(claim_name(need->claim)), SLICE_ARG(modes));
+    if (driver == NULL)
+        return arena_printf(arena, "no CSIDriver object for inline volume %.*s (driver %.*s)",
+                            SLICE_ARG(need->volume), SLICE_ARG(need->driver));
+    return arena_printf(
+        arena, "CSI driver %.*s does not support inline volumes (volume %.*s; it supports %.*s)",
+        SLICE_ARG(need->driver), SLICE_ARG(need->volume), SLICE_ARG(modes));
+}
+
+/* Whether a need cannot be served by any node; out is set then. */
+static bool reject_modes(const struct cluster *cluster, const struct needs *needs,
+                         struct arena *arena, struct verdict *out)
+{
+    for (size_t i = 0; i < needs->count && out->reason_count < VERDICT_REASONS_MAX; i++) {
+        struct slice reason = find_mode_problem(cluster, &needs->items[i], arena);
+        if (reason.ptr != NULL && reason.len == 0)
+            continue;
+        out->code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
+        if (!verdict_add_reason(out, arena, reason) ||
+            !verdict_add_awaited(out, arena,
+                                 &(struct object_reference){.kind = KIND_CSI_DRIVER,
+                                                            .name = needs->items[i].driver}))
+            return true;
+    }
+    return out->reason_count != 0;
+}
+
+/* ---- rows about a node ---- */
+
+/* The last list of drivers that was checked: most nodes share one. */
+struct last_list {
+    bool is_set;
+    const struct name *drivers;
+    struct slice reason; /* empty: the pod passes on nodes with that list */
+};
+
+struct node_test {
+    const struct cluster *cluster;
+    struct needs needs;
+    bool rejects_bare_nodes; /* those without a CSINode */
+    struct last_list *last;
+};
+
+/* Why the pod does not pass on a node with these drivers and plug-ins; empty: it passes. */
+static struct slice find_missing(const struct needs *needs, struct slice drivers)
+{
+    for (size_t i = 0; i < needs->count; i++) {
+        const struct need *need = &needs->items[i];
+        bool is_needed = need->plugin.len == 0 || words_have(drivers, need->plugin);
+        if (is_needed && !words_have(drivers, need->driver))
+            return need->reason;
+    }
+    return SLICE("");
+}
+
+static bool passes_on(const void *context, struct slice name, struct arena *arena,
+                      struct slice *reason)
+{
+    const struct node_test *test = context;
+    const struct node *node = cluster_find_node(test->cluster, name);
+    struct last_list *last = test->last;
+
+    (void)arena;
+    if (node == NULL || !node->has_csi_node) {
+        *reason = SLICE("the node has no CSINode object");
+        return !test->rejects_bare_nodes;
+    }
+    if (!last->is_set || last->drivers != node->drivers)
+        *last = (struct last_list){true, node->drivers,
+                                   find_missing(&test->needs, name_slice(node->drivers))};
+    *reason = last->reason;
+    return last->reason.len == 0;
+}
+
+static bool passes_on_bare_nodes(const struct view *view, const struct need *need)
+{
+    return view->config->csi_volumes.missing_csi_node == MISSING_CSI_NODE_ALLOW ||
+           need->plugin.len != 0; /* no CSINode says that it is migrated */
+}
+
+/* Finds out which needs are served by every node. Whether all are. */
+static bool are_everywhere(const struct view *view, const struct needs *needs)
+{
+    const struct cluster *cluster = view->cluster;
+    bool are_all = true;
+
+    for (size_t i = 0; i < needs->count; i++) {
+        struct need *need = &needs->items[i];
+        size_t nodes = cluster_count_driver_nodes(cluster, need->driver);
+        if (passes_on_bare_nodes(view, need))
+            nodes += cluster->bare_nodes;
+        need->is_everywhere =
+            nodes == cluster->counts[KIND_NODE] ||
+            (need->plugin.len != 0 && cluster_count_driver_nodes(cluster, need->plugin) == 0);
+        are_all = are_all && need->is_everywhere;
+    }
+    return are_all;
+}
+
+/* Writes the texts of all needs once, not for each node. False: no memory. */
+static bool put_reasons(const struct needs *needs, struct arena *arena)
+{
+    for (size_t i = 0; i < needs->count; i++) {
+        struct need *need = &needs->items[i];
+        if (need->claim == NULL)
+            need->reason =
+                arena_printf(arena, "CSI driver %.*s (volume %.*s) is not registered on the node",
+                             SLICE_ARG(need->driver), SLICE_ARG(need->volume));
+        else
+            need->reason = arena_printf(
+                arena, "CSI driver %.*s of claim %.*s/%.*s is not registered on the node",
+                SLICE_ARG(need->driver), SLICE_ARG(name_slice(need->claim->ns)),
+                SLICE_ARG(claim_name(need->claim)));
+        if (need->reason.ptr == NULL)
+            return false;
+    }
+    return true;
+}
+
+/* The pod passes on the nodes that serve all needs. */
+static void restrict_nodes(const struct view *view, const struct needs *needs, struct arena *arena,
+                           struct verdict *out)
+{
+    struct node_filter *filter = arena_alloc(arena, sizeof *filter);
+    struct node_test *test = arena_alloc(arena, sizeof *test);
+    struct last_list *last = arena_alloc(arena, sizeof *last);
+
+    if (filter == NULL || test == NULL || last == NULL || !put_reasons(needs, arena)) {
+        verdict_out_of_memory(out);
+        return;
+    }
+    *test = (struct node_test){.cluster = view->cluster, .needs = *needs, .last = last};
+    *filter = (struct node_filter){.test = passes_on, .context = test};
+    out->nodes = filter;
+    for (size_t i = 0; i < needs->count; i++) {
+        const struct need *need = &needs->items[i];
+        struct object_reference driver = {.kind = KIND_CSI_NODE, .name = need->driver};
+        test->rejects_bare_nodes = test->rejects_bare_nodes || !passes_on_bare_nodes(view, need);
+        if (!need->is_everywhere && !verdict_add_awaited(out, arena, &driver))
+            return;
+    }
+}
+
+/* ---- the policy ---- */
+
+static void prefilter(const struct view *view, const struct pod_object *pod, struct arena *arena,
+                      struct verdict *out)
+{
+    struct needs needs = {.count = 0};
+
+    *out = (struct verdict){.code = CODE_SKIP};
+    if (!find_needs(view->cluster, pod, arena, &needs)) {
+        verdict_out_of_memory(out);
+        return;
+    }
+    if (needs.count == 0 || reject_modes(view->cluster, &needs, arena, out))
+        return;
+    out->code = CODE_SUCCESS;
+    if (!are_everywhere(view, &needs))
+        restrict_nodes(view, &needs, arena, out);
+}
+
+static int mode(const struct config *config)
+{
+    return config->csi_volumes.mode;
+}
+
+const struct policy csi_volumes = {.name = "CSIVolumes", .mode = mode, .prefilter = prefilter};

@@ -1,0 +1,34 @@
+/*
+ * csi_volumes: a pod runs only on nodes that have the CSI drivers of its volumes: of inline volumes
+ * (KEP-596), of claims bound to CSI volumes or to in-tree volumes that a CSI driver serves now, and
+ * of unbound claims whose provisioner is known as a CSI driver. The rows of the decision table
+ * (docs/policies.md), rows about the pod first:
+ *
+ *   inline, and the CSIDriver does not list Ephemeral    UnschedulableAndUnresolvable
+ *   inline, and there is no CSIDriver                    UnschedulableAndUnresolvable
+ *   a claim, and the CSIDriver does not list Persistent  UnschedulableAndUnresolvable
+ *   the node's CSINode lists the driver                  Success
+ *   the node's CSINode does not                          UnschedulableAndUnresolvable, that node
+ *   the node has no CSINode of its own                   as missingCSINode says, that node
+ *
+ * Where the cluster counts a driver on every node, no node is checked.
+ *
+ * kube-scheduler's NodeVolumeLimits judges drivers that opt in with
+ * CSIDriver.spec.preventPodSchedulingIfMissing, if its version does so (the gate
+ * VolumeLimitScaling, on since 1.37). This policy judges them as all others, and needs not know the
+ * version: filter is called only with nodes that passed there, so both say the same.
+ *
+ * Not judged: inline volumes of a pod without mounts (pod_object.mounts is NULL: it has too many
+ * volumes, or it comes from the cache, at bind); a claim whose volume the cache does not know; and
+ * drivers beyond CSI_NEEDS_MAX.
+ */
+#ifndef POLICY_CSI_VOLUMES_H
+#define POLICY_CSI_VOLUMES_H
+
+#include "policy/policy.h"
+
+enum { CSI_NEEDS_MAX = 32 }; /* nodes have few drivers; more would only cost time under the lock */
+
+extern const struct policy csi_volumes;
+
+#endif
