@@ -132,6 +132,10 @@ ephemeral_and_inline_volumes_are_decided_too() {
     local template='{accessModes: [ReadWriteOncePod], storageClassName: fast-storage, resources: {requests: {storage: 1Gi}}}'
     defer_with
     claim_yaml app-scratch | awk '/^---/ { n++ } n == 1' | k apply -f - >/dev/null # only the volume
+    for driver in inline.example.com other.example.com; do # without a CSIDriver, no inline volume
+        echo "{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: $driver}, spec: {volumeLifecycleModes: [Ephemeral]}}"
+        echo ---
+    done | k apply -f - >/dev/null
     vm app '' "volumes: [{name: scratch, ephemeral: {volumeClaimTemplate: {spec: $template}}}, {name: inline, csi: {driver: inline.example.com}}, {name: other, csi: {driver: other.example.com}}, {name: empty, emptyDir: {}}]"
     is_deferred app scratch,inline
 }
