@@ -180,6 +180,8 @@ struct cluster {
     struct unconfirmed *unconfirmed;  /* uthash: unconfirmed.h */
     struct pod *deferring;            /* pods with deferred mounts, linked by kept_mounts */
     struct listing lists[KIND_COUNT];
+    bool is_unserved[KIND_COUNT]; /* the API server does not serve the kind, so that an object
+                                     which is not here may exist */
     bool keeps_all_mounts; /* store mounts of pending pods without a runtime class, too: dry run */
 };
 

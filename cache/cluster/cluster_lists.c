@@ -139,6 +139,7 @@ bool cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version,
     struct table_walk walk = {.at = list->swept};
     struct sweep sweep = {cluster, kind, list->number, list->overrides ? 0 : version, listener};
 
+    cluster->is_unserved[kind] = false;
     if (list->asked_ns != 0) /* the first step */
         unconfirmed_forget_gone(cluster, kind, list->asked_ns);
     list->asked_ns = 0;

@@ -137,6 +137,13 @@ void apply_list_keep(const struct informer_target *target, enum kind kind, struc
     (void)pthread_rwlock_unlock(target->lock);
 }
 
+void apply_unserved(const struct informer_target *target, enum kind kind)
+{
+    (void)pthread_rwlock_wrlock(target->lock);
+    target->cluster->is_unserved[kind] = true;
+    (void)pthread_rwlock_unlock(target->lock);
+}
+
 /* What one step of a list's end removes; it is reported without the lock. */
 struct leaving {
     struct arena arena;

@@ -21,6 +21,9 @@ void apply_list_keep(const struct informer_target *target, enum kind kind, struc
                      struct slice name);
 void apply_list_end(const struct informer_target *target, enum kind kind, uint64_t version);
 
+/* The API server does not serve the kind: cluster.is_unserved, until a list of it is complete. */
+void apply_unserved(const struct informer_target *target, enum kind kind);
+
 /* Applies the answer to a GET of that object. The GET was sent at asked_ns; `watched` is the last
  * version that the watch of its kind has reported. Errors: the answer is not that object, or no
  * memory; nothing has changed. */

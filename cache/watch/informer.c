@@ -68,6 +68,12 @@ static void keep(void *context, enum kind kind, struct slice ns, struct slice na
     apply_list_keep(&watched->informer->target, kind, ns, name);
 }
 
+static void unserved(void *context, enum kind kind)
+{
+    const struct watched_kind *watched = context;
+    apply_unserved(&watched->informer->target, kind);
+}
+
 /* ---- lists and watches ---- */
 
 static void note_synced(struct informer *informer)
@@ -249,7 +255,7 @@ static void init_kinds(struct informer *informer)
         seed = (uint32_t)monotonic_ns(); /* good enough to spread retries */
     for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++) {
         struct watched_kind *watched = &informer->kinds[kind];
-        struct reflector_sink sink = {watched, begin_list, end_list, take, keep};
+        struct reflector_sink sink = {watched, begin_list, end_list, take, keep, unserved};
         watched->informer = informer;
         buf_init(&watched->refusal, REFUSAL_BYTES_MAX);
         reflector_init(&watched->reflector, (enum kind)kind, &sink, &informer->target.status[kind],

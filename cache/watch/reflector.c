@@ -178,6 +178,7 @@ static void be_absent(struct reflector *reflector, uint64_t now_ns)
     if (!atomic_load(&reflector->status->is_absent))
         log_info("the API server does not serve a resource, so it is ignored",
                  LOG_STR("resource", kind_resource(reflector->kind)));
+    reflector->sink.unserved(reflector->sink.context, reflector->kind);
     atomic_store(&reflector->status->is_absent, true);
     atomic_store(&reflector->status->is_synced, true);
     reflector_advanced(reflector);

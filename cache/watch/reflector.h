@@ -113,6 +113,8 @@ struct reflector_sink {
     /* The list names this object, but it cannot be decoded: it is not gone. With an empty name the
      * object is unknown, so no object is gone. */
     void (*keep)(void *context, enum kind kind, struct slice ns, struct slice name);
+    /* The API server does not serve the kind. Called again at each new try. */
+    void (*unserved)(void *context, enum kind kind);
 };
 
 enum reflector_phase { PHASE_STREAM, PHASE_PAGES, PHASE_PROBE, PHASE_WATCH };

@@ -100,6 +100,13 @@ static void keep(void *context, enum kind kind, struct slice ns, struct slice na
     (void)name;
 }
 
+/* reflector_sink: the capture has none of that kind. */
+static void unserved(void *context, enum kind kind)
+{
+    (void)context;
+    (void)kind;
+}
+
 static bool on_bytes(void *context, unsigned status, struct slice bytes)
 {
     struct capture *capture = context;
@@ -188,7 +195,7 @@ static bool is_left_out(const struct capture *capture, enum kind kind)
 
 static int capture_kind(struct capture *capture, enum kind kind, struct error *err)
 {
-    struct reflector_sink sink = {capture, begin_list, end_list, take, keep};
+    struct reflector_sink sink = {capture, begin_list, end_list, take, keep, unserved};
     struct reflector *reflector = &capture->reflector;
     int rc = 0;
 

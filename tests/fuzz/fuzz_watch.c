@@ -98,6 +98,12 @@ static int take(void *context, enum watch_change change, const struct object *ob
     return 0;
 }
 
+static void unserved(void *context, enum kind kind)
+{
+    (void)context;
+    (void)kind;
+}
+
 /* ---- runs ---- */
 
 /* What came of the answer came from what it says. */
@@ -169,7 +175,7 @@ static void heal(struct reflector *reflector, struct outcome *outcome)
 
 static void run(struct outcome *outcome, unsigned how, size_t piece, struct slice rest)
 {
-    struct reflector_sink sink = {outcome, begin, end, take, keep};
+    struct reflector_sink sink = {outcome, begin, end, take, keep, unserved};
     struct reflector reflector;
 
     reflector_init(&reflector, (enum kind)(how / 4 % KIND_WATCHED_COUNT), &sink, &outcome->status,

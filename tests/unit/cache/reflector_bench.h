@@ -68,10 +68,16 @@ static inline void keep(void *context, enum kind kind, struct slice ns, struct s
     note(context, "=%.*s/%.*s ", SLICE_ARG(ns), SLICE_ARG(name));
 }
 
+static inline void unserved(void *context, enum kind kind)
+{
+    (void)kind;
+    note(context, "unserved ");
+}
+
 static inline struct bench *bench_new(enum kind kind)
 {
     struct bench *bench = calloc(1, sizeof *bench);
-    struct reflector_sink sink = {bench, begin, end, take, keep};
+    struct reflector_sink sink = {bench, begin, end, take, keep, unserved};
 
     log_configure(LOG_ERROR, LOG_TEXT);
     reflector_init(&bench->reflector, kind, &sink, &bench->status, 1);

@@ -283,6 +283,7 @@ Test(reflector, a_resource_that_is_not_served_is_left_out_and_asked_for_later)
     asks(bench, "/apis/storage.k8s.io/v1/volumeattributesclasses? !fieldSelector");
     ends(bench, 404);
     cr_expect(atomic_load(&bench->status.is_synced) && atomic_load(&bench->status.is_absent));
+    saw(bench, "unserved ");
     cr_expect(wait_seconds(bench) == 600);
     asks(bench, "sendInitialEvents");
     cr_expect(gets(bench, 200,
