@@ -169,7 +169,7 @@ static int check_entry(const struct reader *reader, const struct yaml_node *node
         return yaml_fail(reader->err, reader->path, node, "an entry needs runtimeClass");
     if (entry->supports_fs_group != (entry->fs_group_change_policies != 0))
         return yaml_fail(reader->err, reader->path, node,
-                         "fsGroup: true needs fsGroupChangePolicies, and the other way round");
+                         "set both fsGroup: true and fsGroupChangePolicies, or neither");
     return 0;
 }
 

@@ -82,7 +82,7 @@ static int read_answer(const struct plugin_run *run, struct arena *arena,
     pull_init(&json, buf_slice(&run->text));
     if (!pull_fields(&json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), arena, out) ||
         !pull_finish(&json))
-        return error_set(err, ERROR_INVALID, "%s: what it printed is no ExecCredential: %s",
+        return error_set(err, ERROR_INVALID, "%s: its output is not an ExecCredential: %s",
                          run->command,
                          json.problem); /* never its output, which contains a secret */
     return 0;

@@ -150,7 +150,7 @@ static enum outcome find_outcome(const struct binding *binding, const struct req
         return OUTCOME_BOUND;
     if (!is_read || answer->status / 100 != 4) {
         (void)error_set(err, ERROR_UNAVAILABLE,
-                        "whether pod %.*s is bound is unknown: its Binding was answered with "
+                        "it is unknown whether pod %.*s is bound: its Binding was answered with "
                         "status %u%s%s",
                         SLICE_ARG(pod_name), answer->status, is_read ? "" : "; ", unknown.message);
         return OUTCOME_UNKNOWN;

@@ -70,11 +70,11 @@ static int ask_openapi(struct state *state, bool *has_field, struct error *err)
     else if (rc == 0 && answer.status == 200 && !read_openapi(answer.body, &arena, &openapi))
         openapi.has_claims = false;
     if (rc == 0 && !openapi.has_claims)
-        rc = error_set(
-            err, ERROR_UNAVAILABLE,
-            "whether the API server knows deferFSMount cannot be found out from " OPENAPI_PATH
-            " (status %u): set deferFSMount.apply to Field or Annotation",
-            answer.status);
+        rc = error_set(err, ERROR_UNAVAILABLE,
+                       OPENAPI_PATH
+                       " (status %u) does not show whether the API server knows deferFSMount: set "
+                       "deferFSMount.apply to Field or Annotation",
+                       answer.status);
     arena_dispose(&arena);
     *has_field = openapi.has_field;
     return rc;

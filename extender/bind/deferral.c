@@ -112,7 +112,9 @@ void deferral_report(const struct deferral *deferral, const struct bind_call *ca
     for (size_t i = 0; i < deferral->refusal_count; i++)
         events_post(
             call->state->events, call->state->api, &pod, "Normal", "DeferFSMountRefused",
-            arena_printf(call->arena, "Not deferred: %.*s", SLICE_ARG(deferral->refusals[i])));
+            arena_printf(call->arena,
+                         "Not deferred: %.*s (claimguard's docs/deferfsmount.md has the rules)",
+                         SLICE_ARG(deferral->refusals[i])));
 }
 
 size_t deferral_pod_orphans(const struct view *view, const struct pod *pod, size_t most,

@@ -33,6 +33,9 @@ struct flag {
 #define KUBECONFIG_FLAG \
     "kubeconfig", 'k', FLAG_TEXT, offsetof(struct arguments, kubeconfig), "FILE", \
         "kubeconfig of the cluster (without it: $KUBECONFIG, or the pod's service account)"
+#define SNAPSHOT_KUBECONFIG_FLAG \
+    "kubeconfig", 'k', FLAG_TEXT, offsetof(struct arguments, kubeconfig), "FILE", \
+        "kubeconfig of the cluster (without it: see above)"
 #define CONTEXT_FLAG \
     "context", '\0', FLAG_TEXT, offsetof(struct arguments, context), "NAME", \
         "context of the kubeconfig, instead of its current one"
@@ -64,7 +67,7 @@ static const struct flag dry_run_flags[] = {
     {NULL, 0, 0, 0, NULL, NULL},
 };
 static const struct flag snapshot_flags[] = {
-    {KUBECONFIG_FLAG},
+    {SNAPSHOT_KUBECONFIG_FLAG},
     {CONTEXT_FLAG},
     {"output", 'o', FLAG_TEXT, AT(output), "FILE", "file to write; - (default): standard output"},
     {HELP_FLAG},
@@ -100,11 +103,11 @@ struct command {
 static const struct command commands[] = {
     {"serve", "[--kubeconfig FILE | --snapshot FILE] [--config FILE] [--listen ADDR:PORT] ...",
      "answer the extender calls of kube-scheduler",
-     "Answers POST /filter, /prefilter, /preempt and /bind, and GET /livez, /readyz, /metrics,\n"
-     "/statusz and /debug/cache. The objects come from a live cluster, by list and watch, or from\n"
-     "a snapshot; then a bind changes only the memory of claimguard. SIGHUP or a change of the\n"
-     "file reloads the configuration. After SIGTERM, claimguard answers the requests that it has\n"
-     "accepted, and exits.\n",
+     "Answers POST /filter, /prefilter, /preempt and /bind, and GET /livez, /healthz, /readyz,\n"
+     "/metrics, /statusz and /debug/cache. The objects come from a live cluster, by list and\n"
+     "watch, or from a snapshot. With a snapshot, a bind changes only claimguard's memory.\n"
+     "SIGHUP or a change of the configuration file reloads it. After SIGTERM, claimguard answers\n"
+     "the requests that it has accepted, for five seconds at most, and exits.\n",
      serve_flags, NULL, command_serve},
     {"snapshot", "[--kubeconfig FILE] [--context NAME] [-o FILE]",
      "write a snapshot of a live cluster to a file, for dry-run",
@@ -119,7 +122,7 @@ static const struct command commands[] = {
      "preemption would help. \"claimguard snapshot\" writes a snapshot; so does\n"
      "    kubectl get pods,pvc,pv,nodes,storageclasses,priorityclasses -A -o json\n"
      "Exit status: 0: schedulable; 1: not schedulable (with --all-pending: not all pods are);\n"
-     "2: bad usage or input.\n",
+     "2: no verdict, because of bad usage, bad input or another failure.\n",
      dry_run_flags, NULL, command_dry_run},
     {"check-config", "FILE", "check a configuration file, and print it with its defaults",
      "Exit status: 0: the file is good; 2: it has an error, which is printed as FILE:LINE:COL.\n",
@@ -140,8 +143,9 @@ static void print_usage(FILE *out)
 
 static void print_command_help(const struct command *command)
 {
-    (void)printf("Usage: claimguard %s %s\n\n%s\nOptions:\n", command->name, command->synopsis,
-                 command->details);
+    (void)printf("Usage: claimguard %s%s%s\n\n%s%sOptions:\n", command->name,
+                 command->synopsis[0] == '\0' ? "" : " ", command->synopsis, command->details,
+                 command->details[0] == '\0' ? "" : "\n");
     for (const struct flag *flag = command->flags; flag->name != NULL; flag++) {
         char left[64];
         char letter[8] = "    ";
@@ -274,6 +278,11 @@ static int help_with(const char *name)
     return finish(EXIT_DONE);
 }
 
+static bool asks_for_help(const char *name)
+{
+    return strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0;
+}
+
 int commands_run(int argc, char **argv)
 {
     const char *name = argc < 2 ? "" : argv[1];
@@ -281,9 +290,9 @@ int commands_run(int argc, char **argv)
 
     if (command != NULL)
         return run_command(command, argc - 1, argv + 1);
-    if (strcmp(name, "help") == 0 && argc > 2)
+    if (strcmp(name, "help") == 0 && argc > 2 && !asks_for_help(argv[2]))
         return help_with(argv[2]);
-    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+    if (asks_for_help(name)) {
         print_usage(stdout);
         return finish(EXIT_DONE);
     }

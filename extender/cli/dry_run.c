@@ -224,10 +224,11 @@ static int evaluate_named(struct dry_run *run, const char *name, struct error *e
     if (evaluate_file(run, name, err) < 0)
         return err->code != ERROR_SYSTEM
                    ? err->code
-                   : error_set(err, ERROR_NOT_FOUND,
-                               "--pod %s: neither a pod of the snapshot (NS/NAME, such as "
-                               "default/web-0) nor a file",
-                               name);
+                   : error_set(
+                         err, ERROR_NOT_FOUND,
+                         "--pod %s: no pod of the snapshot (NS/NAME, such as default/web-0) and no "
+                         "file has this name",
+                         name);
     return 0;
 }
 
@@ -277,10 +278,11 @@ static void show_orphans(const struct dry_run *run, const char *path)
     size_t count = deferral_orphans(&view, SIZE_MAX, &lines);
     if (count != 0 && buf_text(&lines) != NULL) {
         make_lines_printable(lines.bytes);
-        (void)fprintf(stderr,
-                      "claimguard: %s: %zu volumes are deferred, but no entry exists for them (any "
-                      "more); restart their pods before the CSI plugin is downgraded:\n%s",
-                      path, count, lines.bytes);
+        (void)fprintf(
+            stderr,
+            "claimguard: %s: deferred volumes without an entry: %zu; restart their pods before "
+            "the CSI plugin is downgraded:\n%s",
+            path, count, lines.bytes);
     }
     buf_dispose(&lines);
 }
@@ -290,8 +292,8 @@ static void show_notes(struct dry_run *run, const struct load_report *report, co
 {
     run->warning_count = load_warnings(&run->cluster, report, run->warnings);
     if (report->source.skipped != 0)
-        (void)fprintf(stderr, "claimguard: %s: skipped %zu objects of other kinds\n", path,
-                      report->source.skipped);
+        (void)fprintf(stderr, "claimguard: %s: skipped %zu object%s of other kinds\n", path,
+                      report->source.skipped, report->source.skipped == 1 ? "" : "s");
     for (size_t i = 0; i < run->warning_count; i++)
         (void)fprintf(stderr, "claimguard: %s: %s\n", path, run->warnings[i]);
     show_orphans(run, path);

@@ -79,9 +79,9 @@ static void report(struct violations *violations, const struct pod *pod, const s
         return;
     arena_init(&arena, MESSAGE_BYTES_MAX);
     struct slice message = arena_printf(
-        &arena, "claim %.*s/%.*s is %s, and in use by pod %.*s/%.*s on %.*s, too", SLICE_ARG(ns),
-        SLICE_ARG(claim_name(claim)),
-        claim->is_rwop ? "ReadWriteOncePod" : "mounted by a container runtime (deferFSMount)",
+        &arena, "claim %.*s/%.*s belongs to one pod (%s), and pod %.*s/%.*s on %.*s also uses it",
+        SLICE_ARG(ns), SLICE_ARG(claim_name(claim)),
+        claim->is_rwop ? "ReadWriteOncePod" : "a container runtime mounts it: deferFSMount",
         SLICE_ARG(ns), SLICE_ARG(pod_name(first)), SLICE_ARG(pod_node(first)));
     log_warn("two pods hold an exclusive claim", LOG_SLICE("namespace", ns),
              LOG_SLICE("claim", claim_name(claim)), LOG_SLICE("pod", pod_name(pod)),

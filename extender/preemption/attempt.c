@@ -97,8 +97,8 @@ static int stays(const struct object_reference *victim, struct error *err)
 {
     return error_set(
         err, ERROR_UNAVAILABLE,
-        "pod %.*s/%.*s cannot be evicted: the API server says that it is going, but it "
-        "stays",
+        "pod %.*s/%.*s cannot be evicted: the API server answers that it is gone, but a "
+        "GET does not confirm it",
         SLICE_ARG(victim->ns), SLICE_ARG(victim->name));
 }
 
@@ -147,8 +147,8 @@ static int try_one(struct attempt *attempt, const struct object_reference *victi
     return eviction_failed(result) ? err->code : 0;
 }
 
-/* Whether a budget forbids to evict all of them, according to the cache: the API server checks one
- * eviction at a time. */
+/* Whether a budget forbids the eviction of all of them, according to the cache: the API server
+ * checks one eviction at a time. */
 static bool breaks_budget(const struct attempt *attempt)
 {
     struct state *state = attempt->state;
@@ -176,7 +176,7 @@ static int try_all(struct attempt *attempt, struct error *err)
         return 0;
     if (breaks_budget(attempt))
         rc = error_set(err, ERROR_INVALID,
-                       "a PodDisruptionBudget forbids to evict all of its victims");
+                       "a PodDisruptionBudget forbids the eviction of all its victims");
     for (size_t i = 0; rc == 0 && i < attempt->victim_count; i++)
         rc = try_one(attempt, &attempt->victims[i], err);
     return rc;

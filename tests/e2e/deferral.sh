@@ -269,7 +269,7 @@ a_pod_that_sets_its_node_beside_a_deferred_holder_shows_up_as_a_violation() {
     pod bold data 'nodeName: node-2'
     await 10 "the gauge counts it" more_violations_than "$before"
     await 10 "the pod that came second gets an Event" has_event ExclusiveClaimViolated \
-        "claim $namespace/data is mounted by a container runtime (deferFSMount), and in use by pod $namespace/web-0"
+        "claim $namespace/data belongs to one pod (a container runtime mounts it: deferFSMount), and pod $namespace/web-0"
     delete_pod bold
 }
 

@@ -146,7 +146,7 @@ a_pod_that_sets_its_node_beside_a_holder_shows_up_as_a_violation() {
     pod bold data 'nodeName: node-2'
     await 10 "the gauge counts it" more_violations_than "$before"
     await 10 "the pod that came second gets an Event" has_event ExclusiveClaimViolated \
-        "claim $namespace/data is ReadWriteOncePod, and in use by pod $namespace/first"
+        "claim $namespace/data belongs to one pod (ReadWriteOncePod), and pod $namespace/first"
     k -n "$namespace" get events -o json | jq -e '
         [.items[] | select(.reason == "ExclusiveClaimViolated")] | length == 1 and .[0].involvedObject.name == "bold"' >/dev/null
     delete_pod bold

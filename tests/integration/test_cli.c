@@ -49,8 +49,8 @@ static const struct {
     {{"dry-run", "--snapshot"}, 2, "claimguard: dry-run: no value for --snapshot"},
     {{"dry-run", "--snapshot", EXAMPLE, "--pod", "default/none"},
      2,
-     "claimguard: --pod default/none: neither a pod of the snapshot (NS/NAME, such as "
-     "default/web-0) nor a file"},
+     "claimguard: --pod default/none: no pod of the snapshot (NS/NAME, such as default/web-0) and "
+     "no file has this name"},
     {{"dry-run", "--snapshot", EXAMPLE, "--pod", "default/db-1", "--all-pending"},
      2,
      "claimguard: dry-run: --pod and --all-pending: give only one of them"},
@@ -230,7 +230,7 @@ Test(cli, control_characters_of_a_cluster_do_not_reach_the_terminal)
     cr_expect(strchr(run.out, '\033') == NULL && strchr(run.out, '\r') == NULL);
     run_free(&run);
     run = RUN("dry-run", "-s", EXAMPLE, "--pod", "default/\033[2K");
-    cr_expect_not_null(strstr(run.err, "--pod default/?[2K: neither a pod"), "%s", run.err);
+    cr_expect_not_null(strstr(run.err, "--pod default/?[2K: no pod"), "%s", run.err);
     run_free(&run);
 }
 
@@ -247,7 +247,7 @@ Test(cli, what_a_snapshot_lacks_is_said_on_stderr)
     run_free(&run);
     run = RUN("dry-run", "-s", TESTS_DIR "/fixtures/other-kinds.yaml", "-a");
     cr_expect_eq(run.status, 0);
-    cr_expect_not_null(strstr(run.err, "skipped 1 objects of other kinds"), "%s", run.err);
+    cr_expect_not_null(strstr(run.err, "skipped 1 object of other kinds"), "%s", run.err);
     run_free(&run);
 }
 
@@ -311,12 +311,17 @@ Test(cli, help_names_every_option)
         struct run run = RUN(commands[i], "--help");
         cr_expect_eq(run.status, 0);
         cr_expect_not_null(strstr(run.out, "--help"));
+        cr_expect_null(strstr(run.out, " \n"), "a blank at the end of a line");
+        cr_expect_null(strstr(run.out, "\n\n\n"), "two empty lines");
         cr_expect_not_null(strstr(help.out, commands[i]));
         struct run helped = RUN("help", commands[i]);
         cr_expect_str_eq(helped.out, run.out);
         run_free(&helped);
         run_free(&run);
     }
+    struct run helped = RUN("help", "help");
+    cr_expect_str_eq(helped.out, help.out);
+    run_free(&helped);
     run_free(&help);
 }
 

@@ -128,7 +128,7 @@ Test(deferral, story_5_the_dry_run_names_what_is_to_be_drained)
 {
     write_to(config_path, HEAD);
     dry_run("d/a", "json", 0, "\"deferFSMount\": []",
-            "1 volumes are deferred, but no entry exists for them (any more); restart their pods "
+            "deferred volumes without an entry: 1; restart their pods "
             "before the CSI plugin is downgraded:\nd/b data\n");
 }
 

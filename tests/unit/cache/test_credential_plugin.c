@@ -174,7 +174,7 @@ Test(credential_plugin, what_a_plugin_does_wrong_is_said_without_what_it_printed
         const char *script, *message;
     } rows[] = {
         {"exit 3", "failed with exit status 3"},
-        {"echo secret", "is no ExecCredential"},
+        {"echo secret", "its output is not an ExecCredential"},
         {"echo '{\"secret\":1}'", "printed no client.authentication.k8s.io/v1 ExecCredential"},
         {ANSWER_AS(V1BETA1, "{\"token\":\"secret\"}"), "printed no " V1 " ExecCredential"},
         {"kill -9 $$", "was ended by signal 9"},

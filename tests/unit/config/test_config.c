@@ -131,9 +131,11 @@ static const struct bad bad_files[] = {
     {"bad address", HEAD "server: {listen: localhost}\n",
      "3:18: listen: expected ADDRESS:PORT, such as 127.0.0.1:8888 or [::1]:8888"},
     {"a name for an address", HEAD "server: {listen: 'localhost:8888'}\n",
-     "3:18: listen: localhost is not an IP address (leave it out to listen on all addresses)"},
+     "3:18: listen: localhost is not an IP address (only :PORT: all IPv4 addresses; [::]:PORT: "
+     "all)"},
     {"no IPv6 address", HEAD "server: {metricsListen: '[::1::]:8888'}\n",
-     "3:25: metricsListen: ::1:: is not an IP address (leave it out to listen on all addresses)"},
+     "3:25: metricsListen: ::1:: is not an IP address (only :PORT: all IPv4 addresses; [::]:PORT: "
+     "all)"},
     {"one port for both", HEAD "server: {listen: ':8888', metricsListen: ':8888'}\n",
      "3:42: metricsListen: the port must differ from that of listen"},
     {"one port for both, written in two ways",
@@ -172,7 +174,7 @@ static const struct bad bad_files[] = {
     {"fsGroup without policies",
      HEAD "deferFSMount: {entries: [{storageClass: a, runtimeClass: b, postMountConfig: "
           "{fsGroup: true}}]}\n",
-     "3:26: fsGroup: true needs fsGroupChangePolicies, and the other way round"},
+     "3:26: set both fsGroup: true and fsGroupChangePolicies, or neither"},
     {"the same entry twice",
      HEAD "deferFSMount: {entries: [{storageClass: a, runtimeClass: b}, {storageClass: a, "
           "runtimeClass: b}]}\n",
