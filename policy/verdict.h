@@ -69,7 +69,8 @@ struct verdict {
     size_t cause_count;
     struct object_reference *awaited; /* a refused pod is requeued when one of them appears or
                                          goes: no event for the scheduler says so, or it may be late
-                                         here. A driver on nodes is a KIND_CSI_NODE with its name */
+                                         here. A driver on nodes is a KIND_CSI_NODE with its name, a
+                                         volume_offer a KIND_VOLUME with that as its name */
     size_t awaited_count;
     const bool *exclusive; /* for each of the pod's claims: it needs that for itself; NULL: those
                               that are ReadWriteOncePod */

@@ -106,6 +106,14 @@ static void requeue_drivers(struct state *state, struct slice drivers)
                         state->api);
 }
 
+/* Requeues the pods that wait for a volume that a claim can be bound to. */
+static void requeue_offer(struct state *state, struct slice offer)
+{
+    if (offer.len != 0)
+        requeue_changed(state->requeue,
+                        &(struct object_reference){.kind = KIND_VOLUME, .name = offer}, state->api);
+}
+
 static void changed(void *context, enum watch_change change, const struct object *object,
                     bool was_holding)
 {
@@ -119,12 +127,14 @@ static void changed(void *context, enum watch_change change, const struct object
         requeue_forget(state->requeue, meta->uid);
     }
     if (is_gone_pod || object->kind == KIND_CLAIM || object->kind == KIND_CSI_DRIVER ||
-        object->kind == KIND_VOLUME_ATTRIBUTES_CLASS)
+        object->kind == KIND_STORAGE_CLASS || object->kind == KIND_VOLUME_ATTRIBUTES_CLASS)
         requeue_changed(state->requeue,
                         &(struct object_reference){object->kind, meta->ns, meta->name, meta->uid},
                         state->api);
     if (object->kind == KIND_CSI_NODE && change == CHANGE_PUT)
         requeue_drivers(state, object->resource.attributes[CSI_NODE_DRIVERS]);
+    if (object->kind == KIND_VOLUME && change == CHANGE_PUT)
+        requeue_offer(state, object->resource.attributes[VOLUME_OFFER]);
     if (!handlers->is_synced || change == CHANGE_DELETE)
         return;
     (void)pthread_rwlock_rdlock(&state->lock);

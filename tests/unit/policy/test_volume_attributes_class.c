@@ -1,0 +1,149 @@
+/* What tests/cases/volume_attributes_class cannot show: what a pod waits for, an API server without
+ * the kind, and too little memory. */
+#include <criterion/criterion.h>
+
+#include "policy/policy.h"
+#include "policy/volume_attributes_class.h"
+#include "support/load.h"
+
+static struct cluster cluster;
+static struct arena arena;
+static struct config config;
+
+static void setup(void)
+{
+    cluster_init(&cluster);
+    arena_init(&arena, 1 << 20);
+    config = (struct config){.volume_attributes_classes = {.mode = MODE_ENFORCE}};
+}
+
+static void teardown(void)
+{
+    arena_dispose(&arena);
+    cluster_dispose(&cluster);
+}
+
+TestSuite(volume_attributes_class, .init = setup, .fini = teardown);
+
+#define CLASS(name_, driver_) \
+    "{apiVersion: storage.k8s.io/v1, kind: VolumeAttributesClass, metadata: {name: " name_ \
+    "}, driverName: " driver_ "}\n---\n"
+#define STORAGE \
+    "{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: fast}, provisioner: " \
+    "a.example.com}\n---\n"
+#define CLAIM(spec_, status_) \
+    "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, uid: claim-1}, spec: " \
+    "{storageClassName: fast, volumeAttributesClassName: gold" spec_ "}, status: {" status_ \
+    "}}\n---\n"
+#define UNBOUND CLAIM("", "phase: Pending")
+#define CHANGING \
+    CLAIM(", volumeName: v", "phase: Bound, currentVolumeAttributesClassName: " \
+                             "silver, modifyVolumeStatus: {status: Pending}")
+
+static struct claim_reference data_claim = {.name = {"data", 4}};
+
+static struct verdict ask(struct arena *memory)
+{
+    struct view view = {&cluster, &config};
+    struct pod_object pod = {.claims = &data_claim, .claim_count = 1};
+    struct verdict verdict;
+
+    pod.meta.ns = SLICE("default");
+    volume_attributes_class.prefilter(&view, &pod, memory, &verdict);
+    return verdict;
+}
+
+static void expect_reference(const struct object_reference *got, enum kind kind, const char *name)
+{
+    cr_expect_eq(got->kind, kind);
+    cr_expect(slice_equal(got->name, slice_of(name)), "%.*s", SLICE_ARG(got->name));
+}
+
+static void expect_cause(const struct verdict *verdict)
+{
+    cr_assert_eq(verdict->cause_count, 1);
+    expect_reference(&verdict->causes[0], KIND_CLAIM, "data");
+    cr_expect(slice_equal(verdict->causes[0].ns, SLICE("default")));
+    cr_expect(slice_equal(verdict->causes[0].uid, SLICE("claim-1")));
+}
+
+Test(volume_attributes_class, a_pod_waits_for_the_missing_class_or_a_volume_of_it)
+{
+    load_text(&cluster, STORAGE UNBOUND);
+    struct verdict verdict = ask(&arena);
+
+    cr_assert_eq(verdict.code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
+    expect_cause(&verdict);
+    cr_assert_eq(verdict.awaited_count, 2);
+    expect_reference(&verdict.awaited[0], KIND_VOLUME_ATTRIBUTES_CLASS, "gold");
+    expect_reference(&verdict.awaited[1], KIND_VOLUME,
+                     volume_offer(SLICE("fast"), SLICE("gold"), &arena).ptr);
+}
+
+Test(volume_attributes_class, a_pod_waits_for_another_class_of_that_name_or_another_provisioner)
+{
+    load_text(&cluster, STORAGE CLASS("gold", "b.example.com") UNBOUND);
+    struct verdict verdict = ask(&arena);
+
+    cr_assert_eq(verdict.code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
+    expect_cause(&verdict);
+    cr_assert_eq(verdict.awaited_count, 3);
+    expect_reference(&verdict.awaited[0], KIND_VOLUME_ATTRIBUTES_CLASS, "gold");
+    expect_reference(&verdict.awaited[2], KIND_STORAGE_CLASS, "fast");
+}
+
+/* The claim's own change is an event for the scheduler. */
+Test(volume_attributes_class, a_pod_that_waits_for_a_change_waits_for_no_class)
+{
+    load_text(&cluster, CLASS("gold", "a.example.com") CHANGING);
+    config.volume_attributes_classes.waits_for_modify = true;
+    struct verdict verdict = ask(&arena);
+
+    cr_assert_eq(verdict.code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
+    expect_cause(&verdict);
+    cr_expect_eq(verdict.awaited_count, 0);
+}
+
+Test(volume_attributes_class, where_the_kind_is_not_served_no_class_counts_as_missing)
+{
+    cluster.is_unserved[KIND_VOLUME_ATTRIBUTES_CLASS] = true;
+    load_text(&cluster, STORAGE UNBOUND);
+    cr_expect_eq(ask(&arena).code, CODE_SUCCESS);
+    load_text(&cluster, CHANGING);
+    struct verdict verdict = ask(&arena);
+    cr_expect_eq(verdict.code, CODE_SUCCESS);
+    cr_expect_eq(verdict.warning_count, 0);
+    cluster.is_unserved[KIND_VOLUME_ATTRIBUTES_CLASS] = false;
+    cr_expect_eq(ask(&arena).warning_count, 1);
+}
+
+/* With less memory than the verdict needs, it is Error, and never another one. */
+static void expect_with_little_memory(enum verdict_code code)
+{
+    bool is_enough = false;
+    size_t bytes = 0;
+
+    for (; !is_enough && bytes < 1 << 16; bytes += 8) {
+        struct arena little;
+        arena_init(&little, bytes);
+        struct verdict verdict = ask(&little);
+        is_enough = verdict.code == code;
+        cr_expect(is_enough || verdict.code == CODE_ERROR, "%zu bytes: %s", bytes,
+                  code_text(verdict.code));
+        arena_dispose(&little);
+    }
+    cr_expect(is_enough && bytes > 8);
+}
+
+Test(volume_attributes_class, without_memory_the_verdict_is_error)
+{
+    load_text(&cluster, STORAGE UNBOUND);
+    expect_with_little_memory(CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
+    load_text(&cluster, CLASS("gold", "b.example.com"));
+    expect_with_little_memory(CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
+    load_text(&cluster, "{apiVersion: v1, kind: PersistentVolume, metadata: {name: v}, spec: {csi: "
+                        "{driver: a.example.com}}}\n---\n" CHANGING);
+    expect_with_little_memory(CODE_SUCCESS);
+    config.volume_attributes_classes.waits_for_modify = true;
+    expect_with_little_memory(CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
+}
