@@ -146,6 +146,17 @@ int load_snapshot(struct cluster *cluster, const char *path, struct load_report 
     return rc < 0 ? rc : check_objects(path, &report->source, err);
 }
 
+static bool names_attributes_class(const struct cluster *cluster)
+{
+    const struct claim_tally *tally;
+    struct table_walk walk = {.at = 0};
+
+    while ((tally = cluster_next_tally(cluster, &walk)) != NULL)
+        if (tally->key.volume_attributes_class != NULL)
+            return true;
+    return false;
+}
+
 size_t load_warnings(const struct cluster *cluster, const struct load_report *report,
                      const char *warnings[LOAD_WARNINGS_MAX])
 {
@@ -154,6 +165,9 @@ size_t load_warnings(const struct cluster *cluster, const struct load_report *re
     /* pods name claims, but there is none: probably they are not in the snapshot */
     if (cluster->counts[KIND_CLAIM] == 0 && cluster->claims.count != 0)
         warnings[count++] = "the snapshot has no PersistentVolumeClaims: add pvc to kubectl get";
+    if (cluster->counts[KIND_VOLUME_ATTRIBUTES_CLASS] == 0 && names_attributes_class(cluster))
+        warnings[count++] = "claims name VolumeAttributesClasses, and the snapshot has none: add "
+                            "volumeattributesclasses to kubectl get";
     if (report->lacks_classes)
         warnings[count++] =
             cluster->counts[KIND_PRIORITY_CLASS] != 0
