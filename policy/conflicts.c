@@ -130,7 +130,7 @@ static const char *why_exclusive(const struct conflict *conflict)
 static struct slice conflict_describe(const struct conflict *conflict, struct arena *arena)
 {
     const struct pod *holder = conflict->holder;
-    struct slice ns = name_slice(conflict->claim->ns); /* the holder's, too */
+    struct slice ns = name_slice(conflict->claim->ns); /* also the holder's */
 
     if (holder == NULL)
         return arena_printf(arena, "claim %.*s/%.*s is reserved for pod %.*s/%.*s%s", SLICE_ARG(ns),

@@ -1,14 +1,14 @@
 /*
  * policy: what is allowed. A policy is pure: a view of the cluster and a pod in, a verdict with
- * reasons out. No I/O, no lock, no clock, no JSON (a test holds the library against a list of the
- * symbols that it may use). The dry run and the server call the very same functions.
+ * reasons out. No I/O, no lock, no clock, no JSON (a test compares the symbols of the library with
+ * a list of those that it may use). The dry run and the server call the same functions.
  *
- * The verbs are the scheduler framework's. A policy evaluates a pod once, in prefilter; where its
- * verdict differs from node to node, it says so in the verdict (struct node_filter), and the nodes
- * that the scheduler asks about are held against that.
+ * The verbs are the scheduler framework's. A policy evaluates a pod once, in prefilter. Where its
+ * verdict differs from node to node, the verdict has a filter (struct node_filter), which checks
+ * each node that the scheduler asks about.
  *
- * Ownership: results lie in the caller's arena; victims and candidates point into the cluster, too,
- * and are valid until the arena is reset or the cluster changes, whichever is first.
+ * Ownership: results lie in the caller's arena; victims and candidates also point into the cluster.
+ * They are valid until the arena is reset or the cluster changes, whichever is first.
  */
 #ifndef POLICY_POLICY_H
 #define POLICY_POLICY_H
@@ -59,15 +59,15 @@ extern const struct policy *const policies[];
 /*
  * The verdict of all policies: the first rejection; else Success if a policy has something to say,
  * with the node filters of all of them; else Skip. *decided_by: the policy that decided. Where the
- * first rejection is Unschedulable, the other policies are asked, too: one of them may make it
+ * first rejection is Unschedulable, the other policies are asked as well: one of them may make it
  * Unresolvable, so that no pod is evicted for a pod that cannot run. The warnings are those of all
  * policies that were asked, and the rejections of those that only warn.
  */
 void policy_prefilter(const struct view *view, const struct pod_object *pod, struct arena *arena,
                       struct verdict *out, const struct policy **decided_by);
 
-/* The first filter that rejects the node for a pod that passes by the verdict; NULL: it passes
- * there, too. *reason: why it is rejected, never empty; {NULL, 0}: there is no memory for it. */
+/* The first filter that rejects the node for a pod that passes by the verdict; NULL: no filter
+ * rejects it. *reason: why it is rejected, never empty; {NULL, 0}: there is no memory for it. */
 const struct node_filter *policy_filter(const struct verdict *verdict, struct slice node,
                                         struct arena *arena, struct slice *reason);
 

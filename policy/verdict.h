@@ -42,7 +42,7 @@ struct node_filter {
     struct slice reason; /* on nodes that are not in the list */
 
     /* NULL: the list counts. Else: whether the pod passes on the node; if not, *reason says why
-     * ({NULL, 0}: there is no memory for it). Called with the cluster held still. */
+     * ({NULL, 0}: there is no memory for it). Called under the cluster's lock. */
     bool (*test)(const void *context, struct slice node, struct arena *arena, struct slice *reason);
     const void *context;
 

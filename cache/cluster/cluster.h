@@ -4,8 +4,8 @@
  * indexes are exact after any sequence of events in any order: a pod before its claim, a claim
  * deleted and recreated, an event that arrives late.
  *
- * A claim or node that is only named by a pod has a record too, with exists false. When the object
- * appears, nobody has to search for the pods that use it.
+ * A claim or node that is only named by a pod also has a record, with exists false. When the object
+ * appears, no search for the pods that use it is needed.
  *
  * Ownership: the cluster owns every record; pointers into it are valid until the next change.
  * Threads: many readers or one writer; the owner locks (extender/state.h).
@@ -182,7 +182,7 @@ struct cluster {
     struct listing lists[KIND_COUNT];
     bool is_unserved[KIND_COUNT]; /* the API server does not serve the kind, so that an object
                                      which is not here may exist */
-    bool keeps_all_mounts; /* store mounts of pending pods without a runtime class, too: dry run */
+    bool keeps_all_mounts; /* also stores mounts of pending pods without a runtime class: dry run */
 };
 
 void cluster_init(struct cluster *cluster);
@@ -210,7 +210,7 @@ struct gone_listener {
  * A list of all objects of a kind replaces what was known:
  *
  *   cluster_list_begin   a list begins. It may begin again before its end. asked_ns: when it was
- *                        requested; it counts against answers from before that (unconfirmed.h).
+ *                        requested; it overrides answers from before that (unconfirmed.h).
  *                        overrides: the list is from another history (a restored backup), so it
  *                        counts even against newer objects.
  *   cluster_apply        for each object of the list
@@ -219,7 +219,7 @@ struct gone_listener {
  *   cluster_list_end     removes what the list did not name and what is not newer than version.
  *                        Until then all objects stay. listener may be NULL.
  *
- * The end takes several calls, so that nobody waits long for the lock: each call checks some
+ * The end takes several calls, so that no thread waits long for the lock: each call checks some
  * records and returns whether more are left; the caller releases the lock between calls. Meanwhile
  * binds, reservations and answers to GETs may change the cluster, but no other list and no watch of
  * this kind. A record that is not checked yet still counts, so a claim that it holds is held.
@@ -233,7 +233,7 @@ bool cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version,
 /*
  * Applies the answer to a GET for a pod or a claim. The GET was sent at asked_ns; `watched` is the
  * last version that the watch has reported. An object that is not newer than that is ignored: the
- * watch has reported it, and maybe its deletion, too. It counts anyway if it contradicts an
+ * watch has reported it, and perhaps its deletion. It counts anyway if it contradicts an
  * unconfirmed answer from before asked_ns. If another object was known by the same name, that one
  * is gone, even if the watch still reports it.
  */
@@ -296,7 +296,7 @@ size_t cluster_count_budget_violations(const struct cluster *cluster, const stru
 /* Whether the API server would refuse some of these evictions, although it would allow each one
  * alone: a budget allows some of them, but not all. Pending and terminating pods do not count, as
  * in the API server. A budget that allows none is ignored, because the API server has refused each
- * of its pods already. True, too, if reading the budgets would take too long. */
+ * of its pods already. Also true if reading the budgets would take too long. */
 bool cluster_breaks_budgets(const struct cluster *cluster, const struct pod *const *pods,
                             size_t count);
 

@@ -178,7 +178,7 @@ static struct slice known_uid(const struct cluster *cluster, const struct object
 }
 
 /* If another object has the name now, the former one is gone. This is remembered, because a late
- * watch still reports the former one, even after the other object is gone, too. */
+ * watch still reports the former one, even after the other object is gone as well. */
 static void learn_replaced(struct cluster *cluster, const struct object *object,
                            struct slice former, uint64_t asked_ns)
 {

@@ -4,8 +4,8 @@
  * counts until a watch reports the same, even if a watch or an older answer says otherwise.
  *
  * An answer may be wrong (a faulty server or proxy, a write that was lost after a crash). Therefore
- * the answer to a list or a GET that was sent after it counts against it: both are consistent
- * reads. An event of a watch does not: the watch may be late, and the answer has no version to
+ * the answer to a list or a GET that was sent later overrides it: both are consistent reads. An
+ * event of a watch does not override it: the watch may be late, and the answer has no version to
  * compare with. If no list comes, the object is read again after UNCONFIRMED_CHECK_MS. After
  * UNCONFIRMED_LIFE_MS the answer is forgotten, because no watch is that late.
  *

@@ -1,12 +1,13 @@
 /*
  * pull: a strict pull reader over one JSON text in memory. It builds no tree and allocates nothing
- * but the strings that hold escapes; a value that nobody wants is skipped at memory speed.
+ * but the strings that hold escapes; a value that is not wanted is skipped at memory speed.
  *
  * It accepts exactly what Go's encoding/json accepts (json_text.h), and a raw value may be of any
- * size; what is read as an integer has to fit 64 bits. A string is read as UTF-8 without NUL: what
- * cannot be that reads as U+FFFD. The fuzz target tests/fuzz/fuzz_pull.c holds it against jansson.
+ * size; what is read as an integer has to fit 64 bits. A string is read as UTF-8 without NUL: NUL,
+ * half a pair of surrogates, and bytes that are not UTF-8 are read as U+FFFD. The fuzz target
+ * tests/fuzz/fuzz_pull.c compares it with jansson.
  *
- * The first problem sticks: every later call answers false, so a caller may check once at the end.
+ * After the first problem, every call returns false, so a caller may check once at the end.
  *
  *     struct pull json;
  *     pull_init(&json, text);

@@ -226,7 +226,7 @@ uint64_t version_of(struct slice resource_version)
     return version;
 }
 
-/* Checks and completes what was read. Claims, too, have their meta first. */
+/* Checks and completes what was read. In every kind, claims included, meta is first. */
 static bool finish(struct pull *json, enum kind kind, struct arena *arena,
                    struct resource_object *resource)
 {

@@ -27,7 +27,7 @@ struct pod_reading {
     struct pod_mounts mounts;
     struct pod_volume *volumes;
     size_t volume_count;
-    struct container *containers; /* init and ephemeral ones, too */
+    struct container *containers; /* including init and ephemeral ones */
     size_t container_count;
 };
 

@@ -32,7 +32,7 @@ static bool is_one_of(struct slice s, const char *const *words)
     return false;
 }
 
-/* A plain scalar by YAML 1.1, as Kubernetes reads it: yes, no, on and off are booleans, too.
+/* A plain scalar by YAML 1.1, as Kubernetes reads it: also yes, no, on and off are booleans.
  * Numbers that JSON does not have (0x1f, 1_000, .inf) stay strings; no field that is read has such
  * a value. */
 static void put_plain(struct buf *out, struct slice s)

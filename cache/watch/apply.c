@@ -18,7 +18,7 @@ struct before {
     struct arena arena;
     struct slice former; /* UID of the pod that had this name before, and is gone; empty: none */
     bool was_holding;
-    /* An unconfirmed answer said so; after look_after: the answer was wrong. */
+    /* An unconfirmed answer said that it is gone, or bound. After look_after: and was wrong. */
     bool was_gone, was_bound;
 };
 
@@ -82,9 +82,9 @@ static void log_refuted(const struct object *object, const struct before *before
                  LOG_SLICE("namespace", meta->ns), LOG_SLICE("pod", meta->name));
 }
 
-/* Reports the change, if it was applied (rc). Before it, reports the end of a pod: of the one that
- * had this name before, or of this pod's wrong bind, so that its claims are free. Without the lock.
- */
+/* Reports the change, if it was applied (rc). Before it, reports that a pod is gone: the one that
+ * had this name before; or this pod, if it was wrongly known as bound: its claims are free now.
+ * Without the lock. */
 static void report_change(const struct informer_target *target, enum watch_change change,
                           const struct object *object, struct before *before, int rc)
 {

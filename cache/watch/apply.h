@@ -30,8 +30,8 @@ void apply_unserved(const struct informer_target *target, enum kind kind);
 int apply_object(const struct informer_target *target, const struct object_reference *asked,
                  struct slice text, uint64_t watched, uint64_t asked_ns, struct error *err);
 
-/* Whether the body of a 404 says that the object does not exist. An unknown path and a proxy answer
- * 404, too. */
+/* Whether the body of a 404 says that the object does not exist. A 404 may also come from a proxy,
+ * or be the answer to an unknown path. */
 bool apply_says_absent(const struct object_reference *asked, struct slice text);
 
 /* Removes an object: a GET has answered that it does not exist. */

@@ -18,7 +18,7 @@
  * Any other answer changes nothing.
  *
  * An object that cannot be decoded is skipped, counted and logged, and the watch continues, so that
- * nobody can stop the cache by creating such an object. Its record stays, and a list that names it
+ * no user can stop the cache by creating such an object. Its record stays, and a list that names it
  * does not remove it. Its deletion counts if namespace, name and UID can be read. A line that is
  * not JSON is requested again; the third time it is skipped if it identifies its object, else a new
  * list is read.
@@ -30,8 +30,8 @@
  *
  * The probe requests one object at the last version or a later one. An API server whose history
  * ends before that version answers so at once, while a watch from that version would be silent
- * until the history reaches it, and would miss everything before. Only a list of that kind and such
- * a version passes the probe.
+ * until the history reaches it, and would miss everything before. Only a list of that kind, at
+ * that version or a later one, passes the probe.
  *
  * A watch is requested for WATCH_SECONDS at most, and cancelled SILENT_MS later. So a connection
  * that is dead but not closed is found within a minute.

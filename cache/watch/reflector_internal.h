@@ -1,8 +1,8 @@
 /*
  * reflector_internal: what the files of the reflector share. Only they include it.
  *
- * A function that returns "whether the answer continues" returns false after reflector_give_up:
- * then reflector_take returns false, too.
+ * A function that returns "whether the answer continues" returns false after reflector_give_up, and
+ * then reflector_take returns false.
  *
  * Threads: as the reflector.
  */

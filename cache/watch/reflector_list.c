@@ -29,7 +29,7 @@ static bool begin_page(struct reflector *reflector)
     return true;
 }
 
-/* The page is complete. Without a continue token the list is complete, too. */
+/* The page is complete. Without a continue token, so is the list. */
 static void end_page(struct reflector *reflector)
 {
     reflector->is_established = true;

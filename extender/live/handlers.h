@@ -2,7 +2,7 @@
  * handlers: keeps the state's cluster equal to a live one (cache/watch/informer), and reacts to
  * what changes there: pods that wait for a change are requeued, and violations are reported
  * (violations.h). Once the cache is synced, pods that may wait for the previous claimguard are
- * requeued, too.
+ * also requeued.
  */
 #ifndef EXTENDER_LIVE_HANDLERS_H
 #define EXTENDER_LIVE_HANDLERS_H

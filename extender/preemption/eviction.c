@@ -110,7 +110,7 @@ static bool read_causes(struct pull *json, struct arena *arena, void *field)
 }
 
 /* Whether the answer, a metav1.Status, names a budget. Its HTTP status does not show it: an
- * overloaded API server answers 429, too, and a missing right 403. */
+ * overloaded API server also answers 429, and a missing right 403. */
 static bool blames_budget(struct slice answer, struct arena *arena)
 {
     static const struct pull_field details[] = {

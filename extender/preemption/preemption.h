@@ -20,7 +20,7 @@
  * is valid for ASKED_LATELY_MS after the grace. In a quiet cluster a rejected pod is tried twice,
  * and then only at kube-scheduler's flush after five minutes. In a busy one it is tried again and
  * again, with a back-off of 1 to 10 s, and a node can be taken within seconds. Five seconds are
- * enough for an attempt that is due, even if others are due, too; and they are less than the time
+ * enough for an attempt that is due, even if others are also due; and they are less than the time
  * after which a failed attempt is repeated, so no repeated attempt evicts for a node that was taken
  * in the meantime.
  *

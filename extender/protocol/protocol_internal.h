@@ -28,7 +28,7 @@ int protocol_check_pod(const struct pod_object *pod, struct error *err);
 /* Refuses a name that is longer than any that the API server takes: it is not to be remembered. */
 int protocol_limit(struct slice name, size_t max, const char *what, struct error *err);
 
-/* The same for a node's name; an empty one is refused, too. */
+/* The same for a node's name; an empty one is also refused. */
 bool protocol_check_node_name(struct pull *json, struct slice name);
 
 #endif

@@ -3,7 +3,7 @@
  * /prefilter (docs/contracts.md). Not on the hot path.
  *
  * Ownership: every function returns a new value, or NULL when there is no memory.
- * Threads: the caller holds the cluster still.
+ * Threads: the caller holds the cluster's lock, or is the only thread.
  */
 #ifndef EXTENDER_REPORT_EXPLAIN_H
 #define EXTENDER_REPORT_EXPLAIN_H
