@@ -25,10 +25,10 @@ enum kind {
     KIND_CSI_DRIVER,
     KIND_CSI_NODE,
     KIND_VOLUME_ATTRIBUTES_CLASS,
-    KIND_RUNTIME_CLASS,
     KIND_POD_DISRUPTION_BUDGET,
     KIND_WATCHED_COUNT, /* the kinds above are watched; those below are read from snapshots only */
     KIND_PRIORITY_CLASS = KIND_WATCHED_COUNT,
+    KIND_RUNTIME_CLASS, /* for people: an entry names it, and no verdict reads it */
     KIND_COUNT,
     KIND_OTHER = KIND_COUNT, /* any other kind: skipped and counted */
 };

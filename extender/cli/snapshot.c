@@ -180,8 +180,8 @@ static int fail(const struct capture *capture, struct error *err)
                                              : "");
 }
 
-/* Whether these credentials may not list the kind, but the snapshot is good without it, because
- * only the dry run of a manifest needs it. */
+/* Whether these credentials may not list the kind, but the snapshot is good without it: only the
+ * dry run of a manifest, or a person, needs it. */
 static bool is_left_out(const struct capture *capture, enum kind kind)
 {
     struct error refusal = {0};
