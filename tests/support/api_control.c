@@ -229,8 +229,16 @@ void api_log_line(const char *resource, const char *line)
 void api_cut(const char *resource)
 {
     api_lock();
-    ++*api_cuts_of(resource);
+    api_watched_of(resource)->cuts++;
     api_unlock();
+}
+
+size_t api_watches(const char *resource)
+{
+    api_lock();
+    size_t count = api_watched_of(resource)->open;
+    api_unlock();
+    return count;
 }
 
 void api_compact(void)

@@ -91,6 +91,9 @@ void api_log_line(const char *resource, const char *line);
 /* Ends the open watches of the resource; those who come back resume. */
 void api_cut(const char *resource);
 
+/* How many watches of the resource are open. */
+size_t api_watches(const char *resource);
+
 /* Versions up to now are too old from now on: a watch from there gets an ERROR event, 410. */
 void api_compact(void);
 

@@ -26,9 +26,10 @@ struct api_record {
     char *method, *target, *body;
 };
 
-struct api_watch_cut {
+struct api_watched {
     char resource[64];
-    unsigned cuts;
+    unsigned cuts; /* how often its watches were cut */
+    size_t open;   /* watches */
 };
 
 struct api_state {
@@ -42,7 +43,7 @@ struct api_state {
     struct api_record *records;
     size_t record_count;
     const char *held[RESOURCES_MAX];
-    struct api_watch_cut cuts[RESOURCES_MAX];
+    struct api_watched watched[RESOURCES_MAX];
     unsigned let_go; /* how often those that hang were closed */
     size_t connections, connections_max, connections_ever;
     bool is_open[DESCRIPTORS_MAX]; /* connections */
@@ -76,8 +77,8 @@ bool api_is_closed(int fd);
 /* Answers a watch, until its end. False: the connection is to be closed. */
 bool api_serve_watch(int fd, const struct api_path *path);
 
-/* How often the resource's watches were cut. Under the mutex. */
-unsigned *api_cuts_of(const char *resource);
+/* Under the mutex. */
+struct api_watched *api_watched_of(const char *resource);
 
 /* ---- api_control; under the mutex ---- */
 

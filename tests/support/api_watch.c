@@ -14,14 +14,14 @@ static bool is_held(const char *resource)
     return false;
 }
 
-unsigned *api_cuts_of(const char *resource)
+struct api_watched *api_watched_of(const char *resource)
 {
     for (size_t i = 0; i < RESOURCES_MAX; i++) {
-        struct api_watch_cut *cut = &api.cuts[i];
-        if (cut->resource[0] == '\0')
-            (void)snprintf(cut->resource, sizeof cut->resource, "%s", resource);
-        if (strcmp(cut->resource, resource) == 0)
-            return &cut->cuts;
+        struct api_watched *watched = &api.watched[i];
+        if (watched->resource[0] == '\0')
+            (void)snprintf(watched->resource, sizeof watched->resource, "%s", resource);
+        if (strcmp(watched->resource, resource) == 0)
+            return watched;
     }
     api_die("too many resources are watched");
     return NULL;
@@ -70,7 +70,7 @@ static bool follow_events(struct watch *watch, double seconds)
         tick.tv_sec += tick.tv_nsec / 1000000000L;
         tick.tv_nsec %= 1000000000L;
         api_lock();
-        goes_on = send_events(watch) && watch->cuts == *api_cuts_of(watch->resource) &&
+        goes_on = send_events(watch) && watch->cuts == api_watched_of(watch->resource)->cuts &&
                   now.tv_sec < until.tv_sec;
         if (goes_on)
             (void)pthread_cond_timedwait(&api.changed, &api.mutex, &tick);
@@ -88,7 +88,7 @@ static const char expired[] =
 static const char watch_head[] = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
                                  "Transfer-Encoding: chunked\r\n\r\n";
 
-bool api_serve_watch(int fd, const struct api_path *path)
+static bool serve_watch(int fd, const struct api_path *path)
 {
     char value[64];
     double seconds = strtod(api_path_value(path, "timeoutSeconds", value, sizeof value), NULL);
@@ -99,7 +99,8 @@ bool api_serve_watch(int fd, const struct api_path *path)
 
     (void)snprintf(watch.resource, sizeof watch.resource, "%s", path->resource);
     api_lock();
-    watch.cuts = *api_cuts_of(path->resource);
+    watch.cuts = api_watched_of(path->resource)->cuts;
+    api_watched_of(path->resource)->open++;
     watch.opened = api.store.event_count;
     watch.after = strtoull(api_path_value(path, "resourceVersion", value, sizeof value), NULL, 10);
     bool is_expired = !streams && watch.after < api.store.oldest;
@@ -118,4 +119,14 @@ bool api_serve_watch(int fd, const struct api_path *path)
     if (is_expired)
         return api_send_chunk(fd, expired) && api_send_all(fd, "0\r\n\r\n", 5);
     return is_open && follow_events(&watch, seconds == 0 ? 300 : seconds);
+}
+
+bool api_serve_watch(int fd, const struct api_path *path)
+{
+    bool stays_open = serve_watch(fd, path);
+
+    api_lock();
+    api_watched_of(path->resource)->open--;
+    api_unlock();
+    return stays_open;
 }
