@@ -22,6 +22,18 @@ struct reservation *reservation_find(const struct cluster *cluster, const struct
                                                     uid);
 }
 
+struct reservation *reservation_of(const struct cluster *cluster,
+                                   const struct object_reference *pod)
+{
+    struct uid uid;
+    struct reservation *reservation =
+        uid_find(&cluster->names, pod->uid, &uid) ? reservation_find(cluster, &uid) : NULL;
+    bool is_of_pod = reservation != NULL && slice_equal(name_slice(reservation->ns), pod->ns) &&
+                     slice_equal(name_slice(reservation->name), pod->name);
+
+    return is_of_pod ? reservation : NULL;
+}
+
 static bool add_to_index(struct cluster *cluster, struct reservation *reservation)
 {
     reservation->hash = uid_hash(&reservation->uid);
@@ -290,15 +302,10 @@ void reservation_release(struct cluster *cluster, const struct uid *uid)
 
 void reservation_release_absent(struct cluster *cluster, const struct object_reference *absent)
 {
-    bool failed = false;
-    struct uid uid = uid_take(&cluster->names, absent->uid, &failed);
-    struct reservation *reservation =
-        failed || absent->uid.len == 0 ? NULL : reservation_find(cluster, &uid);
+    struct reservation *reservation = reservation_of(cluster, absent);
 
-    if (reservation != NULL && slice_equal(name_slice(reservation->ns), absent->ns) &&
-        slice_equal(name_slice(reservation->name), absent->name))
+    if (reservation != NULL)
         end(cluster, reservation);
-    uid_release(&cluster->names, uid);
 }
 
 void reservation_doubt(struct cluster *cluster, const struct uid *uid, uint64_t expires_ns)

@@ -8,6 +8,7 @@
  *   a pod of higher           takes the claims over: the bind of the first pod will be refused; a
  *     priority passes           reservation without a claim ends
  *   bind begins               no pod takes the claims over, and the reservation does not expire
+ *   pod rejected for good     ends, unless a bind of the pod is under way or in doubt
  *   pod seen bound, or gone   ends: the pod itself holds the claims, or does not need them
  *
  * All times are nanoseconds of the caller's monotonic clock. Ownership: the cluster owns all
@@ -60,11 +61,15 @@ int reservation_take(struct cluster *cluster, const struct pod_object *pod, cons
 /* The reservation of the pod with that UID; NULL: it has none. */
 struct reservation *reservation_find(const struct cluster *cluster, const struct uid *uid);
 
+/* The same, by namespace, name and UID. A scheduler's request may contain the UID of another pod.
+ */
+struct reservation *reservation_of(const struct cluster *cluster,
+                                   const struct object_reference *pod);
+
 /* Ends the pod's reservation, if it has one. */
 void reservation_release(struct cluster *cluster, const struct uid *uid);
 
-/* The API server has no pod of that name and UID: ends its reservation. A reservation for the same
- * UID and another name stays, because a scheduler's request may contain any UID. */
+/* The API server has no pod of that name and UID: ends its reservation. */
 void reservation_release_absent(struct cluster *cluster, const struct object_reference *absent);
 
 /* A bind has ended: a Binding was sent, and its answer was lost. The API server may still apply it,

@@ -49,16 +49,28 @@ static bool parse(struct uid *uid, struct slice text)
     return !is_named(uid);
 }
 
+static struct uid of_name(const struct name *name)
+{
+    struct uid uid = {{0}};
+
+    memcpy(uid.bytes + NAME_OFFSET, &name, sizeof name);
+    return uid;
+}
+
 struct uid uid_take(struct names *names, struct slice text, bool *failed)
 {
     struct uid uid;
 
-    if (parse(&uid, text))
-        return uid;
-    struct name *name = names_take(names, text, failed);
-    uid = (struct uid){{0}};
-    memcpy(uid.bytes + NAME_OFFSET, &name, sizeof name);
-    return uid;
+    return parse(&uid, text) ? uid : of_name(names_take(names, text, failed));
+}
+
+bool uid_find(const struct names *names, struct slice text, struct uid *out)
+{
+    if (parse(out, text))
+        return true;
+    const struct name *name = names_find(names, text);
+    *out = of_name(name);
+    return name != NULL;
 }
 
 void uid_release(struct names *names, struct uid uid)

@@ -17,6 +17,10 @@ struct uid {
 
 /* The UID of that text; empty: no UID. Without memory *failed is set. */
 struct uid uid_take(struct names *names, struct slice text, bool *failed);
+
+/* The same without a reference, valid as long as an object has that UID. False: none has it. */
+bool uid_find(const struct names *names, struct slice text, struct uid *out);
+
 void uid_release(struct names *names, struct uid uid);
 
 /* Whether uid has that text. No UID equals nothing, not even no UID: two unidentified objects must

@@ -227,24 +227,40 @@ static void doubt_claims(const struct binding *binding)
 
 /* ---- the phases ---- */
 
+static enum phase choose_after_take(struct binding *binding, int rc)
+{
+    bool is_live = binding->call.state->api != NULL;
+
+    if (rc == 0)
+        return binding->is_bound || !is_live ? PHASE_END : PHASE_BIND;
+    if (binding->shared != NULL)
+        return PHASE_CONFIRM;
+    if (binding->is_refreshed || !is_live)
+        return PHASE_END;
+    binding->is_refreshed = true;
+    return PHASE_REFRESH;
+}
+
+/* A pod that is rejected for good does not need the reservation of its filter call. That of another
+ * bind of the pod, under way or in doubt, stays. */
 static enum phase take(struct binding *binding, struct error *err)
 {
+    struct object_reference pod = bind_request_pod(binding->call.request);
     struct state *state = binding->call.state;
 
     expiry_run(state);
     (void)pthread_rwlock_wrlock(&state->lock);
     int rc = bind_take_claims(binding, err);
+    enum phase next = choose_after_take(binding, rc);
+    bool is_given_back = rc < 0 && next == PHASE_END && binding->is_rejected &&
+                         reservation_find(&state->cluster, &binding->uid) != NULL &&
+                         reservation_give_back(&state->cluster, &binding->uid);
     (void)pthread_rwlock_unlock(&state->lock);
-    if (rc == 0) {
+    if (is_given_back)
+        requeue_changed(state->requeue, &pod, state->api);
+    if (rc == 0)
         *err = (struct error){.code = 0}; /* of a take before this one */
-        return binding->is_bound || state->api == NULL ? PHASE_END : PHASE_BIND;
-    }
-    if (binding->shared != NULL)
-        return PHASE_CONFIRM;
-    if (binding->is_refreshed || state->api == NULL)
-        return PHASE_END;
-    binding->is_refreshed = true;
-    return PHASE_REFRESH;
+    return next;
 }
 
 static enum phase confirm(struct binding *binding, struct error *err)

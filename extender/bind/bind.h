@@ -1,7 +1,8 @@
 /*
  * bind: takes all of the pod's exclusive claims, or none, and binds the pod: in a snapshot in
  * memory, in a live cluster by a Binding with the pod's UID. From then on the pod holds its claims,
- * even before the watch reports it.
+ * even before the watch reports it. If the pod is rejected for good, the reservation of its filter
+ * call ends.
  *
  * Idempotent (kubernetes#96579): a pod that is bound to that node already is a success, also when
  * the answer to our own Binding was lost. A failure gives the claims back, once the API server has

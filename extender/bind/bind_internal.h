@@ -20,6 +20,7 @@ struct binding {
     /* results of bind_take_claims */
     bool is_bound;    /* the pod is bound to the node already */
     bool is_conflict; /* its claims are not free */
+    bool is_rejected; /* for good: it cannot be bound to this node, whoever is evicted */
     struct uid uid;   /* of the pod's record */
     struct verdict verdict;
     struct deferral deferral;

@@ -14,13 +14,15 @@ static int check_pod(struct binding *binding, const struct pod *pod, struct erro
         return error_set(err, ERROR_INVALID, "pod %.*s/%.*s has another UID than %.*s",
                          SLICE_ARG(request->pod_namespace), SLICE_ARG(request->pod_name),
                          SLICE_ARG(request->pod_uid));
+    binding->uid = pod->uid;
     binding->is_bound = pod->node != NULL && slice_equal(pod_node(pod), request->node);
     if (binding->is_bound)
         return 0;
     if (pod->node != NULL)
         return error_set(err, ERROR_INVALID, "pod %.*s is already assigned to node \"%.*s\"",
                          SLICE_ARG(request->pod_name), SLICE_ARG(pod_node(pod)));
-    if (pod->is_terminating || pod->is_terminal)
+    binding->is_rejected = pod->is_terminating || pod->is_terminal;
+    if (binding->is_rejected)
         return error_set(err, ERROR_INVALID, "pod %.*s is %s", SLICE_ARG(request->pod_name),
                          pod->is_terminating ? "being deleted" : "finished");
     return 0;
@@ -109,10 +111,12 @@ static int check_policies(struct binding *binding, const struct view *view,
 
     policy_prefilter(view, object, arena, verdict, &decided_by);
     binding->is_conflict = code_is_rejection(verdict->code);
+    binding->is_rejected = verdict->code == CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
     if (binding->is_conflict)
         return error_set(err, ERROR_INVALID, "%.*s", SLICE_ARG(verdict_message(verdict, arena)));
     if (policy_filter(verdict, binding->call.request->node, arena, &reason) == NULL)
         return 0;
+    binding->is_rejected = true;
     return reason.ptr == NULL ? error_no_memory(err)
                               : error_set(err, ERROR_INVALID, "%.*s", SLICE_ARG(reason));
 }
@@ -139,7 +143,7 @@ int bind_take_claims(struct binding *binding, struct error *err)
     struct view view = state_view(state);
     struct pod_object object;
 
-    binding->is_conflict = false;
+    binding->is_conflict = binding->is_rejected = false;
     binding->shared = NULL;
     binding->verdict = (struct verdict){.code = CODE_SKIP};
     binding->deferral = (struct deferral){.volumes = NULL};
@@ -152,7 +156,6 @@ int bind_take_claims(struct binding *binding, struct error *err)
     if (check_policies(binding, &view, &object, err) < 0 || check_shared(binding, pod, err) < 0 ||
         deferral_plan(&view, pod, &object, call->arena, &binding->deferral, err) < 0)
         return err->code;
-    binding->uid = pod->uid;
     if (state->api == NULL)
         return assign(binding, pod, err);
     if (list_locks(binding, pod, err) < 0)

@@ -132,25 +132,63 @@ static bool needs_exclusive(const struct question *question)
     return false;
 }
 
-/* Reserves the claims of a pod that passes, if the question says so. Decides again under the same
- * lock, so that nothing changes between verdict and reservation. */
-static void reserve_if_passed(struct state *state, struct question *question)
+static void reserve(struct state *state, struct question *question)
 {
     static struct slice reason = {"out of memory", 13};
     struct verdict *out = &question->verdict;
     struct error err = {0};
 
-    if (!question->reserves || out->code != CODE_SUCCESS || question->pod->meta.uid.len == 0 ||
-        !needs_exclusive(question))
+    if (reservation_take(&state->cluster, question->pod, out->exclusive, false,
+                         state_reservation_end(state, false), &err) < 0)
+        *out = (struct verdict){.code = CODE_ERROR, .reasons = &reason, .reason_count = 1};
+}
+
+/* Whether the pod has a reservation that ends if the pod is rejected for good: no bind of it is
+ * under way or in doubt. */
+static bool has_reservation(struct state *state, const struct object_reference *pod)
+{
+    (void)pthread_rwlock_rdlock(&state->lock);
+    const struct reservation *reservation = reservation_of(&state->cluster, pod);
+    bool has_reservation = reservation != NULL && !reservation_binds(reservation);
+    (void)pthread_rwlock_unlock(&state->lock);
+    return has_reservation;
+}
+
+/* Whether the verdict concerns the pod's reservation. A pod whose victims terminate is
+ * Unschedulable: it keeps its reservation, so that no pod of lower priority gets the claims in
+ * between. */
+static bool concerns_reservation(struct state *state, const struct question *question,
+                                 const struct object_reference *pod)
+{
+    enum verdict_code code = question->verdict.code;
+
+    return (code == CODE_SUCCESS && needs_exclusive(question)) ||
+           (code == CODE_UNSCHEDULABLE_AND_UNRESOLVABLE && has_reservation(state, pod));
+}
+
+/* Reserves the claims of a pod that passes; gives back those of a pod that is rejected for good.
+ * Decides again under the same lock, so that nothing changes between verdict and reservation: in
+ * the meantime the pod may have passed for another scheduler, or its bind may have begun. */
+static void settle_reservation(struct state *state, struct question *question)
+{
+    const struct meta *meta = &question->pod->meta;
+    struct object_reference pod = {KIND_POD, meta->ns, meta->name, meta->uid};
+    const enum verdict_code *code = &question->verdict.code;
+    struct reservation *needless = NULL;
+
+    if (!question->reserves || meta->uid.len == 0 || !concerns_reservation(state, question, &pod))
         return;
     (void)pthread_rwlock_wrlock(&state->lock);
     struct view view = state_view(state);
     decide(question, &view);
-    if (out->code == CODE_SUCCESS &&
-        reservation_take(&state->cluster, question->pod, out->exclusive, false,
-                         state_reservation_end(state, false), &err) < 0)
-        *out = (struct verdict){.code = CODE_ERROR, .reasons = &reason, .reason_count = 1};
+    if (*code == CODE_SUCCESS)
+        reserve(state, question);
+    else if (*code == CODE_UNSCHEDULABLE_AND_UNRESOLVABLE)
+        needless = reservation_of(&state->cluster, &pod);
+    bool is_given_back = needless != NULL && reservation_give_back(&state->cluster, &needless->uid);
     (void)pthread_rwlock_unlock(&state->lock);
+    if (is_given_back)
+        requeue_changed(state->requeue, &pod, state->api);
 }
 
 /* Registers that the pod waits for the causes, and decides again: a cause that changed before the
@@ -165,7 +203,7 @@ static void wait_and_decide(struct state *state, struct question *question,
     find_causes(question, *confirmation, &present);
     if (!are_equal(&present, causes))
         *confirmation = CONFIRMATION_UNKNOWN;
-    reserve_if_passed(state, question);
+    settle_reservation(state, question);
 }
 
 /* Whether the pod does not wait any more, now that the scheduler has asked again: when nothing is
@@ -186,7 +224,7 @@ void evaluate_and_remember(struct state *state, struct question *question)
     if (question->reserves)
         requeue_forget(state->requeue, meta->uid);
     enum confirmation confirmation = evaluate_question(state, question);
-    reserve_if_passed(state, question);
+    settle_reservation(state, question);
     find_causes(question, confirmation, &causes);
     while (causes.count != 0 && !are_equal(&causes, &registered)) {
         registered = causes;

@@ -102,6 +102,32 @@ Test(nodes, names_that_pass_are_kept_and_the_others_have_the_tests_reason)
     json_decref(answer);
 }
 
+Test(nodes, a_pod_that_every_node_rejects_loses_the_reservation_of_an_earlier_call)
+{
+    json_decref(filter("{\"Pod\":" POD("tested", "free") "," NAMES "}"));
+    cr_expect(has_reservation());
+    json_decref(filter("{\"Pod\":" POD("tested", "free") ",\"NodeNames\":[\"node-1\"]}"));
+    cr_expect(!has_reservation());
+}
+
+Test(nodes, a_bind_that_its_node_refuses_ends_the_reservation)
+{
+    json_decref(filter("{\"Pod\":" POD("tested", "free") "," NAMES "}"));
+    struct object pod = {.kind = KIND_POD,
+                         .meta = {.ns = SLICE("ns"), .name = SLICE("tested"), .uid = SLICE("u")}};
+    struct claim_reference claim = {.name = SLICE("free")};
+    pod.pod = (struct pod_object){.meta = pod.meta, .claims = &claim, .claim_count = 1};
+    apply(&pod);
+    cr_expect(has_reservation());
+    scratch_reset(&scratch);
+    buf_put(&scratch.body, SLICE("{\"PodName\":\"tested\",\"PodNamespace\":\"ns\","
+                                 "\"PodUID\":\"u\",\"Node\":\"node-1\"}"));
+    cr_assert_eq(verb_answer(&state, VERB_BIND, &scratch), 200);
+    cr_expect(slice_has(scratch.result, SLICE(NODE_POLICY_TESTED)), "%.*s",
+              SLICE_ARG(scratch.result));
+    cr_expect(!has_reservation());
+}
+
 Test(nodes, objects_that_pass_are_copied_as_they_came)
 {
     json_t *answer = filter(
