@@ -1,6 +1,8 @@
 /*
  * The entries of a kubeconfig: what a cluster and a user say.
  */
+#include <curl/curl.h>
+
 #include "cache/client/kubeconfig_internal.h"
 #include "config/base/base64.h"
 
@@ -106,6 +108,24 @@ static int refuse(const struct kubeconfig_entry *entry, const char *key, const c
 
 /* ---- a cluster ---- */
 
+/* Whether it is https://HOST[:PORT][/PATH], or the same with http, and a URL that libcurl accepts.
+ */
+static bool is_server(const char *text)
+{
+    const char *host = strstr(text, "://") + 3;
+    CURLU *url = curl_url();
+    bool is_good = url != NULL && *host != '\0' && *host != '/' &&
+                   curl_url_set(url, CURLUPART_URL, text, 0) == CURLUE_OK;
+
+    curl_url_cleanup(url);
+    return is_good;
+}
+
+static bool has_scheme(const char *text)
+{
+    return strncmp(text, "https://", 8) == 0 || strncmp(text, "http://", 7) == 0;
+}
+
 int kubeconfig_read_cluster(const struct kubeconfig_entry *entry, struct kubeconfig *out,
                             struct error *err)
 {
@@ -117,8 +137,7 @@ int kubeconfig_read_cluster(const struct kubeconfig_entry *entry, struct kubecon
                 err) < 0)
         return err->code;
     const struct yaml_node *at = kubeconfig_key(entry->body, "server");
-    if (out->server == NULL ||
-        (strncmp(out->server, "https://", 8) != 0 && strncmp(out->server, "http://", 7) != 0))
+    if (out->server == NULL || !has_scheme(out->server) || !is_server(out->server))
         return kubeconfig_fail(err, entry, at, "server", "expected https://HOST:PORT");
     size_t length = strlen(out->server);
     while (length > 0 && out->server[length - 1] == '/')

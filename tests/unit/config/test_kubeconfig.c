@@ -94,6 +94,21 @@ Test(kubeconfig, reads_a_credential_plugin)
     kubeconfig_free(kubeconfig);
 }
 
+Test(kubeconfig, a_server_without_a_usable_host_is_an_error)
+{
+    static const char *const servers[] = {"https://",        "http:///",    "https:////",
+                                          "https:///path",   "https://a b", "https://[::1",
+                                          "https://a:99999", "https://:1"};
+    char text[512];
+
+    for (size_t i = 0; i < sizeof servers / sizeof *servers; i++) {
+        (void)snprintf(text, sizeof text,
+                       CONTEXT "clusters:\n- {name: c, cluster: {server: '%s'}}\n" USER,
+                       servers[i]);
+        refused(text, "8:31: clusters[c].server: expected https://HOST:PORT");
+    }
+}
+
 /* What `aws eks update-kubeconfig` writes. */
 Test(kubeconfig, reads_a_credential_plugin_of_v1beta1)
 {
