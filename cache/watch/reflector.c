@@ -113,6 +113,7 @@ void reflector_request(struct reflector *reflector, uint64_t now_ns, struct buf 
         reflector->deadline_ns = now_ns + (seconds * UINT64_C(1000) + SILENT_MS) * NS_PER_MS;
     if (phase == PHASE_STREAM || (phase == PHASE_PAGES && reflector->page[0] == '\0')) {
         reflector->list_started_ns = now_ns;
+        reflector->pages = 0;
         reflector->has_begun = false;
     }
     buf_printf(path, "%s/%s?%s", kind_api_path(reflector->kind), kind_resource(reflector->kind),
@@ -350,7 +351,7 @@ void reflector_end(struct reflector *reflector, const struct reflector_ending *e
     if (reason < 0) { /* after a page the next page, or the watch; after a probe the watch */
         if (reflector->phase == PHASE_PROBE)
             reflector->phase = PHASE_WATCH;
-        else
+        else if (reflector->refusals == 0) /* else the pages of an endless list would reset it */
             reflector->failures = 0;
         reflector->due_ns = now_ns;
         return;

@@ -15,7 +15,8 @@
  *
  * Only valid answers count: a list of the right kind with a version and `items` (kind and metadata
  * come before the items, as Go writes lists), objects of the right kind, bookmarks with a version.
- * Any other answer changes nothing.
+ * Any other answer changes nothing. A list whose continue token repeats, or with over PAGES_MAX
+ * pages, would never end; it is not valid either.
  *
  * An object that cannot be decoded is skipped, counted and logged, and the watch continues, so that
  * no user can stop the cache by creating such an object. Its record stays, and a list that names it
@@ -55,6 +56,7 @@ enum {
     LIST_SILENT_MS = 20000,       /* between two parts of a list */
     STREAMED_LIST_SECONDS = 3600, /* a streamed list may last as long */
     PAGE_OBJECTS = 500,
+    PAGES_MAX = 20000, /* of one list: ten million objects */
     RETRY_MS_MIN = 200,
     RETRY_MS_MAX = 10000,
     RETRY_AFTER_MS_MAX = 60000,  /* the longest Retry-After that is followed */
@@ -155,6 +157,7 @@ struct reflector {
     size_t scanned;    /* bytes of it that were searched for an end of line */
     struct document document;
     struct list_meta meta; /* of the page that is being read */
+    unsigned pages;        /* of this list */
     char page[4096];       /* the continue token of that page; empty: the first page */
     struct arena arena;
 };

@@ -29,14 +29,28 @@ static bool begin_page(struct reflector *reflector)
     return true;
 }
 
-/* The page is complete. Without a continue token, so is the list. */
-static void end_page(struct reflector *reflector)
+/* Whether the next page would be this one again (a cache in between that ignores the query), or
+ * there are too many. */
+static bool is_endless(const struct reflector *reflector)
 {
+    const char *next = reflector->meta.continue_token;
+
+    return *next != '\0' && (reflector->pages == PAGES_MAX || strcmp(next, reflector->page) == 0);
+}
+
+/* The page is complete. Without a continue token, so is the list. Returns whether the
+ * answer continues. */
+static bool end_page(struct reflector *reflector)
+{
+    reflector->pages++;
+    if (is_endless(reflector))
+        return reflector_give_up(reflector, RESTART_MALFORMED, true);
     reflector->is_established = true;
     reflector->news++;
     memcpy(reflector->page, reflector->meta.continue_token, sizeof reflector->page);
     if (reflector->page[0] == '\0')
         reflector_end_list(reflector, slice_of(reflector->meta.version));
+    return true;
 }
 
 static bool take_item(struct reflector *reflector)
@@ -74,9 +88,7 @@ bool reflector_take_page(struct reflector *reflector)
     }
     reflector_consume(reflector, taken);
     reflector->has_read = taken != 0;
-    if (continues && reflector->is_page_whole)
-        end_page(reflector);
-    return continues;
+    return continues && (!reflector->is_page_whole || end_page(reflector));
 }
 
 int reflector_check_probe(struct reflector *reflector, unsigned status)

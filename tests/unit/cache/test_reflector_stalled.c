@@ -94,6 +94,45 @@ Test(reflector_stalled, a_resource_is_stalled_when_nothing_comes_of_answers_for_
     bench_free(bench);
 }
 
+/* A cache in between that ignores the query answers each page with the first one. */
+Test(reflector_stalled, a_list_whose_continue_token_repeats_is_malformed)
+{
+    struct bench *bench = paging();
+    unsigned pages = 0;
+    uint64_t begun = bench->now;
+
+    for (; !is_stalled(bench) && pages < 1000; pages++) {
+        asks(bench, pages == 0 ? "limit=500 !continue" : "limit=500");
+        if (gets(bench, 200, PAGE("10", "again", "")))
+            ends(bench, 200);
+        else
+            is_cut(bench);
+    }
+    cr_expect(is_stalled(bench));
+    cr_expect(bench->now - begun <= 60 * S, "%g s", (double)(bench->now - begun) / 1e9);
+    cr_expect(pages < 40, "it backs off: %u requests", pages);
+    cr_expect_eq(atomic_load(&bench->status.restarts[RESTART_MALFORMED]), (pages + 1) / 2);
+    bench_free(bench);
+}
+
+Test(reflector_stalled, a_list_of_too_many_pages_is_malformed)
+{
+    struct bench *bench = paging();
+    char page[256];
+
+    for (unsigned i = 1; i <= PAGES_MAX; i++) {
+        (void)snprintf(page, sizeof page, PAGE("10", "page-%u", ""), i);
+        asks(bench, "limit=500");
+        cr_assert_eq(gets(bench, 200, page), i < PAGES_MAX, "page %u", i);
+        if (i < PAGES_MAX)
+            ends(bench, 200);
+    }
+    is_cut(bench);
+    restarted(bench, RESTART_MALFORMED);
+    asks(bench, "limit=500 !continue");
+    bench_free(bench);
+}
+
 Test(reflector_stalled, a_resource_is_not_stalled_while_the_api_server_is_away)
 {
     static const unsigned statuses[] = {0, 429, 502, 503, 504};
