@@ -109,10 +109,10 @@ static int check_address(const struct checked *checked, const char *key, struct 
         return yaml_fail(checked->err, checked->path, node,
                          "%s: expected ADDRESS:PORT, such as 127.0.0.1:8888 or [::1]:8888", key);
     if (!is_host(host))
-        return yaml_fail(
-            checked->err, checked->path, node,
-            "%s: %.*s is not an IP address (only :PORT: all IPv4 addresses; [::]:PORT: all)", key,
-            SLICE_ARG(host));
+        return yaml_fail(checked->err, checked->path, node,
+                         "%s: %.*s is not an IP address (only :PORT: all IPv4 addresses; "
+                         "[::]:PORT: all IPv6 ones)",
+                         key, SLICE_ARG(host));
     return 0;
 }
 

@@ -120,7 +120,8 @@ static const struct command commands[] = {
      "check pods of a cluster snapshot",
      "Shows whether claimguard would let the pod pass, which pods hold its claims, and whether\n"
      "preemption would help. \"claimguard snapshot\" writes a snapshot; so does\n"
-     "    kubectl get pods,pvc,pv,nodes,storageclasses,priorityclasses -A -o json\n"
+     "    kubectl get -A -o json pods,pvc,pv,nodes,pdb,storageclasses,csidrivers,csinodes,"
+     "priorityclasses\n"
      "Exit status: 0: schedulable; 1: not schedulable (with --all-pending: not all pods are);\n"
      "2: no verdict, because of bad usage, bad input or another failure.\n",
      dry_run_flags, NULL, command_dry_run},

@@ -132,10 +132,10 @@ static const struct bad bad_files[] = {
      "3:18: listen: expected ADDRESS:PORT, such as 127.0.0.1:8888 or [::1]:8888"},
     {"a name for an address", HEAD "server: {listen: 'localhost:8888'}\n",
      "3:18: listen: localhost is not an IP address (only :PORT: all IPv4 addresses; [::]:PORT: "
-     "all)"},
+     "all IPv6 ones)"},
     {"no IPv6 address", HEAD "server: {metricsListen: '[::1::]:8888'}\n",
      "3:25: metricsListen: ::1:: is not an IP address (only :PORT: all IPv4 addresses; [::]:PORT: "
-     "all)"},
+     "all IPv6 ones)"},
     {"one port for both", HEAD "server: {listen: ':8888', metricsListen: ':8888'}\n",
      "3:42: metricsListen: the port must differ from that of listen"},
     {"one port for both, written in two ways",
