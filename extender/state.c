@@ -1,5 +1,9 @@
 #include "extender/state.h"
 
+#include "policy/needs.h"
+
+enum { ALL_WATCHED = (1 << KIND_WATCHED_COUNT) - 1 };
+
 /* The memory of one call, and of all calls together. */
 static void set_limits(struct state *state)
 {
@@ -30,6 +34,8 @@ int state_init(struct state *state, struct config *config, struct error *err)
     state->config = config;
     set_limits(state);
     state->started_ms = now_ms();
+    atomic_store(&state->needed, ALL_WATCHED);
+    atomic_store(&state->watched, ALL_WATCHED);
     for (int kind = 0; kind < KIND_COUNT; kind++) /* until an informer starts */
         atomic_store(&state->status[kind].is_synced, true);
     return 0;
@@ -44,13 +50,27 @@ void state_dispose(struct state *state)
     (void)pthread_rwlock_destroy(&state->lock);
 }
 
-enum kind state_unsynced(const struct state *state)
+static enum kind find_unsynced(const struct state *state, unsigned kinds)
 {
     int kind = 0;
 
-    while (kind < KIND_COUNT && atomic_load(&state->status[kind].is_synced))
+    while (kind < KIND_COUNT &&
+           ((kinds & 1U << kind) == 0 || atomic_load(&state->status[kind].is_synced)))
         kind++;
     return (enum kind)kind;
+}
+
+enum kind state_unsynced(const struct state *state)
+{
+    return find_unsynced(state, atomic_load(&state->needed));
+}
+
+void state_watch_needed(struct state *state)
+{
+    unsigned kinds = policy_needed_kinds(state->config);
+
+    atomic_store(&state->needed, kinds);
+    atomic_store(&state->watched, kinds);
 }
 
 uint64_t state_reservation_end(const struct state *state, bool is_binding)
@@ -62,12 +82,32 @@ uint64_t state_reservation_end(const struct state *state, bool is_binding)
     return monotonic_ns() + (uint64_t)ms * NS_PER_MS;
 }
 
-void state_reload(struct state *state, struct config *config)
+/* Under the lock. The informer unsyncs a kind only under it, and only if it is not watched. */
+static bool may_replace(const struct state *state, unsigned needed)
 {
+    return state->api == NULL || find_unsynced(state, needed) == KIND_COUNT ||
+           state_unsynced(state) != KIND_COUNT;
+}
+
+bool state_reload(struct state *state, struct config *config)
+{
+    unsigned needed = policy_needed_kinds(config);
+
     (void)pthread_rwlock_wrlock(&state->lock);
+    bool is_replaced = may_replace(state, needed);
     struct config *old = state->config;
-    state->config = config;
-    set_limits(state);
+    if (is_replaced) {
+        state->config = config;
+        set_limits(state);
+    }
+    if (state->api != NULL && is_replaced)
+        state_watch_needed(state);
+    else if (state->api != NULL)
+        atomic_store(&state->watched, atomic_load(&state->needed) | needed);
     (void)pthread_rwlock_unlock(&state->lock);
-    config_free(old);
+    if (state->api != NULL)
+        requests_wake(state->api);
+    if (is_replaced)
+        config_free(old);
+    return is_replaced;
 }

@@ -39,6 +39,8 @@ struct state {
     pthread_mutex_t explaining;   /* one explanation at a time: no quota counts jansson's memory */
     struct metrics metrics;       /* has locks of its own */
     struct resource_status status[KIND_COUNT];
+    atomic_uint needed;   /* kinds that the configuration in force needs: bits 1 << kind */
+    atomic_uint watched;  /* those, and what a new configuration waits for; of a snapshot, all */
     struct requests *api; /* to the API server; NULL: the cluster is a snapshot */
     struct api_stats api_stats;
     struct requeue *requeue; /* each service has its own lock, except seen_locks */
@@ -64,14 +66,35 @@ static inline struct view state_view(const struct state *state)
     return (struct view){&state->cluster, state->config};
 }
 
-/* The first kind that is not synced yet; KIND_COUNT: all are. */
+/* The first kind that is needed and not synced yet; KIND_COUNT: all are synced. */
 enum kind state_unsynced(const struct state *state);
+
+/* Whether the kind is needed by the configuration in force; whether it is watched. */
+static inline bool state_needs(const struct state *state, enum kind kind)
+{
+    return (atomic_load(&state->needed) & 1U << kind) != 0;
+}
+
+static inline bool state_watches(const struct state *state, enum kind kind)
+{
+    return (atomic_load(&state->watched) & 1U << kind) != 0;
+}
+
+/* The kinds that the configuration needs are watched from now on, and no others. For an informer
+ * that is about to start. */
+void state_watch_needed(struct state *state);
 
 /* When a reservation that is made now expires. For a pod that is being bound, not before the API
  * server abandons the Binding. Under the lock. */
 uint64_t state_reservation_end(const struct state *state, bool is_binding);
 
-/* Replaces the configuration. Ownership: takes the new one, and frees the old one. */
-void state_reload(struct state *state, struct config *config);
+/*
+ * Replaces the configuration. Until all kinds that the new one needs are synced, the old one stays
+ * in force, and those kinds are watched: false, and the caller tries again with the same
+ * configuration, or with another, later. So no verdict ever lacks objects that exist. A
+ * configuration that is not synced itself decides nothing, and is replaced at once.
+ * Ownership: if true, takes the new one, and frees the old one.
+ */
+bool state_reload(struct state *state, struct config *config) MUST_USE;
 
 #endif

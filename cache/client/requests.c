@@ -287,6 +287,11 @@ bool requests_send(struct requests *requests, const struct request *request)
     return ticket != NULL;
 }
 
+void requests_wake(struct requests *requests)
+{
+    http_client_wake(requests->client);
+}
+
 struct slice request_status_message(struct slice answer, struct arena *arena)
 {
     static const struct pull_field fields[] = {{.key = "message", .type = PULL_STRING}};

@@ -68,6 +68,9 @@ int requests_confirm(struct requests *requests, const struct object_reference *o
  * then skip its own request. */
 bool requests_are_silent(struct requests *requests);
 
+/* Makes the driving thread look at what it watches. */
+void requests_wake(struct requests *requests);
+
 /* For a shutdown: from now on, requests_call and requests_confirm return at once, with
  * ERROR_UNAVAILABLE; or with status 0 if the request was sent already. NULL is ignored. */
 void requests_interrupt(struct requests *requests);

@@ -19,6 +19,7 @@ enum {
 /* A kind's reflector, and its list or watch. */
 struct watched_kind {
     struct informer *informer;
+    bool is_started; /* it is watched; else there is no transfer, and no object in the cluster */
     struct reflector reflector;
     struct http_transfer *transfer; /* NULL: none is under way */
     struct buf refusal;             /* the beginning of an error answer */
@@ -76,12 +77,19 @@ static void unserved(void *context, enum kind kind)
 
 /* ---- lists and watches ---- */
 
+static bool is_wanted(const struct informer *informer, int kind)
+{
+    const atomic_uint *wanted = informer->target.watched;
+
+    return wanted == NULL || (atomic_load(wanted) & 1U << kind) != 0;
+}
+
 static void note_synced(struct informer *informer)
 {
     if (informer->has_synced)
         return;
     for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
-        if (!atomic_load(&informer->target.status[kind].is_synced))
+        if (is_wanted(informer, kind) && !atomic_load(&informer->target.status[kind].is_synced))
             return;
     informer->has_synced = true;
     if (informer->target.synced != NULL)
@@ -155,25 +163,86 @@ static void start_transfer(struct watched_kind *watched, uint64_t now_ns)
         end_transfer(watched, &(struct reflector_ending){.error = err.message});
 }
 
-/* Starts the lists and watches that are due, and cancels silent ones. Returns when the next is due.
- */
+/* Starts the list or watch if it is due, and cancels it if it is silent. Returns when the next is
+ * due. */
+static uint64_t run_reflector(struct watched_kind *watched, uint64_t now_ns)
+{
+    const struct reflector *reflector = &watched->reflector;
+
+    if (watched->transfer != NULL && now_ns >= reflector->deadline_ns) {
+        http_client_cancel(watched->informer->client, watched->transfer);
+        end_transfer(watched, &(struct reflector_ending){.status = 200, .is_silent = true});
+    }
+    if (watched->transfer == NULL && now_ns >= reflector->due_ns)
+        start_transfer(watched, now_ns);
+    return watched->transfer != NULL ? reflector->deadline_ns : reflector->due_ns;
+}
+
+/* ---- kinds that are not watched any more ---- */
+
+/* Under the lock, so that nobody who finds the kind synced relies on it from now on. False: it is
+ * watched again. */
+static bool mark_unwatched(const struct informer *informer, enum kind kind)
+{
+    struct resource_status *status = &informer->target.status[kind];
+
+    (void)pthread_rwlock_wrlock(informer->target.lock);
+    bool is_so = !is_wanted(informer, (int)kind);
+    if (is_so) {
+        atomic_store(&status->is_synced, false);
+        atomic_store(&status->is_absent, false);
+        atomic_store(&status->is_stalled, false);
+        atomic_store(&status->last_event_ms, 0);
+        atomic_store(&status->list_ns, 0);
+    }
+    (void)pthread_rwlock_unlock(informer->target.lock);
+    return is_so;
+}
+
+static void init_reflector(struct watched_kind *watched, enum kind kind, uint32_t seed)
+{
+    struct reflector_sink sink = {watched, begin_list, end_list, take, keep, unserved};
+
+    reflector_init(&watched->reflector, kind, &sink, &watched->informer->target.status[kind], seed);
+}
+
+/* Ends the kind's list or watch, and removes its objects, as an empty list would. */
+static void stop_kind(struct watched_kind *watched, uint64_t now_ns)
+{
+    const struct informer *informer = watched->informer;
+    enum kind kind = watched->reflector.kind;
+
+    if (!mark_unwatched(informer, kind))
+        return;
+    if (watched->transfer != NULL)
+        http_client_cancel(informer->client, watched->transfer);
+    watched->transfer = NULL;
+    watched->is_started = false;
+    uint32_t seed = watched->reflector.random;
+    reflector_dispose(&watched->reflector);
+    init_reflector(watched, kind, seed);
+    apply_list_begin(&informer->target, kind, false, now_ns);
+    apply_list_end(&informer->target, kind, 0);
+    log_info("a resource is not watched any more: nothing in force needs it",
+             LOG_STR("resource", kind_resource(kind)));
+}
+
+/* Drives the reflectors of the kinds that are watched. Returns when the next is due. */
 static uint64_t run_reflectors(struct informer *informer, uint64_t now_ns)
 {
-    uint64_t next = now_ns + POLL_MS_MAX * NS_PER_MS;
+    uint64_t next_ns = now_ns + POLL_MS_MAX * NS_PER_MS;
 
     for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++) {
         struct watched_kind *watched = &informer->kinds[kind];
-        const struct reflector *reflector = &watched->reflector;
-        if (watched->transfer != NULL && now_ns >= reflector->deadline_ns) {
-            http_client_cancel(informer->client, watched->transfer);
-            end_transfer(watched, &(struct reflector_ending){.status = 200, .is_silent = true});
-        }
-        if (watched->transfer == NULL && now_ns >= reflector->due_ns)
-            start_transfer(watched, now_ns);
-        uint64_t at = watched->transfer != NULL ? reflector->deadline_ns : reflector->due_ns;
-        next = at < next ? at : next;
+        bool is_unwanted = !is_wanted(informer, kind);
+        if (watched->is_started && is_unwanted)
+            stop_kind(watched, now_ns);
+        watched->is_started = watched->is_started || !is_unwanted;
+        uint64_t at_ns = watched->is_started ? run_reflector(watched, now_ns) : next_ns;
+        next_ns = at_ns < next_ns ? at_ns : next_ns;
     }
-    return next;
+    note_synced(informer);
+    return next_ns;
 }
 
 /* ---- GETs of single objects ---- */
@@ -255,11 +324,9 @@ static void init_kinds(struct informer *informer)
         seed = (uint32_t)monotonic_ns(); /* good enough to spread retries */
     for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++) {
         struct watched_kind *watched = &informer->kinds[kind];
-        struct reflector_sink sink = {watched, begin_list, end_list, take, keep, unserved};
         watched->informer = informer;
         buf_init(&watched->refusal, REFUSAL_BYTES_MAX);
-        reflector_init(&watched->reflector, (enum kind)kind, &sink, &informer->target.status[kind],
-                       seed + (uint32_t)kind * 7919);
+        init_reflector(watched, (enum kind)kind, seed + (uint32_t)kind * 7919);
     }
 }
 

@@ -14,6 +14,11 @@
  *     informer_stop(informer);
  *
  * The cluster is written under target.lock, in pieces that take microseconds (apply).
+ *
+ * target.watched: bits 1 << kind, which may change: under the lock, and then requests_wake. The
+ * list and watch of a kind that is no longer there are ended, and its objects are removed. Before
+ * the first of them goes, the kind is not synced any more, and this, too, is written under the
+ * lock: who adds the kind under the lock and finds it synced knows that it is complete, and stays.
  */
 #ifndef CACHE_WATCH_INFORMER_H
 #define CACHE_WATCH_INFORMER_H
@@ -30,6 +35,7 @@ struct informer_target {
     struct cluster *cluster;
     pthread_rwlock_t *lock;         /* guards *cluster */
     struct resource_status *status; /* KIND_COUNT of them */
+    const atomic_uint *watched;     /* the kinds to watch; NULL: all; see above */
     struct watchdog *watchdog;      /* NULL: none */
     struct api_stats *stats;        /* NULL: none */
 
@@ -39,7 +45,7 @@ struct informer_target {
      * was_holding: the pod held its claims before. */
     void (*changed)(void *context, enum watch_change change, const struct object *object,
                     bool was_holding);
-    /* All kinds are synced, for the first time. */
+    /* All kinds that are watched are synced, for the first time. */
     void (*synced)(void *context);
 };
 

@@ -62,6 +62,7 @@ struct run {
     sigset_t signals;          /* the signals that it waits for */
     struct file_mark read_as;  /* the configuration file just before it was read */
     struct buf addresses, tls; /* of the configuration at the start: put_addresses, put_tls */
+    struct config *next;       /* was read, and waits for what it needs; NULL: none */
 };
 
 enum { STARTED_WITH_BYTES_MAX = 64 * 1024 };
@@ -130,10 +131,36 @@ static int load_config(struct config **out, const struct run *run, struct error 
     return rc;
 }
 
+/* Puts the configuration that was read in force, once what it needs is synced. */
+static bool try_next(struct state *state, struct run *run)
+{
+    if (run->next == NULL || !state_reload(state, run->next))
+        return false;
+    run->next = NULL;
+    log_info("configuration reloaded", LOG_STR("file", run->arguments->config));
+    return true;
+}
+
+/* Logs what the configuration that was read waits for. */
+static void log_waiting(const struct state *state)
+{
+    char text[256];
+    size_t len = 0;
+
+    for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
+        if (state_watches(state, (enum kind)kind) && !atomic_load(&state->status[kind].is_synced) &&
+            len < sizeof text)
+            len += (size_t)snprintf(text + len, sizeof text - len, "%s%s", len == 0 ? "" : ",",
+                                    kind_resource((enum kind)kind));
+    if (len != 0)
+        log_info("the new configuration takes effect once what it needs is synced",
+                 LOG_STR("resources", text));
+}
+
 /* Reads the configuration file, and puts it in force if it is good. Otherwise the old configuration
  * stays, and the error is logged, but not twice in a row. *refusal: the error of the last reload,
  * or an empty message; it becomes that of this reload. */
-static void reload(struct state *state, const struct run *run, struct error *refusal)
+static void reload(struct state *state, struct run *run, struct error *refusal)
 {
     const char *path = run->arguments->config;
     struct config *config;
@@ -156,8 +183,10 @@ static void reload(struct state *state, const struct run *run, struct error *ref
                  LOG_STR("file", path));
     if (has_other_tls(run, config))
         log_warn("a new server.tls takes effect only after a restart", LOG_STR("file", path));
-    state_reload(state, config);
-    log_info("configuration reloaded", LOG_STR("file", path));
+    config_free(run->next);
+    run->next = config;
+    if (!try_next(state, run))
+        log_waiting(state);
 }
 
 static void refresh_tls(struct state *state)
@@ -174,7 +203,7 @@ static void refresh_tls(struct state *state)
 
 /* Waits for SIGTERM or SIGINT. Once a second, and at SIGHUP, it does the work that needs no thread
  * of its own. */
-static void wait_for_end(struct state *state, const struct run *run)
+static void wait_for_end(struct state *state, struct run *run)
 {
     const char *path = run->arguments->config;
     struct file_mark known = run->read_as;
@@ -197,6 +226,7 @@ static void wait_for_end(struct state *state, const struct run *run)
             refusal = (struct error){.message = ""};
         if (is_new || refusal.message[0] != '\0') /* a TLS file that it names may exist now */
             reload(state, run, &refusal);
+        (void)try_next(state, run);
         known = seen;
         watchdog_end(watched);
     }
@@ -248,7 +278,7 @@ static int load(struct state *state, const char *path, struct error *err)
 }
 
 /* Starts both servers, and stops them at the end. */
-static int listen_until_end(struct state *state, const struct run *run, struct error *err)
+static int listen_until_end(struct state *state, struct run *run, struct error *err)
 {
     const struct arguments *arguments = run->arguments;
     const struct config *config = state->config;
@@ -273,14 +303,14 @@ static int listen_until_end(struct state *state, const struct run *run, struct e
     return rc;
 }
 
-static int serve_snapshot(struct state *state, const struct run *run, struct error *err)
+static int serve_snapshot(struct state *state, struct run *run, struct error *err)
 {
     if (load(state, run->arguments->snapshot, err) < 0)
         return err->code;
     return listen_until_end(state, run, err);
 }
 
-static int serve_live(struct state *state, const struct run *run, struct error *err)
+static int serve_live(struct state *state, struct run *run, struct error *err)
 {
     const struct arguments *arguments = run->arguments;
     struct kubeconfig *kubeconfig = NULL;
@@ -347,6 +377,7 @@ int command_serve(const struct arguments *arguments)
                                          : serve_live(&state, &run, &err);
     tls_close(state.tls);
     services_dispose(&state);
+    config_free(run.next);
     buf_dispose(&run.addresses);
     buf_dispose(&run.tls);
     if (rc == 0)

@@ -159,6 +159,7 @@ int handlers_start(struct handlers **out, struct state *state, const struct kube
     struct informer_target target = {.cluster = &state->cluster,
                                      .lock = &state->lock,
                                      .status = state->status,
+                                     .watched = &state->watched,
                                      .watchdog = &state->watchdog,
                                      .stats = &state->api_stats,
                                      .context = handlers,
@@ -173,6 +174,7 @@ int handlers_start(struct handlers **out, struct state *state, const struct kube
                    kubeconfig->origin);
     for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
         atomic_store(&state->status[kind].is_synced, false);
+    state_watch_needed(state);
     /* the informer's thread takes the lock before it reports anything: state->api is set by then */
     (void)pthread_rwlock_wrlock(&state->lock);
     int rc = informer_start(&handlers->informer, kubeconfig, &target, err);

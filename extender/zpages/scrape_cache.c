@@ -71,7 +71,8 @@ bool scrape_objects(struct scrape *scrape)
     memcpy(counts, scrape->state->cluster.counts, sizeof counts);
     (void)pthread_rwlock_unlock(&scrape->state->lock);
     for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
-        scrape_put_for(scrape, "resource", kind_resource((enum kind)kind), counts[kind]);
+        if (state_watches(scrape->state, (enum kind)kind))
+            scrape_put_for(scrape, "resource", kind_resource((enum kind)kind), counts[kind]);
     return false;
 }
 
@@ -102,28 +103,32 @@ bool scrape_claims(struct scrape *scrape)
 bool scrape_synced(struct scrape *scrape)
 {
     for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
-        scrape_put_for(scrape, "resource", kind_resource((enum kind)kind),
-                       atomic_load(&scrape->state->status[kind].is_synced));
+        if (state_watches(scrape->state, (enum kind)kind))
+            scrape_put_for(scrape, "resource", kind_resource((enum kind)kind),
+                           atomic_load(&scrape->state->status[kind].is_synced));
     return false;
 }
 
 bool scrape_stalled(struct scrape *scrape)
 {
     for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
-        scrape_put_for(scrape, "resource", kind_resource((enum kind)kind),
-                       atomic_load(&scrape->state->status[kind].is_stalled));
+        if (state_watches(scrape->state, (enum kind)kind))
+            scrape_put_for(scrape, "resource", kind_resource((enum kind)kind),
+                           atomic_load(&scrape->state->status[kind].is_stalled));
     return false;
 }
 
 bool scrape_skipped(struct scrape *scrape)
 {
     for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
-        scrape_put_for(scrape, "resource", kind_resource((enum kind)kind),
-                       atomic_load(&scrape->state->status[kind].skipped));
+        if (state_watches(scrape->state, (enum kind)kind))
+            scrape_put_for(scrape, "resource", kind_resource((enum kind)kind),
+                           atomic_load(&scrape->state->status[kind].skipped));
     return false;
 }
 
-/* No sample for a resource that the API server does not serve, or has not sent yet. */
+/* No sample for a resource that the API server does not serve, or has not sent yet, or that is not
+ * watched. */
 static void put_time(const struct scrape *scrape, enum kind kind, double seconds)
 {
     if (seconds != 0 && !atomic_load(&scrape->state->status[kind].is_absent))
@@ -150,10 +155,11 @@ bool scrape_list_durations(struct scrape *scrape)
 bool scrape_restarts(struct scrape *scrape)
 {
     for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
-        for (int reason = 0; reason < RESTART_COUNT; reason++)
-            buf_printf(
-                scrape->out, "%s{resource=\"%s\",reason=\"%s\"} %llu\n", scrape->name,
-                kind_resource((enum kind)kind), restart_text((enum restart)reason),
-                (unsigned long long)atomic_load(&scrape->state->status[kind].restarts[reason]));
+        if (state_watches(scrape->state, (enum kind)kind))
+            for (int reason = 0; reason < RESTART_COUNT; reason++)
+                buf_printf(
+                    scrape->out, "%s{resource=\"%s\",reason=\"%s\"} %llu\n", scrape->name,
+                    kind_resource((enum kind)kind), restart_text((enum restart)reason),
+                    (unsigned long long)atomic_load(&scrape->state->status[kind].restarts[reason]));
     return false;
 }

@@ -65,7 +65,8 @@ static struct zpages_answer show_ready(struct state *state, const struct zpages_
     bool is_good = true;
 
     for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
-        is_good &= put_ready(out, (enum kind)kind, &state->status[kind], request->is_verbose);
+        if (state_needs(state, (enum kind)kind))
+            is_good &= put_ready(out, (enum kind)kind, &state->status[kind], request->is_verbose);
     if (request->is_verbose)
         buf_printf(out, "[%c] not shutting down\n", is_draining ? '-' : '+');
     buf_put(out, is_draining ? SLICE("shutting down\n")
@@ -140,6 +141,19 @@ static void put_certificate(struct buf *out, const struct state *state)
         buf_printf(out, "%-24s none: the scheduler's port is plain text\n", "certificate");
 }
 
+/* Writes which resources a new configuration waits for, if one does. */
+static void put_waiting(struct buf *out, const struct state *state)
+{
+    const char *before = "new configuration        waits for ";
+
+    for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
+        if (state_watches(state, (enum kind)kind) && !state_needs(state, (enum kind)kind)) {
+            buf_printf(out, "%s%s", before, kind_resource((enum kind)kind));
+            before = ", ";
+        }
+    buf_put(out, before[0] == ',' ? SLICE("\n") : SLICE(""));
+}
+
 /* Writes the part of /statusz about the cluster. */
 static void put_cluster(struct buf *out, struct state *state)
 {
@@ -152,11 +166,13 @@ static void put_cluster(struct buf *out, struct state *state)
     buf_printf(out, "%-24s %u\n", "reservations", state->cluster.reserved.count);
     buf_printf(out, "%-24s %zu\n", "violations", state->cluster.violations + survey.violations);
     put_certificate(out, state);
+    put_waiting(out, state);
     put_deferral(out, state, &survey, buf_slice(&orphans));
     buf_printf(out, "%-24s %10s  %-10s  %10s  %8s\n", "RESOURCE", "OBJECTS", "SYNCED", "LAST EVENT",
                "RESTARTS");
     for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
-        put_status(out, state, (enum kind)kind);
+        if (state_watches(state, (enum kind)kind))
+            put_status(out, state, (enum kind)kind);
     (void)pthread_rwlock_unlock(&state->lock);
     buf_dispose(&orphans);
 }

@@ -243,7 +243,8 @@ static void change_config(void)
 
     if (config_load(&config, NULL, &err) < 0)
         holds_die(err.message);
-    state_reload(&state, config);
+    if (!state_reload(&state, config))
+        holds_die("not reloaded");
 }
 
 /* On a thread of its own, as the informer has it, whose memory comes from an arena of its own. */

@@ -35,6 +35,11 @@ struct requests *informer_requests(struct informer *informer)
     return &informer->requests;
 }
 
+void requests_wake(struct requests *requests)
+{
+    (void)requests;
+}
+
 void requests_interrupt(struct requests *requests)
 {
     (void)requests;

@@ -68,8 +68,8 @@ static void run(void *(*function)(void *), bool reloads)
     for (int i = 0; i < 20 && reloads; i++) {
         struct config *config;
         struct error err = {0};
-        if (config_load(&config, NULL, &err) == 0)
-            state_reload(&state, config);
+        if (config_load(&config, NULL, &err) == 0 && !state_reload(&state, config))
+            abort();
         (void)usleep(2000);
     }
     for (int i = 0; i < CLIENTS; i++)

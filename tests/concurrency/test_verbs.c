@@ -131,7 +131,8 @@ static void *write_always(void *argument)
             list_no_pods();
         if (i % 10 == 0 && config_load(&config, NULL, &err) == 0) {
             config->server.debug_endpoints = true;
-            state_reload(&state, config);
+            if (!state_reload(&state, config))
+                abort();
         }
     }
     return NULL;

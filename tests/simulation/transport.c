@@ -153,6 +153,11 @@ struct requests *informer_requests(struct informer *informer)
     return informer == NULL ? NULL : &informer->requests;
 }
 
+void requests_wake(struct requests *requests)
+{
+    (void)requests;
+}
+
 void requests_interrupt(struct requests *requests)
 {
     (void)requests; /* nobody shuts down here: replicas crash */
