@@ -245,6 +245,12 @@ Test(cli, what_a_snapshot_lacks_is_said_on_stderr)
                      "claimguard: -: the snapshot has no PersistentVolumeClaims: add pvc to "
                      "kubectl get\n");
     run_free(&run);
+    run = RUN("dry-run", "-s", TESTS_DIR "/fixtures/no-attributes-classes.yaml", "-a");
+    cr_expect_eq(run.status, 1);
+    cr_expect_not_null(strstr(run.err, "claims name VolumeAttributesClasses, and the snapshot has "
+                                       "none: add volumeattributesclasses to kubectl get"),
+                       "%s", run.err);
+    run_free(&run);
     run = RUN("dry-run", "-s", TESTS_DIR "/fixtures/other-kinds.yaml", "-a");
     cr_expect_eq(run.status, 0);
     cr_expect_not_null(strstr(run.err, "skipped 1 object of other kinds"), "%s", run.err);

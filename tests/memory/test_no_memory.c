@@ -103,6 +103,14 @@ static const struct {
     {KIND_CLAIM,
      "{\"metadata\":{\"name\":\"vm\"},\"spec\":{\"accessModes\":[\"ReadWriteOnce\"],"
      "\"storageClassName\":\"s\",\"volumeName\":\"v\"},\"status\":{\"phase\":\"Bound\"}}"},
+    {KIND_CLAIM,
+     "{\"metadata\":{\"name\":\"slow\"},\"spec\":{\"storageClassName\":\"s\",\"volumeName\":\"v\","
+     "\"volumeAttributesClassName\":\"gold\"},\"status\":{\"phase\":\"Bound\","
+     "\"currentVolumeAttributesClassName\":\"silver\",\"modifyVolumeStatus\":{\"status\":"
+     "\"Infeasible\",\"targetVolumeAttributesClassName\":\"bronze\"}}}"},
+    {KIND_VOLUME_ATTRIBUTES_CLASS, "{\"metadata\":{\"name\":\"bronze\"},\"driverName\":\"e\"}"},
+    {KIND_VOLUME, "{\"metadata\":{\"name\":\"u\"},\"spec\":{\"storageClassName\":\"s\","
+                  "\"volumeAttributesClassName\":\"gold\"},\"status\":{\"phase\":\"Available\"}}"},
     {KIND_VOLUME,
      "{\"metadata\":{\"name\":\"v\"},\"spec\":{\"csi\":{\"driver\":\"d\"},\"claimRef\":{"
      "\"namespace\":\"default\",\"name\":\"vm\"}}}"},
@@ -157,6 +165,10 @@ static void ask(enum verb verb, const char *body)
     "\"name\":" \
     "\"a\",\"persistentVolumeClaim\":{\"claimName\":\"vm\"}}]}}"
 
+#define SLOW \
+    "\"Pod\":{\"metadata\":{\"name\":\"slow\"},\"spec\":{\"volumes\":[{" \
+    "\"persistentVolumeClaim\":{\"claimName\":\"slow\"}}]}}"
+
 static void ask_all(void)
 {
     static const char *const paths[] = {"/metrics", "/statusz", "/debug/cache"};
@@ -167,6 +179,7 @@ static void ask_all(void)
     ask(VERB_PREFILTER, "{" POD "}");
     ask(VERB_FILTER, "{" VM ",\"NodeNames\":[\"n\"]}");
     ask(VERB_PREFILTER, "{" VM "}");
+    ask(VERB_PREFILTER, "{" SLOW "}");
     ask(VERB_PREEMPT, "{" POD ",\"NodeNameToMetaVictims\":{\"n\":{\"Pods\":[]}}}");
     ask(VERB_BIND,
         "{\"PodName\":\"w\",\"PodNamespace\":\"default\",\"PodUID\":\"v\",\"Node\":\"new\"}");
