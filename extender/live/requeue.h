@@ -1,8 +1,9 @@
 /*
  * requeue: makes the scheduler try a rejected pod again, when the cause of the rejection changes
- * without an event for the scheduler. There are two such causes: a reservation for a pod that is
- * then not bound; and a holder about which the API server could not be asked, and of whose end the
- * scheduler knew before we did.
+ * without an event for the scheduler. There are three such causes: a reservation for a pod that is
+ * then not bound; a holder about which the API server could not be asked, and of whose end the
+ * scheduler knew before we did; and an object that a policy waits for (verdict.awaited), such as a
+ * VolumeAttributesClass, of which the scheduler gets no event, or gets it before we do.
  *
  * An annotation on the pod is an event that the scheduler sees. It is written again after 10 s,
  * 20 s, 40 s, ..., until a scheduler asks about the pod, and at most until the scheduler's own
@@ -57,7 +58,7 @@ void requeue_init(struct requeue *requeue);
 void requeue_dispose(struct requeue *requeue);
 
 /* From now on the pod waits for a change of one of the causes, and no other: a pod or its
- * reservation, by UID; or a claim, by name. Without memory, it waits for the scheduler's own
+ * reservation, by UID; or another object, by name. Without memory, it waits for the scheduler's own
  * flush. */
 void requeue_wait(struct requeue *requeue, const struct meta *pod,
                   const struct object_reference *causes, size_t count);
