@@ -1,4 +1,5 @@
-/* Each alert of docs/metrics.md fires for its reason, and for no other reason. */
+/* Each alert of manifests/alerts.yaml fires for its reason, and for no other reason, and
+ * docs/metrics.md explains it. */
 #include <regex.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,39 +12,62 @@
 
 enum { RULES_MAX = 32, MINUTES = 15 };
 
-/* The expressions of docs/metrics.md; the alert of the first is a0. */
-static char rules[RULES_MAX][512];
+#define RULES_FILE SOURCE_DIR "/manifests/alerts.yaml"
+
+static struct rule {
+    char alert[64], expr[512], severity[16], summary[128];
+} rules[RULES_MAX];
 static size_t rule_count;
+
+/* Copies what follows the key to out, if the line has the key. Returns whether it has. */
+static bool take_value(const char *line, const char *key, char *out, size_t size)
+{
+    const char *value = strstr(line, key);
+
+    if (value != NULL)
+        (void)snprintf(out, size, "%.*s", (int)strcspn(value + strlen(key), "}#"),
+                       value + strlen(key));
+    for (size_t len = strlen(out); value != NULL && len > 0 && out[len - 1] == ' ';)
+        out[--len] = '\0';
+    return value != NULL;
+}
 
 static void read_rules(void)
 {
-    static const char title[] = "## Worth an alert\n";
-    char *docs = read_file(SOURCE_DIR "/docs/metrics.md"), *rest = strstr(docs, title);
+    char *text = read_file(RULES_FILE);
 
-    check(rest != NULL, "there are alerts");
-    for (char *save, *line = strtok_r(rest + strlen(title), "\n", &save); line != NULL;
-         line = strtok_r(NULL, "\n", &save))
-        for (char *code = strchr(line, '`'); code != NULL; code = strchr(code + 1, '`')) {
-            char *end = strchr(++code, '`');
-            *end = '\0';
-            check(rule_count < RULES_MAX, "too many alerts");
-            if (strstr(code, "claimguard_") != NULL)
-                (void)snprintf(rules[rule_count++], sizeof rules[0], "%s", code);
-            code = end;
-        }
-    free(docs);
+    for (char *save, *line = strtok_r(text, "\n", &save); line != NULL;
+         line = strtok_r(NULL, "\n", &save)) {
+        static const char expr[] = "    expr: ";
+        struct rule *rule = &rules[rule_count];
+        check(rule_count < RULES_MAX, "too many alerts");
+        (void)take_value(line, "  - alert: ", rule->alert, sizeof rule->alert);
+        if (strncmp(line, expr, strlen(expr)) == 0)
+            (void)snprintf(rule->expr, sizeof rule->expr, "%s", line + strlen(expr));
+        (void)take_value(line, "{severity: ", rule->severity, sizeof rule->severity);
+        if (take_value(line, "      summary: ", rule->summary, sizeof rule->summary))
+            rule_count++;
+    }
+    free(text);
 }
 
-static void write_rules(void)
+/* The page about metrics names each alert with its severity, and no other. */
+static void check_documented(void)
 {
-    FILE *file = scenario_open("rules.yaml");
+    static const char title[] = "## Worth an alert\n", row[] = "\n| `Claimguard";
+    char *docs = read_file(SOURCE_DIR "/docs/metrics.md"), *rest = strstr(docs, title);
+    size_t count = 0;
 
-    read_rules();
-    (void)fprintf(file, "groups:\n- name: claimguard\n  rules:\n");
-    for (size_t i = 0; i < rule_count; i++)
-        (void)fprintf(file, "  - alert: a%zu\n    expr: '%s'\n", i, rules[i]);
-    check(fclose(file) == 0, "the rules are written");
-    scenario_run("promtool check rules rules.yaml");
+    check(rest != NULL, "there are alerts");
+    for (const char *at = rest; (at = strstr(at, row)) != NULL; at += strlen(row))
+        count++;
+    check(count == rule_count, "%zu alerts, and %zu rows", rule_count, count);
+    for (size_t i = 0; i < rule_count; i++) {
+        char begin[128];
+        (void)snprintf(begin, sizeof begin, "\n| `%s` | %s |", rules[i].alert, rules[i].severity);
+        check(strstr(rest, begin) != NULL, "docs/metrics.md has %s", begin);
+    }
+    free(docs);
 }
 
 /* ---- none fires without a reason ---- */
@@ -55,7 +79,7 @@ static void write_quiet_test(const char *page)
     FILE *file = scenario_open("test.yaml");
     long now = (long)time(NULL);
 
-    (void)fprintf(file, "rule_files: [rules.yaml]\ntests:\n- interval: 1m\n  input_series:\n");
+    (void)fprintf(file, "rule_files: [" RULES_FILE "]\ntests:\n- interval: 1m\n  input_series:\n");
     for (const char *line = page; line != NULL; line = page_next_line(line)) {
         int len = page_line_len(line), name = len;
         while (name > 0 && line[name] != ' ')
@@ -69,7 +93,8 @@ static void write_quiet_test(const char *page)
     }
     (void)fprintf(file, "  alert_rule_test:\n");
     for (size_t i = 0; i < rule_count; i++)
-        (void)fprintf(file, "  - {eval_time: %dm, alertname: a%zu, exp_alerts: []}\n", MINUTES, i);
+        (void)fprintf(file, "  - {eval_time: %dm, alertname: %s, exp_alerts: []}\n", MINUTES,
+                      rules[i].alert);
     check(fclose(file) == 0, "the test is written");
 }
 
@@ -78,7 +103,9 @@ static void no_alert_fires_without_a_reason(void)
     struct guard guard;
 
     every_metric_start(&guard);
-    write_rules();
+    read_rules();
+    check_documented();
+    scenario_run("promtool check rules " RULES_FILE);
     char *page = guard_get(&guard, "/metrics", NULL);
     write_quiet_test(page);
     scenario_run("promtool test rules test.yaml");
@@ -88,6 +115,10 @@ static void no_alert_fires_without_a_reason(void)
 
 /* ---- each fires for its reason ---- */
 
+/* How many filter calls took no longer. */
+#define FILTER_CALLS(seconds_) \
+    "claimguard_extender_request_duration_seconds_bucket{verb=\"filter\",le=\"" seconds_ "\"}"
+
 /* Values: one a minute; a+bxn are a, a + b, a + 2b, ... The rules are evaluated at minute 15,
  * second 900. */
 static const struct cause {
@@ -95,6 +126,21 @@ static const struct cause {
     const char *beside, *values; /* another series, whatever the first has; NULL: none */
     bool is_sum;                 /* the alert has no labels */
 } causes[] = {
+    {.series = "up{job=\"claimguard\"}", .fires = "0+0x20", .quiet = "1+0x20"},
+    {.series = "claimguard_extender_requests_total{verb=\"filter\",result=\"error\"}",
+     .fires = "0+1x20",
+     .quiet = "5+0x20",
+     .is_sum = true},
+    {.series = "claimguard_extender_requests_total{verb=\"filter\",result=\"failed\"}",
+     .fires = "0+1x20",
+     .quiet = "5+0x20",
+     .is_sum = true},
+    {.series = FILTER_CALLS("+Inf"),
+     .fires = "0+10x20",
+     .quiet = "5+0x20",
+     .beside = FILTER_CALLS("2.5"),
+     .values = "0+0x20",
+     .is_sum = true},
     {.series = "claimguard_config_last_reload_successful", .fires = "0+0x20", .quiet = "1+0x20"},
     {.series = "claimguard_cache_stalled{resource=\"pods\"}", .fires = "1+0x20", .quiet = "0+0x20"},
     {.series = "claimguard_cache_synced{resource=\"pods\"}", .fires = "0+0x20", .quiet = "1+0x20"},
@@ -145,7 +191,7 @@ static bool has_sample(const char *page, const char *series)
     char line[256];
 
     (void)snprintf(line, sizeof line, "\n%s ", series);
-    return strstr(page, line) != NULL;
+    return strstr(page, line) != NULL || strncmp(series, "up{", 3) == 0;
 }
 
 /* The rule about the metric. */
@@ -154,7 +200,9 @@ static size_t find_rule(const char *series)
     size_t len = strcspn(series, "{");
 
     for (size_t i = 0; i < rule_count; i++) {
-        const char *name = strstr(rules[i], "claimguard_");
+        const char *name = strstr(rules[i].expr, "claimguard_");
+        if (name == NULL)
+            name = rules[i].expr;
         if (strspn(name, "abcdefghijklmnopqrstuvwxyz_") == len && strncmp(name, series, len) == 0)
             return i;
     }
@@ -164,7 +212,8 @@ static size_t find_rule(const char *series)
 
 static void write_test(FILE *file, const struct cause *cause, bool fires)
 {
-    const char *labels = strchr(cause->series, '{');
+    const struct rule *rule = &rules[find_rule(cause->series)];
+    const char *labels = cause->is_sum ? NULL : strchr(cause->series, '{');
 
     (void)fprintf(file,
                   "- interval: 1m\n  input_series:\n"
@@ -173,13 +222,14 @@ static void write_test(FILE *file, const struct cause *cause, bool fires)
     if (cause->beside != NULL)
         (void)fprintf(file, "  - {series: '%s', values: '%s'}\n", cause->beside, cause->values);
     (void)fprintf(file,
-                  "  alert_rule_test:\n  - eval_time: %dm\n    alertname: a%zu\n    exp_alerts: [",
-                  MINUTES, find_rule(cause->series));
+                  "  alert_rule_test:\n  - eval_time: %dm\n    alertname: %s\n    exp_alerts: [",
+                  MINUTES, rule->alert);
     if (fires) {
-        (void)fprintf(file, "{exp_labels: ");
-        for (const char *at = cause->is_sum || labels == NULL ? "{}" : labels; *at != '\0'; at++)
-            (void)fprintf(file, "%c%s", *at == '=' ? ':' : *at, *at == '=' ? " " : ""); /* YAML */
-        (void)fputc('}', file);
+        (void)fprintf(file, "{exp_labels: {severity: %s", rule->severity);
+        for (const char *at = labels == NULL ? "{}" : labels; *at != '\0'; at++)
+            (void)fprintf(file, "%c%s", *at == '=' ? ':' : (*at == '{' ? ',' : *at),
+                          *at == '=' ? " " : ""); /* YAML */
+        (void)fprintf(file, ", exp_annotations: {summary: \"%s\"}}", rule->summary);
     }
     (void)fprintf(file, "]\n");
 }
@@ -189,7 +239,7 @@ static void write_tests(const char *page)
     FILE *file = scenario_open("test.yaml");
     bool is_tested[RULES_MAX] = {false};
 
-    (void)fprintf(file, "rule_files: [rules.yaml]\ntests:\n");
+    (void)fprintf(file, "rule_files: [" RULES_FILE "]\ntests:\n");
     for (size_t i = 0; i < sizeof causes / sizeof *causes; i++) {
         const struct cause *cause = &causes[i];
         check(has_sample(page, cause->series), "there is no %s", cause->series);
@@ -200,7 +250,7 @@ static void write_tests(const char *page)
         write_test(file, cause, false);
     }
     for (size_t i = 0; i < rule_count; i++)
-        check(is_tested[i], "nothing fires %s", rules[i]);
+        check(is_tested[i], "nothing fires %s", rules[i].alert);
     check(fclose(file) == 0, "the tests are written");
 }
 
@@ -231,16 +281,15 @@ static void check_selectors(const char *page, const char *rule)
         char label[32], values[64];
         at += len;
         check(matches(page, "^%.*s[{ ]", len, metric), "no sample of %.*s", len, metric);
-        if (*at != '{')
-            continue;
-        check(sscanf(at, "{%31[a-z_]=%*[~]\"%63[^\"]\"}%n", label, values, &used) == 2 ||
-                  sscanf(at, "{%31[a-z_]=\"%63[^\"]\"}%n", label, values, &used) == 2,
-              "%s is understood", at);
-        for (char *save, *value = strtok_r(values, "|", &save); value != NULL;
-             value = strtok_r(NULL, "|", &save))
-            check(matches(page, "^%.*s\\{([^ ]*,)?%s=\"(%s)\"[,}]", len, metric, label, value),
-                  "no sample of %.*s has %s=\"%s\"", len, metric, label, value);
-        at += used;
+        for (; *at == '{' || *at == ','; at += used) {
+            check(sscanf(at, "%*[{,]%31[a-z_]=%*[~]\"%63[^\"]\"%n", label, values, &used) == 2 ||
+                      sscanf(at, "%*[{,]%31[a-z_]=\"%63[^\"]\"%n", label, values, &used) == 2,
+                  "%s is understood", at);
+            for (char *save, *value = strtok_r(values, "|", &save); value != NULL;
+                 value = strtok_r(NULL, "|", &save))
+                check(matches(page, "^%.*s\\{([^ ]*,)?%s=\"(%s)\"[,}]", len, metric, label, value),
+                      "no sample of %.*s has %s=\"%s\"", len, metric, label, value);
+        }
     }
 }
 
@@ -249,10 +298,10 @@ static void each_alert_fires_for_its_reason(void)
     struct guard guard;
 
     every_metric_start(&guard);
-    write_rules();
+    read_rules();
     char *page = guard_get(&guard, "/metrics", NULL);
     for (size_t i = 0; i < rule_count; i++)
-        check_selectors(page, rules[i]);
+        check_selectors(page, rules[i].expr);
     write_tests(page);
     scenario_run("promtool test rules test.yaml");
     free(page);
