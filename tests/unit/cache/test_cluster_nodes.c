@@ -177,6 +177,8 @@ Test(cluster_nodes, a_node_that_only_a_pod_names_is_none)
     put_csi_node("n", "u1", "a", "2");
     apply(&pod);
     cr_expect(nodes_with("a") == 0 && cluster.bare_nodes == 0);
+    put_csi_node("n", "u1", "a", "3");
+    cr_expect(nodes_with("a") == 0 && cluster.bare_nodes == 0);
     put_node("n", "u1", "3");
     cr_expect(nodes_with("a") == 1 && cluster.bare_nodes == 0);
     delete (KIND_NODE, "n", "4");

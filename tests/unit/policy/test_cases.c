@@ -39,6 +39,22 @@ static void expect_warnings(const json_t *want, const struct verdict *verdict)
     expect_texts(want, texts, verdict->warning_count);
 }
 
+/* The verdict on each node, where the pod itself passes. */
+static void expect_nodes(const json_t *want, const struct verdict *verdict, struct arena *arena)
+{
+    size_t i;
+    json_t *node;
+
+    json_array_foreach (json_object_get(want, "nodes"), i, node) {
+        struct slice reason;
+        if (code_is_rejection(verdict->code))
+            break;
+        const struct node_filter *filter =
+            policy_filter(verdict, text_of(node, "name"), arena, &reason);
+        expect_texts(json_object_get(node, "reasons"), &reason, filter != NULL);
+    }
+}
+
 static void expect_verdict(const struct view *view, const struct pod_object *pod,
                            const json_t *want, struct arena *arena)
 {
@@ -51,6 +67,7 @@ static void expect_verdict(const struct view *view, const struct pod_object *pod
     cr_expect(slice_equal(slice_of(code_text(verdict.code)), text_of(prefilter, "code")));
     expect_texts(json_object_get(prefilter, "reasons"), verdict.reasons, verdict.reason_count);
     expect_warnings(json_object_get(want, "warnings"), &verdict);
+    expect_nodes(want, &verdict, arena);
     cr_assert_eq(verdict.victim_count, json_array_size(victims));
     for (size_t i = 0; i < verdict.victim_count; i++)
         cr_expect(uid_is(&verdict.victims[i]->uid, text_of(json_array_get(victims, i), "uid")));
