@@ -82,6 +82,7 @@ static void reservation_free(struct cluster *cluster, struct reservation *reserv
         unlink_sharing(reservation);
     names_release(&cluster->names, reservation->ns);
     names_release(&cluster->names, reservation->name);
+    names_release(&cluster->names, reservation->node);
     uid_release(&cluster->names, reservation->uid);
     free(reservation);
 }
@@ -159,9 +160,9 @@ static size_t count_claims(const struct pod_object *pod, const bool *exclusive, 
     return count;
 }
 
-/* A reservation without claims, but with memory for so many; NULL: no memory. */
+/* A reservation without claims, but with memory for so many; NULL: no memory. node: of the bind. */
 static struct reservation *reservation_new(struct cluster *cluster, const struct pod_object *pod,
-                                           size_t claims)
+                                           size_t claims, bool binds)
 {
     struct reservation *reservation =
         calloc(1, sizeof *reservation + claims * sizeof *reservation->claims);
@@ -171,6 +172,7 @@ static struct reservation *reservation_new(struct cluster *cluster, const struct
         return NULL;
     reservation->ns = names_take(&cluster->names, pod->meta.ns, &failed);
     reservation->name = names_take(&cluster->names, pod->meta.name, &failed);
+    reservation->node = binds ? names_take(&cluster->names, pod->node, &failed) : NULL;
     reservation->uid = uid_take(&cluster->names, pod->meta.uid, &failed);
     reservation->priority = (int32_t)pod->priority;
     if (!failed)
@@ -267,7 +269,7 @@ int reservation_take(struct cluster *cluster, const struct pod_object *pod, cons
     if (is_bound_or_finished(cluster, pod))
         return 0;
     struct reservation *reservation =
-        reservation_new(cluster, pod, count_claims(pod, exclusive, binds));
+        reservation_new(cluster, pod, count_claims(pod, exclusive, binds), binds);
     if (reservation == NULL)
         return error_no_memory(err);
     struct reservation *former = reservation_find(cluster, &reservation->uid);
@@ -357,19 +359,36 @@ struct reservation *reservation_expired(const struct cluster *cluster, uint64_t 
     return NULL;
 }
 
+static bool shares(const struct reservation *reservation, const struct claim *claim)
+{
+    for (size_t i = 0; i < reservation->shared_count; i++)
+        if (reservation->claims[reservation->claim_count + i] == claim)
+            return true;
+    return false;
+}
+
+const struct reservation *reservation_next_sharing(const struct cluster *cluster,
+                                                   const struct claim *claim,
+                                                   const struct reservation *after)
+{
+    const struct reservation *next = after == NULL ? cluster->sharing : after->next_sharing;
+
+    if (claim->sharers == 0)
+        return NULL;
+    while (next != NULL && !shares(next, claim))
+        next = next->next_sharing;
+    return next;
+}
+
 const struct reservation *reservation_sharing(const struct cluster *cluster,
                                               const struct claim *claim,
                                               const struct pod_object *pod)
 {
-    if (claim->sharers == 0)
-        return NULL;
-    for (const struct reservation *reservation = cluster->sharing; reservation != NULL;
-         reservation = reservation->next_sharing)
-        for (size_t i = 0; i < reservation->shared_count; i++)
-            if (reservation->claims[reservation->claim_count + i] == claim &&
-                !uid_is(&reservation->uid, pod->meta.uid))
-                return reservation;
-    return NULL;
+    const struct reservation *found = reservation_next_sharing(cluster, claim, NULL);
+
+    while (found != NULL && uid_is(&found->uid, pod->meta.uid))
+        found = reservation_next_sharing(cluster, claim, found);
+    return found;
 }
 
 void reservations_dispose(struct cluster *cluster)

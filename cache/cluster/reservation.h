@@ -28,6 +28,7 @@ struct reservation {
     struct uid uid; /* the pod's: the key */
     struct name *ns;
     struct name *name;
+    struct name *node; /* of the last bind; NULL: of none */
     int32_t priority;
     unsigned binds;   /* under way; several if a scheduler repeats a call that has no answer yet */
     bool is_doubtful; /* a Binding was sent, and its outcome is not known */
@@ -50,9 +51,10 @@ struct reservation {
  * ReadWriteOncePod claims are. A pod without an exclusive claim, and a pod that is known to be
  * bound or finished, reserve nothing.
  *
- * binds: a bind begins. Until it ends, no other pod may use the pod's remaining claims exclusively,
- * and a call without binds changes nothing. If the pod is not bound, reservation_doubt or
- * reservation_undo ends the bind.
+ * binds: a bind begins, to pod->node. Until it ends, no other pod may use the pod's remaining
+ * claims exclusively, and a call without binds changes nothing. If the pod is not bound,
+ * reservation_doubt or reservation_undo ends the bind.
+ *
  * Errors: ERROR_NO_MEMORY; nothing has changed.
  */
 int reservation_take(struct cluster *cluster, const struct pod_object *pod, const bool *exclusive,
@@ -113,7 +115,13 @@ static inline const struct reservation *reservation_against(const struct claim *
                                                                                     : NULL;
 }
 
-/* The reservation of another pod that is being bound and shares the claim; NULL: there is none. */
+/* The next reservation behind `after` (NULL: the first) of a pod that is being bound and shares the
+ * claim; NULL: there is none. Costs nothing where nobody does. */
+const struct reservation *reservation_next_sharing(const struct cluster *cluster,
+                                                   const struct claim *claim,
+                                                   const struct reservation *after);
+
+/* The first one of another pod. */
 const struct reservation *reservation_sharing(const struct cluster *cluster,
                                               const struct claim *claim,
                                               const struct pod_object *pod);

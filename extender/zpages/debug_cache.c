@@ -206,7 +206,9 @@ static void put_reserved(struct buf *out, const struct reservation *reservation)
     put_text(out, "name", name_slice(reservation->name));
     buf_put(out, SLICE(", "));
     put_text(out, "uid", uid_text(&reservation->uid, uid));
-    buf_printf(out, ", \"node\": \"\", \"priority\": %d, \"as\": \"%s\"", reservation->priority,
+    buf_put(out, SLICE(", "));
+    put_text(out, "node", name_slice(reservation->node));
+    buf_printf(out, ", \"priority\": %d, \"as\": \"%s\"", reservation->priority,
                hold_text(HOLD_RESERVED));
 }
 
