@@ -1,3 +1,4 @@
+#include "policy/bound_volume.h"
 #include "policy/defer_internal.h"
 
 /* ---- entries ---- */
@@ -127,27 +128,6 @@ static void ask_entries(const struct view *view, const struct pod_mounts *mounts
 
 /* ---- a decision ---- */
 
-static bool is_of_claim(const struct resource *volume, const struct claim *claim)
-{
-    return slice_equal(name_slice(volume->attributes[VOLUME_CLAIM_NAMESPACE]),
-                       name_slice(claim->ns)) &&
-           slice_equal(name_slice(volume->attributes[VOLUME_CLAIM_NAME]), claim_name(claim));
-}
-
-/* The volume that the claim is bound to, and that is bound to the claim; NULL: not yet. Where one
- * side says nothing (a hand-written snapshot), the other one's word counts. */
-static const struct resource *find_bound(const struct view *view, const struct claim *claim)
-{
-    bool may_be =
-        claim != NULL && (claim->phase == CLAIM_BOUND || claim->phase == CLAIM_PHASE_UNKNOWN);
-    const struct resource *volume = may_be ? cluster_find_volume(view->cluster, claim) : NULL;
-
-    if (volume == NULL || is_of_claim(volume, claim))
-        return volume;
-    return volume->attributes[VOLUME_CLAIM_NAME] == NULL && claim->phase == CLAIM_BOUND ? volume
-                                                                                        : NULL;
-}
-
 /* What the pod says itself, or the operator; RULE_NONE: neither does. */
 static enum defer_rule ask_user(const struct view *view, const struct pod_object *pod,
                                 const struct pod_volume *volume)
@@ -177,7 +157,7 @@ static void decide(const struct view *view, const struct pod_object *pod,
     out->rule = RULE_ENTRY;
     if (out->entry == NULL)
         return;
-    out->persistent = find_bound(view, out->claim);
+    out->persistent = out->claim == NULL ? NULL : bound_volume_find(view->cluster, out->claim);
     out->rule = RULE_VOLUME_MODE;
     if (is_block(out))
         return;

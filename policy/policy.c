@@ -34,6 +34,8 @@ static void ask(const struct policy *policy, const struct view *view, const stru
     policy->prefilter(view, pod, arena, out);
     if (warns(policy, view) && code_is_rejection(out->code) && out->code != CODE_ERROR)
         warn_instead(out, arena);
+    if (warns(policy, view))
+        out->awaited_count = 0; /* the pod does not wait for them */
     for (size_t i = 0; i < out->warning_count; i++)
         out->warnings[i].policy = policy;
     for (struct node_filter *filter = out->nodes; filter != NULL; filter = filter->next) {

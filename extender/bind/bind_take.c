@@ -100,6 +100,17 @@ static int assign(struct binding *binding, struct pod *pod, struct error *err)
     return cluster_assign(&call->state->cluster, pod, call->request->node, err);
 }
 
+/* The pods that are in the way on this node are causes of the refusal: the API server is asked
+ * about them before it is final. False: no memory. */
+static bool note_pods_in_the_way(struct verdict *verdict, struct arena *arena)
+{
+    for (size_t i = 0; i < verdict->awaited_count; i++)
+        if (verdict->awaited[i].kind == KIND_POD &&
+            !verdict_keep_cause(verdict, arena, &verdict->awaited[i]))
+            return false;
+    return true;
+}
+
 /* Checks the policies, on the pod and on the node: either may have changed since filter passed. */
 static int check_policies(struct binding *binding, const struct view *view,
                           const struct pod_object *object, struct error *err)
@@ -117,6 +128,8 @@ static int check_policies(struct binding *binding, const struct view *view,
     if (policy_filter(verdict, binding->call.request->node, arena, &reason) == NULL)
         return 0;
     binding->is_rejected = true;
+    if (!note_pods_in_the_way(verdict, arena))
+        return error_no_memory(err);
     return reason.ptr == NULL ? error_no_memory(err)
                               : error_set(err, ERROR_INVALID, "%.*s", SLICE_ARG(reason));
 }
@@ -160,6 +173,7 @@ int bind_take_claims(struct binding *binding, struct error *err)
         return assign(binding, pod, err);
     if (list_locks(binding, pod, err) < 0)
         return err->code;
+    object.node = call->request->node;
     return reservation_take(&state->cluster, &object, binding->verdict.exclusive, true,
                             state_reservation_end(state, true), err);
 }

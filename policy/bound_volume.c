@@ -1,0 +1,27 @@
+#include "policy/bound_volume.h"
+
+static bool is_of_claim(const struct resource *volume, const struct claim *claim)
+{
+    return slice_equal(name_slice(volume->attributes[VOLUME_CLAIM_NAMESPACE]),
+                       name_slice(claim->ns)) &&
+           slice_equal(name_slice(volume->attributes[VOLUME_CLAIM_NAME]), claim_name(claim));
+}
+
+const struct resource *bound_volume_find(const struct cluster *cluster, const struct claim *claim)
+{
+    bool may_be = claim->phase == CLAIM_BOUND || claim->phase == CLAIM_PHASE_UNKNOWN;
+    const struct resource *volume = may_be ? cluster_find_volume(cluster, claim) : NULL;
+
+    if (volume == NULL || is_of_claim(volume, claim))
+        return volume;
+    return volume->attributes[VOLUME_CLAIM_NAME] == NULL && claim->phase == CLAIM_BOUND ? volume
+                                                                                        : NULL;
+}
+
+struct slice bound_volume_driver(const struct resource *volume)
+{
+    struct slice driver = name_slice(volume->attributes[VOLUME_DRIVER]);
+
+    return driver.len != 0 ? driver
+                           : in_tree_driver(name_slice(volume->attributes[VOLUME_IN_TREE]));
+}
