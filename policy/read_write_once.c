@@ -144,6 +144,7 @@ static bool put_filter(struct findings *findings, struct arena *arena, struct ve
     }
     *filter = (struct node_filter){.names = names,
                                    .count = findings->node_count,
+                                   .nominates = true,
                                    .reason = verdict_message(&findings->texts, arena)};
     out->nodes = filter;
     out->awaited = findings->texts.awaited;
