@@ -106,7 +106,7 @@ struct pod {
     bool is_terminal : 1;     /* Succeeded or Failed */
     bool is_terminating : 1;  /* has a deletionTimestamp */
     bool never_preempts : 1;  /* preemptionPolicy Never */
-    bool has_mounts : 1;      /* its mounts are stored: some are deferred, or may be at the bind */
+    bool has_mounts : 1;      /* its mounts are stored: some are deferred, or a bind reads them */
     bool is_pending : 1;      /* its phase is Pending */
     bool has_no_priority : 1; /* it names an unknown PriorityClass, so its priority counts as 0 */
     uint32_t listed : POD_LISTED_BITS; /* as in struct node, the last bits: no memory of its own */
@@ -182,7 +182,7 @@ struct cluster {
     struct listing lists[KIND_COUNT];
     bool is_unserved[KIND_COUNT]; /* the API server does not serve the kind, so that an object
                                      which is not here may exist */
-    bool keeps_all_mounts; /* also stores mounts of pending pods without a runtime class: dry run */
+    bool keeps_all_mounts;        /* store the mounts of all pending pods: dry run */
 };
 
 void cluster_init(struct cluster *cluster);

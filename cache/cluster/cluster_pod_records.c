@@ -181,15 +181,25 @@ static bool connect_pod(struct cluster *cluster, struct pod *pod, const struct p
     return true;
 }
 
-/* Whether the pod's mounts are stored: some are deferred, or a bind may defer them. */
+static bool has_inline_volume(const struct pod_mounts *mounts)
+{
+    for (uint32_t i = 0; i < mounts->volume_count; i++)
+        if (mounts->volumes[i].source == VOLUME_SOURCE_CSI)
+            return true;
+    return false;
+}
+
+/* Whether the pod's mounts are stored: some are deferred, or a bind reads them, because it may
+ * defer them or has to check an inline CSI volume. */
 static bool keeps_mounts(const struct cluster *cluster, const struct pod_object *object)
 {
     const struct pod_mounts *mounts = object->mounts;
 
     if (mounts == NULL || phase_is_terminal(object->phase))
         return false;
-    bool may_defer = mounts->runtime_class.len != 0 || cluster->keeps_all_mounts;
-    return (object->node.len == 0 && may_defer) || mounts_defer(mounts);
+    bool are_read =
+        mounts->runtime_class.len != 0 || cluster->keeps_all_mounts || has_inline_volume(mounts);
+    return (object->node.len == 0 && are_read) || mounts_defer(mounts);
 }
 
 /* The bytes of a pod's record; see the drawing above struct pod. */

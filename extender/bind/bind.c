@@ -139,15 +139,17 @@ static int write_deferral(struct binding *binding, struct error *err)
  * answer does not refuse the Binding: after a time-out or a 5xx it may still be applied, and a 200
  * does not come from an API server.
  */
-static enum outcome find_outcome(const struct binding *binding, const struct request_answer *answer,
+static enum outcome find_outcome(struct binding *binding, const struct request_answer *answer,
                                  struct error *err)
 {
     struct slice pod_name = binding->call.request->pod_name;
     struct error unknown = {0};
     bool is_read = read_again(binding, &unknown) == 0;
 
-    if (is_bound_as_requested(binding)) /* also if only the watch, or another bind, has seen it */
+    if (is_bound_as_requested(binding)) { /* also if only the watch, or another bind, has seen it */
+        binding->is_ours = answer->status / 100 != 4;
         return OUTCOME_BOUND;
+    }
     if (!is_read || answer->status / 100 != 4) {
         (void)error_set(err, ERROR_UNAVAILABLE,
                         "it is unknown whether pod %.*s is bound: its Binding was answered with "
@@ -175,7 +177,8 @@ static enum outcome attempt(struct binding *binding, struct error *err)
         rc = post_binding(binding, &answer, err);
     if (rc < 0) /* no Binding was sent */
         return binding->deferral.is_stale ? OUTCOME_CHANGED : OUTCOME_REFUSED;
-    return answer.status == 201 ? OUTCOME_BOUND : find_outcome(binding, &answer, err);
+    binding->is_ours = answer.status == 201;
+    return binding->is_ours ? OUTCOME_BOUND : find_outcome(binding, &answer, err);
 }
 
 /* ---- what follows from the outcome ---- */
@@ -260,6 +263,8 @@ static enum phase take(struct binding *binding, struct error *err)
         requeue_changed(state->requeue, &pod, state->api);
     if (rc == 0)
         *err = (struct error){.code = 0}; /* of a take before this one */
+    if (rc == 0 && next == PHASE_END)     /* in a snapshot; none if it was bound already */
+        bind_warnings_report(&binding->warnings, &binding->call);
     return next;
 }
 
@@ -308,6 +313,8 @@ static enum phase bind_live(struct binding *binding, struct error *err)
         *err = (struct error){.code = 0}; /* of what was repeated on the way */
         keep_claims(binding);
         deferral_report(&binding->deferral, &binding->call);
+        if (binding->is_ours)
+            bind_warnings_report(&binding->warnings, &binding->call);
         break;
     case OUTCOME_UNKNOWN: doubt_claims(binding); break;
     default: free_claims(binding); break;

@@ -8,6 +8,7 @@
 #define EXTENDER_BIND_BIND_INTERNAL_H
 
 #include "extender/bind/bind_call.h"
+#include "extender/bind/bind_warnings.h"
 #include "extender/bind/claim_lock.h"
 #include "extender/bind/deferral.h"
 
@@ -23,6 +24,7 @@ struct binding {
     bool is_rejected; /* for good: it cannot be bound to this node, whoever is evicted */
     struct uid uid;   /* of the pod's record */
     struct verdict verdict;
+    struct bind_warnings warnings;
     struct deferral deferral;
     struct claim_locks locks; /* claims to lock: in a live cluster with claimLock: Annotation */
 
@@ -30,6 +32,7 @@ struct binding {
     bool is_shared_confirmed;      /* in this attempt */
 
     struct slice version; /* of the pod: the Binding's precondition; empty: none */
+    bool is_ours;         /* the pod is bound by our Binding, as far as is known */
 };
 
 /*

@@ -126,7 +126,7 @@ static int check_policies(struct binding *binding, const struct view *view,
     if (binding->is_conflict)
         return error_set(err, ERROR_INVALID, "%.*s", SLICE_ARG(verdict_message(verdict, arena)));
     if (policy_filter(verdict, binding->call.request->node, arena, &reason) == NULL)
-        return 0;
+        return bind_warnings_collect(&binding->warnings, verdict, &binding->call, err);
     binding->is_rejected = true;
     if (!note_pods_in_the_way(verdict, arena))
         return error_no_memory(err);
@@ -159,6 +159,7 @@ int bind_take_claims(struct binding *binding, struct error *err)
     binding->is_conflict = binding->is_rejected = false;
     binding->shared = NULL;
     binding->verdict = (struct verdict){.code = CODE_SKIP};
+    binding->warnings.count = 0;
     binding->deferral = (struct deferral){.volumes = NULL};
     if (check_pod(binding, pod, err) < 0)
         return err->code;

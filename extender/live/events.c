@@ -7,8 +7,8 @@
 enum { EVENT_BYTES_MAX = 64 * 1024, PATH_BYTES_MAX = 1024 };
 
 static const char *const reasons[EVENT_REASONS - 1] = {
-    "ExclusiveClaimViolated", "Preempted",           "Preempting",
-    "PreemptionFailed",       "DeferFSMountRefused", "DeferFSMountFailed",
+    "ExclusiveClaimViolated", "Preempted",          "Preempting",    "PreemptionFailed",
+    "DeferFSMountRefused",    "DeferFSMountFailed", "VolumeWarning",
 };
 
 struct event {

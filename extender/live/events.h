@@ -18,7 +18,7 @@
 enum {
     EVENTS_BURST = 50,
     EVENTS_PER_MINUTE = 120,
-    EVENT_REASONS = 7, /* the last: all reasons that events.c does not list */
+    EVENT_REASONS = 8, /* the last: all reasons that events.c does not list */
 };
 
 struct events {

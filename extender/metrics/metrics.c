@@ -131,6 +131,11 @@ void metrics_count_verdict(struct metrics *metrics, const struct policy *policy,
         metrics_forget_pod(metrics, pod->meta.uid);
 }
 
+void metrics_count_warning(struct metrics *metrics, const struct policy *policy)
+{
+    atomic_fetch_add_explicit(&metrics->warnings[policy_index(policy)], 1, memory_order_relaxed);
+}
+
 static struct deferred_tally *tally_new(struct slice storage_class, struct slice runtime_class)
 {
     struct deferred_tally *tally = calloc(1, sizeof *tally + storage_class.len + runtime_class.len);

@@ -62,6 +62,7 @@ struct metrics {
     struct histogram durations[VERB_COUNT];
     atomic_uint_fast64_t requests[VERB_COUNT][RESULT_COUNT];
     atomic_uint_fast64_t verdicts[METRICS_POLICIES_MAX][CODE_COUNT];
+    atomic_uint_fast64_t warnings[METRICS_POLICIES_MAX];
     atomic_uint_fast64_t bind_conflicts;
     atomic_uint_fast64_t confirmations[CONFIRMATION_COUNT];
     atomic_uint_fast64_t preemptions[PREEMPTION_COUNT];
@@ -99,6 +100,9 @@ void metrics_count_deferral(struct metrics *metrics, struct slice storage_class,
 /* Counts a filter verdict on the pod, and updates the set of rejected pods. */
 void metrics_count_verdict(struct metrics *metrics, const struct policy *policy,
                            const struct verdict *verdict, const struct pod_object *pod);
+
+/* Counts a warning about a pod that was bound. */
+void metrics_count_warning(struct metrics *metrics, const struct policy *policy);
 
 /* Removes the pod from the rejected ones, because it is bound or deleted. */
 void metrics_forget_pod(struct metrics *metrics, struct slice uid);

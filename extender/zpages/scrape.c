@@ -137,6 +137,14 @@ static bool rejected(struct scrape *scrape)
     return false;
 }
 
+static bool warnings(struct scrape *scrape)
+{
+    for (size_t i = 0; policies[i] != NULL; i++)
+        scrape_put_for(scrape, "policy", policies[i]->name,
+                       atomic_load(&scrape->state->metrics.warnings[i]));
+    return false;
+}
+
 static bool binds_in_flight(struct scrape *scrape)
 {
     scrape_put_count(scrape, atomic_load(&scrape->state->metrics.binds_in_flight));
@@ -268,6 +276,8 @@ static const struct family families[] = {
      .write = verdicts},
     {"unschedulable_pods", "gauge",
      "Pods whose last filter verdict was a rejection and that are not bound.", .write = rejected},
+    {"policy_warnings", "counter", "Warnings about pods when they were bound, by policy.",
+     .write = warnings},
     {"confirmations", "counter", "Rejections by what the API server answered before them.",
      COUNTERS(metrics.confirmations, "result", confirmation_texts, CONFIRMATION_COUNT)},
     {"preemption_attempts", "counter", "Preemptions for exclusive claims by result.",

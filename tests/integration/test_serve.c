@@ -121,6 +121,7 @@ Test(serve, histograms_are_cumulative_and_requests_are_counted)
         "\nclaimguard_filter_verdicts_total{policy=\"ReadWriteOncePod\","
         "code=\"UnschedulableAndUnresolvable\"} 1\n",
         "\nclaimguard_unschedulable_pods{policy=\"ReadWriteOncePod\"} 1\n",
+        "\nclaimguard_policy_warnings_total{policy=\"ReadWriteOncePod\"} 0\n",
         "\nclaimguard_cache_objects{resource=\"pods\"} 8\n",
         "\nclaimguard_exclusive_claim_violations 0\n",
     };

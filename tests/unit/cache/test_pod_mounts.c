@@ -207,6 +207,39 @@ Test(mounts, are_kept_while_the_pod_is_pending_and_if_it_defers)
     cr_expect_eq(deferred(1), 1);
 }
 
+/* A pod without a runtime class, with a volume of that source. */
+static void put_plain_pod(const char *version, const char *node, const char *source)
+{
+    char text[512];
+
+    (void)snprintf(text, sizeof text,
+                   "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"p\",\"uid\":"
+                   "\"u\",\"resourceVersion\":\"%s\"},\"spec\":{\"nodeName\":\"%s\",\"volumes\":[{"
+                   "\"name\":\"w\",\"emptyDir\":{}},{\"name\":\"v\",%s}]}}",
+                   version, node, source);
+    load_text(&cluster, text);
+}
+
+/* A bind has to check the volume's driver. */
+Test(mounts, of_a_pod_with_an_inline_volume_are_kept_until_it_is_bound)
+{
+    put_plain_pod("1", "", "\"csi\":{\"driver\":\"d\"}");
+    const struct pod_mounts *mounts = pod_mounts(find_pod());
+    cr_assert_not_null(mounts);
+    const struct pod_volume *volume = mounts_find(mounts, SLICE("v"));
+    cr_assert_not_null(volume);
+    cr_expect_eq(volume->source, VOLUME_SOURCE_CSI);
+    cr_expect(slice_equal(volume->driver, SLICE("d")));
+    put_plain_pod("2", "n", "\"csi\":{\"driver\":\"d\"}");
+    cr_expect_null(pod_mounts(find_pod()), "it is bound");
+}
+
+Test(mounts, of_a_plain_pod_are_not_kept)
+{
+    put_plain_pod("1", "", "\"persistentVolumeClaim\":{\"claimName\":\"c\"}");
+    cr_expect_null(pod_mounts(find_pod()));
+}
+
 Test(mounts, a_deferral_of_a_bound_pod_is_not_taken_back)
 {
     struct error err = {0};

@@ -45,6 +45,14 @@ Test(metrics, a_pod_that_is_no_business_of_the_policy_is_not_rejected)
     cr_expect_eq(metrics.rejected_counts[0], 0);
 }
 
+Test(metrics, warnings_count_for_their_policy)
+{
+    metrics_count_warning(&metrics, policies[0]);
+    metrics_count_warning(&metrics, policies[0]);
+    cr_expect_eq(metrics.warnings[0], 2);
+    cr_expect_eq(metrics.warnings[1], 0);
+}
+
 Test(metrics, deferrals_of_too_many_classes_are_not_counted)
 {
     size_t count = 0;
