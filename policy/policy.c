@@ -172,9 +172,49 @@ bool policy_filters_nodes(const struct verdict *verdict)
 {
     const struct node_filter *filter = verdict->nodes;
 
+    if (code_is_rejection(verdict->code) && verdict->code != CODE_UNSCHEDULABLE)
+        return false;
     while (filter != NULL && filter->warns)
         filter = filter->next;
     return filter != NULL;
+}
+
+/* The pod passes on no node, and evictions would not change that. */
+static void reject(struct verdict *verdict, const struct policy *policy, struct slice reason,
+                   struct arena *arena, const struct policy **decided_by)
+{
+    if (!code_is_rejection(verdict->code))
+        *decided_by = policy;
+    verdict->code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
+    verdict->victim_count = 0;
+    (void)verdict_add_reason(verdict, arena, reason);
+}
+
+size_t policy_filter_nodes(struct verdict *verdict, const struct slice *names, size_t count,
+                           struct arena *arena, struct slice *reasons,
+                           const struct policy **decided_by)
+{
+    const struct policy *rejected_by = NULL;
+    size_t rejected = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct node_filter *filter = policy_filter(verdict, names[i], arena, &reasons[i]);
+        if (filter == NULL) {
+            reasons[i] = SLICE("");
+            continue;
+        }
+        if (reasons[i].ptr == NULL) {
+            verdict_out_of_memory(verdict);
+            return 0;
+        }
+        if (rejected++ == 0)
+            rejected_by = filter->policy;
+    }
+    if (rejected != 0 && rejected == count)
+        reject(verdict, rejected_by, reasons[0], arena, decided_by);
+    else if (verdict->code == CODE_UNSCHEDULABLE)
+        return 0;
+    return rejected;
 }
 
 void policy_preempt(const struct view *view, const struct pod_object *pod, struct verdict *verdict,

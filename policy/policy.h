@@ -71,6 +71,18 @@ void policy_prefilter(const struct view *view, const struct pod_object *pod, str
 const struct node_filter *policy_filter(const struct verdict *verdict, struct slice node,
                                         struct arena *arena, struct slice *reason);
 
+/*
+ * Checks nodes for a pod that passes, or that evictions would help (Unschedulable). reasons[i]:
+ * why it is rejected on node i; empty: it passes. Returns how many nodes are rejected. If all are,
+ * the pod is rejected, too: the verdict becomes Unresolvable and gains the first reason, and
+ * *decided_by becomes the policy that gave it, unless another one had rejected the pod. If only
+ * some are, an Unschedulable verdict holds on all of them alike: 0. Without memory, the verdict
+ * becomes Error.
+ */
+size_t policy_filter_nodes(struct verdict *verdict, const struct slice *names, size_t count,
+                           struct arena *arena, struct slice *reasons,
+                           const struct policy **decided_by);
+
 /* Each policy's preempt, and drops the candidates that a filter of the verdict, which is that of
  * policy_prefilter, rejects: evictions do not make room there. */
 void policy_preempt(const struct view *view, const struct pod_object *pod, struct verdict *verdict,
@@ -82,7 +94,8 @@ const struct node_filter *policy_warn(const struct verdict *verdict,
                                       const struct node_filter *after, struct slice node,
                                       struct arena *arena, struct slice *reason);
 
-/* Whether any filter rejects nodes, and is not only for warnings. */
+/* Whether the pod may be rejected on some nodes only: it is not rejected for good, and there is a
+ * filter that is not only for warnings. */
 bool policy_filters_nodes(const struct verdict *verdict);
 
 #endif

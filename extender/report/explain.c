@@ -206,39 +206,71 @@ json_t *explain_prefilter(const struct view *view, const struct pod_object *pod,
                              put(object, "deferFSMount", explain_deferral(view, pod, arena)));
 }
 
-static json_t *explain_reason(struct slice reason)
+/* What policies that only warn say of the node. */
+static json_t *explain_node_warnings(const struct verdict *verdict, struct slice node,
+                                     struct arena *arena)
 {
-    return reason.ptr == NULL ? NULL : json_pack("[o]", text(reason));
+    json_t *list = json_array();
+    struct slice reason;
+    int rc = list == NULL ? -1 : 0;
+
+    for (const struct node_filter *filter = NULL;
+         rc == 0 && (filter = policy_warn(verdict, filter, node, arena, &reason)) != NULL;)
+        rc = reason.ptr == NULL ? -1 : json_array_append_new(list, text(reason));
+    return whole(list, rc);
 }
 
-/* The nodes, and whether the pod passes on any. Code and reasons that are the same on many are the
- * same values, not copies: there may be 5,000 nodes. */
-static json_t *explain_nodes(const struct verdict *verdict, const struct explained_nodes *nodes,
-                             struct arena *arena, bool *passes)
-{
-    enum verdict_code code = verdict->code == CODE_SKIP ? CODE_SUCCESS : verdict->code;
-    json_t *list = json_array(), *word = json_string(code_text(code)),
-           *unresolvable = json_string(code_text(CODE_UNSCHEDULABLE_AND_UNRESOLVABLE)),
-           *reasons = explain_reasons(verdict);
-    int rc = list == NULL || word == NULL || unresolvable == NULL || reasons == NULL ? -1 : 0;
+/* What is said of the nodes. Codes and reasons that are the same on many are the same values, not
+ * copies: there may be 5,000 nodes. */
+struct node_texts {
+    json_t *code, *reasons; /* of a node that is not rejected for itself */
+    json_t *unresolvable;   /* the code of one that is */
+};
 
-    size_t count = nodes->are_listed || policy_filters_nodes(verdict) ? nodes->count : 0;
-    *passes = !code_is_rejection(code) && count == 0;
-    for (size_t i = 0; i < count && rc == 0; i++) {
-        json_t *object = json_object();
-        struct slice reason = SLICE("");
-        bool is_rejected = !code_is_rejection(code) &&
-                           policy_filter(verdict, nodes->names[i], arena, &reason) != NULL;
-        *passes = *passes || !(is_rejected || code_is_rejection(code));
-        rc = put(object, "name", text(nodes->names[i])) |
-             put(object, "code", json_incref(is_rejected ? unresolvable : word)) |
-             put(object, "reasons", is_rejected ? explain_reason(reason) : json_incref(reasons));
-        if (json_array_append_new(list, whole(object, rc)) != 0)
-            rc = -1;
+static int append_node(json_t *list, const struct node_texts *texts, struct slice name,
+                       struct slice rejection, json_t *warnings)
+{
+    json_t *object = json_object(), *reasons = json_incref(texts->reasons);
+    int rc = put(object, "name", text(name));
+
+    if (rejection.len != 0) {
+        json_decref(reasons);
+        reasons = json_copy(texts->reasons);
+        rc |= json_array_append_new(reasons, text(rejection));
     }
-    json_decref(word);
-    json_decref(unresolvable);
-    json_decref(reasons);
+    rc |= put(object, "code", json_incref(rejection.len != 0 ? texts->unresolvable : texts->code));
+    rc |= put(object, "reasons", reasons);
+    if (json_array_size(warnings) != 0 || warnings == NULL)
+        rc |= put(object, "warnings", warnings);
+    else
+        json_decref(warnings);
+    return json_array_append_new(list, whole(object, rc)) | rc;
+}
+
+/* The nodes. *on_nodes: in: the verdict on the pod; out: the same, with what follows from nodes. */
+static json_t *explain_nodes(struct verdict *on_nodes, const struct explained_nodes *nodes,
+                             struct arena *arena)
+{
+    const struct verdict verdict = *on_nodes;
+    enum verdict_code code = verdict.code == CODE_SKIP ? CODE_SUCCESS : verdict.code;
+    const struct policy *decided_by;
+    struct node_texts texts = {json_string(code_text(code)), explain_reasons(&verdict),
+                               json_string(code_text(CODE_UNSCHEDULABLE_AND_UNRESOLVABLE))};
+    json_t *list = json_array();
+
+    size_t count = nodes->are_listed || verdict.nodes != NULL ? nodes->count : 0, rejected = 0;
+    struct slice *reasons = arena_alloc(arena, (count + 1) * sizeof *reasons);
+    bool has_memory = list != NULL && texts.code != NULL && texts.reasons != NULL &&
+                      texts.unresolvable != NULL && reasons != NULL;
+    if (has_memory && policy_filters_nodes(&verdict))
+        rejected = policy_filter_nodes(on_nodes, nodes->names, count, arena, reasons, &decided_by);
+    int rc = has_memory && (on_nodes->code != CODE_ERROR || verdict.code == CODE_ERROR) ? 0 : -1;
+    for (size_t i = 0; i < count && rc == 0; i++)
+        rc = append_node(list, &texts, nodes->names[i], rejected == 0 ? SLICE("") : reasons[i],
+                         explain_node_warnings(&verdict, nodes->names[i], arena));
+    json_decref(texts.code);
+    json_decref(texts.reasons);
+    json_decref(texts.unresolvable);
     return whole(list, rc);
 }
 
@@ -260,19 +292,18 @@ json_t *explain_pod(const struct view *view, const struct pod_object *pod,
     struct verdict verdict;
     json_t *object = json_object(), *name = json_object(), *prefilter = json_object();
 
-    bool passes = false;
-
     policy_prefilter(view, pod, arena, &verdict, &decided_by);
-    json_t *list = explain_nodes(&verdict, nodes, arena, &passes);
+    struct verdict on_nodes = verdict;
+    json_t *list = explain_nodes(&on_nodes, nodes, arena);
     int rc = put(name, "namespace", text(pod->meta.ns)) | put(name, "name", text(pod->meta.name));
     rc |= put(object, "pod", name);
-    rc |= put(object, "schedulable", json_boolean(passes));
+    rc |= put(object, "schedulable", json_boolean(!code_is_rejection(on_nodes.code)));
     rc |= put_verdict(prefilter, &verdict);
     rc |= put(object, "preFilter", prefilter);
     rc |= put(object, "warnings", explain_warnings(&verdict));
     rc |= put(object, "nodes", list);
     rc |= put(object, "claims", explain_claims(view, pod));
-    rc |= put(object, "preemption", explain_preemption(&verdict));
+    rc |= put(object, "preemption", explain_preemption(&on_nodes));
     return whole(object, rc | put(object, "deferFSMount", explain_deferral(view, pod, arena)));
 }
 

@@ -24,12 +24,14 @@ struct sheet {
 struct render {
     enum output_format format;
     bool is_list;
-    bool ok;                    /* no error so far */
-    size_t count;               /* results */
-    size_t schedulable;         /* of them */
-    struct sheet pods, volumes; /* of a table; volumes: the decisions about deferFSMount */
-    yaml_emitter_t emitter;     /* of YAML */
-    struct buf text;            /* of one result as JSON */
+    bool ok;            /* no error so far */
+    size_t count;       /* results */
+    size_t schedulable; /* of them */
+    struct sheet pods;
+    struct sheet warnings;  /* of policies */
+    struct sheet volumes;   /* the decisions about deferFSMount */
+    yaml_emitter_t emitter; /* of YAML */
+    struct buf text;        /* of one result as JSON */
 };
 
 /* A table is printed by render_table_finish, when its widths are known. */

@@ -1,4 +1,5 @@
-/* Results as tables: one of pods, and one of the decisions about deferFSMount, if there are any. */
+/* Results as tables: one of pods; one of warnings, and one of the decisions about deferFSMount, if
+ * there are any. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,9 @@ static const char *const headings[] = {
 };
 static const char *const volume_headings[] = {
     "NAMESPACE", "POD", "VOLUME", "DEFER", "ENTRY", "REASON", NULL,
+};
+static const char *const warning_headings[] = {
+    "NAMESPACE", "POD", "NODES", "WARNING", NULL,
 };
 static const char *const wide_headings[] = {
     "NAMESPACE", "POD", "SCHEDULABLE", "VERDICT", "NODES", "CLAIMS", "PREEMPTION", "REASON", NULL,
@@ -52,15 +56,69 @@ static char *or_dash(char *cell)
     return append_text(cell, "", cell != NULL && *cell == '\0' ? "-" : "");
 }
 
-static char *reasons_cell(const json_t *prefilter)
+/* How many of the nodes have each text of a list of theirs. NULL without memory. */
+static json_t *count_texts(const json_t *nodes, const char *key)
+{
+    json_t *counts = json_object(), *node, *item;
+    size_t i, j;
+
+    json_array_foreach (nodes, i, node)
+        json_array_foreach (json_object_get(node, key), j, item) {
+            const char *text = json_string_value(item);
+            json_int_t count = json_integer_value(json_object_get(counts, text));
+            if (json_object_set_new(counts, text, json_integer(count + 1)) != 0) {
+                json_decref(counts);
+                return NULL;
+            }
+        }
+    return counts;
+}
+
+/* Appends the reasons of nodes that are not the pod's own: "; the node is odd (on 2 of 5 nodes)".
+ */
+static char *append_node_reasons(char *cell, const json_t *result)
+{
+    const json_t *nodes = json_object_get(result, "nodes"), *own;
+    json_t *counts = count_texts(nodes, "reasons"), *count, *reason;
+    const char *text;
+    char share[64];
+    size_t i;
+
+    own = json_object_get(json_object_get(result, "preFilter"), "reasons");
+    json_array_foreach (own, i, reason)
+        (void)json_object_del(counts, json_string_value(reason));
+    if (counts == NULL) {
+        free(cell);
+        return NULL;
+    }
+    json_object_foreach (counts, text, count) {
+        (void)snprintf(share, sizeof share, " (on %lld of %zu nodes)",
+                       (long long)json_integer_value(count), json_array_size(nodes));
+        cell = append_text(append_text(cell, "; ", text), "", share);
+    }
+    json_decref(counts);
+    return cell;
+}
+
+static char *reasons_cell(const json_t *result)
 {
     char *cell = strdup("");
     json_t *reason;
     size_t i;
 
-    json_array_foreach (json_object_get(prefilter, "reasons"), i, reason)
+    json_array_foreach (json_object_get(json_object_get(result, "preFilter"), "reasons"), i, reason)
         cell = append_text(cell, "; ", json_string_value(reason));
-    return or_dash(cell);
+    return or_dash(append_node_reasons(cell, result));
+}
+
+/* The verdict on the pod; if it passes by that, and on no node, the verdict on those. */
+static const char *verdict_of(const json_t *result)
+{
+    const json_t *first = json_array_get(json_object_get(result, "nodes"), 0);
+
+    if (first != NULL && !json_is_true(json_object_get(result, "schedulable")))
+        return string_at(first, "code");
+    return string_at(json_object_get(result, "preFilter"), "code");
 }
 
 /* "evict db-0", "no help", or "-" for a pod that needs none. */
@@ -175,6 +233,38 @@ static void put_volumes(struct render *render, const json_t *result)
     }
 }
 
+static void put_warning(struct render *render, const json_t *result, const char *nodes,
+                        const char *warning)
+{
+    const json_t *pod = json_object_get(result, "pod");
+    const char *const texts[] = {string_at(pod, "namespace"), string_at(pod, "name"), nodes,
+                                 warning, NULL};
+
+    if (render->warnings.count == 0)
+        add_texts(render, &render->warnings, warning_headings);
+    add_texts(render, &render->warnings, texts);
+}
+
+/* A row for each warning about the pod, and for each that some nodes have: "2 of 5". */
+static void put_warnings(struct render *render, const json_t *result)
+{
+    const json_t *nodes = json_object_get(result, "nodes");
+    json_t *counts = count_texts(nodes, "warnings"), *value;
+    const char *text;
+    char share[64];
+    size_t i;
+
+    render->ok = render->ok && counts != NULL;
+    json_array_foreach (json_object_get(result, "warnings"), i, value)
+        put_warning(render, result, "all", json_string_value(value));
+    json_object_foreach (counts, text, value) {
+        (void)snprintf(share, sizeof share, "%lld of %zu", (long long)json_integer_value(value),
+                       json_array_size(nodes));
+        put_warning(render, result, share, text);
+    }
+    json_decref(counts);
+}
+
 void render_table_begin(struct render *render)
 {
     add_texts(render, &render->pods, render->format == OUTPUT_WIDE ? wide_headings : headings);
@@ -182,8 +272,7 @@ void render_table_begin(struct render *render)
 
 void render_table_put(struct render *render, const json_t *result)
 {
-    const json_t *pod = json_object_get(result, "pod"),
-                 *prefilter = json_object_get(result, "preFilter");
+    const json_t *pod = json_object_get(result, "pod");
     struct row *row = add_row(render, &render->pods);
     size_t i = 0;
 
@@ -192,15 +281,16 @@ void render_table_put(struct render *render, const json_t *result)
     row->cells[i++] = strdup(string_at(pod, "namespace"));
     row->cells[i++] = strdup(string_at(pod, "name"));
     row->cells[i++] = strdup(json_is_true(json_object_get(result, "schedulable")) ? "yes" : "no");
-    row->cells[i++] = strdup(string_at(prefilter, "code"));
+    row->cells[i++] = strdup(verdict_of(result));
     if (render->format == OUTPUT_WIDE) {
         row->cells[i++] = nodes_cell(result);
         row->cells[i++] = claims_cell(result);
     }
     row->cells[i++] = preemption_cell(result);
-    row->cells[i++] = reasons_cell(prefilter);
+    row->cells[i++] = reasons_cell(result);
     for (size_t j = 0; j < i; j++)
         render->ok = render->ok && row->cells[j] != NULL;
+    put_warnings(render, result);
     put_volumes(render, result);
 }
 
@@ -234,6 +324,9 @@ static void free_sheet(struct sheet *sheet)
 void render_table_finish(const struct render *render)
 {
     print_sheet(render, &render->pods);
+    if (render->warnings.count != 0)
+        (void)puts("\nWarnings of policies:\n");
+    print_sheet(render, &render->warnings);
     if (render->volumes.count != 0)
         (void)puts("\nDecisions about deferFSMount:\n");
     print_sheet(render, &render->volumes);
@@ -248,5 +341,6 @@ void render_table_finish(const struct render *render)
 void render_table_dispose(struct render *render)
 {
     free_sheet(&render->pods);
+    free_sheet(&render->warnings);
     free_sheet(&render->volumes);
 }

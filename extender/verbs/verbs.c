@@ -27,51 +27,50 @@ struct filter_call {
         *names;            /* of the nodes, if the verdict differs from node to node; else NULL */
     struct slice *reasons; /* for each node: why the pod does not pass there; or empty */
     size_t rejected_count;
-    const struct policy *rejected_by; /* that has rejected the first of them */
-    struct slice nominee;             /* the node to which the pod is nominated; empty: none */
+    struct slice nominee; /* the node to which the pod is nominated; empty: none */
 };
 
-/* Checks each node, for a verdict that differs from node to node. False: out of memory. */
-static bool filter_nodes(struct filter_call *call, const struct verdict *verdict,
-                         struct arena *arena)
+/* Puts the pod's own reason before that of each node, on which it is rejected for both. False: out
+ * of memory. */
+static bool add_own_reason(struct filter_call *call, struct slice own, struct arena *arena)
 {
-    size_t count = call->request.node_count;
+    struct slice last = {"", 0}, joined = {"", 0};
 
-    call->rejected_count = 0;
+    for (size_t i = 0; i < call->request.node_count; i++) {
+        if (joined.len == 0 || !slice_equal(call->reasons[i], last)) {
+            last = call->reasons[i];
+            joined = arena_printf(arena, "%.*s; %.*s", SLICE_ARG(own), SLICE_ARG(last));
+        }
+        if (joined.ptr == NULL)
+            return false;
+        call->reasons[i] = joined;
+    }
+    return true;
+}
+
+/* Checks each node, for a verdict that differs from node to node. False: out of memory. */
+static bool filter_nodes(struct question *question, struct filter_call *call,
+                         const struct view *view)
+{
+    struct verdict *verdict = &question->verdict;
+    const struct verdict on_pod = *verdict;
+    struct arena *arena = question->arena;
+    size_t count = call->request.node_count;
+    struct slice own = {"", 0};
+
     if (call->names == NULL)
         call->names = protocol_node_names(&call->request, arena);
     if (call->reasons == NULL)
         call->reasons = arena_alloc(arena, (count + 1) * sizeof *call->reasons);
     if (call->names == NULL || call->reasons == NULL)
         return false;
-    for (size_t i = 0; i < count; i++) {
-        const struct node_filter *filter =
-            policy_filter(verdict, call->names[i], arena, &call->reasons[i]);
-        if (filter == NULL) {
-            call->reasons[i] = SLICE("");
-            continue;
-        }
-        if (call->reasons[i].ptr == NULL)
-            return false;
-        if (call->rejected_count++ == 0)
-            call->rejected_by = filter->policy;
-    }
-    return true;
-}
-
-/* The pod passes on no node: it is rejected, so nothing is reserved for it. */
-static void reject_everywhere(struct question *question, struct filter_call *call,
-                              const struct view *view)
-{
-    struct verdict *verdict = &question->verdict;
-
-    call->nominee = arena_copy(question->arena,
-                               nomination_choose(view, question->pod, verdict, question->arena));
-    if (!code_is_rejection(verdict->code))
-        question->decided_by = call->rejected_by;
-    verdict->code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
-    verdict->victim_count = 0;
-    (void)verdict_add_reason(verdict, question->arena, call->reasons[0]);
+    if (code_is_rejection(verdict->code))
+        own = verdict_message(verdict, arena);
+    call->rejected_count = policy_filter_nodes(verdict, call->names, count, arena, call->reasons,
+                                               &question->decided_by);
+    if (call->rejected_count == count)
+        call->nominee = arena_copy(arena, nomination_choose(view, question->pod, &on_pod, arena));
+    return own.len == 0 || call->rejected_count == 0 || add_own_reason(call, own, arena);
 }
 
 /* Decides about the pod, and about each node if the verdict differs. */
@@ -83,15 +82,9 @@ static void decide_filter(struct question *question, const struct view *view)
     policy_prefilter(view, question->pod, question->arena, verdict, &question->decided_by);
     call->rejected_count = 0;
     call->nominee = SLICE("");
-    bool may_differ = !code_is_rejection(verdict->code) || verdict->code == CODE_UNSCHEDULABLE;
-    if (may_differ && policy_filters_nodes(verdict) && call->request.node_count != 0) {
-        if (!filter_nodes(call, verdict, question->arena))
-            verdict_out_of_memory(verdict);
-        else if (call->rejected_count == call->request.node_count)
-            reject_everywhere(question, call, view);
-        else if (verdict->code == CODE_UNSCHEDULABLE)
-            call->rejected_count = 0; /* the pod's own reason counts on all of them */
-    }
+    if (policy_filters_nodes(verdict) && call->request.node_count != 0 &&
+        !filter_nodes(question, call, view))
+        verdict_out_of_memory(verdict);
     question->is_refused = code_is_rejection(verdict->code) || call->rejected_count != 0;
 }
 
@@ -171,7 +164,35 @@ struct preempt_call {
     struct preempt_request request;
     struct buf *answer;
     size_t kept; /* candidates that the answer keeps */
+    bool offers; /* a candidate on which the pod would run as soon as its claims are free */
 };
+
+static bool is_cause(const struct verdict *verdict, struct slice uid)
+{
+    for (size_t i = 0; i < verdict->cause_count; i++)
+        if (verdict->causes[i].kind == KIND_POD && slice_equal(verdict->causes[i].uid, uid))
+            return true;
+    return false;
+}
+
+/* Whether the pod would run on a candidate as soon as its claims are free: all victims that the
+ * scheduler offers there hold a claim, and no filter rejects the node. */
+static bool offers_node(const struct preempt_request *request, const struct verdict *verdict,
+                        struct arena *arena)
+{
+    struct slice reason;
+
+    for (size_t i = 0; i < request->candidate_count; i++) {
+        const struct candidate *candidate = &request->candidates[i];
+        size_t j = 0;
+        while (j < candidate->offered_count && is_cause(verdict, candidate->offered[j]))
+            j++;
+        if (j == candidate->offered_count &&
+            policy_filter(verdict, candidate->node, arena, &reason) == NULL)
+            return true;
+    }
+    return false;
+}
 
 /* Decides about each candidate, and writes the answer, because its pods are valid under the lock
  * only. */
@@ -187,33 +208,12 @@ static void decide_preempt(struct question *question, const struct view *view)
     for (size_t i = 0; i < call->request.candidate_count && !may_add; i++)
         if (call->request.candidates[i].added_count != 0)
             call->request.candidates[i].keeps_node = false;
+    call->offers = question->verdict.code == CODE_UNSCHEDULABLE &&
+                   offers_node(&call->request, &question->verdict, question->arena);
     buf_reset(call->answer, SCRATCH_KEEP_BYTES);
     call->kept = protocol_write_preempt(call->answer, &call->request);
     question->is_refused =
         question->verdict.code == CODE_ERROR || call->kept != call->request.candidate_count;
-}
-
-static bool is_cause(const struct verdict *verdict, struct slice uid)
-{
-    for (size_t i = 0; i < verdict->cause_count; i++)
-        if (verdict->causes[i].kind == KIND_POD && slice_equal(verdict->causes[i].uid, uid))
-            return true;
-    return false;
-}
-
-/* Whether there is a candidate on which the pod would run as soon as its claims are free: all
- * victims that the scheduler offers there hold a claim. */
-static bool offers_node(const struct preempt_request *request, const struct verdict *verdict)
-{
-    for (size_t i = 0; i < request->candidate_count; i++) {
-        const struct candidate *candidate = &request->candidates[i];
-        size_t j = 0;
-        while (j < candidate->offered_count && is_cause(verdict, candidate->offered[j]))
-            j++;
-        if (j == candidate->offered_count)
-            return true;
-    }
-    return false;
 }
 
 static int answer_preempt(struct state *state, struct scratch *scratch, enum call_result *result,
@@ -233,8 +233,7 @@ static int answer_preempt(struct state *state, struct scratch *scratch, enum cal
         CODE_ERROR) /* a node that is left out would mean that preemption fails there */
         return error_set(err, ERROR_UNAVAILABLE, "%.*s", SLICE_ARG(question.verdict.reasons[0]));
     /* a scheduler that sees the conflict itself never calls filter for such a pod */
-    if (question.verdict.code == CODE_UNSCHEDULABLE &&
-        offers_node(&call.request, &question.verdict))
+    if (call.offers)
         preemption_want(state, &call.request.pod);
     if (call.kept != 0)
         preemption_leave(state, call.request.pod.meta.uid);

@@ -46,7 +46,42 @@ static void prefilter_tested(const struct view *view, const struct pod_object *p
         pass(out, arena, (struct node_filter){.test = test_node});
 }
 
+static bool has_inline_volume(const struct pod_object *pod)
+{
+    for (uint32_t i = 0; pod->mounts != NULL && i < pod->mounts->volume_count; i++)
+        if (pod->mounts->volumes[i].source == VOLUME_SOURCE_CSI)
+            return true;
+    return false;
+}
+
+static void prefilter_warned(const struct view *view, const struct pod_object *pod,
+                             struct arena *arena, struct verdict *out)
+{
+    static const struct slice names[] = {{"node-1", 6}};
+    bool is_doomed = slice_has(pod->meta.name, SLICE("doomed"));
+
+    (void)view;
+    *out = (struct verdict){.code = CODE_SKIP};
+    if (!is_doomed && !slice_has(pod->meta.name, SLICE("warned")))
+        return;
+    out->code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
+    if (is_doomed && !verdict_add_reason(out, arena, SLICE(NODE_POLICY_DOOMED)))
+        return;
+    if (has_inline_volume(pod) && !verdict_add_reason(out, arena, SLICE(NODE_POLICY_INLINE)))
+        return;
+    if (out->reason_count == 0)
+        pass(out, arena,
+             (struct node_filter){.names = names, .count = 1, .reason = SLICE(NODE_POLICY_WARNED)});
+}
+
+static int mode_of_warned(const struct config *config)
+{
+    return config->read_write_once.mode;
+}
+
 static const struct policy listed = {.name = "Listed", .prefilter = prefilter_listed};
 static const struct policy tested = {.name = "Tested", .prefilter = prefilter_tested};
+static const struct policy warned = {
+    .name = "Warned", .mode = mode_of_warned, .prefilter = prefilter_warned};
 
-const struct policy *const policies[] = {&read_write_once_pod, &listed, &tested, NULL};
+const struct policy *const policies[] = {&read_write_once_pod, &listed, &tested, &warned, NULL};
