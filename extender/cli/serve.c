@@ -21,6 +21,7 @@
 #include "extender/live/expiry.h"
 #include "extender/live/handlers.h"
 #include "extender/live/nomination.h"
+#include "extender/live/requeue.h"
 #include "extender/preemption/preemption.h"
 #include "extender/server/server.h"
 
@@ -137,6 +138,7 @@ static bool try_next(struct state *state, struct run *run)
     if (run->next == NULL || !state_reload(state, run->next))
         return false;
     run->next = NULL;
+    requeue_all(state->requeue, state->api);
     log_info("configuration reloaded", LOG_STR("file", run->arguments->config));
     return true;
 }

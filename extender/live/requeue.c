@@ -237,6 +237,17 @@ void requeue_changed(struct requeue *requeue, const struct object_reference *cau
     (void)pthread_mutex_unlock(&requeue->lock);
 }
 
+void requeue_all(struct requeue *requeue, struct requests *requests)
+{
+    uint64_t now_ns = monotonic_ns();
+
+    (void)pthread_mutex_lock(&requeue->lock);
+    for (struct waiting_pod *pod = requeue->pods; pod != NULL; pod = pod->hh.next)
+        pod->due_ns = pod->due_ns == UINT64_MAX ? now_ns : pod->due_ns;
+    requeue_due(requeue, requests, now_ns);
+    (void)pthread_mutex_unlock(&requeue->lock);
+}
+
 unsigned requeue_waiting(struct requeue *requeue)
 {
     (void)pthread_mutex_lock(&requeue->lock);

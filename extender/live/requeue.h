@@ -11,6 +11,7 @@
  *
  *     requeue_wait       the pod is rejected: it waits for its causes
  *     requeue_changed    a cause has changed: the pod is due
+ *     requeue_all        the configuration has changed
  *     requeue_forget     the scheduler has asked about the pod; or it is bound, or gone
  *
  * At most REQUEUES_PER_SECOND; the other pods wait for their turn.
@@ -66,6 +67,9 @@ void requeue_wait(struct requeue *requeue, const struct meta *pod,
 /* Requeues the pods that wait for the cause. requests: as for requeue_tick. */
 void requeue_changed(struct requeue *requeue, const struct object_reference *cause,
                      struct requests *requests);
+
+/* Requeues all pods that wait: a new configuration may let them pass. requests: the same. */
+void requeue_all(struct requeue *requeue, struct requests *requests);
 
 /* The pod is due now. */
 void requeue_pod(struct requeue *requeue, const struct meta *pod);

@@ -11,7 +11,7 @@
     "readWriteOncePod: {preemption: Disabled}\nreadWriteOnce: {mode: Off}\n" \
     "volumeAttributesClasses: {mode: Off}\n"
 #define ALL_OFF OFF "csiVolumes: {mode: Off}\n"
-#define CSI_ON  OFF "csiVolumes: {mode: Enforce}\n"
+#define CSI_ON  OFF "csiVolumes: {mode: Enforce, missingCSINode: Reject}\n"
 #define DEFERS \
     ALL_OFF "deferFSMount: {apply: Annotation, entries: [{storageClass: fast-storage, " \
             "runtimeClass: microvm}]}\n"
@@ -215,6 +215,33 @@ static void watches_that_stay_are_not_disturbed(void)
     guard_stop(&guard);
 }
 
+static void a_pod_that_waits_is_tried_again_when_its_policy_is_turned_off(void)
+{
+    struct guard guard;
+
+    put_csi_nodes(3, 5); /* node-1 and node-2 have none */
+    put_claim("free");
+    put_pod(&(struct test_pod){.name = "c", .claim = "free"});
+    guard_start(&guard, CSI_ON);
+    char *answer = guard_call(&guard, "/filter", filter_body("c"));
+    check(strstr(answer, "the node has no CSINode object") != NULL, "it is rejected: %s", answer);
+    free(answer);
+    reload(&guard, ALL_OFF);
+    check(api_wait("PATCH", "requeue-requested", 1), "the scheduler is to try it again");
+    check(filter_passes(&guard, "c"), "nothing rejects it");
+    /* and as before when the policy is in force again */
+    reload(&guard, CSI_ON);
+    answer = guard_call(&guard, "/filter", filter_body("c"));
+    check(strstr(answer, "the node has no CSINode object") != NULL, "it is rejected: %s", answer);
+    free(answer);
+    put_csi_nodes(1, 2);
+    AWAIT(objects_of(&guard, "csinodes") == 3, "node-1 has one");
+    answer = guard_call(&guard, "/filter", filter_body("c"));
+    check(strstr(answer, "\"NodeNames\":[\"node-1\"]") != NULL, "node-1 passes: %s", answer);
+    free(answer);
+    guard_stop(&guard);
+}
+
 static void put_microvm_pod(const char *name, const char *claim)
 {
     put_claim(claim);
@@ -299,6 +326,17 @@ static void what_is_not_served_delays_no_configuration(void)
     guard_stop(&guard);
 }
 
+/* Whether a pod passes whose driver is on node-1 and node-2 all the time; with the policy, and
+ * without it. */
+static void check_passes(const struct guard *guard, int ms)
+{
+    int64_t until_ms = clock_ms() + ms;
+
+    do
+        check(filter_passes(guard, "c"), "an object that exists was not known");
+    while (clock_ms() < until_ms);
+}
+
 static void flip(const struct guard *guard, int from, int to)
 {
     for (int i = from; i < to; i++) {
@@ -307,7 +345,7 @@ static void flip(const struct guard *guard, int from, int to)
             api_remove("csinodes", "", scenario_printf("node-%d", i));
             put_csi_nodes(CSI_NODES + i, CSI_NODES + i + 1);
         }
-        sleep_ms(i * 7919 % 400);
+        check_passes(guard, i * 7919 % 400);
     }
 }
 
@@ -317,6 +355,8 @@ static void reloads_back_and_forth_end_where_the_last_one_points(void)
 
     put_csi_nodes(0, CSI_NODES);
     put_pair("node-1");
+    put_claim("free");
+    put_pod(&(struct test_pod){.name = "c", .claim = "free"});
     guard_start(&guard, CSI_ON);
     api_fault(&(struct api_fault){.path = "/csinodes?", .late_ms = 150});
     flip(&guard, 0, FLIPS);
@@ -340,6 +380,7 @@ int main(int argc, char **argv)
         SCENARIO(readiness_waits_for_what_is_needed_and_for_nothing_else),
         SCENARIO(what_is_turned_off_is_not_watched_and_forgotten),
         SCENARIO(watches_that_stay_are_not_disturbed),
+        SCENARIO(a_pod_that_waits_is_tried_again_when_its_policy_is_turned_off),
         SCENARIO(a_new_configuration_decides_once_it_knows_enough),
         SCENARIO(a_configuration_that_waits_is_replaced_by_a_newer_one),
         SCENARIO(what_is_not_served_delays_no_configuration),

@@ -373,3 +373,30 @@ Test(cluster_nodes, counts_are_exact_after_any_sequence_of_events)
         cluster_dispose(&cluster);
     }
 }
+
+/* As the informer removes what is not watched any more: a list without objects, without a version.
+ */
+Test(cluster_nodes, csi_nodes_that_are_not_watched_any_more_leave_nothing)
+{
+    enum { MANY = 1000 };
+    char name[16], drivers[64];
+
+    put_node("node-0", "", "1");
+    unsigned names = cluster.names.table.count;
+    for (int i = 0; i < MANY; i++) {
+        (void)snprintf(name, sizeof name, "node-%d", i);
+        (void)snprintf(drivers, sizeof drivers, "all.example.com,d-%d.example.com", i);
+        put_csi_node(name, "", drivers, "99");
+    }
+    cr_assert_eq(cluster.bare_nodes, 0);
+    cluster_list_begin(&cluster, KIND_CSI_NODE, false, 1);
+    while (cluster_list_end(&cluster, KIND_CSI_NODE, 0, NULL))
+        continue;
+    cr_expect_eq(cluster.counts[KIND_CSI_NODE], 0);
+    cr_expect_eq(cluster.resources[KIND_CSI_NODE].count, 0);
+    cr_expect_leq(cluster.resources[KIND_CSI_NODE].page_count, 1);
+    cr_expect_eq(cluster.drivers.count, 0);
+    cr_expect_eq(cluster.names.table.count, names, "%u names", cluster.names.table.count);
+    cr_expect_eq(cluster.bare_nodes, 1);
+    cr_expect_eq(cluster.counts[KIND_NODE], 1);
+}

@@ -164,6 +164,26 @@ Test(requeue, a_pod_is_requeued_ever_more_rarely_for_five_minutes)
     cr_expect_eq(requeue.results[REQUEUE_DROPPED], 0);
 }
 
+Test(requeue, all_that_wait_are_requeued_for_a_new_configuration)
+{
+    struct meta due = pod_of("due");
+
+    wait_for("a", &holder);
+    wait_for("b", &claim);
+    requeue_pod(&requeue, &due);
+    requeue_tick(&requeue, anyone);
+    cr_assert_eq(sent, 1);
+    requeue_all(&requeue, anyone);
+    cr_expect_eq(sent, 3, "each that has waited, and not the one that was requeued just now");
+    requeue_all(&requeue, anyone);
+    cr_expect_eq(sent, 3);
+    requeue_forget(&requeue, SLICE("a"));
+    requeue_forget(&requeue, SLICE("b"));
+    requeue_forget(&requeue, SLICE("due"));
+    requeue_all(&requeue, anyone);
+    cr_expect_eq(sent, 3);
+}
+
 Test(requeue, many_are_requeued_one_after_the_other)
 {
     char name[16];
