@@ -4,7 +4,7 @@ static struct slice say_access_mode(const struct decision *decision, struct aren
 {
     if (decision->node_mount != NULL)
         return arena_printf(arena,
-                            "rule 10, accessMode: the node mounts claim \"%.*s\", too, for volume "
+                            "rule 10, accessMode: the node also mounts claim \"%.*s\" for volume "
                             "\"%.*s\", which is not deferred",
                             SLICE_ARG(decision->volume->claim),
                             SLICE_ARG(decision->node_mount->name));

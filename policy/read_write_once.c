@@ -46,7 +46,7 @@ static bool is_judged(const struct view *view, const struct pod_object *pod, siz
 static struct slice describe(const struct cluster *cluster, const struct claim *claim,
                              const struct attached_pod *holder, struct arena *arena)
 {
-    struct slice ns = name_slice(claim->ns); /* the holder's, too */
+    struct slice ns = name_slice(claim->ns); /* also the holder's */
     struct slice where = name_slice(holder->node->name);
     const struct node *node = cluster_find_node(cluster, where);
     struct slice text = arena_printf(
@@ -83,7 +83,7 @@ static bool put_holders(const struct cluster *cluster, const struct claim *claim
 
 /* ---- nodes ---- */
 
-/* Keeps the nodes that are among these, too. Both lists are sorted. False: no memory. */
+/* Keeps the nodes that are also among these. Both lists are sorted. False: no memory. */
 static bool intersect(struct findings *findings, const struct attached *attached,
                       struct arena *arena)
 {

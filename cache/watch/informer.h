@@ -17,7 +17,7 @@
  *
  * target.watched: bits 1 << kind, which may change: under the lock, and then requests_wake. The
  * list and watch of a kind that is no longer there are ended, and its objects are removed. Before
- * the first of them goes, the kind is not synced any more, and this, too, is written under the
+ * the first of them goes, the kind is not synced any more, and this is also written under the
  * lock: who adds the kind under the lock and finds it synced knows that it is complete, and stays.
  */
 #ifndef CACHE_WATCH_INFORMER_H

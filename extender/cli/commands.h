@@ -12,7 +12,7 @@
 enum exit_status {
     EXIT_DONE = 0,  /* success; of dry-run: schedulable */
     EXIT_NO = 1,    /* of dry-run: not schedulable */
-    EXIT_USAGE = 2, /* bad usage, configuration or input */
+    EXIT_USAGE = 2, /* bad usage, configuration or input, or another failure */
 };
 
 enum { ARGUMENT_NODES_MAX = 1024 };

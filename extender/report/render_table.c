@@ -330,8 +330,8 @@ void render_table_finish(const struct render *render)
     if (render->volumes.count != 0)
         (void)puts("\nDecisions about deferFSMount:\n");
     print_sheet(render, &render->volumes);
-    (void)printf("\n%zu %s: %zu schedulable, %zu not. Checked by claimguard's policies "
-                 "(ReadWriteOncePod),\nnot by the scheduler's own (resources, taints, affinity).\n",
+    (void)printf("\n%zu %s: %zu schedulable, %zu not. Checked by claimguard's policies,\n"
+                 "not by the scheduler's own (resources, taints, affinity).\n",
                  render->count, render->count == 1 ? "pod" : "pods", render->schedulable,
                  render->count - render->schedulable);
     if (render->schedulable > 1)

@@ -171,7 +171,7 @@ RULE(rule_10_access_mode_allow, NULL, .entries = ENTRY_BEGIN ", nonExclusiveClai
 
 RULE(rule_10_a_claim_in_two_volumes_of_which_the_node_would_mount_one,
      .reason =
-         "rule 10, accessMode: the node mounts claim \"data\", too, for volume \"again\", which "
+         "rule 10, accessMode: the node also mounts claim \"data\" for volume \"again\", which "
          "is not deferred",
      .entries = ENTRY_BEGIN "}", TWICE(",\"subPath\":\"a\""))
 RULE(rule_10_a_claim_in_two_volumes_that_are_both_deferred, NULL, .entries = ENTRY_BEGIN "}",
