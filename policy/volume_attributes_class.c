@@ -258,6 +258,21 @@ static bool warn_of_class(const struct check *check, struct slice name, struct s
                                     SLICE_ARG(name), CLAIM_ARGS(check->claim)));
 }
 
+/* waitForModify. The scheduler has an event when the claim changes, but none when the configuration
+ * does: then those that wait for anything are requeued. */
+static bool reject_changing(const struct check *check, const struct change *change)
+{
+    const struct claim *claim = check->claim;
+    struct object_reference reference = {
+        .kind = KIND_CLAIM, .ns = name_slice(claim->ns), .name = claim_name(claim)};
+
+    return reject(check, arena_printf(check->arena,
+                                      "claim %.*s/%.*s is being changed to class %.*s (%.*s)",
+                                      CLAIM_ARGS(claim), SLICE_ARG(change->wanted),
+                                      SLICE_ARG(change->status))) &&
+           verdict_add_awaited(check->out, check->arena, &reference);
+}
+
 static bool check_bound(const struct check *check)
 {
     struct change change = find_change(check->claim);
@@ -265,11 +280,7 @@ static bool check_bound(const struct check *check)
     bool is_csi = find_driver(check, &driver);
 
     if (check->view->config->volume_attributes_classes.waits_for_modify &&
-        is_known_status(change.status) &&
-        !reject(check,
-                arena_printf(check->arena, "claim %.*s/%.*s is being changed to class %.*s (%.*s)",
-                             CLAIM_ARGS(check->claim), SLICE_ARG(change.wanted),
-                             SLICE_ARG(change.status))))
+        is_known_status(change.status) && !reject_changing(check, &change))
         return false;
     if (!is_csi)
         return warn(check, arena_printf(check->arena,

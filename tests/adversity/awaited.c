@@ -191,6 +191,37 @@ static void an_api_server_that_does_not_serve_classes_lacks_none(void)
     guard_stop(&guard);
 }
 
+/* Nothing changes but what claimguard thinks of it. */
+static void a_policy_that_is_off_after_a_reload_keeps_no_pod_waiting(void)
+{
+    struct guard guard;
+
+    put_waiting_pod();
+    guard_start(&guard, "");
+    check(!filter_passes(&guard, "a"), "there is no class gold");
+    guard_reload(&guard, "volumeAttributesClasses: {mode: Warn}\n");
+    check(api_wait("PATCH", REQUEUE, 1), "the pod is requeued");
+    check(filter_passes(&guard, "a"), "and passes");
+    guard_stop(&guard);
+}
+
+/* The same where the former configuration waits for a claim. */
+static void a_reload_ends_the_wait_for_a_change(void)
+{
+    struct guard guard;
+
+    put_class("gold", "a.example.com");
+    put_waiting_pod();
+    put_gold_claim("pv-1", "{\"phase\":\"Bound\",\"modifyVolumeStatus\":{\"status\":\"InProgress\","
+                           "\"targetVolumeAttributesClassName\":\"gold\"}}");
+    guard_start(&guard, "volumeAttributesClasses: {waitForModify: true}\n");
+    check(!filter_passes(&guard, "a"), "it is being changed");
+    guard_reload(&guard, "volumeAttributesClasses: {waitForModify: false}\n");
+    check(api_wait("PATCH", REQUEUE, 1), "the pod is requeued");
+    check(filter_passes(&guard, "a"), "and passes");
+    guard_stop(&guard);
+}
+
 /* What is captured gives the verdict that the live cluster gives. */
 static void a_snapshot_gives_the_same_verdict(void)
 {
@@ -230,6 +261,8 @@ int main(int argc, char **argv)
         SCENARIO(a_claim_that_was_bound_is_not_rejected),
         SCENARIO(a_change_that_is_over_is_not_waited_for),
         SCENARIO(an_api_server_that_does_not_serve_classes_lacks_none),
+        SCENARIO(a_policy_that_is_off_after_a_reload_keeps_no_pod_waiting),
+        SCENARIO(a_reload_ends_the_wait_for_a_change),
         SCENARIO(a_snapshot_gives_the_same_verdict),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);

@@ -92,8 +92,7 @@ Test(volume_attributes_class, a_pod_waits_for_another_class_of_that_name_or_anot
     expect_reference(&verdict.awaited[2], KIND_STORAGE_CLASS, "fast");
 }
 
-/* The claim's own change is an event for the scheduler. */
-Test(volume_attributes_class, a_pod_that_waits_for_a_change_waits_for_no_class)
+Test(volume_attributes_class, a_pod_that_waits_for_a_change_waits_for_its_claim)
 {
     load_text(&cluster, CLASS("gold", "a.example.com") CHANGING);
     config.volume_attributes_classes.waits_for_modify = true;
@@ -101,7 +100,9 @@ Test(volume_attributes_class, a_pod_that_waits_for_a_change_waits_for_no_class)
 
     cr_assert_eq(verdict.code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
     expect_cause(&verdict);
-    cr_expect_eq(verdict.awaited_count, 0);
+    cr_assert_eq(verdict.awaited_count, 1);
+    expect_reference(&verdict.awaited[0], KIND_CLAIM, "data");
+    cr_expect(slice_equal(verdict.awaited[0].ns, SLICE("default")));
 }
 
 Test(volume_attributes_class, where_the_kind_is_not_served_no_class_counts_as_missing)
