@@ -116,7 +116,7 @@ static inline const struct reservation *reservation_against(const struct claim *
 }
 
 /* The next reservation behind `after` (NULL: the first) of a pod that is being bound and shares the
- * claim; NULL: there is none. Costs nothing where nobody does. */
+ * claim; NULL: there is none. Costs nothing if no pod does. */
 const struct reservation *reservation_next_sharing(const struct cluster *cluster,
                                                    const struct claim *claim,
                                                    const struct reservation *after);
