@@ -308,11 +308,39 @@ static void each_alert_fires_for_its_reason(void)
     guard_stop(&guard);
 }
 
+/* ---- other expressions ---- */
+
+/* The queries of docs/volume-policies.md: the lines of code that begin with a function. */
+static void the_queries_of_the_pages_are_about_metrics_that_exist(void)
+{
+    struct guard guard;
+    char *docs = read_file(SOURCE_DIR "/docs/volume-policies.md");
+    FILE *file = scenario_open("rules.yaml");
+    unsigned count = 0;
+
+    every_metric_start(&guard);
+    char *page = guard_get(&guard, "/metrics", NULL);
+    (void)fprintf(file, "groups:\n- name: queries\n  rules:\n");
+    for (char *save, *line = strtok_r(docs, "\n", &save); line != NULL;
+         line = strtok_r(NULL, "\n", &save)) {
+        if (strncmp(line, "    ", 4) != 0 || strstr(line, "claimguard_") == NULL)
+            continue;
+        check_selectors(page, line);
+        (void)fprintf(file, "  - {alert: a%u, expr: '%s'}\n", count++, line + strspn(line, " "));
+    }
+    check(fclose(file) == 0 && count == 4, "%u queries", count);
+    scenario_run("promtool check rules rules.yaml");
+    free(page);
+    free(docs);
+    guard_stop(&guard);
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
         SCENARIO(no_alert_fires_without_a_reason),
         SCENARIO(each_alert_fires_for_its_reason),
+        SCENARIO(the_queries_of_the_pages_are_about_metrics_that_exist),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
 }
