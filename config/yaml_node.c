@@ -1,10 +1,11 @@
 #include "config/yaml_node.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <yaml.h>
+
+#include "config/base/file_read.h"
 
 struct loading {
     const char *path;
@@ -243,22 +244,16 @@ static int read_events(struct loading *loading, struct error *err)
 static int read_whole_file(const char *path, struct arena *arena, struct slice *out,
                            struct error *err)
 {
-    FILE *file = fopen(path, "re");
     char *text = arena_alloc(arena, YAML_FILE_BYTES_MAX + 1);
-    int rc = 0;
 
-    if (file == NULL)
-        return error_system(err, errno, "%s", path);
-    size_t length = text == NULL ? 0 : fread(text, 1, YAML_FILE_BYTES_MAX + 1, file);
     if (text == NULL)
-        rc = error_no_memory(err);
-    else if (ferror(file))
-        rc = error_system(err, errno == 0 ? EIO : errno, "%s", path);
-    else if (length > YAML_FILE_BYTES_MAX)
-        rc = error_set(err, ERROR_TOO_BIG, "%s: over %d KiB", path, YAML_FILE_BYTES_MAX / 1024);
-    (void)fclose(file); /* only read, so an error loses nothing */
-    *out = (struct slice){text, length};
-    return rc;
+        return error_no_memory(err);
+    *out = (struct slice){text, 0};
+    if (file_read(path, text, YAML_FILE_BYTES_MAX + 1, &out->len, err) < 0)
+        return err->code;
+    return out->len <= YAML_FILE_BYTES_MAX
+               ? 0
+               : error_set(err, ERROR_TOO_BIG, "%s: over %d KiB", path, YAML_FILE_BYTES_MAX / 1024);
 }
 
 int yaml_load(struct yaml_node **out, const char *path, struct arena *arena, struct error *err)

@@ -5,6 +5,7 @@
 
 #include "cache/json/pull_fields.h"
 #include "config/base/clock.h"
+#include "config/base/file_read.h"
 #include "config/base/log.h"
 
 enum { CREDENTIALS_ARENA_BYTES_MAX = 4 * 1024 * 1024 };
@@ -35,18 +36,17 @@ static int read_token(struct credentials *credentials, uint64_t now_ns, struct e
     if (credentials->read_ns != 0 && now_ns - credentials->read_ns < TOKEN_FRESH_MS * NS_PER_MS)
         return 0;
     credentials->read_ns = 0;
-    FILE *file = fopen(path, "re");
-    if (file == NULL)
-        return error_system(err, errno, "%s", path);
     arena_reset(&credentials->arena);
     char *token = arena_alloc(&credentials->arena, TOKEN_BYTES_MAX);
-    size_t length = token == NULL ? 0 : fread(token, 1, TOKEN_BYTES_MAX, file);
-    bool has_failed = ferror(file) != 0;
-    (void)fclose(file); /* read only: nothing is lost */
+    size_t length = 0;
+    if (token == NULL)
+        return error_no_memory(err);
+    if (file_read(path, token, TOKEN_BYTES_MAX, &length, err) < 0)
+        return err->code;
     while (length > 0 && strchr(" \r\n\t", token[length - 1]) != NULL)
         length--;
     credentials->token = (struct slice){token, length};
-    if (has_failed || length == 0 || length == TOKEN_BYTES_MAX)
+    if (length == 0 || length == TOKEN_BYTES_MAX)
         return error_set(err, ERROR_INVALID, "%s: holds no token", path);
     credentials->read_ns = now_ns;
     return 0;

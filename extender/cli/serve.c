@@ -15,7 +15,7 @@
 #include "config/base/log.h"
 #include "extender/bind/defer_support.h"
 #include "extender/cli/commands.h"
-#include "extender/cli/load.h"
+#include "extender/cli/serve_load.h"
 #include "extender/cli/services.h"
 #include "extender/http/tls.h"
 #include "extender/live/expiry.h"
@@ -239,6 +239,9 @@ static int check_arguments(const struct arguments *arguments, struct error *err)
     if (arguments->kubeconfig != NULL && arguments->snapshot != NULL)
         return error_set(err, ERROR_INVALID,
                          "serve: --kubeconfig and --snapshot: give only one of them");
+    if (arguments->context != NULL && arguments->snapshot != NULL)
+        return error_set(err, ERROR_INVALID,
+                         "serve: --context and --snapshot: a snapshot has no contexts");
     return 0;
 }
 
@@ -254,28 +257,6 @@ static int configure_log(const struct arguments *arguments, struct error *err)
         return error_set(err, ERROR_INVALID, "--log-format %s: expected text or json",
                          arguments->log_format);
     log_configure(level, format);
-    return 0;
-}
-
-static int load(struct state *state, const char *path, struct error *err)
-{
-    const char *warnings[LOAD_WARNINGS_MAX];
-    struct load_report report;
-    char objects[24], skipped[24];
-
-    if (load_snapshot(&state->cluster, path, &report, err) < 0)
-        return err->code;
-    for (int kind = 0; kind < KIND_COUNT; kind++)
-        if (state->cluster.counts[kind] != 0)
-            atomic_store(&state->status[kind].last_event_ms, now_ms());
-    (void)snprintf(state->source, sizeof state->source, "snapshot %s", path);
-    (void)snprintf(objects, sizeof objects, "%zu", report.source.objects);
-    (void)snprintf(skipped, sizeof skipped, "%zu", report.source.skipped);
-    log_info("snapshot loaded", LOG_STR("file", path), LOG_STR("objects", objects),
-             LOG_STR("skipped", skipped));
-    size_t count = load_warnings(&state->cluster, &report, warnings);
-    for (size_t i = 0; i < count; i++)
-        log_warn(warnings[i], LOG_STR("file", path));
     return 0;
 }
 
@@ -307,7 +288,7 @@ static int listen_until_end(struct state *state, struct run *run, struct error *
 
 static int serve_snapshot(struct state *state, struct run *run, struct error *err)
 {
-    if (load(state, run->arguments->snapshot, err) < 0)
+    if (serve_load(state, run->arguments->snapshot, err) < 0)
         return err->code;
     return listen_until_end(state, run, err);
 }

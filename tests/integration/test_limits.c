@@ -1,10 +1,12 @@
 /* Where the system sets a limit: a log that nobody reads, and few files. */
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -95,4 +97,39 @@ Test(serve_files, a_limit_that_is_too_low_is_logged)
                        "%s", log);
     free(out);
     free(log);
+}
+
+/* The status with which `serve` of a FIFO that never ends stops after the signal. */
+static int end_while_loading(int signal)
+{
+    char path[] = "/tmp/claimguard-fifo-XXXXXX", fifo[64];
+    int status = -1;
+
+    cr_assert_not_null(mkdtemp(path));
+    (void)snprintf(fifo, sizeof fifo, "%s/fifo", path);
+    cr_assert_eq(mkfifo(fifo, 0600), 0);
+    int writer = open(fifo, O_RDWR | O_CLOEXEC);
+    pid_t pid = fork();
+    if (pid == 0) {
+        execl(getenv("CLAIMGUARD_BINARY"), "claimguard", "serve", "--snapshot", fifo, "--listen",
+              "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", NULL);
+        _exit(127);
+    }
+    (void)sleep(1);
+    (void)kill(pid, signal);
+    for (int i = 0; waitpid(pid, &status, WNOHANG) == 0; i++) {
+        if (i == 500)
+            (void)kill(pid, SIGKILL);
+        (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    (void)close(writer);
+    (void)unlink(fifo);
+    (void)rmdir(path);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+Test(serve_loading, signals_end_it_while_a_snapshot_is_read, .timeout = 60)
+{
+    cr_expect_eq(end_while_loading(SIGTERM), 0);
+    cr_expect_eq(end_while_loading(SIGINT), 0);
 }

@@ -1,11 +1,15 @@
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "config/base/arena.h"
 #include "config/base/buf.h"
 #include "config/base/clock.h"
 #include "config/base/error.h"
+#include "config/base/file_read.h"
 
 Test(buf, refuses_to_grow_over_its_maximum)
 {
@@ -127,4 +131,37 @@ Test(time, times_are_rfc_3339)
     cr_expect_eq(time_parse(SLICE("1970-01-02T00:00:00")), 0);
     cr_expect_eq(time_parse(SLICE("1970-01-02")), 0);
     cr_expect_eq(time_parse(SLICE("")), 0);
+}
+
+/* What is read of a FIFO whose writer, if there is one, writes the text and stays. */
+static int read_fifo(const char *text, char *out, size_t size, size_t *length, struct error *err)
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof path, "/tmp/fifo-%d", (int)getpid());
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    int writer = text == NULL ? -1 : open(path, O_RDWR | O_CLOEXEC);
+    if (text != NULL)
+        cr_assert_eq(write(writer, text, strlen(text)), (ssize_t)strlen(text));
+    int rc = file_read(path, out, size, length, err);
+    if (writer >= 0)
+        (void)close(writer);
+    (void)unlink(path);
+    return rc;
+}
+
+Test(file_read, a_fifo_does_not_block, .timeout = 20)
+{
+    uint64_t begun = monotonic_ns();
+    struct error err = {0};
+    char text[8];
+    size_t length = 1;
+
+    cr_expect_eq(read_fifo(NULL, text, sizeof text, &length, &err), 0);
+    cr_expect_eq(length, 0, "nobody writes");
+    cr_expect_eq(read_fifo("12345678", text, sizeof text, &length, &err), 0);
+    cr_expect_eq(length, 8, "no more is read than there is room for");
+    cr_expect_eq(read_fifo("1", text, sizeof text, &length, &err), ERROR_TIMEOUT);
+    cr_expect_not_null(strstr(err.message, ": nothing to read for 2 s"), "%s", err.message);
+    cr_expect_lt(monotonic_ns() - begun, 5000 * NS_PER_MS);
 }
