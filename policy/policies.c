@@ -4,5 +4,5 @@
 #include "policy/read_write_once_pod.h"
 #include "policy/volume_attributes_class.h"
 
-const struct policy *const policies[] = {&read_write_once_pod, &csi_volumes,
-                                         &volume_attributes_class, &read_write_once, NULL};
+const struct policy *const policies[POLICIES_MAX + 1] = {
+    &read_write_once_pod, &csi_volumes, &volume_attributes_class, &read_write_once, NULL};

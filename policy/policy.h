@@ -53,8 +53,10 @@ struct policy {
                     struct arena *arena, struct candidate *candidates, size_t count);
 };
 
-/* The policies in the order in which they are asked; NULL ends the list. */
-extern const struct policy *const policies[];
+/* The policies in the order in which they are asked; NULL ends the list. A list that is too long
+ * does not compile. */
+enum { POLICIES_MAX = 4 };
+extern const struct policy *const policies[POLICIES_MAX + 1];
 
 /*
  * The verdict of all policies: the first rejection; else Success if a policy has something to say,

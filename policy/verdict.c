@@ -1,6 +1,6 @@
 #include "policy/verdict.h"
 
-static const char too_big[] = "the pod is too big to be judged";
+static const char too_big[] = "the pod, or the list of nodes, needs too much memory";
 
 const char *code_text(enum verdict_code code)
 {

@@ -172,7 +172,7 @@ void metrics_count_deferral(struct metrics *metrics, struct slice storage_class,
     (void)pthread_mutex_unlock(&metrics->deferred_lock);
 }
 
-void metrics_count_rejected(struct metrics *metrics, size_t counts[METRICS_POLICIES_MAX])
+void metrics_count_rejected(struct metrics *metrics, size_t counts[POLICIES_MAX])
 {
     (void)pthread_mutex_lock(&metrics->rejected_lock);
     memcpy(counts, metrics->rejected_counts, sizeof metrics->rejected_counts);

@@ -46,7 +46,7 @@ enum preemption_result {
 
 enum port { PORT_EXTENDER, PORT_METRICS, PORT_COUNT };
 
-enum { METRICS_POLICIES_MAX = 4, REJECTED_PODS_MAX = 100000, DEFERRED_TALLIES_MAX = 1000 };
+enum { REJECTED_PODS_MAX = 100000, DEFERRED_TALLIES_MAX = 1000 };
 
 /* The number of mounts that were deferred by an entry (configuration, deferFSMount.entries). */
 struct deferred_tally {
@@ -61,8 +61,8 @@ struct rejected_pod;
 struct metrics {
     struct histogram durations[VERB_COUNT];
     atomic_uint_fast64_t requests[VERB_COUNT][RESULT_COUNT];
-    atomic_uint_fast64_t verdicts[METRICS_POLICIES_MAX][CODE_COUNT];
-    atomic_uint_fast64_t warnings[METRICS_POLICIES_MAX];
+    atomic_uint_fast64_t verdicts[POLICIES_MAX][CODE_COUNT];
+    atomic_uint_fast64_t warnings[POLICIES_MAX];
     atomic_uint_fast64_t bind_conflicts;
     atomic_uint_fast64_t confirmations[CONFIRMATION_COUNT];
     atomic_uint_fast64_t preemptions[PREEMPTION_COUNT];
@@ -76,7 +76,7 @@ struct metrics {
     unsigned connections_max[PORT_COUNT]; /* set before the first connection */
     pthread_mutex_t rejected_lock;        /* guards rejected and rejected_counts */
     struct rejected_pod *rejected;        /* uthash, by UID; if it is full, the oldest is removed */
-    size_t rejected_counts[METRICS_POLICIES_MAX];
+    size_t rejected_counts[POLICIES_MAX];
     pthread_mutex_t deferred_lock;   /* guards deferred */
     struct deferred_tally *deferred; /* one for each entry that was ever used, up to a limit */
 };
@@ -108,6 +108,6 @@ void metrics_count_warning(struct metrics *metrics, const struct policy *policy)
 void metrics_forget_pod(struct metrics *metrics, struct slice uid);
 
 /* The number of pods that each policy rejects now. */
-void metrics_count_rejected(struct metrics *metrics, size_t counts[METRICS_POLICIES_MAX]);
+void metrics_count_rejected(struct metrics *metrics, size_t counts[POLICIES_MAX]);
 
 #endif

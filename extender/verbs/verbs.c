@@ -119,6 +119,8 @@ static int answer_filter(struct state *state, struct scratch *scratch, enum call
     enum verdict_code code = question.verdict.code;
     metrics_count_verdict(&state->metrics, question.decided_by, &question.verdict, &request->pod);
     struct slice reason = verdict_message(&question.verdict, &scratch->arena);
+    if (code == CODE_ERROR && scratch->share.was_refused)
+        return error_no_memory(err);
     if (code == CODE_ERROR) {
         *result = RESULT_ERROR;
         protocol_write_error(&scratch->answer, reason);
@@ -156,7 +158,7 @@ static int answer_prefilter(struct state *state, struct scratch *scratch, enum c
     (void)pthread_rwlock_unlock(&state->lock);
     int rc = explain_write(explained, JSON_COMPACT, &scratch->answer, err);
     (void)pthread_mutex_unlock(&state->explaining);
-    return rc;
+    return rc == 0 && scratch->share.was_refused ? error_no_memory(err) : rc;
 }
 
 /* A preempt call, and its answer. */

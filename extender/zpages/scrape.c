@@ -129,7 +129,7 @@ static bool verdicts(struct scrape *scrape)
 
 static bool rejected(struct scrape *scrape)
 {
-    size_t counts[METRICS_POLICIES_MAX];
+    size_t counts[POLICIES_MAX];
 
     metrics_count_rejected(&scrape->state->metrics, counts);
     for (size_t i = 0; policies[i] != NULL; i++)

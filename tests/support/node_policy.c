@@ -84,4 +84,5 @@ static const struct policy tested = {.name = "Tested", .prefilter = prefilter_te
 static const struct policy warned = {
     .name = "Warned", .mode = mode_of_warned, .prefilter = prefilter_warned};
 
-const struct policy *const policies[] = {&read_write_once_pod, &listed, &tested, &warned, NULL};
+const struct policy *const policies[POLICIES_MAX + 1] = {&read_write_once_pod, &listed, &tested,
+                                                         &warned, NULL};
