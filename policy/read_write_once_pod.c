@@ -120,6 +120,24 @@ static bool is_being_deleted(const struct cluster *cluster, const struct pod_obj
            (cached != NULL && cached->is_terminating && cached->node == NULL);
 }
 
+/* Row "has over 64 exclusive claims, with claimLock: Annotation". */
+static bool has_too_many(const struct view *view, const struct pod_object *pod,
+                         const bool *exclusive)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < pod->claim_count; i++)
+        count += exclusive[i];
+    return count > LOCKED_CLAIMS_MAX &&
+           view->config->read_write_once_pod.claim_lock == CLAIM_LOCK_ANNOTATION;
+}
+
+static void reject(struct verdict *out, struct arena *arena, struct slice reason)
+{
+    out->code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
+    (void)verdict_add_reason(out, arena, reason);
+}
+
 static void prefilter(const struct view *view, const struct pod_object *pod, struct arena *arena,
                       struct verdict *out)
 {
@@ -143,10 +161,17 @@ static void prefilter(const struct view *view, const struct pod_object *pod, str
     if (conflicts.count == 0 && !conflicts.has_exclusive)
         return;
     if (is_being_deleted(view->cluster, pod)) {
-        out->code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
-        (void)verdict_add_reason(out, arena,
-                                 arena_printf(arena, "pod %.*s/%.*s is being deleted",
-                                              SLICE_ARG(pod->meta.ns), SLICE_ARG(pod->meta.name)));
+        reject(out, arena,
+               arena_printf(arena, "pod %.*s/%.*s is being deleted", SLICE_ARG(pod->meta.ns),
+                            SLICE_ARG(pod->meta.name)));
+        return;
+    }
+    if (has_too_many(view, pod, out->exclusive)) {
+        reject(out, arena,
+               arena_printf(arena,
+                            "the pod has over %d exclusive claims, and claimLock: Annotation "
+                            "cannot lock more",
+                            LOCKED_CLAIMS_MAX));
         return;
     }
     if (conflicts.count == 0) {

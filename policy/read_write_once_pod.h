@@ -8,13 +8,14 @@
  *     that the pod does not own                    UnschedulableAndUnresolvable
  *   no exclusive claim                             Skip
  *   it is pending, and being deleted               UnschedulableAndUnresolvable
+ *   more exclusive claims than can be locked       UnschedulableAndUnresolvable
  *   every exclusive claim is free                  Success
  *   a holder that may not be preempted             UnschedulableAndUnresolvable
  *   only terminating holders                       Unschedulable, no victims
  *   only holders of lower priority                 Unschedulable, the others are the victims
  *
- * A reservation (cache/assumed.h) of equal or higher priority holds, and so does any while its pod
- * is being bound, though it is no victim; one of lower priority is taken over.
+ * A reservation (cache/cluster/reservation.h) of equal or higher priority holds, and so does any
+ * while its pod is being bound, though it is no victim; one of lower priority is taken over.
  *
  * Follows kube-scheduler's VolumeRestrictions plugin, but counts holders where that keeps a set,
  * and names claim and holder.
@@ -23,6 +24,9 @@
 #define POLICY_READ_WRITE_ONCE_POD_H
 
 #include "policy/policy.h"
+
+/* Claims that claimLock: Annotation locks for one pod. A pod with more is rejected. */
+enum { LOCKED_CLAIMS_MAX = 64 };
 
 extern const struct policy read_write_once_pod;
 

@@ -30,11 +30,11 @@
 #define EXTENDER_BIND_CLAIM_LOCK_H
 
 #include "extender/bind/bind_call.h"
+#include "policy/read_write_once_pod.h"
 
 enum {
     LOCK_PATIENCE_MS = 5000, /* a lock of a pending pod is taken over after it was seen so long */
     LOCK_TRIES_MAX = 5,      /* for one claim, when other writers conflict */
-    LOCKED_CLAIMS_MAX = 64,  /* of one pod */
     LOCKS_SEEN_MAX = 2000,   /* remembered, to know their age */
 };
 
