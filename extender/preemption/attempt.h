@@ -54,6 +54,7 @@ struct attempt {
     bool has_reserved;
     struct object_reference victims[VICTIMS_MAX];
     size_t victim_count;
+    bool has_too_many;                              /* over VICTIMS_MAX: none of them is listed */
     struct object_reference asked[1 + VICTIMS_MAX]; /* the API server was asked about these */
     size_t asked_count;
     struct slice why;     /* the verdict's reasons: which claim, which holder */

@@ -7,7 +7,8 @@
 /* Copies the verdict's victims. False: there are too many, or there is no memory. */
 static bool copy_victims(struct attempt *attempt, const struct verdict *verdict)
 {
-    if (verdict->victim_count > VICTIMS_MAX)
+    attempt->has_too_many = verdict->victim_count > VICTIMS_MAX;
+    if (attempt->has_too_many)
         return false;
     for (size_t i = 0; i < verdict->victim_count; i++) {
         const struct pod *victim = verdict->victims[i];
@@ -73,6 +74,7 @@ static enum outlook find_cached(struct attempt *attempt)
     struct verdict verdict;
 
     attempt->victim_count = 0;
+    attempt->has_too_many = false;
     if (pod == NULL && attempt->asked_count == 0) /* the watch may be late */
         return OUTLOOK_ASK;
     if (pod == NULL || state->config->read_write_once_pod.preemption != SWITCH_ENABLED ||
@@ -117,6 +119,9 @@ int outlook_find(struct attempt *attempt, enum outlook *out, struct error *err)
         (void)pthread_rwlock_wrlock(&state->lock);
         *out = find_cached(attempt);
         (void)pthread_rwlock_unlock(&state->lock);
+        if (attempt->has_too_many)
+            return error_set(err, ERROR_TOO_BIG,
+                             "over %d pods would have to be evicted, so none is", VICTIMS_MAX);
         if (*out != OUTLOOK_ASK)
             return 0;
         if (ask(attempt, err) < 0)

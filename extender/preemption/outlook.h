@@ -18,7 +18,8 @@ enum outlook {
 
 /* Finds the outlook, and sets the attempt's victims, respects_budgets and why. Unless it is
  * OUTLOOK_OVER, the pod's claims are reserved if that was possible (has_reserved).
- * Errors: the API server could not be asked about all of them. */
+ * Errors: the API server could not be asked about all of them; ERROR_TOO_BIG: there are over
+ * VICTIMS_MAX. */
 int outlook_find(struct attempt *attempt, enum outlook *out, struct error *err);
 
 /* The attempt's pod, if it still waits for a node, with the same priority; else NULL. Under the

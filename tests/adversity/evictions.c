@@ -98,6 +98,28 @@ static void where_one_holder_cannot_be_deleted_the_other_is_not(void)
     spare_the_second(QUICK ", respectPodDisruptionBudgets: false}\n", "DELETE");
 }
 
+/* All of them would have to go. */
+static void a_pod_with_too_many_victims_says_so(void)
+{
+    struct guard guard;
+
+    put_claim("data");
+    for (int i = 0; i < 16; i++)
+        put_pod(&(struct test_pod){.name = scenario_printf("low-%d", i),
+                                   .claim = "data",
+                                   .node = "node-1",
+                                   .priority = 10});
+    guard_start(&guard, QUICK "}\n");
+    put_pod(&(struct test_pod){.name = "high", .claim = "data", .priority = 100});
+    AWAIT(guard_metric(&guard, "claimguard_cache_objects{resource=\"pods\"}") == 17, "all");
+    check(!filter_passes(&guard, "high"), "its claim is held");
+    check(guard_logs(&guard, "over 15 pods would have to be evicted, so none is"), "the log");
+    check(api_wait("POST", "PreemptionFailed", 1), "an Event says so");
+    check(failed_attempts(&guard) == 1, "it is counted");
+    check(api_count("POST", "/eviction") == 0, "nobody is evicted");
+    guard_stop(&guard);
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
@@ -106,6 +128,7 @@ int main(int argc, char **argv)
         SCENARIO(an_eviction_that_did_nothing_is_not_sent_again_and_again),
         SCENARIO(where_one_holder_cannot_be_evicted_the_other_is_not),
         SCENARIO(where_one_holder_cannot_be_deleted_the_other_is_not),
+        SCENARIO(a_pod_with_too_many_victims_says_so),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
 }
