@@ -132,6 +132,8 @@ void defer_support_tick(struct state *state)
 
 const char *defer_support_text(const struct state *state)
 {
+    if (state->api == NULL)
+        return "nothing is written: the cluster is a snapshot";
     switch (state->config->defer_fs_mount.apply) {
     case DEFER_FIELD: return "Field";
     case DEFER_ANNOTATION: return "Annotation";

@@ -39,7 +39,7 @@ static int choose_nodes(struct dry_run *run, const struct arguments *arguments, 
         return error_no_memory(err);
     for (size_t i = 0; i < arguments->node_count; i++) {
         struct slice name = slice_of(arguments->nodes[i]);
-        if (run->cluster.counts[KIND_NODE] != 0 && cluster_find_node(&run->cluster, name) == NULL)
+        if (cluster_find_node(&run->cluster, name) == NULL)
             return error_set(err, ERROR_NOT_FOUND, "--node %s: no such node in %s",
                              arguments->nodes[i], arguments->snapshot);
         run->nodes[run->node_count++] = name;
@@ -107,17 +107,27 @@ static int evaluate(struct dry_run *run, const struct pod_object *pod, struct sl
     return ok ? 0 : error_system(err, errno == 0 ? EIO : errno, "standard output");
 }
 
+/* What is to know about a pod of the snapshot; empty: nothing. */
+static struct slice note(const struct pod *pod, struct arena *arena)
+{
+    if (pod->is_terminal)
+        return SLICE("it is finished: no scheduler asks about it");
+    if (pod->node != NULL)
+        return arena_printf(arena, "it is on node %.*s already: no scheduler asks about it",
+                            SLICE_ARG(pod_node(pod)));
+    return pod->has_no_priority
+               ? SLICE("its PriorityClass is not in the snapshot: priority 0 is assumed")
+               : SLICE("");
+}
+
 static int evaluate_cached(struct dry_run *run, const struct pod *pod, struct error *err)
 {
     struct arena arena;
     struct pod_object object;
 
     arena_init(&arena, DRY_RUN_ARENA_BYTES_MAX);
-    struct slice warning =
-        pod->has_no_priority
-            ? SLICE("its PriorityClass is not in the snapshot: priority 0 is assumed")
-            : SLICE("");
-    int rc = cluster_describe_pod(pod, &arena, &object)
+    struct slice warning = note(pod, &arena);
+    int rc = warning.ptr != NULL && cluster_describe_pod(pod, &arena, &object)
                  ? evaluate(run, &object, warning, &arena, err)
                  : error_no_memory(err);
     arena_dispose(&arena);

@@ -165,6 +165,10 @@ size_t load_warnings(const struct cluster *cluster, const struct load_report *re
     /* pods name claims, but there is none: probably they are not in the snapshot */
     if (cluster->counts[KIND_CLAIM] == 0 && cluster->claims.count != 0)
         warnings[count++] = "the snapshot has no PersistentVolumeClaims: add pvc to kubectl get";
+    if (cluster->counts[KIND_NODE] == 0)
+        warnings[count++] =
+            "the snapshot has no Nodes, so nominated pods do not count, and no node "
+            "is checked: add nodes to kubectl get";
     if (cluster->counts[KIND_VOLUME_ATTRIBUTES_CLASS] == 0 && names_attributes_class(cluster))
         warnings[count++] = "claims name VolumeAttributesClasses, and the snapshot has none: add "
                             "volumeattributesclasses to kubectl get";

@@ -21,7 +21,7 @@ struct load_report {
 int load_snapshot(struct cluster *cluster, const char *path, struct load_report *report,
                   struct error *err);
 
-enum { LOAD_WARNINGS_MAX = 4 };
+enum { LOAD_WARNINGS_MAX = 5 };
 
 /* Gaps of the snapshot that can make verdicts wrong, as static strings. Returns their number. */
 size_t load_warnings(const struct cluster *cluster, const struct load_report *report,

@@ -27,6 +27,7 @@ struct render {
     bool ok;            /* no error so far */
     size_t count;       /* results */
     size_t schedulable; /* of them */
+    bool has_victims;   /* of any */
     struct sheet pods;
     struct sheet warnings;  /* of policies */
     struct sheet volumes;   /* the decisions about deferFSMount */

@@ -122,7 +122,7 @@ static const char *verdict_of(const json_t *result)
 }
 
 /* "evict db-0", "no help", or "-" for a pod that needs none. */
-static char *preemption_cell(const json_t *result)
+static char *preemption_cell(struct render *render, const json_t *result)
 {
     const json_t *preemption = json_object_get(result, "preemption");
     char *cell = strdup("");
@@ -133,6 +133,7 @@ static char *preemption_cell(const json_t *result)
         return append_text(cell, "", "-");
     if (!json_is_true(json_object_get(preemption, "helps")))
         return append_text(cell, "", "no help");
+    render->has_victims = true;
     json_array_foreach (json_object_get(preemption, "victims"), i, victim)
         cell = append_text(cell, ", ", string_at(victim, "name"));
     char *named = NULL;
@@ -286,7 +287,7 @@ void render_table_put(struct render *render, const json_t *result)
         row->cells[i++] = nodes_cell(result);
         row->cells[i++] = claims_cell(result);
     }
-    row->cells[i++] = preemption_cell(result);
+    row->cells[i++] = preemption_cell(render, result);
     row->cells[i++] = reasons_cell(result);
     for (size_t j = 0; j < i; j++)
         render->ok = render->ok && row->cells[j] != NULL;
@@ -334,6 +335,9 @@ void render_table_finish(const struct render *render)
                  "not by the scheduler's own (resources, taints, affinity).\n",
                  render->count, render->count == 1 ? "pod" : "pods", render->schedulable,
                  render->count - render->schedulable);
+    if (render->has_victims)
+        (void)puts(
+            "A PodDisruptionBudget may forbid an eviction: the dry run does not check them.");
     if (render->schedulable > 1)
         (void)puts("Each pod is checked alone: if several want one free claim, only one gets it.");
 }

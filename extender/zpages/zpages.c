@@ -163,6 +163,10 @@ static void put_cluster(struct buf *out, struct state *state)
     struct survey survey = survey_take(state, &orphans);
     (void)pthread_rwlock_rdlock(&state->lock);
     buf_printf(out, "%-24s %s\n", "source", state->source);
+    buf_printf(out, "%-24s %s\n", "configuration",
+               atomic_load(&state->metrics.is_config_refused)
+                   ? "AS BEFORE: the file has an error, which is in the log"
+                   : "in force");
     buf_printf(out, "%-24s %u\n", "reservations", state->cluster.reserved.count);
     buf_printf(out, "%-24s %zu\n", "violations", state->cluster.violations + survey.violations);
     put_certificate(out, state);

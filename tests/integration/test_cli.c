@@ -84,6 +84,12 @@ static const struct {
     {{"serve", "--kubeconfig", "x", "--snapshot", "y"},
      2,
      "claimguard: serve: --kubeconfig and --snapshot"},
+    {{"serve", "--snapshot", EXAMPLE, "--context", "c", "--listen", "127.0.0.1:99999"},
+     2,
+     "claimguard: serve: --context and --snapshot"},
+    {{"dry-run", "--snapshot", TESTS_DIR "/fixtures/no-nodes.yaml", "-a", "--node", "made-up"},
+     2,
+     "claimguard: --node made-up: no such node"},
     {{"snapshot", "--kubeconfig", "/nowhere"}, 2, "claimguard: /nowhere: No such file"},
     {{"serve", "--snapshot", EXAMPLE, "--listen", "localhost:1"}, 2, NULL},
     {{"serve", "--snapshot", EXAMPLE, "--log-level", "loud"}, 2, "claimguard: --log-level loud"},
@@ -243,7 +249,9 @@ Test(cli, what_a_snapshot_lacks_is_said_on_stderr)
     cr_expect_eq(run.status, 1);
     cr_expect_str_eq(run.err,
                      "claimguard: -: the snapshot has no PersistentVolumeClaims: add pvc to "
-                     "kubectl get\n");
+                     "kubectl get\n"
+                     "claimguard: -: the snapshot has no Nodes, so nominated pods do not count, "
+                     "and no node is checked: add nodes to kubectl get\n");
     run_free(&run);
     run = RUN("dry-run", "-s", TESTS_DIR "/fixtures/no-attributes-classes.yaml", "-a");
     cr_expect_eq(run.status, 1);
@@ -255,6 +263,44 @@ Test(cli, what_a_snapshot_lacks_is_said_on_stderr)
     cr_expect_eq(run.status, 0);
     cr_expect_not_null(strstr(run.err, "skipped 1 object of other kinds"), "%s", run.err);
     run_free(&run);
+}
+
+Test(cli, a_pod_about_which_no_scheduler_asks_is_named)
+{
+    struct run run = RUN("dry-run", "-s", EXAMPLE, "-p", "default/db-0");
+
+    cr_expect_eq(run.status, 0);
+    cr_expect_not_null(strstr(run.err, "default/db-0: it is on node node-"), "%s", run.err);
+    run_free(&run);
+    run = RUN("dry-run", "-s", TESTS_DIR "/fixtures/no-nodes.yaml", "-p", "t/done");
+    cr_expect_not_null(strstr(run.err, "t/done: it is finished: no scheduler asks"), "%s", run.err);
+    run_free(&run);
+}
+
+/* The policies pass, and each node is rejected by itself. */
+Test(cli, a_table_says_why_every_node_rejects_the_pod)
+{
+    struct run run =
+        RUN("dry-run", "-s", TESTS_DIR "/cases/csi_volumes/no_node_lists_the_driver/cluster.yaml",
+            "-p", TESTS_DIR "/cases/csi_volumes/no_node_lists_the_driver/pod.json");
+
+    cr_expect_eq(run.status, 1);
+    cr_expect_null(strstr(run.out, "Success"), "%s", run.out);
+    cr_expect_not_null(strstr(run.out, " UnschedulableAndUnresolvable "), "%s", run.out);
+    cr_expect_not_null(strstr(run.out, " is not registered on the node"), "%s", run.out);
+    run_free(&run);
+}
+
+Test(cli, a_table_with_victims_says_that_budgets_are_not_checked)
+{
+    static const char *const text = "A PodDisruptionBudget may forbid an eviction";
+    struct run evicts = RUN("dry-run", "-s", EXAMPLE, "-a");
+    struct run passes = RUN("dry-run", "-s", EXAMPLE, "-p", "default/web-1");
+
+    cr_expect_not_null(strstr(evicts.out, text), "%s", evicts.out);
+    cr_expect_null(strstr(passes.out, text), "%s", passes.out);
+    run_free(&evicts);
+    run_free(&passes);
 }
 
 Test(cli, a_pod_that_is_not_read_spoils_no_snapshot)

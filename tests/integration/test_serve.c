@@ -199,8 +199,18 @@ Test(serve, an_answer_to_head_is_the_last_of_its_connection)
     (void)close(fd);
 }
 
+static void expect_status(const char *text)
+{
+    struct response page = http_get(server.metrics_port, "/statusz");
+
+    cr_expect_not_null(strstr(page.body, text), "%s", page.body);
+    response_free(&page);
+}
+
 Test(serve, a_metric_shows_that_a_file_is_not_in_force)
 {
+    expect_status("\nconfiguration            in force\n");
+    expect_status("\ndeferFSMount             nothing is written: the cluster is a snapshot\n");
     static const char is_good[] = "\nclaimguard_config_last_reload_successful ";
     static const char loaded[] = "\nclaimguard_config_last_reload_success_timestamp_seconds ";
     double before = http_metric(server.metrics_port, loaded);
@@ -210,6 +220,7 @@ Test(serve, a_metric_shows_that_a_file_is_not_in_force)
     write_config(HEAD "server: {debugEndpoint: false}\n");
     cr_expect(daemon_wait_for(&server, "unknown key"));
     cr_expect_eq(http_metric(server.metrics_port, is_good), 0);
+    expect_status("\nconfiguration            AS BEFORE: the file has an error");
     cr_expect_eq(http_metric(server.metrics_port, loaded), before);
     write_config(HEAD "server: {debugEndpoints: false}\n");
     cr_expect(daemon_wait_for(&server, "configuration reloaded"));
