@@ -5,10 +5,6 @@
 #include "cache/cluster/reservation.h"
 #include "cache/cluster/unconfirmed.h"
 
-#include "cache/cluster/cluster_internal.h"
-#include "cache/cluster/reservation.h"
-#include "cache/cluster/unconfirmed.h"
-
 static bool pod_matches(const struct table_record *record, const void *key)
 {
     const struct pod *pod = (const struct pod *)(const void *)record;
