@@ -26,12 +26,13 @@ struct reservation *reservation_of(const struct cluster *cluster,
                                    const struct object_reference *pod)
 {
     struct uid uid;
-    struct reservation *reservation =
+    struct reservation *found =
         uid_find(&cluster->names, pod->uid, &uid) ? reservation_find(cluster, &uid) : NULL;
-    bool is_of_pod = reservation != NULL && slice_equal(name_slice(reservation->ns), pod->ns) &&
-                     slice_equal(name_slice(reservation->name), pod->name);
 
-    return is_of_pod ? reservation : NULL;
+    return found != NULL && slice_equal(name_slice(found->ns), pod->ns) &&
+                   slice_equal(name_slice(found->name), pod->name)
+               ? found
+               : NULL;
 }
 
 static bool add_to_index(struct cluster *cluster, struct reservation *reservation)
@@ -87,8 +88,11 @@ static void reservation_free(struct cluster *cluster, struct reservation *reserv
     free(reservation);
 }
 
+/* NULL is ignored. */
 static void end(struct cluster *cluster, struct reservation *reservation)
 {
+    if (reservation == NULL)
+        return;
     remove_from_index(cluster, reservation);
     reservation_free(cluster, reservation);
 }
@@ -296,18 +300,12 @@ int reservation_take(struct cluster *cluster, const struct pod_object *pod, cons
 
 void reservation_release(struct cluster *cluster, const struct uid *uid)
 {
-    struct reservation *reservation = reservation_find(cluster, uid);
-
-    if (reservation != NULL)
-        end(cluster, reservation);
+    end(cluster, reservation_find(cluster, uid));
 }
 
 void reservation_release_absent(struct cluster *cluster, const struct object_reference *absent)
 {
-    struct reservation *reservation = reservation_of(cluster, absent);
-
-    if (reservation != NULL)
-        end(cluster, reservation);
+    end(cluster, reservation_of(cluster, absent));
 }
 
 void reservation_doubt(struct cluster *cluster, const struct uid *uid, uint64_t expires_ns)

@@ -202,7 +202,6 @@ Test(serve, an_answer_to_head_is_the_last_of_its_connection)
 static void expect_status(const char *text)
 {
     struct response page = http_get(server.metrics_port, "/statusz");
-
     cr_expect_not_null(strstr(page.body, text), "%s", page.body);
     response_free(&page);
 }
@@ -214,7 +213,6 @@ Test(serve, a_metric_shows_that_a_file_is_not_in_force)
     static const char is_good[] = "\nclaimguard_config_last_reload_successful ";
     static const char loaded[] = "\nclaimguard_config_last_reload_success_timestamp_seconds ";
     double before = http_metric(server.metrics_port, loaded);
-
     cr_expect_eq(http_metric(server.metrics_port, is_good), 1);
     cr_expect(before > (double)time(NULL) - 60 && before < (double)time(NULL) + 1, "%f", before);
     write_config(HEAD "server: {debugEndpoint: false}\n");
