@@ -21,7 +21,7 @@ struct binding {
     /* results of bind_take_claims */
     bool is_bound;    /* the pod is bound to the node already */
     bool is_conflict; /* its claims are not free */
-    bool is_rejected; /* for good: it cannot be bound to this node, whoever is evicted */
+    bool is_rejected; /* for good: no eviction lets it be bound to this node */
     struct uid uid;   /* of the pod's record */
     struct verdict verdict;
     struct bind_warnings warnings;
