@@ -118,6 +118,46 @@ Test(volume_attributes_class, where_the_kind_is_not_served_no_class_counts_as_mi
     cr_expect_eq(ask(&arena).warning_count, 1);
 }
 
+/* As a snapshot that was written by hand may have it. */
+Test(volume_attributes_class, what_is_not_known_is_not_wrong)
+{
+    load_text(&cluster, "{apiVersion: storage.k8s.io/v1, kind: VolumeAttributesClass, metadata: "
+                        "{name: gold}}\n---\n" STORAGE UNBOUND);
+    cr_expect_eq(ask(&arena).code, CODE_SUCCESS, "the class has no driver");
+    load_text(&cluster, CLASS("gold", "b.example.com"));
+    cr_expect_eq(ask(&arena).code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
+    load_text(&cluster, "{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: "
+                        "fast}}\n");
+    cr_expect_eq(ask(&arena).code, CODE_SUCCESS, "the storage class has no provisioner");
+}
+
+Test(volume_attributes_class, a_claim_without_a_status_is_bound_if_it_names_its_volume)
+{
+    static const struct {
+        const char *claim;
+        enum verdict_code code;
+        size_t warnings;
+    } rows[] = {
+        {CLAIM("", ""), CODE_UNSCHEDULABLE_AND_UNRESOLVABLE, 0},
+        {CLAIM(", volumeName: v", ""), CODE_SUCCESS, 1},
+        {CLAIM(", volumeName: pvc-claim-1", ""), CODE_SUCCESS, 1},
+        {CLAIM(", volumeName: pvc-claim-1", "phase: Pending"), CODE_SUCCESS, 0},
+        {CLAIM("", "phase: Bound, currentVolumeAttributesClassName: silver"), CODE_SUCCESS, 1},
+        {CLAIM(", volumeName: v", "currentVolumeAttributesClassName: silver"), CODE_SUCCESS, 1},
+        {CLAIM(", volumeName: v", "phase: Pending, currentVolumeAttributesClassName: silver"),
+         CODE_SUCCESS, 0},
+        {CLAIM("", "phase: Lost"), CODE_SUCCESS, 0},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        load_text(&cluster, rows[i].claim);
+        struct verdict verdict = ask(&arena);
+        cr_expect_eq(verdict.code, rows[i].code, "row %zu: %s", i, code_text(verdict.code));
+        cr_expect_eq(verdict.warning_count, rows[i].warnings, "row %zu: %zu", i,
+                     verdict.warning_count);
+    }
+}
+
 /* With less memory than the verdict needs, it is Error, and never another one. */
 static void expect_with_little_memory(enum verdict_code code)
 {
