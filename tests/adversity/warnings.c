@@ -1,5 +1,6 @@
 /* What policies warn of is reported when a pod is bound, once; and a pod that no node takes has
  * nobody evicted. With the policies of support/node_policy.h. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +89,37 @@ static void a_pod_that_another_one_has_bound_is_not_reported(void)
     check(api_count("POST", "/binding") == 1, "its Binding was refused");
     check(guard_metric(&guard, WARNINGS) == 0, "it is not ours");
     check(api_count("POST", EVENT) == 0, "no Event");
+    guard_stop(&guard);
+}
+
+static void *bind_doomed(void *guard)
+{
+    return bind_succeeds(guard, "doomed", "node-1") ? guard : NULL;
+}
+
+/* The bind has decided, and asks about a claim that the pod shares. */
+static void a_pod_that_is_bound_while_the_bind_asks_is_not_reported(void)
+{
+    struct guard guard;
+    pthread_t thread;
+    void *is_bound;
+
+    api_put("{\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"namespace\":\"default\",\"name\":"
+            "\"shared\"},\"spec\":{\"accessModes\":[\"ReadWriteMany\"]}}");
+    put_pod(&(struct test_pod){.name = "other", .claim = "shared", .node = "node-1"});
+    put_pod(&(struct test_pod){.name = "doomed", .claim = "shared"});
+    guard_start(&guard, "");
+    api_fault(&(struct api_fault){.method = "GET",
+                                  .path = "/persistentvolumeclaims/shared",
+                                  .is_applied = true,
+                                  .late_ms = 900});
+    check(pthread_create(&thread, NULL, bind_doomed, &guard) == 0, "a thread");
+    check(api_wait("GET", "/persistentvolumeclaims/shared", 1), "it asks");
+    put_pod(&(struct test_pod){.name = "doomed", .claim = "shared", .node = "node-1"});
+    (void)pthread_join(thread, &is_bound);
+    check(is_bound != NULL, "it is bound as asked");
+    check(api_count("POST", "/binding") == 0, "by another one");
+    check(guard_metric(&guard, WARNINGS) == 0, "it is not ours");
     guard_stop(&guard);
 }
 
@@ -192,6 +224,7 @@ int main(int argc, char **argv)
         SCENARIO(a_bind_reports_what_is_wrong_with_its_node),
         SCENARIO(a_repeated_bind_reports_nothing_again),
         SCENARIO(a_pod_that_another_one_has_bound_is_not_reported),
+        SCENARIO(a_pod_that_is_bound_while_the_bind_asks_is_not_reported),
         SCENARIO(a_binding_whose_answer_was_lost_is_reported),
         SCENARIO(a_binding_that_is_refused_is_not_reported),
         SCENARIO(a_mode_is_reloaded),
