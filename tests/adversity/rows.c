@@ -1,5 +1,5 @@
-/* Snapshots. Only the dry run uses PriorityClasses: they are captured, but never watched, and
- * nothing fails without the right to read them. */
+/* Snapshots, and lists that do not end. Only the dry run uses PriorityClasses: they are captured,
+ * but never watched, and nothing fails without the right to read them. */
 #include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -17,8 +17,9 @@ static void put_class(void)
             "\"preemptionPolicy\":\"Never\",\"description\":\"for those in a hurry\"}");
 }
 
-/* `claimguard snapshot` of the API server. Ownership: the caller frees *err, its stderr. */
-static void capture_into(const char *file, char **err)
+/* `claimguard snapshot` of the API server; returns its exit status. Ownership: the caller frees
+ * *err, its stderr. */
+static int take_snapshot(const char *file, char **err)
 {
     char kubeconfig[64], *out;
 
@@ -26,8 +27,15 @@ static void capture_into(const char *file, char **err)
     (void)snprintf(kubeconfig, sizeof kubeconfig, "%s/kubeconfig", scenario_folder());
     const char *arguments[] = {"snapshot", "--kubeconfig", kubeconfig, "-o", file, NULL};
     int status = process_run(arguments, NULL, &out, err);
-    check(status == 0, "exit status %d: %s", status, *err);
     free(out);
+    return status;
+}
+
+static void capture_into(const char *file, char **err)
+{
+    int status = take_snapshot(file, err);
+
+    check(status == 0, "exit status %d: %s", status, *err);
 }
 
 /* The same; returns the file's text. Ownership: the caller frees it, and *err. */
@@ -126,6 +134,48 @@ static void priority_classes_are_not_watched(void)
     guard_stop(&guard);
 }
 
+/* A cache in between ignores the query. */
+static void serve_one_page(void)
+{
+    api_fault(&(struct api_fault){
+        .method = "GET",
+        .path = "/pods?",
+        .status = 200,
+        .answer = "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":"
+                  "\"100000\",\"continue\":\"again\"},\"items\":[]}"});
+}
+
+static void a_snapshot_of_a_list_without_an_end_fails(void)
+{
+    char *err;
+
+    serve_one_page();
+    check(take_snapshot("/dev/null", &err) == 2, "it fails");
+    check(strstr(err, "the list of pods was answered with status 200") != NULL, "%s", err);
+    check(api_count("GET", "/pods?") < 20, "it gives up soon");
+    free(err);
+}
+
+static void a_list_without_an_end_is_no_progress(void)
+{
+    struct guard guard;
+    int status;
+
+    api_serve_pages();
+    guard_start(&guard, "");
+    serve_one_page();
+    api_compact();
+    api_cut("pods");
+    AWAIT(guard_metric(&guard, "claimguard_cache_stalled{resource=\"pods\"}") == 1, "it stalls");
+    check(api_count("GET", "/pods?") < 60, "it backs off");
+    check(guard_logs(&guard, "a resource does not advance"), "the log says so");
+    free(guard_get(&guard, "/readyz", &status));
+    check(status == 503, "it is not ready");
+    api_heal();
+    AWAIT(guard_metric(&guard, "claimguard_cache_stalled{resource=\"pods\"}") == 0, "it recovers");
+    guard_stop(&guard);
+}
+
 /* /dev/stdout is a link. */
 static void a_snapshot_is_written_through_a_link(void)
 {
@@ -153,6 +203,8 @@ int main(int argc, char **argv)
         SCENARIO(a_snapshot_goes_into_a_pipe_and_leaves_it_one),
         SCENARIO(a_snapshot_is_written_through_a_link),
         SCENARIO(priority_classes_are_not_watched),
+        SCENARIO(a_snapshot_of_a_list_without_an_end_fails),
+        SCENARIO(a_list_without_an_end_is_no_progress),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
 }
