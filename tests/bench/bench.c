@@ -34,6 +34,7 @@ int main(int argc, char **argv)
     bench_client_core = bench_server_core;
     bench_round_trips("client and server on one core");
     bench_deferral();
+    bench_drivers();
     bench_loading(pods);
     bench_verdicts();
     (void)snprintf(command, sizeof command, "rm -r %s", bench_work);

@@ -2,6 +2,7 @@
  * generate: writes a made snapshot to standard output.
  *
  *     generate [--nodes N] [--pods N] [--claims N] [--exclusive SHARE] [--pending SHARE] [--seed N]
+ *              [--volumes] [--drivers SHARE]
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -44,10 +45,15 @@ static unsigned number(const char *text)
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"nodes", required_argument, NULL, 'n'},   {"pods", required_argument, NULL, 'p'},
-        {"claims", required_argument, NULL, 'c'},  {"exclusive", required_argument, NULL, 'e'},
-        {"pending", required_argument, NULL, 'w'}, {"seed", required_argument, NULL, 's'},
-        {"volumes", no_argument, NULL, 'v'},       {NULL, 0, NULL, 0},
+        {"nodes", required_argument, NULL, 'n'},
+        {"pods", required_argument, NULL, 'p'},
+        {"claims", required_argument, NULL, 'c'},
+        {"exclusive", required_argument, NULL, 'e'},
+        {"pending", required_argument, NULL, 'w'},
+        {"seed", required_argument, NULL, 's'},
+        {"volumes", no_argument, NULL, 'v'},
+        {"drivers", required_argument, NULL, 'd'},
+        {NULL, 0, NULL, 0},
     };
     struct model model = {.nodes = 5000,
                           .pods = 150000,
@@ -65,13 +71,16 @@ int main(int argc, char **argv)
         case 'c': model.claims = number(optarg); break;
         case 'e': model.exclusive_share = strtod(optarg, NULL); break;
         case 'w': model.pending_share = strtod(optarg, NULL); break;
+        case 'd': model.driver_share = strtod(optarg, NULL); break;
         case 'v': model.has_volumes = true; break;
         case 's': model.seed = number(optarg); break;
         default: return 2;
         }
     }
     (void)fputs("{\"apiVersion\":\"v1\",\"items\":[\n", stdout);
+    unsigned csi_nodes = model.driver_share > 0 ? model.nodes : 0;
     bool ok = put_all(&model, model_put_node, model.nodes, &separator) &&
+              put_all(&model, model_put_csi_node, csi_nodes, &separator) &&
               put_all(&model, model_put_claim, model.claims, &separator) &&
               put_all(&model, model_put_volume, model.has_volumes ? model.claims : 0, &separator) &&
               put_all(&model, model_put_pod, model.pods, &separator);

@@ -102,6 +102,25 @@ void model_put_node(const struct model *model, unsigned i, struct buf *out)
               "{\"cpu\":\"8\",\"memory\":\"32Gi\",\"pods\":\"110\"}}}"));
 }
 
+/* The one of node i, as a kubelet writes it. */
+void model_put_csi_node(const struct model *model, unsigned i, struct buf *out)
+{
+    bool has_driver = share(mix(model->seed, 5, i)) < model->driver_share;
+
+    buf_printf(
+        out,
+        "{\"apiVersion\":\"storage.k8s.io/v1\",\"kind\":\"CSINode\",\"metadata\":{\"name\":"
+        "\"ip-10-20-node-%u\",\"annotations\":{\"storage.alpha.kubernetes.io/"
+        "migrated-plugins\":\"kubernetes.io/aws-ebs,kubernetes.io/azure-disk,"
+        "kubernetes.io/azure-file,kubernetes.io/cinder,kubernetes.io/gce-pd,"
+        "kubernetes.io/portworx-volume,kubernetes.io/vsphere-volume\"},\"ownerReferences\":[{"
+        "\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"ip-10-20-node-%u\",\"uid\":\"",
+        i, i);
+    put_uid(model, 10, i, out);
+    buf_printf(out, "\"}]},\"spec\":{\"drivers\":[{\"name\":\"metrics.example.com\"}%s]}}",
+               has_driver ? ",{\"name\":\"plugin1.example.com\"}" : "");
+}
+
 void model_put_claim(const struct model *model, unsigned i, struct buf *out)
 {
     buf_put(out, SLICE("{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolumeClaim\","));

@@ -15,13 +15,16 @@ struct model {
     double exclusive_share; /* of the claims */
     double pending_share;   /* of the pods: not assigned */
     uint64_t seed;
-    bool has_volumes;          /* a PersistentVolume for each claim */
+    bool has_volumes;    /* a PersistentVolume for each claim */
+    double driver_share; /* of the nodes: their CSINodes list the volumes' driver; 0: there are
+                            no CSINodes */
     const char *runtime_class; /* of the pod of a filter request; NULL: none */
     const char *asked_name;    /* of the pod in filter calls; NULL: any */
 };
 
 /* Appends one object as JSON. Pod i names claim i % claims. */
 void model_put_node(const struct model *model, unsigned i, struct buf *out);
+void model_put_csi_node(const struct model *model, unsigned i, struct buf *out);
 void model_put_claim(const struct model *model, unsigned i, struct buf *out);
 void model_put_volume(const struct model *model, unsigned i, struct buf *out);
 void model_put_pod(const struct model *model, unsigned i, struct buf *out);

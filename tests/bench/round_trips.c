@@ -135,33 +135,43 @@ static void write_entries(char *path, size_t size)
         bench_die("cannot write the configuration");
 }
 
-/* The same pod with a runtime class and without, alternately, to the same server. */
-static void measure_deferral(const struct child *claimguard, const struct model *model, long claim,
-                             unsigned names, const char *what)
+/* Two filter calls, alternately, to the same server. */
+static void measure_pair(const struct child *claimguard, struct slice body, struct slice plain_body,
+                         unsigned names, const char *what)
 {
-    static double deferring[ROUNDS], plain[ROUNDS];
-    struct model with = *model;
-    struct buf body, request, plain_request;
+    static double times[ROUNDS], plain[ROUNDS];
+    struct buf request, plain_request;
 
-    with.runtime_class = "microvm";
-    buf_init(&body, 64 << 20);
     buf_init(&request, 64 << 20);
     buf_init(&plain_request, 64 << 20);
-    model_put_filter(&with, claim, names, &body);
-    bench_make_request(&request, "/filter", buf_slice(&body));
-    buf_reset(&body, SIZE_MAX);
-    model_put_filter(model, claim, names, &body);
-    bench_make_request(&plain_request, "/filter", buf_slice(&body));
-    bench_alternate(claimguard, claimguard, buf_slice(&request), buf_slice(&plain_request),
-                    deferring, plain);
-    double median = bench_percentile(deferring, ROUNDS, 0.5),
+    bench_make_request(&request, "/filter", body);
+    bench_make_request(&plain_request, "/filter", plain_body);
+    bench_alternate(claimguard, claimguard, buf_slice(&request), buf_slice(&plain_request), times,
+                    plain);
+    double median = bench_percentile(times, ROUNDS, 0.5),
            other = bench_percentile(plain, ROUNDS, 0.5);
     (void)printf("| %u names, %s | %.1f µs | %.1f µs | **%.2f** |\n", names, what, median, other,
                  median / other);
     (void)fflush(stdout);
-    buf_dispose(&body);
     buf_dispose(&request);
     buf_dispose(&plain_request);
+}
+
+/* The same pod with a runtime class and without. */
+static void measure_deferral(const struct child *claimguard, const struct model *model, long claim,
+                             unsigned names, const char *what)
+{
+    struct model with = *model;
+    struct buf body, plain_body;
+
+    with.runtime_class = "microvm";
+    buf_init(&body, 64 << 20);
+    buf_init(&plain_body, 64 << 20);
+    model_put_filter(&with, claim, names, &body);
+    model_put_filter(model, claim, names, &plain_body);
+    measure_pair(claimguard, buf_slice(&body), buf_slice(&plain_body), names, what);
+    buf_dispose(&body);
+    buf_dispose(&plain_body);
 }
 
 void bench_deferral(void)
@@ -191,4 +201,54 @@ void bench_deferral(void)
         measure_deferral(&claimguard, &model, find_claim(&model, exclusive, false), 5000, what);
     }
     bench_stop(claimguard);
+}
+
+/* ---- CSI drivers ---- */
+
+/* Nothing but the driver is asked about: the claim is shared, and no pod has it. */
+static void put_driver_bodies(const struct model *model, struct buf *body, struct buf *plain_body)
+{
+    buf_init(body, 64 << 20);
+    buf_init(plain_body, 64 << 20);
+    model_put_filter(model, find_claim(model, false, false), 5000, body);
+    model_put_filter(model, -1, 5000, plain_body);
+}
+
+void bench_drivers(void)
+{
+    struct model model = {.nodes = 5000,
+                          .pods = 20000,
+                          .claims = 20000,
+                          .exclusive_share = 0.5,
+                          .pending_share = 0.1,
+                          .seed = 1,
+                          .has_volumes = true,
+                          .driver_share = 1};
+    struct buf body, plain_body;
+    char snapshot[512];
+
+    put_driver_bodies(&model, &body, &plain_body);
+    bench_pin(bench_client_core);
+    bench_generate(&model, snapshot, sizeof snapshot);
+    struct child claimguard = bench_start_claimguard("claimguard", snapshot, NULL),
+                 noop = bench_start_noop();
+    (void)printf(
+        "\n## A claim that needs a CSI driver\n\nClient and server on one core. Medians of "
+        "%d calls, measured alternately.\n\n"
+        "| call | the driver is on each node | a pod without claims | ratio |\n"
+        "|---|---|---|---|\n",
+        ROUNDS);
+    measure_pair(&claimguard, buf_slice(&body), buf_slice(&plain_body), 5000, "a CSI claim");
+    bench_stop(claimguard);
+    model.driver_share = 0.5;
+    bench_generate(&model, snapshot, sizeof snapshot);
+    claimguard = bench_start_claimguard("claimguard", snapshot, NULL);
+    (void)printf("\n| call | body / answer | claimguard | no-op | ratio | p99 |\n"
+                 "|---|---|---|---|---|---|\n");
+    measure_round_trip(&claimguard, &noop, "the driver is on half of the nodes", 5000,
+                       buf_slice(&body));
+    bench_stop(claimguard);
+    bench_stop(noop);
+    buf_dispose(&body);
+    buf_dispose(&plain_body);
 }
