@@ -151,18 +151,20 @@ static bool reject_modes(const struct cluster *cluster, const struct needs *need
 
 /* ---- rows about a node ---- */
 
-/* The last list of drivers that was checked: most nodes share one. */
-struct last_list {
+/* A list of drivers that was checked. Many nodes share one, so a few are remembered. */
+struct seen_list {
     bool is_set;
     const struct name *drivers;
     struct slice reason; /* empty: the pod passes on nodes with that list */
 };
 
+enum { SEEN_LISTS = 16 };
+
 struct node_test {
     const struct cluster *cluster;
     struct needs needs;
     bool rejects_bare_nodes; /* those without a CSINode */
-    struct last_list *last;
+    struct seen_list *seen;  /* SEEN_LISTS, by the lists' addresses */
 };
 
 /* Why the pod does not pass on a node with these drivers and plug-ins; empty: it passes. */
@@ -182,18 +184,18 @@ static bool passes_on(const void *context, struct slice name, struct arena *aren
 {
     const struct node_test *test = context;
     const struct node *node = cluster_find_node(test->cluster, name);
-    struct last_list *last = test->last;
 
     (void)arena;
     if (node == NULL || !node->has_csi_node) {
         *reason = SLICE("the node has no CSINode object");
         return !test->rejects_bare_nodes;
     }
-    if (!last->is_set || last->drivers != node->drivers)
-        *last = (struct last_list){true, node->drivers,
+    struct seen_list *seen = &test->seen[(uintptr_t)node->drivers / SEEN_LISTS % SEEN_LISTS];
+    if (!seen->is_set || seen->drivers != node->drivers)
+        *seen = (struct seen_list){true, node->drivers,
                                    find_missing(&test->needs, name_slice(node->drivers))};
-    *reason = last->reason;
-    return last->reason.len == 0;
+    *reason = seen->reason;
+    return seen->reason.len == 0;
 }
 
 static bool passes_on_bare_nodes(const struct view *view, const struct need *need)
@@ -247,13 +249,13 @@ static void restrict_nodes(const struct view *view, const struct needs *needs, s
 {
     struct node_filter *filter = arena_alloc(arena, sizeof *filter);
     struct node_test *test = arena_alloc(arena, sizeof *test);
-    struct last_list *last = arena_alloc(arena, sizeof *last);
+    struct seen_list *seen = arena_alloc(arena, SEEN_LISTS * sizeof *seen);
 
-    if (filter == NULL || test == NULL || last == NULL || !put_reasons(needs, arena)) {
+    if (filter == NULL || test == NULL || seen == NULL || !put_reasons(needs, arena)) {
         verdict_out_of_memory(out);
         return;
     }
-    *test = (struct node_test){.cluster = view->cluster, .needs = *needs, .last = last};
+    *test = (struct node_test){.cluster = view->cluster, .needs = *needs, .seen = seen};
     *filter = (struct node_filter){.test = passes_on, .context = test};
     out->nodes = filter;
     for (size_t i = 0; i < needs->count; i++) {

@@ -131,20 +131,17 @@ void node_update_drivers(struct cluster *cluster, struct node *node,
 
 static bool node_matches(const struct table_record *record, const void *name)
 {
-    return ((const struct node *)(const void *)record)->name == name;
+    const struct node *node = (const struct node *)(const void *)record;
+
+    return slice_equal(name_slice(node->name), *(const struct slice *)name);
 }
 
-static struct node *find_node(const struct cluster *cluster, const struct name *name)
-{
-    if (name == NULL)
-        return NULL;
-    return (struct node *)(void *)table_find(&cluster->nodes, name->record.hash, node_matches,
-                                             name);
-}
-
+/* By the text, not by its struct name: a verdict looks up thousands of nodes, and a lookup in the
+ * table of all names costs as much as this one. */
 struct node *node_find(const struct cluster *cluster, struct slice name)
 {
-    return find_node(cluster, names_find(&cluster->names, name));
+    return (struct node *)(void *)table_find(&cluster->nodes, names_hash(name), node_matches,
+                                             &name);
 }
 
 const struct node *cluster_find_node(const struct cluster *cluster, struct slice name)
@@ -157,7 +154,7 @@ struct node *node_get_or_create(struct cluster *cluster, struct slice text)
 {
     bool failed = false;
     struct name *name = names_take(&cluster->names, text, &failed);
-    struct node *node = find_node(cluster, name);
+    struct node *node = name == NULL ? NULL : node_find(cluster, text);
 
     if (node != NULL || name == NULL) {
         names_release(&cluster->names, name);

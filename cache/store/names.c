@@ -13,16 +13,21 @@ static struct name *find(const struct names *names, uint32_t hash, struct slice 
     return (struct name *)(void *)table_find(&names->table, hash, name_matches, &s);
 }
 
+uint32_t names_hash(struct slice s)
+{
+    return table_hash(s, 0);
+}
+
 struct name *names_find(const struct names *names, struct slice s)
 {
-    return find(names, table_hash(s, 0), s);
+    return find(names, names_hash(s), s);
 }
 
 struct name *names_take(struct names *names, struct slice s, bool *failed)
 {
     if (s.len == 0)
         return NULL;
-    uint32_t hash = table_hash(s, 0);
+    uint32_t hash = names_hash(s);
     struct name *name = s.len > UINT32_MAX ? NULL : find(names, hash, s);
     if (name != NULL) {
         name->refs++;

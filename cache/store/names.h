@@ -33,6 +33,9 @@ struct name *names_find(const struct names *names, struct slice s);
 
 void names_dispose(struct names *names);
 
+/* name_hash of the name for s, whether it is stored or not. */
+uint32_t names_hash(struct slice s);
+
 static inline struct slice name_slice(const struct name *name)
 {
     return name == NULL ? (struct slice){"", 0} : (struct slice){name->bytes, name->len};

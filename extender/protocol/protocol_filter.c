@@ -230,19 +230,34 @@ static void put_passed_nodes(struct buf *out, struct slice nodes, const struct s
     }
 }
 
+/* Most nodes have the same reason, in the same memory: it is escaped once, and copied after that.
+ */
 static void put_reasons(struct buf *out, const struct slice *names, const struct slice *reasons,
                         size_t count)
 {
     const char *comma = "";
+    struct slice last = {NULL, 0};
+    struct {
+        size_t begin, len;
+    } written = {0, 0}; /* in the buffer, which may move */
 
-    for (size_t i = 0; i < count; i++)
-        if (reasons[i].len != 0) {
-            buf_put(out, slice_of(comma));
-            buf_json(out, names[i]);
-            buf_put(out, SLICE(":"));
-            buf_json(out, shorten(reasons[i]));
-            comma = ",";
+    for (size_t i = 0; i < count; i++) {
+        if (reasons[i].len == 0)
+            continue;
+        buf_put(out, slice_of(comma));
+        buf_json(out, names[i]);
+        buf_put(out, SLICE(":"));
+        comma = ",";
+        if (reasons[i].ptr == last.ptr && reasons[i].len == last.len &&
+            buf_reserve(out, written.len)) {
+            buf_put(out, (struct slice){out->bytes + written.begin, written.len});
+            continue;
         }
+        last = reasons[i];
+        written.begin = out->len;
+        buf_json(out, shorten(last));
+        written.len = out->len - written.begin;
+    }
 }
 
 void protocol_write_filtered(struct buf *out, const struct filter_request *request,
