@@ -63,6 +63,31 @@ static void check_exclusive(const struct sim_pod *bound)
     }
 }
 
+/* Whether the volume of the claim may be on one node alone, and one replica knows of all binds: of
+ * several, none knows what the others do (docs/operations.md). */
+static bool is_for_one_node(const struct sim_claim *claim)
+{
+    return world.is_for_one_node && world.read_write_once == MODE_ENFORCE && !world.is_annotation &&
+           !claim->is_rwop;
+}
+
+/* Two pods on different nodes that share a claim whose volume can be on one. */
+static void check_one_node(const struct sim_pod *bound)
+{
+    for (size_t i = 0; i < server->pod_count; i++) {
+        const struct sim_pod *pod = &server->pods[i];
+        if (pod == bound || !pod_is_there(pod) || pod->node < 0 || pod->node == bound->node)
+            continue;
+        for (unsigned c = 0; c < CLAIMS; c++)
+            if (is_for_one_node(&server->claims[c]) &&
+                ((pod->claims & bound->claims) >> c & 1) != 0 &&
+                !is_created_again(&server->claims[c], pod, bound))
+                broken("claim %s is on two nodes: %d, of %s (%s), and now %d, of %s (%s)",
+                       server->claims[c].name, pod->node, pod->name, pod->uid + 24, bound->node,
+                       bound->name, bound->uid + 24);
+    }
+}
+
 /* Whether the scheduler asked about another pod that may take one of its claims from the one that
  * waits, since others were freed for it: it cannot run then, and nothing is kept for it. */
 static bool has_rival(const struct sim_pod *waiting, uint64_t since_ns)
@@ -113,6 +138,7 @@ static void check_preemptors(const struct sim_pod *bound)
 void check_binding(const struct sim_pod *pod, unsigned known, uint64_t sent_ns)
 {
     check_exclusive(pod);
+    check_one_node(pod);
     check_preemptors(pod);
     check_decision(pod, known, sent_ns);
 }

@@ -31,11 +31,10 @@ static struct sim_pod *any_pod(void)
     return chosen;
 }
 
-static void create_pod(void)
+static void create_pod_with(unsigned claims)
 {
     static const int priorities[] = {0, 0, 10, 100};
     char name[16];
-    unsigned claims = one_in(20) ? 0 : (unsigned)below((1 << CLAIMS) - 1) + 1;
     unsigned own_fields = world.defers && one_in(3) ? claims & (unsigned)below(1 << CLAIMS) : 0;
 
     (void)snprintf(name, sizeof name, "p%u", (unsigned)below(NAMES));
@@ -50,6 +49,19 @@ static void create_pod(void)
                                     .scheduler = (unsigned)below(world.scheduler_count),
                                     .is_vm = world.defers && one_in(2),
                                     .opts_out = world.defers && one_in(10)});
+}
+
+/* Where volumes are for one node, also pods that come at the same time and want one volume: their
+ * schedulers find it free, and choose nodes. */
+static void create_pods(void)
+{
+    unsigned claims = one_in(20) ? 0 : (unsigned)below((1 << CLAIMS) - 1) + 1;
+
+    create_pod_with(claims);
+    if (!world.is_for_one_node || one_in(2))
+        return;
+    create_pod_with(claims);
+    create_pod_with(claims & (unsigned)below(1 << CLAIMS));
 }
 
 /* Kubernetes keeps a claim for as long as a pod on a node uses it. */
@@ -165,7 +177,7 @@ static void act(void *context)
         world.edits += one_in(2);
         world.touches += one_in(2);
         break;
-    default: create_pod();
+    default: create_pods();
     }
     later(below(one_in(4) ? 5 * SECOND : 500 * MILLISECOND), true, act, context);
 }
@@ -234,6 +246,20 @@ static void put_object(void *context, enum kind kind, struct slice text)
     take_object(context, kind, CHANGE_PUT, text);
 }
 
+/* Whether some node suits the pod, by what differs from node to node. */
+static bool has_node(const struct verdict *verdict, struct arena *arena)
+{
+    char name[16];
+    struct slice reason;
+
+    for (int i = 0; i < NODES; i++) {
+        (void)snprintf(name, sizeof name, "node-%d", i);
+        if (policy_filter(verdict, slice_of(name), arena, &reason) == NULL)
+            return true;
+    }
+    return false;
+}
+
 /* Every pod that could be bound is, and every preemption that is allowed was done. */
 static void check_settled(void)
 {
@@ -261,6 +287,8 @@ static void check_settled(void)
         if (record == NULL || !cluster_describe_pod(record, &arena, &object))
             continue;
         policy_prefilter(&view, &object, &arena, &verdict, &decided_by);
+        if (!has_node(&verdict, &arena))
+            continue;
         if (!code_is_rejection(verdict.code))
             broken("nothing is in the way of %s (%s), and it is not bound", pod->name,
                    pod->uid + 24);
@@ -288,17 +316,22 @@ static void set_up(uint64_t seed)
     world.has_faults = !one_in(8);
     world.is_hard = one_in(2);
     world.defers = one_in(2);
+    world.is_for_one_node = one_in(2);
+    world.read_write_once = one_in(4) ? MODE_WARN : MODE_ENFORCE;
     world.field = (enum field_support)below(3);
     world.scheduler_is_older = one_in(2);
     world.end_ns = 30 * SECOND + below(60 * SECOND);
-    trace("seed %llu: %u replica(s), %u scheduler(s), claimLock %s, TTL %lld ms%s%s%s%s",
+    trace("seed %llu: %u replica(s), %u scheduler(s), claimLock %s, TTL %lld ms%s%s%s%s%s",
           (unsigned long long)seed, world.replica_count, world.scheduler_count,
           world.is_annotation ? "Annotation" : "Local", (long long)world.ttl_ms,
           world.preempts ? ", preemption" : "", world.respects_budgets ? ", budgets" : "",
           !world.has_faults ? ""
           : world.is_hard   ? ", many faults"
                             : ", faults",
-          world.defers ? ", deferral" : "");
+          world.defers ? ", deferral" : "",
+          !world.is_for_one_node                  ? ""
+          : world.read_write_once == MODE_ENFORCE ? ", volumes for one node"
+                                                  : ", volumes for one node, with a warning");
     world_populate();
     for (unsigned i = 0; i < world.scheduler_count; i++) {
         world.schedulers[i].preempts = one_in(2);

@@ -248,6 +248,7 @@ void replica_configure(struct config *config)
     config->read_write_once_pod.respects_budgets = world.respects_budgets;
     config->read_write_once_pod.preemption = world.preempts ? SWITCH_ENABLED : SWITCH_DISABLED;
     config->read_write_once_pod.reservation_ttl_ms = world.ttl_ms;
+    config->read_write_once.mode = world.read_write_once;
     config->defer_fs_mount.apply = world.apply;
     config->defer_fs_mount.entries = &entry;
     config->defer_fs_mount.entry_count = world.defers;

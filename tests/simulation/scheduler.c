@@ -137,6 +137,14 @@ static void rejected(struct errand *errand, const json_t *json)
         errand_end_rejected(errand);
 }
 
+/* One of the nodes that the extender has left. */
+static int choose_node(const json_t *names)
+{
+    const char *name = json_string_value(json_array_get(names, below(json_array_size(names))));
+
+    return name == NULL ? 0 : atoi(name + strlen("node-"));
+}
+
 static void filtered(void *context, const char *answer)
 {
     struct errand *errand = context;
@@ -156,7 +164,7 @@ static void filtered(void *context, const char *answer)
         end_cycle(errand);
     } else {
         struct errand *binding = errand_new(scheduler, errand->pod);
-        binding->node = (int)below(NODES);
+        binding->node = choose_node(json_object_get(json, "NodeNames"));
         scheduler->pods[errand->pod].queue = QUEUE_BINDING;
         later(below(one_in(10) ? 2 * SECOND : 20 * MILLISECOND), true, bind_now, binding);
         end_cycle(errand);

@@ -89,7 +89,9 @@ void server_write_claim(const struct sim_claim *claim, struct buf *out)
                    "\"claimguard.io/locked-at\":\"%s\"}",
                    claim->holder, claim->locked_at);
     buf_printf(out, "},\"spec\":{\"accessModes\":[\"%s\"],\"storageClassName\":\"fast-storage\"",
-               claim->is_rwop ? "ReadWriteOncePod" : "ReadWriteMany");
+               claim->is_rwop          ? "ReadWriteOncePod"
+               : world.is_for_one_node ? "ReadWriteOnce"
+                                       : "ReadWriteMany");
     if (!claim->is_unbound)
         buf_printf(out, ",\"volumeName\":\"pv-%s\"", claim->name);
     buf_printf(out, "},\"status\":{\"phase\":\"%s\"}}", claim->is_unbound ? "Pending" : "Bound");
@@ -99,9 +101,10 @@ static void write_volume(const struct sim_claim *claim, struct buf *out)
 {
     buf_printf(out,
                "{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolume\",\"metadata\":{\"name\":"
-               "\"pv-%s\",\"resourceVersion\":\"1\"},\"spec\":{\"csi\":{\"driver\":"
+               "\"pv-%s\",\"resourceVersion\":\"1\"},\"spec\":{\"accessModes\":[\"%s\"],\"csi\":{"
+               "\"driver\":"
                "\"plugin1.example.com\"},\"claimRef\":{\"namespace\":\"ns\",\"name\":\"%s\"}}}",
-               claim->name, claim->name);
+               claim->name, world.is_for_one_node ? "ReadWriteOnce" : "ReadWriteMany", claim->name);
 }
 
 static void write_budget(struct buf *out)
@@ -171,7 +174,7 @@ void server_init(void)
     for (unsigned i = 0; i < CLAIMS; i++) {
         struct sim_claim *claim = &server->claims[i];
         (void)snprintf(claim->name, sizeof claim->name, "c%u", i);
-        claim->is_rwop = i + 1 < CLAIMS || one_in(2);
+        claim->is_rwop = i < (world.is_for_one_node ? 1 : CLAIMS - 1) || one_in(2);
         server_create_claim(i);
     }
     server_set_budget((int64_t)below(2));

@@ -189,7 +189,10 @@ struct world {
     unsigned lost_preempts;     /* so many answers to preempt never arrive */
     unsigned edits;             /* before so many Bindings, a user removes the annotation */
     unsigned touches;           /* before so many Bindings, a controller patches the pod */
-    bool is_full; /* no node passes the schedulers' own plugins: claimguard is not asked */
+    bool is_for_one_node; /* the volumes are ReadWriteOnce, and attached; and so are claims that are
+                             to be shared */
+    int read_write_once;  /* enum policy_mode */
+    bool is_full;         /* no node passes the schedulers' own plugins: claimguard is not asked */
     unsigned termination_seconds; /* of a victim; 0: chance */
     bool trials_lie; /* an eviction that is tried would do, and is refused when it is real */
     uint64_t api_down_until_ns;
