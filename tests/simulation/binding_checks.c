@@ -111,6 +111,17 @@ static bool lacked_claim(const struct sim_pod *waiting, uint64_t since_ns)
     return false;
 }
 
+/* Whether the pod wants several volumes for one node, which others may keep on different nodes: it
+ * cannot run then, and nothing is kept for it. */
+static bool may_suit_no_node(const struct sim_pod *waiting)
+{
+    unsigned count = 0;
+
+    for (unsigned c = 0; c < CLAIMS; c++)
+        count += (waiting->claims >> c & 1) != 0 && !server->claims[c].is_rwop;
+    return world.is_for_one_node && count > 1;
+}
+
 /* A claim that was freed for one pod, and goes to one of lower priority: it is reserved for the
  * first while that waits, and for 30 s after its holder went, unless a bind fails. Another replica
  * may not know. */
@@ -129,7 +140,8 @@ static void check_preemptors(const struct sim_pod *bound)
             claims &= server->claims[c].is_rwop ? ~0U : ~(1U << c);
         if (claims != 0 && waiting != bound && pod_is_there(waiting) && waiting->node < 0 &&
             waiting->priority > bound->priority && waiting->bind_ns < victim->evicted_ns &&
-            !has_rival(waiting, victim->evicted_ns) && !lacked_claim(waiting, victim->evicted_ns))
+            !has_rival(waiting, victim->evicted_ns) && !may_suit_no_node(waiting) &&
+            !lacked_claim(waiting, victim->evicted_ns))
             broken("%s (%s) gets a claim that was freed for %s (%s)", bound->name, bound->uid + 24,
                    waiting->name, waiting->uid + 24);
     }
