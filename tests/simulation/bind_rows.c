@@ -132,11 +132,36 @@ static void the_oldest_of_too_many_locks_is_forgotten(void)
     expect(bind(server_find_pod("second", 6)), "its age is known again");
 }
 
+static void share_among_pods_of_one_node(void)
+{
+    world.is_for_one_node = true;
+    world.read_write_once = MODE_ENFORCE;
+}
+
+static void a_binding_in_doubt_keeps_its_node(void)
+{
+    static const char *const names[] = {"second", "third", "fourth", "fifth"};
+    const struct sim_pod *others[4];
+
+    server_change_claim(0, false, false);
+    wait_seconds(1);
+    const struct sim_pod *first = create_in_doubt("first", 40);
+    refuse_bindings(1000);
+    for (size_t i = 0; i < 4; i++)
+        others[i] = create(names[i], 0, DATA);
+    wait_seconds(20);
+    expect(first->node < 0 && others[0]->node >= 0, "others share its claim");
+    wait_seconds(40);
+    for (size_t i = 0; i < 4; i++)
+        expect(first->node >= 0 && others[i]->node == first->node, "all are on its node");
+}
+
 int main(int argc, char **argv)
 {
     static const struct row rows[] = {
         {ROW(a_binding_in_doubt_keeps_its_claim), NULL},
         {ROW(a_binding_in_doubt_ends_with_its_pod), NULL},
+        {ROW(a_binding_in_doubt_keeps_its_node), share_among_pods_of_one_node},
         {ROW(a_lock_is_remembered_while_others_are_seen), lock_claims},
         {ROW(the_oldest_of_too_many_locks_is_forgotten), lock_claims},
     };
