@@ -64,7 +64,7 @@ static void check_exclusive(const struct sim_pod *bound)
 }
 
 /* Whether the volume of the claim may be on one node alone, and one replica knows of all binds: of
- * several, none knows what the others do (docs/operations.md). */
+ * several, none knows what the others do (docs/policies.md). */
 static bool is_for_one_node(const struct sim_claim *claim)
 {
     return world.is_for_one_node && world.read_write_once == MODE_ENFORCE && !world.is_annotation &&

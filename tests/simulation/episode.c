@@ -241,65 +241,6 @@ static void check_replicas(void)
             check_reservations(&world.replicas[i]);
 }
 
-static void put_object(void *context, enum kind kind, struct slice text)
-{
-    take_object(context, kind, CHANGE_PUT, text);
-}
-
-/* Whether some node suits the pod, by what differs from node to node. */
-static bool has_node(const struct verdict *verdict, struct arena *arena)
-{
-    char name[16];
-    struct slice reason;
-
-    for (int i = 0; i < NODES; i++) {
-        (void)snprintf(name, sizeof name, "node-%d", i);
-        if (policy_filter(verdict, slice_of(name), arena, &reason) == NULL)
-            return true;
-    }
-    return false;
-}
-
-/* Every pod that could be bound is, and every preemption that is allowed was done. */
-static void check_settled(void)
-{
-    struct cluster cluster;
-    pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
-    struct informer_target truth = {.cluster = &cluster, .lock = &lock};
-    struct config config = {.arena = {0}};
-    struct view view = {&cluster, &config};
-    struct arena arena;
-
-    replica_configure(&config);
-    cluster_init(&cluster);
-    arena_init(&arena, 1 << 20);
-    server_list(KIND_VOLUME, put_object, &truth);
-    server_list(KIND_CLAIM, put_object, &truth);
-    server_list(KIND_POD, put_object, &truth);
-    for (size_t i = 0; i < world.server.pod_count; i++) {
-        const struct sim_pod *pod = &world.server.pods[i];
-        const struct policy *decided_by;
-        struct pod_object object;
-        struct verdict verdict;
-        if (!pod_is_there(pod) || pod->node >= 0)
-            continue;
-        const struct pod *record = cluster_find_pod(&cluster, SLICE("ns"), slice_of(pod->name));
-        if (record == NULL || !cluster_describe_pod(record, &arena, &object))
-            continue;
-        policy_prefilter(&view, &object, &arena, &verdict, &decided_by);
-        if (!has_node(&verdict, &arena))
-            continue;
-        if (!code_is_rejection(verdict.code))
-            broken("nothing is in the way of %s (%s), and it is not bound", pod->name,
-                   pod->uid + 24);
-        else if (verdict.code == CODE_UNSCHEDULABLE && world.preempts &&
-                 scheduler_asks(&world.schedulers[pod->scheduler], pod))
-            broken("%s (%s) may preempt, and has not", pod->name, pod->uid + 24);
-    }
-    arena_dispose(&arena);
-    cluster_dispose(&cluster);
-}
-
 /* ---- an episode ---- */
 
 static void set_up(uint64_t seed)

@@ -19,6 +19,7 @@
  *     scheduler_view.c  what VolumeRestrictions sees
  *     forger.c     calls of a client that is no scheduler
  *     episode.c    random worlds: users and faults, and what has to hold throughout
+ *     settled.c    what has to hold when everything has had its time
  *     *_rows.c     small worlds, each for one rule of binding, preemption, deferral or requeues
  */
 #ifndef SIMULATION_WORLD_H
@@ -326,6 +327,11 @@ bool sees_conflict(const struct scheduler *scheduler, const struct sim_pod *pod,
 
 /* Whether it asks claimguard about the pod, as things are: it may see that no node helps. */
 bool scheduler_asks(const struct scheduler *scheduler, const struct sim_pod *pod);
+
+/* ---- settled.c ---- */
+
+/* Every pod that could be bound is, and every preemption that is allowed was done. */
+void check_settled(void);
 
 /* ---- forger.c ---- */
 
