@@ -108,6 +108,7 @@ struct pod {
     bool never_preempts : 1;  /* preemptionPolicy Never */
     bool has_mounts : 1;      /* its mounts are stored: some are deferred, or a bind reads them */
     bool is_pending : 1;      /* its phase is Pending */
+    bool is_gated : 1;        /* as in struct pod_object */
     bool has_no_priority : 1; /* it names an unknown PriorityClass, so its priority counts as 0 */
     uint32_t listed : POD_LISTED_BITS; /* as in struct node, the last bits: no memory of its own */
     struct name *ns;

@@ -67,6 +67,7 @@ struct pod_object {
     struct slice labels;            /* as in label_selector.h */
     int64_t priority;               /* fits 32 bits */
     bool has_priority;              /* false: no API server has admitted the pod (a manifest) */
+    bool is_gated;                  /* has spec.schedulingGates: no scheduler tries it yet */
     struct claim_reference *claims; /* each claim once, in the order of the pod's volumes */
     size_t claim_count;
     const struct pod_mounts *mounts; /* NULL: not known */

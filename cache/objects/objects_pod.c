@@ -181,6 +181,7 @@ static const struct pull_field pod_spec_fields[] = {
     FIELD("priorityClassName", PULL_STRING, pod_reading, pod.priority_class),
     FIELD("preemptionPolicy", PULL_STRING, pod_reading, pod.preemption_policy),
     FIELD("runtimeClassName", PULL_STRING, pod_reading, mounts.runtime_class),
+    FIELD("schedulingGates", PULL_PRESENCE, pod_reading, pod.is_gated),
     OBJECT("securityContext", pod_security_fields),
 };
 

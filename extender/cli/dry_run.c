@@ -115,6 +115,8 @@ static struct slice note(const struct pod *pod, struct arena *arena)
     if (pod->node != NULL)
         return arena_printf(arena, "it is on node %.*s already: no scheduler asks about it",
                             SLICE_ARG(pod_node(pod)));
+    if (pod->is_gated)
+        return SLICE("it has scheduling gates: no scheduler asks about it yet");
     return pod->has_no_priority
                ? SLICE("its PriorityClass is not in the snapshot: priority 0 is assumed")
                : SLICE("");

@@ -275,6 +275,9 @@ Test(cli, a_pod_about_which_no_scheduler_asks_is_named)
     run = RUN("dry-run", "-s", TESTS_DIR "/fixtures/no-nodes.yaml", "-p", "t/done");
     cr_expect_not_null(strstr(run.err, "t/done: it is finished: no scheduler asks"), "%s", run.err);
     run_free(&run);
+    run = RUN("dry-run", "-s", TESTS_DIR "/fixtures/no-nodes.yaml", "-a");
+    cr_expect_not_null(strstr(run.err, "t/gated: it has scheduling gates"), "%s", run.err);
+    run_free(&run);
 }
 
 /* The policies pass, and each node is rejected by itself. */
