@@ -201,8 +201,11 @@ static void a_pod_that_waits_for_a_stale_holder_is_requeued(void)
 {
     struct guard guard;
 
-    put_sharers("node-3");
+    put_shared_claim("data");
+    put_pod(&(struct test_pod){.name = "a", .claim = "data", .node = "node-3"});
     guard_start(&guard, ENFORCE);
+    check(guard_logs(&guard, "the cache is synced"), "no pod that waits at the start is requeued");
+    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
     api_hold("pods");
     api_remove("pods", "default", "a");
     check(!filter_passes(&guard, "b"), "no node that is offered has the claim");
