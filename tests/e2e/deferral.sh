@@ -2,22 +2,7 @@
 # Scenarios of DeferFSMount (KEP-2857), by the KEP's stories where there is one. No API server that is released knows the
 # field, so what is written is the annotation. To be sourced.
 
-# defer_with [SED-EXPRESSION]...: claimguard runs with deferral.yaml, changed so.
-defer_with() {
-    local expression reloads file=$plane/deferral.yaml
-    cp "$e2e/deferral.yaml" "$file.new"
-    for expression in "$@"; do sed -i "$expression" "$file.new"; done
-    if ! grep -qF "$file" "/proc/$(cat "$plane/claimguard.pid")/cmdline"; then
-        mv "$file.new" "$file"
-        claimguard_restart claimguard --config "$file"
-        await 20 "claimguard is ready" is_ready claimguard
-        return
-    fi
-    reloads=$(grep -c 'configuration reloaded' "$plane/claimguard.log" || true)
-    mv "$file.new" "$file"
-    await 10 "the configuration is reloaded" reloads_exceed "$reloads"
-}
-reloads_exceed() { [ "$(grep -c 'configuration reloaded' "$plane/claimguard.log")" -gt "$1" ]; }
+defer_with() { configure deferral.yaml "$@"; }
 without_fast_storage='s/storageClass: fast-storage/storageClass: other-storage/'
 
 # vm NAME CLAIMS [FIELD: VALUE]...: a pod of the runtime class, as the stories have it; `data` is mounted with a subPath.
@@ -123,7 +108,7 @@ story_6_a_pod_scheduled_right_before_a_downgrade_is_deferred_and_listed() {
     is_deferred after ''
     is_deferred right-before data
     k get pods,pvc,pv,nodes,storageclasses -A -o json >"$plane/snapshot.json"
-    "$claimguard" dry-run --snapshot "$plane/snapshot.json" --config "$plane/deferral.yaml" --all-pending >/dev/null 2>"$plane/notes" || true
+    "$claimguard" dry-run --snapshot "$plane/snapshot.json" --config "$plane/configuration.yaml" --all-pending >/dev/null 2>"$plane/notes" || true
     grep -qx "$namespace/right-before data" "$plane/notes"
     k -n "$namespace" delete pods --all --grace-period=0 --force --wait=false >/dev/null 2>&1
 }

@@ -158,6 +158,24 @@ claimguard_restart() {
     claimguard_start "$name" --listen "${address#http://}" --metrics-listen "${metrics#http://}" "$@"
 }
 
+# configure FILE [SED-EXPRESSION]...: claimguard runs with that file, changed so.
+configure() {
+    local expression reloads file=$plane/configuration.yaml
+    cp "$e2e/$1" "$file.new"
+    shift
+    for expression in "$@"; do sed -i "$expression" "$file.new"; done
+    if ! grep -qF "$file" "/proc/$(cat "$plane/claimguard.pid")/cmdline"; then
+        mv "$file.new" "$file"
+        claimguard_restart claimguard --config "$file"
+        await 20 "claimguard is ready" is_ready claimguard
+        return
+    fi
+    reloads=$(grep -c 'configuration reloaded' "$plane/claimguard.log" || true)
+    mv "$file.new" "$file"
+    await 10 "the configuration is reloaded" reloads_exceed "$reloads"
+}
+reloads_exceed() { [ "$(grep -c 'configuration reloaded' "$plane/claimguard.log")" -gt "$1" ]; }
+
 # url_of NAME address|metrics
 url_of() { echo "http://$(sed -n "s/.*listening.* $2=\([^ ]*\).*/\1/p; s/.* $2=\([^ ]*\).*/\1/p" "$plane/$1.log" | head -1)"; }
 
