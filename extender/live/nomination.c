@@ -9,6 +9,9 @@ enum { PATCH_BYTES_MAX = 4096, CHECK_BYTES_MAX = 1 << 20 };
 struct nominated_pod {
     struct object_reference pod; /* its UID is the key */
     struct slice node;
+    uint64_t wanted_ns; /* first, of those that are not sent yet */
+    uint64_t due_ns;    /* UINT64_MAX: nothing is to be sent */
+    unsigned sent;
     uint64_t cleared; /* the pod's version for which this was requested */
     UT_hash_handle hh;
     char text[]; /* of the reference and the node */
@@ -132,49 +135,51 @@ static struct nominated_pod *add(struct nominations *nominations,
     return NULL;
 }
 
-/* Under the lock. */
-static void nominate(struct nominations *nominations, const struct object_reference *pod,
-                     struct slice node, struct requests *requests)
+/* The record of the pod and the node; NULL: there is no room, or no memory. Under the lock. */
+static struct nominated_pod *find_or_add(struct nominations *nominations,
+                                         const struct object_reference *pod, struct slice node)
 {
     struct nominated_pod *known = NULL;
 
     HASH_FIND(hh, nominations->pods, pod->uid.ptr, pod->uid.len, known);
     if (known != NULL && slice_equal(known->node, node))
-        return;
+        return known;
     if (known != NULL)
         drop(nominations, known);
-    known = rate_take(&nominations->rate, monotonic_ns()) ? add(nominations, pod, node) : NULL;
-    if (known != NULL && send_patch(requests, pod, node, 0)) {
-        count(nominations, NOMINATION_SENT);
-        log_info("pod nominated to the node where its claim is in use",
-                 LOG_SLICE("namespace", pod->ns), LOG_SLICE("pod", pod->name),
-                 LOG_SLICE("node", node));
-        return;
-    }
-    count(nominations, NOMINATION_DROPPED);
+    known = add(nominations, pod, node);
     if (known != NULL)
-        drop(nominations, known);
+        known->due_ns = UINT64_MAX;
+    return known;
 }
 
-void nomination_want(struct nominations *nominations, const struct meta *pod, struct slice node,
-                     struct requests *requests)
+void nomination_want(struct nominations *nominations, const struct meta *pod, struct slice node)
 {
     struct object_reference reference = {KIND_POD, pod->ns, pod->name, pod->uid};
+    uint64_t now_ns = monotonic_ns();
 
-    if (requests == NULL)
-        return;
     (void)pthread_mutex_lock(&nominations->lock);
-    nominate(nominations, &reference, node, requests);
+    struct nominated_pod *wanted = find_or_add(nominations, &reference, node);
+    if (wanted == NULL) {
+        count(nominations, NOMINATION_DROPPED);
+    } else if (wanted->sent < NOMINATIONS_SENT_MAX) {
+        if (wanted->due_ns == UINT64_MAX)
+            wanted->wanted_ns = now_ns;
+        uint64_t latest_ns = wanted->wanted_ns + NOMINATION_LATE_MS * NS_PER_MS;
+        wanted->due_ns = now_ns + NOMINATION_QUIET_MS * NS_PER_MS;
+        if (wanted->due_ns > latest_ns)
+            wanted->due_ns = latest_ns;
+    }
     (void)pthread_mutex_unlock(&nominations->lock);
 }
 
 /* ---- its end ---- */
 
-/* What becomes of a nomination. */
-enum fate {
-    FATE_STAYS,
-    FATE_FORGOTTEN, /* the pod is bound or gone, or somebody else has changed it */
-    FATE_CLEARED,   /* its reason has gone */
+/* What is to be done about a nomination. */
+enum step {
+    STEP_NOTHING,
+    STEP_SEND,
+    STEP_CLEAR,  /* its reason has gone */
+    STEP_FORGET, /* the pod is bound or gone */
 };
 
 /* Whether the node is still all that the pod waits for. */
@@ -193,21 +198,43 @@ static bool has_reason(const struct view *view, const struct pod *pod, struct sl
            policy_filter(&verdict, node, arena, &reason) == NULL;
 }
 
-static enum fate find_fate(const struct view *view, const struct nominated_pod *nominated,
+static enum step find_step(const struct view *view, const struct nominated_pod *nominated,
                            struct arena *arena, uint64_t *version)
 {
     const struct object_reference *reference = &nominated->pod;
     const struct pod *pod = cluster_find_pod(view->cluster, reference->ns, reference->name);
 
     if (pod == NULL || !uid_is(&pod->uid, reference->uid) || pod->node != NULL || pod->is_terminal)
-        return FATE_FORGOTTEN;
+        return STEP_FORGET;
     *version = pod->version;
-    /* else the patch is on its way, or was refused, or somebody has changed it */
+    bool is_due = nominated->due_ns <= monotonic_ns();
     bool is_ours = slice_equal(pod_nominated_node(pod), nominated->node);
-    return is_ours && nominated->cleared != pod->version &&
-                   !has_reason(view, pod, nominated->node, arena)
-               ? FATE_CLEARED
-               : FATE_STAYS;
+    if (is_ours ? nominated->cleared == pod->version : pod->nomination != NULL || !is_due)
+        return STEP_NOTHING;
+    if (has_reason(view, pod, nominated->node, arena))
+        return is_ours ? STEP_NOTHING : STEP_SEND;
+    return is_ours ? STEP_CLEAR : STEP_NOTHING;
+}
+
+/* Whether the PATCH is on its way. node: empty: none any more. */
+static bool send(struct state *state, const struct nominated_pod *nominated, struct slice node,
+                 uint64_t version)
+{
+    return rate_take(&state->nominations->rate, monotonic_ns()) &&
+           send_patch(state->api, &nominated->pod, node, version);
+}
+
+static void nominate(struct state *state, struct nominated_pod *nominated)
+{
+    const struct object_reference *pod = &nominated->pod;
+
+    if (!send(state, nominated, nominated->node, 0))
+        return; /* it stays due */
+    nominated->due_ns = UINT64_MAX;
+    nominated->sent++;
+    log_info("pod nominated to the node where its claim is in use", LOG_SLICE("namespace", pod->ns),
+             LOG_SLICE("pod", pod->name), LOG_SLICE("node", nominated->node));
+    count(state->nominations, NOMINATION_SENT);
 }
 
 static void clear(struct state *state, struct nominated_pod *nominated, uint64_t version)
@@ -215,8 +242,7 @@ static void clear(struct state *state, struct nominated_pod *nominated, uint64_t
     const struct object_reference *pod = &nominated->pod;
 
     /* if the pod has changed since, this is refused, and requested again for the new version */
-    if (!rate_take(&state->nominations->rate, monotonic_ns()) ||
-        !send_patch(state->api, pod, SLICE(""), version))
+    if (!send(state, nominated, SLICE(""), version))
         return;
     nominated->cleared = version;
     log_info("nomination cleared: its reason has gone", LOG_SLICE("namespace", pod->ns),
@@ -233,12 +259,14 @@ static void check_first(struct state *state, struct arena *arena)
     uint64_t version = 0;
 
     arena_reset(arena);
-    enum fate fate = find_fate(&view, first, arena, &version);
-    if (fate == FATE_FORGOTTEN) {
+    enum step step = find_step(&view, first, arena, &version);
+    if (step == STEP_FORGET) {
         drop(nominations, first);
         return;
     }
-    if (fate == FATE_CLEARED)
+    if (step == STEP_SEND)
+        nominate(state, first);
+    else if (step == STEP_CLEAR)
         clear(state, first, version);
     HASH_DEL(nominations->pods, first);
     HASH_ADD_KEYPTR(hh, nominations->pods, first->pod.uid.ptr, first->pod.uid.len, first);

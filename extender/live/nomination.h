@@ -5,8 +5,14 @@
  * alone; and the patch is an event, which wakes the pod.
  *
  *     nomination_choose  the node for a pod that no offered node suits
- *     nomination_want    the pod is nominated, once for each node
- *     nomination_tick    clears a nomination whose reason has gone, while the pod still waits
+ *     nomination_want    the pod was rejected, and is worth a nomination to that node
+ *     nomination_tick    nominates pods; clears nominations whose reason has gone, while the pods
+ *                        still wait
+ *
+ * kube-scheduler removes a nomination that it sees before an attempt has failed (handleScheduling-
+ * Failure: preemption does not help), and it tries a rejected pod once more at once, because of its
+ * own change of the pod's status. So a pod is nominated when it was not rejected for
+ * NOMINATION_QUIET_MS; and again if the nomination was removed all the same, a few times.
  *
  * A nomination reserves room on the node against pods of lower and equal priority, also for a pod
  * that cannot run, and nobody but us clears it. So a pod is nominated only if the node is all that
@@ -26,12 +32,15 @@
 enum {
     NOMINATED_PODS_MAX = 1000, /* that wait at the same time; further pods are not nominated */
     NOMINATIONS_PER_SECOND = 20,
-    NOMINATIONS_CHECKED = 16, /* in one tick */
+    NOMINATIONS_CHECKED = 100, /* in one tick */
+    NOMINATIONS_SENT_MAX = 3,  /* for one pod and node */
+    NOMINATION_QUIET_MS = 200,
+    NOMINATION_LATE_MS = 1000, /* after the first rejection, it is sent anyway */
 };
 
 enum nomination_result {
     NOMINATION_SENT,
-    NOMINATION_DROPPED, /* too many pods, or too many requests */
+    NOMINATION_DROPPED, /* too many pods */
     NOMINATION_CLEARED,
     NOMINATION_RESULTS,
 };
@@ -55,12 +64,12 @@ void nomination_dispose(struct nominations *nominations);
 struct slice nomination_choose(const struct view *view, const struct pod_object *pod,
                                const struct verdict *verdict, struct arena *arena);
 
-/* Nominates the pod, unless it was nominated to that node before. requests: NULL: the cluster is a
- * snapshot, and nothing is sent. */
-void nomination_want(struct nominations *nominations, const struct meta *pod, struct slice node,
-                     struct requests *requests);
+/* The pod is nominated to the node at one of the next ticks, unless it was NOMINATIONS_SENT_MAX
+ * times before. Does nothing else, so it costs filter nothing. */
+void nomination_want(struct nominations *nominations, const struct meta *pod, struct slice node);
 
-/* Checks some of the nominated pods. To be called once a second. Takes the cluster's lock. */
+/* Does what is due for NOMINATIONS_CHECKED of the pods. To be called often. Takes the cluster's
+ * lock. In a snapshot, nothing. */
 void nomination_tick(struct state *state);
 
 /* How many pods are nominated by us and wait. */

@@ -129,7 +129,7 @@ static int answer_filter(struct state *state, struct scratch *scratch, enum call
     if (code_is_rejection(code))
         note_rejected(state, request, code, reason);
     if (call.nominee.len != 0)
-        nomination_want(state->nominations, &request->pod.meta, call.nominee, state->api);
+        nomination_want(state->nominations, &request->pod.meta, call.nominee);
     if (call.rejected_count != 0) {
         protocol_write_filtered(&scratch->answer, request, call.names, call.reasons);
         return 0;
