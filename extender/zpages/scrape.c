@@ -2,7 +2,6 @@
 #include <stdlib.h>
 
 #include "config/base/log.h"
-#include "extender/http/tls.h"
 #include "extender/live/events.h"
 #include "extender/live/nomination.h"
 #include "extender/live/requeue.h"
@@ -15,11 +14,6 @@
 void scrape_put_count(const struct scrape *scrape, uint64_t value)
 {
     buf_printf(scrape->out, "%s %llu\n", scrape->name, (unsigned long long)value);
-}
-
-static void put_seconds(const struct scrape *scrape, double seconds)
-{
-    buf_printf(scrape->out, "%s %.3f\n", scrape->name, seconds);
 }
 
 void scrape_put_for(const struct scrape *scrape, const char *label, const char *text,
@@ -210,51 +204,6 @@ static bool api_durations(struct scrape *scrape)
     return false;
 }
 
-/* ---- the server ---- */
-
-static const char *const ports[PORT_COUNT] = {"extender", "metrics"};
-
-static bool connections(struct scrape *scrape)
-{
-    for (int port = 0; port < PORT_COUNT; port++)
-        scrape_put_for(scrape, "port", ports[port],
-                       atomic_load(&scrape->state->metrics.connections[port]));
-    return false;
-}
-
-static bool connections_max(struct scrape *scrape)
-{
-    for (int port = 0; port < PORT_COUNT; port++)
-        scrape_put_for(scrape, "port", ports[port], scrape->state->metrics.connections_max[port]);
-    return false;
-}
-
-static bool config_is_good(struct scrape *scrape)
-{
-    scrape_put_count(scrape, !atomic_load(&scrape->state->metrics.is_config_refused));
-    return false;
-}
-
-static bool config_loaded(struct scrape *scrape)
-{
-    put_seconds(scrape, (double)atomic_load(&scrape->state->metrics.config_loaded_ms) / 1e3);
-    return false;
-}
-
-/* No sample without TLS. */
-static bool certificate_end(struct scrape *scrape)
-{
-    if (scrape->state->tls != NULL)
-        scrape_put_count(scrape, (uint64_t)tls_not_after(scrape->state->tls));
-    return false;
-}
-
-static bool log_lines_dropped(struct scrape *scrape)
-{
-    scrape_put_count(scrape, log_dropped());
-    return false;
-}
-
 /* ---- the page ---- */
 
 static const char *const confirmation_texts[CONFIRMATION_COUNT] = {"stands", "overruled",
@@ -337,24 +286,24 @@ static const struct family families[] = {
      .write = api_durations},
     {"events_dropped", "counter", "Events that were not posted because there were too many.",
      .write = events_dropped},
-    {"connections", "gauge", "Open connections by port.", .write = connections},
+    {"connections", "gauge", "Open connections by port.", .write = scrape_connections},
     {"connections_max", "gauge",
      "The most connections of a port; one more closes the one that has used most of its time.",
-     .write = connections_max},
+     .write = scrape_connections_max},
     {"tls_handshakes_refused", "counter", "TLS handshakes that failed on the scheduler's port.",
      COUNTER(metrics.handshakes_refused)},
     {"server_certificate_expiry_timestamp_seconds", "gauge",
      "When the certificate of the scheduler's port expires, in Unix time.",
-     .write = certificate_end},
+     .write = scrape_certificate_end},
     {"config_last_reload_successful", "gauge",
      "Whether the last configuration file that was read is in force; if not, claimguard would not "
      "start with it.",
-     .write = config_is_good},
+     .write = scrape_config_is_good},
     {"config_last_reload_success_timestamp_seconds", "gauge",
-     "When the configuration in force was read, in Unix time.", .write = config_loaded},
+     "When the configuration in force was read, in Unix time.", .write = scrape_config_loaded},
     {"log_lines_dropped", "counter",
      "Log lines that were dropped because the reader of the log is too slow.",
-     .write = log_lines_dropped},
+     .write = scrape_log_lines_dropped},
 };
 
 static void begin_family(struct scrape *scrape, const struct family *family)

@@ -1,4 +1,4 @@
-/* What scrape.c and scrape_cache.c share. Only these files include this. */
+/* What the files scrape*.c share. Only these files include this. */
 #ifndef EXTENDER_ZPAGES_SCRAPE_INTERNAL_H
 #define EXTENDER_ZPAGES_SCRAPE_INTERNAL_H
 
@@ -41,5 +41,11 @@ scrape_samples scrape_skipped;
 scrape_samples scrape_last_events;
 scrape_samples scrape_list_durations;
 scrape_samples scrape_restarts;
+scrape_samples scrape_connections;
+scrape_samples scrape_connections_max;
+scrape_samples scrape_config_is_good;
+scrape_samples scrape_config_loaded;
+scrape_samples scrape_certificate_end;
+scrape_samples scrape_log_lines_dropped;
 
 #endif

@@ -1,7 +1,6 @@
 /* Nodes and their CSI drivers: the counts that say whether a driver is on every node. */
 #include <criterion/criterion.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "config/base/buf.h"
 #include "support/load.h"
@@ -374,8 +373,7 @@ Test(cluster_nodes, counts_are_exact_after_any_sequence_of_events)
     }
 }
 
-/* As the informer removes what is not watched any more: a list without objects, without a version.
- */
+/* As the informer removes what is not watched: a list without objects, without a version. */
 Test(cluster_nodes, csi_nodes_that_are_not_watched_any_more_leave_nothing)
 {
     enum { MANY = 1000 };

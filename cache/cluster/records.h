@@ -1,0 +1,213 @@
+/*
+ * records: what the cluster stores about each object, in the least memory: there are 500,000 pods.
+ *
+ * Ownership: the cluster owns the records, and their names; see cluster.h. Threads: as the cluster.
+ */
+#ifndef CACHE_CLUSTER_RECORDS_H
+#define CACHE_CLUSTER_RECORDS_H
+
+#include "cache/objects/objects.h"
+#include "cache/store/uid.h"
+
+struct reservation;
+
+struct node {
+    struct table_record record; /* by name */
+    uint32_t listed;            /* number of the last list that named it: struct listing */
+    struct name *name;
+    uint64_t version;
+    struct name *drivers; /* of its CSINode: CSI_NODE_DRIVERS */
+    struct uid uid;
+    uint32_t pods;         /* assigned to it, including finished ones */
+    bool exists : 1;       /* a Node object was seen */
+    bool has_csi_node : 1; /* a CSINode that is its own */
+    bool is_not_ready : 1;
+    bool is_unschedulable : 1;
+};
+
+/* A pod uses a claim: part of the pod's record, linked from the claim's. */
+struct use {
+    struct claim *claim;
+    struct use *next;  /* of the same claim */
+    struct use **link; /* the pointer to this use; NULL: the pod cannot conflict with others */
+    uint16_t index;    /* in the pod's uses */
+    bool is_ephemeral;
+    bool is_deferred; /* the pod's container runtime mounts it: deferFSMount */
+};
+
+struct claim {
+    struct table_record record; /* by namespace and name */
+    uint32_t refs;              /* pods that hold it, on all nodes */
+    uint32_t named;             /* pods and reservations that name it */
+    uint16_t name_len;
+    uint8_t phase;    /* enum claim_phase */
+    bool exists : 1;  /* a PersistentVolumeClaim was seen */
+    bool is_rwop : 1; /* ReadWriteOncePod */
+    bool is_deleting : 1;
+    bool is_volume_provisioned : 1; /* its volume is pvc-<uid>, as external-provisioner names it */
+    bool is_block : 1;              /* volumeMode Block */
+    struct name *ns;
+    struct name *storage_class;
+    struct name *volume_attributes_class;
+    struct name *volume;               /* spec.volumeName; NULL: none, or is_volume_provisioned */
+    struct name *owner_uid;            /* of the Pod that controls it; NULL: none */
+    struct modification *modification; /* NULL: its VolumeAttributesClass is in force */
+    struct use *uses;                  /* by pods that hold it or are nominated to a node */
+    struct reservation *reservation;   /* the exclusive one: reservation.h; NULL: none */
+    struct uid uid;
+    uint64_t version;
+    uint32_t deferred; /* how many of its uses are deferred */
+    uint32_t sharers;  /* pods that are being bound and share it with others */
+    uint32_t listed;   /* as in struct node */
+    char name[];       /* name_len bytes */
+};
+
+/* How far a claim is from its VolumeAttributesClass: KEP-3751, status.modifyVolumeStatus. */
+struct modification {
+    struct name *current, *target, *status; /* NULL: not set */
+};
+
+enum claim_phase { CLAIM_PHASE_UNKNOWN, CLAIM_PENDING, CLAIM_BOUND, CLAIM_LOST };
+
+enum { CREATED_BYTES = 20 }; /* "2026-11-21T10:00:00Z", as the API server writes all times */
+
+/* The node that a pod is nominated to. A separate record, because few pods are nominated, and only
+ * their age matters. */
+struct nomination {
+    struct name *node;           /* may not exist */
+    char created[CREATED_BYTES]; /* when the pod was created; all 0: not known */
+};
+
+enum { POD_LISTED_BITS = 24, POD_LISTED_MAX = (1 << POD_LISTED_BITS) - 1 };
+
+/*
+ * A pod's record has four parts in one block of memory:
+ *
+ *     | struct pod | uses[use_count] | name, name_len bytes | struct kept_mounts, if has_mounts |
+ *
+ * kept_mounts begins at the next multiple of KEPT_MOUNTS_ALIGN.
+ */
+enum { KEPT_MOUNTS_ALIGN = 8 };
+
+struct pod {
+    struct table_record record; /* by namespace and name */
+    int32_t priority;
+    uint16_t name_len;
+    uint16_t use_count;
+    bool is_terminal : 1;     /* Succeeded or Failed */
+    bool is_terminating : 1;  /* has a deletionTimestamp */
+    bool never_preempts : 1;  /* preemptionPolicy Never */
+    bool has_mounts : 1;      /* its mounts are stored: some are deferred, or a bind reads them */
+    bool is_pending : 1;      /* its phase is Pending */
+    bool is_gated : 1;        /* as in struct pod_object */
+    bool has_no_priority : 1; /* it names an unknown PriorityClass, so its priority counts as 0 */
+    uint32_t listed : POD_LISTED_BITS; /* as in struct node, the last bits: no memory of its own */
+    struct name *ns;
+    struct node *node;             /* NULL: not assigned */
+    struct nomination *nomination; /* NULL: none */
+    struct name *labels;           /* of a pod with claims, which may become a victim; else NULL */
+    struct uid uid;
+    uint64_t version;
+    struct use uses[];
+};
+
+/* A pod's mounts, and its link in cluster.deferring. */
+struct kept_mounts {
+    struct pod *next_deferring;
+    struct pod **link; /* the pointer to this pod; NULL: it defers no mount */
+    struct pod_mounts mounts;
+};
+
+/* Any other kind: string attributes, by the enums of objects.h. */
+struct resource {
+    struct table_record record; /* by its key */
+    uint32_t listed;            /* as in struct node */
+    struct resource_key {
+        struct name *ns, *name;
+    } key;
+    struct name *attributes[RESOURCE_ATTRIBUTES];
+    int64_t number;
+    uint64_t version;
+};
+
+/* The number of claims with the same namespace, classes and phase: KEP-3751 asks for these. */
+struct claim_tally {
+    struct table_record record; /* by its key */
+    struct claim_tally_key {
+        struct name *ns, *storage_class, *volume_attributes_class;
+        uint64_t phase; /* enum claim_phase; wide, so that the key has no padding */
+    } key;
+    size_t count;
+};
+
+/* Whether the pod holds the claims that it names: it is assigned to a node, and not finished. A
+ * terminating pod holds its claims until it is gone (KEP-2485; kube-scheduler's NodeInfo counts it,
+ * too). */
+static inline bool pod_holds(const struct pod *pod)
+{
+    return pod->node != NULL && !pod->is_terminal;
+}
+
+/* Whether two or more pods hold a ReadWriteOncePod claim. */
+static inline bool claim_is_violated(const struct claim *claim)
+{
+    return claim->exists && claim->is_rwop && claim->refs > 1;
+}
+
+static inline const struct pod *use_pod(const struct use *use)
+{
+    const struct use *first = use - use->index;
+    return (const struct pod *)(const void *)((const char *)first - offsetof(struct pod, uses));
+}
+
+static inline struct slice pod_name(const struct pod *pod)
+{
+    return (struct slice){(const char *)&pod->uses[pod->use_count], pod->name_len};
+}
+
+/* NULL: the mounts are not stored. */
+static inline struct kept_mounts *pod_kept_mounts(const struct pod *pod)
+{
+    uintptr_t end = (uintptr_t)&pod->uses[pod->use_count] + pod->name_len;
+    uintptr_t last = KEPT_MOUNTS_ALIGN - 1;
+
+    return pod->has_mounts ? (struct kept_mounts *)((end + last) & ~last) : NULL;
+}
+
+static inline struct pod_mounts *pod_mounts(const struct pod *pod)
+{
+    return pod->has_mounts ? &pod_kept_mounts(pod)->mounts : NULL;
+}
+
+/* Whether the container runtime mounts one of its volumes. */
+static inline bool pod_defers(const struct pod *pod)
+{
+    return pod->has_mounts && pod_kept_mounts(pod)->link != NULL;
+}
+
+static inline struct slice pod_nominated_node(const struct pod *pod)
+{
+    return name_slice(pod->nomination == NULL ? NULL : pod->nomination->node);
+}
+
+/* When a nominated pod was created; empty: not known, or the pod is not nominated. */
+static inline struct slice pod_created(const struct pod *pod)
+{
+    const struct nomination *nomination = pod->nomination;
+
+    return nomination == NULL || nomination->created[0] == '\0'
+               ? (struct slice){"", 0}
+               : (struct slice){nomination->created, CREATED_BYTES};
+}
+
+static inline struct slice claim_name(const struct claim *claim)
+{
+    return (struct slice){claim->name, claim->name_len};
+}
+
+static inline struct slice pod_node(const struct pod *pod)
+{
+    return name_slice(pod->node == NULL ? NULL : pod->node->name);
+}
+
+#endif
