@@ -15,11 +15,58 @@ static void decide(struct question *question, const struct view *view)
     question->is_refused = code_is_rejection(question->verdict.code);
 }
 
+/* Causes of a refusal that can change without an event for the scheduler. */
+struct causes {
+    struct object_reference items[1 + 2 * CAUSES_MAX];
+    size_t count;
+};
+
+static void find_causes(const struct question *question, enum confirmation confirmation,
+                        struct causes *out)
+{
+    const struct verdict *verdict = &question->verdict;
+    bool is_unconfirmed = confirmation == CONFIRMATION_UNKNOWN;
+
+    out->count = 0;
+    if (question->is_refused && verdict->reserved_for.len != 0)
+        out->items[out->count++] =
+            (struct object_reference){.kind = KIND_POD, .uid = verdict->reserved_for};
+    for (size_t i = 0; question->is_refused && i < verdict->awaited_count; i++)
+        out->items[out->count++] = verdict->awaited[i];
+    for (size_t i = 0; question->is_refused && is_unconfirmed && i < verdict->cause_count; i++)
+        out->items[out->count++] = verdict->causes[i];
+}
+
+static bool are_equal(const struct causes *a, const struct causes *b)
+{
+    bool are_equal = a->count == b->count;
+
+    for (size_t i = 0; are_equal && i < a->count; i++)
+        are_equal = object_reference_equal(&a->items[i], &b->items[i]);
+    return are_equal;
+}
+
+/* The pod waits for the causes of the decision. Under the lock under which it was made, so that
+ * none of them changes before: else it would have to be made again, which takes long if it differs
+ * from node to node. */
+static void register_causes(struct state *state, const struct question *question)
+{
+    struct causes causes;
+
+    find_causes(question, CONFIRMATION_STANDS, &causes);
+    if (causes.count == 0 || are_equal(&causes, question->registered))
+        return;
+    requeue_wait(state->requeue, &question->pod->meta, causes.items, causes.count);
+    *question->registered = causes;
+}
+
 static void decide_cached(struct state *state, struct question *question)
 {
     (void)pthread_rwlock_rdlock(&state->lock);
     struct view view = state_view(state);
     decide(question, &view);
+    if (question->registered != NULL)
+        register_causes(state, question);
     (void)pthread_rwlock_unlock(&state->lock); /* reasons and causes lie in the arena */
 }
 
@@ -87,37 +134,6 @@ enum confirmation evaluate_question(struct state *state, struct question *questi
         log_warn("a rejection could not be confirmed: the cached verdict stands",
                  LOG_SLICE("namespace", meta->ns), LOG_SLICE("pod", meta->name));
     return result;
-}
-
-/* Causes of a refusal that can change without an event for the scheduler. */
-struct causes {
-    struct object_reference items[1 + 2 * CAUSES_MAX];
-    size_t count;
-};
-
-static void find_causes(const struct question *question, enum confirmation confirmation,
-                        struct causes *out)
-{
-    const struct verdict *verdict = &question->verdict;
-    bool is_unconfirmed = confirmation == CONFIRMATION_UNKNOWN;
-
-    out->count = 0;
-    if (question->is_refused && verdict->reserved_for.len != 0)
-        out->items[out->count++] =
-            (struct object_reference){.kind = KIND_POD, .uid = verdict->reserved_for};
-    for (size_t i = 0; question->is_refused && i < verdict->awaited_count; i++)
-        out->items[out->count++] = verdict->awaited[i];
-    for (size_t i = 0; question->is_refused && is_unconfirmed && i < verdict->cause_count; i++)
-        out->items[out->count++] = verdict->causes[i];
-}
-
-static bool are_equal(const struct causes *a, const struct causes *b)
-{
-    bool are_equal = a->count == b->count;
-
-    for (size_t i = 0; are_equal && i < a->count; i++)
-        are_equal = object_reference_equal(&a->items[i], &b->items[i]);
-    return are_equal;
 }
 
 /* Whether the pod needs any claim for itself: else there is nothing to reserve, and its verdict
@@ -221,9 +237,12 @@ void evaluate_and_remember(struct state *state, struct question *question)
     const struct meta *meta = &question->pod->meta;
     struct causes registered = {.count = 0}, causes;
 
-    if (question->reserves)
+    if (question->reserves) {
         requeue_forget(state->requeue, meta->uid);
+        question->registered = &registered;
+    }
     enum confirmation confirmation = evaluate_question(state, question);
+    question->registered = NULL;
     settle_reservation(state, question);
     find_causes(question, confirmation, &causes);
     while (causes.count != 0 && !are_equal(&causes, &registered)) {
@@ -231,6 +250,7 @@ void evaluate_and_remember(struct state *state, struct question *question)
         wait_and_decide(state, question, &registered, &confirmation);
         find_causes(question, confirmation, &causes);
     }
-    if (!question->reserves && causes.count == 0 && is_answered(question))
+    bool is_left = question->reserves ? registered.count != 0 : is_answered(question);
+    if (causes.count == 0 && is_left)
         requeue_forget(state->requeue, meta->uid);
 }

@@ -22,6 +22,8 @@ enum {
     CONFIRM_ROUNDS_MAX = 3   /* when a holder is gone, there may be another one */
 };
 
+struct causes;
+
 /* A question about a pod, and its answer from the cache. */
 struct question {
     const struct pod_object *pod;
@@ -37,6 +39,8 @@ struct question {
     struct verdict verdict; /* its victims must not be read: the lock is not held any more */
     const struct policy *decided_by;
     bool is_refused; /* the pod is rejected, or some of its nodes are */
+
+    struct causes *registered; /* only for evaluate.c: what the pod waits for already */
 };
 
 /* Decides, and confirms a refusal. Reserves nothing. */

@@ -161,6 +161,7 @@ Test(priorities, what_is_assumed_of_a_holder_is_a_warning_too)
 {
     struct run run =
         dry_run("apiVersion: v1\nkind: List\nitems:\n"
+                "- {apiVersion: v1, kind: Node, metadata: {name: node-1}}\n"
                 "- {apiVersion: v1, kind: Pod, metadata: {name: db-1}, spec: {nodeName: node-1, "
                 "priorityClassName: gone, volumes: [{name: v, persistentVolumeClaim: {claimName: "
                 "logs}}]}}\n",

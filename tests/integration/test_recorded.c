@@ -137,7 +137,8 @@ Test(recorded, prefilter_says_why_and_changes_nothing)
 
     cr_expect_str_eq(
         answer, "{\"code\":\"Unschedulable\",\"reasons\":[" B_IN_USE
-                "],\"claims\":[{\"name\":\"claim-b\",\"found\":true,\"exclusive\":true,\"heldBy\":["
+                "],\"warnings\":[],\"claims\":[{\"name\":\"claim-b\",\"found\":true,\"exclusive\":"
+                "true,\"heldBy\":["
                 "{\"namespace\":\"default\",\"name\":\"b-low\",\"uid\":\"b0000000-0000-4000-8000-"
                 "000000000001\",\"node\":\"node-1\",\"priority\":10,\"as\":\"Bound\"}]}],"
                 "\"deferFSMount\":[]}");
