@@ -142,14 +142,14 @@ static void sort_nodes(struct search *search, struct attached *out)
 
 static void sort_pods(struct search *search, struct attached *out)
 {
-    const struct attached_node *node = out->nodes;
+    size_t at = 0; /* both are sorted by the node */
 
     qsort(search->pods, search->pod_count, sizeof *search->pods, compare_pods);
     for (size_t i = 0; i < search->pod_count; i++) {
         const struct found_pod *pod = &search->pods[i];
-        while (node->name != pod->node)
-            node++;
-        out->pods[i] = (struct attached_pod){pod->name, pod->uid, node};
+        while (at + 1 < out->node_count && out->nodes[at].name != pod->node)
+            at++;
+        out->pods[i] = (struct attached_pod){pod->name, pod->uid, &out->nodes[at]};
     }
     out->pod_count = search->pod_count;
     out->more = search->total - search->pod_count;

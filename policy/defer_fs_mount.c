@@ -32,18 +32,23 @@ struct slice defer_storage_class(const struct claim *claim)
 
 /* ---- the rules that an entry decides ---- */
 
+/* Of the volume that the claim is bound to; NULL: none. */
+static const struct name *attribute(const struct decision *decision, enum volume_attribute index)
+{
+    return decision->persistent == NULL ? NULL : decision->persistent->attributes[index];
+}
+
 static bool has_driver(const struct decision *decision)
 {
     return decision->volume->source == VOLUME_SOURCE_CSI ||
-           (decision->persistent != NULL &&
-            decision->persistent->attributes[VOLUME_DRIVER] != NULL);
+           attribute(decision, VOLUME_DRIVER) != NULL;
 }
 
 static bool has_secret(const struct decision *decision)
 {
     return decision->volume->source == VOLUME_SOURCE_CSI
                ? decision->volume->has_secret
-               : decision->persistent->attributes[VOLUME_PUBLISH_SECRET] != NULL;
+               : attribute(decision, VOLUME_PUBLISH_SECRET) != NULL;
 }
 
 static bool is_block(const struct decision *decision)
@@ -58,7 +63,7 @@ struct slice defer_fs_type(const struct decision *decision)
 {
     return decision->volume->source == VOLUME_SOURCE_CSI
                ? decision->volume->fs_type
-               : name_slice(decision->persistent->attributes[VOLUME_FS_TYPE]);
+               : name_slice(attribute(decision, VOLUME_FS_TYPE));
 }
 
 struct slice defer_change_policy(const struct pod_mounts *mounts)

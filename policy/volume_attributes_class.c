@@ -17,8 +17,6 @@ struct change {
     struct slice status;  /* empty: nobody works on it */
 };
 
-#define CLAIM_ARGS(claim_) SLICE_ARG(name_slice((claim_)->ns)), SLICE_ARG(claim_name(claim_))
-
 static int mode(const struct config *config)
 {
     return config->volume_attributes_classes.mode;
@@ -95,7 +93,8 @@ static bool reject_missing(const struct check *check, struct slice offer)
     return reject_unbound(
         check,
         arena_printf(check->arena, "VolumeAttributesClass %.*s of claim %.*s/%.*s does not exist",
-                     SLICE_ARG(name_slice(claim->volume_attributes_class)), CLAIM_ARGS(claim)),
+                     SLICE_ARG(name_slice(claim->volume_attributes_class)),
+                     SLICE_ARG(name_slice(claim->ns)), SLICE_ARG(claim_name(claim))),
         offer);
 }
 
@@ -109,8 +108,8 @@ static bool reject_other_driver(const struct check *check, struct slice driver,
                                        "VolumeAttributesClass %.*s is for driver %.*s, claim "
                                        "%.*s/%.*s is provisioned by %.*s",
                                        SLICE_ARG(name_slice(claim->volume_attributes_class)),
-                                       SLICE_ARG(driver), CLAIM_ARGS(claim),
-                                       SLICE_ARG(provisioner)),
+                                       SLICE_ARG(driver), SLICE_ARG(name_slice(claim->ns)),
+                                       SLICE_ARG(claim_name(claim)), SLICE_ARG(provisioner)),
                           offer) &&
            await(check, KIND_STORAGE_CLASS, name_slice(claim->storage_class));
 }
@@ -181,10 +180,11 @@ static bool warn_of_kept(const struct check *check, const struct change *change,
 
     if (why.ptr == NULL)
         return warn(check, why);
-    return warn(check,
-                arena_printf(check->arena, "claim %.*s/%.*s %s%.*s: %.*s", CLAIM_ARGS(check->claim),
-                             has_class ? "keeps class " : "stays without a class",
-                             SLICE_ARG(change->current), SLICE_ARG(why)));
+    return warn(check, arena_printf(check->arena, "claim %.*s/%.*s %s%.*s: %.*s",
+                                    SLICE_ARG(name_slice(check->claim->ns)),
+                                    SLICE_ARG(claim_name(check->claim)),
+                                    has_class ? "keeps class " : "stays without a class",
+                                    SLICE_ARG(change->current), SLICE_ARG(why)));
 }
 
 static bool is_known_status(struct slice status)
@@ -227,8 +227,9 @@ static bool warn_of_change(const struct check *check, const struct change *chang
         return warn(check, arena_printf(check->arena,
                                         "claim %.*s/%.*s is being changed to class %.*s, with an "
                                         "unknown status (%.*s)",
-                                        CLAIM_ARGS(check->claim), SLICE_ARG(change->wanted),
-                                        SLICE_ARG(change->status)));
+                                        SLICE_ARG(name_slice(check->claim->ns)),
+                                        SLICE_ARG(claim_name(check->claim)),
+                                        SLICE_ARG(change->wanted), SLICE_ARG(change->status)));
     if (slice_equal(change->wanted, change->current))
         return true;
     if (is_missing)
@@ -250,12 +251,14 @@ static bool warn_of_class(const struct check *check, struct slice name, struct s
         !warn(check, arena_printf(check->arena,
                                   "class %.*s is for driver %.*s, the volume of claim %.*s/%.*s "
                                   "is of driver %.*s",
-                                  SLICE_ARG(name), SLICE_ARG(wanted), CLAIM_ARGS(check->claim),
-                                  SLICE_ARG(driver))))
+                                  SLICE_ARG(name), SLICE_ARG(wanted),
+                                  SLICE_ARG(name_slice(check->claim->ns)),
+                                  SLICE_ARG(claim_name(check->claim)), SLICE_ARG(driver))))
         return false;
     return (class->number & VOLUME_ATTRIBUTES_CLASS_IS_DELETING) == 0 ||
            warn(check, arena_printf(check->arena, "class %.*s of claim %.*s/%.*s is being deleted",
-                                    SLICE_ARG(name), CLAIM_ARGS(check->claim)));
+                                    SLICE_ARG(name), SLICE_ARG(name_slice(check->claim->ns)),
+                                    SLICE_ARG(claim_name(check->claim))));
 }
 
 /* waitForModify. The scheduler has an event when the claim changes, but none when the configuration
@@ -266,10 +269,10 @@ static bool reject_changing(const struct check *check, const struct change *chan
     struct object_reference reference = {
         .kind = KIND_CLAIM, .ns = name_slice(claim->ns), .name = claim_name(claim)};
 
-    return reject(check, arena_printf(check->arena,
-                                      "claim %.*s/%.*s is being changed to class %.*s (%.*s)",
-                                      CLAIM_ARGS(claim), SLICE_ARG(change->wanted),
-                                      SLICE_ARG(change->status))) &&
+    return reject(check, arena_printf(
+                             check->arena, "claim %.*s/%.*s is being changed to class %.*s (%.*s)",
+                             SLICE_ARG(name_slice(claim->ns)), SLICE_ARG(claim_name(claim)),
+                             SLICE_ARG(change->wanted), SLICE_ARG(change->status))) &&
            verdict_add_awaited(check->out, check->arena, &reference);
 }
 
@@ -283,10 +286,12 @@ static bool check_bound(const struct check *check)
         is_known_status(change.status) && !reject_changing(check, &change))
         return false;
     if (!is_csi)
-        return warn(check, arena_printf(check->arena,
-                                        "class %.*s of claim %.*s/%.*s has no effect: its volume "
-                                        "is not a CSI volume",
-                                        SLICE_ARG(change.wanted), CLAIM_ARGS(check->claim)));
+        return warn(check,
+                    arena_printf(check->arena,
+                                 "class %.*s of claim %.*s/%.*s has no effect: its volume "
+                                 "is not a CSI volume",
+                                 SLICE_ARG(change.wanted), SLICE_ARG(name_slice(check->claim->ns)),
+                                 SLICE_ARG(claim_name(check->claim))));
     return warn_of_change(check, &change, driver) && warn_of_class(check, change.wanted, driver);
 }
 

@@ -107,7 +107,11 @@ static const struct pull_field claim_ref_fields[] = {
     ATTRIBUTE("namespace", VOLUME_CLAIM_NAMESPACE),
     ATTRIBUTE("name", VOLUME_CLAIM_NAME),
 };
-#define SOURCE(key_, index_) FIELD(key_, PULL_PRESENCE, resource_object, reading.sources[index_])
+#define SOURCE(key_, index_) \
+    { \
+        .key = (key_), .type = PULL_PRESENCE, \
+        .offset = offsetof(struct resource_object, reading.sources[index_]) \
+    }
 static const struct pull_field volume_spec_fields[] = {
     OBJECT("csi", volume_csi_fields),
     OBJECT("claimRef", claim_ref_fields),

@@ -12,7 +12,7 @@
  * kube-scheduler removes a nomination that it sees before an attempt has failed (handleScheduling-
  * Failure: preemption does not help), and it tries a rejected pod once more at once, because of its
  * own change of the pod's status. So a pod is nominated when it was not rejected for
- * NOMINATION_QUIET_MS; and again if the nomination was removed all the same, a few times.
+ * NOMINATION_QUIET_MS; and a few times more if the nomination is removed.
  *
  * A nomination reserves room on the node against pods of lower and equal priority, also for a pod
  * that cannot run, and nobody but us clears it. So a pod is nominated only if the node is all that

@@ -326,5 +326,5 @@ Test(nodes, memory_that_other_calls_have_is_not_the_pods_fault)
         scratch_dispose(&poor);
     }
     cr_expect_gt(refused, 2);
-    cr_expect_lt(refused, 100, "in the end there is enough");
+    cr_expect_lt(refused, 100, "at last there is enough");
 }
