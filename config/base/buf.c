@@ -1,6 +1,7 @@
 #include "config/base/buf.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -114,10 +115,54 @@ static size_t plain_length(struct slice s)
     return length > 0 ? (size_t)length : 0;
 }
 
+/* The bytes of a word that are not ASCII, or have to be escaped: each has its high bit set; perhaps
+ * others behind them, too. */
+static uint64_t find_odd(uint64_t word)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    uint64_t quote = word ^ (ones * '"'), backslash = word ^ (ones * '\\');
+
+    return (word | (word + ones) | ((word - ones * ' ') & ~word) | ((quote - ones) & ~quote) |
+            ((backslash - ones) & ~backslash)) &
+           (ones * 0x80);
+}
+
+/* Whether it is ASCII without anything to escape: as all names of Kubernetes are. */
+static bool is_plain(struct slice s)
+{
+    uint64_t word, odd = 0;
+    size_t i = 0;
+
+    for (; i + sizeof word <= s.len; i += sizeof word) {
+        memcpy(&word, s.ptr + i, sizeof word);
+        odd |= find_odd(word);
+    }
+    memset(&word, ' ', sizeof word);
+    if (i < s.len)
+        memcpy(&word, s.ptr + i, s.len - i);
+    return (odd | find_odd(word)) == 0;
+}
+
+static void put_quoted(struct buf *buf, struct slice s)
+{
+    if (!buf_reserve(buf, s.len + 2))
+        return;
+    char *to = buf->bytes + buf->len;
+    to[0] = '"';
+    if (s.len != 0)
+        memcpy(to + 1, s.ptr, s.len);
+    to[s.len + 1] = '"';
+    buf->len += s.len + 2;
+}
+
 void buf_json(struct buf *buf, struct slice s)
 {
     size_t plain = 0; /* start of the run that needs no escape */
 
+    if (is_plain(s)) {
+        put_quoted(buf, s);
+        return;
+    }
     buf_put(buf, SLICE("\""));
     for (size_t i = 0; i < s.len;) {
         size_t length = plain_length((struct slice){s.ptr + i, s.len - i});

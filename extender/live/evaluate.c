@@ -182,6 +182,22 @@ static bool concerns_reservation(struct state *state, const struct question *que
            (code == CODE_UNSCHEDULABLE_AND_UNRESOLVABLE && has_reservation(state, pod));
 }
 
+/* Decides again under the writers' lock. Of a pod that passes, not about each node: a bind looks at
+ * its node again. */
+static void decide_again(struct question *question, const struct view *view)
+{
+    const struct policy *decided_by;
+    struct verdict now;
+
+    if (question->verdict.code == CODE_SUCCESS) {
+        policy_prefilter(view, question->pod, question->arena, &now, &decided_by);
+        question->verdict.exclusive = now.exclusive;
+        if (now.code == CODE_SUCCESS)
+            return;
+    }
+    decide(question, view);
+}
+
 /* Reserves the claims of a pod that passes; gives back those of a pod that is rejected for good.
  * Decides again under the same lock, so that nothing changes between verdict and reservation: in
  * the meantime the pod may have passed for another scheduler, or its bind may have begun. */
@@ -196,7 +212,7 @@ static void settle_reservation(struct state *state, struct question *question)
         return;
     (void)pthread_rwlock_wrlock(&state->lock);
     struct view view = state_view(state);
-    decide(question, &view);
+    decide_again(question, &view);
     if (*code == CODE_SUCCESS)
         reserve(state, question);
     else if (*code == CODE_UNSCHEDULABLE_AND_UNRESOLVABLE)

@@ -38,6 +38,29 @@ Test(buf, escapes_json)
     buf_dispose(&buf);
 }
 
+/* Each byte at each place of a text of each length: plain text is copied eight bytes at a time. */
+Test(buf, escapes_a_byte_wherever_it_stands)
+{
+    char text[20], want[200];
+
+    for (size_t length = 1; length < sizeof text; length++)
+        for (size_t at = 0; at < length; at++)
+            for (unsigned c = 0; c < 256; c++) {
+                struct buf buf;
+                memset(text, 'a', length);
+                text[at] = (char)c;
+                buf_init(&buf, 1000);
+                buf_json(&buf, (struct slice){text, length});
+                bool is_odd = c < 0x20 || c == '"' || c == '\\' || c > 0x7f;
+                bool is_short = c == '"' || c == '\\' || c == '\n' || c == '\r' || c == '\t';
+                size_t added = !is_odd ? 0 : is_short ? 1 : 5;
+                cr_assert_eq(buf.len, length + 2 + added, "byte %u at %zu of %zu", c, at, length);
+                (void)snprintf(want, sizeof want, "\"%.*s\"", (int)length, text);
+                cr_assert(is_odd || slice_equal(buf_slice(&buf), slice_of(want)));
+                buf_dispose(&buf);
+            }
+}
+
 Test(buf, replaces_what_is_not_utf8)
 {
     struct buf buf;
