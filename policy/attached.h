@@ -33,7 +33,7 @@ struct attached {
 
 /*
  * The holders: the other pods that are assigned and not finished, and all pods that are being bound
- * (`pod`, too: an earlier Binding of it may still be applied), but those that have the claim for
+ * (also `pod`: an earlier Binding of it may still be applied), but those that have the claim for
  * themselves (exclusive.h). Does not walk through the pods of a claim that are on one node, unless
  * all of them are terminating.
  * Errors: false: there is no memory.

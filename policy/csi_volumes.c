@@ -1,5 +1,6 @@
 #include "policy/csi_volumes.h"
 
+#include "policy/bound_volume.h"
 #include "policy/conflicts.h"
 
 /* ---- the drivers that a pod needs ---- */
@@ -41,11 +42,9 @@ static bool add_need(struct needs *needs, struct arena *arena, const struct need
 /* The driver of a claim that is bound to the volume; empty: it is not a CSI volume. */
 static void find_volume_driver(const struct resource *volume, struct need *need)
 {
-    need->driver = name_slice(volume->attributes[VOLUME_DRIVER]);
-    if (need->driver.len != 0)
-        return;
-    need->plugin = name_slice(volume->attributes[VOLUME_IN_TREE]);
-    need->driver = in_tree_driver(need->plugin);
+    need->driver = bound_volume_driver(volume);
+    if (volume->attributes[VOLUME_DRIVER] == NULL)
+        need->plugin = name_slice(volume->attributes[VOLUME_IN_TREE]);
 }
 
 /* The driver that will provision the claim's volume; empty: none that is known. A provisioner need

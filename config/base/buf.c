@@ -115,8 +115,8 @@ static size_t plain_length(struct slice s)
     return length > 0 ? (size_t)length : 0;
 }
 
-/* The bytes of a word that are not ASCII, or have to be escaped: each has its high bit set; perhaps
- * others behind them, too. */
+/* The bytes of a word that are not ASCII, or have to be escaped: each has its high bit set. Bytes
+ * behind them may have it as well. */
 static uint64_t find_odd(uint64_t word)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101);
