@@ -103,10 +103,19 @@ static void put_watch_query(const struct reflector *reflector, unsigned seconds,
     api_path_escape(path, slice_of(reflector->version));
 }
 
+/* A watch without events shows only at its end that the resource advances, so while the resource is
+ * stalled, it is as short as counts. */
+static unsigned watch_seconds(struct reflector *reflector)
+{
+    if (atomic_load(&reflector->status->is_stalled))
+        return QUIET_MS_MIN / 1000 + 1;
+    return WATCH_SECONDS - next_random(reflector) % (WATCH_SECONDS / 4);
+}
+
 void reflector_request(struct reflector *reflector, uint64_t now_ns, struct buf *path)
 {
     enum reflector_phase phase = reflector->phase;
-    unsigned seconds = WATCH_SECONDS - next_random(reflector) % (WATCH_SECONDS / 4);
+    unsigned seconds = watch_seconds(reflector);
 
     reset_answer(reflector, now_ns);
     if (phase == PHASE_WATCH)

@@ -2,7 +2,7 @@
  * bench: measures claimguard against lower bounds, as ratios within one run (./dev bench). Prints a
  * Markdown table. Never asserts on time.
  *
- *     bench BUILD-FOLDER [--pods N]
+ *     bench BUILD-FOLDER [--pods N] [--only round-trips|deferral|drivers|loading|verdicts]
  */
 #include "bench.h"
 
@@ -10,33 +10,77 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "config/base/log.h"
 #include "programs.h"
 
+static void round_trips(unsigned pods)
+{
+    (void)pods;
+    bench_round_trips("client and server on a core each");
+    bench_client_core = bench_server_core;
+    bench_round_trips("client and server on one core");
+}
+
+static void deferral(unsigned pods)
+{
+    (void)pods;
+    bench_deferral();
+}
+
+static void drivers(unsigned pods)
+{
+    (void)pods;
+    bench_drivers();
+}
+
+static void verdicts(unsigned pods)
+{
+    (void)pods;
+    bench_verdicts();
+}
+
+static const struct {
+    const char *name;
+    void (*run)(unsigned pods);
+} sections[] = {{"round-trips", round_trips},
+                {"deferral", deferral},
+                {"drivers", drivers},
+                {"loading", bench_loading},
+                {"verdicts", verdicts}};
+
 int main(int argc, char **argv)
 {
     static const struct option options[] = {{"pods", required_argument, NULL, 'p'},
+                                            {"only", required_argument, NULL, 'o'},
                                             {NULL, 0, NULL, 0}};
-    unsigned pods = 150000;
+    unsigned pods = 150000, run = 0;
+    const char *only = NULL;
     char command[64];
 
-    while (getopt_long(argc, argv, "", options, NULL) == 'p')
-        pods = (unsigned)strtoul(optarg, NULL, 10);
+    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;)
+        if (option == 'p')
+            pods = (unsigned)strtoul(optarg, NULL, 10);
+        else
+            only = option == 'o' ? optarg : "";
     if (optind >= argc || mkdtemp(bench_work) == NULL)
-        bench_die("usage: bench BUILD-FOLDER [--pods N]");
+        bench_die("usage: bench BUILD-FOLDER [--pods N] [--only SECTION]");
     bench_folder = argv[optind];
     log_configure(LOG_ERROR, LOG_TEXT);
     (void)signal(SIGPIPE, SIG_IGN);
     bench_server_core = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 1 : 0;
-    bench_round_trips("client and server on a core each");
-    bench_client_core = bench_server_core;
-    bench_round_trips("client and server on one core");
-    bench_deferral();
-    bench_drivers();
-    bench_loading(pods);
-    bench_verdicts();
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+        if (only == NULL || strcmp(only, sections[i].name) == 0) {
+            bench_client_core = i == 0 ? 0 : bench_server_core;
+            sections[i].run(pods);
+            run++;
+        }
     (void)snprintf(command, sizeof command, "rm -r %s", bench_work);
-    return system(command) == 0 ? 0 : 1; /* NOLINT(cert-env33-c): a command of our own */
+    if (system(command) != 0) /* NOLINT(cert-env33-c): a command of our own */
+        return 1;
+    if (run == 0)
+        bench_die("--only: round-trips, deferral, drivers, loading or verdicts");
+    return 0;
 }

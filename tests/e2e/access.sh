@@ -181,6 +181,8 @@ every_right_of_the_cluster_role_is_needed() {
     done
     echo "$count rights"
     k apply -k "$root/manifests" >/dev/null
+    # which the running claimguard may have missed for so long that a resource was stalled
+    await 30 "it is ready again" is_ready claimguard
     delete_pod first
     delete_pod second
     sleep 1

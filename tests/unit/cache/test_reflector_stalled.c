@@ -1,5 +1,6 @@
 /* What a reflector does when nothing new comes: silence, answers without news, watches that end
  * early. */
+#include "config/base/clock.h"
 #include "unit/cache/reflector_bench.h"
 
 Test(reflector_stalled, a_watch_that_was_silent_is_found_within_a_minute)
@@ -174,6 +175,27 @@ Test(reflector_stalled, a_resource_that_may_not_be_read_is_stalled_but_not_liste
         cr_expect(is_stalled(bench));
         bench_free(bench);
     }
+}
+
+/* In an idle cluster no event says so. */
+Test(reflector_stalled, a_resource_that_may_be_read_again_is_ready_soon)
+{
+    struct bench *bench = watching();
+
+    for (int i = 0; i < 20; i++) {
+        ends(bench, 403);
+        asks(bench, "limit=1 resourceVersion=10");
+    }
+    cr_assert(is_stalled(bench));
+    cr_expect(gets(bench, 200, PAGE("20", "", "")));
+    ends(bench, 200);
+    uint64_t begun = bench->now;
+    asks(bench, "watch=1 resourceVersion=10");
+    bench->now = bench->reflector.deadline_ns - SILENT_MS * NS_PER_MS; /* as long as requested */
+    ends(bench, 200);
+    cr_expect_not(is_stalled(bench));
+    cr_expect(bench->now - begun <= 12 * S, "%g s", (double)(bench->now - begun) / 1e9);
+    bench_free(bench);
 }
 
 Test(reflector_stalled, only_whole_events_and_pages_are_news)
