@@ -256,10 +256,8 @@ static int read_section(const struct reader *reader, const struct option *option
         return yaml_fail(reader->err, reader->path, node, "%.*s%sexpected a mapping",
                          SLICE_ARG(node->key), node->key.len == 0 ? "" : ": ");
     for (const struct yaml_node *child = node->first; child != NULL; child = child->next) {
-        const struct option *option = options;
-        while (option->key != NULL && !slice_equal(child->key, slice_of(option->key)))
-            option++;
-        if (option->key == NULL)
+        const struct option *option = option_find(options, child->key);
+        if (option == NULL)
             return yaml_fail_key(reader->err, reader->path, child, "unknown key \"%.*s\"",
                                  SLICE_ARG(child->key));
         if (read_option(reader, option, child, out) < 0)
@@ -297,11 +295,11 @@ int config_load(struct config **out, const char *path, struct error *err)
         return error_no_memory(err);
     arena_init(&config->arena, CONFIG_ARENA_BYTES_MAX);
     struct reader reader = {path == NULL ? "defaults" : path, &config->arena, err};
-    int rc = apply_presets(&reader, file_options, config);
+    int rc = path == NULL ? 0 : config_load_tree(&root, path, &config->arena, err);
+    if (rc == 0)
+        rc = apply_presets(&reader, file_options, config);
     if (rc == 0 && path != NULL) {
-        rc = yaml_load(&root, path, &config->arena, err);
-        if (rc == 0)
-            rc = read_section(&reader, file_options, root, config);
+        rc = read_section(&reader, file_options, root, config);
         if (rc == 0)
             rc = config_check(path, root, config, err);
     }

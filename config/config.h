@@ -72,9 +72,9 @@ struct config {
 };
 
 /*
- * Reads the file; NULL gives the defaults.
- * Ownership: config_free.
- * Errors: ERROR_INVALID "FILE:LINE:COL: what is wrong", ERROR_SYSTEM, ERROR_NO_MEMORY.
+ * Reads the file, or the files *.yaml of a folder, as if they were one file (apiVersion and kind
+ * are in each); a key that two of them set is an error. NULL gives the defaults. Ownership:
+ * config_free. Errors: ERROR_INVALID "FILE:LINE:COL: what is wrong", ERROR_SYSTEM, ERROR_NO_MEMORY.
  */
 int config_load(struct config **out, const char *path, struct error *err);
 void config_free(struct config *config);

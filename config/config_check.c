@@ -87,14 +87,13 @@ static const struct yaml_node *locate(const struct checked *checked, const char 
     return found;
 }
 
-static int check_type(const struct checked *checked, const char *key, struct slice value,
-                      const char *expected)
+static int check_type(const struct checked *checked, const char *key, const char *expected)
 {
     const struct yaml_node *node = locate(checked, key, NULL);
 
     if (node == checked->root)
         return yaml_fail(checked->err, checked->path, node, "%s is missing (%s)", key, expected);
-    if (!slice_equal(value, slice_of(expected)))
+    if (!slice_equal(node->text, slice_of(expected)))
         return yaml_fail(checked->err, checked->path, node, "%s: expected %s", key, expected);
     return 0;
 }
@@ -132,13 +131,21 @@ static int check_server(const struct checked *checked, const struct config *conf
     return 0;
 }
 
+int config_check_type(const char *path, const struct yaml_node *root, struct error *err)
+{
+    const struct checked checked = {path, root, err};
+
+    if (check_type(&checked, "apiVersion", "claimguard.io/v1alpha1") < 0)
+        return err->code;
+    return check_type(&checked, "kind", "ClaimguardConfiguration");
+}
+
 int config_check(const char *path, const struct yaml_node *root, const struct config *config,
                  struct error *err)
 {
     const struct checked checked = {path, root, err};
 
-    if (check_type(&checked, "apiVersion", config->api_version, "claimguard.io/v1alpha1") < 0 ||
-        check_type(&checked, "kind", config->kind, "ClaimguardConfiguration") < 0)
+    if (config_check_type(path, root, err) < 0)
         return err->code;
     return check_server(&checked, config);
 }

@@ -1,6 +1,7 @@
 /*
  * The keys of the configuration file, as tables (config_options.c). The reader (config.c) and the
- * printer (config_print.c) use them; config_check.c checks the rest. Only these files include this.
+ * printer (config_print.c) use them; config_files.c merges files by them; config_check.c checks the
+ * rest. Only these files include this.
  */
 #ifndef CONFIG_CONFIG_INTERNAL_H
 #define CONFIG_CONFIG_INTERNAL_H
@@ -32,9 +33,26 @@ struct option {
 /* The top-level keys of the file; ends with a NULL key. */
 extern const struct option file_options[];
 
+/* NULL: no option has that key. */
+const struct option *option_find(const struct option *options, struct slice key);
+
+struct yaml_node;
+
+/*
+ * Reads the file at path, or the files *.yaml of the folder at path, in the order of their names,
+ * as one tree. A value that two files of a folder set is an error: none silently takes the place of
+ * another.
+ * Ownership: the tree is in the arena, which has to be empty before.
+ * Errors: as yaml_load; ERROR_INVALID with FILE:LINE:COL for what cannot be merged.
+ */
+int config_load_tree(struct yaml_node **out, const char *path, struct arena *arena,
+                     struct error *err);
+
+/* Checks apiVersion and kind of the file whose root this is. */
+int config_check_type(const char *path, const struct yaml_node *root, struct error *err);
+
 /* Checks values that depend on each other. root: of the file at path.
  * Errors: ERROR_INVALID with FILE:LINE:COL. */
-struct yaml_node;
 int config_check(const char *path, const struct yaml_node *root, const struct config *config,
                  struct error *err);
 

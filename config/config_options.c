@@ -157,3 +157,10 @@ const struct option file_options[] = {
     SECTION("volumeAttributesClasses", volume_attributes_classes_options),
     {.key = NULL},
 };
+
+const struct option *option_find(const struct option *options, struct slice key)
+{
+    while (options->key != NULL && !slice_equal(key, slice_of(options->key)))
+        options++;
+    return options->key == NULL ? NULL : options;
+}

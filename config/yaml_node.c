@@ -39,7 +39,7 @@ int yaml_fail(struct error *err, const char *path, const struct yaml_node *node,
     va_list args;
 
     va_start(args, format);
-    int rc = fail_at(err, path, node->at, format, args);
+    int rc = fail_at(err, node->path != NULL ? node->path : path, node->at, format, args);
     va_end(args);
     return rc;
 }
@@ -50,7 +50,7 @@ int yaml_fail_key(struct error *err, const char *path, const struct yaml_node *n
     va_list args;
 
     va_start(args, format);
-    int rc = fail_at(err, path, node->key_at, format, args);
+    int rc = fail_at(err, node->path != NULL ? node->path : path, node->key_at, format, args);
     va_end(args);
     return rc;
 }
@@ -95,6 +95,7 @@ static int take_key(struct loading *loading, const yaml_event_t *event, struct e
 /* Adds the node to the open mapping or sequence, or makes it the root. */
 static void attach(struct loading *loading, struct yaml_node *node)
 {
+    node->path = loading->path;
     if (loading->depth == 0) {
         loading->root = node;
         return;

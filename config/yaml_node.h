@@ -26,7 +26,8 @@ struct yaml_mark {
 
 struct yaml_node {
     enum yaml_type type;
-    bool is_quoted; /* a scalar that is a string, even if it looks like a number or a boolean */
+    bool is_quoted;   /* a scalar that is a string, even if it looks like a number or a boolean */
+    const char *path; /* of its file; borrowed from the caller of yaml_load */
     struct yaml_mark at;
     struct slice key; /* in a mapping */
     struct yaml_mark key_at;
@@ -42,7 +43,8 @@ struct yaml_node {
  */
 int yaml_load(struct yaml_node **out, const char *path, struct arena *arena, struct error *err);
 
-/* Sets ERROR_INVALID with "FILE:LINE:COL: ...", the place of the value or of its key. */
+/* Sets ERROR_INVALID with "FILE:LINE:COL: ...", the place of the value or of its key. FILE is the
+ * node's own path, or `path` if it has none. */
 int yaml_fail(struct error *err, const char *path, const struct yaml_node *node, const char *format,
               ...) PRINTF_LIKE(4, 5);
 int yaml_fail_key(struct error *err, const char *path, const struct yaml_node *node,

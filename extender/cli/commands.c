@@ -26,7 +26,7 @@ struct flag {
 #define HELP_FLAG  "help", 'h', FLAG_SWITCH, offsetof(struct arguments, help), NULL, "show this help"
 #define CONFIG_FLAG \
     "config", 'c', FLAG_TEXT, offsetof(struct arguments, config), "FILE", \
-        "configuration file (without it: the defaults)"
+        "configuration file, or a folder of them (without it: the defaults)"
 #define SNAPSHOT_FLAG \
     "snapshot", 's', FLAG_TEXT, offsetof(struct arguments, snapshot), "FILE", \
         "cluster snapshot in JSON or YAML: a file, a directory, or - for standard input"
