@@ -150,20 +150,24 @@ static bool reject_modes(const struct cluster *cluster, const struct needs *need
 
 /* ---- rows about a node ---- */
 
-/* A list of drivers that was checked. Many nodes share one, so a few are remembered. */
+/* A list of drivers that was checked. Most nodes share a few, so the first ones are remembered. */
 struct seen_list {
-    bool is_set;
     const struct name *drivers;
     struct slice reason; /* empty: the pod passes on nodes with that list */
 };
 
-enum { SEEN_LISTS = 16 };
+enum { SEEN_LISTS = 8 };
+
+struct seen_lists {
+    size_t count;
+    struct seen_list items[SEEN_LISTS];
+};
 
 struct node_test {
     const struct cluster *cluster;
     struct needs needs;
     bool rejects_bare_nodes; /* those without a CSINode */
-    struct seen_list *seen;  /* SEEN_LISTS, by the lists' addresses */
+    struct seen_lists *seen;
 };
 
 /* Why the pod does not pass on a node with these drivers and plug-ins; empty: it passes. */
@@ -178,6 +182,19 @@ static struct slice find_missing(const struct needs *needs, struct slice drivers
     return SLICE("");
 }
 
+static struct slice check_list(const struct node_test *test, const struct name *drivers)
+{
+    struct seen_lists *seen = test->seen;
+
+    for (size_t i = 0; i < seen->count; i++)
+        if (seen->items[i].drivers == drivers)
+            return seen->items[i].reason;
+    struct slice reason = find_missing(&test->needs, name_slice(drivers));
+    if (seen->count < SEEN_LISTS)
+        seen->items[seen->count++] = (struct seen_list){drivers, reason};
+    return reason;
+}
+
 static bool passes_on(const void *context, struct slice name, struct arena *arena,
                       struct slice *reason)
 {
@@ -189,12 +206,8 @@ static bool passes_on(const void *context, struct slice name, struct arena *aren
         *reason = SLICE("the node has no CSINode object");
         return !test->rejects_bare_nodes;
     }
-    struct seen_list *seen = &test->seen[(uintptr_t)node->drivers / SEEN_LISTS % SEEN_LISTS];
-    if (!seen->is_set || seen->drivers != node->drivers)
-        *seen = (struct seen_list){true, node->drivers,
-                                   find_missing(&test->needs, name_slice(node->drivers))};
-    *reason = seen->reason;
-    return seen->reason.len == 0;
+    *reason = check_list(test, node->drivers);
+    return reason->len == 0;
 }
 
 static bool passes_on_bare_nodes(const struct view *view, const struct need *need)
@@ -248,7 +261,7 @@ static void restrict_nodes(const struct view *view, const struct needs *needs, s
 {
     struct node_filter *filter = arena_alloc(arena, sizeof *filter);
     struct node_test *test = arena_alloc(arena, sizeof *test);
-    struct seen_list *seen = arena_alloc(arena, SEEN_LISTS * sizeof *seen);
+    struct seen_lists *seen = arena_alloc(arena, sizeof *seen);
 
     if (filter == NULL || test == NULL || seen == NULL || !put_reasons(needs, arena)) {
         verdict_out_of_memory(out);

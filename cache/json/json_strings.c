@@ -9,14 +9,18 @@
 #include <emmintrin.h>
 #endif
 
-/* Counts a string of the array, and copies it. */
+/* Counts a string of the array, and joins it. */
 static inline void take_string(const char *begin, const char *end, size_t *count,
                                struct json_join *join)
 {
-    ++*count;
+    size_t length = (size_t)(end - begin), index = (*count)++;
+
     if (join == NULL)
         return;
-    size_t length = (size_t)(end - begin);
+    if (join->inside != NULL)
+        join->inside[index] = (struct slice){begin + 1, length - 2};
+    if (join->to == NULL)
+        return;
     memcpy(join->to, begin, length);
     memcpy(join->to + length, join->tail.ptr, join->tail.len);
     join->to += length + join->tail.len;

@@ -50,16 +50,16 @@ struct json_scan json_text_scalar(const char *p, const char *end);
 /* Any value, with at most `room` levels of arrays and objects. */
 struct json_scan json_text_value(const char *p, const char *end, unsigned room);
 
-/* Where json_text_strings copies the strings to, with their quotes, and the same tail after each.
- * The caller has reserved enough memory. */
+/* Where json_text_strings puts the strings. The caller has reserved enough memory. */
 struct json_join {
-    char *to; /* the end of the copies */
+    char *to; /* the end of the copies, each with its quotes and the tail; NULL: none */
     struct slice tail;
+    struct slice *inside; /* what is between the quotes of each string, as it stands; NULL: not */
 };
 
 enum { JSON_NAME_BYTES_MAX = 253 }; /* the API server accepts no longer name */
 
-/* An array of names, from its '[': counts them, and copies them if join is not NULL. Names are
+/* An array of names, from its '[': counts them, and joins them if join is not NULL. Names are
  * copied into answers unchanged, so they must be UTF-8, not empty, and of limited length. */
 struct json_scan json_text_strings(const char *p, const char *end, size_t *count,
                                    struct json_join *join);

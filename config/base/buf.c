@@ -69,14 +69,6 @@ bool buf_reserve(struct buf *buf, size_t more)
     return !buf->failed;
 }
 
-void buf_put(struct buf *buf, struct slice s)
-{
-    if (s.len == 0 || !buf_reserve(buf, s.len))
-        return;
-    memcpy(buf->bytes + buf->len, s.ptr, s.len);
-    buf->len += s.len;
-}
-
 void buf_printf(struct buf *buf, const char *format, ...)
 {
     va_list args, again;

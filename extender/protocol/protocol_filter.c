@@ -1,3 +1,5 @@
+#include <stdint.h>
+
 #include "cache/json/json_text.h"
 #include "extender/protocol/protocol_internal.h"
 
@@ -108,7 +110,7 @@ static void put_failed_names(struct buf *out, const struct filter_request *reque
 
     if (!buf_reserve(out, names->len + request->node_count * tail.len + 2))
         return;
-    struct json_join join = {out->bytes + out->len, tail};
+    struct json_join join = {.to = out->bytes + out->len, .tail = tail};
     *join.to++ = '{';
     /* the array was checked when it was read: this finds the same names again */
     (void)json_text_strings(names->ptr, names->ptr + names->len, &count, &join);
@@ -173,35 +175,84 @@ int protocol_write_rejected(struct buf *out, const struct filter_request *reques
 
 /* ---- some nodes pass ---- */
 
-const struct slice *protocol_node_names(const struct filter_request *request, struct arena *arena)
+/* Decodes the names that have escapes. False: there is no memory. */
+static bool decode(struct slice *names, size_t count, struct arena *arena)
 {
-    struct pull json;
-    size_t count = 0;
-
-    if (request->node_names.ptr == NULL)
-        return request->names;
-    struct slice *names = arena_alloc(arena, (request->node_count + 1) * sizeof *names);
-    pull_init(&json, request->node_names);
-    (void)pull_array(&json);
-    while (names != NULL && count < request->node_count && pull_item(&json)) {
-        names[count] = (struct slice){"", 0};
-        if (!pull_string(&json, arena, &names[count++]))
-            return NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (memchr(names[i].ptr, '\\', names[i].len) == NULL)
+            continue;
+        char *decoded = arena_alloc(arena, JSON_DECODED_PER_BYTE * names[i].len);
+        if (decoded == NULL)
+            return false;
+        names[i] = (struct slice){decoded, json_text_decode(decoded, names[i])};
     }
-    return names;
+    return true;
 }
 
-static void put_passed_names(struct buf *out, const struct slice *names,
-                             const struct slice *reasons, size_t count)
+const struct slice *protocol_node_names(const struct filter_request *request, struct arena *arena)
 {
-    const char *comma = "";
+    struct slice list = request->node_names;
+    size_t count;
 
-    for (size_t i = 0; i < count; i++)
-        if (reasons[i].len == 0) {
-            buf_put(out, slice_of(comma));
-            buf_json(out, names[i]);
-            comma = ",";
+    if (list.ptr == NULL)
+        return request->names;
+    struct json_join join = {
+        .inside = arena_alloc(arena, (request->node_count + 1) * sizeof *join.inside)};
+    if (join.inside == NULL)
+        return NULL;
+    /* the array was checked when it was read */
+    (void)json_text_strings(list.ptr, list.ptr + list.len, &count, &join);
+    bool has_escapes = memchr(list.ptr, '\\', list.len) != NULL;
+    return has_escapes && !decode(join.inside, count, arena) ? NULL : join.inside;
+}
+
+/* The name as a JSON string: in the request, if it has no escapes there; else {NULL, 0}. */
+static struct slice find_quoted(const struct filter_request *request, struct slice name)
+{
+    struct slice list = request->node_names.ptr != NULL ? request->node_names : request->nodes;
+    uintptr_t begin = (uintptr_t)list.ptr, at = (uintptr_t)name.ptr;
+
+    if (at <= begin || at - begin >= list.len)
+        return (struct slice){NULL, 0};
+    return (struct slice){name.ptr - 1, name.len + 2};
+}
+
+static void put_name(struct buf *out, struct slice name, struct slice quoted)
+{
+    if (quoted.ptr != NULL)
+        buf_put(out, quoted);
+    else
+        buf_json(out, name);
+}
+
+/* Removes the comma behind the last of them, if there is any. */
+static void end_list(struct buf *out, size_t begin)
+{
+    if (!out->failed && out->len > begin)
+        out->len--;
+}
+
+/* Names that stand side by side in the request are copied as one piece. */
+static void put_passed_names(struct buf *out, const struct filter_request *request,
+                             const struct slice *names, const struct slice *reasons)
+{
+    size_t begin = out->len;
+
+    for (size_t i = 0, next; i < request->node_count; i = next) {
+        next = i + 1;
+        if (reasons[i].len != 0)
+            continue;
+        struct slice piece = find_quoted(request, names[i]);
+        for (; piece.ptr != NULL && next < request->node_count && reasons[next].len == 0; next++) {
+            struct slice quoted = find_quoted(request, names[next]);
+            if (quoted.ptr != piece.ptr + piece.len + 1) /* not only a comma between them */
+                break;
+            piece.len += 1 + quoted.len;
         }
+        put_name(out, names[i], piece);
+        buf_put(out, SLICE(","));
+    }
+    end_list(out, begin);
 }
 
 /* The Node objects that pass, copied as they came. */
@@ -230,34 +281,40 @@ static void put_passed_nodes(struct buf *out, struct slice nodes, const struct s
     }
 }
 
-/* Most nodes have the same reason, in the same memory: it is escaped once, and copied after that.
- */
-static void put_reasons(struct buf *out, const struct slice *names, const struct slice *reasons,
-                        size_t count)
+/* Behind the name: a colon, the reason, a comma. False: there is no memory. */
+static bool put_tail(struct buf *tail, struct slice reason)
 {
-    const char *comma = "";
-    struct slice last = {NULL, 0};
-    struct {
-        size_t begin, len;
-    } written = {0, 0}; /* in the buffer, which may move */
+    tail->len = 0;
+    buf_put(tail, SLICE(":"));
+    buf_json(tail, shorten(reason));
+    buf_put(tail, SLICE(","));
+    return !tail->failed;
+}
 
-    for (size_t i = 0; i < count; i++) {
+/* Most nodes have the same reason, in the same memory: it is escaped once. */
+static void put_reasons(struct buf *out, const struct filter_request *request,
+                        const struct slice *names, const struct slice *reasons)
+{
+    size_t begin = out->len;
+    struct slice last = {NULL, 0};
+    struct buf tail;
+
+    buf_init(&tail, TAIL_BYTES_MAX);
+    for (size_t i = 0; i < request->node_count; i++) {
         if (reasons[i].len == 0)
             continue;
-        buf_put(out, slice_of(comma));
-        buf_json(out, names[i]);
-        buf_put(out, SLICE(":"));
-        comma = ",";
-        if (reasons[i].ptr == last.ptr && reasons[i].len == last.len &&
-            buf_reserve(out, written.len)) {
-            buf_put(out, (struct slice){out->bytes + written.begin, written.len});
-            continue;
+        if (reasons[i].ptr != last.ptr || reasons[i].len != last.len) {
+            last = reasons[i];
+            if (!put_tail(&tail, last)) {
+                out->failed = true;
+                break;
+            }
         }
-        last = reasons[i];
-        written.begin = out->len;
-        buf_json(out, shorten(last));
-        written.len = out->len - written.begin;
+        put_name(out, names[i], find_quoted(request, names[i]));
+        buf_put(out, buf_slice(&tail));
     }
+    buf_dispose(&tail);
+    end_list(out, begin);
 }
 
 void protocol_write_filtered(struct buf *out, const struct filter_request *request,
@@ -269,11 +326,11 @@ void protocol_write_filtered(struct buf *out, const struct filter_request *reque
     buf_put(out, is_names ? SLICE("{\"Nodes\":null,\"NodeNames\":[")
                           : SLICE("{\"NodeNames\":null,\"Nodes\":{\"metadata\":{},\"items\":["));
     if (is_names)
-        put_passed_names(out, names, reasons, count);
+        put_passed_names(out, request, names, reasons);
     else
         put_passed_nodes(out, request->nodes, reasons, count);
     buf_put(out, is_names ? SLICE("]") : SLICE("]}"));
     buf_put(out, SLICE(",\"FailedNodes\":{},\"FailedAndUnresolvableNodes\":{"));
-    put_reasons(out, names, reasons, count);
+    put_reasons(out, request, names, reasons);
     buf_put(out, SLICE("},\"Error\":\"\"}"));
 }

@@ -2,7 +2,7 @@
  * bench: measures claimguard against lower bounds, as ratios within one run (./dev bench). Prints a
  * Markdown table. Never asserts on time.
  *
- *     bench BUILD-FOLDER [--pods N] [--only round-trips|deferral|drivers|loading|verdicts]
+ *     bench BUILD-FOLDER [--pods N] [--only round-trips|deferral|volumes|loading|verdicts]
  */
 #include "bench.h"
 
@@ -30,10 +30,10 @@ static void deferral(unsigned pods)
     bench_deferral();
 }
 
-static void drivers(unsigned pods)
+static void volumes(unsigned pods)
 {
     (void)pods;
-    bench_drivers();
+    bench_volumes();
 }
 
 static void verdicts(unsigned pods)
@@ -47,7 +47,7 @@ static const struct {
     void (*run)(unsigned pods);
 } sections[] = {{"round-trips", round_trips},
                 {"deferral", deferral},
-                {"drivers", drivers},
+                {"volumes", volumes},
                 {"loading", bench_loading},
                 {"verdicts", verdicts}};
 
@@ -81,6 +81,6 @@ int main(int argc, char **argv)
     if (system(command) != 0) /* NOLINT(cert-env33-c): a command of our own */
         return 1;
     if (run == 0)
-        bench_die("--only: round-trips, deferral, drivers, loading or verdicts");
+        bench_die("--only: round-trips, deferral, volumes, loading or verdicts");
     return 0;
 }

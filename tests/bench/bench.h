@@ -13,8 +13,8 @@ void bench_round_trips(const char *where);
 /* A pod that defers its mounts, and one that does not. */
 void bench_deferral(void);
 
-/* A pod whose claim needs a CSI driver that is on each node, or on every other one. */
-void bench_drivers(void);
+/* A pod whose claim needs a CSI driver, or is in use on one node. */
+void bench_volumes(void);
 
 /* ---- loading.c: a snapshot ---- */
 

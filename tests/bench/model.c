@@ -121,6 +121,11 @@ void model_put_csi_node(const struct model *model, unsigned i, struct buf *out)
                has_driver ? ",{\"name\":\"plugin1.example.com\"}" : "");
 }
 
+static const char *access_mode(const struct model *model, unsigned claim)
+{
+    return model_claim_is_exclusive(model, claim) ? "ReadWriteOncePod" : "ReadWriteOnce";
+}
+
 void model_put_claim(const struct model *model, unsigned i, struct buf *out)
 {
     buf_put(out, SLICE("{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolumeClaim\","));
@@ -129,8 +134,7 @@ void model_put_claim(const struct model *model, unsigned i, struct buf *out)
                ",\"namespace\":\"team-%03u\"},\"spec\":{\"accessModes\":[\"%s\"],\"resources\":{"
                "\"requests\":{\"storage\":\"10Gi\"}},\"storageClassName\":\"fast-storage\","
                "\"volumeMode\":\"Filesystem\",\"volumeName\":\"pvc-",
-               namespace_of(model, i),
-               model_claim_is_exclusive(model, i) ? "ReadWriteOncePod" : "ReadWriteOnce");
+               namespace_of(model, i), access_mode(model, i));
     put_uid(model, 20, i, out);
     buf_put(out, SLICE("\"},\"status\":{\"phase\":\"Bound\",\"accessModes\":[\"ReadWriteOnce\"],"
                        "\"capacity\":{\"storage\":\"10Gi\"}}}"));
@@ -144,9 +148,10 @@ void model_put_volume(const struct model *model, unsigned i, struct buf *out)
                   "\"pvc-"));
     put_uid(model, 20, i, out);
     buf_printf(out,
-               "\"},\"spec\":{\"csi\":{\"driver\":\"plugin1.example.com\",\"fsType\":\"ext4\"},"
+               "\"},\"spec\":{\"accessModes\":[\"%s\"],"
+               "\"csi\":{\"driver\":\"plugin1.example.com\",\"fsType\":\"ext4\"},"
                "\"claimRef\":{\"namespace\":\"team-%03u\",\"name\":\"data-web-frontend-%u\"}}}",
-               namespace_of(model, i), i);
+               access_mode(model, i), namespace_of(model, i), i);
 }
 
 static void put_volumes(long claim, struct buf *out)

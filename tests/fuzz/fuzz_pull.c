@@ -56,7 +56,7 @@ static void compare_string_arrays(struct slice text, const json_t *value, bool i
     if (!is_ours)
         return;
     check(count == json_array_size(value), "count of strings");
-    struct json_join join = {malloc(extent.len + 1), SLICE("")};
+    struct json_join join = {.to = malloc(extent.len + 1), .tail = SLICE("")};
     char *begin = join.to;
     (void)json_text_strings(extent.ptr, extent.ptr + extent.len, &count, &join);
     check(count == json_array_size(value), "count of strings that were copied");

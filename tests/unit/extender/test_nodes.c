@@ -102,6 +102,22 @@ Test(nodes, names_that_pass_are_kept_and_the_others_have_the_tests_reason)
     json_decref(answer);
 }
 
+/* Those that stand side by side are copied at once. */
+Test(nodes, names_that_pass_are_written_once_however_they_are_separated)
+{
+    json_t *answer = filter(
+        "{\"Pod\":" POD("tested", "free") ",\"NodeNames\":[ \"node-2\",\"node-4\", \"node-2\""
+                                          ",\"node-1\",\"node-4\",\"node-\\u0034\",\"node-2\","
+                                          "\"node-3\",\"node-2\",\"node-4\"\n]}");
+
+    expect_equal(answer, "NodeNames",
+                 "[\"node-2\",\"node-4\",\"node-2\",\"node-4\",\"node-4\",\"node-2\",\"node-2\","
+                 "\"node-4\"]");
+    expect_equal(answer, "FailedAndUnresolvableNodes",
+                 "{\"node-1\":\"" NODE_POLICY_TESTED "\",\"node-3\":\"" NODE_POLICY_TESTED "\"}");
+    json_decref(answer);
+}
+
 Test(nodes, a_pod_that_every_node_rejects_loses_the_reservation_of_an_earlier_call)
 {
     json_decref(filter("{\"Pod\":" POD("tested", "free") "," NAMES "}"));
