@@ -46,7 +46,8 @@ static void put_pair(const char *name)
     put_file(file, "tls.key");
 }
 
-static void write_config(const char *tls)
+/* The names of the files, each with a slash before it; no authority: "". */
+static void write_names(const char *cert, const char *key, const char *authority)
 {
     char path[PATH_BYTES];
 
@@ -55,10 +56,15 @@ static void write_config(const char *tls)
     cr_assert_not_null(file);
     (void)fprintf(file,
                   "apiVersion: claimguard.io/v1alpha1\nkind: ClaimguardConfiguration\nserver:\n"
-                  "  tls: {certFile: %s/tls.crt, keyFile: %s/tls.key%s%s%s}\n",
-                  folder, folder,
-                  tls[0] == '\0' ? "" : ", clientCAFile: ", tls[0] == '\0' ? "" : folder, tls);
+                  "  tls: {certFile: %s%s, keyFile: %s%s%s%s%s}\n",
+                  folder, cert, folder, key, authority[0] == '\0' ? "" : ", clientCAFile: ",
+                  authority[0] == '\0' ? "" : folder, authority);
     cr_assert_eq(fclose(file), 0);
+}
+
+static void write_config(const char *authority)
+{
+    write_names("/tls.crt", "/tls.key", authority);
 }
 
 static const char *const *arguments(void)
@@ -359,6 +365,21 @@ Test(tls, a_configuration_is_taken_when_the_file_that_it_names_is_there)
     cr_expect(daemon_wait_for(&server, "a new server.tls takes effect only after a restart"));
     write_config("/later.crt"); /* not in force even now */
     cr_expect(daemon_wait_for(&server, "a new server.tls takes effect only after a restart"));
+}
+
+Test(tls, another_file_takes_effect_only_after_a_restart)
+{
+    const char *const names[][3] = {{"/other.crt", "/tls.key", "/client-ca.crt"},
+                                    {"/tls.crt", "/other.key", "/client-ca.crt"},
+                                    {"/tls.crt", "/tls.key", "/other-ca.crt"}};
+
+    start("/client-ca.crt");
+    put_file("server.crt", "other.crt");
+    put_file("server.key", "other.key");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        write_names(names[i][0], names[i][1], names[i][2]);
+        cr_expect(daemon_wait_for(&server, "a new server.tls takes effect only after a restart"));
+    }
 }
 
 static void expect_no_start(const char *expected)

@@ -367,3 +367,18 @@ Test(reflector, reads_what_a_real_api_server_sent)
     free(text);
     bench_free(bench);
 }
+
+Test(reflector, keys_behind_the_items_are_skipped)
+{
+    struct bench *bench = paging();
+
+    asks(bench, "limit=500");
+    cr_expect(gets(bench, 200,
+                   "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{"
+                   "\"resourceVersion\":\"10\"},\"items\":[" ITEM(
+                       "a", "1") "],"
+                                 "\"status\":\"Success\",\"code\":200}"));
+    ends(bench, 200);
+    saw(bench, "begin +a@1 end@10 ");
+    bench_free(bench);
+}
