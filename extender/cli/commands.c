@@ -11,13 +11,13 @@
 
 enum { CONFIG_TEXT_BYTES_MAX = 4 << 20 };
 
-enum flag_type { FLAG_TEXT, FLAG_SWITCH, FLAG_NODES };
+enum flag_type { FLAG_TEXT, FLAG_SWITCH, FLAG_NAMES };
 
 struct flag {
     const char *name;
     char letter; /* '\0': none */
     enum flag_type type;
-    size_t offset;       /* in struct arguments; not for FLAG_NODES */
+    size_t offset;       /* in struct arguments; not for FLAG_NAMES */
     const char *metavar; /* NULL for a switch */
     const char *help;
 };
@@ -60,7 +60,7 @@ static const struct flag dry_run_flags[] = {
      "pod to check: a pod of the snapshot, or a manifest (- for standard input)"},
     {"all-pending", 'a', FLAG_SWITCH, AT(all_pending), NULL,
      "check each pod of the snapshot that is not assigned to a node"},
-    {"node", 'n', FLAG_NODES, 0, "NAME", "check this node only; may be repeated"},
+    {"node", 'n', FLAG_NAMES, 0, "NAME", "check this node only; may be repeated"},
     {"output", 'o', FLAG_TEXT, AT(output), "FORMAT", "table (default), wide, json or yaml"},
     {CONFIG_FLAG},
     {HELP_FLAG},
@@ -70,6 +70,25 @@ static const struct flag snapshot_flags[] = {
     {SNAPSHOT_KUBECONFIG_FLAG},
     {CONTEXT_FLAG},
     {"output", 'o', FLAG_TEXT, AT(output), "FILE", "file to write; - (default): standard output"},
+    {HELP_FLAG},
+    {NULL, 0, 0, 0, NULL, NULL},
+};
+static const struct flag certificates_flags[] = {
+    {"output", 'o', FLAG_TEXT, AT(output), "FOLDER",
+     "write PEM files into this folder, and ask no cluster"},
+    {SNAPSHOT_KUBECONFIG_FLAG},
+    {CONTEXT_FLAG},
+    {"namespace", 'n', FLAG_TEXT, AT(ns), "NAME", "claimguard's namespace (default: claimguard)"},
+    {"host", '\0', FLAG_NAMES, 0, "NAME",
+     "one more DNS name or IP address of the server; may be repeated"},
+    {"life", '\0', FLAG_TEXT, AT(life), "DURATION",
+     "of new certificates of server and client (default: 8760h)"},
+    {"authority-life", '\0', FLAG_TEXT, AT(authority_life), "DURATION",
+     "of a new certificate of the authority (default: 87600h)"},
+    {"renew-before", '\0', FLAG_TEXT, AT(renew_before), "DURATION",
+     "renew what ends within that time (default: a third of its life)"},
+    {"dry-run", '\0', FLAG_SWITCH, AT(is_dry_run), NULL, "only show what would be done"},
+    {"format", 'f', FLAG_TEXT, AT(format), "FORMAT", "table (default), json or yaml"},
     {HELP_FLAG},
     {NULL, 0, 0, 0, NULL, NULL},
 };
@@ -125,6 +144,18 @@ static const struct command commands[] = {
      "Exit status: 0: schedulable; 1: not schedulable (with --all-pending: not all pods are);\n"
      "2: no verdict, because of bad usage, bad input or another failure.\n",
      dry_run_flags, NULL, command_dry_run},
+    {"certificates", "[-o FOLDER | --kubeconfig FILE] [--host NAME]... [--dry-run] ...",
+     "make and renew the certificates for TLS",
+     "Makes an authority, and a certificate of it for claimguard and for a scheduler. A later "
+     "call\n"
+     "renews what ends soon, or lacks a name; the authority keeps its key, and is never replaced.\n"
+     "With --output, they are files: ca.crt, ca.key, tls.crt, tls.key (of claimguard), "
+     "client.crt,\n"
+     "client.key. Otherwise they are the Secrets claimguard-ca, claimguard-tls and\n"
+     "claimguard-client, and a ValidatingWebhookConfiguration claimguard gets its caBundle.\n"
+     "Without --kubeconfig, the cluster is that of $KUBECONFIG, of the pod's service account, or\n"
+     "of ~/.kube/config.\n",
+     certificates_flags, NULL, command_certificates},
     {"check-config", "FILE", "check a configuration file, and print it with its defaults",
      "Exit status: 0: the file is good; 2: it has an error, which is printed as FILE:LINE:COL.\n",
      plain_flags, "FILE", command_check_config},
@@ -184,10 +215,10 @@ static bool take_flag(const struct flag *flag, const char *value, struct argumen
     switch (flag->type) {
     case FLAG_SWITCH: *(bool *)at = true; return true;
     case FLAG_TEXT: *(const char **)at = value; return true;
-    case FLAG_NODES:
-        if (arguments->node_count == ARGUMENT_NODES_MAX)
+    case FLAG_NAMES:
+        if (arguments->name_count == ARGUMENT_NAMES_MAX)
             return false;
-        arguments->nodes[arguments->node_count++] = value;
+        arguments->names[arguments->name_count++] = value;
         return true;
     }
     return false;
@@ -237,8 +268,9 @@ static int run_command(const struct command *command, int argc, char **argv)
         if (chosen == '?' || chosen == ':')
             return usage_error(command, chosen == '?' ? "unknown option " : "no value for ",
                                argv[optind - 1]);
-        if (!take_flag(flag_of(command, chosen), optarg, &arguments))
-            return usage_error(command, "too many --node", "");
+        const struct flag *flag = flag_of(command, chosen);
+        if (!take_flag(flag, optarg, &arguments))
+            return usage_error(command, "too many --", flag->name);
     }
     if (arguments.help) {
         print_command_help(command);

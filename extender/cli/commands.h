@@ -15,7 +15,7 @@ enum exit_status {
     EXIT_USAGE = 2, /* bad usage, configuration or input, or another failure */
 };
 
-enum { ARGUMENT_NODES_MAX = 1024 };
+enum { ARGUMENT_NAMES_MAX = 1024 };
 
 /* The options of the command line; NULL or false if not given. */
 struct arguments {
@@ -24,9 +24,10 @@ struct arguments {
     const char *log_level, *log_format;
     const char *pod, *output;
     const char *operand;
-    const char *nodes[ARGUMENT_NODES_MAX];
-    size_t node_count;
-    bool all_pending;
+    const char *format, *ns, *life, *authority_life, *renew_before;
+    const char *names[ARGUMENT_NAMES_MAX]; /* of --node, or of --host */
+    size_t name_count;
+    bool all_pending, is_dry_run;
     bool help;
 };
 
@@ -40,6 +41,7 @@ int command_fail(const struct error *err);
 int command_serve(const struct arguments *arguments);
 int command_snapshot(const struct arguments *arguments);
 int command_dry_run(const struct arguments *arguments);
+int command_certificates(const struct arguments *arguments);
 int command_check_config(const struct arguments *arguments);
 
 #endif

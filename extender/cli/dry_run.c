@@ -32,19 +32,19 @@ struct dry_run {
 /* The nodes to check: those of --node, or all nodes of the snapshot. */
 static int choose_nodes(struct dry_run *run, const struct arguments *arguments, struct error *err)
 {
-    size_t most = arguments->node_count + run->cluster.counts[KIND_NODE];
+    size_t most = arguments->name_count + run->cluster.counts[KIND_NODE];
 
     run->nodes = calloc(most + 1, sizeof *run->nodes);
     if (run->nodes == NULL)
         return error_no_memory(err);
-    for (size_t i = 0; i < arguments->node_count; i++) {
-        struct slice name = slice_of(arguments->nodes[i]);
+    for (size_t i = 0; i < arguments->name_count; i++) {
+        struct slice name = slice_of(arguments->names[i]);
         if (cluster_find_node(&run->cluster, name) == NULL)
             return error_set(err, ERROR_NOT_FOUND, "--node %s: no such node in %s",
-                             arguments->nodes[i], arguments->snapshot);
+                             arguments->names[i], arguments->snapshot);
         run->nodes[run->node_count++] = name;
     }
-    if (arguments->node_count != 0)
+    if (arguments->name_count != 0)
         return 0;
     struct table_walk walk = {.at = 0};
     for (const struct node *node; (node = cluster_next_node(&run->cluster, &walk)) != NULL;)

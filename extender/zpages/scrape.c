@@ -292,9 +292,9 @@ static const struct family families[] = {
      .write = scrape_connections_max},
     {"tls_handshakes_refused", "counter", "TLS handshakes that failed on the scheduler's port.",
      COUNTER(metrics.handshakes_refused)},
-    {"server_certificate_expiry_timestamp_seconds", "gauge",
-     "When the certificate of the scheduler's port expires, in Unix time.",
-     .write = scrape_certificate_end},
+    {"certificate_not_after_timestamp_seconds", "gauge",
+     "When the certificate in force on a port ends, in Unix time.",
+     .write = scrape_certificate_ends},
     {"config_last_reload_successful", "gauge",
      "Whether the last configuration file that was read is in force; if not, claimguard would not "
      "start with it.",

@@ -37,11 +37,12 @@ bool scrape_config_loaded(struct scrape *scrape)
     return false;
 }
 
-/* No sample without TLS. */
-bool scrape_certificate_end(struct scrape *scrape)
+/* No sample for a port without TLS. */
+bool scrape_certificate_ends(struct scrape *scrape)
 {
     if (scrape->state->tls != NULL)
-        scrape_put_count(scrape, (uint64_t)tls_not_after(scrape->state->tls));
+        scrape_put_for(scrape, "port", ports[PORT_EXTENDER],
+                       (uint64_t)tls_not_after(scrape->state->tls));
     return false;
 }
 

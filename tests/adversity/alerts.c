@@ -181,9 +181,9 @@ static const struct cause {
      .quiet = "0 0 0 0 0 0 1 1 2 2 3 3 3 3 3 3"},
     {.series = "claimguard_events_dropped_total", .fires = "0+1x20", .quiet = "5+0x20"},
     {.series = "claimguard_log_lines_dropped_total", .fires = "0+1x20", .quiet = "5+0x20"},
-    {.series = "claimguard_server_certificate_expiry_timestamp_seconds",
-     .fires = "605699+0x20",
-     .quiet = "605700+0x20"},
+    {.series = "claimguard_certificate_not_after_timestamp_seconds{port=\"extender\"}",
+     .fires = "1210499+0x20",
+     .quiet = "1210500+0x20"},
 };
 
 static bool has_sample(const char *page, const char *series)

@@ -359,10 +359,11 @@ Test(cli, what_a_full_disk_does_not_take_is_an_error)
 
 Test(cli, help_names_every_option)
 {
-    static const char *const commands[] = {"serve", "dry-run", "check-config", "version"};
+    static const char *const commands[] = {"serve",        "dry-run",      "snapshot",
+                                           "certificates", "check-config", "version"};
     struct run help = RUN("--help");
 
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         struct run run = RUN(commands[i], "--help");
         cr_expect_eq(run.status, 0);
         cr_expect_not_null(strstr(run.out, "--help"));

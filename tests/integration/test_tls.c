@@ -308,8 +308,8 @@ Test(tls, probes_and_scrapes_stay_plain)
     start("/client-ca.crt");
     http_call(server.metrics_port, "GET", "/metrics", NULL, &response);
     cr_expect_eq(response.status, 200);
-    cr_expect_not_null(
-        strstr(response.body, "\nclaimguard_server_certificate_expiry_timestamp_seconds "));
+    cr_expect_not_null(strstr(
+        response.body, "\nclaimguard_certificate_not_after_timestamp_seconds{port=\"extender\"} "));
     response_free(&response);
 }
 

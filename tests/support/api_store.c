@@ -87,6 +87,42 @@ static enum kind kind_named(const char *kind)
     return (enum kind)i;
 }
 
+/* Kinds that only commands use. */
+static const struct {
+    const char *kind, *resource, *api_version;
+} other_kinds[] = {
+    {"Secret", "secrets", "v1"},
+    {"ValidatingWebhookConfiguration", "validatingwebhookconfigurations",
+     "admissionregistration.k8s.io/v1"},
+};
+
+enum { OTHER_KINDS = sizeof other_kinds / sizeof *other_kinds };
+
+/* NULL: no object is of that kind. */
+static const char *resource_of(const char *kind, const char **api_version)
+{
+    enum kind known = kind_named(kind);
+
+    if (known != KIND_COUNT) {
+        *api_version = kind_api_version(known);
+        return kind_resource(known);
+    }
+    for (int i = 0; i < OTHER_KINDS; i++)
+        if (strcmp(other_kinds[i].kind, kind) == 0) {
+            *api_version = other_kinds[i].api_version;
+            return other_kinds[i].resource;
+        }
+    return NULL;
+}
+
+bool api_is_served(const char *resource)
+{
+    for (int i = 0; i < OTHER_KINDS; i++)
+        if (strcmp(other_kinds[i].resource, resource) == 0)
+            return true;
+    return api_kind_at(resource) != KIND_COUNT;
+}
+
 enum kind api_kind_at(const char *resource)
 {
     int i = 0;
@@ -175,24 +211,25 @@ void api_store_put(struct api_store *store, json_t *object)
 {
     json_t *meta = json_object_get(object, "metadata");
     const char *kind_name = json_string_value(json_object_get(object, "kind"));
-    enum kind kind = kind_name == NULL ? KIND_COUNT : kind_named(kind_name);
+    const char *api_version = NULL;
+    const char *resource = kind_name == NULL ? NULL : resource_of(kind_name, &api_version);
     char key[600], uid[40];
 
-    if (kind == KIND_COUNT || meta == NULL || api_text_at(object, "metadata", "name")[0] == '\0')
+    if (resource == NULL || meta == NULL || api_text_at(object, "metadata", "name")[0] == '\0')
         api_store_die("no object of a known kind with a name", kind_name == NULL ? "?" : kind_name);
     if (json_object_get(object, "apiVersion") == NULL)
-        json_object_set_new(object, "apiVersion", json_string(kind_api_version(kind)));
+        json_object_set_new(object, "apiVersion", json_string(api_version));
     if (api_text_at(object, "metadata", "uid")[0] == '\0') {
         (void)snprintf(uid, sizeof uid, "00000000-0000-4000-8000-%012llx",
                        (unsigned long long)++store->last_uid);
         json_object_set_new(meta, "uid", json_string(uid));
     }
     set_version(store, object);
-    make_key(key, sizeof key, kind_resource(kind), api_text_at(object, "metadata", "namespace"),
+    make_key(key, sizeof key, resource, api_text_at(object, "metadata", "namespace"),
              api_text_at(object, "metadata", "name"));
     bool is_new = json_object_get(store->objects, key) == NULL;
     json_object_set_new(store->objects, key, object);
-    append_event(store, kind_resource(kind),
+    append_event(store, resource,
                  api_is_finished(object) ? "DELETED"
                  : is_new                ? "ADDED"
                                          : "MODIFIED",

@@ -13,6 +13,9 @@ void api_store_die(const char *what, const char *detail);
 /* KIND_COUNT: no kind has that resource. */
 enum kind api_kind_at(const char *resource);
 
+/* Whether there are objects of that resource. */
+bool api_is_served(const char *resource);
+
 /* "" when there is none. */
 const char *api_text_at(const json_t *object, const char *outer, const char *key);
 

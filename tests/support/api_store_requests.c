@@ -219,6 +219,19 @@ static unsigned bind_pod(struct api_store *store, const struct api_path *path, c
     return fail(answer, 201, "", "");
 }
 
+/* A POST of a new object. */
+static unsigned create(struct api_store *store, const struct api_path *path, const json_t *body,
+                       json_t **answer)
+{
+    const char *name = api_text_at(body, "metadata", "name");
+
+    if (api_store_find(store, path->resource, path->ns, name) != NULL)
+        return fail(answer, 409, "AlreadyExists", "it exists already");
+    *answer = json_deep_copy(body);
+    api_store_put(store, json_incref(*answer));
+    return 201;
+}
+
 /* An Eviction, or a DELETE: an assigned pod terminates, another one is gone. */
 static unsigned delete_object(struct api_store *store, const struct api_path *path,
                               const json_t *options, json_t **answer)
@@ -299,8 +312,10 @@ unsigned api_store_handle(struct api_store *store, const struct api_request_head
         status = fail(answer, 404, "NotFound", "the path is not known");
     else if (strcmp(path.resource, "events") == 0)
         status = fail(answer, 201, "", "");
-    else if (api_kind_at(path.resource) == KIND_COUNT)
+    else if (!api_is_served(path.resource))
         status = fail(answer, 404, "NotFound", "the resource is not served");
+    else if (path.name[0] == '\0' && strcmp(head->method, "POST") == 0)
+        status = create(store, &path, json, answer);
     else if (path.name[0] == '\0')
         status = list(store, &path, answer);
     else

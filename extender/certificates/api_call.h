@@ -1,0 +1,27 @@
+/*
+ * api_call: one request to the API server at a time, for a command without other threads.
+ *
+ * Threads: one.
+ */
+#ifndef EXTENDER_CERTIFICATES_API_CALL_H
+#define EXTENDER_CERTIFICATES_API_CALL_H
+
+#include "cache/client/requests.h"
+
+enum { API_CALL_MS = 30000, API_ANSWER_BYTES_MAX = 8 << 20, API_ARENA_BYTES_MAX = 64 << 20 };
+
+struct api {
+    struct http_client *client; /* borrowed, like server */
+    const char *server;         /* for messages */
+    struct arena arena;         /* of all answers */
+};
+
+/* Sends a request with a path, once, and waits for its answer. timeout_ms is API_CALL_MS.
+ * Errors: ERROR_UNAVAILABLE: no complete answer; a write may have happened. */
+int api_call(struct api *api, const struct request *request, struct request_answer *out,
+             struct error *err);
+
+/* Fills err: the API server has not done what was asked. what: "Secret ns/name cannot be read". */
+int api_refused(const struct request_answer *answer, const char *what, struct error *err);
+
+#endif

@@ -1,0 +1,303 @@
+/*
+ * claimguard certificates: an authority, a server's and a client's certificate, as files of a
+ * folder or as Secrets of a cluster. A later call renews what ends soon.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cache/client/http_client.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
+#include "config/base/printable.h"
+#include "config/quantity.h"
+#include "extender/certificates/folder.h"
+#include "extender/certificates/secrets.h"
+#include "extender/certificates/webhook.h"
+#include "extender/cli/commands.h"
+#include "extender/report/render.h"
+
+#define LIFE           "8760h"
+#define AUTHORITY_LIFE "87600h"
+#define NAMESPACE      "claimguard"
+
+enum { LIFE_HOURS_MAX = 876000, MS_PER_HOUR = 3600 * 1000, LINES_MAX = CERTIFICATE_COUNT + 1 };
+
+/* What was done about one thing. The texts are borrowed, or static. */
+struct line {
+    const char *name, *action, *where, *reason;
+    char until[32]; /* "": it has no end */
+};
+
+struct run {
+    const struct arguments *arguments;
+    enum output_format format;
+    struct certificate_terms terms;
+    struct certificates certificates;
+    struct line lines[LINES_MAX];
+    size_t line_count;
+    char webhook_reason[ERROR_MESSAGE_BYTES];
+};
+
+/* ---- the command line ---- */
+
+static int read_hours(int64_t *out_s, const char *name, const char *text, struct error *err)
+{
+    int64_t ms;
+
+    if (!quantity_duration_ms(&ms, slice_of(text)) || ms < MS_PER_HOUR ||
+        ms / MS_PER_HOUR > LIFE_HOURS_MAX)
+        return error_set(err, ERROR_INVALID,
+                         "certificates: %s %s: expected a duration from 1h to %dh, such as 720h",
+                         name, text, LIFE_HOURS_MAX);
+    *out_s = ms / 1000;
+    return 0;
+}
+
+static int read_times(struct certificate_terms *terms, const struct arguments *arguments,
+                      struct error *err)
+{
+    const char *life = arguments->life != NULL ? arguments->life : LIFE;
+    const char *authority_life =
+        arguments->authority_life != NULL ? arguments->authority_life : AUTHORITY_LIFE;
+
+    terms->now_s = now_ms() / 1000;
+    if (read_hours(&terms->life_s, "--life", life, err) < 0 ||
+        read_hours(&terms->authority_life_s, "--authority-life", authority_life, err) < 0 ||
+        (arguments->renew_before != NULL &&
+         read_hours(&terms->renew_before_s, "--renew-before", arguments->renew_before, err) < 0))
+        return err->code;
+    if (terms->life_s > terms->authority_life_s || terms->renew_before_s >= terms->authority_life_s)
+        return error_set(err, ERROR_INVALID,
+                         "certificates: --life and --renew-before have to be below "
+                         "--authority-life %s",
+                         authority_life);
+    return 0;
+}
+
+/* The names by which the Service, and a process of the same host, reach claimguard; and --host. */
+static int read_hosts(struct hosts *out, const struct arguments *arguments, const char *ns,
+                      struct error *err)
+{
+    static const char *const here[] = {"localhost", "127.0.0.1", "::1"};
+    static const char *const suffixes[] = {".svc", ".svc.cluster.local", ""};
+    char name[HOST_BYTES + 64];
+
+    for (int i = 0; i < 3; i++) {
+        (void)snprintf(name, sizeof name, "claimguard.%s%s", ns, suffixes[i]);
+        if (hosts_add(out, name, err) < 0)
+            return error_wrap(err, "--namespace");
+    }
+    if (hosts_add(out, "claimguard", err) < 0)
+        return err->code;
+    for (int i = 0; i < 3; i++)
+        if (hosts_add(out, here[i], err) < 0)
+            return err->code;
+    for (size_t i = 0; i < arguments->name_count; i++)
+        if (hosts_add(out, arguments->names[i], err) < 0)
+            return error_wrap(err, "--host");
+    return 0;
+}
+
+static int read_arguments(struct run *run, struct error *err)
+{
+    const struct arguments *arguments = run->arguments;
+    const char *problem = NULL;
+
+    if (arguments->output != NULL && (arguments->kubeconfig != NULL || arguments->context != NULL))
+        problem = "--output and --kubeconfig: give only one of them";
+    else if (arguments->format != NULL &&
+             (!render_format_parse(&run->format, arguments->format) || run->format == OUTPUT_WIDE))
+        problem = "--format: expected table, json or yaml";
+    if (problem != NULL)
+        return error_set(err, ERROR_INVALID,
+                         "certificates: %s (see claimguard certificates --help)", problem);
+    if (read_times(&run->terms, arguments, err) < 0)
+        return err->code;
+    return read_hosts(&run->terms.hosts, arguments,
+                      arguments->ns != NULL ? arguments->ns : NAMESPACE, err);
+}
+
+/* ---- what was done ---- */
+
+static struct line *add_line(struct run *run, const char *name, const char *action,
+                             const char *where, const char *reason)
+{
+    struct line *line = &run->lines[run->line_count++];
+
+    *line = (struct line){.name = name, .action = action, .where = where, .reason = reason};
+    return line;
+}
+
+static void add_certificates(struct run *run, const struct secrets *secrets)
+{
+    for (int i = 0; i < CERTIFICATE_COUNT; i++) {
+        const struct certificate_entry *entry = &run->certificates.entries[i];
+        const char *reason =
+            entry->action == ACTION_UPDATED ? "its ca.crt was another one" : entry->reason;
+        struct line *line = add_line(
+            run, certificate_text((enum certificate)i), action_text(entry->action),
+            secrets != NULL ? secrets->items[i].names[0].ptr : entry->pair.crt_name, reason);
+        struct buf until;
+        buf_init(&until, sizeof line->until);
+        buf_time(&until, entry->until_s * 1000, false);
+        const char *text = buf_text(&until);
+        (void)snprintf(line->until, sizeof line->until, "%s", text == NULL ? "" : text);
+        buf_dispose(&until);
+    }
+}
+
+static void add_webhook(struct run *run, const struct webhook_configuration *webhook)
+{
+    const char *action = webhook->wrong_count != 0    ? action_text(ACTION_UPDATED)
+                         : webhook->refusal.code != 0 ? "skipped"
+                         : webhook->uid.len == 0      ? "missing"
+                                                      : action_text(ACTION_KEPT);
+
+    if (webhook->wrong_count != 0)
+        (void)snprintf(run->webhook_reason, sizeof run->webhook_reason,
+                       "the caBundle of %zu of %zu was another one", webhook->wrong_count,
+                       webhook->count);
+    else if (webhook->refusal.code != 0)
+        (void)snprintf(run->webhook_reason, sizeof run->webhook_reason, "%s",
+                       webhook->refusal.message);
+    (void)add_line(run, "webhook", action, WEBHOOK_NAME, run->webhook_reason);
+}
+
+static void print_table(struct run *run)
+{
+    int width = (int)strlen("WHERE");
+
+    for (size_t i = 0; i < run->line_count; i++)
+        if ((int)strlen(run->lines[i].where) > width)
+            width = (int)strlen(run->lines[i].where);
+    (void)printf("%-9s  %-7s  %-20s  %-*s  %s\n", "NAME", "ACTION", "UNTIL", width, "WHERE",
+                 "REASON");
+    for (size_t i = 0; i < run->line_count; i++) {
+        const struct line *line = &run->lines[i];
+        char reason[ERROR_MESSAGE_BYTES];
+        (void)snprintf(reason, sizeof reason, "%s", line->reason[0] == '\0' ? "-" : line->reason);
+        make_printable(reason);
+        (void)printf("%-9s  %-7s  %-20s  %-*s  %s\n", line->name, line->action,
+                     line->until[0] == '\0' ? "-" : line->until, width, line->where, reason);
+    }
+}
+
+static bool print_values(const struct run *run)
+{
+    struct render *render = render_new(run->format, true);
+    bool ok = render != NULL;
+
+    for (size_t i = 0; i < run->line_count && ok; i++) {
+        const struct line *line = &run->lines[i];
+        json_t *value =
+            json_pack("{s:s,s:s,s:s,s:s,s:s}", "name", line->name, "action", line->action,
+                      "notAfter", line->until, "where", line->where, "reason", line->reason);
+        ok = value != NULL && render_put(render, value);
+        json_decref(value);
+    }
+    if (render != NULL)
+        ok = render_finish(render) && ok;
+    return ok;
+}
+
+static int print_lines(struct run *run, struct error *err)
+{
+    if (run->format == OUTPUT_TABLE)
+        print_table(run);
+    else if (!print_values(run))
+        return error_set(err, ERROR_SYSTEM, "the result could not be written");
+    if (run->arguments->is_dry_run)
+        (void)fprintf(stderr, "claimguard: dry run: nothing was written\n");
+    return 0;
+}
+
+/* ---- into a folder ---- */
+
+static int refresh_folder(struct run *run, struct error *err)
+{
+    struct folder folder;
+    bool is_dry_run = run->arguments->is_dry_run;
+
+    if (folder_open(&folder, run->arguments->output, is_dry_run, err) < 0)
+        return err->code;
+    int rc = folder_read(&folder, &run->certificates, err);
+    if (rc == 0)
+        rc = certificates_refresh(&run->certificates, &run->terms, err);
+    if (rc == 0 && !is_dry_run)
+        rc = folder_write(&folder, &run->certificates, err);
+    if (rc == 0) {
+        add_certificates(run, NULL);
+        rc = print_lines(run, err);
+    }
+    folder_close(&folder);
+    return rc;
+}
+
+/* ---- into a cluster ---- */
+
+/* The authority's Secret is written first: what it signs is of no use without it. */
+static int refresh_secrets(struct run *run, struct api *api, struct error *err)
+{
+    struct certificates *certificates = &run->certificates;
+    const char *ns = run->arguments->ns != NULL ? run->arguments->ns : NAMESPACE;
+    struct webhook_configuration webhook;
+    struct secrets secrets;
+
+    if (webhook_read(&webhook, api, err) < 0 ||
+        webhook_add_hosts(&webhook, &run->terms.hosts, err) < 0 ||
+        secrets_read(&secrets, ns, certificates, api, err) < 0 ||
+        certificates_refresh(certificates, &run->terms, err) < 0)
+        return err->code;
+    struct slice bundle = slice_of(certificates->entries[CERTIFICATE_AUTHORITY].pair.crt);
+    secrets_compare(&secrets, certificates);
+    webhook_compare(&webhook, bundle, &api->arena);
+    if (!run->arguments->is_dry_run && (secrets_write(&secrets, certificates, api, err) < 0 ||
+                                        webhook_write(&webhook, bundle, api, err) < 0))
+        return err->code;
+    add_certificates(run, &secrets);
+    add_webhook(run, &webhook);
+    return print_lines(run, err);
+}
+
+static int refresh_cluster(struct run *run, struct error *err)
+{
+    struct kubeconfig *kubeconfig = NULL;
+    struct api api = {.client = NULL};
+
+    log_configure(LOG_ERROR, LOG_TEXT); /* this file reports the result itself */
+    arena_init(&api.arena, API_ARENA_BYTES_MAX);
+    int rc = kubeconfig_load(&kubeconfig, run->arguments->kubeconfig, run->arguments->context, true,
+                             err);
+    if (rc == 0)
+        rc = http_client_global_init(err);
+    if (rc == 0) {
+        api.server = kubeconfig->server;
+        rc = http_client_new(&api.client, kubeconfig, err);
+        if (rc == 0)
+            rc = refresh_secrets(run, &api, err);
+        http_client_free(api.client);
+        http_client_global_cleanup();
+    }
+    arena_dispose(&api.arena);
+    kubeconfig_free(kubeconfig);
+    return rc;
+}
+
+int command_certificates(const struct arguments *arguments)
+{
+    struct run *run = calloc(1, sizeof *run);
+    struct error err = {0};
+    int rc;
+
+    if (run == NULL) {
+        (void)error_no_memory(&err);
+        return command_fail(&err);
+    }
+    run->arguments = arguments;
+    rc = read_arguments(run, &err);
+    if (rc == 0)
+        rc = arguments->output != NULL ? refresh_folder(run, &err) : refresh_cluster(run, &err);
+    certificates_wipe(&run->certificates);
+    free(run);
+    return rc < 0 ? command_fail(&err) : EXIT_DONE;
+}
