@@ -55,14 +55,8 @@ the_manifests_render_and_the_api_server_takes_them() {
     "$claimguard" check-config "$plane/config.yaml" | grep 'clientCAFile: "/etc/claimguard-tls/ca.crt"' >/dev/null
 }
 
-# certificate NAME AUTHORITY: as manifests/README.md makes them.
-certificate() {
-    local name=$plane/tls/$1 authority=$plane/tls/$2
-    mkdir -p "$plane/tls"
-    [ -e "$authority.crt" ] || openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj "/CN=$2" -keyout "$authority.key" -out "$authority.crt" 2>/dev/null
-    openssl req -newkey rsa:2048 -nodes -subj "/CN=$1" -addext subjectAltName=IP:127.0.0.1 -keyout "$name.key" -out "$name.csr" 2>/dev/null
-    openssl x509 -req -in "$name.csr" -copy_extensions copy -CA "$authority.crt" -CAkey "$authority.key" -days 1 -out "$name.crt" 2>/dev/null
-}
+# certificates FOLDER [FLAGS]...
+certificates() { "$claimguard" certificates -o "$plane/$1" "${@:2}"; }
 scheduler_over_tls() {
     plane_kill "$plane" second-scheduler
     without_restrictions "$root/manifests/tls/second-scheduler.yaml" | sed "s#/etc/kubernetes/claimguard#$plane/tls#" >"$plane/tls.yaml"
@@ -70,8 +64,7 @@ scheduler_over_tls() {
 }
 
 over_tls_a_scheduler_with_a_certificate_is_answered_and_no_other() {
-    certificate tls ca
-    certificate scheduler ca
+    certificates tls
     sed "s#/etc/claimguard-tls#$plane/tls#" "$root/manifests/tls/claimguard.yaml" >"$plane/secure.yaml"
     claimguard_start secure --config "$plane/secure.yaml"
     await 20 "it is ready" is_ready secure
@@ -81,12 +74,13 @@ over_tls_a_scheduler_with_a_certificate_is_answered_and_no_other() {
     scheduled db-0
     pod db-1 data
     in_use_by db-1 db-0
-    certificate tls ca
+    certificates tls --renew-before 8760h
     await 5 "the new certificate is taken" grep -q 'certificate reloaded' "$plane/secure.log"
     scheduler_over_tls
     delete_pod db-0
     scheduled db-1
-    certificate scheduler other-ca
+    certificates other-tls
+    cp "$plane"/other-tls/client.* "$plane/tls"
     scheduler_over_tls
     claim more
     pod refused more

@@ -1,0 +1,132 @@
+# shellcheck shell=bash
+# claimguard certificates against the real API server: Secrets, their renewal while a scheduler uses them, and the caBundle of a
+# webhook. To be sourced.
+
+# A user with the rights of docs/operations.md, and no others.
+certificates_user() {
+    local rules
+    rules=$(sed -n '/^\*\*Rights\.\*\*/,/^Anyone/s/^    \(- {.*\)/\1/p' "$root/docs/operations.md")
+    [ "$(wc -l <<<"$rules")" = 3 ]
+    k apply -f - >/dev/null <<END
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: certificates, namespace: claimguard}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: certificates, namespace: claimguard}
+rules:
+$(head -2 <<<"$rules")
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: claimguard-certificates}
+rules:
+$(tail -1 <<<"$rules")
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: certificates, namespace: claimguard}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: certificates}
+subjects: [{kind: ServiceAccount, name: certificates, namespace: claimguard}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: claimguard-certificates}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: claimguard-certificates}
+subjects: [{kind: ServiceAccount, name: certificates, namespace: claimguard}]
+END
+    k -n claimguard create token certificates >"$plane/certificates.token"
+    claimguard_kubeconfig "https://127.0.0.1:$(($(cat "$plane/port") + 2))" "$plane/certificates.token" >"$plane/certificates.kubeconfig"
+}
+
+# in_the_cluster EXPECTED [FLAGS]...: what is done about authority, server, client and webhook.
+in_the_cluster() {
+    local done
+    "$claimguard" certificates --kubeconfig "$plane/certificates.kubeconfig" --format json "${@:2}" >"$plane/certificates.json"
+    done=$(jq -r '[.[].action] | join(" ")' "$plane/certificates.json")
+    [ "$done" = "$1" ] || fail "expected $1: $(cat "$plane/certificates.json")"
+}
+
+# As the kubelet and manifests/README.md write them: all at once, or one after the other.
+secret_to_file() { # SECRET KEY FILE
+    k -n claimguard get secret "$1" -o json | jq -r ".data[\"$2\"]" | base64 -d >"$plane/secrets/$3.new"
+    mv "$plane/secrets/$3.new" "$plane/secrets/$3"
+}
+secrets_to_files() {
+    local file
+    mkdir -p "$plane/secrets"
+    for file in tls.key tls.crt ca.crt; do secret_to_file claimguard-tls $file $file; done
+    for file in key crt; do secret_to_file claimguard-client tls.$file client.$file; done
+}
+
+# Of a webhook that is never called.
+webhook_yaml() { # CA-BUNDLE
+    cat <<END
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: claimguard}
+webhooks:
+- name: nothing.e2e.example.com
+  clientConfig: {caBundle: "$1", service: {namespace: claimguard, name: claimguard-door, port: 8443, path: /}}
+  rules: [{apiGroups: [e2e.example.com], apiVersions: [v1], operations: [CREATE], resources: [nothing]}]
+  failurePolicy: Ignore
+  sideEffects: None
+  admissionReviewVersions: [v1]
+END
+}
+ca_bundle() { k get validatingwebhookconfiguration claimguard -o 'jsonpath={.webhooks[0].clientConfig.caBundle}'; }
+ca_of_secret() { k -n claimguard get secret claimguard-tls -o 'jsonpath={.data.ca\.crt}'; }
+
+certificates_are_secrets_that_are_renewed_while_a_scheduler_uses_them() {
+    k delete validatingwebhookconfiguration claimguard --ignore-not-found >/dev/null
+    k -n claimguard delete secret claimguard-ca claimguard-tls claimguard-client --ignore-not-found >/dev/null
+    certificates_user
+    in_the_cluster "created created created missing" --dry-run
+    in_the_cluster "created created created missing"
+    in_the_cluster "kept kept kept missing"
+    # a webhook configuration that comes later: without a bundle, and with that of another authority
+    webhook_yaml "" | k apply -f - >/dev/null
+    in_the_cluster "kept renewed kept updated"
+    [ "$(ca_bundle)" = "$(ca_of_secret)" ]
+    webhook_yaml "$(base64 -w0 "$plane/certs/apiserver.crt")" | k apply -f - >/dev/null
+    in_the_cluster "kept kept kept updated"
+    [ "$(ca_bundle)" = "$(ca_of_secret)" ]
+    in_the_cluster "kept kept kept kept"
+    # without the right to read it
+    k delete clusterrolebinding claimguard-certificates >/dev/null
+    await 10 "it is skipped" in_the_cluster "kept kept kept skipped"
+    certificates_user
+    await 10 "it is not" in_the_cluster "kept kept kept kept"
+
+    secrets_to_files
+    openssl verify -x509_strict -CAfile "$plane/secrets/ca.crt" -purpose sslserver \
+        -verify_hostname claimguard-door.claimguard.svc "$plane/secrets/tls.crt"
+    cat >"$plane/renewed.yaml" <<END
+apiVersion: claimguard.io/v1alpha1
+kind: ClaimguardConfiguration
+server:
+  tls: {certFile: $plane/secrets/tls.crt, keyFile: $plane/secrets/tls.key, clientCAFile: $plane/secrets/ca.crt}
+END
+    claimguard_start renewed --config "$plane/renewed.yaml"
+    await 20 "it is ready" is_ready renewed
+    plane_kill "$plane" second-scheduler
+    without_restrictions "$root/manifests/tls/second-scheduler.yaml" | sed "s#/etc/kubernetes/claimguard#$plane/secrets#" >"$plane/tls.yaml"
+    plane_scheduler_start "$plane" second-scheduler "$plane/tls.yaml" "$(url_of renewed address | sed s/http:/https:/)"
+    claim first
+    pod first first
+    scheduled first
+    # the scheduler is not restarted
+    in_the_cluster "kept renewed renewed kept" --renew-before 8760h
+    secrets_to_files
+    await 5 "the new certificate is taken" grep -q 'certificate reloaded' "$plane/renewed.log"
+    claim second
+    pod second second
+    scheduled second
+    if grep -q "a client's certificate is refused" "$plane/renewed.log"; then fail "the scheduler was refused"; fi
+    if grep -rqE 'PRIVATE KEY|LS0tLS1CRUdJTiBQUklW' "$plane"/*.log; then fail "a key is in a log"; fi
+
+    plane_kill "$plane" renewed
+    k delete validatingwebhookconfiguration claimguard >/dev/null
+    k -n claimguard delete secret claimguard-ca claimguard-tls claimguard-client >/dev/null
+    stop_schedulers
+    start_schedulers
+}
