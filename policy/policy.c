@@ -186,6 +186,7 @@ static void reject(struct verdict *verdict, const struct policy *policy, struct 
     if (!code_is_rejection(verdict->code))
         *decided_by = policy;
     verdict->code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
+    verdict->is_by_nodes = true;
     verdict->victim_count = 0;
     (void)verdict_add_reason(verdict, arena, reason);
 }

@@ -63,6 +63,8 @@ struct warning {
 
 struct verdict {
     enum verdict_code code;
+    bool is_by_nodes;      /* rejected on each node that is offered, and not for itself: it may pass
+                              on others; set by policy_filter_nodes */
     struct slice *reasons; /* none when the pod may pass */
     size_t reason_count;
     struct object_reference *causes; /* the claims and holders for which the pod is rejected */

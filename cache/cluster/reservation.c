@@ -261,6 +261,7 @@ static void replace(struct cluster *cluster, struct reservation *reservation,
 {
     reservation->is_doubtful = former->is_doubtful;
     cluster->doubtful += former->is_doubtful;
+    reservation->is_of_preemptor = former->is_of_preemptor;
     reservation->binds += former->binds;
     if (reservation->expires_ns < former->expires_ns)
         reservation->expires_ns = former->expires_ns;

@@ -9,6 +9,8 @@
  *     priority passes           reservation without a claim ends
  *   bind begins               no pod takes the claims over, and the reservation does not expire
  *   pod rejected for good     ends, unless a bind of the pod is under way or in doubt
+ *   pod rejected on the       the same; but that of a preemptor stays, since pods were evicted for
+ *     nodes that are offered    it, and the next offer may have other nodes
  *   pod seen bound, or gone   ends: the pod itself holds the claims, or does not need them
  *
  * All times are nanoseconds of the caller's monotonic clock. Ownership: the cluster owns all
@@ -33,6 +35,7 @@ struct reservation {
     unsigned binds;   /* under way; several if a scheduler repeats a call that has no answer yet */
     bool is_doubtful; /* a Binding was sent, and its outcome is not known */
     bool is_late;     /* it expires after a reservation that was made later */
+    bool is_of_preemptor; /* pods are evicted for it */
     uint64_t expires_ns;
     bool is_ended;            /* early: it lost its last claim, or there were too many */
     struct reservation *prev; /* in cluster.reservations */
@@ -101,6 +104,13 @@ static inline bool reservation_has(const struct reservation *reservation, const 
 static inline bool reservation_binds(const struct reservation *reservation)
 {
     return reservation->binds != 0 || reservation->is_doubtful;
+}
+
+/* Whether the reservation stays when its pod is rejected. by_nodes: only on the nodes that were
+ * offered. */
+static inline bool reservation_outlasts(const struct reservation *reservation, bool by_nodes)
+{
+    return reservation_binds(reservation) || (by_nodes && reservation->is_of_preemptor);
 }
 
 /* The reservation of the claim for another pod, if this pod may not take it over; else NULL. */

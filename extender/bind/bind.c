@@ -244,8 +244,18 @@ static enum phase choose_after_take(struct binding *binding, int rc)
     return PHASE_REFRESH;
 }
 
-/* A pod that is rejected for good does not need the reservation of its filter call. That of another
- * bind of the pod, under way or in doubt, stays. */
+/* A pod that is rejected for good does not need the reservation of its filter call. Under the lock.
+ */
+static bool give_back(const struct binding *binding)
+{
+    struct cluster *cluster = &binding->call.state->cluster;
+    const struct reservation *reservation = reservation_find(cluster, &binding->uid);
+
+    return binding->is_rejected && reservation != NULL &&
+           !reservation_outlasts(reservation, binding->verdict.is_by_nodes) &&
+           reservation_give_back(cluster, &binding->uid);
+}
+
 static enum phase take(struct binding *binding, struct error *err)
 {
     struct object_reference pod = bind_request_pod(binding->call.request);
@@ -255,9 +265,7 @@ static enum phase take(struct binding *binding, struct error *err)
     (void)pthread_rwlock_wrlock(&state->lock);
     int rc = bind_take_claims(binding, err);
     enum phase next = choose_after_take(binding, rc);
-    bool is_given_back = rc < 0 && next == PHASE_END && binding->is_rejected &&
-                         reservation_find(&state->cluster, &binding->uid) != NULL &&
-                         reservation_give_back(&state->cluster, &binding->uid);
+    bool is_given_back = rc < 0 && next == PHASE_END && give_back(binding);
     (void)pthread_rwlock_unlock(&state->lock);
     if (is_given_back)
         requeue_changed(state->requeue, &pod, state->api);

@@ -127,7 +127,7 @@ static int check_policies(struct binding *binding, const struct view *view,
         return error_set(err, ERROR_INVALID, "%.*s", SLICE_ARG(verdict_message(verdict, arena)));
     if (policy_filter(verdict, binding->call.request->node, arena, &reason) == NULL)
         return bind_warnings_collect(&binding->warnings, verdict, &binding->call, err);
-    binding->is_rejected = true;
+    binding->is_rejected = verdict->is_by_nodes = true;
     if (!note_pods_in_the_way(verdict, arena))
         return error_no_memory(err);
     return reason.ptr == NULL ? error_no_memory(err)

@@ -159,15 +159,24 @@ static void reserve(struct state *state, struct question *question)
         *out = (struct verdict){.code = CODE_ERROR, .reasons = &reason, .reason_count = 1};
 }
 
-/* Whether the pod has a reservation that ends if the pod is rejected for good: no bind of it is
- * under way or in doubt. */
-static bool has_reservation(struct state *state, const struct object_reference *pod)
+/* The reservation of the pod, which is rejected, if it ends now; else NULL. Under the lock. */
+static struct reservation *find_needless(const struct state *state, const struct question *question,
+                                         const struct object_reference *pod)
+{
+    struct reservation *reservation = reservation_of(&state->cluster, pod);
+
+    return reservation == NULL || reservation_outlasts(reservation, question->verdict.is_by_nodes)
+               ? NULL
+               : reservation;
+}
+
+static bool has_needless(struct state *state, const struct question *question,
+                         const struct object_reference *pod)
 {
     (void)pthread_rwlock_rdlock(&state->lock);
-    const struct reservation *reservation = reservation_of(&state->cluster, pod);
-    bool has_reservation = reservation != NULL && !reservation_binds(reservation);
+    bool has_needless = find_needless(state, question, pod) != NULL;
     (void)pthread_rwlock_unlock(&state->lock);
-    return has_reservation;
+    return has_needless;
 }
 
 /* Whether the verdict concerns the pod's reservation. A pod whose victims terminate is
@@ -179,7 +188,7 @@ static bool concerns_reservation(struct state *state, const struct question *que
     enum verdict_code code = question->verdict.code;
 
     return (code == CODE_SUCCESS && needs_exclusive(question)) ||
-           (code == CODE_UNSCHEDULABLE_AND_UNRESOLVABLE && has_reservation(state, pod));
+           (code == CODE_UNSCHEDULABLE_AND_UNRESOLVABLE && has_needless(state, question, pod));
 }
 
 /* Decides again under the writers' lock. Of a pod that passes, not about each node: a bind looks at
@@ -216,7 +225,7 @@ static void settle_reservation(struct state *state, struct question *question)
     if (*code == CODE_SUCCESS)
         reserve(state, question);
     else if (*code == CODE_UNSCHEDULABLE_AND_UNRESOLVABLE)
-        needless = reservation_of(&state->cluster, &pod);
+        needless = find_needless(state, question, &pod);
     bool is_given_back = needless != NULL && reservation_give_back(&state->cluster, &needless->uid);
     (void)pthread_rwlock_unlock(&state->lock);
     if (is_given_back)

@@ -47,9 +47,9 @@ struct question {
 enum confirmation evaluate_question(struct state *state, struct question *question);
 
 /* The same, and reserves as the question says. The reservation of a pod that is then rejected with
- * UnschedulableAndUnresolvable ends, unless a bind of the pod is under way or in doubt. A pod that
- * is refused because of a reservation, or without a confirmation, is requeued when that changes
- * (requeue.h). */
+ * UnschedulableAndUnresolvable ends, except as reservation_outlasts says. A pod that is refused
+ * because of a reservation, or without a confirmation, is requeued when that changes (requeue.h).
+ */
 void evaluate_and_remember(struct state *state, struct question *question);
 
 #endif

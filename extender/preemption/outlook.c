@@ -49,7 +49,8 @@ static bool has_unasked_victims(const struct attempt *attempt)
     return false;
 }
 
-/* Reserves the claims, so that no pod of lower priority gets them once the victims are gone. */
+/* Reserves the claims, so that no pod of lower priority gets them once the victims are gone. Also
+ * after an offer of nodes that do not suit the pod: the next one may. */
 static bool reserve(struct attempt *attempt, const struct pod_object *pod,
                     const struct verdict *verdict)
 {
@@ -60,6 +61,9 @@ static bool reserve(struct attempt *attempt, const struct pod_object *pod,
 
     attempt->has_reserved = reservation_take(&state->cluster, pod, verdict->exclusive, false,
                                              end_ns > least_ns ? end_ns : least_ns, &ignored) == 0;
+    struct reservation *reservation = reservation_of(&state->cluster, &attempt->pod);
+    if (attempt->has_reserved && reservation != NULL)
+        reservation->is_of_preemptor = true;
     return attempt->has_reserved;
 }
 

@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "cache/cluster/reservation.h"
 #include "extender/cli/services.h"
 #include "extender/report/explain.h"
 #include "extender/verbs/verbs.h"
@@ -126,12 +127,41 @@ Test(nodes, a_pod_that_every_node_rejects_loses_the_reservation_of_an_earlier_ca
     cr_expect(!has_reservation());
 }
 
-Test(nodes, a_bind_that_its_node_refuses_ends_the_reservation)
+static void reserve_for_a_preemptor(void)
 {
     json_decref(filter("{\"Pod\":" POD("tested", "free") "," NAMES "}"));
+    state.cluster.reservations->is_of_preemptor = true;
+    json_decref(filter("{\"Pod\":" POD("tested", "free") "," NAMES "}"));
+    cr_assert(has_reservation(), "it was renewed");
+}
+
+/* Pods were evicted for it: the next offer may have a node on which it passes. */
+Test(nodes, a_preemptor_that_every_node_rejects_keeps_its_reservation)
+{
+    reserve_for_a_preemptor();
+    json_decref(filter("{\"Pod\":" POD("tested", "free") ",\"NodeNames\":[\"node-1\"]}"));
+    cr_expect(has_reservation());
+}
+
+Test(nodes, a_preemptor_that_is_rejected_for_itself_loses_its_reservation)
+{
+    struct object claim = {.kind = KIND_CLAIM, .meta = {.ns = SLICE("ns"), .name = SLICE("free")}};
+
+    reserve_for_a_preemptor();
+    claim.meta.deletion_timestamp = SLICE("set");
+    claim.claim = (struct claim_object){.meta = claim.meta, .is_rwop = true};
+    apply(&claim);
+    json_decref(filter("{\"Pod\":" POD("tested", "free") "," NAMES "}"));
+    cr_expect(!has_reservation());
+}
+
+/* Binds pod "tested" to node-1, which rejects it. */
+static void bind_to_a_wrong_node(void)
+{
     struct object pod = {.kind = KIND_POD,
                          .meta = {.ns = SLICE("ns"), .name = SLICE("tested"), .uid = SLICE("u")}};
     struct claim_reference claim = {.name = SLICE("free")};
+
     pod.pod = (struct pod_object){.meta = pod.meta, .claims = &claim, .claim_count = 1};
     apply(&pod);
     cr_expect(has_reservation());
@@ -141,7 +171,20 @@ Test(nodes, a_bind_that_its_node_refuses_ends_the_reservation)
     cr_assert_eq(verb_answer(&state, VERB_BIND, &scratch), 200);
     cr_expect(slice_has(scratch.result, SLICE(NODE_POLICY_TESTED)), "%.*s",
               SLICE_ARG(scratch.result));
+}
+
+Test(nodes, a_bind_that_its_node_refuses_ends_the_reservation)
+{
+    json_decref(filter("{\"Pod\":" POD("tested", "free") "," NAMES "}"));
+    bind_to_a_wrong_node();
     cr_expect(!has_reservation());
+}
+
+Test(nodes, a_bind_that_its_node_refuses_leaves_a_preemptor_its_reservation)
+{
+    reserve_for_a_preemptor();
+    bind_to_a_wrong_node();
+    cr_expect(has_reservation());
 }
 
 Test(nodes, objects_that_pass_are_copied_as_they_came)

@@ -1,0 +1,65 @@
+/* The CSI drivers of nodes come and go while pods are offered nodes, preempt and are bound; and
+ * what claimguard knows of a node may be late. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "adversity/preemptors.h"
+
+#define DRIVER  "plugin1.example.com" /* of the claims of put_claim, too */
+#define REQUEUE "claimguard.io/requeue-requested"
+
+/* driver: NULL: the node has none. */
+static void put_csi_node(const char *node, const char *driver)
+{
+    api_put("{\"kind\":\"CSINode\",\"metadata\":{\"name\":\"%s\"},\"spec\":{\"drivers\":[%s]}}",
+            node, driver == NULL ? "" : scenario_printf("{\"name\":\"%s\"}", driver));
+}
+
+/* Whether the pod passes if that node alone is offered. */
+static bool passes_on(const struct guard *guard, const char *pod, const char *node)
+{
+    char *answer = guard_call(guard, "/filter",
+                              scenario_printf("{\"Pod\":%s,\"Nodes\":null,\"NodeNames\":[\"%s\"]}",
+                                              api_object("pods", "default", pod), node));
+    bool passes = strstr(answer, scenario_printf("\"NodeNames\":[\"%s\"]", node)) != NULL;
+
+    printf("filter %s on %s: %s\n", pod, node, answer);
+    free(answer);
+    return passes;
+}
+
+static bool is_evicted(const char *pod)
+{
+    return api_text("pods", "default", pod, "metadata.deletionTimestamp")[0] != '\0';
+}
+
+/* ---- preemption ---- */
+
+static void a_preemptor_keeps_its_claim_when_no_node_of_an_offer_suits_it(void)
+{
+    struct guard guard;
+
+    put_csi_node("node-1", NULL);
+    put_csi_node("node-2", DRIVER);
+    start_with_a_preemptor(&guard, quick);
+    put_pod(&(struct test_pod){.name = "middle", .claim = "data", .priority = 50});
+    AWAIT(sees(&guard, 3), "it is seen");
+    check(!filter_passes(&guard, "high-data"), "the claim is held");
+    AWAIT(is_evicted("low-data"), "the holder is evicted: node-2 suits");
+    api_remove("pods", "default", "low-data");
+    AWAIT(sees(&guard, 2), "it is gone");
+    check(!passes_on(&guard, "high-data", "node-1"), "there is no driver");
+    check(guard_metric(&guard, "claimguard_reservations ") == 1, "the claim stays reserved");
+    check(!passes_on(&guard, "middle", "node-2"), "for the preemptor");
+    check(passes_on(&guard, "high-data", "node-2"), "which gets it");
+    check(api_count("POST", "/eviction") == 1, "one pod was evicted for it");
+    guard_stop(&guard);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct scenario all[] = {
+        SCENARIO(a_preemptor_keeps_its_claim_when_no_node_of_an_offer_suits_it),
+    };
+    return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
+}
