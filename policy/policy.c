@@ -161,6 +161,23 @@ const struct node_filter *policy_filter(const struct verdict *verdict, struct sl
     return find(verdict->nodes, false, node, arena, reason);
 }
 
+bool policy_passes_somewhere(const struct view *view, const struct verdict *verdict,
+                             struct arena *arena)
+{
+    const struct table *nodes = &view->cluster->nodes;
+    struct table_walk walk = {.at = 0};
+    struct slice reason;
+
+    if (!policy_filters_nodes(verdict))
+        return true;
+    for (const struct table_record *at; (at = table_next(nodes, &walk)) != NULL;) {
+        const struct node *node = (const struct node *)(const void *)at;
+        if (node->exists && policy_filter(verdict, name_slice(node->name), arena, &reason) == NULL)
+            return true;
+    }
+    return false;
+}
+
 const struct node_filter *policy_warn(const struct verdict *verdict,
                                       const struct node_filter *after, struct slice node,
                                       struct arena *arena, struct slice *reason)

@@ -73,6 +73,11 @@ void policy_prefilter(const struct view *view, const struct pod_object *pod, str
 const struct node_filter *policy_filter(const struct verdict *verdict, struct slice node,
                                         struct arena *arena, struct slice *reason);
 
+/* Whether there may be a node for a pod that passes, or that evictions would help: no filter
+ * rejects all nodes that the cache has. The cost: a filter's for each, until one passes. */
+bool policy_passes_somewhere(const struct view *view, const struct verdict *verdict,
+                             struct arena *arena);
+
 /*
  * Checks nodes for a pod that passes, or that evictions would help (Unschedulable). reasons[i]:
  * why it is rejected on node i; empty: it passes. Returns how many nodes are rejected. If all are,

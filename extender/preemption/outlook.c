@@ -88,6 +88,9 @@ static enum outlook find_cached(struct attempt *attempt)
     policy_prefilter(&view, &object, &attempt->arena, &verdict, &decided_by);
     if (verdict.code != CODE_UNSCHEDULABLE || !copy_victims(attempt, &verdict))
         return OUTLOOK_OVER;
+    /* a driver may have left the node that was offered */
+    if (verdict.victim_count != 0 && !policy_passes_somewhere(&view, &verdict, &attempt->arena))
+        return OUTLOOK_OVER;
     if (verdict.reserved_for.len !=
         0) /* for a pod that is being bound: afterwards it is a victim */
         return OUTLOOK_WAIT;

@@ -15,6 +15,16 @@ static void put_csi_node(const char *node, const char *driver)
             node, driver == NULL ? "" : scenario_printf("{\"name\":\"%s\"}", driver));
 }
 
+/* Waits until claimguard knows the CSINodes that were put, by one more. */
+static void await_csi_nodes(const struct guard *guard)
+{
+    static const char metric[] = "claimguard_cache_objects{resource=\"csinodes\"}";
+    double before = guard_metric(guard, metric);
+
+    put_csi_node(scenario_printf("last-%.0f", before), NULL);
+    AWAIT(guard_metric(guard, metric) == before + 1, "the CSINodes are known");
+}
+
 /* Whether the pod passes if that node alone is offered. */
 static bool passes_on(const struct guard *guard, const char *pod, const char *node)
 {
@@ -56,10 +66,44 @@ static void a_preemptor_keeps_its_claim_when_no_node_of_an_offer_suits_it(void)
     guard_stop(&guard);
 }
 
+/* A claim that needs no driver: it is not bound. Another pod's preemption, which begins later,
+ * shows that there was time for the first one. */
+static void put_witnesses(void)
+{
+    api_put("{\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"namespace\":\"default\",\"name\":"
+            "\"plain\"},\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"]}}");
+    put_pod(&(struct test_pod){
+        .name = "low-plain", .claim = "plain", .node = "node-1", .priority = 10});
+    put_pod(&(struct test_pod){.name = "high-plain", .claim = "plain", .priority = 100});
+}
+
+static void nobody_is_evicted_for_a_pod_whose_last_node_has_lost_the_driver(void)
+{
+    struct guard guard;
+
+    put_csi_node("node-1", NULL);
+    put_csi_node("node-2", DRIVER);
+    start_with_a_preemptor(&guard, "readWriteOncePod: {preemptionGrace: 2s}\n");
+    put_witnesses();
+    AWAIT(sees(&guard, 4), "all are seen");
+    check(!filter_passes(&guard, "high-data"), "the claim is held");
+    put_csi_node("node-2", NULL);
+    await_csi_nodes(&guard);
+    check(!filter_passes(&guard, "high-plain"), "the claim is held");
+    AWAIT(is_evicted("low-plain"), "its holder is evicted");
+    check(!is_evicted("low-data"), "that of a claim without a node is not");
+    put_csi_node("node-2", DRIVER);
+    check(api_wait("PATCH", REQUEUE, 1), "the driver is back: the preemptor is requeued");
+    check(!filter_passes(&guard, "high-data"), "node-2 suits, and the claim is held");
+    AWAIT(is_evicted("low-data"), "now its holder is evicted");
+    guard_stop(&guard);
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
         SCENARIO(a_preemptor_keeps_its_claim_when_no_node_of_an_offer_suits_it),
+        SCENARIO(nobody_is_evicted_for_a_pod_whose_last_node_has_lost_the_driver),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
 }

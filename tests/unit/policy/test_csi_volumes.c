@@ -183,6 +183,23 @@ Test(csi_volumes, a_node_that_the_cache_does_not_know_is_one_without_a_csi_node)
                                                 "registered on the node")));
 }
 
+Test(csi_volumes, a_pod_passes_somewhere_if_one_node_has_the_driver)
+{
+    add_claim("data", "d", "");
+    ask();
+    cr_expect(policy_passes_somewhere(&(struct view){&cluster, &config}, &verdict, &arena),
+              "no node is checked");
+    put_node("n");
+    put_csi_node("n", "c");
+    put_csi_node("gone", "d");
+    ask();
+    cr_expect_not(policy_passes_somewhere(&(struct view){&cluster, &config}, &verdict, &arena));
+    put_node("m");
+    put_csi_node("m", "d");
+    ask();
+    cr_expect(policy_passes_somewhere(&(struct view){&cluster, &config}, &verdict, &arena));
+}
+
 Test(csi_volumes, texts_are_made_once_and_not_for_each_node)
 {
     static const char *const names[] = {"k", "l", "m", "n"};
