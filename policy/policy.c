@@ -96,8 +96,8 @@ static bool merge(struct verdict *out, const struct verdict *verdict, struct are
                     (verdict->code == CODE_SUCCESS && out->code == CODE_SKIP));
     struct verdict merged = decides ? *verdict : *out;
 
-    if (!decides)
-        append(&merged.nodes, verdict->nodes);
+    merged.nodes = out->nodes;
+    append(&merged.nodes, verdict->nodes);
     merged.warnings = out->warnings;
     merged.warning_count = out->warning_count;
     merged.awaited = out->awaited;

@@ -59,11 +59,11 @@ enum { POLICIES_MAX = 4 };
 extern const struct policy *const policies[POLICIES_MAX + 1];
 
 /*
- * The verdict of all policies: the first rejection; else Success if a policy has something to say,
- * with the node filters of all of them; else Skip. *decided_by: the policy that decided. Where the
- * first rejection is Unschedulable, the other policies are asked as well: one of them may make it
- * Unresolvable, so that no pod is evicted for a pod that cannot run. The warnings are those of all
- * policies that were asked, and the rejections of those that only warn.
+ * The verdict of all policies: the first rejection; else Success if a policy has something to say;
+ * else Skip. *decided_by: the policy that decided. Where the first rejection is Unschedulable, the
+ * other policies are asked as well: one of them may make it Unresolvable, so that no pod is evicted
+ * for a pod that cannot run. The node filters are those of all policies that were asked; so are the
+ * warnings, with the rejections of those that only warn.
  */
 void policy_prefilter(const struct view *view, const struct pod_object *pod, struct arena *arena,
                       struct verdict *out, const struct policy **decided_by);

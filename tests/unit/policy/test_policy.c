@@ -284,6 +284,40 @@ Test(policy, filters_that_warn_are_passed_over_and_those_that_reject_found)
     cr_expect_eq(filter->policy, &policy_2);
 }
 
+/* What a dry run says of the nodes of such a pod. */
+Test(policy, a_rejection_keeps_the_filters_before_and_behind_it)
+{
+    struct slice node = SLICE("node-1"), reason;
+
+    says[0] = (struct says){.mode = MODE_WARN, .code = CODE_SUCCESS, .has_filter = true};
+    says[1] = (struct says){
+        .mode = MODE_ENFORCE, .code = CODE_UNSCHEDULABLE, .reasons = {"held"}, .has_victim = true};
+    says[2] = (struct says){.mode = MODE_WARN, .code = CODE_SUCCESS, .has_filter = true};
+    evaluate();
+    cr_expect_eq(decided_by, &policy_1);
+    const struct node_filter *filter = policy_warn(&verdict, NULL, node, &arena, &reason);
+    cr_assert_not_null(filter);
+    cr_expect_eq(filter->policy, &policy_0);
+    filter = policy_warn(&verdict, filter, node, &arena, &reason);
+    cr_assert_not_null(filter);
+    cr_expect_eq(filter->policy, &policy_2);
+}
+
+/* Nobody is evicted for it. */
+Test(policy, nodes_that_an_earlier_policy_rejects_stay_rejected_when_evictions_would_help)
+{
+    struct slice node = SLICE("node-1"), reasons[1];
+
+    says[0] = (struct says){.mode = MODE_ENFORCE, .code = CODE_SUCCESS, .has_filter = true};
+    says[1] = (struct says){
+        .mode = MODE_ENFORCE, .code = CODE_UNSCHEDULABLE, .reasons = {"held"}, .has_victim = true};
+    evaluate();
+    cr_expect_eq(policy_filter_nodes(&verdict, &node, 1, &arena, reasons, &decided_by), 1);
+    cr_expect_eq(verdict.code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
+    cr_expect(verdict.is_by_nodes);
+    cr_expect_eq(verdict.victim_count, 0);
+}
+
 Test(policy, a_pod_that_is_rejected_for_good_is_on_all_nodes_alike)
 {
     says[0] = (struct says){.mode = MODE_ENFORCE, .code = CODE_SUCCESS, .has_filter = true};
