@@ -13,11 +13,18 @@ static const struct pod *find_pod(const struct cluster *cluster, const struct ob
                                     : NULL;
 }
 
+static bool has_node(const struct cluster *cluster, const struct meta *meta)
+{
+    const struct node *node = cluster_find_node(cluster, meta->name);
+
+    return node != NULL && uid_is(&node->uid, meta->uid);
+}
+
 /* What was known about an object before a change. */
 struct before {
     struct arena arena;
     struct slice former; /* UID of the pod that had this name before, and is gone; empty: none */
-    bool was_holding;
+    bool was_there;      /* see informer_target.changed */
     /* An unconfirmed answer said that it is gone, or bound. After look_after: and was wrong. */
     bool was_gone, was_bound;
 };
@@ -33,10 +40,12 @@ static void look_before(struct before *before, const struct cluster *cluster,
     *before = (struct before){.was_gone = answer != NULL && answer->is_gone,
                               .was_bound = answer != NULL && !answer->is_gone};
     arena_init(&before->arena, REPORT_BYTES_MAX);
+    if (object->kind == KIND_NODE)
+        before->was_there = has_node(cluster, &object->meta);
     if (pod == NULL)
         return;
     if (uid_is(&pod->uid, object->meta.uid))
-        before->was_holding = pod_holds(pod);
+        before->was_there = pod_holds(pod);
     else
         before->former = arena_copy(&before->arena, uid_text(&pod->uid, text));
 }
@@ -54,10 +63,10 @@ static void look_after(struct before *before, const struct cluster *cluster,
 }
 
 static void report(const struct informer_target *target, enum watch_change change,
-                   const struct object *object, bool was_holding)
+                   const struct object *object, bool was_there)
 {
     if (target->changed != NULL)
-        target->changed(target->context, change, object, was_holding);
+        target->changed(target->context, change, object, was_there);
 }
 
 static void report_gone(const struct informer_target *target, const struct object_reference *gone)
@@ -97,7 +106,7 @@ static void report_change(const struct informer_target *target, enum watch_chang
     if (rc == 0 && ended.uid.len != 0)
         report_gone(target, &ended);
     if (rc == 0)
-        report(target, change, object, before->was_holding);
+        report(target, change, object, before->was_there);
     arena_dispose(&before->arena);
 }
 

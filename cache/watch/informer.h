@@ -42,9 +42,9 @@ struct informer_target {
     /* Called on the informer's thread, without the lock. */
     void *context;
     /* The object has been applied or removed. Only its meta is set if a list did not name it.
-     * was_holding: the pod held its claims before. */
+     * was_there: before, the pod held its claims; or the node existed. */
     void (*changed)(void *context, enum watch_change change, const struct object *object,
-                    bool was_holding);
+                    bool was_there);
     /* All kinds that are watched are synced, for the first time. */
     void (*synced)(void *context);
 };

@@ -106,6 +106,17 @@ static void requeue_drivers(struct state *state, struct slice drivers)
                         state->api);
 }
 
+/* Requeues the pods that wait for one of the drivers of a node that is new here: the watch of
+ * CSINodes may have been faster. */
+static void requeue_node(struct state *state, struct slice name)
+{
+    (void)pthread_rwlock_rdlock(&state->lock);
+    const struct node *node = cluster_find_node(&state->cluster, name);
+    if (node != NULL)
+        requeue_drivers(state, name_slice(node->drivers));
+    (void)pthread_rwlock_unlock(&state->lock);
+}
+
 /* Requeues the pods that wait for a volume that a claim can be bound to. */
 static void requeue_offer(struct state *state, struct slice offer)
 {
@@ -115,7 +126,7 @@ static void requeue_offer(struct state *state, struct slice offer)
 }
 
 static void changed(void *context, enum watch_change change, const struct object *object,
-                    bool was_holding)
+                    bool was_there)
 {
     struct handlers *handlers = context;
     struct state *state = handlers->state;
@@ -133,12 +144,14 @@ static void changed(void *context, enum watch_change change, const struct object
                         state->api);
     if (object->kind == KIND_CSI_NODE && change == CHANGE_PUT)
         requeue_drivers(state, object->resource.attributes[CSI_NODE_DRIVERS]);
+    if (object->kind == KIND_NODE && change == CHANGE_PUT && !was_there)
+        requeue_node(state, meta->name);
     if (object->kind == KIND_VOLUME && change == CHANGE_PUT)
         requeue_offer(state, object->resource.attributes[VOLUME_OFFER]);
     if (!handlers->is_synced || change == CHANGE_DELETE)
         return;
     (void)pthread_rwlock_rdlock(&state->lock);
-    violations_report_change(&handlers->violations, object, was_holding);
+    violations_report_change(&handlers->violations, object, was_there);
     (void)pthread_rwlock_unlock(&state->lock);
 }
 

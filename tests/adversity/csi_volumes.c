@@ -99,11 +99,43 @@ static void nobody_is_evicted_for_a_pod_whose_last_node_has_lost_the_driver(void
     guard_stop(&guard);
 }
 
+/* ---- what is known late ---- */
+
+/* The scheduler knows it already, and its CSINode is here before it is. */
+static void a_pod_that_was_rejected_on_an_unknown_node_is_requeued_when_it_is_known(void)
+{
+    struct guard guard;
+
+    put_claim("data");
+    put_csi_node("node-1", NULL);
+    guard_start(&guard, "csiVolumes: {missingCSINode: Reject}\n");
+    put_pod(&(struct test_pod){.name = "a", .claim = "data"});
+    AWAIT(sees(&guard, 1), "the pod is seen");
+    api_hold("nodes");
+    api_put("{\"kind\":\"Node\",\"metadata\":{\"name\":\"node-3\"}}");
+    put_csi_node("node-3", DRIVER);
+    await_csi_nodes(&guard);
+    check(!passes_on(&guard, "a", "node-3"), "the cache has no node-3");
+    check(api_count("PATCH", REQUEUE) == 0, "the pod waits");
+    api_release("nodes");
+    check(api_wait("PATCH", REQUEUE, 1), "node-3 is known: the pod is requeued");
+    check(passes_on(&guard, "a", "node-3"), "and passes");
+    check(!passes_on(&guard, "a", "node-1"), "it waits for the driver again");
+    api_put("{\"kind\":\"Node\",\"metadata\":{\"name\":\"node-3\",\"uid\":\"%s\",\"labels\":{"
+            "\"a\":\"b\"}}}",
+            api_text("nodes", "", "node-3", "metadata.uid"));
+    api_put("{\"kind\":\"Node\",\"metadata\":{\"name\":\"node-4\"}}");
+    AWAIT(guard_metric(&guard, "claimguard_cache_objects{resource=\"nodes\"}") == 4, "later");
+    check(api_count("PATCH", REQUEUE) == 1, "a change of a known node requeues nobody");
+    guard_stop(&guard);
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
         SCENARIO(a_preemptor_keeps_its_claim_when_no_node_of_an_offer_suits_it),
         SCENARIO(nobody_is_evicted_for_a_pod_whose_last_node_has_lost_the_driver),
+        SCENARIO(a_pod_that_was_rejected_on_an_unknown_node_is_requeued_when_it_is_known),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
 }

@@ -18,12 +18,12 @@ static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct watchdog watchdog;
 
 static void ignore(void *context, enum watch_change change, const struct object *object,
-                   bool was_holding)
+                   bool was_there)
 {
     (void)context;
     (void)change;
     (void)object;
-    (void)was_holding;
+    (void)was_there;
 }
 
 /* Replaces the C library's function, for libcurl: a name server that does not answer. */
