@@ -55,7 +55,8 @@ static bool wake(const struct handlers *handlers, const struct object_reference 
     return is_woken;
 }
 
-/* Lists the pods of the walk's next page that wait for a node. False: there was no more page. */
+/* Lists the pods of the walk's next page that wait for a node, and have claims or mounts (of inline
+ * CSI volumes). False: there was no more page. */
 static bool list_waiting(const struct handlers *handlers, struct table_walk *walk,
                          struct kept_reference **waiting, struct arena *arena)
 {
@@ -66,7 +67,8 @@ static bool list_waiting(const struct handlers *handlers, struct table_walk *wal
     bool has_more = table_next_page(&state->cluster.pods, walk);
     for (; has_more && walk->next < walk->count; walk->next++) {
         const struct pod *pod = (const struct pod *)(const void *)walk->records[walk->next];
-        if (pod->use_count == 0 || pod->node != NULL || pod->is_terminal || pod->is_terminating)
+        if ((pod->use_count == 0 && !pod->has_mounts) || pod->node != NULL || pod->is_terminal ||
+            pod->is_terminating)
             continue;
         struct object_reference reference = {KIND_POD, name_slice(pod->ns), pod_name(pod),
                                              uid_text(&pod->uid, uid)};

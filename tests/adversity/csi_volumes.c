@@ -25,6 +25,20 @@ static void await_csi_nodes(const struct guard *guard)
     AWAIT(guard_metric(guard, metric) == before + 1, "the CSINodes are known");
 }
 
+/* A pod that is pending, with an inline volume. */
+static void put_inline_pod(const char *name)
+{
+    put_pod(&(struct test_pod){
+        .name = name,
+        .more_spec = ",\"volumes\":[{\"name\":\"v\",\"csi\":{\"driver\":\"" DRIVER "\"}}]"});
+}
+
+static void put_inline_driver(void)
+{
+    api_put("{\"kind\":\"CSIDriver\",\"metadata\":{\"name\":\"" DRIVER "\"},\"spec\":{"
+            "\"volumeLifecycleModes\":[\"Ephemeral\",\"Persistent\"]}}");
+}
+
 /* Whether the pod passes if that node alone is offered. */
 static bool passes_on(const struct guard *guard, const char *pod, const char *node)
 {
@@ -130,12 +144,30 @@ static void a_pod_that_was_rejected_on_an_unknown_node_is_requeued_when_it_is_kn
     guard_stop(&guard);
 }
 
+/* The former claimguard may have rejected it for what had changed already. */
+static void a_pod_with_an_inline_volume_is_requeued_after_a_start(void)
+{
+    struct guard guard;
+
+    put_inline_driver();
+    put_csi_node("node-1", DRIVER);
+    put_csi_node("node-2", NULL);
+    put_inline_pod("a");
+    put_pod(&(struct test_pod){.name = "plain", .more_spec = ",\"runtimeClassName\":\"vm\""});
+    guard_start(&guard, "");
+    check(api_wait("PATCH", REQUEUE, 1), "a pod is requeued");
+    check(api_count("PATCH", "/pods/a") == 1, "the one with the volume");
+    check(api_count("PATCH", "/pods/plain") == 0, "and no other");
+    guard_stop(&guard);
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
         SCENARIO(a_preemptor_keeps_its_claim_when_no_node_of_an_offer_suits_it),
         SCENARIO(nobody_is_evicted_for_a_pod_whose_last_node_has_lost_the_driver),
         SCENARIO(a_pod_that_was_rejected_on_an_unknown_node_is_requeued_when_it_is_known),
+        SCENARIO(a_pod_with_an_inline_volume_is_requeued_after_a_start),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
 }
