@@ -19,8 +19,8 @@
  * version: filter is called only with nodes that passed there, so both say the same.
  *
  * Not judged: inline volumes of a pod without mounts (pod_object.mounts is NULL: it has too many
- * volumes, or it comes from the cache, at bind); a claim whose volume the cache does not know; and
- * drivers beyond CSI_NEEDS_MAX.
+ * volumes); a claim whose volume the cache does not know; and drivers beyond CSI_NEEDS_MAX. The
+ * cache has the mounts of pending pods with inline CSI volumes, so a bind judges those, too.
  */
 #ifndef POLICY_CSI_VOLUMES_H
 #define POLICY_CSI_VOLUMES_H

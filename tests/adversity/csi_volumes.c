@@ -161,6 +161,30 @@ static void a_pod_with_an_inline_volume_is_requeued_after_a_start(void)
     guard_stop(&guard);
 }
 
+/* ---- bind ---- */
+
+static void a_bind_is_refused_if_the_driver_of_an_inline_volume_has_left(void)
+{
+    struct guard guard;
+
+    put_inline_driver();
+    put_csi_node("node-1", DRIVER);
+    guard_start(&guard, "");
+    put_inline_pod("a");
+    AWAIT(sees(&guard, 1), "the pod is seen");
+    check(filter_passes(&guard, "a"), "node-1 has the driver");
+    put_csi_node("node-1", NULL);
+    await_csi_nodes(&guard);
+    char *answer = guard_call(&guard, "/bind", bind_body("a", "node-1"));
+    check(strstr(answer, "CSI driver " DRIVER " (volume v) is not registered on the node") != NULL,
+          "%s", answer);
+    free(answer);
+    put_csi_node("node-1", DRIVER);
+    await_csi_nodes(&guard);
+    check(bind_succeeds(&guard, "a", "node-1"), "it is back");
+    guard_stop(&guard);
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
@@ -168,6 +192,7 @@ int main(int argc, char **argv)
         SCENARIO(nobody_is_evicted_for_a_pod_whose_last_node_has_lost_the_driver),
         SCENARIO(a_pod_that_was_rejected_on_an_unknown_node_is_requeued_when_it_is_known),
         SCENARIO(a_pod_with_an_inline_volume_is_requeued_after_a_start),
+        SCENARIO(a_bind_is_refused_if_the_driver_of_an_inline_volume_has_left),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
 }
