@@ -38,23 +38,6 @@ END
     refuses "127.0.0.1 port 9"
 }
 
-the_manifests_render_and_the_api_server_takes_them() {
-    "$tools/kubectl" kustomize "$root/manifests" >"$plane/rendered.yaml"
-    k apply --dry-run=server -f "$plane/rendered.yaml" >/dev/null
-    grep -q 'runAsNonRoot: true' "$plane/rendered.yaml"
-    k -n claimguard get configmap claimguard -o 'jsonpath={.data.claimguard\.yaml}' >"$plane/config.yaml"
-    "$claimguard" check-config "$plane/config.yaml" >/dev/null
-    # with the component for TLS
-    cp -r "$root/manifests" "$plane/manifests"
-    printf 'components: [tls]\n' >>"$plane/manifests/kustomization.yaml"
-    k apply --dry-run=server -o json -k "$plane/manifests" >"$plane/rendered.json"
-    jq -e '.items[] | select(.kind == "Deployment").spec.template.spec |
-        (.volumes | any(.secret.secretName == "claimguard-tls") and any(.configMap.name == "claimguard-over-tls")) and
-        (.containers[0].volumeMounts | length == 2)' "$plane/rendered.json" >/dev/null
-    jq -r '.items[] | select(.metadata.name == "claimguard-over-tls").data["claimguard.yaml"]' "$plane/rendered.json" >"$plane/config.yaml"
-    "$claimguard" check-config "$plane/config.yaml" | grep 'clientCAFile: "/etc/claimguard-tls/ca.crt"' >/dev/null
-}
-
 # certificates FOLDER [FLAGS]...
 certificates() { "$claimguard" certificates -o "$plane/$1" "${@:2}"; }
 scheduler_over_tls() {
@@ -65,7 +48,7 @@ scheduler_over_tls() {
 
 over_tls_a_scheduler_with_a_certificate_is_answered_and_no_other() {
     certificates tls
-    sed "s#/etc/claimguard-tls#$plane/tls#" "$root/manifests/tls/claimguard.yaml" >"$plane/secure.yaml"
+    sed "s#/etc/claimguard-tls#$plane/tls#" "$root/manifests/tls/tls.yaml" >"$plane/secure.yaml"
     claimguard_start secure --config "$plane/secure.yaml"
     await 20 "it is ready" is_ready secure
     scheduler_over_tls
@@ -98,6 +81,7 @@ claimguard_was_refused_nothing() {
     # audit lines are buffered for a moment
     sleep 1
     if grep "$forbidden" "$plane/audit.log"; then fail "the API server refused claimguard something"; fi
+    if grep claimguard-own-limits "$plane/audit.log"; then fail "its own policy refused claimguard something"; fi
     wc -l <"$plane/audit.log"
     grep -q '"code":200' "$plane/audit.log"
     # and says who it is
