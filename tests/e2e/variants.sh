@@ -2,14 +2,14 @@
 # What is in manifests/: each component, alone and with others; what marks cost and keep; the limits of claimguard's own user. To be
 # sourced.
 
-# variant [COMPONENT]...: manifests/ with these components: rendered, taken by the API server ($plane/rendered.json), and the
+# variant [COMPONENT]...: manifests/ with these components, and no other: rendered, taken by the API server ($plane/rendered.json), and the
 # configuration in it is good ($plane/config, printed to $plane/config.out).
 variant() {
     local entry
     rm -rf "$plane/manifests" "$plane/config"
     mkdir "$plane/config"
     cp -r "$root/manifests" "$plane/manifests"
-    printf 'components: [%s]\n' "$(tr ' ' , <<<"$*")" >>"$plane/manifests/kustomization.yaml"
+    sed -i "s/^- tls .*//; s/^components:.*/components: [$(tr ' ' , <<<"$*")]/" "$plane/manifests/kustomization.yaml"
     "$tools/kubectl" kustomize "$plane/manifests" >"$plane/rendered.yaml"
     k apply --dry-run=server -o json -f "$plane/rendered.yaml" >"$plane/rendered.json"
     while read -r entry; do
@@ -29,6 +29,8 @@ its_pod_is_admitted() {
 
 the_manifests_render_and_the_api_server_takes_them() {
     local components
+    "$tools/kubectl" kustomize "$root/manifests" >"$plane/rendered.yaml"
+    grep -q 'secretName: claimguard-tls' "$plane/rendered.yaml" || fail "without TLS, if nobody asks for plain text"
     variant
     rendered '[.items[] | select(.kind == "Service").spec.ports[].port] == [8888]'
     rendered '.items[] | select(.kind == "Deployment").spec.template.spec |
