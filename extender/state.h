@@ -25,6 +25,7 @@ enum {
 struct events;
 struct requeue;
 struct nominations;
+struct trials;
 struct preemption;
 struct seen_locks;
 struct defer_support;
@@ -45,6 +46,7 @@ struct state {
     struct api_stats api_stats;
     struct requeue *requeue; /* each service has its own lock, except seen_locks */
     struct nominations *nominations;
+    struct trials *trials;
     struct events *events;
     struct preemption *preemption;
     struct defer_support *defer_support;

@@ -7,12 +7,14 @@
 #include "extender/live/events.h"
 #include "extender/live/nomination.h"
 #include "extender/live/requeue.h"
+#include "extender/live/trials.h"
 #include "extender/preemption/preemption.h"
 
 static void free_services(struct state *state)
 {
     free(state->requeue);
     free(state->nominations);
+    free(state->trials);
     free(state->events);
     free(state->preemption);
     free(state->defer_support);
@@ -25,12 +27,14 @@ int services_init(struct state *state, struct config *config, struct error *err)
         return err->code;
     state->requeue = calloc(1, sizeof *state->requeue);
     state->nominations = calloc(1, sizeof *state->nominations);
+    state->trials = calloc(1, sizeof *state->trials);
     state->events = calloc(1, sizeof *state->events);
     state->preemption = calloc(1, sizeof *state->preemption);
     state->defer_support = calloc(1, sizeof *state->defer_support);
     state->seen_locks = calloc(1, sizeof *state->seen_locks);
-    if (state->requeue == NULL || state->nominations == NULL || state->events == NULL ||
-        state->preemption == NULL || state->defer_support == NULL || state->seen_locks == NULL) {
+    if (state->requeue == NULL || state->nominations == NULL || state->trials == NULL ||
+        state->events == NULL || state->preemption == NULL || state->defer_support == NULL ||
+        state->seen_locks == NULL) {
         free_services(state);
         state->config = NULL; /* the caller still owns it */
         state_dispose(state);
@@ -38,6 +42,7 @@ int services_init(struct state *state, struct config *config, struct error *err)
     }
     requeue_init(state->requeue);
     nomination_init(state->nominations);
+    trials_init(state->trials);
     events_init(state->events);
     preemption_init(state->preemption);
     return 0;
@@ -47,6 +52,7 @@ void services_dispose(struct state *state)
 {
     requeue_dispose(state->requeue);
     nomination_dispose(state->nominations);
+    trials_dispose(state->trials);
     events_dispose(state->events);
     preemption_dispose(state->preemption);
     claim_lock_dispose_seen(state->seen_locks);

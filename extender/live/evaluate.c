@@ -3,6 +3,7 @@
 #include "config/base/log.h"
 #include "extender/live/expiry.h"
 #include "extender/live/requeue.h"
+#include "extender/live/trials.h"
 
 static void decide(struct question *question, const struct view *view)
 {
@@ -95,9 +96,16 @@ static size_t add_causes(struct asked *asked, const struct verdict *verdict)
     return asked->count - before;
 }
 
+static int64_t choose_patience(struct state *state, const struct question *question)
+{
+    if (requests_are_silent(state->api))
+        return CONFIRM_SILENT_MS;
+    return question->is_trial ? CONFIRM_TRIAL_MS : CONFIRM_MS;
+}
+
 static enum confirmation confirm(struct state *state, struct question *question)
 {
-    int64_t patience_ms = requests_are_silent(state->api) ? CONFIRM_SILENT_MS : CONFIRM_MS;
+    int64_t patience_ms = choose_patience(state, question);
     uint64_t deadline_ns = monotonic_ns() + (uint64_t)patience_ms * NS_PER_MS;
     struct asked asked = {.count = 0};
     struct error err = {0};
@@ -120,13 +128,18 @@ static enum confirmation confirm(struct state *state, struct question *question)
 enum confirmation evaluate_question(struct state *state, struct question *question)
 {
     const struct meta *meta = &question->pod->meta;
+    enum confirmation result;
 
     expiry_tick(state);
     decide_cached(state, question);
     if (state->api == NULL || !question->is_refused || question->verdict.cause_count == 0)
         return CONFIRMATION_STANDS;
-    enum confirmation result = confirm(state, question);
+    if (question->is_trial && trials_recall(state->trials, meta, &question->verdict, &result))
+        return result;
+    result = confirm(state, question);
     atomic_fetch_add(&state->metrics.confirmations[result], 1);
+    if (question->is_trial && result != CONFIRMATION_OVERRULED)
+        trials_note(state->trials, meta, &question->verdict, result);
     if (result == CONFIRMATION_OVERRULED)
         log_debug("a rejection was overruled by the API server", LOG_SLICE("namespace", meta->ns),
                   LOG_SLICE("pod", meta->name));
@@ -148,14 +161,25 @@ static bool needs_exclusive(const struct question *question)
     return false;
 }
 
+/* 0: nothing is reserved. */
+static uint64_t choose_end(struct state *state, const struct question *question)
+{
+    int64_t ttl_ms = state->config->read_write_once_pod.reservation_ttl_ms;
+
+    return question->is_trial ? trials_reserve_until(state->trials, &question->pod->meta,
+                                                     (uint64_t)ttl_ms * NS_PER_MS)
+                              : state_reservation_end(state, false);
+}
+
 static void reserve(struct state *state, struct question *question)
 {
     static struct slice reason = {"out of memory", 13};
     struct verdict *out = &question->verdict;
+    uint64_t end_ns = choose_end(state, question);
     struct error err = {0};
 
-    if (reservation_take(&state->cluster, question->pod, out->exclusive, false,
-                         state_reservation_end(state, false), &err) < 0)
+    if (end_ns != 0 &&
+        reservation_take(&state->cluster, question->pod, out->exclusive, false, end_ns, &err) < 0)
         *out = (struct verdict){.code = CODE_ERROR, .reasons = &reason, .reason_count = 1};
 }
 
@@ -179,16 +203,20 @@ static bool has_needless(struct state *state, const struct question *question,
     return has_needless;
 }
 
+/* Rejected, and not on one node of many only. */
+static bool is_for_good(const struct question *question)
+{
+    return question->verdict.code == CODE_UNSCHEDULABLE_AND_UNRESOLVABLE && !question->is_for_node;
+}
+
 /* Whether the verdict concerns the pod's reservation. A pod whose victims terminate is
  * Unschedulable: it keeps its reservation, so that no pod of lower priority gets the claims in
  * between. */
 static bool concerns_reservation(struct state *state, const struct question *question,
                                  const struct object_reference *pod)
 {
-    enum verdict_code code = question->verdict.code;
-
-    return (code == CODE_SUCCESS && needs_exclusive(question)) ||
-           (code == CODE_UNSCHEDULABLE_AND_UNRESOLVABLE && has_needless(state, question, pod));
+    return (question->verdict.code == CODE_SUCCESS && needs_exclusive(question)) ||
+           (is_for_good(question) && has_needless(state, question, pod));
 }
 
 /* Decides again under the writers' lock. Of a pod that passes, not about each node: a bind looks at
@@ -214,7 +242,6 @@ static void settle_reservation(struct state *state, struct question *question)
 {
     const struct meta *meta = &question->pod->meta;
     struct object_reference pod = {KIND_POD, meta->ns, meta->name, meta->uid};
-    const enum verdict_code *code = &question->verdict.code;
     struct reservation *needless = NULL;
 
     if (!question->reserves || meta->uid.len == 0 || !concerns_reservation(state, question, &pod))
@@ -222,9 +249,9 @@ static void settle_reservation(struct state *state, struct question *question)
     (void)pthread_rwlock_wrlock(&state->lock);
     struct view view = state_view(state);
     decide_again(question, &view);
-    if (*code == CODE_SUCCESS)
+    if (question->verdict.code == CODE_SUCCESS)
         reserve(state, question);
-    else if (*code == CODE_UNSCHEDULABLE_AND_UNRESOLVABLE)
+    else if (is_for_good(question))
         needless = find_needless(state, question, &pod);
     bool is_given_back = needless != NULL && reservation_give_back(&state->cluster, &needless->uid);
     (void)pthread_rwlock_unlock(&state->lock);
@@ -278,4 +305,12 @@ void evaluate_and_remember(struct state *state, struct question *question)
     bool is_left = question->reserves ? registered.count != 0 : is_answered(question);
     if (causes.count == 0 && is_left)
         requeue_forget(state->requeue, meta->uid);
+}
+
+void evaluate_trial(struct state *state, struct question *question)
+{
+    (void)evaluate_question(state, question);
+    settle_reservation(state, question);
+    if (is_for_good(question))
+        trials_rejected(state->trials, &question->pod->meta);
 }

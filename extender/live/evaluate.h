@@ -9,6 +9,8 @@
  * requeued when the cache changes. While the API server is known to be silent, the limit is
  * CONFIRM_SILENT_MS, because scheduling cycles come one after the other.
  *
+ * A scheduler that asks about each node in a call of its own makes trials (trials.h).
+ *
  * Threads: any; the lock on the cluster is not held.
  */
 #ifndef EXTENDER_LIVE_EVALUATE_H
@@ -19,6 +21,7 @@
 enum {
     CONFIRM_MS = 1000,       /* of the 5 s that the scheduler waits */
     CONFIRM_SILENT_MS = 100, /* while no request is answered, see requests_are_silent */
+    CONFIRM_TRIAL_MS = 300,  /* of the 1 s that Volcano waits */
     CONFIRM_ROUNDS_MAX = 3   /* when a holder is gone, there may be another one */
 };
 
@@ -30,6 +33,7 @@ struct question {
     struct arena *arena;
     bool reserves; /* if it passes, its exclusive claims are reserved (cache/cluster/reservation.h)
                     */
+    bool is_trial; /* one of many calls, a node each: see trials.h */
 
     /* Sets verdict, decided_by and is_refused. Called under the lock, and again after each
      * confirmation. NULL: the verdict of all policies, policy_prefilter. */
@@ -38,7 +42,8 @@ struct question {
 
     struct verdict verdict; /* its victims must not be read: the lock is not held any more */
     const struct policy *decided_by;
-    bool is_refused; /* the pod is rejected, or some of its nodes are */
+    bool is_refused;  /* the pod is rejected, or some of its nodes are */
+    bool is_for_node; /* of a trial: the pod may pass on other nodes, and keeps its reservation */
 
     struct causes *registered; /* only for evaluate.c: what the pod waits for already */
 };
@@ -51,5 +56,8 @@ enum confirmation evaluate_question(struct state *state, struct question *questi
  * because of a reservation, or without a confirmation, is requeued when that changes (requeue.h).
  */
 void evaluate_and_remember(struct state *state, struct question *question);
+
+/* The same for a trial. The pod is not requeued: its scheduler tries it again anyway, and soon. */
+void evaluate_trial(struct state *state, struct question *question);
 
 #endif

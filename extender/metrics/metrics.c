@@ -4,7 +4,8 @@
 
 #include "config/base/clock.h"
 
-static const char *const verbs[VERB_COUNT] = {"filter", "prefilter", "preempt", "bind"};
+static const char *const verbs[VERB_COUNT] = {"filter", "prefilter", "preempt", "bind",
+                                              "volcano_predicate"};
 
 /* A pod whose last verdict was a rejection. */
 struct rejected_pod {
@@ -117,16 +118,21 @@ static void remember_rejected(struct metrics *metrics, size_t policy, struct sli
     (void)pthread_mutex_unlock(&metrics->rejected_lock);
 }
 
+void metrics_count_node_verdict(struct metrics *metrics, const struct policy *policy,
+                                enum verdict_code code)
+{
+    atomic_fetch_add_explicit(&metrics->verdicts[policy_index(policy)][code], 1,
+                              memory_order_relaxed);
+}
+
 void metrics_count_verdict(struct metrics *metrics, const struct policy *policy,
                            const struct verdict *verdict, const struct pod_object *pod)
 {
-    size_t index = policy_index(policy);
-
-    atomic_fetch_add_explicit(&metrics->verdicts[index][verdict->code], 1, memory_order_relaxed);
+    metrics_count_node_verdict(metrics, policy, verdict->code);
     if (pod->meta.uid.len == 0)
         return;
     if (code_is_rejection(verdict->code))
-        remember_rejected(metrics, index, pod->meta.uid);
+        remember_rejected(metrics, policy_index(policy), pod->meta.uid);
     else
         metrics_forget_pod(metrics, pod->meta.uid);
 }

@@ -16,7 +16,14 @@
 #include "config/base/histogram.h"
 #include "policy/policy.h"
 
-enum verb { VERB_FILTER, VERB_PREFILTER, VERB_PREEMPT, VERB_BIND, VERB_COUNT };
+enum verb {
+    VERB_FILTER,
+    VERB_PREFILTER,
+    VERB_PREEMPT,
+    VERB_BIND,
+    VERB_VOLCANO_PREDICATE,
+    VERB_COUNT
+};
 
 enum call_result {
     RESULT_OK,      /* answered */
@@ -84,7 +91,7 @@ struct metrics {
 void metrics_init(struct metrics *metrics);
 void metrics_dispose(struct metrics *metrics);
 
-/* "filter", ... */
+/* "filter", ...: the label */
 const char *verb_text(enum verb verb);
 
 void metrics_count_request(struct metrics *metrics, enum verb verb, enum call_result result,
@@ -100,6 +107,11 @@ void metrics_count_deferral(struct metrics *metrics, struct slice storage_class,
 /* Counts a filter verdict on the pod, and updates the set of rejected pods. */
 void metrics_count_verdict(struct metrics *metrics, const struct policy *policy,
                            const struct verdict *verdict, const struct pod_object *pod);
+
+/* Counts the verdict only, because it is about one node of many: a pod that this node rejects may
+ * pass on another. */
+void metrics_count_node_verdict(struct metrics *metrics, const struct policy *policy,
+                                enum verdict_code code);
 
 /* Counts a warning about a pod that was bound. */
 void metrics_count_warning(struct metrics *metrics, const struct policy *policy);

@@ -1,6 +1,9 @@
 #include "extender/protocol/protocol_internal.h"
 
-enum { EPHEMERAL_BYTES_MAX = POD_NAME_BYTES_MAX + 1 + 63 }; /* of a claim's name: "pod-volume" */
+enum {
+    EPHEMERAL_BYTES_MAX = POD_NAME_BYTES_MAX + 1 + 63, /* of a claim's name: "pod-volume" */
+    REASON_BYTES_MAX = 1024,
+};
 
 int protocol_read_body(const struct pull_field *fields, size_t count, struct slice body,
                        struct arena *arena, void *out, struct error *err)
@@ -26,6 +29,17 @@ int protocol_limit(struct slice name, size_t max, const char *what, struct error
     return name.len <= max
                ? 0
                : error_set(err, ERROR_INVALID, "body: %s has over %zu bytes", what, max);
+}
+
+struct slice protocol_shorten(struct slice reason)
+{
+    size_t length = REASON_BYTES_MAX;
+
+    if (reason.len <= REASON_BYTES_MAX)
+        return reason;
+    while (length != 0 && ((unsigned char)reason.ptr[length] & 0xC0U) == 0x80)
+        length--;
+    return (struct slice){reason.ptr, length};
 }
 
 static int limit_claims(const struct pod_object *pod, struct error *err)

@@ -1,7 +1,8 @@
 /*
- * protocol: the bodies of the scheduler extender protocol (k8s.io/kube-scheduler/extender/v1), read
- * and written without a tree. Of a filter call, only the pod is decoded: the node list, which is
- * most of the body, is checked, counted, and copied as it came.
+ * protocol: the bodies of the scheduler extender protocol (k8s.io/kube-scheduler/extender/v1), and
+ * of Volcano's (volcano.sh/volcano/pkg/scheduler/plugins/extender), read and written without a
+ * tree. Of a filter call, only the pod is decoded: the node list, which is most of the body, is
+ * checked, counted, and copied as it came.
  *
  * Keys are matched without regard to case, as Go does, and written exactly. A key that appears
  * twice is refused. What is read borrows from the body and from the arena.
@@ -76,6 +77,20 @@ static inline struct object_reference bind_request_pod(const struct bind_request
 
 int protocol_read_bind(struct bind_request *out, struct slice body, struct arena *arena,
                        struct error *err);
+
+/* Volcano's PredicateRequest: a pod and one node. */
+struct predicate_request {
+    struct pod_object pod;
+    struct slice node;
+};
+
+/* Of the task, only its Pod is decoded, and of the node only its Name; the rest, with all pods of
+ * the node, is checked and skipped. */
+int protocol_read_predicate(struct predicate_request *out, struct slice body, struct arena *arena,
+                            struct error *err);
+
+/* Volcano's PredicateResponse. The reason is ignored where the pod passes. */
+void protocol_write_predicate(struct buf *out, enum verdict_code code, struct slice reason);
 
 /* ExtenderBindingResult; also the answer to a filter or preempt call when no decision can be made.
  * An empty message is success. */

@@ -3,10 +3,7 @@
 #include "cache/json/json_text.h"
 #include "extender/protocol/protocol_internal.h"
 
-enum {
-    REASON_BYTES_MAX = 1024, /* as much of it as the API server lets an Event have */
-    TAIL_BYTES_MAX = 16 * 1024,
-};
+enum { TAIL_BYTES_MAX = 16 * 1024 };
 
 static bool read_node_names(struct pull *json, struct arena *arena, void *field)
 {
@@ -134,18 +131,6 @@ static void put_failed_nodes(struct buf *out, const struct filter_request *reque
     buf_put(out, SLICE("}"));
 }
 
-/* The reason as it is repeated for each node. */
-static struct slice shorten(struct slice reason)
-{
-    size_t length = REASON_BYTES_MAX;
-
-    if (reason.len <= REASON_BYTES_MAX)
-        return reason;
-    while (length != 0 && ((unsigned char)reason.ptr[length] & 0xC0U) == 0x80)
-        length--; /* whole characters */
-    return (struct slice){reason.ptr, length};
-}
-
 int protocol_write_rejected(struct buf *out, const struct filter_request *request,
                             enum verdict_code code, struct slice reason, struct error *err)
 {
@@ -156,7 +141,7 @@ int protocol_write_rejected(struct buf *out, const struct filter_request *reques
 
     buf_init(&tail, TAIL_BYTES_MAX);
     buf_put(&tail, SLICE(":"));
-    buf_json(&tail, shorten(reason));
+    buf_json(&tail, protocol_shorten(reason));
     buf_put(&tail, SLICE(","));
     buf_put(out, is_names ? SLICE("{\"Nodes\":null,\"NodeNames\":[],")
                           : SLICE("{\"Nodes\":{\"metadata\":{},\"items\":[]},\"NodeNames\":null,"));
@@ -286,7 +271,7 @@ static bool put_tail(struct buf *tail, struct slice reason)
 {
     tail->len = 0;
     buf_put(tail, SLICE(":"));
-    buf_json(tail, shorten(reason));
+    buf_json(tail, protocol_shorten(reason));
     buf_put(tail, SLICE(","));
     return !tail->failed;
 }

@@ -1,4 +1,4 @@
-/* What protocol.c, protocol_filter.c and protocol_preempt.c share. */
+/* What the files of this folder share. */
 #ifndef EXTENDER_PROTOCOL_PROTOCOL_INTERNAL_H
 #define EXTENDER_PROTOCOL_PROTOCOL_INTERNAL_H
 
@@ -21,6 +21,9 @@ int protocol_read_body(const struct pull_field *fields, size_t count, struct sli
 
 /* For a field that is a pod. */
 bool protocol_pull_pod(struct pull *json, struct arena *arena, void *field);
+
+/* As much of a reason as the API server lets an Event have; whole characters. */
+struct slice protocol_shorten(struct slice reason);
 
 /* Refuses a pod without a name, and names that are too long. */
 int protocol_check_pod(const struct pod_object *pod, struct error *err);

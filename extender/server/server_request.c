@@ -114,15 +114,7 @@ static enum MHD_Result refuse(struct connection *connection, struct MHD_Connecti
 
 static bool find_verb(const struct server *server, const char *path, enum verb *verb)
 {
-    if (server->role != SERVER_VERBS || path[0] != '/')
-        return false;
-    for (int i = 0; i < VERB_COUNT; i++) {
-        if (strcmp(path + 1, verb_text((enum verb)i)) == 0) {
-            *verb = (enum verb)i;
-            return true;
-        }
-    }
-    return false;
+    return server->role == SERVER_VERBS && verb_find(verb, path);
 }
 
 static bool is_read(const char *method)

@@ -7,6 +7,7 @@
 #include "extender/preemption/preemption.h"
 #include "extender/protocol/protocol.h"
 #include "extender/report/explain.h"
+#include "extender/verbs/verbs_internal.h"
 
 void verb_write_failure(struct buf *answer, const char *message)
 {
@@ -15,10 +16,18 @@ void verb_write_failure(struct buf *answer, const char *message)
     buf_put(answer, SLICE("}"));
 }
 
-/* A verb writes its answer. Errors: ERROR_INVALID: the request is wrong; others: as answer_failure
- * has them. */
-typedef int answer_function(struct state *state, struct scratch *scratch, enum call_result *result,
-                            struct error *err);
+bool verb_find(enum verb *out, const char *path)
+{
+    static const char *const paths[VERB_COUNT] = {"/filter", "/prefilter", "/preempt", "/bind",
+                                                  "/volcano/predicate"};
+
+    for (int verb = 0; verb < VERB_COUNT; verb++)
+        if (strcmp(path, paths[verb]) == 0) {
+            *out = (enum verb)verb;
+            return true;
+        }
+    return false;
+}
 
 /* A filter call, and which of its nodes are rejected. */
 struct filter_call {
@@ -277,6 +286,15 @@ static int answer_bind(struct state *state, struct scratch *scratch, enum call_r
     return 0;
 }
 
+/* Writes an answer with status 200 that says that no decision could be made. */
+static void write_undecided(struct buf *answer, enum verb verb, struct slice message)
+{
+    if (verb == VERB_VOLCANO_PREDICATE)
+        protocol_write_predicate(answer, CODE_ERROR, message);
+    else
+        protocol_write_error(answer, message);
+}
+
 /* Writes the answer to a call before the cache is synced: an error that makes the scheduler try
  * again. Returns the HTTP status: 503 for preempt, whose answer has no field for an error. */
 static unsigned answer_unsynced(enum verb verb, enum kind missing, struct scratch *scratch)
@@ -291,7 +309,7 @@ static unsigned answer_unsynced(enum verb verb, enum kind missing, struct scratc
         return 503;
     }
     if (verb != VERB_PREFILTER) {
-        protocol_write_error(&scratch->answer, message);
+        write_undecided(&scratch->answer, verb, message);
         return 200;
     }
     buf_put(&scratch->answer, SLICE("{\"code\":\"Error\",\"reasons\":["));
@@ -300,23 +318,29 @@ static unsigned answer_unsynced(enum verb verb, enum kind missing, struct scratc
     return 200;
 }
 
-/* Writes why a call failed. For filter and bind, errors that are not the caller's fault are in the
- * field Error of an answer with 200, since the scheduler shows only the status of any other. */
+/* Writes why a call failed. For filter, bind and Volcano, errors that are not the caller's fault
+ * are in an answer with 200, since the scheduler shows only the status of any other. */
 static unsigned answer_failure(enum verb verb, struct scratch *scratch, const struct error *err,
                                enum call_result *result)
 {
     bool is_invalid = err->code == ERROR_INVALID, is_busy = err->code == ERROR_UNAVAILABLE;
-    bool has_error = verb == VERB_FILTER || verb == VERB_BIND;
+    bool has_error = verb != VERB_PREFILTER && verb != VERB_PREEMPT;
 
     buf_reset(&scratch->answer, SCRATCH_KEEP_BYTES);
     if (has_error && (is_busy || err->code == ERROR_TOO_BIG)) {
         *result = RESULT_ERROR;
-        protocol_write_error(&scratch->answer, slice_of(err->message));
+        write_undecided(&scratch->answer, verb, slice_of(err->message));
         return 200;
     }
     *result = is_invalid ? RESULT_INVALID : RESULT_FAILED;
     verb_write_failure(&scratch->answer, err->message);
     return is_invalid ? 400 : is_busy ? 503 : 500;
+}
+
+static struct slice answer_without_memory(enum verb verb)
+{
+    return verb == VERB_VOLCANO_PREDICATE ? SLICE("{\"status\":\"out of memory\",\"code\":1}")
+                                          : SLICE("{\"Error\":\"out of memory\"}");
 }
 
 /* Errors: that of the verb, or why the answer has not enough memory. */
@@ -333,8 +357,8 @@ static int check_memory(const struct scratch *scratch, int rc, struct error *err
 
 unsigned verb_answer(struct state *state, enum verb verb, struct scratch *scratch)
 {
-    static answer_function *const functions[VERB_COUNT] = {answer_filter, answer_prefilter,
-                                                           answer_preempt, answer_bind};
+    static answer_function *const functions[VERB_COUNT] = {
+        answer_filter, answer_prefilter, answer_preempt, answer_bind, answer_volcano_predicate};
     enum call_result result = RESULT_OK;
     struct error err = {0};
     unsigned status = 200;
@@ -353,8 +377,8 @@ unsigned verb_answer(struct state *state, enum verb verb, struct scratch *scratc
     if (check_memory(scratch, rc, &err) < 0)
         status = answer_failure(verb, scratch, &err, &result);
     if (scratch->result.ptr == NULL) /* there may be no memory for the error either */
-        scratch->result = scratch->answer.failed ? SLICE("{\"Error\":\"out of memory\"}")
-                                                 : buf_slice(&scratch->answer);
+        scratch->result =
+            scratch->answer.failed ? answer_without_memory(verb) : buf_slice(&scratch->answer);
     metrics_count_request(&state->metrics, verb, result, monotonic_ns() - started);
     watchdog_end(watched);
     return status;

@@ -1,5 +1,5 @@
 /*
- * verbs: the calls of the scheduler extender, without HTTP: a body in, an answer out. The server
+ * verbs: the calls of schedulers, without HTTP: a body in, an answer out. The server
  * adds HTTP; tests, the fuzzer and the benchmark call this directly.
  *
  * Bad input never changes the state. If no decision can be made, the answer has Error set.
@@ -22,6 +22,9 @@ enum {
 /* Answers scratch->body in scratch->result. Returns the HTTP status: 200; or 400, 500 or 503 with
  * the answer {"error": "..."}. */
 unsigned verb_answer(struct state *state, enum verb verb, struct scratch *scratch);
+
+/* The verb that a path calls: "/filter", ... */
+bool verb_find(enum verb *out, const char *path);
 
 /* Writes {"error": "..."}. */
 void verb_write_failure(struct buf *answer, const char *message);

@@ -58,6 +58,8 @@ static void *read_always(void *argument)
         ask(&scratch, VERB_PREFILTER, "{" POD("u2") "}");
         ask(&scratch, VERB_PREEMPT,
             "{" POD("u3") ",\"NodeNameToMetaVictims\":{\"n1\":{\"Pods\":[{\"UID\":\"uid-0\"}]}}}");
+        ask(&scratch, VERB_VOLCANO_PREDICATE,
+            "{\"task\":{" POD("u1") "},\"node\":{\"Name\":\"n1\"}}");
         ask(&scratch, VERB_BIND,
             "{\"PodName\":\"waits\",\"PodNamespace\":\"default\",\"PodUID\":"
             "\"uid-w\",\"Node\":\"n1\"}");

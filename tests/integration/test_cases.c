@@ -128,6 +128,30 @@ static json_t *ask(const struct daemon *daemon, const char *path, const char *bo
     return answer;
 }
 
+/* Volcano's call about a node has the verdict of filter with this node alone. */
+static void expect_volcano(const struct daemon *daemon, const struct files *files, const char *node)
+{
+    static const char *const places[] = {"FailedNodes", "FailedAndUnresolvableNodes"};
+    char *pod = read_file(files->pod), *body = NULL;
+    const char *reason = NULL;
+
+    cr_assert_gt(asprintf(&body, "{\"Pod\":%s,\"NodeNames\":[\"%s\"]}", pod, node), 0);
+    json_t *filter = ask(daemon, "/filter", body);
+    free(body);
+    cr_assert_gt(asprintf(&body, "{\"task\":{\"Pod\":%s},\"node\":{\"Name\":\"%s\"}}", pod, node),
+                 0);
+    json_t *predicate = ask(daemon, "/volcano/predicate", body);
+    for (size_t i = 0; i < 2 && reason == NULL; i++)
+        reason = json_string_value(json_object_get(json_object_get(filter, places[i]), node));
+    cr_expect_str_eq(json_string_value(json_object_get(predicate, "status")),
+                     reason == NULL ? "" : reason);
+    cr_expect_eq(json_integer_value(json_object_get(predicate, "code")), reason == NULL ? 0 : 3);
+    json_decref(predicate);
+    json_decref(filter);
+    free(body);
+    free(pod);
+}
+
 static void check_http(const char *name)
 {
     struct files files = open_case(name);
@@ -145,6 +169,8 @@ static void check_http(const char *name)
     expect_member(prefilter, files.want, "deferFSMount");
     json_t *filter = ask(&daemon, "/filter", body);
     expect_filter(&files, filter);
+    expect_volcano(&daemon, &files, "node-1");
+    expect_volcano(&daemon, &files, "node-2");
     json_decref(prefilter);
     json_decref(filter);
     json_decref(files.want);

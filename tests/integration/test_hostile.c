@@ -70,6 +70,13 @@ static const struct row http_rows[] = {
      "no such path: /livez%00"},
     {"GET of a verb", "GET /filter HTTP/1.1\r\nHost: h\r\n\r\n", 405, "only POST"},
     {"DELETE of a verb", "DELETE /bind HTTP/1.1\r\nHost: h\r\n\r\n", 405, "only POST"},
+    {"GET of Volcano's verb", "GET /volcano/predicate HTTP/1.1\r\nHost: h\r\n\r\n", 405,
+     "only POST"},
+    {"Volcano's path without its verb",
+     "POST /volcano HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n", 404, "no such path"},
+    {"the verb's name in the metrics as a path",
+     "POST /volcano_predicate HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n", 404,
+     "no such path"},
     {"POST of a page", "POST /metrics HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n", 405,
      "only GET and HEAD"},
 };
@@ -156,7 +163,8 @@ static const struct row bodies[] = {
 
 Test(hostile, malformed_bodies_are_refused_with_the_reason)
 {
-    static const char *const verbs[] = {"/filter", "/prefilter", "/preempt", "/bind"};
+    static const char *const verbs[] = {"/filter", "/prefilter", "/preempt", "/bind",
+                                        "/volcano/predicate"};
 
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
         struct response response;
@@ -168,7 +176,7 @@ Test(hostile, malformed_bodies_are_refused_with_the_reason)
                                response.body);
         response_free(&response);
     }
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
         struct response response;
         http_call(server.port, "POST", verbs[i], "{\"x\":}", &response);
         cr_expect_eq(response.status, 400, "%s", verbs[i]);
@@ -213,6 +221,20 @@ Test(hostile, more_brackets_than_go_takes_are_refused)
     (void)strcpy(body, "{\"Pod\":{\"metadata\":{\"name\":\"a\"},\"x\":"); /* NOLINT: fits */
     memset(body + strlen(body), '[', 11000);
     http_call(server.port, "POST", "/filter", body, &response);
+    cr_expect_eq(response.status, 400);
+    cr_expect_not_null(strstr(response.body, "nested too deep"), "%s", response.body);
+    response_free(&response);
+}
+
+Test(hostile, a_node_of_brackets_in_volcanos_body_is_refused)
+{
+    static char body[40000];
+    struct response response;
+
+    (void)strcpy(body, "{\"task\":{\"Pod\":{\"metadata\":{\"name\":\"a\"}}},\"node\":{\"Name\":"
+                       "\"n\",\"Tasks\":"); /* NOLINT: fits */
+    memset(body + strlen(body), '[', 11000);
+    http_call(server.port, "POST", "/volcano/predicate", body, &response);
     cr_expect_eq(response.status, 400);
     cr_expect_not_null(strstr(response.body, "nested too deep"), "%s", response.body);
     response_free(&response);

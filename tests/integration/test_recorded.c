@@ -34,16 +34,21 @@ static char *ask_text(const char *method, const char *path, const char *body, in
     return response.body;
 }
 
-/* Sends a recorded request; the answer has to be this. */
-static void expect(const char *path, const char *file, const char *want)
+/* Sends a request of a folder of fixtures; the answer has to be this. */
+static void expect_of(const char *folder, const char *path, const char *file, const char *want)
 {
     char name[512];
 
-    (void)snprintf(name, sizeof name, TESTS_DIR "/fixtures/scheduler/%s", file);
+    (void)snprintf(name, sizeof name, TESTS_DIR "/fixtures/%s/%s", folder, file);
     char *body = read_file(name), *answer = ask_text("POST", path, body, 200);
     cr_expect_str_eq(answer, want, "%s: got %s", file, answer);
     free(answer);
     free(body);
+}
+
+static void expect(const char *path, const char *file, const char *want)
+{
+    expect_of("scheduler", path, file, want);
 }
 
 #define PASSED(names) \
@@ -82,6 +87,17 @@ Test(recorded, filter_of_a_conflict_fails_every_node_with_one_reason)
            "{\"Nodes\":null,\"NodeNames\":[],\"FailedAndUnresolvableNodes\":{},\"FailedNodes\":"
            "{\"node-1\":" B_IN_USE ",\"node-2\":" B_IN_USE ",\"node-3\":" B_IN_USE
            "},\"Error\":\"\"}");
+}
+
+Test(recorded, volcano_gets_its_codes)
+{
+    expect_of("volcano", "/volcano/predicate", "predicate-conflict-request.json",
+              "{\"status\":" B_IN_USE ",\"code\":3}");
+    expect_of("volcano", "/volcano/predicate", "predicate-request.json",
+              "{\"status\":\"\",\"code\":0}");
+    char *cache = ask_text("GET", "/debug/cache", NULL, 200);
+    cr_expect_not_null(strstr(cache, "\"binding\": false, \"claims\": [\"claim-a\"]"), "%s", cache);
+    free(cache);
 }
 
 Test(recorded, bind_makes_the_pod_a_holder_and_is_idempotent)
