@@ -196,9 +196,10 @@ void model_put_pod(const struct model *model, unsigned i, struct buf *out)
                model_pod_is_assigned(model, i) ? "Running" : "Pending");
 }
 
-void model_put_filter(const struct model *model, long claim, unsigned names, struct buf *out)
+/* The pod of a call, which does not exist yet. */
+static void put_asking_pod(const struct model *model, long claim, struct buf *out)
 {
-    buf_put(out, SLICE("{\"Pod\":{"));
+    buf_put(out, SLICE("\"Pod\":{"));
     put_meta(model, model->asked_name == NULL ? "web-frontend-new" : model->asked_name, 40,
              (unsigned)(claim + 1), out);
     put_namespace_and_labels(claim < 0 ? 0 : namespace_of(model, (unsigned)claim), 1, out);
@@ -208,9 +209,70 @@ void model_put_filter(const struct model *model, long claim, unsigned names, str
         buf_printf(out, "\"runtimeClassName\":\"%s\",", model->runtime_class);
     put_volumes(claim, out);
     buf_put(out, SLICE(containers));
-    buf_put(out, SLICE(",\"priority\":50},\"status\":{\"phase\":\"Pending\"}},\"Nodes\":null,"
-                       "\"NodeNames\":["));
+    buf_put(out, SLICE(",\"priority\":50},\"status\":{\"phase\":\"Pending\"}}"));
+}
+
+void model_put_filter(const struct model *model, long claim, unsigned names, struct buf *out)
+{
+    buf_put(out, SLICE("{"));
+    put_asking_pod(model, claim, out);
+    buf_put(out, SLICE(",\"Nodes\":null,\"NodeNames\":["));
     for (unsigned i = 0; i < names; i++)
         buf_printf(out, "%s\"ip-10-20-node-%u\"", i == 0 ? "" : ",", i);
     buf_put(out, SLICE("]}\n"));
+}
+
+static const char volcano_resources[] =
+    "{\"MilliCPU\":100,\"Memory\":134217728,\"ScalarResources\":{\"pods\":1},\"MaxTaskNum\":0}";
+
+/* A TaskInfo but for its Pod: as encoding/json writes it, in the order of its fields. */
+static void put_task(unsigned i, struct buf *out)
+{
+    buf_printf(out,
+               "\"UID\":\"%08x-0000-4000-8000-000000000000\",\"Job\":\"team-000/job-%u\",\"Name\":"
+               "\"web-frontend-%u\",\"Namespace\":\"team-000\",\"TaskRole\":\"worker\","
+               "\"Resreq\":%s,\"InitResreq\":%s,\"DRAResreq\":null,\"ResourceClaimKeys\":null,"
+               "\"ResourceClaimDRAResreq\":null,\"NodeName\":\"ip-10-20-node-0\","
+               "\"EvictionOccurred\":false,\"JobAllocatedHyperNode\":\"\",\"Status\":64,"
+               "\"LastTransaction\":null,\"Priority\":1,\"VolumeReady\":false,\"Preemptable\":"
+               "false,\"BestEffort\":false,\"HasRestartableInitContainer\":false,\"SchGated\":"
+               "false,\"RevocableZone\":\"\",\"NumaInfo\":{\"Policy\":\"\",\"ResMap\":{}},",
+               i, i, i, volcano_resources, volcano_resources);
+}
+
+/* A NodeInfo of node 0. */
+static void put_node_info(const struct model *model, unsigned pods, struct buf *out)
+{
+    buf_put(out, SLICE("{\"Name\":\"ip-10-20-node-0\",\"Node\":"));
+    model_put_node(model, 0, out);
+    buf_put(out, SLICE(",\"State\":{\"Phase\":1,\"Reason\":\"\"}"));
+    for (const char *const *name = (const char *const[]){"Releasing", "Pipelined", "Idle", "Used",
+                                                         "Allocatable", "Capacity", NULL};
+         *name != NULL; name++)
+        buf_printf(out, ",\"%s\":%s", *name, volcano_resources);
+    buf_put(out, SLICE(",\"ResourceUsage\":{\"MetricsTime\":\"0001-01-01T00:00:00Z\","
+                       "\"CPUUsageAvg\":null,\"MEMUsageAvg\":null},\"Tasks\":{"));
+    for (unsigned i = 0; i < pods; i++) {
+        buf_printf(out, "%s\"team-000/web-frontend-%u\":{", i == 0 ? "" : ",", i);
+        put_task(i, out);
+        buf_put(out, SLICE("\"Pod\":"));
+        model_put_pod(model, i, out);
+        buf_put(out, SLICE(",\"PodAnnotations\":null,\"CustomBindErrHandlerSucceeded\":false}"));
+    }
+    buf_put(out, SLICE("},\"NumaInfo\":null,\"UnassignedNumaPods\":null,\"NumaSchedulerInfo\":null,"
+                       "\"RevocableZone\":\"\",\"Others\":{},\"OversubscriptionNode\":false,"
+                       "\"OfflineJobEvicting\":false,\"OversubscriptionResource\":{\"MilliCPU\":0,"
+                       "\"Memory\":0,\"ScalarResources\":null,\"MaxTaskNum\":0},\"ImageStates\":"
+                       "{},\"Generation\":0,\"BindGeneration\":0}"));
+}
+
+void model_put_predicate(const struct model *model, long claim, unsigned pods, struct buf *out)
+{
+    buf_put(out, SLICE("{\"task\":{"));
+    put_task(0, out);
+    put_asking_pod(model, claim, out);
+    buf_put(out, SLICE(",\"PodAnnotations\":null,\"CustomBindErrHandlerSucceeded\":false},"
+                       "\"node\":"));
+    put_node_info(model, pods, out);
+    buf_put(out, SLICE("}"));
 }

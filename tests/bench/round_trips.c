@@ -1,4 +1,4 @@
-/* Filter calls over HTTP, against a no-op server, and with and without DeferFSMount. */
+/* Calls over HTTP, against a no-op server, and with and without DeferFSMount. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,45 +27,64 @@ static long find_claim(const struct model *model, bool is_rwop, bool is_held)
 
 /* ---- against a no-op server ---- */
 
+/* A row of a table. */
+struct round_trip {
+    const char *path, *what;
+    unsigned names; /* of nodes, in a filter call */
+    struct slice body;
+};
+
 /* The answer's size, and the same call for the no-op server, which is to write as many bytes. */
-static size_t prepare(const struct child *claimguard, struct slice body, struct buf *request,
-                      struct buf *noop_request)
+static size_t prepare(const struct child *claimguard, const struct round_trip *trip,
+                      struct buf *request, struct buf *noop_request)
 {
     struct buf in;
     char path[32];
     int fd = http_connect(claimguard->port);
 
     buf_init(&in, 64 << 20);
-    bench_make_request(request, "/filter", body);
+    bench_make_request(request, trip->path, trip->body);
     (void)bench_call(fd, buf_slice(request), &in);
     (void)close(fd);
     const char *answer = memmem(in.bytes, in.len, "\r\n\r\n", 4);
     size_t answer_bytes = in.len - (size_t)(answer + 4 - in.bytes);
     (void)snprintf(path, sizeof path, "/%zu", answer_bytes);
-    bench_make_request(noop_request, path, body);
+    bench_make_request(noop_request, path, trip->body);
     buf_dispose(&in);
     return answer_bytes;
 }
 
 static void measure_round_trip(const struct child *claimguard, const struct child *noop,
-                               const char *what, unsigned names, struct slice body)
+                               const struct round_trip *trip)
 {
     static double ours[ROUNDS], bound[ROUNDS];
     struct buf request, noop_request;
 
     buf_init(&request, 64 << 20);
     buf_init(&noop_request, 64 << 20);
-    size_t answer_bytes = prepare(claimguard, body, &request, &noop_request);
+    size_t answer_bytes = prepare(claimguard, trip, &request, &noop_request);
     bench_alternate(claimguard, noop, buf_slice(&request), buf_slice(&noop_request), ours, bound);
     double median = bench_percentile(ours, ROUNDS, 0.5),
            noop_median = bench_percentile(bound, ROUNDS, 0.5);
-    (void)printf(
-        "| %u names, %s | %zu / %zu KiB | %.0f µs | %.0f µs | **%.2f** | %.0f / %.0f µs |\n", names,
-        what, body.len / 1024, answer_bytes / 1024, median, noop_median, median / noop_median,
-        bench_percentile(ours, ROUNDS, 0.99), bench_percentile(bound, ROUNDS, 0.99));
+    if (trip->names != 0)
+        (void)printf("| %u names, %s", trip->names, trip->what);
+    else
+        (void)printf("| %s", trip->what);
+    (void)printf(" | %zu / %zu KiB | %.0f µs | %.0f µs | **%.2f** | %.0f / %.0f µs |\n",
+                 trip->body.len / 1024, answer_bytes / 1024, median, noop_median,
+                 median / noop_median, bench_percentile(ours, ROUNDS, 0.99),
+                 bench_percentile(bound, ROUNDS, 0.99));
     (void)fflush(stdout);
     buf_dispose(&request);
     buf_dispose(&noop_request);
+}
+
+static void measure_filter(const struct child *claimguard, const struct child *noop,
+                           const char *what, unsigned names, struct slice body)
+{
+    measure_round_trip(
+        claimguard, noop,
+        &(struct round_trip){.path = "/filter", .what = what, .names = names, .body = body});
 }
 
 /* With the policies of tests/support/node_policy.h: half of the nodes are rejected. */
@@ -77,9 +96,35 @@ static void bench_node_verdicts(struct model *model, const char *snapshot, const
     buf_init(&body, 64 << 20);
     model->asked_name = "web-frontend-tested";
     model_put_filter(model, -1, 5000, &body);
-    measure_round_trip(&claimguard, noop, "every other node is rejected", 5000, buf_slice(&body));
+    measure_filter(&claimguard, noop, "every other node is rejected", 5000, buf_slice(&body));
     buf_dispose(&body);
     bench_stop(claimguard);
+}
+
+/* Volcano's calls: the pods of the node are checked and skipped. */
+static void bench_predicates(const struct model *model, const struct child *claimguard,
+                             const struct child *noop)
+{
+    const struct {
+        const char *what;
+        long claim;
+    } rows[] = {
+        {"Volcano, a node with 110 pods, no claim", -1},
+        {"the same, a free exclusive claim", find_claim(model, true, false)},
+        {"the same, a conflict", find_claim(model, true, true)},
+    };
+    struct buf body;
+
+    buf_init(&body, 64 << 20);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        buf_reset(&body, SIZE_MAX);
+        model_put_predicate(model, rows[i].claim, 110, &body);
+        measure_round_trip(claimguard, noop,
+                           &(struct round_trip){.path = "/volcano/predicate",
+                                                .what = rows[i].what,
+                                                .body = buf_slice(&body)});
+    }
+    buf_dispose(&body);
 }
 
 void bench_round_trips(const char *where)
@@ -101,21 +146,23 @@ void bench_round_trips(const char *where)
     bench_pin(bench_client_core);
     struct child claimguard = bench_start_claimguard("claimguard", snapshot, NULL),
                  noop = bench_start_noop();
-    (void)printf("\n## Filter round trip, %s\n\nKeep-alive client in C; the no-op server reads the "
-                 "same body "
-                 "and writes as many bytes.\nMedians of %d calls, measured alternately.\n\n"
-                 "| call | body / answer | claimguard | no-op | ratio | p99 |\n"
-                 "|---|---|---|---|---|---|\n",
-                 where, ROUNDS);
+    (void)printf(
+        "\n## Round trip of a call, %s\n\nKeep-alive client in C; the no-op server reads the "
+        "same body "
+        "and writes as many bytes.\nMedians of %d calls, measured alternately.\n\n"
+        "| call | body / answer | claimguard | no-op | ratio | p99 |\n"
+        "|---|---|---|---|---|---|\n",
+        where, ROUNDS);
     buf_init(&body, 64 << 20);
     for (size_t s = 0; s < 2; s++) {
         for (size_t k = 0; k < 3; k++) {
             buf_reset(&body, SIZE_MAX);
             model_put_filter(&model, kinds[k].claim, sizes[s], &body);
-            measure_round_trip(&claimguard, &noop, kinds[k].what, sizes[s], buf_slice(&body));
+            measure_filter(&claimguard, &noop, kinds[k].what, sizes[s], buf_slice(&body));
         }
     }
     buf_dispose(&body);
+    bench_predicates(&model, &claimguard, &noop);
     bench_stop(claimguard);
     bench_node_verdicts(&model, snapshot, &noop);
     bench_stop(noop);
@@ -212,7 +259,7 @@ static void measure_some_nodes(const struct model *model, const struct child *no
     model_put_filter(model, claim, 5000, &body);
     bench_generate(model, snapshot, sizeof snapshot);
     struct child claimguard = bench_start_claimguard("claimguard", snapshot, config);
-    measure_round_trip(&claimguard, noop, what, 5000, buf_slice(&body));
+    measure_filter(&claimguard, noop, what, 5000, buf_slice(&body));
     bench_stop(claimguard);
     buf_dispose(&body);
 }
