@@ -25,3 +25,16 @@ struct slice bound_volume_driver(const struct resource *volume)
     return driver.len != 0 ? driver
                            : in_tree_driver(name_slice(volume->attributes[VOLUME_IN_TREE]));
 }
+
+struct slice bound_volume_provisioner(const struct cluster *cluster, const struct claim *claim,
+                                      struct slice *plugin)
+{
+    const struct resource *class =
+        cluster_find_resource(cluster, KIND_STORAGE_CLASS, name_slice(claim->storage_class));
+    struct slice provisioner =
+        name_slice(class == NULL ? NULL : class->attributes[STORAGE_CLASS_PROVISIONER]);
+    struct slice driver = in_tree_driver(provisioner);
+
+    *plugin = driver.len != 0 ? provisioner : SLICE("");
+    return driver.len != 0 ? driver : provisioner;
+}

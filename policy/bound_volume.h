@@ -1,5 +1,5 @@
 /*
- * bound_volume: the volume behind a claim.
+ * bound_volume: the volume behind a claim, and the CSI driver of the volume.
  *
  * Pure, as policies are. What is returned points into the cluster.
  */
@@ -15,5 +15,11 @@ const struct resource *bound_volume_find(const struct cluster *cluster, const st
 /* Its CSI driver, of its csi source, or the one that has replaced its in-tree plug-in; empty: none.
  */
 struct slice bound_volume_driver(const struct resource *volume);
+
+/* The driver that provisions the volume of an unbound claim: its StorageClass's provisioner, or the
+ * CSI driver that has replaced it; empty: the class is not known. *plugin: the provisioner that a
+ * CSI driver has replaced; empty: none. */
+struct slice bound_volume_provisioner(const struct cluster *cluster, const struct claim *claim,
+                                      struct slice *plugin);
 
 #endif

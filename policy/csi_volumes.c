@@ -52,18 +52,12 @@ static void find_volume_driver(const struct resource *volume, struct need *need)
 static void find_provisioner(const struct cluster *cluster, const struct claim *claim,
                              struct need *need)
 {
-    const struct resource *class =
-        cluster_find_resource(cluster, KIND_STORAGE_CLASS, name_slice(claim->storage_class));
+    struct slice plugin, driver = bound_volume_provisioner(cluster, claim, &plugin);
 
-    if (class == NULL)
-        return;
-    struct slice provisioner = name_slice(class->attributes[STORAGE_CLASS_PROVISIONER]);
-    struct slice translated = in_tree_driver(provisioner);
-    struct slice driver = translated.len != 0 ? translated : provisioner;
     if (cluster_find_resource(cluster, KIND_CSI_DRIVER, driver) == NULL &&
         cluster_count_driver_nodes(cluster, driver) == 0)
         return;
-    need->plugin = translated.len != 0 ? provisioner : SLICE("");
+    need->plugin = plugin;
     need->driver = driver;
 }
 

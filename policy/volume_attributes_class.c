@@ -1,5 +1,6 @@
 #include "policy/volume_attributes_class.h"
 
+#include "policy/bound_volume.h"
 #include "policy/conflicts.h"
 
 /* A claim that names a class, and where the verdict goes. */
@@ -64,18 +65,6 @@ static bool await(const struct check *check, enum kind kind, struct slice name)
 
 /* ---- unbound claims ---- */
 
-/* The driver that provisions volumes of a storage class; empty: the class is not known. */
-static struct slice find_provisioner(const struct check *check)
-{
-    const struct resource *class = cluster_find_resource(check->view->cluster, KIND_STORAGE_CLASS,
-                                                         name_slice(check->claim->storage_class));
-    struct slice name =
-        name_slice(class == NULL ? NULL : class->attributes[STORAGE_CLASS_PROVISIONER]);
-    struct slice driver = in_tree_driver(name);
-
-    return driver.len == 0 ? name : driver;
-}
-
 /* Rejects the claim until its class changes, or a volume can be bound by the names of the classes:
  * then no VolumeAttributesClass is needed. */
 static bool reject_unbound(const struct check *check, struct slice reason, struct slice offer)
@@ -120,7 +109,7 @@ static bool check_unbound(const struct check *check)
     const struct cluster *cluster = check->view->cluster;
     struct slice name = name_slice(check->claim->volume_attributes_class);
     const struct resource *class = find_class(check, name);
-    struct slice provisioner = find_provisioner(check);
+    struct slice plugin, provisioner = bound_volume_provisioner(cluster, check->claim, &plugin);
     struct slice driver = class == NULL ? SLICE("") : driver_of(class);
     bool fits = driver.len == 0 || provisioner.len == 0 || slice_equal(driver, provisioner);
 
