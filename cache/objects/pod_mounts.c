@@ -1,5 +1,7 @@
 #include "cache/objects/pod_mounts.h"
 
+#include "cache/objects/objects.h"
+
 bool mounts_defer(const struct pod_mounts *mounts)
 {
     for (uint32_t i = 0; i < mounts->volume_count; i++)
@@ -24,13 +26,9 @@ bool mounts_opt_out(const struct pod_mounts *mounts)
 
 bool annotation_next(struct slice *rest, struct slice *name)
 {
-    if (rest->len == 0)
+    if (!words_next(rest, name))
         return false;
-    const char *comma = memchr(rest->ptr, ',', rest->len);
-    size_t length = comma == NULL ? rest->len : (size_t)(comma - rest->ptr);
-    *name = trim((struct slice){rest->ptr, length});
-    length += comma != NULL;
-    *rest = (struct slice){rest->ptr + length, rest->len - length};
+    *name = trim(*name);
     return true;
 }
 
