@@ -181,14 +181,6 @@ static bool connect_pod(struct cluster *cluster, struct pod *pod, const struct p
     return true;
 }
 
-static bool has_inline_volume(const struct pod_mounts *mounts)
-{
-    for (uint32_t i = 0; i < mounts->volume_count; i++)
-        if (mounts->volumes[i].source == VOLUME_SOURCE_CSI)
-            return true;
-    return false;
-}
-
 /* Whether the pod's mounts are stored: some are deferred, or a bind reads them, because it may
  * defer them or has to check an inline CSI volume. */
 static bool keeps_mounts(const struct cluster *cluster, const struct pod_object *object)
@@ -198,7 +190,7 @@ static bool keeps_mounts(const struct cluster *cluster, const struct pod_object 
     if (mounts == NULL || phase_is_terminal(object->phase))
         return false;
     bool are_read =
-        mounts->runtime_class.len != 0 || cluster->keeps_all_mounts || has_inline_volume(mounts);
+        mounts->runtime_class.len != 0 || cluster->keeps_all_mounts || mounts_have_inline(mounts);
     return (object->node.len == 0 && are_read) || mounts_defer(mounts);
 }
 

@@ -10,6 +10,14 @@ bool mounts_defer(const struct pod_mounts *mounts)
     return false;
 }
 
+bool mounts_have_inline(const struct pod_mounts *mounts)
+{
+    for (uint32_t i = 0; i < mounts->volume_count; i++)
+        if (mounts->volumes[i].source == VOLUME_SOURCE_CSI)
+            return true;
+    return false;
+}
+
 static struct slice trim(struct slice text)
 {
     while (text.len != 0 && text.ptr[0] == ' ')

@@ -52,8 +52,9 @@ static inline bool volume_is_deferred(const struct pod_volume *volume)
     return volume->is_annotated || volume->field == DEFER_FIELD_TRUE;
 }
 
-/* Whether any of the volumes is deferred. */
+/* Whether any of the volumes is deferred; whether any is an inline CSI volume. */
 bool mounts_defer(const struct pod_mounts *mounts);
+bool mounts_have_inline(const struct pod_mounts *mounts);
 
 /* Whether the annotation opts the pod out. */
 bool mounts_opt_out(const struct pod_mounts *mounts);

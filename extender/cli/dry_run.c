@@ -24,6 +24,7 @@ struct dry_run {
     size_t node_count;
     enum output_format format;
     struct render *render;
+    const char *snapshot;                    /* its path */
     const char *warnings[LOAD_WARNINGS_MAX]; /* of the snapshot */
     size_t warning_count;
     bool all_schedulable;
@@ -66,6 +67,11 @@ static bool put_warnings(const struct dry_run *run, struct slice warning, const 
     for (size_t i = 0; i < run->warning_count; i++)
         rc |= json_array_append_new(warnings, json_string(run->warnings[i]));
     return rc == 0;
+}
+
+static void show_snapshot_warning(const struct dry_run *run, const char *warning)
+{
+    (void)fprintf(stderr, "claimguard: %s: %s\n", run->snapshot, warning);
 }
 
 /* Prints a warning about the pod to stderr, for a table has no column for it. */
@@ -170,6 +176,16 @@ struct pod_file {
     size_t pods;
 };
 
+/* Adds a warning of the snapshot that its own pods have not given rise to. */
+static void warn_of_drivers(struct dry_run *run)
+{
+    for (size_t i = 0; i < run->warning_count; i++)
+        if (run->warnings[i] == load_no_drivers)
+            return;
+    run->warnings[run->warning_count++] = load_no_drivers;
+    show_snapshot_warning(run, load_no_drivers);
+}
+
 /* Sets the priority of a manifest, which admission at the API server would do. */
 static int evaluate_manifest(struct dry_run *run, struct pod_object pod, struct arena *arena,
                              struct error *err)
@@ -188,6 +204,8 @@ static int evaluate_manifest(struct dry_run *run, struct pod_object pod, struct 
         pod.preemption_policy = SLICE("Never");
     if (!pod.has_priority)
         pod.priority = class.value;
+    if (load_lacks_drivers(&run->cluster, pod.mounts))
+        warn_of_drivers(run);
     return warning.ptr == NULL ? error_no_memory(err) : evaluate(run, &pod, warning, arena, err);
 }
 
@@ -281,7 +299,7 @@ static void make_lines_printable(char *lines)
 
 /* Prints the deferred volumes without an entry: their pods must be restarted before the CSI plugin
  * is downgraded (docs/deferfsmount.md). */
-static void show_orphans(const struct dry_run *run, const char *path)
+static void show_orphans(const struct dry_run *run)
 {
     struct view view = {&run->cluster, run->config};
     struct buf lines;
@@ -294,21 +312,22 @@ static void show_orphans(const struct dry_run *run, const char *path)
             stderr,
             "claimguard: %s: deferred volumes without an entry: %zu; restart their pods before "
             "the CSI plugin is downgraded:\n%s",
-            path, count, lines.bytes);
+            run->snapshot, count, lines.bytes);
     }
     buf_dispose(&lines);
 }
 
 /* Prints notes about the whole snapshot to stderr, because standard output is for the results. */
-static void show_notes(struct dry_run *run, const struct load_report *report, const char *path)
+static void show_notes(struct dry_run *run, const struct load_report *report)
 {
     run->warning_count = load_warnings(&run->cluster, report, run->warnings);
     if (report->source.skipped != 0)
-        (void)fprintf(stderr, "claimguard: %s: skipped %zu object%s of other kinds\n", path,
-                      report->source.skipped, report->source.skipped == 1 ? "" : "s");
+        (void)fprintf(stderr, "claimguard: %s: skipped %zu object%s of other kinds\n",
+                      run->snapshot, report->source.skipped,
+                      report->source.skipped == 1 ? "" : "s");
     for (size_t i = 0; i < run->warning_count; i++)
-        (void)fprintf(stderr, "claimguard: %s: %s\n", path, run->warnings[i]);
-    show_orphans(run, path);
+        show_snapshot_warning(run, run->warnings[i]);
+    show_orphans(run);
 }
 
 static int run_all(struct dry_run *run, const struct arguments *arguments, struct error *err)
@@ -318,7 +337,7 @@ static int run_all(struct dry_run *run, const struct arguments *arguments, struc
     if (load_snapshot(&run->cluster, arguments->snapshot, &report, err) < 0 ||
         choose_nodes(run, arguments, err) < 0)
         return err->code;
-    show_notes(run, &report, arguments->snapshot);
+    show_notes(run, &report);
     run->render = render_new(run->format, arguments->all_pending);
     if (run->render == NULL)
         return error_no_memory(err);
@@ -335,7 +354,7 @@ static int run_all(struct dry_run *run, const struct arguments *arguments, struc
 
 int command_dry_run(const struct arguments *arguments)
 {
-    struct dry_run run = {.all_schedulable = true};
+    struct dry_run run = {.snapshot = arguments->snapshot, .all_schedulable = true};
     struct error err = {0};
 
     cluster_init(&run.cluster);

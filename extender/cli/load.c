@@ -157,6 +157,26 @@ static bool names_attributes_class(const struct cluster *cluster)
     return false;
 }
 
+const char load_no_drivers[] = "pods have inline CSI volumes, and the snapshot has no CSIDrivers: "
+                               "add csidrivers to kubectl get";
+
+bool load_lacks_drivers(const struct cluster *cluster, const struct pod_mounts *mounts)
+{
+    return cluster->counts[KIND_CSI_DRIVER] == 0 && mounts != NULL && mounts_have_inline(mounts);
+}
+
+/* Only of pods that wait for a node are the mounts stored. */
+static bool a_pod_lacks_drivers(const struct cluster *cluster)
+{
+    const struct pod *pod;
+    struct table_walk walk = {.at = 0};
+
+    while ((pod = cluster_next_pod(cluster, &walk)) != NULL)
+        if (pod->node == NULL && load_lacks_drivers(cluster, pod_mounts(pod)))
+            return true;
+    return false;
+}
+
 size_t load_warnings(const struct cluster *cluster, const struct load_report *report,
                      const char *warnings[LOAD_WARNINGS_MAX])
 {
@@ -172,6 +192,8 @@ size_t load_warnings(const struct cluster *cluster, const struct load_report *re
     if (cluster->counts[KIND_VOLUME_ATTRIBUTES_CLASS] == 0 && names_attributes_class(cluster))
         warnings[count++] = "claims name VolumeAttributesClasses, and the snapshot has none: add "
                             "volumeattributesclasses to kubectl get";
+    if (cluster->counts[KIND_CSI_DRIVER] == 0 && a_pod_lacks_drivers(cluster))
+        warnings[count++] = load_no_drivers;
     if (report->lacks_classes)
         warnings[count++] =
             cluster->counts[KIND_PRIORITY_CLASS] != 0

@@ -21,7 +21,12 @@ struct load_report {
 int load_snapshot(struct cluster *cluster, const char *path, struct load_report *report,
                   struct error *err);
 
-enum { LOAD_WARNINGS_MAX = 5 };
+enum { LOAD_WARNINGS_MAX = 6 };
+
+/* The warning that pods have inline CSI volumes, and the snapshot has no CSIDriver; and whether it
+ * is true of a pod with these mounts (NULL: they are not known). */
+extern const char load_no_drivers[];
+bool load_lacks_drivers(const struct cluster *cluster, const struct pod_mounts *mounts);
 
 /* Gaps of the snapshot that can make verdicts wrong, as static strings. Returns their number. */
 size_t load_warnings(const struct cluster *cluster, const struct load_report *report,

@@ -240,6 +240,14 @@ Test(cli, control_characters_of_a_cluster_do_not_reach_the_terminal)
     run_free(&run);
 }
 
+/* The text has it once. */
+static void expect_one(const char *text, const char *part)
+{
+    const char *found = strstr(text, part);
+
+    cr_expect(found != NULL && strstr(found + 1, part) == NULL, "%s", text);
+}
+
 Test(cli, what_a_snapshot_lacks_is_said_on_stderr)
 {
     struct run run =
@@ -262,6 +270,36 @@ Test(cli, what_a_snapshot_lacks_is_said_on_stderr)
     run = RUN("dry-run", "-s", TESTS_DIR "/fixtures/other-kinds.yaml", "-a");
     cr_expect_eq(run.status, 0);
     cr_expect_not_null(strstr(run.err, "skipped 1 object of other kinds"), "%s", run.err);
+    run_free(&run);
+}
+
+#define NO_DRIVERS \
+    "pods have inline CSI volumes, and the snapshot has no CSIDrivers: add csidrivers to kubectl " \
+    "get"
+
+/* Of pods of the snapshot, and of a manifest; once, however many pods have such volumes. */
+Test(cli, a_snapshot_without_csi_drivers_is_said_on_stderr)
+{
+    static const char *const manifest =
+        TESTS_DIR "/cases/csi_volumes/inline_and_there_is_no_csi_driver/pod.json";
+    static const char *const snapshots[] = {
+        TESTS_DIR "/fixtures/no-csi-drivers.yaml",
+        TESTS_DIR "/cases/csi_volumes/one_node_lists_the_driver/cluster.yaml"};
+    struct run run = RUN("dry-run", "-s", snapshots[0], "-a");
+
+    cr_expect_eq(run.status, 1);
+    expect_one(run.err, NO_DRIVERS);
+    run_free(&run);
+    for (int i = 0; i < 2; i++) {
+        run = RUN("dry-run", "-s", snapshots[i], "-p", manifest, "-o", "json");
+        cr_expect_eq(run.status, 1);
+        expect_one(run.err, NO_DRIVERS);
+        expect_one(run.out, NO_DRIVERS);
+        run_free(&run);
+    }
+    run = RUN("dry-run", "-s", snapshots[1], "-p",
+              TESTS_DIR "/cases/csi_volumes/one_node_lists_the_driver/pod.json");
+    cr_expect_str_eq(run.err, "", "no pod has an inline volume");
     run_free(&run);
 }
 
