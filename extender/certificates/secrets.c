@@ -31,7 +31,7 @@ static const char *path_of(const struct secrets *secrets, const char *name, cons
 /* ---- reading ---- */
 
 struct remote_secret {
-    struct slice kind, uid, version, crt, key, bundle;
+    struct slice kind, uid, version, manager, crt, key, bundle;
 };
 
 #define FIELD(key_, member_) \
@@ -41,7 +41,13 @@ struct remote_secret {
 
 static bool parse(struct remote_secret *out, struct slice body, struct arena *arena)
 {
-    static const struct pull_field meta[] = {FIELD("uid", uid), FIELD("resourceVersion", version)};
+    static const struct pull_field annotations[] = {
+        FIELD("cert-manager.io/certificate-name", manager)};
+    static const struct pull_field meta[] = {
+        FIELD("uid", uid),
+        FIELD("resourceVersion", version),
+        {.key = "annotations", .type = PULL_OBJECT, PULL_MEMBERS(annotations)},
+    };
     static const struct pull_field data[] = {FIELD("tls.crt", crt), FIELD("tls.key", key),
                                              FIELD("ca.crt", bundle)};
     static const struct pull_field fields[] = {
@@ -79,6 +85,9 @@ static int take_secret(struct secret *secret, struct pem_pair *pair, struct slic
 
     if (!parse(&remote, body, arena))
         return error_set(err, ERROR_INVALID, "%s: the answer is no such Secret",
+                         secret->names[NAME_OF_SECRET].ptr);
+    if (remote.manager.len != 0)
+        return error_set(err, ERROR_INVALID, "%s: cert-manager makes and renews it",
                          secret->names[NAME_OF_SECRET].ptr);
     secret->uid = remote.uid;
     secret->version = remote.version;

@@ -23,8 +23,8 @@ struct secrets {
 };
 
 /* Reads what is there. Texts of secrets, and the names of the pairs, lie in the arena of api.
- * Errors: ERROR_UNAVAILABLE; ERROR_INVALID: it is not readable; certificates_wipe is needed in any
- * case. */
+ * Errors: ERROR_UNAVAILABLE; ERROR_INVALID: not readable, or cert-manager's; certificates_wipe is
+ * needed in any case. */
 int secrets_read(struct secrets *out, const char *ns, struct certificates *certificates,
                  struct api *api, struct error *err);
 

@@ -226,6 +226,9 @@ static void secrets_of_somebody_else_are_left_alone(void)
     api_put("{\"kind\":\"Secret\",\"metadata\":{\"name\":\"claimguard-ca\",\"namespace\":"
             "\"claimguard\"},\"data\":{\"tls.crt\":\"%%%%\"}}");
     expect_failure("Secret claimguard/claimguard-ca: tls.crt: is not base64");
+    api_put("{\"kind\":\"Secret\",\"metadata\":{\"name\":\"claimguard-ca\",\"namespace\":"
+            "\"claimguard\",\"annotations\":{\"cert-manager.io/certificate-name\":\"x\"}}}");
+    expect_failure("Secret claimguard/claimguard-ca: cert-manager makes and renews it");
     check(api_count("POST", "") == 3 && api_count("PATCH", "") == 0, "nothing more is written");
 }
 

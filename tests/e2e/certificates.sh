@@ -77,6 +77,10 @@ ca_bundle() { k get validatingwebhookconfiguration claimguard -o 'jsonpath={.web
 ca_of_secret() { k -n claimguard get secret claimguard-tls -o 'jsonpath={.data.ca\.crt}'; }
 
 certificates_are_secrets_that_are_renewed_while_a_scheduler_uses_them() {
+    # cert-manager's Secrets have the same names
+    cp -r "$root/manifests" "$plane/cert-manager"
+    sed -i 's/^- tls.*/&\n- cert-manager/' "$plane/cert-manager/kustomization.yaml"
+    [ "$("$tools/kubectl" kustomize "$plane/cert-manager" | grep -oE 'secretName: claimguard-(ca|tls|client)' | sort -u | wc -l)" = 3 ]
     k delete validatingwebhookconfiguration claimguard --ignore-not-found >/dev/null
     k -n claimguard delete secret claimguard-ca claimguard-tls claimguard-client --ignore-not-found >/dev/null
     certificates_user
