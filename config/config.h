@@ -36,13 +36,19 @@ struct defer_entry {
     int non_exclusive_claims; /* enum non_exclusive */
 };
 
+/* A server's certificate, and who may connect. Without cert: no TLS. */
+struct tls_files {
+    struct slice cert, key;
+    struct slice client_ca; /* empty: anyone */
+};
+
 struct config {
     struct arena arena; /* owns the texts and lists below */
     struct slice api_version, kind;
     struct {
-        struct slice listen;                              /* ADDRESS:PORT */
-        struct slice metrics_listen;                      /* ADDRESS:PORT */
-        struct slice cert_file, key_file, client_ca_file; /* empty: no TLS */
+        struct slice listen;         /* ADDRESS:PORT */
+        struct slice metrics_listen; /* ADDRESS:PORT */
+        struct tls_files tls;
         int64_t max_request_bytes;
         bool debug_endpoints;
     } server;
@@ -69,6 +75,11 @@ struct config {
         int mode; /* enum policy_mode */
         bool waits_for_modify;
     } volume_attributes_classes;
+    struct {
+        struct slice listen; /* ADDRESS:PORT; empty: admission is not served */
+        struct tls_files tls;
+        struct slice own_user; /* whose Bindings are claimguard's own */
+    } admission;
 };
 
 /*

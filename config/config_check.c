@@ -98,9 +98,10 @@ static int check_type(const struct checked *checked, const char *key, const char
     return 0;
 }
 
-static int check_address(const struct checked *checked, const char *key, struct slice address)
+static int check_address(const struct checked *checked, const char *section, const char *key,
+                         struct slice address)
 {
-    const struct yaml_node *node = locate(checked, "server", key);
+    const struct yaml_node *node = locate(checked, section, key);
     struct slice host;
     uint16_t port;
 
@@ -115,19 +116,46 @@ static int check_address(const struct checked *checked, const char *key, struct 
     return 0;
 }
 
-static int check_server(const struct checked *checked, const struct config *config)
+static int check_tls(const struct checked *checked, const char *section,
+                     const struct tls_files *files)
 {
-    const struct yaml_node *tls = locate(checked, "server", "tls");
+    const struct yaml_node *tls = locate(checked, section, "tls");
     bool has_tls = slice_equal(tls->key, SLICE("tls"));
 
-    if (check_address(checked, "listen", config->server.listen) < 0 ||
-        check_address(checked, "metricsListen", config->server.metrics_listen) < 0)
+    if (has_tls && (files->cert.len == 0 || files->key.len == 0))
+        return yaml_fail(checked->err, checked->path, tls, "tls: needs both certFile and keyFile");
+    return 0;
+}
+
+static int check_server(const struct checked *checked, const struct config *config)
+{
+    if (check_address(checked, "server", "listen", config->server.listen) < 0 ||
+        check_address(checked, "server", "metricsListen", config->server.metrics_listen) < 0)
         return checked->err->code;
     if (do_collide(config->server.listen, config->server.metrics_listen))
         return yaml_fail(checked->err, checked->path, locate(checked, "server", "metricsListen"),
                          "metricsListen: the port must differ from that of listen");
-    if (has_tls && (config->server.cert_file.len == 0 || config->server.key_file.len == 0))
-        return yaml_fail(checked->err, checked->path, tls, "tls: needs both certFile and keyFile");
+    return check_tls(checked, "server", &config->server.tls);
+}
+
+static int check_admission(const struct checked *checked, const struct config *config)
+{
+    const struct yaml_node *listen = locate(checked, "admission", "listen");
+    struct slice address = config->admission.listen;
+
+    if (check_tls(checked, "admission", &config->admission.tls) < 0)
+        return checked->err->code;
+    if (address.len == 0)
+        return 0;
+    if (check_address(checked, "admission", "listen", address) < 0)
+        return checked->err->code;
+    if (do_collide(address, config->server.listen) ||
+        do_collide(address, config->server.metrics_listen))
+        return yaml_fail(checked->err, checked->path, listen,
+                         "listen: the port must differ from those of server");
+    if (config->admission.tls.cert.len == 0)
+        return yaml_fail(checked->err, checked->path, listen,
+                         "listen: needs admission.tls: API servers call webhooks over TLS only");
     return 0;
 }
 
@@ -147,5 +175,5 @@ int config_check(const char *path, const struct yaml_node *root, const struct co
 
     if (config_check_type(path, root, err) < 0)
         return err->code;
-    return check_server(&checked, config);
+    return check_server(&checked, config) < 0 ? err->code : check_admission(&checked, config);
 }

@@ -22,9 +22,9 @@ static const char *const missing_csi_node_words[] = {"Allow", "Reject", NULL};
 static const char *const fs_group_words[] = {"Always", "OnRootMismatch", NULL};
 
 static const struct option tls_options[] = {
-    {.key = "certFile", .type = OPTION_STRING, .offset = AT(server.cert_file)},
-    {.key = "keyFile", .type = OPTION_STRING, .offset = AT(server.key_file)},
-    {.key = "clientCAFile", .type = OPTION_STRING, .offset = AT(server.client_ca_file)},
+    {.key = "certFile", .type = OPTION_STRING, .offset = AT(server.tls.cert)},
+    {.key = "keyFile", .type = OPTION_STRING, .offset = AT(server.tls.key)},
+    {.key = "clientCAFile", .type = OPTION_STRING, .offset = AT(server.tls.client_ca)},
     {.key = NULL},
 };
 static const struct option server_options[] = {
@@ -143,6 +143,21 @@ static const struct option volume_attributes_classes_options[] = {
      .offset = AT(volume_attributes_classes.waits_for_modify)},
     {.key = NULL},
 };
+static const struct option admission_tls_options[] = {
+    {.key = "certFile", .type = OPTION_STRING, .offset = AT(admission.tls.cert)},
+    {.key = "keyFile", .type = OPTION_STRING, .offset = AT(admission.tls.key)},
+    {.key = "clientCAFile", .type = OPTION_STRING, .offset = AT(admission.tls.client_ca)},
+    {.key = NULL},
+};
+static const struct option admission_options[] = {
+    {.key = "listen", .type = OPTION_STRING, .offset = AT(admission.listen)},
+    SECTION("tls", admission_tls_options),
+    {.key = "ownUser",
+     .type = OPTION_STRING,
+     .offset = AT(admission.own_user),
+     .preset = "system:serviceaccount:claimguard:claimguard"},
+    {.key = NULL},
+};
 const struct option file_options[] = {
     {.key = "apiVersion",
      .type = OPTION_STRING,
@@ -155,6 +170,7 @@ const struct option file_options[] = {
     SECTION("readWriteOnce", read_write_once_options),
     SECTION("csiVolumes", csi_volumes_options),
     SECTION("volumeAttributesClasses", volume_attributes_classes_options),
+    SECTION("admission", admission_options),
     {.key = NULL},
 };
 

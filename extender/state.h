@@ -51,7 +51,8 @@ struct state {
     struct preemption *preemption;
     struct defer_support *defer_support;
     struct seen_locks *seen_locks;
-    struct tls *tls;    /* of the scheduler's port; NULL: plain HTTP */
+    struct tls *tls;           /* of the scheduler's port; NULL: plain HTTP */
+    struct tls *admission_tls; /* of the admission port; NULL: it is not served */
     char source[256];   /* where the cluster comes from, for people; set before there are threads */
     int64_t started_ms; /* since 1970 */
     atomic_bool is_draining;

@@ -47,7 +47,7 @@ struct cluster {
     struct table reserved;            /* reservations, by their pods' UIDs: reservation.h */
     struct reservation *reservations; /* the same, in the order in which they were made (utlist) */
     struct reservation *ended_early;  /* no longer among these */
-    size_t doubtful;                  /* reservations whose Binding has an unknown outcome */
+    size_t doubtful;                  /* reservations whose Binding was not answered */
     struct reservation *sharing;      /* reservations with shared claims */
     struct unconfirmed *unconfirmed;  /* uthash: unconfirmed.h */
     struct pod *deferring;            /* pods with deferred mounts, linked by kept_mounts */

@@ -78,7 +78,7 @@ static void reservation_free(struct cluster *cluster, struct reservation *reserv
         claim->named--;
         claim_free_if_unused(cluster, claim);
     }
-    cluster->doubtful -= reservation->is_doubtful;
+    cluster->doubtful -= reservation->is_lost;
     if (reservation->sharing != NULL)
         unlink_sharing(reservation);
     names_release(&cluster->names, reservation->ns);
@@ -260,7 +260,8 @@ static void replace(struct cluster *cluster, struct reservation *reservation,
                     struct reservation *former)
 {
     reservation->is_doubtful = former->is_doubtful;
-    cluster->doubtful += former->is_doubtful;
+    reservation->is_lost = former->is_lost;
+    cluster->doubtful += former->is_lost;
     reservation->is_of_preemptor = former->is_of_preemptor;
     reservation->binds += former->binds;
     if (reservation->expires_ns < former->expires_ns)
@@ -309,16 +310,32 @@ void reservation_release_absent(struct cluster *cluster, const struct object_ref
     end(cluster, reservation_of(cluster, absent));
 }
 
-void reservation_doubt(struct cluster *cluster, const struct uid *uid, uint64_t expires_ns)
+/* A bind of the pod has ended, and the pod may be bound. NULL: it has no reservation. */
+static struct reservation *keep(struct cluster *cluster, const struct uid *uid, uint64_t expires_ns)
 {
     struct reservation *reservation = reservation_find(cluster, uid);
 
     if (reservation == NULL)
-        return;
+        return NULL;
     reservation->binds -= reservation->binds != 0;
-    cluster->doubtful += !reservation->is_doubtful;
     reservation->is_doubtful = true;
     reservation->expires_ns = expires_ns;
+    return reservation;
+}
+
+void reservation_doubt(struct cluster *cluster, const struct uid *uid, uint64_t expires_ns)
+{
+    struct reservation *reservation = keep(cluster, uid, expires_ns);
+
+    if (reservation == NULL)
+        return;
+    cluster->doubtful += !reservation->is_lost;
+    reservation->is_lost = true;
+}
+
+void reservation_admit(struct cluster *cluster, const struct uid *uid, uint64_t expires_ns)
+{
+    (void)keep(cluster, uid, expires_ns);
 }
 
 bool reservation_give_back(struct cluster *cluster, const struct uid *uid)

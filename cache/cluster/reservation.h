@@ -33,7 +33,8 @@ struct reservation {
     struct name *node; /* of the last bind; NULL: of none */
     int32_t priority;
     unsigned binds;   /* under way; several if a scheduler repeats a call that has no answer yet */
-    bool is_doubtful; /* a Binding was sent, and its outcome is not known */
+    bool is_doubtful; /* a Binding was sent, and its outcome is not known: */
+    bool is_lost;     /* its answer was lost; false: admission has let it pass */
     bool is_late;     /* it expires after a reservation that was made later */
     bool is_of_preemptor; /* pods are evicted for it */
     uint64_t expires_ns;
@@ -80,6 +81,10 @@ void reservation_release_absent(struct cluster *cluster, const struct object_ref
 /* A bind has ended: a Binding was sent, and its answer was lost. The API server may still apply it,
  * so no other pod gets the claims until expires_ns, even if a later bind of the pod is refused. */
 void reservation_doubt(struct cluster *cluster, const struct uid *uid, uint64_t expires_ns);
+
+/* The same for a Binding that admission lets pass: the API server applies it now, or not at all,
+ * and does not say which. */
+void reservation_admit(struct cluster *cluster, const struct uid *uid, uint64_t expires_ns);
 
 /* A bind has ended: it was refused. Ends the reservation; false: another bind of the pod is under
  * way or in doubt, so the reservation stays. */

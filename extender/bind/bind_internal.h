@@ -1,6 +1,7 @@
 /*
- * bind_internal: what bind.c (the phases of a bind) and bind_take.c (the decision in the cache)
- * share. Only these two include it.
+ * bind_internal: what bind.c (a bind that posts its Binding), bind_admit.c (a Binding that another
+ * client posts), bind_phases.c and bind_take.c (the decision in the cache) share. Only these
+ * include it.
  *
  * Threads: a binding belongs to the thread of its call.
  */
@@ -12,11 +13,23 @@
 #include "extender/bind/claim_lock.h"
 #include "extender/bind/deferral.h"
 
+/* Each phase of a bind returns the next one. */
+enum phase {
+    PHASE_TAKE,    /* decide, and take the claims, in the cache */
+    PHASE_CONFIRM, /* ask the API server about the claims that the pod shares */
+    PHASE_REFRESH, /* ask the API server about the pod, and about the causes of a refusal */
+    PHASE_BIND,    /* lock the claims, write what is deferred, post the Binding */
+    PHASE_END,     /* the error says whether the bind has failed */
+};
+
 /* What one bind has found out so far. */
 struct binding {
     struct bind_call call;
-    unsigned attempts; /* to post a Binding */
-    bool is_refreshed; /* the API server was asked about the refusal of this attempt */
+    bool is_dry_run;      /* only decides: takes and writes nothing */
+    atomic_uint *waiting; /* counts reviews that wait for the API server; NULL: it is no review */
+    bool is_waiting;      /* this one is among them */
+    unsigned attempts;    /* to post a Binding */
+    bool is_refreshed;    /* the API server was asked about the refusal of this attempt */
 
     /* results of bind_take_claims */
     bool is_bound;    /* the pod is bound to the node already */
@@ -42,5 +55,34 @@ struct binding {
  * first.
  */
 int bind_take_claims(struct binding *binding, struct error *err);
+
+typedef enum phase phase_function(struct binding *binding, struct error *err);
+
+/* Runs the phases, from PHASE_TAKE to PHASE_END. bind: PHASE_BIND. */
+void bind_run(struct binding *binding, phase_function *bind, struct error *err);
+
+/* The pod has changed since the decision: decides again, unless it was tried too often. */
+enum phase bind_try_again(struct binding *binding);
+
+/* Whether the bind may wait for the API server. Of reviews, REVIEWS_WAITING_MAX may at a time. */
+bool bind_may_wait(struct binding *binding);
+void bind_done_waiting(struct binding *binding);
+
+/* Reads the pod and the causes of its refusal from the API server into the cache. */
+int bind_read_again(const struct binding *binding, struct error *err);
+
+/* Errors: there is no time left to send a Binding, or a request before it. */
+int bind_check_time(const struct binding *binding, struct error *err);
+
+/*
+ * Writes what is deferred, before the Binding. The Binding's precondition is the version that this
+ * write has made: anyone who changes the pod in between may have removed what was written. With
+ * locks, which rest on the pod's version, the write's own precondition is the version that was read
+ * for the locks.
+ */
+int bind_write_deferral(struct binding *binding, struct error *err);
+
+/* The pod is not bound: its claims are free, and the pods that wait for them are requeued. */
+void bind_free_claims(struct binding *binding);
 
 #endif

@@ -170,6 +170,8 @@ int bind_take_claims(struct binding *binding, struct error *err)
     if (check_policies(binding, &view, &object, err) < 0 || check_shared(binding, pod, err) < 0 ||
         deferral_plan(&view, pod, &object, call->arena, &binding->deferral, err) < 0)
         return err->code;
+    if (binding->is_dry_run)
+        return 0;
     if (state->api == NULL)
         return assign(binding, pod, err);
     if (list_locks(binding, pod, err) < 0)

@@ -9,6 +9,7 @@
 
 #define HOLDER    "claimguard.io/holder"
 #define LOCKED_AT "claimguard.io/locked-at"
+#define ADMITTED  "claimguard.io/admitted"
 #define FENCED    "claimguard.io/fenced"
 
 /* A lock of another, pending pod, and since when it has not changed. */
@@ -20,7 +21,7 @@ struct seen_lock {
 
 /* What is read of a claim or a pod. */
 struct remote {
-    struct slice kind, ns, name, uid, version, holder, fenced, node, phase;
+    struct slice kind, ns, name, uid, version, holder, admitted, fenced, node, phase;
 };
 
 #define FIELD(key_, member_) \
@@ -32,7 +33,8 @@ struct remote {
 static bool read_remote(const struct object_reference *asked, struct slice body,
                         struct arena *arena, struct remote *out)
 {
-    static const struct pull_field annotations[] = {FIELD(HOLDER, holder), FIELD(FENCED, fenced)};
+    static const struct pull_field annotations[] = {
+        FIELD(HOLDER, holder), FIELD(ADMITTED, admitted), FIELD(FENCED, fenced)};
     static const struct pull_field meta[] = {
         FIELD("namespace", ns),
         FIELD("name", name),
@@ -128,17 +130,19 @@ void claim_lock_dispose_seen(struct seen_locks *seen)
     }
 }
 
-/* Whether the lock has not changed for LOCK_PATIENCE_MS. */
+/* Whether the lock has not changed for LOCK_PATIENCE_MS; of a Binding that was admitted, for
+ * BINDING_DEAD_MS. */
 static bool is_old_enough(struct claim_locks *locks, struct slice claim, const struct remote *found)
 {
     struct slice key = arena_printf(locks->call->arena, "%.*s/%.*s/%.*s",
                                     SLICE_ARG(locks->call->request->pod_namespace),
                                     SLICE_ARG(claim), SLICE_ARG(found->version));
 
+    uint64_t patience_ms = found->admitted.len != 0 ? BINDING_DEAD_MS : LOCK_PATIENCE_MS;
     if (key.ptr == NULL)
         return false;
     uint64_t since_ns = seen_since(locks->call->state, key); /* first: it may be the present time */
-    return monotonic_ns() - since_ns >= LOCK_PATIENCE_MS * NS_PER_MS;
+    return monotonic_ns() - since_ns >= patience_ms * NS_PER_MS;
 }
 
 static int refuse(struct error *err, const struct claim_locks *locks, struct slice claim,
@@ -255,36 +259,48 @@ static int evaluate_lock(struct claim_locks *locks, struct slice claim, const st
  * PATCH that changes nothing, so the version would stay, and another pod's bind, or a late release
  * of this pod, could still use it. LOCKED_AT has a version that it never had before.
  */
-static struct slice lock_patch(struct claim_locks *locks, struct slice version)
+static struct slice lock_patch(struct claim_locks *locks, const struct remote *found, bool was_ours)
 {
     const struct bind_request *request = locks->call->request;
+    const char *admitted = locks->is_review                        ? ",\"" ADMITTED "\":\"true\""
+                           : found->admitted.len != 0 && !was_ours ? ",\"" ADMITTED "\":null"
+                                                                   : "";
 
     return arena_printf(locks->call->arena,
                         "{\"metadata\":{\"resourceVersion\":\"%.*s\",\"annotations\":{\"" HOLDER
-                        "\":\"%.*s/%.*s\",\"" LOCKED_AT "\":\"%.*s\"}}}",
-                        SLICE_ARG(version), SLICE_ARG(request->pod_uid),
-                        SLICE_ARG(request->pod_name), SLICE_ARG(version));
+                        "\":\"%.*s/%.*s\",\"" LOCKED_AT "\":\"%.*s\"%s}}}",
+                        SLICE_ARG(found->version), SLICE_ARG(request->pod_uid),
+                        SLICE_ARG(request->pod_name), SLICE_ARG(found->version), admitted);
 }
 
 static struct slice release_patch(struct claim_locks *locks, struct slice version)
 {
     return arena_printf(locks->call->arena,
                         "{\"metadata\":{\"resourceVersion\":\"%.*s\",\"annotations\":{\"" HOLDER
-                        "\":null,\"" LOCKED_AT "\":null}}}",
-                        SLICE_ARG(version));
+                        "\":null,\"" LOCKED_AT "\":null%s}}}",
+                        SLICE_ARG(version), locks->is_review ? ",\"" ADMITTED "\":null" : "");
+}
+
+/* Whether the lock is that of the pod that binds. */
+static bool is_ours(const struct claim_locks *locks, struct slice holder)
+{
+    const struct bind_request *request = locks->call->request;
+    size_t uid_len = request->pod_uid.len;
+
+    return holder.len == uid_len + 1 + request->pod_name.len && holder.ptr[uid_len] == '/' &&
+           memcmp(holder.ptr, request->pod_uid.ptr, uid_len) == 0 &&
+           memcmp(holder.ptr + uid_len + 1, request->pod_name.ptr, request->pod_name.len) == 0;
 }
 
 /* Whether the patched claim has our lock and a new version: a webhook may undo both. */
-static bool is_locked(struct claim_locks *locks, const struct remote *found,
+static bool is_locked(const struct claim_locks *locks, const struct remote *found,
                       const struct remote *patched)
 {
-    struct slice ours =
-        arena_printf(locks->call->arena, "%.*s/%.*s", SLICE_ARG(locks->call->request->pod_uid),
-                     SLICE_ARG(locks->call->request->pod_name));
-    bool is_new =
-        slice_equal(patched->holder, ours) && !slice_equal(patched->version, found->version);
+    bool is_new = is_ours(locks, patched->holder) &&
+                  (!locks->is_review || patched->admitted.len != 0) &&
+                  !slice_equal(patched->version, found->version);
 
-    if (is_new && found->holder.len != 0 && !slice_equal(found->holder, ours))
+    if (is_new && found->holder.len != 0 && !is_ours(locks, found->holder))
         atomic_fetch_add(&locks->call->state->metrics.lock_takeovers, 1);
     return is_new;
 }
@@ -297,9 +313,11 @@ static int lock_removed(struct error *err, const struct claim_locks *locks, stru
                      SLICE_ARG(locks->call->request->pod_namespace), SLICE_ARG(claim));
 }
 
-static int lock_claim(struct claim_locks *locks, struct slice claim, struct slice *version,
-                      struct error *err)
+/* Locks the claim number `index`. */
+static int lock_claim(struct claim_locks *locks, size_t index, struct error *err)
 {
+    struct slice claim = locks->claims[index];
+
     for (int i = 0; i < LOCK_TRIES_MAX; i++) {
         struct remote found, patched;
         unsigned status = ask(locks, "GET", KIND_CLAIM, claim, SLICE(""), &found);
@@ -310,9 +328,11 @@ static int lock_claim(struct claim_locks *locks, struct slice claim, struct slic
             return contended(err, locks);
         if (evaluate_lock(locks, claim, &found, err) < 0)
             return err->code;
-        struct slice body = lock_patch(locks, found.version);
+        bool was_ours = is_ours(locks, found.holder);
+        struct slice body = lock_patch(locks, &found, was_ours);
         status = body.ptr == NULL ? 0 : ask(locks, "PATCH", KIND_CLAIM, claim, body, &patched);
-        *version = patched.version;
+        locks->versions[index] = patched.version;
+        locks->is_kept[index] = was_ours && found.admitted.len != 0;
         if (status == 200)
             return is_locked(locks, &found, &patched) ? 0 : lock_removed(err, locks, claim);
         if (status != 409)
@@ -349,8 +369,7 @@ int claim_locks_take(struct claim_locks *locks, struct error *err)
     /* before the locks: a pod that takes one over from us changes this version */
     int rc = read_own_version(locks, err);
     while (rc == 0 && !locks->is_bound && locks->locked_count < locks->claim_count) {
-        size_t i = locks->locked_count;
-        rc = lock_claim(locks, locks->claims[i], &locks->versions[i], err);
+        rc = lock_claim(locks, locks->locked_count, err);
         locks->locked_count += rc == 0;
     }
     if (rc < 0)
@@ -373,7 +392,7 @@ void claim_locks_release(struct claim_locks *locks)
     /* a lock that stays does no harm: the next pod finds that its pod was not bound */
     for (size_t i = 0; rc == 0 && !is_bound && i < locks->locked_count; i++) {
         struct slice body = release_patch(locks, locks->versions[i]);
-        if (body.ptr != NULL)
+        if (body.ptr != NULL && !locks->is_kept[i])
             (void)ask(locks, "PATCH", KIND_CLAIM, locks->claims[i], body, &ignored);
     }
     locks->locked_count = 0;

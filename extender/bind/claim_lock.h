@@ -24,6 +24,10 @@
  * What is written on the pod between 2 and 3 (defer_write.h) has the same precondition, and the
  * Binding then has the version that this write made.
  *
+ * A Binding that another client posts (bind_admit.h) has no such precondition, so no fence stops
+ * it. Its lock says so (claimguard.io/admitted): it is taken over only after it was seen for
+ * BINDING_DEAD_MS, when the API server must have abandoned the Binding; and it is never released.
+ *
  * Threads: any; it blocks on the API server, until the deadline of the bind.
  */
 #ifndef EXTENDER_BIND_CLAIM_LOCK_H
@@ -43,7 +47,9 @@ struct claim_locks {
     const struct bind_call *call;
     struct slice claims[LOCKED_CLAIMS_MAX]; /* names, sorted */
     struct slice versions[LOCKED_CLAIMS_MAX];
+    bool is_kept[LOCKED_CLAIMS_MAX]; /* for a Binding that was admitted: not to be released */
     size_t claim_count, locked_count;
+    bool is_review;           /* another client posts the Binding */
     struct slice pod_version; /* read before the locks */
     bool is_bound;            /* the pod is bound to the requested node already */
 };

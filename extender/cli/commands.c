@@ -123,7 +123,8 @@ static const struct command commands[] = {
     {"serve", "[--kubeconfig FILE | --snapshot FILE] [--config FILE] [--listen ADDR:PORT] ...",
      "answer the extender calls of kube-scheduler",
      "Answers POST /filter, /prefilter, /preempt and /bind, and GET /livez, /healthz, /readyz,\n"
-     "/metrics, /statusz and /debug/cache. The objects come from a live cluster, by list and\n"
+     "/metrics, /statusz and /debug/cache; and, with admission.listen in the configuration, POST\n"
+     "/admit/binding on a port of its own. The objects come from a live cluster, by list and\n"
      "watch, or from a snapshot. With a snapshot, a bind changes only claimguard's memory.\n"
      "SIGHUP or a change of the configuration file reloads it. After SIGTERM, claimguard answers\n"
      "the requests that it has accepted, for five seconds at most, and exits.\n",

@@ -26,6 +26,7 @@ struct tls_identity {
 };
 
 struct tls {
+    const char *section;           /* "server.tls" */
     pthread_mutex_t lock;          /* guards identity, not what it points to */
     struct tls_identity *identity; /* in force */
     char *paths[FILE_COUNT];       /* NULL: not configured */
@@ -52,9 +53,10 @@ static int file_error(const struct tls *tls, enum tls_file file, const char *pro
                       struct error *err)
 {
     if (access(tls->paths[file], R_OK) != 0)
-        return error_system(err, errno, "server.tls.%s %s", file_keys[file], tls->paths[file]);
-    return error_set(err, ERROR_INVALID, "server.tls.%s %s: %s", file_keys[file], tls->paths[file],
-                     problem);
+        return error_system(err, errno, "%s.%s %s", tls->section, file_keys[file],
+                            tls->paths[file]);
+    return error_set(err, ERROR_INVALID, "%s.%s %s: %s", tls->section, file_keys[file],
+                     tls->paths[file], problem);
 }
 
 static int read_chain(const struct tls *tls, struct tls_identity *identity, struct error *err)
@@ -145,17 +147,18 @@ static int read_identity(const struct tls *tls, struct tls_identity **out, struc
 
 /* ---- the identity in force ---- */
 
-int tls_open(struct tls **out, const struct config *config, struct error *err)
+int tls_open(struct tls **out, const struct tls_files *files, const char *section,
+             struct error *err)
 {
-    const struct slice paths[FILE_COUNT] = {config->server.cert_file, config->server.key_file,
-                                            config->server.client_ca_file};
+    const struct slice paths[FILE_COUNT] = {files->cert, files->key, files->client_ca};
 
     *out = NULL;
-    if (config->server.cert_file.len == 0)
+    if (files->cert.len == 0)
         return 0;
     struct tls *tls = calloc(1, sizeof *tls);
     if (tls == NULL)
         return error_no_memory(err);
+    tls->section = section;
     (void)pthread_mutex_init(&tls->lock, NULL);
     bool has_memory = true;
     for (int i = 0; i < FILE_COUNT; i++)

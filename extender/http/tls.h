@@ -1,6 +1,6 @@
 /*
- * tls: the certificate that the scheduler's port shows, and the clients that it accepts: the files
- * of `server.tls`, with GnuTLS, TLS 1.2 and 1.3.
+ * tls: the certificate that a port shows, and the clients that it accepts: the files of
+ * `server.tls` (the scheduler's port) or `admission.tls`, with GnuTLS, TLS 1.2 and 1.3.
  *
  * Changed files are read again, and new connections use their contents. Files that cannot be used
  * are reported, and the old contents stay in force.
@@ -31,9 +31,11 @@ enum { TLS_CHAIN_MAX = 16 /* certificates */ };
 struct tls;
 struct tls_identity;
 
-/* Reads the files. *out is NULL if the configuration has no server.tls.
+/* Reads the files. *out is NULL if there is no certificate among them. section: their key in the
+ * configuration, a static string.
  * Ownership: tls_close. Errors: ERROR_INVALID or ERROR_SYSTEM, with the key and the file. */
-int tls_open(struct tls **out, const struct config *config, struct error *err);
+int tls_open(struct tls **out, const struct tls_files *files, const char *section,
+             struct error *err);
 void tls_close(struct tls *tls);
 
 /* Reads the files again if one of them has changed. Errors: as tls_open, once for each change; the

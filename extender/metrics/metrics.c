@@ -7,6 +7,8 @@
 static const char *const verbs[VERB_COUNT] = {"filter", "prefilter", "preempt", "bind",
                                               "volcano_predicate"};
 
+static const char *const admit_paths[ADMIT_COUNT] = {"/admit/binding"};
+
 /* A pod whose last verdict was a rejection. */
 struct rejected_pod {
     size_t policy; /* index */
@@ -48,6 +50,18 @@ void metrics_count_request(struct metrics *metrics, enum verb verb, enum call_re
 {
     histogram_observe(&metrics->durations[verb], duration_ns);
     atomic_fetch_add_explicit(&metrics->requests[verb][result], 1, memory_order_relaxed);
+}
+
+const char *admit_text(enum admit_path path)
+{
+    return admit_paths[path];
+}
+
+void metrics_count_review(struct metrics *metrics, enum admit_path path, enum review_result result,
+                          uint64_t duration_ns)
+{
+    histogram_observe(&metrics->review_durations[path], duration_ns);
+    atomic_fetch_add_explicit(&metrics->reviews[path][result], 1, memory_order_relaxed);
 }
 
 void metrics_note_config(struct metrics *metrics, bool is_good)

@@ -33,6 +33,17 @@ enum call_result {
     RESULT_COUNT,
 };
 
+/* The calls of admission webhooks. */
+enum admit_path { ADMIT_BINDING, ADMIT_COUNT };
+
+enum review_result {
+    REVIEW_ALLOWED,
+    REVIEW_DENIED,
+    REVIEW_INVALID, /* refused with 400 */
+    REVIEW_FAILED,  /* no decision could be made: 500 */
+    REVIEW_RESULT_COUNT,
+};
+
 /* The result of the requests to the API server before a rejection. */
 enum confirmation {
     CONFIRMATION_STANDS,    /* the pod is rejected */
@@ -51,7 +62,7 @@ enum preemption_result {
     PREEMPTION_COUNT,
 };
 
-enum port { PORT_EXTENDER, PORT_METRICS, PORT_COUNT };
+enum port { PORT_EXTENDER, PORT_METRICS, PORT_ADMISSION, PORT_COUNT };
 
 enum { REJECTED_PODS_MAX = 100000, DEFERRED_TALLIES_MAX = 1000 };
 
@@ -68,6 +79,9 @@ struct rejected_pod;
 struct metrics {
     struct histogram durations[VERB_COUNT];
     atomic_uint_fast64_t requests[VERB_COUNT][RESULT_COUNT];
+    struct histogram review_durations[ADMIT_COUNT];
+    atomic_uint_fast64_t reviews[ADMIT_COUNT][REVIEW_RESULT_COUNT];
+    atomic_uint reviews_waiting; /* for the API server */
     atomic_uint_fast64_t verdicts[POLICIES_MAX][CODE_COUNT];
     atomic_uint_fast64_t warnings[POLICIES_MAX];
     atomic_uint_fast64_t bind_conflicts;
@@ -96,6 +110,12 @@ const char *verb_text(enum verb verb);
 
 void metrics_count_request(struct metrics *metrics, enum verb verb, enum call_result result,
                            uint64_t duration_ns);
+
+/* "/admit/binding", ... */
+const char *admit_text(enum admit_path path);
+
+void metrics_count_review(struct metrics *metrics, enum admit_path path, enum review_result result,
+                          uint64_t duration_ns);
 
 /* The configuration file was read; is_good: it is in force now. */
 void metrics_note_config(struct metrics *metrics, bool is_good);

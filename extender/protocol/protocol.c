@@ -53,10 +53,8 @@ static int limit_claims(const struct pod_object *pod, struct error *err)
     return 0;
 }
 
-int protocol_check_pod(const struct pod_object *pod, struct error *err)
+int protocol_limit_pod(const struct pod_object *pod, struct error *err)
 {
-    if (pod->meta.name.len == 0)
-        return error_set(err, ERROR_INVALID, "body: Pod is missing");
     if (protocol_limit(pod->meta.name, POD_NAME_BYTES_MAX, "Pod.metadata.name", err) < 0 ||
         protocol_limit(pod->meta.ns, POD_NAME_BYTES_MAX, "Pod.metadata.namespace", err) < 0 ||
         protocol_limit(pod->meta.uid, UID_TEXT_BYTES, "Pod.metadata.uid", err) < 0 ||
@@ -65,6 +63,13 @@ int protocol_check_pod(const struct pod_object *pod, struct error *err)
                        err) < 0)
         return err->code;
     return limit_claims(pod, err);
+}
+
+int protocol_check_pod(const struct pod_object *pod, struct error *err)
+{
+    if (pod->meta.name.len == 0)
+        return error_set(err, ERROR_INVALID, "body: Pod is missing");
+    return protocol_limit_pod(pod, err);
 }
 
 bool protocol_check_node_name(struct pull *json, struct slice name)

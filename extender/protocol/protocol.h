@@ -31,6 +31,9 @@ int protocol_read_filter(struct filter_request *out, struct slice body, struct a
 int protocol_read_pod(struct pod_object *out, struct slice body, struct arena *arena,
                       struct error *err);
 
+/* Refuses names that are longer than any that the API server takes. */
+int protocol_limit_pod(const struct pod_object *pod, struct error *err);
+
 /*
  * ExtenderFilterResult: every node passes. The answer is made in the body's own memory, around the
  * node list, which is most of both and need not be copied then: the body, and what borrows from it,

@@ -52,7 +52,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, con
     }
     if (*size != 0)
         return server_take_body(connection, data, size);
-    return server_end_request(connection, mhd); /* only calls of verbs get here */
+    return server_end_request(connection, mhd); /* only what is POSTed gets here */
 }
 
 /* Leaves a text with %00 encoded: decoded, "/filter%00x" would end at the NUL, and be "/filter". */
@@ -156,7 +156,7 @@ static void note_address(struct server *server, const struct addrinfo *address)
 
 static struct MHD_Daemon *start_daemon(struct server *server, const struct addrinfo *address)
 {
-    bool is_verbs = server->role == SERVER_VERBS, is_tls = is_verbs && server->state->tls != NULL;
+    bool is_tls = server->tls != NULL;
     unsigned flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD |
                      MHD_USE_POLL | MHD_USE_ITC | MHD_USE_ERROR_LOG |
                      (address->ai_family == AF_INET6 ? (unsigned)MHD_USE_IPv6 : 0U) |
@@ -187,6 +187,7 @@ static int start_connections(struct server *server, struct error *err)
         /* several schedulers may share one address, so the verbs have no limit per address */
         [SERVER_VERBS] = {PORT_EXTENDER, VERB_CONNECTIONS_MAX, 0},
         [SERVER_PAGES] = {PORT_METRICS, PAGE_CONNECTIONS_MAX, PAGE_CONNECTIONS_PER_ADDRESS_MAX},
+        [SERVER_ADMISSION] = {PORT_ADMISSION, ADMISSION_CONNECTIONS_MAX, 0},
     };
     struct metrics *metrics = &server->state->metrics;
     enum port port = limits[server->role].port;
@@ -230,6 +231,9 @@ int server_start(struct server **out, struct state *state, struct slice address,
         return error_no_memory(err);
     server->state = state;
     server->role = role;
+    server->tls = role == SERVER_VERBS       ? state->tls
+                  : role == SERVER_ADMISSION ? state->admission_tls
+                                             : NULL;
     if (start_connections(server, err) < 0) {
         free(server);
         return err->code;
@@ -255,7 +259,7 @@ void server_stop(struct server *server)
 
     if (server == NULL)
         return;
-    uint64_t seconds = server->role == SERVER_VERBS ? DRAIN_SECONDS_MAX : PAGES_DRAIN_SECONDS_MAX;
+    uint64_t seconds = server->role == SERVER_PAGES ? PAGES_DRAIN_SECONDS_MAX : DRAIN_SECONDS_MAX;
     uint64_t deadline_ns = monotonic_ns() + seconds * NS_PER_SECOND;
     MHD_socket socket = MHD_quiesce_daemon(server->daemon);
     connections_hurry(&server->connections);

@@ -6,7 +6,8 @@
  * Some requests that libmicrohttpd 0.9.75 accepts are refused here (http_guard.h). Slow connections
  * are closed, and connections above the limit (connections.h).
  *
- * With state->tls, the verbs are served over TLS (tls.h). The second server has no TLS.
+ * With state->tls, the verbs are served over TLS (tls.h). The second server has no TLS. A third
+ * one, for admission webhooks, has nothing else, and state->admission_tls.
  */
 #ifndef EXTENDER_SERVER_SERVER_H
 #define EXTENDER_SERVER_SERVER_H
@@ -15,6 +16,7 @@
 
 enum {
     VERB_CONNECTIONS_MAX = 256,
+    ADMISSION_CONNECTIONS_MAX = 256, /* API servers use one for each review under way */
     PAGE_CONNECTIONS_MAX = 64,
     PAGE_CONNECTIONS_PER_ADDRESS_MAX = 16,
     CONNECTION_BUFFER_BYTES = 64 * 1024, /* limits the headers; a larger one is not faster */
@@ -23,8 +25,9 @@ enum {
 };
 
 enum server_role {
-    SERVER_VERBS, /* verbs and pages */
-    SERVER_PAGES, /* pages only */
+    SERVER_VERBS,     /* verbs and pages */
+    SERVER_PAGES,     /* pages only */
+    SERVER_ADMISSION, /* reviews only */
 };
 
 struct server;

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 
 #include "config/base/rate.h"
+#include "extender/admission/admit.h"
 #include "extender/http/connections.h"
 #include "extender/server/server.h"
 #include "extender/verbs/verbs.h"
@@ -18,6 +19,7 @@ struct tls_identity;
 struct server {
     struct state *state;
     enum server_role role;
+    struct tls *tls; /* borrowed; NULL: plain text */
     struct MHD_Daemon *daemon;
     struct connections connections;
     pthread_mutex_t refusals_lock; /* guards refusals */
@@ -31,9 +33,10 @@ struct connection {
     struct connection_entry entry;
     struct tls_identity *identity; /* NULL: plain text, or no handshake yet */
     struct scratch scratch;
-    enum verb verb;      /* of the request, after server_begin_request */
-    struct pieces *rest; /* the unwritten rest of the page that is being sent; NULL: none */
-    size_t sent;         /* bytes of scratch.answer that are sent already */
+    enum verb verb;           /* of the request, after server_begin_request */
+    struct admit_call review; /* the same, of SERVER_ADMISSION */
+    struct pieces *rest;      /* the unwritten rest of the page that is being sent; NULL: none */
+    size_t sent;              /* bytes of scratch.answer that are sent already */
 };
 
 /* NULL if there was no memory when the connection was accepted. */

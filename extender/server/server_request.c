@@ -112,9 +112,25 @@ static enum MHD_Result refuse(struct connection *connection, struct MHD_Connecti
 
 /* ---- routes ---- */
 
-static bool find_verb(const struct server *server, const char *path, enum verb *verb)
+static bool find_admit_path(const char *path, struct admit_call *review)
 {
-    return server->role == SERVER_VERBS && verb_find(verb, path);
+    for (int i = 0; i < ADMIT_COUNT; i++) {
+        if (strcmp(path, admit_text((enum admit_path)i)) == 0) {
+            *review = (struct admit_call){.path = (enum admit_path)i, .started_ns = monotonic_ns()};
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the path takes a body on this port. */
+static bool find_call(struct connection *connection, const char *path)
+{
+    switch (connection->server->role) {
+    case SERVER_VERBS: return verb_find(&connection->verb, path);
+    case SERVER_ADMISSION: return find_admit_path(path, &connection->review);
+    default: return false;
+    }
 }
 
 static bool is_read(const char *method)
@@ -189,9 +205,9 @@ enum MHD_Result server_begin_request(struct connection *connection, struct MHD_C
     unsigned status = http_guard(mhd, has_body, body_max, &body_bytes, &problem);
     if (status != 0)
         return refuse(connection, mhd, status, problem, NULL);
-    if (find_verb(server, path, &connection->verb))
+    if (find_call(connection, path))
         return begin_body(connection, mhd, has_body, body_bytes);
-    if (!zpages_exists(slice_of(path))) {
+    if (server->role == SERVER_ADMISSION || !zpages_exists(slice_of(path))) {
         (void)snprintf(message, sizeof message, "no such path: %.100s", path);
         return refuse(connection, mhd, 404, message, NULL);
     }
@@ -215,6 +231,16 @@ enum MHD_Result server_take_body(struct connection *connection, const char *data
     return MHD_YES;
 }
 
+static unsigned answer_call(struct connection *connection, struct MHD_Connection *mhd)
+{
+    struct state *state = connection->server->state;
+
+    if (connection->server->role == SERVER_VERBS)
+        return verb_answer(state, connection->verb, &connection->scratch);
+    connection->review.timeout = MHD_lookup_connection_value(mhd, MHD_GET_ARGUMENT_KIND, "timeout");
+    return admit_answer(state, &connection->review, &connection->scratch);
+}
+
 enum MHD_Result server_end_request(struct connection *connection, struct MHD_Connection *mhd)
 {
     struct scratch *scratch = &connection->scratch;
@@ -222,7 +248,7 @@ enum MHD_Result server_end_request(struct connection *connection, struct MHD_Con
     if (scratch->body.failed)
         return refuse_body(connection, mhd);
     server_enter(connection, STAGE_WORK);
-    unsigned status = verb_answer(connection->server->state, connection->verb, scratch);
+    unsigned status = answer_call(connection, mhd);
     return send_answer(connection, mhd, scratch->result,
                        &(struct answer_head){status, json_type, NULL, false});
 }

@@ -1,4 +1,4 @@
-/* TLS on the scheduler's port: shows the certificate, checks clients, and logs refusals. */
+/* TLS: shows the certificate, checks clients, and logs refusals. */
 #include <stdio.h>
 
 #include "config/base/log.h"
@@ -73,7 +73,7 @@ int server_tls_hello(gnutls_session_t session, const gnutls_datum_t *authorities
     if (connection == NULL)
         return GNUTLS_E_MEMORY_ERROR;
     if (connection->identity == NULL)
-        connection->identity = tls_hold(connection->server->state->tls);
+        connection->identity = tls_hold(connection->server->tls);
     return tls_show(connection->identity, session, on_client, chain, chain_count, key);
 }
 

@@ -37,7 +37,7 @@ void scrape_put_label(const struct scrape *scrape, const char *key, struct slice
     buf_put(scrape->out, SLICE("\""));
 }
 
-static void put_histogram(const struct scrape *scrape, const char *verb,
+static void put_histogram(const struct scrape *scrape, const char *label, const char *text,
                           struct histogram *histogram)
 {
     uint64_t total = 0;
@@ -45,16 +45,16 @@ static void put_histogram(const struct scrape *scrape, const char *verb,
     for (int i = 0; i < HISTOGRAM_BUCKETS; i++) {
         double bound = histogram_bounds[i];
         total += atomic_load(&histogram->buckets[i]);
-        buf_printf(scrape->out, "%s_bucket{verb=\"%s\",le=\"%g%s\"} %llu\n", scrape->name, verb,
-                   bound, bound == 1 || bound == 5 || bound == 10 ? ".0" : "",
+        buf_printf(scrape->out, "%s_bucket{%s=\"%s\",le=\"%g%s\"} %llu\n", scrape->name, label,
+                   text, bound, bound == 1 || bound == 5 || bound == 10 ? ".0" : "",
                    (unsigned long long)total);
     }
     total += atomic_load(&histogram->buckets[HISTOGRAM_BUCKETS]);
     buf_printf(scrape->out,
-               "%s_bucket{verb=\"%s\",le=\"+Inf\"} %llu\n%s_sum{verb=\"%s\"} %.9g\n"
-               "%s_count{verb=\"%s\"} %llu\n",
-               scrape->name, verb, (unsigned long long)total, scrape->name, verb,
-               (double)atomic_load(&histogram->sum_ns) / 1e9, scrape->name, verb,
+               "%s_bucket{%s=\"%s\",le=\"+Inf\"} %llu\n%s_sum{%s=\"%s\"} %.9g\n"
+               "%s_count{%s=\"%s\"} %llu\n",
+               scrape->name, label, text, (unsigned long long)total, scrape->name, label, text,
+               (double)atomic_load(&histogram->sum_ns) / 1e9, scrape->name, label, text,
                (unsigned long long)total);
 }
 
@@ -92,7 +92,8 @@ static bool build_info(struct scrape *scrape)
 static bool call_durations(struct scrape *scrape)
 {
     for (int verb = 0; verb < VERB_COUNT; verb++)
-        put_histogram(scrape, verb_text((enum verb)verb), &scrape->state->metrics.durations[verb]);
+        put_histogram(scrape, "verb", verb_text((enum verb)verb),
+                      &scrape->state->metrics.durations[verb]);
     return false;
 }
 
@@ -106,6 +107,29 @@ static bool calls(struct scrape *scrape)
             buf_printf(scrape->out, "%s{verb=\"%s\",result=\"%s\"} %llu\n", scrape->name,
                        verb_text((enum verb)verb), results[result],
                        (unsigned long long)atomic_load(&metrics->requests[verb][result]));
+    return false;
+}
+
+/* No sample where admission is not served. */
+static bool review_durations(struct scrape *scrape)
+{
+    for (int path = 0; path < ADMIT_COUNT && scrape->state->admission_tls != NULL; path++)
+        put_histogram(scrape, "path", admit_text((enum admit_path)path),
+                      &scrape->state->metrics.review_durations[path]);
+    return false;
+}
+
+static bool reviews(struct scrape *scrape)
+{
+    static const char *const results[REVIEW_RESULT_COUNT] = {"allowed", "denied", "invalid",
+                                                             "failed"};
+    struct metrics *metrics = &scrape->state->metrics;
+
+    for (int path = 0; path < ADMIT_COUNT && scrape->state->admission_tls != NULL; path++)
+        for (int result = 0; result < REVIEW_RESULT_COUNT; result++)
+            buf_printf(scrape->out, "%s{path=\"%s\",result=\"%s\"} %llu\n", scrape->name,
+                       admit_text((enum admit_path)path), results[result],
+                       (unsigned long long)atomic_load(&metrics->reviews[path][result]));
     return false;
 }
 
@@ -199,7 +223,7 @@ static bool api_durations(struct scrape *scrape)
 {
     for (int verb = 0; verb < API_VERB_COUNT; verb++)
         if (verb != API_VERB_WATCH)
-            put_histogram(scrape, api_verb_text((enum api_verb)verb),
+            put_histogram(scrape, "verb", api_verb_text((enum api_verb)verb),
                           &scrape->state->api_stats.durations[verb]);
     return false;
 }
@@ -221,6 +245,9 @@ static const struct family families[] = {
     {"extender_request_duration_seconds", "histogram",
      "Time to answer an extender call, after its body has arrived.", .write = call_durations},
     {"extender_requests", "counter", "Extender calls by verb and result.", .write = calls},
+    {"admission_review_duration_seconds", "histogram",
+     "Time to answer an admission review, after its body has arrived.", .write = review_durations},
+    {"admission_reviews", "counter", "Admission reviews by path and result.", .write = reviews},
     {"filter_verdicts", "counter", "Verdicts of filter calls by policy and code.",
      .write = verdicts},
     {"unschedulable_pods", "gauge",
@@ -234,7 +261,8 @@ static const struct family families[] = {
     {"preemption_victims", "counter", "Pods that claimguard evicted.", COUNTER(metrics.victims)},
     {"reservations", "gauge", "Pods that are not bound yet and have claims reserved.",
      .write = scrape_reservations},
-    {"bind_conflicts", "counter", "Bind calls refused because another pod has a claim of the pod.",
+    {"bind_conflicts", "counter",
+     "Binds refused because another pod has a claim of the pod, by a call or by admission.",
      COUNTER(metrics.bind_conflicts)},
     {"binds_in_flight", "gauge", "Bind calls that are being answered.", .write = binds_in_flight},
     {"binds_in_doubt", "gauge",
@@ -290,7 +318,7 @@ static const struct family families[] = {
     {"connections_max", "gauge",
      "The most connections of a port; one more closes the one that has used most of its time.",
      .write = scrape_connections_max},
-    {"tls_handshakes_refused", "counter", "TLS handshakes that failed on the scheduler's port.",
+    {"tls_handshakes_refused", "counter", "TLS handshakes that failed, on all ports.",
      COUNTER(metrics.handshakes_refused)},
     {"certificate_not_after_timestamp_seconds", "gauge",
      "When the certificate in force on a port ends, in Unix time.",

@@ -8,20 +8,24 @@ static void put_seconds(const struct scrape *scrape, double seconds)
     buf_printf(scrape->out, "%s %.3f\n", scrape->name, seconds);
 }
 
-static const char *const ports[PORT_COUNT] = {"extender", "metrics"};
+static const char *const ports[PORT_COUNT] = {"extender", "metrics", "admission"};
 
+/* No sample of a port on which nothing listens. */
 bool scrape_connections(struct scrape *scrape)
 {
     for (int port = 0; port < PORT_COUNT; port++)
-        scrape_put_for(scrape, "port", ports[port],
-                       atomic_load(&scrape->state->metrics.connections[port]));
+        if (scrape->state->metrics.connections_max[port] != 0)
+            scrape_put_for(scrape, "port", ports[port],
+                           atomic_load(&scrape->state->metrics.connections[port]));
     return false;
 }
 
 bool scrape_connections_max(struct scrape *scrape)
 {
     for (int port = 0; port < PORT_COUNT; port++)
-        scrape_put_for(scrape, "port", ports[port], scrape->state->metrics.connections_max[port]);
+        if (scrape->state->metrics.connections_max[port] != 0)
+            scrape_put_for(scrape, "port", ports[port],
+                           scrape->state->metrics.connections_max[port]);
     return false;
 }
 
@@ -38,11 +42,16 @@ bool scrape_config_loaded(struct scrape *scrape)
 }
 
 /* No sample for a port without TLS. */
+static void put_end(const struct scrape *scrape, enum port port, struct tls *tls)
+{
+    if (tls != NULL)
+        scrape_put_for(scrape, "port", ports[port], (uint64_t)tls_not_after(tls));
+}
+
 bool scrape_certificate_ends(struct scrape *scrape)
 {
-    if (scrape->state->tls != NULL)
-        scrape_put_for(scrape, "port", ports[PORT_EXTENDER],
-                       (uint64_t)tls_not_after(scrape->state->tls));
+    put_end(scrape, PORT_EXTENDER, scrape->state->tls);
+    put_end(scrape, PORT_ADMISSION, scrape->state->admission_tls);
     return false;
 }
 

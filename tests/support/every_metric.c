@@ -5,9 +5,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "support/certificates.h"
-
-enum { DAY_SECONDS = 86400 };
+#include "support/reviews.h"
 
 FILE *scenario_open(const char *name)
 {
@@ -26,19 +24,6 @@ void scenario_run(const char *command)
     (void)snprintf(line, sizeof line, "cd %s && %s", scenario_folder(), command);
     int status = system(line); /* NOLINT(cert-env33-c): a fixed command */
     check(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s: %d", command, status);
-}
-
-/* Files server.crt and server.key in the scenario's folder, which last for a month. */
-static void make_certificate(void)
-{
-    static const struct certificate server = {
-        .name = "server", .begins_s = -DAY_SECONDS, .ends_s = 30 * DAY_SECONDS};
-    char folder[CERTIFICATES_FOLDER_BYTES], command[128];
-
-    certificates_make(folder, &server, 1);
-    (void)snprintf(command, sizeof command, "mv %s/server.* .", folder);
-    scenario_run(command);
-    certificates_remove(folder);
 }
 
 /* Over TLS; the certificate is not checked. What it answers is seen in what it counts. */
@@ -75,7 +60,6 @@ void every_metric_start(struct guard *guard)
 {
     char config[512];
 
-    make_certificate();
     api_fault(&(struct api_fault){.path = "/volumeattributesclasses", .status = 404});
     put_pair("node-1");
     put_claim("logs");
@@ -86,9 +70,10 @@ void every_metric_start(struct guard *guard)
                    "deferFSMount:\n  apply: Annotation\n  entries:\n"
                    "  - {storageClass: fast-storage, runtimeClass: microvm}\n",
                    scenario_folder(), scenario_folder());
-    guard_start(guard, config);
+    admission_start(guard, config);
     call(guard, "/bind", bind_body("vm", "node-1"));
     AWAIT(guard_metric(guard, "claimguard_deferred_mounts_total{") == 1, "a deferral");
+    check(!is_admitted(guard, "b", "node-1"), "its claim is a's");
     get_the_holder(guard, (struct api_fault){.status = 503}, POD_GETS("503"));
     get_the_holder(guard, (struct api_fault){.ending = API_CLOSE}, POD_GETS("error"));
     get_the_holder(guard, (struct api_fault){.ending = API_ANSWER}, POD_GETS("200"));

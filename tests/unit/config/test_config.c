@@ -62,13 +62,17 @@ static const char complete[] =
          "      seLinuxRelabel: true\n"
          "    fsTypes: [ext4, xfs]\n"
          "    nonExclusiveClaims: Exclusive\n"
-         "  - {csiDriver: inline.csi.example.com, runtimeClass: microvm}\n";
+         "  - {csiDriver: inline.csi.example.com, runtimeClass: microvm}\n"
+         "admission:\n"
+         "  listen: 0.0.0.0:8443\n"
+         "  tls: {certFile: d.pem, keyFile: e.pem, clientCAFile: f.pem}\n"
+         "  ownUser: system:serviceaccount:a:b\n";
 
 static void expect_complete(const struct config *config)
 {
     const struct defer_entry *entry = config->defer_fs_mount.entries;
 
-    cr_expect(slice_equal(config->server.client_ca_file, SLICE("c.pem")));
+    cr_expect(slice_equal(config->server.tls.client_ca, SLICE("c.pem")));
     cr_expect_eq(config->server.max_request_bytes, 1 << 20);
     cr_expect(config->server.debug_endpoints);
     cr_expect_eq(config->read_write_once_pod.preemption, SWITCH_DISABLED);
@@ -84,6 +88,11 @@ static void expect_complete(const struct config *config)
     cr_expect_eq(entry->non_exclusive_claims, NON_EXCLUSIVE_EXCLUSIVE);
     cr_expect(slice_equal(entry[1].csi_driver, SLICE("inline.csi.example.com")));
     cr_expect_eq(entry[1].non_exclusive_claims, NON_EXCLUSIVE_REFUSE);
+    cr_expect(slice_equal(config->admission.listen, SLICE("0.0.0.0:8443")));
+    cr_expect(slice_equal(config->admission.tls.cert, SLICE("d.pem")));
+    cr_expect(slice_equal(config->admission.tls.key, SLICE("e.pem")));
+    cr_expect(slice_equal(config->admission.tls.client_ca, SLICE("f.pem")));
+    cr_expect(slice_equal(config->admission.own_user, SLICE("system:serviceaccount:a:b")));
 }
 
 Test(config, reads_every_key_and_prints_a_file_that_reads_the_same)
@@ -136,6 +145,15 @@ static const struct bad bad_files[] = {
     {"no IPv6 address", HEAD "server: {metricsListen: '[::1::]:8888'}\n",
      "3:25: metricsListen: ::1:: is not an IP address (only :PORT: all IPv4 addresses; [::]:PORT: "
      "all IPv6 ones)"},
+    {"admission in plain text", HEAD "admission: {listen: ':8443'}\n",
+     "3:21: listen: needs admission.tls: API servers call webhooks over TLS only"},
+    {"admission on another's port",
+     HEAD "admission: {listen: '127.0.0.1:8889', tls: {certFile: a, keyFile: b}}\n",
+     "3:21: listen: the port must differ from those of server"},
+    {"no address for admission", HEAD "admission: {listen: here, tls: {certFile: a, keyFile: b}}\n",
+     "3:21: listen: expected ADDRESS:PORT, such as 127.0.0.1:8888 or [::1]:8888"},
+    {"admission without a key", HEAD "admission: {tls: {certFile: a}}\n",
+     "3:18: tls: needs both certFile and keyFile"},
     {"one port for both", HEAD "server: {listen: ':8888', metricsListen: ':8888'}\n",
      "3:42: metricsListen: the port must differ from that of listen"},
     {"one port for both, written in two ways",
@@ -321,8 +339,8 @@ Test(config, merges_the_files_of_a_folder)
                  0, "%s", err.message);
     cr_expect(slice_equal(config->server.listen, SLICE(":1")));
     cr_expect(slice_equal(config->server.metrics_listen, SLICE(":2")));
-    cr_expect(slice_equal(config->server.cert_file, SLICE("a.pem")));
-    cr_expect(slice_equal(config->server.key_file, SLICE("b.pem")));
+    cr_expect(slice_equal(config->server.tls.cert, SLICE("a.pem")));
+    cr_expect(slice_equal(config->server.tls.key, SLICE("b.pem")));
     cr_expect_eq(config->read_write_once_pod.preemption, SWITCH_DISABLED);
     cr_expect_eq(config->read_write_once_pod.claim_lock, CLAIM_LOCK_ANNOTATION);
     config_free(config);

@@ -1,0 +1,39 @@
+/*
+ * admit: the calls of admission webhooks, without HTTP: a body in, an answer out. The server adds
+ * HTTP; tests and the fuzzer call this directly.
+ *
+ *   /admit/binding   CREATE of pods/binding and bindings: judged as `bind` judges (bind_admit.h)
+ *
+ * Allowed, or denied with code 409 and the text of `bind`: both are answers with status 200. If no
+ * decision can be made (the cache is not synced, the API server is needed and silent, too many
+ * reviews wait for it, or the time is over), the call fails, so that the webhook's failurePolicy
+ * decides.
+ *
+ * Bindings of claimguard's own user are allowed: their `bind` has decided. The user's name is what
+ * the API server has authenticated. Who sends a review that is not from an API server gains
+ * nothing by another name: only an answer.
+ *
+ * Threads: any; a call may block on the API server.
+ */
+#ifndef EXTENDER_ADMISSION_ADMIT_H
+#define EXTENDER_ADMISSION_ADMIT_H
+
+#include "extender/state.h"
+#include "extender/verbs/scratch.h"
+
+enum {
+    REVIEW_MS_MAX = 10000,  /* if the webhook's time-out is longer */
+    REVIEW_MARGIN_MS = 500, /* of the time-out: for the answer to arrive */
+};
+
+struct admit_call {
+    enum admit_path path;
+    const char *timeout; /* of the webhook, "10s"; NULL or anything else: REVIEW_MS_MAX */
+    uint64_t started_ns; /* when the request began to arrive, of monotonic_ns */
+};
+
+/* Answers scratch->body in scratch->result. Returns the HTTP status: 200; or 400 or 500 with the
+ * answer {"error": "..."}. */
+unsigned admit_answer(struct state *state, const struct admit_call *call, struct scratch *scratch);
+
+#endif

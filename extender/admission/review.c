@@ -1,0 +1,225 @@
+#include "extender/admission/review.h"
+
+#include "cache/json/pull_fields.h"
+
+#define FIELD(key_, type_, struct_, member_) \
+    { \
+        .key = (key_), .type = (type_), .offset = offsetof(struct struct_, member_) \
+    }
+
+/* A whole body. */
+struct envelope {
+    struct slice api_version, kind;
+    struct review review;
+};
+
+/* ---- what is required ---- */
+
+struct required {
+    const char *path;
+    const struct slice *value;
+    size_t max; /* bytes */
+    bool may_be_empty;
+};
+
+static int check(const struct required *rows, size_t count, struct error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (rows[i].value->len == 0 && !rows[i].may_be_empty)
+            return error_set(err, ERROR_INVALID, "body: %s is missing", rows[i].path);
+        if (rows[i].value->len > rows[i].max)
+            return error_set(err, ERROR_INVALID, "body: %s has over %zu bytes", rows[i].path,
+                             rows[i].max);
+    }
+    return 0;
+}
+
+static int check_envelope(const struct envelope *envelope, struct error *err)
+{
+    const struct review *review = &envelope->review;
+    const struct required rows[] = {
+        {"request.uid", &review->uid, REVIEW_UID_BYTES_MAX, false},
+        {"request.namespace", &review->ns, POD_NAME_BYTES_MAX, false},
+        {"request.name", &review->name, POD_NAME_BYTES_MAX, true},
+        {"request.userInfo.username", &review->user_name, USER_NAME_BYTES_MAX, true},
+    };
+
+    if (!slice_equal(envelope->api_version, SLICE("admission.k8s.io/v1")) ||
+        !slice_equal(envelope->kind, SLICE("AdmissionReview")))
+        return error_set(err, ERROR_INVALID,
+                         "body: expected an AdmissionReview of admission.k8s.io/v1");
+    return check(rows, sizeof rows / sizeof *rows, err);
+}
+
+/* ---- reading ---- */
+
+static int read_body(const struct pull_field *fields, size_t count, struct pull *json,
+                     struct place first, struct arena *arena, void *out, struct error *err)
+{
+    if (pull_null(json))
+        (void)pull_problem(json, "expected an object");
+    (void)pull_fields(json, PULL_CASE_EXACT, fields, count, arena, out);
+    return pull_finish(json) ? 0 : pull_fail(json, "body", first, err);
+}
+
+int review_read(struct review *out, struct slice body, struct arena *arena, struct error *err)
+{
+    static const struct pull_field resource[] = {
+        FIELD("resource", PULL_STRING, envelope, review.resource)};
+    static const struct pull_field user[] = {
+        FIELD("username", PULL_STRING, envelope, review.user_name)};
+    static const struct pull_field request[] = {
+        FIELD("uid", PULL_STRING, envelope, review.uid),
+        {.key = "resource", .type = PULL_OBJECT, PULL_MEMBERS(resource)},
+        FIELD("subResource", PULL_STRING, envelope, review.sub_resource),
+        FIELD("operation", PULL_STRING, envelope, review.operation),
+        FIELD("namespace", PULL_STRING, envelope, review.ns),
+        FIELD("name", PULL_STRING, envelope, review.name),
+        {.key = "userInfo", .type = PULL_OBJECT, PULL_MEMBERS(user)},
+        FIELD("dryRun", PULL_BOOLEAN, envelope, review.is_dry_run),
+        FIELD("object", PULL_RAW, envelope, review.object),
+    };
+    static const struct pull_field fields[] = {
+        FIELD("apiVersion", PULL_STRING, envelope, api_version),
+        FIELD("kind", PULL_STRING, envelope, kind),
+        {.key = "request", .type = PULL_OBJECT, PULL_MEMBERS(request)},
+    };
+    struct envelope envelope = {.kind = SLICE("")};
+    struct pull json;
+
+    pull_init(&json, body);
+    if (read_body(fields, PULL_FIELD_COUNT(fields), &json, (struct place){1, 1}, arena, &envelope,
+                  err) < 0)
+        return err->code;
+    *out = envelope.review;
+    return check_envelope(&envelope, err);
+}
+
+bool review_is_of_binding(const struct review *review)
+{
+    bool is_old_path =
+        slice_equal(review->resource, SLICE("bindings")) && review->sub_resource.len == 0;
+    bool is_of_pods = slice_equal(review->resource, SLICE("pods")) &&
+                      slice_equal(review->sub_resource, SLICE("binding"));
+
+    return slice_equal(review->operation, SLICE("CREATE")) && (is_old_path || is_of_pods);
+}
+
+bool review_is_of_pod(const struct review *review)
+{
+    return slice_equal(review->operation, SLICE("CREATE")) &&
+           slice_equal(review->resource, SLICE("pods")) && review->sub_resource.len == 0;
+}
+
+/* ---- the object ---- */
+
+/* Where the object begins in the body. */
+static int begin_object(struct pull *json, const struct review *review, struct slice body,
+                        struct place *first, struct error *err)
+{
+    if (review->object.ptr == NULL)
+        return error_set(err, ERROR_INVALID, "body: request.object is missing");
+    *first = place_of(body.ptr, review->object.ptr, (struct place){1, 1});
+    pull_init(json, review->object);
+    return 0;
+}
+
+struct binding_object {
+    struct slice name, uid, target_kind, target_name;
+};
+
+/* The API server refuses these, too. */
+static int check_binding(const struct binding_object *binding, const struct review *review,
+                         struct error *err)
+{
+    const struct required rows[] = {
+        {"request.object.metadata.name", &binding->name, POD_NAME_BYTES_MAX, false},
+        {"request.object.metadata.uid", &binding->uid, UID_TEXT_BYTES, true},
+        {"request.object.target.name", &binding->target_name, POD_NAME_BYTES_MAX, false},
+    };
+
+    if (check(rows, sizeof rows / sizeof *rows, err) < 0)
+        return err->code;
+    if (review->name.len != 0 && !slice_equal(review->name, binding->name))
+        return error_set(err, ERROR_INVALID,
+                         "body: request.name is not that of request.object.metadata");
+    if (binding->target_kind.len != 0 && !slice_equal(binding->target_kind, SLICE("Node")))
+        return error_set(err, ERROR_INVALID, "body: request.object.target.kind is not Node");
+    return 0;
+}
+
+int review_read_binding(struct bind_request *out, const struct review *review, struct slice body,
+                        struct arena *arena, struct error *err)
+{
+    static const struct pull_field meta[] = {
+        FIELD("name", PULL_STRING, binding_object, name),
+        FIELD("uid", PULL_STRING, binding_object, uid),
+    };
+    static const struct pull_field target[] = {
+        FIELD("kind", PULL_STRING, binding_object, target_kind),
+        FIELD("name", PULL_STRING, binding_object, target_name),
+    };
+    static const struct pull_field fields[] = {
+        {.key = "metadata", .type = PULL_OBJECT, PULL_MEMBERS(meta)},
+        {.key = "target", .type = PULL_OBJECT, PULL_MEMBERS(target)},
+    };
+    struct binding_object binding = {.uid = SLICE("")};
+    struct place first;
+    struct pull json;
+
+    if (begin_object(&json, review, body, &first, err) < 0 ||
+        read_body(fields, PULL_FIELD_COUNT(fields), &json, first, arena, &binding, err) < 0 ||
+        check_binding(&binding, review, err) < 0)
+        return err->code;
+    *out = (struct bind_request){.pod_namespace = review->ns,
+                                 .pod_name = binding.name,
+                                 .pod_uid = binding.uid,
+                                 .node = binding.target_name};
+    return 0;
+}
+
+int review_read_pod(struct pod_object *out, const struct review *review, struct slice body,
+                    struct arena *arena, struct error *err)
+{
+    struct place first;
+    struct pull json;
+
+    *out = (struct pod_object){.claims = NULL};
+    if (begin_object(&json, review, body, &first, err) < 0)
+        return err->code;
+    (void)pod_read(&json, arena, out);
+    if (!pull_finish(&json))
+        return pull_fail(&json, "body", first, err);
+    out->meta.ns = review->ns;
+    return protocol_limit_pod(out, err);
+}
+
+/* ---- the answer ---- */
+
+static void put_warnings(struct buf *out, const struct review_answer *answer)
+{
+    buf_put(out, SLICE(",\"warnings\":["));
+    for (size_t i = 0; i < answer->warning_count; i++) {
+        buf_put(out, i == 0 ? SLICE("") : SLICE(","));
+        buf_json(out, answer->warnings[i]);
+    }
+    buf_put(out, SLICE("]"));
+}
+
+void review_write(struct buf *out, const struct review *review, const struct review_answer *answer)
+{
+    buf_put(out, SLICE("{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\","
+                       "\"response\":{\"uid\":"));
+    buf_json(out, review->uid);
+    buf_printf(out, ",\"allowed\":%s", answer->is_allowed ? "true" : "false");
+    if (!answer->is_allowed) {
+        buf_printf(out,
+                   ",\"status\":{\"status\":\"Failure\",\"code\":%u,\"reason\":\"%s\",\"message\":",
+                   answer->code, answer->reason);
+        buf_json(out, answer->message);
+        buf_put(out, SLICE("}"));
+    }
+    if (answer->warning_count != 0)
+        put_warnings(out, answer);
+    buf_put(out, SLICE("}}"));
+}

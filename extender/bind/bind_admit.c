@@ -1,0 +1,125 @@
+#include "extender/bind/bind_admit.h"
+
+#include "extender/bind/bind_internal.h"
+
+/* Whether the error refuses the Binding; else no decision could be made. */
+static bool is_refusal(const struct error *err)
+{
+    return err->code == ERROR_INVALID || err->code == ERROR_NOT_FOUND || err->code == ERROR_TOO_BIG;
+}
+
+static int too_many(struct error *err)
+{
+    return error_set(err, ERROR_UNAVAILABLE, "over %d reviews wait for the API server",
+                     REVIEWS_WAITING_MAX);
+}
+
+/* Sets the UID of the pod of that name, as the cache has it; empty: there is none. */
+static int set_cached_uid(struct binding *binding, struct bind_request *request, struct error *err)
+{
+    struct state *state = binding->call.state;
+    char text[UID_TEXT_BYTES];
+
+    request->pod_uid = SLICE("");
+    (void)pthread_rwlock_rdlock(&state->lock);
+    const struct pod *pod =
+        cluster_find_pod(&state->cluster, request->pod_namespace, request->pod_name);
+    if (pod != NULL)
+        request->pod_uid = arena_copy(binding->call.arena, uid_text(&pod->uid, text));
+    (void)pthread_rwlock_unlock(&state->lock);
+    return request->pod_uid.ptr == NULL ? error_no_memory(err) : 0;
+}
+
+/* A Binding without UID is for the pod that has the name when it is applied. The cache may have an
+ * earlier one, so the API server is asked whether that still exists. */
+static int find_uid(struct binding *binding, struct bind_request *request, struct error *err)
+{
+    bool is_live = binding->call.state->api != NULL;
+
+    if (set_cached_uid(binding, request, err) < 0)
+        return err->code;
+    if (is_live && !bind_may_wait(binding))
+        return too_many(err);
+    if (is_live && (bind_read_again(binding, err) < 0 || set_cached_uid(binding, request, err) < 0))
+        return err->code;
+    return request->pod_uid.len == 0 ? error_set(err, ERROR_NOT_FOUND, "pods \"%.*s\" not found",
+                                                 SLICE_ARG(request->pod_name))
+                                     : 0;
+}
+
+/* The API server may apply the Binding from now on. */
+static void keep_claims(const struct binding *binding)
+{
+    struct state *state = binding->call.state;
+
+    (void)pthread_rwlock_wrlock(&state->lock);
+    reservation_admit(&state->cluster, &binding->uid, state_reservation_end(state, true));
+    (void)pthread_rwlock_unlock(&state->lock);
+}
+
+/* Locks the claims, and writes what is deferred. */
+static int prepare(struct binding *binding, struct error *err)
+{
+    bool asks = binding->locks.claim_count != 0 || binding->deferral.volume_count != 0;
+
+    if (asks && !bind_may_wait(binding))
+        return too_many(err);
+    int rc = claim_locks_take(&binding->locks, err);
+    if (rc == ERROR_INVALID)
+        atomic_fetch_add(&binding->call.state->metrics.bind_conflicts, 1);
+    if (rc == 0 && !binding->locks.is_bound)
+        rc = bind_write_deferral(binding, err);
+    if (rc == 0 && ms_until(binding->call.deadline_ns) == 0)
+        rc = error_set(err, ERROR_TIMEOUT, "the decision about pod %.*s took too long",
+                       SLICE_ARG(binding->call.request->pod_name));
+    return rc;
+}
+
+static enum phase admit(struct binding *binding, struct error *err)
+{
+    int rc = prepare(binding, err);
+    enum phase next = rc < 0 && binding->deferral.is_stale ? bind_try_again(binding) : PHASE_END;
+
+    if (next != PHASE_END || (rc < 0 && is_refusal(err)))
+        bind_free_claims(binding);
+    else
+        keep_claims(binding);
+    return next;
+}
+
+static void report(struct binding *binding, struct binding_review *review)
+{
+    bool is_reported = binding->call.state->api == NULL; /* by the take, in a snapshot */
+
+    review->warnings = binding->warnings;
+    if (review->is_dry_run || binding->is_bound || is_reported)
+        return;
+    deferral_report(&binding->deferral, &binding->call);
+    bind_warnings_report(&binding->warnings, &binding->call);
+}
+
+enum admission bind_admit(struct state *state, struct binding_review *review, struct arena *arena,
+                          struct error *err)
+{
+    struct binding binding = {.call = {.state = state,
+                                       .request = &review->request,
+                                       .arena = arena,
+                                       .deadline_ns = review->deadline_ns},
+                              .is_dry_run = review->is_dry_run,
+                              .waiting = &state->metrics.reviews_waiting};
+
+    binding.locks.is_review = true;
+    if (review->request.pod_uid.len != 0 || find_uid(&binding, &review->request, err) == 0)
+        bind_run(&binding, admit, err);
+    bind_done_waiting(&binding);
+    if (err->code == 0) {
+        report(&binding, review);
+        return ADMISSION_ALLOWED;
+    }
+    /* a claim that is not bound to a volume: of pods in general, that may pass; of a Binding, not
+     */
+    bool is_undecided = binding.deferral.undecided.name.len != 0;
+    return binding.verdict.code != CODE_ERROR && (is_refusal(err) || is_undecided)
+               ? ADMISSION_DENIED
+               : ADMISSION_FAILED;
+}

@@ -1,0 +1,40 @@
+/*
+ * bind_admit: a Binding that another client posts. The API server asks before it applies it
+ * (admission, on pods/binding and bindings), so the decision is that of `bind`: the claims are
+ * taken, locked (claimLock: Annotation), and what is deferred is written, before it is allowed.
+ *
+ * The API server does not say whether it has applied what was allowed. So the claims stay reserved,
+ * as those of a Binding whose answer was lost: until the pod is seen bound or gone, or for
+ * BINDING_DEAD_MS. They also stay if no decision could be made after they were taken: with
+ * failurePolicy: Ignore, the API server then applies the Binding.
+ *
+ * The Binding has no precondition of ours. So what was written as deferred may be removed before
+ * the pod is bound; and a Binding without UID binds whatever pod has the name by then.
+ *
+ * Threads: any; it blocks on the API server, until the review's deadline.
+ */
+#ifndef EXTENDER_BIND_BIND_ADMIT_H
+#define EXTENDER_BIND_BIND_ADMIT_H
+
+#include "extender/bind/bind_warnings.h"
+
+enum { REVIEWS_WAITING_MAX = 64 /* for the API server; others are decided without it, or fail */ };
+
+struct binding_review {
+    struct bind_request request;   /* an empty UID is set to that of the pod of that name */
+    bool is_dry_run;               /* decides, but takes and writes nothing */
+    uint64_t deadline_ns;          /* of monotonic_ns: later, nothing is allowed */
+    struct bind_warnings warnings; /* out; in the arena */
+};
+
+enum admission {
+    ADMISSION_ALLOWED,
+    ADMISSION_DENIED, /* the error says why; the cache's answer if the API server is silent */
+    ADMISSION_FAILED, /* no decision could be made */
+    ADMISSION_COUNT,
+};
+
+enum admission bind_admit(struct state *state, struct binding_review *review, struct arena *arena,
+                          struct error *err);
+
+#endif

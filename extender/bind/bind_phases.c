@@ -1,0 +1,190 @@
+/* The phases of a bind that do not depend on who posts the Binding. */
+#include "extender/bind/bind.h"
+#include "extender/bind/bind_admit.h"
+#include "extender/bind/bind_internal.h"
+#include "extender/bind/defer_write.h"
+#include "extender/live/evaluate.h"
+#include "extender/live/expiry.h"
+#include "extender/live/requeue.h"
+
+enum { BIND_ATTEMPTS_MAX = 3 };
+
+/* How long a look at the API server may take. A bind has set CONFIRM_MS aside for its last one. */
+static int64_t patience_ms(const struct binding *binding)
+{
+    int64_t left_ms = ms_until(binding->call.deadline_ns);
+
+    return binding->waiting == NULL || left_ms > CONFIRM_MS ? CONFIRM_MS : left_ms;
+}
+
+int bind_read_again(const struct binding *binding, struct error *err)
+{
+    struct object_reference references[CONFIRM_MAX] = {bind_request_pod(binding->call.request)};
+    size_t count = 1;
+
+    if (binding->deferral.undecided.name.len != 0)
+        references[count++] = binding->deferral.undecided;
+    for (size_t i = 0; i < binding->verdict.cause_count && count < CONFIRM_MAX; i++)
+        references[count++] = binding->verdict.causes[i];
+    return requests_confirm(binding->call.state->api, references, count, patience_ms(binding), err);
+}
+
+int bind_check_time(const struct binding *binding, struct error *err)
+{
+    return ms_until(binding->call.deadline_ns) >= SEND_MS_MIN
+               ? 0
+               : error_set(err, ERROR_TIMEOUT, "the API server is too slow: pod %.*s is not bound",
+                           SLICE_ARG(binding->call.request->pod_name));
+}
+
+int bind_write_deferral(struct binding *binding, struct error *err)
+{
+    struct deferral *deferral = &binding->deferral;
+    bool is_locked = binding->locks.claim_count != 0;
+
+    binding->version = is_locked ? binding->locks.pod_version : SLICE("");
+    if (deferral->volume_count == 0)
+        return 0;
+    deferral->is_stale = is_locked && !slice_equal(binding->version, deferral->version);
+    if (deferral->is_stale)
+        return error_set(err, ERROR_UNAVAILABLE, "pod %.*s has changed",
+                         SLICE_ARG(binding->call.request->pod_name));
+    binding->version = deferral->version;
+    if (bind_check_time(binding, err) < 0)
+        return err->code;
+    return defer_write(&binding->call, deferral, &binding->version, err);
+}
+
+void bind_free_claims(struct binding *binding)
+{
+    struct object_reference pod = bind_request_pod(binding->call.request);
+    struct state *state = binding->call.state;
+
+    claim_locks_release(&binding->locks);
+    (void)pthread_rwlock_wrlock(&state->lock);
+    bool is_undone = reservation_undo(&state->cluster, &binding->uid);
+    (void)pthread_rwlock_unlock(&state->lock);
+    if (is_undone)
+        requeue_changed(state->requeue, &pod, state->api);
+}
+
+/* ---- the phases ---- */
+
+static enum phase choose_after_take(struct binding *binding, int rc)
+{
+    bool is_live = binding->call.state->api != NULL;
+
+    if (rc == 0)
+        return binding->is_bound || binding->is_dry_run || !is_live ? PHASE_END : PHASE_BIND;
+    if (binding->shared != NULL)
+        return PHASE_CONFIRM;
+    if (binding->is_refreshed || !is_live)
+        return PHASE_END;
+    binding->is_refreshed = true;
+    return PHASE_REFRESH;
+}
+
+/* A pod that is rejected for good does not need the reservation of its filter call. Under the lock.
+ */
+static bool give_back(const struct binding *binding)
+{
+    struct cluster *cluster = &binding->call.state->cluster;
+    const struct reservation *reservation = reservation_find(cluster, &binding->uid);
+
+    return binding->is_rejected && !binding->is_dry_run && reservation != NULL &&
+           !reservation_outlasts(reservation, binding->verdict.is_by_nodes) &&
+           reservation_give_back(cluster, &binding->uid);
+}
+
+static enum phase take(struct binding *binding, struct error *err)
+{
+    struct object_reference pod = bind_request_pod(binding->call.request);
+    struct state *state = binding->call.state;
+
+    expiry_run(state);
+    (void)pthread_rwlock_wrlock(&state->lock);
+    int rc = bind_take_claims(binding, err);
+    enum phase next = choose_after_take(binding, rc);
+    bool is_given_back = rc < 0 && next == PHASE_END && give_back(binding);
+    (void)pthread_rwlock_unlock(&state->lock);
+    if (is_given_back)
+        requeue_changed(state->requeue, &pod, state->api);
+    if (rc == 0)
+        *err = (struct error){.code = 0}; /* of a take before this one */
+    if (rc == 0 && next == PHASE_END && !binding->is_dry_run)
+        /* in a snapshot; none if it was bound already */
+        bind_warnings_report(&binding->warnings, &binding->call);
+    return next;
+}
+
+static enum phase confirm(struct binding *binding, struct error *err)
+{
+    const struct kept_reference *shared = binding->shared;
+
+    while (shared != NULL) {
+        struct object_reference references[CONFIRM_MAX];
+        size_t count = 0;
+        for (; shared != NULL && count < CONFIRM_MAX; shared = shared->next)
+            references[count++] = shared->reference;
+        int64_t left_ms = ms_until(binding->call.deadline_ns);
+        if (requests_confirm(binding->call.state->api, references, count,
+                             left_ms < CONFIRM_MS ? left_ms : CONFIRM_MS, err) < 0)
+            return PHASE_END;
+    }
+    binding->is_shared_confirmed = true;
+    return PHASE_TAKE;
+}
+
+/* The error stays that of the refusal. */
+static enum phase refresh(struct binding *binding, struct error *err)
+{
+    struct error unknown = {0};
+
+    (void)err;
+    return bind_read_again(binding, &unknown) < 0 ? PHASE_END : PHASE_TAKE;
+}
+
+enum phase bind_try_again(struct binding *binding)
+{
+    if (++binding->attempts == BIND_ATTEMPTS_MAX || ms_until(binding->call.deadline_ns) == 0)
+        return PHASE_END;
+    binding->is_refreshed = false;
+    binding->is_shared_confirmed = false;
+    return PHASE_REFRESH;
+}
+
+bool bind_may_wait(struct binding *binding)
+{
+    if (binding->waiting == NULL || binding->is_waiting)
+        return true;
+    binding->is_waiting = atomic_fetch_add(binding->waiting, 1) < REVIEWS_WAITING_MAX;
+    if (!binding->is_waiting)
+        atomic_fetch_sub(binding->waiting, 1);
+    return binding->is_waiting;
+}
+
+void bind_done_waiting(struct binding *binding)
+{
+    if (binding->is_waiting)
+        atomic_fetch_sub(binding->waiting, 1);
+    binding->is_waiting = false;
+}
+
+void bind_run(struct binding *binding, phase_function *bind, struct error *err)
+{
+    phase_function *const phases[PHASE_END] = {
+        [PHASE_TAKE] = take,
+        [PHASE_CONFIRM] = confirm,
+        [PHASE_REFRESH] = refresh,
+        [PHASE_BIND] = bind,
+    };
+    enum phase phase = PHASE_TAKE;
+
+    binding->locks.call = &binding->call;
+    while (phase != PHASE_END) {
+        bool asks = phase == PHASE_CONFIRM || phase == PHASE_REFRESH;
+        phase = asks && !bind_may_wait(binding) ? PHASE_END : phases[phase](binding, err);
+    }
+    if (binding->is_conflict && !binding->is_dry_run)
+        atomic_fetch_add(&binding->call.state->metrics.bind_conflicts, 1);
+}

@@ -1,0 +1,256 @@
+/* The admission port: TLS only, reviews only, certificates that change. The real program, with a
+ * snapshot: what is allowed is bound in its memory. */
+#include <criterion/criterion.h>
+#include <curl/curl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/certificates.h"
+#include "support/http.h"
+#include "support/process.h"
+
+enum { PATH_BYTES = 128, ANSWER_BYTES = 8192 };
+
+static char folder[CERTIFICATES_FOLDER_BYTES];
+static struct daemon server;
+static uint16_t port;
+
+static void path_of(char *path, const char *file)
+{
+    (void)snprintf(path, PATH_BYTES, "%s/%s", folder, file);
+}
+
+static void write_file(const char *name, const char *text)
+{
+    char path[PATH_BYTES], next[PATH_BYTES];
+
+    path_of(path, name);
+    path_of(next, "next");
+    FILE *file = fopen(next, "we");
+    cr_assert(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
+    cr_assert_eq(rename(next, path), 0);
+}
+
+static void copy_file(const char *from, const char *to)
+{
+    char path[PATH_BYTES];
+
+    path_of(path, from);
+    char *text = read_file(path);
+    write_file(to, text);
+    free(text);
+}
+
+/* A port that is free now. */
+static uint16_t free_port(void)
+{
+    struct daemon other;
+
+    cr_assert(daemon_start(
+        &other,
+        (const char *const[]){"--snapshot", SOURCE_DIR "/docs/example/snapshot.yaml", NULL}));
+    cr_assert_eq(daemon_stop(&other), 0);
+    return other.port;
+}
+
+static void write_config(const char *client_ca, const char *more)
+{
+    char text[1024];
+
+    (void)snprintf(text, sizeof text,
+                   "apiVersion: claimguard.io/v1alpha1\nkind: ClaimguardConfiguration\n"
+                   "admission:\n  listen: 127.0.0.1:%u\n"
+                   "  tls: {certFile: %s/tls.crt, keyFile: %s/tls.key%s%s}\n%s",
+                   port, folder, folder, client_ca[0] == '\0' ? "" : ", clientCAFile: ", client_ca,
+                   more);
+    write_file("claimguard.yaml", text);
+}
+
+static void start(const char *client_ca)
+{
+    static char config[PATH_BYTES];
+
+    port = free_port();
+    write_config(client_ca, "");
+    path_of(config, "claimguard.yaml");
+    cr_assert(daemon_start(&server, (const char *const[]){"--snapshot",
+                                                          SOURCE_DIR "/docs/example/snapshot.yaml",
+                                                          "--config", config, NULL}));
+}
+
+static void setup(void)
+{
+    static const struct certificate certificates[] = {
+        {.name = "ca", .is_authority = true},
+        {.name = "server", .issuer = "ca"},
+        {.name = "server-2", .issuer = "ca"},
+        {.name = "client", .issuer = "ca", .is_for_clients = true},
+    };
+
+    certificates_make(folder, certificates, sizeof certificates / sizeof *certificates);
+    copy_file("server.crt", "tls.crt");
+    copy_file("server.key", "tls.key");
+}
+
+static void teardown(void)
+{
+    if (server.pid != 0)
+        cr_expect_eq(daemon_stop(&server), 0);
+    certificates_remove(folder);
+}
+
+TestSuite(admission, .init = setup, .fini = teardown);
+
+/* ---- a client ---- */
+
+struct answer {
+    long status;       /* 0: none */
+    bool shows_second; /* the server's certificate is server-2 */
+    char text[ANSWER_BYTES];
+    size_t len;
+};
+
+static size_t take(char *bytes, size_t size, size_t count, void *context)
+{
+    struct answer *answer = context;
+    size_t room = sizeof answer->text - 1 - answer->len;
+    size_t taken = size * count < room ? size * count : room;
+
+    memcpy(answer->text + answer->len, bytes, taken);
+    answer->len += taken;
+    answer->text[answer->len] = '\0';
+    return size * count;
+}
+
+static void note_certificate(CURL *easy, struct answer *out)
+{
+    struct curl_certinfo *info = NULL;
+
+    (void)curl_easy_getinfo(easy, CURLINFO_CERTINFO, &info);
+    for (const struct curl_slist *line = info->num_of_certs == 0 ? NULL : info->certinfo[0];
+         line != NULL; line = line->next)
+        out->shows_second = out->shows_second || (strncmp(line->data, "Subject:", 8) == 0 &&
+                                                  strstr(line->data, "server-2") != NULL);
+}
+
+/* body: NULL: GET. client: whose certificate it shows; NULL: none. */
+static struct answer call(const char *path, const char *body, const char *client)
+{
+    char ca[PATH_BYTES], cert[PATH_BYTES], key[PATH_BYTES], url[PATH_BYTES];
+    struct answer out = {.status = 0};
+    CURL *easy = curl_easy_init();
+
+    path_of(ca, "ca.crt");
+    (void)snprintf(url, sizeof url, "https://127.0.0.1:%u%s", port, path);
+    (void)snprintf(cert, sizeof cert, "%s/%s.crt", folder, client == NULL ? "" : client);
+    (void)snprintf(key, sizeof key, "%s/%s.key", folder, client == NULL ? "" : client);
+    (void)curl_easy_setopt(easy, CURLOPT_URL, url);
+    (void)curl_easy_setopt(easy, CURLOPT_CAINFO, ca);
+    (void)curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, 10000L);
+    (void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    (void)curl_easy_setopt(easy, CURLOPT_CERTINFO, 1L);
+    (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take);
+    (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, &out);
+    if (client != NULL) {
+        (void)curl_easy_setopt(easy, CURLOPT_SSLCERT, cert);
+        (void)curl_easy_setopt(easy, CURLOPT_SSLKEY, key);
+    }
+    if (body != NULL)
+        (void)curl_easy_setopt(easy, CURLOPT_POSTFIELDS, body);
+    if (curl_easy_perform(easy) == CURLE_OK)
+        (void)curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &out.status);
+    if (out.status != 0)
+        note_certificate(easy, &out);
+    curl_easy_cleanup(easy);
+    return out;
+}
+
+#define BINDING(pod_) \
+    "{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\",\"request\":{" \
+    "\"uid\":\"r\",\"namespace\":\"default\",\"name\":\"" pod_ "\",\"operation\":\"CREATE\"," \
+    "\"resource\":{\"version\":\"v1\",\"resource\":\"pods\"},\"subResource\":\"binding\"," \
+    "\"object\":{\"metadata\":{\"name\":\"" pod_ "\"},\"target\":{\"kind\":\"Node\"," \
+    "\"name\":\"node-1\"}}}}"
+
+Test(admission, a_binding_is_allowed_or_denied)
+{
+    start("");
+    struct answer answer = call("/admit/binding?timeout=10s", BINDING("web-1"), NULL);
+    cr_expect_eq(answer.status, 200, "%s", answer.text);
+    cr_expect_not_null(strstr(answer.text, "\"uid\":\"r\",\"allowed\":true"), "%s", answer.text);
+    answer = call("/admit/binding", BINDING("db-1"), NULL);
+    cr_expect_eq(answer.status, 200, "%s", answer.text);
+    cr_expect_not_null(
+        strstr(answer.text, "\"allowed\":false,\"status\":{\"status\":\"Failure\",\"code\":409,"
+                            "\"reason\":\"Conflict\",\"message\":\"claim default/db-data is in use "
+                            "by pod default/db-0 on node-2\"}"),
+        "%s", answer.text);
+    cr_expect_eq(http_metric(server.metrics_port,
+                             "\nclaimguard_admission_reviews_total{path=\"/admit/binding\","
+                             "result=\"denied\"} "),
+                 1);
+}
+
+Test(admission, nothing_else_is_on_the_port)
+{
+    static const struct {
+        const char *path, *body;
+        long status;
+    } rows[] = {
+        {"/admit/binding", NULL, 405},
+        {"/admit/binding", "{}", 400},
+        {"/admit/binding", "x", 400},
+        {"/admit/bindings", "{}", 404},
+        {"/admit", "{}", 404},
+        {"/filter", "{}", 404},
+        {"/bind", "{}", 404},
+        {"/metrics", NULL, 404},
+        {"/livez", NULL, 404},
+        {"/debug/cache", NULL, 404},
+        {"/", NULL, 404},
+    };
+    struct response response;
+
+    start("");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        cr_expect_eq(call(rows[i].path, rows[i].body, NULL).status, rows[i].status, "%s",
+                     rows[i].path);
+    http_call(server.port, "POST", "/admit/binding", BINDING("web-1"), &response);
+    cr_expect_eq(response.status, 404, "on the scheduler's port");
+    response_free(&response);
+    http_call(port, "POST", "/admit/binding", BINDING("web-1"), &response);
+    cr_expect_eq(response.status, 0, "plain text");
+    response_free(&response);
+}
+
+Test(admission, with_an_authority_only_its_clients_are_answered)
+{
+    char ca[PATH_BYTES];
+
+    path_of(ca, "ca.crt");
+    start(ca);
+    cr_expect_eq(call("/admit/binding", BINDING("web-1"), NULL).status, 0);
+    cr_expect_eq(call("/admit/binding", BINDING("web-1"), "client").status, 200);
+}
+
+Test(admission, a_new_certificate_is_shown_to_new_connections)
+{
+    start("");
+    cr_expect_not(call("/admit/binding", BINDING("web-1"), NULL).shows_second);
+    copy_file("server-2.crt", "tls.crt");
+    copy_file("server-2.key", "tls.key");
+    cr_expect(daemon_wait_for(&server, "certificate reloaded"));
+    cr_expect(call("/admit/binding", BINDING("web-1"), NULL).shows_second);
+}
+
+Test(admission, another_address_needs_a_restart)
+{
+    start("");
+    port++;
+    write_config("", "");
+    port--;
+    cr_expect(daemon_wait_for(&server, "a new admission.listen or admission.tls takes effect only "
+                                       "after a restart"));
+    cr_expect_eq(call("/admit/binding", BINDING("web-1"), NULL).status, 200);
+}

@@ -1,0 +1,169 @@
+#include "support/reviews.h"
+
+#include <curl/curl.h>
+#include <jansson.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/certificates.h"
+#include "support/every_metric.h"
+#include "support/process.h"
+
+enum { DAY_SECONDS = 86400, CONFIG_BYTES = 8192 };
+
+void scenario_certificate(void)
+{
+    static const struct certificate server = {
+        .name = "server", .begins_s = -DAY_SECONDS, .ends_s = 30 * DAY_SECONDS};
+    char folder[CERTIFICATES_FOLDER_BYTES], command[128];
+
+    certificates_make(folder, &server, 1);
+    (void)snprintf(command, sizeof command, "mv %s/server.* .", folder);
+    scenario_run(command);
+    certificates_remove(folder);
+}
+
+void admission_launch(struct guard *guard, const char *config)
+{
+    char text[CONFIG_BYTES];
+
+    scenario_certificate();
+    (void)snprintf(text, sizeof text,
+                   "admission:\n  listen: 127.0.0.1:0\n"
+                   "  tls: {certFile: %s/server.crt, keyFile: %s/server.key}\n%s",
+                   scenario_folder(), scenario_folder(), config);
+    guard_launch(guard, text);
+}
+
+void admission_start(struct guard *guard, const char *config)
+{
+    admission_launch(guard, config);
+    guard_await_ready(guard);
+}
+
+/* ---- a review ---- */
+
+static const char *body_of(const struct test_review *review, const char *uid)
+{
+    const char *pod_uid =
+        review->has_no_uid ? "" : api_text("pods", "default", review->pod, "metadata.uid");
+    const char *resource = review->is_old_path ? "\"bindings\"},\"name\":\"\""
+                                               : "\"pods\"},\"subResource\":\"binding\",\"name\":";
+    const char *name = review->is_old_path ? "" : scenario_printf("\"%s\"", review->pod);
+
+    return scenario_printf(
+        "{\"kind\":\"AdmissionReview\",\"apiVersion\":\"admission.k8s.io/v1\",\"request\":{"
+        "\"uid\":\"%s\",\"kind\":{\"group\":\"\",\"version\":\"v1\",\"kind\":\"Binding\"},"
+        "\"resource\":{\"group\":\"\",\"version\":\"v1\",\"resource\":%s%s,"
+        "\"namespace\":\"default\",\"operation\":\"CREATE\",\"userInfo\":{\"username\":\"%s\"},"
+        "\"object\":{\"kind\":\"Binding\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s\","
+        "\"namespace\":\"default\"%s%s%s},\"target\":{\"kind\":\"Node\",\"name\":\"%s\"}},"
+        "\"oldObject\":null,\"dryRun\":%s,\"options\":null}}",
+        uid, resource, name, review->user == NULL ? "system:kube-scheduler" : review->user,
+        review->pod, pod_uid[0] == '\0' ? "" : ",\"uid\":\"", pod_uid,
+        pod_uid[0] == '\0' ? "" : "\"", review->node, review->is_dry_run ? "true" : "false");
+}
+
+struct received {
+    char bytes[65536];
+    size_t len;
+};
+
+static size_t receive(char *bytes, size_t size, size_t count, void *context)
+{
+    struct received *received = context;
+    size_t room = sizeof received->bytes - 1 - received->len;
+    size_t taken = size * count < room ? size * count : room;
+
+    memcpy(received->bytes + received->len, bytes, taken);
+    received->len += taken;
+    received->bytes[received->len] = '\0';
+    return size * count;
+}
+
+static unsigned admission_port(const struct guard *guard)
+{
+    char *log = read_file(guard->log);
+    const char *line = strstr(log, "admission webhooks are served");
+    const char *address = line == NULL ? NULL : strstr(line, "address=127.0.0.1:");
+    unsigned port = address == NULL ? 0 : (unsigned)strtoul(strchr(address, ':') + 1, NULL, 10);
+
+    free(log);
+    check(port != 0, "a port for admission");
+    return port;
+}
+
+/* The HTTP status; 0: there was no answer. The certificate is not checked. */
+static long post(const struct guard *guard, const char *timeout, const char *body,
+                 struct received *received)
+{
+    CURL *curl = curl_easy_init();
+    long status = 0;
+    char url[128];
+
+    (void)snprintf(url, sizeof url, "https://127.0.0.1:%u/admit/binding?timeout=%s",
+                   admission_port(guard), timeout == NULL ? "10s" : timeout);
+    (void)curl_easy_setopt(curl, CURLOPT_URL, url);
+    (void)curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
+    (void)curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    (void)curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, 30000L);
+    (void)curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
+    (void)curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive);
+    (void)curl_easy_setopt(curl, CURLOPT_WRITEDATA, received);
+    if (curl_easy_perform(curl) == CURLE_OK)
+        (void)curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_cleanup(curl);
+    return status;
+}
+
+static const char *describe(json_t *response)
+{
+    const char *text = "allowed", *message = "";
+    json_t *warning;
+    size_t i;
+    int code = 0;
+
+    if (!json_is_true(json_object_get(response, "allowed"))) {
+        check(json_is_false(json_object_get(response, "allowed")), "allowed: true or false");
+        check(json_unpack(response, "{s:{s:i,s:s}}", "status", "code", &code, "message",
+                          &message) == 0,
+              "a status");
+        text = scenario_printf("denied: %d %s", code, message);
+    }
+    json_array_foreach (json_object_get(response, "warnings"), i, warning)
+        text = scenario_printf("%s; %s", text, json_string_value(warning));
+    return text;
+}
+
+const char *admit(const struct guard *guard, const struct test_review *review)
+{
+    static atomic_uint counter;
+    const char *uid = scenario_printf("review-%u", atomic_fetch_add(&counter, 1));
+    const char *version = "", *kind = "", *of = "";
+    struct received received = {.len = 0};
+    json_t *response = NULL;
+
+    long status = post(guard, review->timeout, body_of(review, uid), &received);
+    if (status != 200)
+        return scenario_printf("failed: %ld %s", status, received.bytes);
+    json_t *answer = json_loads(received.bytes, JSON_REJECT_DUPLICATES, NULL);
+    check(answer != NULL, "JSON: %s", received.bytes);
+    check(json_unpack(answer, "{s:s,s:s,s:o}", "apiVersion", &version, "kind", &kind, "response",
+                      &response) == 0 &&
+              strcmp(version, "admission.k8s.io/v1") == 0 && strcmp(kind, "AdmissionReview") == 0,
+          "an AdmissionReview: %s", received.bytes);
+    check(json_unpack(response, "{s:s}", "uid", &of) == 0 && strcmp(of, uid) == 0, "its UID");
+    const char *text = describe(response);
+    json_decref(answer);
+    return text;
+}
+
+bool is_admitted(const struct guard *guard, const char *pod, const char *node)
+{
+    const char *answer = admit(guard, &(struct test_review){.pod = pod, .node = node});
+
+    return strcmp(answer, "allowed") == 0;
+}

@@ -1,0 +1,37 @@
+/*
+ * reviews: what an API server sends to claimguard's admission webhooks, over TLS, in a scenario.
+ *
+ *     admission_start(&guard, "");
+ *     check(strcmp(admit(&guard, &(struct test_review){.pod = "a", .node = "node-1"}), "allowed")
+ * == 0, "its claim is free");
+ */
+#ifndef TESTS_SUPPORT_REVIEWS_H
+#define TESTS_SUPPORT_REVIEWS_H
+
+#include "support/scenario.h"
+
+/* Files server.crt and server.key in the scenario's folder, which last for a month. */
+void scenario_certificate(void);
+
+/* As guard_start and guard_launch, with admission webhooks on a free port. */
+void admission_start(struct guard *guard, const char *config);
+void admission_launch(struct guard *guard, const char *config);
+
+/* The review of a Binding in namespace default, with the pod's UID as the API server has it. */
+struct test_review {
+    const char *pod, *node;
+    const char *user;    /* NULL: a scheduler */
+    const char *timeout; /* of the webhook, "1s"; NULL: "10s" */
+    bool is_dry_run;
+    bool is_old_path; /* bindings, and not pods/binding */
+    bool has_no_uid;
+};
+
+/* "allowed", "allowed; WARNING; ...", "denied: 409 MESSAGE", or "failed: STATUS BODY"; STATUS is 0
+ * if there was no answer. Valid for the life of the process. Fails unless the answer is well-formed
+ * and has the review's UID. */
+const char *admit(const struct guard *guard, const struct test_review *review);
+
+bool is_admitted(const struct guard *guard, const char *pod, const char *node);
+
+#endif
