@@ -1,5 +1,5 @@
 /* Every case of tests/cases (with NODE_CASES: of tests/node_cases), through the dry run and through
- * HTTP: the real program. */
+ * HTTP, with both forms of node lists: the real program. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -65,16 +65,41 @@ static void expect_member(const json_t *got, const json_t *want, const char *key
     cr_expect(json_equal(json_object_get(got, key), json_object_get(want, key)), "%s differs", key);
 }
 
-/* {"Pod": ..., "NodeNames": [...]} */
-static char *filter_body(const struct files *files)
-{
-    char *pod = read_file(files->pod), *body = NULL;
+/* The two forms of a node list (nodeCacheCapable: true, and false). */
+enum form { NAMES, OBJECTS, FORMS };
 
-    cr_assert_gt(
-        asprintf(&body, "{\"Pod\":%s,\"Nodes\":null,\"NodeNames\":[\"node-1\",\"node-2\"]}", pod),
-        0);
-    free(pod);
-    return body;
+static json_t *make_list(enum form form, json_t *items)
+{
+    return form == NAMES
+               ? json_pack("{s:n,s:o}", "Nodes", "NodeNames", items)
+               : json_pack("{s:{s:{},s:o},s:n}", "Nodes", "metadata", "items", items, "NodeNames");
+}
+
+/* A whole Node has more than its name, which comes back as it came. */
+static json_t *make_item(enum form form, const char *name)
+{
+    return form == NAMES ? json_string(name)
+                         : json_pack("{s:{s:s,s:{s:s}},s:{s:[b]}}", "metadata", "name", name,
+                                     "labels", "zone", "a", "spec", "more", 1);
+}
+
+/* ExtenderArgs: the case's pod, and the nodes of want.json. */
+static char *filter_body(const struct files *files, enum form form)
+{
+    json_t *body = json_pack("{s:o}", "Pod", json_load_file(files->pod, 0, NULL));
+    json_t *items = json_array(), *node;
+    size_t i;
+
+    json_array_foreach (json_object_get(files->want, "nodes"), i, node)
+        (void)json_array_append_new(
+            items, make_item(form, json_string_value(json_object_get(node, "name"))));
+    cr_assert_eq(i, 2, "both nodes of the call are in want.json");
+    json_t *list = make_list(form, items);
+    (void)json_object_update(body, list);
+    char *text = json_dumps(body, 0);
+    json_decref(list);
+    json_decref(body);
+    return text;
 }
 
 /* "a; b" */
@@ -90,30 +115,27 @@ static void join_reasons(const json_t *node, char *out, size_t size)
 }
 
 /* The dry run's "nodes" as a filter answer has them. */
-static void expect_filter(const struct files *files, const json_t *answer)
+static json_t *wanted_answer(const struct files *files, enum form form)
 {
-    json_t *names = json_array(), *failed = json_object(), *unresolvable = json_object(), *node;
+    json_t *items = json_array(), *failed = json_object(), *unresolvable = json_object(), *node;
     size_t i;
 
     json_array_foreach (json_object_get(files->want, "nodes"), i, node) {
-        json_t *name = json_object_get(node, "name");
+        const char *name = json_string_value(json_object_get(node, "name"));
         const char *code = json_string_value(json_object_get(node, "code"));
         char joined[1024];
         join_reasons(node, joined, sizeof joined);
         if (strcmp(code, "Success") == 0)
-            (void)json_array_append(names, name);
+            (void)json_array_append_new(items, make_item(form, name));
         else
             (void)json_object_set_new(strcmp(code, "Unschedulable") == 0 ? failed : unresolvable,
-                                      json_string_value(name), json_string(joined));
+                                      name, json_string(joined));
     }
-    cr_assert_eq(i, 2, "both nodes of the call are in want.json");
-    cr_expect(json_equal(json_object_get(answer, "NodeNames"), names));
-    cr_expect(json_equal(json_object_get(answer, "FailedNodes"), failed));
-    cr_expect(json_equal(json_object_get(answer, "FailedAndUnresolvableNodes"), unresolvable));
-    cr_expect_str_eq(json_string_value(json_object_get(answer, "Error")), "");
-    json_decref(names);
-    json_decref(failed);
-    json_decref(unresolvable);
+    json_t *want = make_list(form, items);
+    (void)json_object_set_new(want, "FailedNodes", failed);
+    (void)json_object_set_new(want, "FailedAndUnresolvableNodes", unresolvable);
+    (void)json_object_set_new(want, "Error", json_string(""));
+    return want;
 }
 
 static json_t *ask(const struct daemon *daemon, const char *path, const char *body)
@@ -152,29 +174,48 @@ static void expect_volcano(const struct daemon *daemon, const struct files *file
     free(pod);
 }
 
+static void check_prefilter(const struct files *files, const struct daemon *daemon,
+                            const char *body)
+{
+    json_t *prefilter = ask(daemon, "/prefilter", body);
+
+    expect_member(prefilter, json_object_get(files->want, "preFilter"), "code");
+    expect_member(prefilter, json_object_get(files->want, "preFilter"), "reasons");
+    expect_member(prefilter, files->want, "warnings");
+    expect_member(prefilter, files->want, "claims");
+    expect_member(prefilter, files->want, "deferFSMount");
+    json_decref(prefilter);
+}
+
+static void check_filter(const struct files *files, const struct daemon *daemon, enum form form,
+                         const char *body)
+{
+    json_t *want = wanted_answer(files, form), *filter = ask(daemon, "/filter", body);
+    char *text = json_dumps(filter, 0);
+
+    cr_expect(json_equal(filter, want), "%s: got %s", form == NAMES ? "names" : "objects", text);
+    free(text);
+    json_decref(want);
+    json_decref(filter);
+}
+
 static void check_http(const char *name)
 {
     struct files files = open_case(name);
     struct daemon daemon;
-    char *body = filter_body(&files);
 
     cr_assert(
         daemon_start(&daemon, (const char *const[]){"--snapshot", files.cluster,
                                                     files.config_option, files.config, NULL}));
-    json_t *prefilter = ask(&daemon, "/prefilter", body);
-    expect_member(prefilter, json_object_get(files.want, "preFilter"), "code");
-    expect_member(prefilter, json_object_get(files.want, "preFilter"), "reasons");
-    expect_member(prefilter, files.want, "warnings");
-    expect_member(prefilter, files.want, "claims");
-    expect_member(prefilter, files.want, "deferFSMount");
-    json_t *filter = ask(&daemon, "/filter", body);
-    expect_filter(&files, filter);
+    for (enum form form = NAMES; form < FORMS; form++) {
+        char *body = filter_body(&files, form);
+        check_prefilter(&files, &daemon, body);
+        check_filter(&files, &daemon, form, body);
+        free(body);
+    }
     expect_volcano(&daemon, &files, "node-1");
     expect_volcano(&daemon, &files, "node-2");
-    json_decref(prefilter);
-    json_decref(filter);
     json_decref(files.want);
-    free(body);
     cr_expect_eq(daemon_stop(&daemon), 0);
 }
 
