@@ -1,7 +1,6 @@
 /* A Binding passes for refused only when the pod was seen unbound; what a bind has taken is its own
  * until then; and nothing is sent too late. Watches are held, so that only claimguard's own looks
  * can say what happened. */
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,41 +10,6 @@
 #define DEFERRAL \
     "deferFSMount:\n  apply: Annotation\n  entries:\n" \
     "  - {storageClass: fast-storage, runtimeClass: microvm}\n"
-
-/* A call in parallel to the scenario. */
-struct beside {
-    pthread_t thread;
-    const struct guard *guard;
-    bool succeeds;
-};
-
-static void *bind_a(void *context)
-{
-    struct beside *beside = context;
-
-    beside->succeeds = bind_succeeds(beside->guard, "a", "node-1");
-    return NULL;
-}
-
-static void *filter_b(void *context)
-{
-    struct beside *beside = context;
-
-    beside->succeeds = filter_passes(beside->guard, "b");
-    return NULL;
-}
-
-static void begin(struct beside *beside, const struct guard *guard, void *(*call)(void *context))
-{
-    *beside = (struct beside){.guard = guard};
-    check(pthread_create(&beside->thread, NULL, call, beside) == 0, "a thread");
-}
-
-static bool end(struct beside *beside)
-{
-    (void)pthread_join(beside->thread, NULL);
-    return beside->succeeds;
-}
 
 /* ---- answers that lie about the first of two sendings ---- */
 
@@ -180,11 +144,11 @@ static void a_bind_sees_what_another_bind_has_found_out(void)
     api_hold("pods");
     api_fault(
         &(struct api_fault){.method = "POST", .path = "/binding", .times = 1, .ending = API_HANG});
-    begin(&first, &guard, bind_a);
+    bind_beside(&first, &guard, "a", "node-1");
     check(api_wait("POST", "/binding", 1), "the first Binding");
     check(bind_succeeds(&guard, "a", "node-1"), "the second is applied");
     refuse_looks(&guard);
-    check(end(&first), "the pod is bound as asked");
+    check(beside_end(&first), "the pod is bound as asked");
     guard_stop(&guard);
 }
 
@@ -250,12 +214,12 @@ static void forged_calls_free_nothing_that_is_being_bound(void)
     guard_start(&guard, "");
     api_hold("pods");
     api_fault(&(struct api_fault){.method = "POST", .path = "/pods/a/binding", .delay_ms = 1500});
-    begin(&first, &guard, bind_a);
+    bind_beside(&first, &guard, "a", "node-1");
     check(api_wait("POST", "/pods/a/binding", 1), "the Binding is under way");
     forge_calls(&guard, api_text("pods", "default", "a", "metadata.uid"));
     check(!filter_passes(&guard, "b"), "its claim is being bound");
     check(!bind_succeeds(&guard, "b", "node-2"), "its claim is being bound");
-    check(end(&first) && node_of("b")[0] == '\0', "it is a's");
+    check(beside_end(&first) && node_of("b")[0] == '\0', "it is a's");
     guard_stop(&guard);
 }
 
@@ -278,13 +242,13 @@ static void the_absence_of_a_forged_name_frees_nothing(void)
                         "\"node-1\"]}",
                         uid)));
     api_fault(&(struct api_fault){.method = "GET", .path = "/pods/z", .times = 1, .delay_ms = 900});
-    begin(&filter, &guard, filter_b);
+    filter_beside(&filter, &guard, "b");
     check(api_wait("GET", "/pods/z", 1), "it is asked about");
     api_fault(&(struct api_fault){.method = "POST", .path = "/pods/a/binding", .delay_ms = 1500});
-    begin(&bind, &guard, bind_a);
-    check(!end(&filter), "it is being bound");
+    bind_beside(&bind, &guard, "a", "node-1");
+    check(!beside_end(&filter), "it is being bound");
     check(!bind_succeeds(&guard, "b", "node-2"), "it is being bound");
-    check(end(&bind) && node_of("b")[0] == '\0', "it is a's");
+    check(beside_end(&bind) && node_of("b")[0] == '\0', "it is a's");
     guard_stop(&guard);
 }
 

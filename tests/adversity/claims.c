@@ -1,6 +1,5 @@
 /* A claim is deleted and created again as another one, and the watch of claims is late: a second
  * pod gets it only if the API server says that pods may share it. */
-#include <pthread.h>
 #include <stdio.h>
 
 #include "support/scenario.h"
@@ -133,26 +132,12 @@ static void every_shared_claim_of_a_pod_is_asked_about(void)
 
 /* ---- another pod comes while claims are asked about ---- */
 
-struct beside {
-    pthread_t thread;
-    const struct guard *guard;
-    bool succeeds;
-};
-
-static void *bind_b(void *context)
-{
-    struct beside *beside = context;
-
-    beside->succeeds = bind_succeeds(beside->guard, "b", "node-2");
-    return NULL;
-}
-
 /* Pod b's look is for one claim, which another pod has; meanwhile pod a gets its other claim, which
  * was created again, and of which it is the first. */
 static void a_claim_that_another_pod_gets_during_the_look_is_asked_about_too(void)
 {
     struct guard guard;
-    struct beside beside = {.guard = &guard};
+    struct beside bind;
 
     put_shared_claim("held");
     put_shared_claim("data");
@@ -170,11 +155,10 @@ static void a_claim_that_another_pod_gets_during_the_look_is_asked_about_too(voi
     AWAIT(guard_metric(&guard, "claimguard_cache_objects{resource=\"pods\"}") == 3, "the pods");
     api_fault(
         &(struct api_fault){.method = "GET", .path = "/persistentvolumeclaims/", .delay_ms = 950});
-    check(pthread_create(&beside.thread, NULL, bind_b, &beside) == 0, "a thread");
+    bind_beside(&bind, &guard, "b", "node-2");
     check(api_wait("GET", "/persistentvolumeclaims/held", 1), "it is asked about");
     check(bind_succeeds(&guard, "a", "node-1"), "nobody has it");
-    (void)pthread_join(beside.thread, NULL);
-    check(!beside.succeeds && node_of("b")[0] == '\0', "the claim is a's");
+    check(!beside_end(&bind) && node_of("b")[0] == '\0', "the claim is a's");
     guard_stop(&guard);
 }
 

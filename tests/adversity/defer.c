@@ -1,7 +1,6 @@
 /* DeferFSMount in front of API servers that drop KEP-2857's field, are older than it, or let others
  * change a pod between its decision and its Binding; and a scheduler that does not know the field.
  */
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,26 +226,20 @@ static void a_field_of_its_own_preempts_though_the_scheduler_drops_it(void)
 
 /* ---- the pod is patched between its decision and its Binding ---- */
 
-static void *bind_vm(void *guard)
-{
-    return bind_succeeds(guard, "vm", "node-1") ? guard : NULL;
-}
-
 /* Binds the pod; while its first Binding is on its way, the pod is changed to `changed`. */
 static bool binds_over(struct guard *guard, const struct test_pod *changed)
 {
-    void *succeeded = NULL;
-    pthread_t thread;
+    struct beside bind;
 
     api_hold("pods");
     api_fault(&(struct api_fault){
         .method = "POST", .path = "/pods/vm/binding", .times = 1, .delay_ms = 1000});
-    check(pthread_create(&thread, NULL, bind_vm, guard) == 0, "a thread");
+    bind_beside(&bind, guard, "vm", "node-1");
     check(api_wait("POST", "/pods/vm/binding", 1), "a Binding");
     put_pod(changed);
-    (void)pthread_join(thread, &succeeded);
+    bool is_bound = beside_end(&bind);
     api_release("pods");
-    return succeeded != NULL;
+    return is_bound;
 }
 
 static void an_annotation_that_is_removed_before_the_binding_is_written_again(void)

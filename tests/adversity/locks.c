@@ -1,6 +1,5 @@
 /* claimLock: Annotation, with two claimguards: a claim never has two bound pods, even if a watch is
  * late or an answer is false. */
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,31 +21,6 @@ static void check_one_is_bound(void)
 {
     check((node_of("a")[0] == '\0') != (node_of("b")[0] == '\0'),
           "one has the claim; a is on '%s', b on '%s'", node_of("a"), node_of("b"));
-}
-
-/* A bind in parallel to the scenario. */
-struct beside {
-    pthread_t thread;
-    const struct guard *guard;
-    const char *pod, *node;
-};
-
-static void *bind(void *context)
-{
-    const struct beside *beside = context;
-
-    (void)bind_succeeds(beside->guard, beside->pod, beside->node);
-    return NULL;
-}
-
-static void begin(struct beside *beside)
-{
-    check(pthread_create(&beside->thread, NULL, bind, beside) == 0, "a thread");
-}
-
-static void end(struct beside *beside)
-{
-    (void)pthread_join(beside->thread, NULL);
 }
 
 /* ---- locks of other pods ---- */
@@ -128,7 +102,7 @@ static void a_fence_that_meets_a_conflict_is_no_proof_that_the_pod_is_gone(void)
 static void a_take_over_fails_when_the_holder_locks_again(void)
 {
     struct guard one, two;
-    struct beside take_over = {.guard = &two, .pod = "b", .node = "node-2"};
+    struct beside take_over;
 
     put_pair(NULL);
     put_locked_claim("data", api_text("pods", "default", "a", "metadata.uid"), "a");
@@ -141,10 +115,10 @@ static void a_take_over_fails_when_the_holder_locks_again(void)
                                   .body = "/b\"",
                                   .times = 1,
                                   .delay_ms = 1200});
-    begin(&take_over);
+    bind_beside(&take_over, &two, "b", "node-2");
     check(api_wait("PATCH", "/b\"", 1), "a is fenced, and b's lock is on its way");
     (void)bind_succeeds(&one, "a", "node-1");
-    end(&take_over);
+    (void)beside_end(&take_over);
     check_one_is_bound();
     guard_stop(&one);
     guard_stop(&two);
@@ -155,8 +129,7 @@ static void a_take_over_fails_when_the_holder_locks_again(void)
 static void a_late_release_fails_when_the_pod_locks_again(void)
 {
     struct guard one, two;
-    struct beside refused = {.guard = &one, .pod = "a", .node = "node-1"};
-    struct beside again = {.guard = &two, .pod = "a", .node = "node-1"};
+    struct beside refused, again;
 
     put_pair(NULL);
     guard_start(&one, annotation);
@@ -170,13 +143,13 @@ static void a_late_release_fails_when_the_pod_locks_again(void)
                                   .body = "null",
                                   .times = 1,
                                   .delay_ms = 1000});
-    begin(&refused);
+    bind_beside(&refused, &one, "a", "node-1");
     check(api_wait("PATCH", "null", 1), "the release is on its way");
-    begin(&again);
-    end(&refused);
+    bind_beside(&again, &two, "a", "node-1");
+    (void)beside_end(&refused);
     check(api_wait("POST", "/pods/a/binding", 2), "the second Binding is on its way");
     check(!bind_succeeds(&one, "b", "node-2"), "it is locked for a");
-    end(&again);
+    (void)beside_end(&again);
     check_one_is_bound();
     guard_stop(&one);
     guard_stop(&two);

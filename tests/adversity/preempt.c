@@ -1,6 +1,5 @@
 /* Preemption: the answers to /preempt, and the evictions that claimguard starts, in front of an API
  * server that is late, fails or hangs. */
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

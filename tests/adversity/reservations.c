@@ -1,6 +1,5 @@
 /* Reservations of pods that are rejected for good: they end at once, except where a bind is under
  * way or in doubt, and where the pod only waits for its victims. */
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,36 +85,21 @@ static void a_rejection_of_a_forged_name_ends_no_reservation(void)
     guard_stop(&guard);
 }
 
-struct beside {
-    pthread_t thread;
-    const struct guard *guard;
-    bool succeeds;
-};
-
-static void *bind_a(void *context)
-{
-    struct beside *beside = context;
-
-    beside->succeeds = bind_succeeds(beside->guard, "a", "node-1");
-    return NULL;
-}
-
 static void a_rejection_ends_no_bind_that_is_under_way(void)
 {
     struct guard guard;
-    struct beside beside = {.guard = &guard};
+    struct beside bind;
 
     start_with_a_reservation(&guard);
     api_fault(&(struct api_fault){.method = "POST", .path = "/pods/a/binding", .delay_ms = 1500});
-    check(pthread_create(&beside.thread, NULL, bind_a, &beside) == 0, "a thread");
+    bind_beside(&bind, &guard, "a", "node-1");
     check(api_wait("POST", "/pods/a/binding", 1), "the Binding is under way");
     remove_logs(&guard);
     check(!filter_passes(&guard, "a"), "its claim logs is gone");
     check(!bind_succeeds(&guard, "a", "node-1"), "the same");
     check(!filter_passes(&guard, "b"), "data is being bound");
     check(!bind_succeeds(&guard, "b", "node-2"), "data is being bound");
-    (void)pthread_join(beside.thread, NULL);
-    check(beside.succeeds && node_of("b")[0] == '\0', "it is a's");
+    check(beside_end(&bind) && node_of("b")[0] == '\0', "it is a's");
     guard_stop(&guard);
 }
 

@@ -1,6 +1,5 @@
 /* Requests to the API server: how often they are sent, what is known when there is no answer, and
  * which requests wait for others. */
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -207,20 +206,6 @@ static void a_silent_server_makes_callers_wait_less(void)
 
 /* ---- how many at once ---- */
 
-struct caller {
-    const struct guard *guard;
-    pthread_t thread;
-    char pod[16];
-};
-
-static void *call_filter(void *context)
-{
-    const struct caller *caller = context;
-
-    free(guard_call(caller->guard, "/filter", filter_body(caller->pod)));
-    return NULL;
-}
-
 /* A pod that needs many claims; each is held by another pod. */
 static void put_pod_in_conflict(const char *name)
 {
@@ -243,38 +228,26 @@ static void put_pod_in_conflict(const char *name)
 
 static void many_callers_share_a_bounded_number_of_connections(void)
 {
-    static struct caller callers[CALLERS];
+    static struct beside callers[CALLERS];
     struct guard guard;
 
-    for (int i = 0; i < CALLERS; i++) {
-        (void)snprintf(callers[i].pod, sizeof callers[i].pod, "p%d", i);
-        put_pod_in_conflict(callers[i].pod);
-    }
+    for (int i = 0; i < CALLERS; i++)
+        put_pod_in_conflict(scenario_printf("p%d", i));
     guard_start(&guard, "");
     api_fault(&(struct api_fault){.method = "GET", .path = "-holder-", .delay_ms = 20});
-    for (int i = 0; i < CALLERS; i++) {
-        callers[i].guard = &guard;
-        check(pthread_create(&callers[i].thread, NULL, call_filter, &callers[i]) == 0, "thread");
-    }
     for (int i = 0; i < CALLERS; i++)
-        (void)pthread_join(callers[i].thread, NULL);
+        filter_beside(&callers[i], &guard, scenario_printf("p%d", i));
+    for (int i = 0; i < CALLERS; i++)
+        (void)beside_end(&callers[i]);
     check(api_connections_max() <= AT_ONCE_MAX, "%zu connections", api_connections_max());
     guard_stop(&guard);
 }
 
-static void *call_bind(void *context)
-{
-    const struct caller *caller = context;
-
-    (void)bind_succeeds(caller->guard, caller->pod, "node-1");
-    return NULL;
-}
-
-static size_t binding_place(const struct caller *caller)
+static size_t binding_place(const struct beside *bind)
 {
     char path[64];
 
-    (void)snprintf(path, sizeof path, "/pods/%s/binding", caller->pod);
+    (void)snprintf(path, sizeof path, "/pods/%s/binding", bind->pod);
     return api_place("POST", path);
 }
 
@@ -282,30 +255,27 @@ static size_t binding_place(const struct caller *caller)
 static void requests_are_served_in_the_order_in_which_they_came(void)
 {
     enum { BINDS = 64, AT_ONCE = 32, AT_A_TIME = 28 /* these may overtake each other */ };
-    static struct caller callers[BINDS];
+    static struct beside binds[BINDS];
     struct guard guard;
 
-    for (int i = 0; i < BINDS; i++) {
-        (void)snprintf(callers[i].pod, sizeof callers[i].pod, "p%02d", i);
-        put_pod(&(struct test_pod){.name = callers[i].pod});
-    }
+    for (int i = 0; i < BINDS; i++)
+        put_pod(&(struct test_pod){.name = scenario_printf("p%02d", i)});
     guard_start(&guard, "");
     api_fault(&(struct api_fault){
         .method = "POST", .path = "/binding", .times = AT_ONCE, .delay_ms = 1500});
     for (int i = 0; i < BINDS; i++) {
-        callers[i].guard = &guard;
-        check(pthread_create(&callers[i].thread, NULL, call_bind, &callers[i]) == 0, "thread");
+        bind_beside(&binds[i], &guard, scenario_printf("p%02d", i), "node-1");
         sleep_ms(10);
     }
     for (int i = 0; i < BINDS; i++)
-        (void)pthread_join(callers[i].thread, NULL);
+        (void)beside_end(&binds[i]);
     int in_order = 0;
     for (int i = AT_A_TIME; i < BINDS; i++) {
-        size_t place = binding_place(&callers[i]);
-        size_t before = binding_place(&callers[i - AT_A_TIME]);
+        size_t place = binding_place(&binds[i]);
+        size_t before = binding_place(&binds[i - AT_A_TIME]);
         if (place == SIZE_MAX || before == SIZE_MAX)
             continue; /* on a slow machine its time may be over before it is sent */
-        check(place > before, "%s came out of order", callers[i].pod);
+        check(place > before, "%s came out of order", binds[i].pod);
         in_order++;
     }
     check(in_order != 0, "some were sent");

@@ -1,6 +1,5 @@
 /* What policies warn of is reported when a pod is bound, once; and a pod that no node takes has
  * nobody evicted. With the policies of support/node_policy.h. */
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,17 +91,11 @@ static void a_pod_that_another_one_has_bound_is_not_reported(void)
     guard_stop(&guard);
 }
 
-static void *bind_doomed(void *guard)
-{
-    return bind_succeeds(guard, "doomed", "node-1") ? guard : NULL;
-}
-
 /* The bind has decided, and asks about a claim that the pod shares. */
 static void a_pod_that_is_bound_while_the_bind_asks_is_not_reported(void)
 {
     struct guard guard;
-    pthread_t thread;
-    void *is_bound;
+    struct beside bind;
 
     api_put("{\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"namespace\":\"default\",\"name\":"
             "\"shared\"},\"spec\":{\"accessModes\":[\"ReadWriteMany\"]}}");
@@ -113,11 +106,10 @@ static void a_pod_that_is_bound_while_the_bind_asks_is_not_reported(void)
                                   .path = "/persistentvolumeclaims/shared",
                                   .is_applied = true,
                                   .late_ms = 900});
-    check(pthread_create(&thread, NULL, bind_doomed, &guard) == 0, "a thread");
+    bind_beside(&bind, &guard, "doomed", "node-1");
     check(api_wait("GET", "/persistentvolumeclaims/shared", 1), "it asks");
     put_pod(&(struct test_pod){.name = "doomed", .claim = "shared", .node = "node-1"});
-    (void)pthread_join(thread, &is_bound);
-    check(is_bound != NULL, "it is bound as asked");
+    check(beside_end(&bind), "it is bound as asked");
     check(api_count("POST", "/binding") == 0, "by another one");
     check(guard_metric(&guard, WARNINGS) == 0, "it is not ours");
     guard_stop(&guard);

@@ -24,6 +24,7 @@
 #ifndef TESTS_SUPPORT_SCENARIO_H
 #define TESTS_SUPPORT_SCENARIO_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -135,6 +136,20 @@ const char *node_of(const char *pod);
 /* Each with the pod as the API server has it. true: it passes, or is bound. */
 bool filter_passes(const struct guard *guard, const char *pod);
 bool bind_succeeds(const struct guard *guard, const char *pod, const char *node);
+
+/* One of these two calls in a thread of its own, beside the scenario. */
+struct beside {
+    pthread_t thread;
+    const struct guard *guard;
+    const char *pod, *node; /* node NULL: filter */
+    bool succeeds;          /* it passes, or is bound */
+};
+void filter_beside(struct beside *beside, const struct guard *guard, const char *pod);
+void bind_beside(struct beside *beside, const struct guard *guard, const char *pod,
+                 const char *node);
+
+/* Waits for the end of the call; what filter_passes or bind_succeeds says. */
+bool beside_end(struct beside *beside);
 
 /* The bodies: ExtenderArgs with node-1 and node-2, ExtenderBindingArgs, ExtenderPreemptionArgs with
  * one node and one victim ("": none). Valid for the life of the process. */

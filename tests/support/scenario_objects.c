@@ -126,3 +126,31 @@ bool bind_succeeds(const struct guard *guard, const char *pod, const char *node)
     free(answer);
     return is_bound;
 }
+
+static void *call_beside(void *context)
+{
+    struct beside *beside = context;
+
+    beside->succeeds = beside->node == NULL
+                           ? filter_passes(beside->guard, beside->pod)
+                           : bind_succeeds(beside->guard, beside->pod, beside->node);
+    return NULL;
+}
+
+void bind_beside(struct beside *beside, const struct guard *guard, const char *pod,
+                 const char *node)
+{
+    *beside = (struct beside){.guard = guard, .pod = pod, .node = node};
+    check(pthread_create(&beside->thread, NULL, call_beside, beside) == 0, "a thread");
+}
+
+void filter_beside(struct beside *beside, const struct guard *guard, const char *pod)
+{
+    bind_beside(beside, guard, pod, NULL);
+}
+
+bool beside_end(struct beside *beside)
+{
+    (void)pthread_join(beside->thread, NULL);
+    return beside->succeeds;
+}
