@@ -33,40 +33,36 @@ static void on_connection(void *context, struct MHD_Connection *mhd, void **sock
     }
 }
 
-/* NOLINTNEXTLINE(readability-function-size): libmicrohttpd's parameters */
-static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, const char *path,
-                                  const char *method, const char *version, const char *data,
-                                  size_t *size, void **request)
+static enum MHD_Result begin_body(struct MHD_Connection *mhd, struct connection *connection)
 {
-    struct connection *connection =
-        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+    const char *length = MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, "Content-Length");
+    size_t wanted = length == NULL ? 0 : strtoull(length, NULL, 10);
 
-    (void)context;
-    (void)method;
-    (void)version;
-    if (*request == NULL) {
-        const char *length = MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, "Content-Length");
-        size_t wanted = length == NULL ? 0 : strtoull(length, NULL, 10);
-        if (wanted > BODY_BYTES_MAX)
-            return MHD_NO;
-        if (wanted > connection->capacity) {
-            connection->body = realloc(connection->body, wanted);
-            connection->capacity = wanted;
-        }
-        connection->len = 0;
-        *request = connection;
-        return connection->body == NULL && wanted != 0 ? MHD_NO : MHD_YES;
+    if (wanted > BODY_BYTES_MAX)
+        return MHD_NO;
+    if (wanted > connection->capacity) {
+        connection->body = realloc(connection->body, wanted);
+        connection->capacity = wanted;
     }
-    if (*size != 0) {
-        if (*size > connection->capacity - connection->len)
-            return MHD_NO;
-        memcpy(connection->body + connection->len, data, *size);
-        connection->len += *size;
-        *size = 0;
-        return MHD_YES;
-    }
+    connection->len = 0;
+    return connection->body == NULL && wanted != 0 ? MHD_NO : MHD_YES;
+}
+
+static enum MHD_Result read_body(struct connection *connection, const char *data, size_t size)
+{
+    if (size > connection->capacity - connection->len)
+        return MHD_NO;
+    memcpy(connection->body + connection->len, data, size);
+    connection->len += size;
+    return MHD_YES;
+}
+
+static enum MHD_Result send_answer(struct MHD_Connection *mhd, const struct connection *connection,
+                                   const char *path)
+{
     size_t bytes = strtoull(path + 1, NULL, 10);
     char *from = answer;
+
     if (strcmp(path, "/filter") == 0) {
         static const char key[] = ",\"NodeNames\":";
         from = memmem(connection->body, connection->len, key, sizeof key - 1);
@@ -81,6 +77,29 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, con
     enum MHD_Result queued = MHD_queue_response(mhd, 200, response);
     MHD_destroy_response(response);
     return queued;
+}
+
+/* NOLINTNEXTLINE(readability-function-size): libmicrohttpd's parameters */
+static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, const char *path,
+                                  const char *method, const char *version, const char *data,
+                                  size_t *size, void **request)
+{
+    struct connection *connection =
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+
+    (void)context;
+    (void)method;
+    (void)version;
+    if (*request == NULL) {
+        *request = connection;
+        return begin_body(mhd, connection);
+    }
+    if (*size != 0) {
+        size_t len = *size;
+        *size = 0;
+        return read_body(connection, data, len);
+    }
+    return send_answer(mhd, connection, path);
 }
 
 int main(void)

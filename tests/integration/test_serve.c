@@ -395,12 +395,22 @@ Test(folder, of_a_config_map_is_read_as_one_file_and_reloaded)
     cr_assert_eq(rmdir(mounted), 0);
 }
 
-/* A cluster that cannot be reached: nothing is decided, and everything says so. */
-Test(unsynced, is_not_ready_and_decides_nothing)
+static void start_with_a_cluster_that_cannot_be_reached(void)
 {
     static const char kubeconfig[] =
         "current-context: a\nclusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"
         "users: [{name: u, user: {}}]\ncontexts: [{name: a, context: {cluster: c, user: u}}]\n";
+    int fd = mkstemp(config_path);
+
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(write(fd, kubeconfig, sizeof kubeconfig - 1), (ssize_t)sizeof kubeconfig - 1);
+    (void)close(fd);
+    cr_assert(daemon_start(&server, (const char *const[]){"--kubeconfig", config_path, NULL}));
+}
+
+/* Nothing is decided, and everything says so. */
+Test(unsynced, is_not_ready_and_decides_nothing)
+{
     static const struct {
         const char *verb;
         int status;
@@ -414,12 +424,8 @@ Test(unsynced, is_not_ready_and_decides_nothing)
     };
     struct response response;
     char *body = read_file(SOURCE_DIR "/docs/example/filter-request.json");
-    int fd = mkstemp(config_path);
 
-    cr_assert_geq(fd, 0);
-    cr_assert_eq(write(fd, kubeconfig, sizeof kubeconfig - 1), (ssize_t)sizeof kubeconfig - 1);
-    (void)close(fd);
-    cr_assert(daemon_start(&server, (const char *const[]){"--kubeconfig", config_path, NULL}));
+    start_with_a_cluster_that_cannot_be_reached();
     response = http_get(server.metrics_port, "/readyz");
     cr_expect_eq(response.status, 503);
     cr_expect(strstr(response.body, "[-] pods not synced\n") != NULL, "%s", response.body);

@@ -206,6 +206,25 @@ Test(reflector_refused, lists_are_farther_and_farther_apart_where_no_watch_works
     bench_free(bench);
 }
 
+/* The page comes in pieces of this size. */
+static void is_no_list(const char *page, size_t size)
+{
+    struct bench *bench = paging();
+
+    asks(bench, "limit=500");
+    if (gets_in(bench, 200, page, size))
+        ends(bench, 200);
+    else
+        is_cut(bench);
+    saw(bench, "");
+    restarted(bench, RESTART_MALFORMED);
+    cr_expect_not(atomic_load(&bench->status.is_synced));
+    cr_expect(wait_seconds(bench) > 0);
+    asks(bench, "limit=500 !continue");
+    cr_expect(bench->reflector.news == 0);
+    bench_free(bench);
+}
+
 Test(reflector_refused, a_page_that_is_no_list_changes_nothing)
 {
     static const char *const pages[] = {
@@ -236,23 +255,9 @@ Test(reflector_refused, a_page_that_is_no_list_changes_nothing)
         "\"items\":{}}",
     };
 
-    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
-        for (size_t size = 1; size < 200; size += 60) {
-            struct bench *bench = paging();
-            asks(bench, "limit=500");
-            if (gets_in(bench, 200, pages[i], size))
-                ends(bench, 200);
-            else
-                is_cut(bench);
-            saw(bench, "");
-            restarted(bench, RESTART_MALFORMED);
-            cr_expect_not(atomic_load(&bench->status.is_synced));
-            cr_expect(wait_seconds(bench) > 0);
-            asks(bench, "limit=500 !continue");
-            cr_expect(bench->reflector.news == 0);
-            bench_free(bench);
-        }
-    }
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
+        for (size_t size = 1; size < 200; size += 60)
+            is_no_list(pages[i], size);
 }
 
 Test(reflector_refused, initial_events_end_at_a_version)
