@@ -51,7 +51,7 @@ static void of_two_reviews_for_one_claim_one_is_allowed(void)
 }
 
 /* A review in parallel to the scenario. */
-struct beside {
+struct review_beside {
     pthread_t thread;
     const struct guard *guard;
     struct test_review review;
@@ -60,19 +60,20 @@ struct beside {
 
 static void *run(void *context)
 {
-    struct beside *beside = context;
+    struct review_beside *beside = context;
 
     beside->answer = admit(beside->guard, &beside->review);
     return NULL;
 }
 
-static void begin(struct beside *beside, const struct guard *guard, struct test_review review)
+static void begin(struct review_beside *beside, const struct guard *guard,
+                  struct test_review review)
 {
-    *beside = (struct beside){.guard = guard, .review = review};
+    *beside = (struct review_beside){.guard = guard, .review = review};
     check(pthread_create(&beside->thread, NULL, run, beside) == 0, "a thread");
 }
 
-static const char *end(struct beside *beside)
+static const char *end(struct review_beside *beside)
 {
     (void)pthread_join(beside->thread, NULL);
     return beside->answer;
@@ -87,7 +88,7 @@ static void of_reviews_at_the_same_time_one_is_allowed(void)
     admission_start(&guard, "");
     api_hold("pods");
     for (int i = 0; i < ROUNDS; i++) {
-        struct beside a, b;
+        struct review_beside a, b;
         const char *claim = scenario_printf("data-%d", i);
         const char *one = scenario_printf("a-%d", i), *two = scenario_printf("b-%d", i);
         put_claim(claim);
@@ -373,7 +374,7 @@ static void a_conflict_that_cannot_be_confirmed_is_a_denial(void)
 static void reviews_that_wait_do_not_pile_up(void)
 {
     enum { REVIEWS = 64 };
-    static struct beside waiting[REVIEWS];
+    static struct review_beside waiting[REVIEWS];
     struct guard guard;
 
     put_vm();

@@ -11,7 +11,7 @@
 
 enum { POLL_MS = 100, TICK_MS = 1000, SCHEDULER_PATIENCE_MS = 5000 };
 
-const enum kind watched_kinds[WATCHED_KINDS] = {KIND_POD, KIND_CLAIM, KIND_VOLUME,
+const enum kind watched_kinds[WATCHED_KINDS] = {KIND_NODE, KIND_POD, KIND_CLAIM, KIND_VOLUME,
                                                 KIND_POD_DISRUPTION_BUDGET};
 
 /* Something that is on its way to a replica, or in progress in one: it is void once that has

@@ -107,6 +107,14 @@ static void write_volume(const struct sim_claim *claim, struct buf *out)
                claim->name, world.is_for_one_node ? "ReadWriteOnce" : "ReadWriteMany", claim->name);
 }
 
+static void write_node(size_t index, struct buf *out)
+{
+    buf_printf(out,
+               "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"node-%zu\","
+               "\"uid\":\"00000000-0000-4000-8001-%012zu\",\"resourceVersion\":\"1\"}}",
+               index, index);
+}
+
 static void write_budget(struct buf *out)
 {
     buf_printf(out,
@@ -336,6 +344,7 @@ void server_list(enum kind kind, void (*put)(void *context, enum kind kind, stru
     size_t count = kind == KIND_POD                     ? server->pod_count
                    : kind == KIND_CLAIM                 ? CLAIMS
                    : kind == KIND_VOLUME                ? CLAIMS
+                   : kind == KIND_NODE                  ? NODES
                    : kind == KIND_POD_DISRUPTION_BUDGET ? 1
                                                         : 0;
 
@@ -346,6 +355,8 @@ void server_list(enum kind kind, void (*put)(void *context, enum kind kind, stru
             server_write_claim(&server->claims[i], &text);
         else if (kind == KIND_VOLUME)
             write_volume(&server->claims[i], &text);
+        else if (kind == KIND_NODE)
+            write_node(i, &text);
         else if (kind == KIND_POD_DISRUPTION_BUDGET)
             write_budget(&text);
         else if (kind == KIND_POD && pod_is_there(&server->pods[i]))

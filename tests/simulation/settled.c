@@ -22,6 +22,17 @@ static bool has_node(const struct verdict *verdict, struct arena *arena)
     return false;
 }
 
+/* Whether claimguard hears of the pod with a node that suits it. A scheduler that sees the conflict
+ * itself offers the holder's node alone. Where a filter rejects that one, nobody says that the pod
+ * would run on another, so nobody is evicted for it. */
+static bool is_offered(const struct sim_pod *pod, const struct verdict *verdict)
+{
+    const struct scheduler *scheduler = &world.schedulers[pod->scheduler];
+
+    return scheduler_asks(scheduler, pod) &&
+           !(scheduler->sees_claims && policy_filters_nodes(verdict));
+}
+
 /* Every pod that could be bound is, and every preemption that is allowed was done. */
 void check_settled(void)
 {
@@ -35,6 +46,7 @@ void check_settled(void)
     replica_configure(&config);
     cluster_init(&cluster);
     arena_init(&arena, 1 << 20);
+    server_list(KIND_NODE, put_object, &truth);
     server_list(KIND_VOLUME, put_object, &truth);
     server_list(KIND_CLAIM, put_object, &truth);
     server_list(KIND_POD, put_object, &truth);
@@ -54,8 +66,7 @@ void check_settled(void)
         if (!code_is_rejection(verdict.code))
             broken("nothing is in the way of %s (%s), and it is not bound", pod->name,
                    pod->uid + 24);
-        else if (verdict.code == CODE_UNSCHEDULABLE && world.preempts &&
-                 scheduler_asks(&world.schedulers[pod->scheduler], pod))
+        else if (verdict.code == CODE_UNSCHEDULABLE && world.preempts && is_offered(pod, &verdict))
             broken("%s (%s) may preempt, and has not", pod->name, pod->uid + 24);
     }
     arena_dispose(&arena);

@@ -305,8 +305,8 @@ void replica_notified(struct replica *replica, size_t index); /* of the log */
 void take_object(const struct informer_target *target, enum kind kind, enum watch_change change,
                  struct slice text);
 
-/* The kinds that change in this world. */
-enum { WATCHED_KINDS = 4 };
+/* The kinds that are in this world. */
+enum { WATCHED_KINDS = 5 };
 extern const enum kind watched_kinds[WATCHED_KINDS];
 
 /* Calls a verb over the network. answer is called once: with NULL when none came. */
