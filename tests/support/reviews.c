@@ -167,3 +167,32 @@ bool is_admitted(const struct guard *guard, const char *pod, const char *node)
 
     return strcmp(answer, "allowed") == 0;
 }
+
+bool starts_with(const char *answer, const char *text)
+{
+    if (strncmp(answer, text, strlen(text)) == 0)
+        return true;
+    (void)fprintf(stderr, "%s\n", answer);
+    return false;
+}
+
+static void *run(void *context)
+{
+    struct review_beside *beside = context;
+
+    beside->answer = admit(beside->guard, &beside->review);
+    return NULL;
+}
+
+void review_begin(struct review_beside *beside, const struct guard *guard,
+                  struct test_review review)
+{
+    *beside = (struct review_beside){.guard = guard, .review = review};
+    check(pthread_create(&beside->thread, NULL, run, beside) == 0, "a thread");
+}
+
+const char *review_end(struct review_beside *beside)
+{
+    (void)pthread_join(beside->thread, NULL);
+    return beside->answer;
+}

@@ -34,4 +34,20 @@ const char *admit(const struct guard *guard, const struct test_review *review);
 
 bool is_admitted(const struct guard *guard, const char *pod, const char *node);
 
+/* Whether the answer begins so; if not, prints it. */
+bool starts_with(const char *answer, const char *text);
+
+/* A review in parallel to the scenario. */
+struct review_beside {
+    pthread_t thread;
+    const struct guard *guard;
+    struct test_review review;
+    const char *answer;
+};
+void review_begin(struct review_beside *beside, const struct guard *guard,
+                  struct test_review review);
+
+/* Waits for the answer. */
+const char *review_end(struct review_beside *beside);
+
 #endif
