@@ -173,17 +173,33 @@ static void decide(const struct view *view, const struct pod_object *pod,
     ask_entries(view, pod->mounts, out);
 }
 
-/* Another volume of the pod that has the same claim and is not deferred; NULL: there is none. */
+enum { TRAITS_MAX = 256 };
+
+/* All that can differ between the decisions about two volumes of one claim. */
+static size_t traits_of(const struct pod_volume *volume)
+{
+    return (size_t)(volume->source & 3U) | (size_t)(volume->field & 3U) << 2 |
+           (size_t)volume->is_annotated << 4 | (size_t)volume->has_sub_path << 5 |
+           (size_t)volume->has_selinux << 6 | (size_t)volume->has_secret << 7;
+}
+
+/* Another volume of the pod that has the same claim and is not deferred, unlike this one; NULL:
+ * there is none. A pod may have a thousand volumes of one claim: of those that are decided alike,
+ * one is looked at. */
 static const struct pod_volume *find_node_mount(const struct view *view,
                                                 const struct pod_object *pod,
                                                 const struct pod_volume *volume)
 {
+    bool is_seen[TRAITS_MAX] = {false};
     struct decision decision;
 
+    is_seen[traits_of(volume)] = true;
     for (uint32_t i = 0; i < pod->mounts->volume_count; i++) {
         const struct pod_volume *other = &pod->mounts->volumes[i];
-        if (other == volume || other->claim.len == 0 || !slice_equal(other->claim, volume->claim))
+        if (other->claim.len == 0 || is_seen[traits_of(other)] ||
+            !slice_equal(other->claim, volume->claim))
             continue;
+        is_seen[traits_of(other)] = true;
         decide(view, pod, other, &decision);
         if (decision.rule != RULE_NONE)
             return other;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 /* A pod with more volumes or mounts defers nothing: its mounts are not read. */
-enum { POD_VOLUMES_MAX = 4096, POD_MOUNTS_MAX = 65536, ANNOTATION_BYTES_MAX = 16 * 1024 };
+enum { POD_VOLUMES_MAX = 1024, POD_MOUNTS_MAX = 65536, ANNOTATION_BYTES_MAX = 16 * 1024 };
 
 static const char too_big[] = "too big for the memory of one request";
 const char pod_has_too_many_claims[] = "a pod with over 512 claims";
