@@ -9,7 +9,8 @@ static bool is_of_claim(const struct resource *volume, const struct claim *claim
 
 const struct resource *bound_volume_find(const struct cluster *cluster, const struct claim *claim)
 {
-    bool may_be = claim->phase == CLAIM_BOUND || claim->phase == CLAIM_PHASE_UNKNOWN;
+    /* the phase is written last: kube-scheduler binds a pod before it says Bound */
+    bool may_be = claim->phase != CLAIM_LOST;
     const struct resource *volume = may_be ? cluster_find_volume(cluster, claim) : NULL;
 
     if (volume == NULL || is_of_claim(volume, claim))

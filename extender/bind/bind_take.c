@@ -1,6 +1,7 @@
 #include <stdlib.h>
 
 #include "extender/bind/bind_internal.h"
+#include "policy/attached.h"
 
 /* Whether the record is that of the requested pod, and the pod is bound or can be. */
 static int check_pod(struct binding *binding, const struct pod *pod, struct error *err)
@@ -134,6 +135,42 @@ static int check_policies(struct binding *binding, const struct view *view,
                               : error_set(err, ERROR_INVALID, "%.*s", SLICE_ARG(reason));
 }
 
+static bool is_attached_there(const struct attached *attached, struct slice node)
+{
+    for (size_t i = 0; i < attached->node_count; i++)
+        if (slice_equal(name_slice(attached->nodes[i].name), node))
+            return true;
+    return attached->node_count == 0;
+}
+
+/* A claim may be bound to a volume that the cache does not know yet, whose modes say whether it may
+ * be on several nodes: until they are known, it is on one. */
+static int check_unknown_volumes(const struct binding *binding, const struct view *view,
+                                 const struct pod *pod, const struct pod_object *object,
+                                 struct error *err)
+{
+    const struct bind_call *call = &binding->call;
+    bool is_enforced = view->config->read_write_once.mode == MODE_ENFORCE;
+    struct attached attached;
+
+    for (uint32_t i = 0; is_enforced && call->state->api != NULL && i < pod->use_count; i++) {
+        const struct claim *claim = pod->uses[i].claim;
+        bool is_unknown = (claim->volume != NULL || claim->is_volume_provisioned) &&
+                          cluster_find_volume(view->cluster, claim) == NULL;
+        if (!claim->exists || claim->is_rwop || !is_unknown)
+            continue;
+        if (!attached_find(view, object, claim, call->arena, &attached))
+            return error_no_memory(err);
+        if (!is_attached_there(&attached, call->request->node))
+            return error_set(err, ERROR_UNAVAILABLE,
+                             "claim %.*s/%.*s is in use on node %.*s, and its volume is not known "
+                             "yet",
+                             SLICE_ARG(name_slice(claim->ns)), SLICE_ARG(claim_name(claim)),
+                             SLICE_ARG(name_slice(attached.nodes[0].name)));
+    }
+    return 0;
+}
+
 static int check_shared(struct binding *binding, const struct pod *pod, struct error *err)
 {
     if (binding->call.state->api == NULL || binding->is_shared_confirmed)
@@ -167,7 +204,9 @@ int bind_take_claims(struct binding *binding, struct error *err)
         return 0;
     if (!cluster_describe_pod(pod, call->arena, &object))
         return error_no_memory(err);
-    if (check_policies(binding, &view, &object, err) < 0 || check_shared(binding, pod, err) < 0 ||
+    if (check_policies(binding, &view, &object, err) < 0 ||
+        check_unknown_volumes(binding, &view, pod, &object, err) < 0 ||
+        check_shared(binding, pod, err) < 0 ||
         deferral_plan(&view, pod, &object, call->arena, &binding->deferral, err) < 0)
         return err->code;
     if (binding->is_dry_run)

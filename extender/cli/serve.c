@@ -28,7 +28,8 @@ enum {
     LOOK_SECONDS = 1,
     LARGE_BYTES = 256 * 1024, /* for malloc: large bodies and answers */
     HEAPS_MAX = 4,            /* for malloc */
-    FILES_NEEDED = 768, /* the connections of all ports, those to the API server, and some more */
+    FILES_NEEDED = 512, /* the connections of two ports, those to the API server, and some more */
+    FILES_ADMISSION = 256, /* the connections of admission.listen */
 };
 
 /* Makes malloc return large blocks to the system as soon as they are freed. By default, glibc keeps
@@ -39,19 +40,20 @@ static void configure_malloc(void)
     (void)mallopt(M_ARENA_MAX, HEAPS_MAX);
 }
 
-/* Raises the limit of open files to FILES_NEEDED, if the system allows it. */
-static void raise_file_limit(void)
+/* Raises the limit of open files to what is needed, if the system allows it. */
+static void raise_file_limit(const struct config *config)
 {
+    rlim_t needed = FILES_NEEDED + (config->admission.listen.len != 0 ? FILES_ADMISSION : 0);
     struct rlimit limit = {0};
     char left[24], need[24];
 
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= FILES_NEEDED)
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed)
         return;
-    limit.rlim_cur = limit.rlim_max < FILES_NEEDED ? limit.rlim_max : FILES_NEEDED;
-    if (setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur == FILES_NEEDED)
+    limit.rlim_cur = limit.rlim_max < needed ? limit.rlim_max : needed;
+    if (setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur == needed)
         return;
     (void)snprintf(left, sizeof left, "%ju", (uintmax_t)limit.rlim_cur);
-    (void)snprintf(need, sizeof need, "%d", FILES_NEEDED);
+    (void)snprintf(need, sizeof need, "%ju", (uintmax_t)needed);
     log_warn("too few files may be open, so connections will be refused", LOG_STR("limit", left),
              LOG_STR("need", need));
 }
@@ -246,7 +248,7 @@ int command_serve(const struct arguments *arguments)
     }
     reload_init(&run.reload, arguments, read_as, config);
     int rc = log_start(&err); /* from now on, a slow reader of the log delays no call */
-    raise_file_limit();
+    raise_file_limit(config);
     if (rc == 0)
         rc = tls_open(&state.tls, &config->server.tls, "server.tls", &err);
     if (rc == 0)

@@ -64,6 +64,15 @@ static bool is_nominee(const struct verdict *verdict, struct slice node)
     return false;
 }
 
+/* A nominated pod holds its exclusive claims against others. */
+static bool has_exclusive(const struct pod_object *pod, const struct verdict *verdict)
+{
+    for (size_t i = 0; verdict->exclusive != NULL && i < pod->claim_count; i++)
+        if (verdict->exclusive[i])
+            return true;
+    return false;
+}
+
 struct slice nomination_choose(const struct view *view, const struct pod_object *pod,
                                const struct verdict *verdict, struct arena *arena)
 {
@@ -71,7 +80,8 @@ struct slice nomination_choose(const struct view *view, const struct pod_object 
     struct slice reason;
 
     if (verdict->code != CODE_SUCCESS || pod->meta.uid.len == 0 || pod->nominated_node.len != 0 ||
-        cached == NULL || !uid_is(&cached->uid, pod->meta.uid) || cached->nomination != NULL)
+        cached == NULL || !uid_is(&cached->uid, pod->meta.uid) || cached->nomination != NULL ||
+        cached->is_terminating || has_exclusive(pod, verdict))
         return SLICE("");
     for (const struct node_filter *filter = verdict->nodes; filter != NULL; filter = filter->next)
         for (size_t i = 0; filter->nominates && !filter->warns && i < filter->count; i++)

@@ -29,6 +29,10 @@ bool verb_find(enum verb *out, const char *path)
     return false;
 }
 
+/* kube-scheduler looks for that many nodes at least (minFeasibleNodesToFind). If it offers fewer,
+ * it has looked at all of them, and a node that it does not offer is none for this pod. */
+enum { SAMPLE_MIN = 100 };
+
 /* A filter call, and which of its nodes are rejected. */
 struct filter_call {
     struct filter_request request;
@@ -77,7 +81,7 @@ static bool filter_nodes(struct question *question, struct filter_call *call,
         own = verdict_message(verdict, arena);
     call->rejected_count = policy_filter_nodes(verdict, call->names, count, arena, call->reasons,
                                                &question->decided_by);
-    if (call->rejected_count == count)
+    if (call->rejected_count == count && count >= SAMPLE_MIN)
         call->nominee = arena_copy(arena, nomination_choose(view, question->pod, &on_pod, arena));
     return own.len == 0 || call->rejected_count == 0 || add_own_reason(call, own, arena);
 }

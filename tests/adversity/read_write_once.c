@@ -217,6 +217,62 @@ static void a_pod_that_waits_for_a_stale_holder_is_requeued(void)
     guard_stop(&guard);
 }
 
+/* ---- what the cache does not know yet ---- */
+
+/* Both pods are on the node that a was bound to, or b waits. */
+static void is_on_one_node(struct guard *guard)
+{
+    check(bind_succeeds(guard, "a", "node-1"), "the claim is free");
+    check(!bind_succeeds(guard, "b", "node-2"), "a is on %s, b on %s", node_of("a"), node_of("b"));
+    check(bind_succeeds(guard, "b", "node-1"), "beside a");
+    guard_stop(guard);
+}
+
+static void a_volume_that_is_known_late_lets_nobody_on_two_nodes(void)
+{
+    struct guard guard;
+
+    guard_start(&guard, ENFORCE);
+    api_hold("persistentvolumes");
+    put_sharers(NULL);
+    AWAIT(guard_metric(&guard, "claimguard_cache_objects{resource=\"pods\"}") == 2, "seen");
+    AWAIT(guard_metric(&guard, "claimguard_cache_objects{resource=\"persistentvolumeclaims\"}") ==
+              1,
+          "seen");
+    is_on_one_node(&guard);
+}
+
+/* The phase is written after the rest. */
+static void a_claim_whose_phase_is_late_lets_nobody_on_two_nodes(void)
+{
+    struct guard guard;
+
+    put_sharers(NULL);
+    api_put("{\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"namespace\":\"default\",\"name\":"
+            "\"data\",\"uid\":\"%s\"},\"spec\":{\"accessModes\":[\"ReadWriteOnce\"],\"volumeName\":"
+            "\"pv-data\"},\"status\":{\"phase\":\"Pending\"}}",
+            api_text("persistentvolumeclaims", "default", "data", "metadata.uid"));
+    guard_start(&guard, ENFORCE);
+    is_on_one_node(&guard);
+}
+
+/* A scheduler that offers less than a sample has looked at all nodes: node-1 suits b in no case. */
+static void a_pod_whose_scheduler_saw_all_nodes_is_not_nominated(void)
+{
+    struct guard guard;
+
+    put_sharers("node-1");
+    guard_start(&guard, ENFORCE);
+    char *answer = guard_call(&guard, "/filter",
+                              scenario_printf("{\"Pod\":%s,\"NodeNames\":[\"node-2\"]}",
+                                              api_object("pods", "default", "b")));
+    check(strstr(answer, "is in use on node-1") != NULL, "%s", answer);
+    free(answer);
+    sleep_ms(1500);
+    check(api_count("PATCH", "nominatedNodeName") == 0, "nobody is nominated");
+    guard_stop(&guard);
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
@@ -228,6 +284,9 @@ int main(int argc, char **argv)
         SCENARIO(a_stale_holder_is_in_the_way_of_no_bind),
         SCENARIO(a_bind_is_refused_while_holders_cannot_be_read),
         SCENARIO(a_pod_that_waits_for_a_stale_holder_is_requeued),
+        SCENARIO(a_volume_that_is_known_late_lets_nobody_on_two_nodes),
+        SCENARIO(a_claim_whose_phase_is_late_lets_nobody_on_two_nodes),
+        SCENARIO(a_pod_whose_scheduler_saw_all_nodes_is_not_nominated),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
 }
