@@ -4,17 +4,25 @@
 
 #include "config/base/log.h"
 
-enum { PATCH_BYTES_MAX = 4096, CHECK_BYTES_MAX = 1 << 20 };
+enum { PATCH_BYTES_MAX = 4096, CHECK_BYTES_MAX = 1 << 20, DOUBLINGS_MAX = 6 };
 
+/*
+ * No answer to a PATCH comes back here. One that succeeds changes the pod's version; so while the
+ * pod has the version that it had when the last PATCH was sent, that one is unanswered, and from
+ * retry_ns on it counts as failed.
+ */
 struct nominated_pod {
     struct object_reference pod; /* its UID is the key */
-    struct slice node;
-    uint64_t wanted_ns; /* first, of those that are not sent yet */
-    uint64_t due_ns;    /* UINT64_MAX: nothing is to be sent */
-    unsigned sent;
-    uint64_t cleared; /* the pod's version for which this was requested */
+    char *node;
+    char *before; /* a node that was wanted earlier: a PATCH for it may still arrive; or NULL */
+    uint64_t wanted_ns; /* first, since the last nomination was sent; 0: not wanted since */
+    uint64_t due_ns;    /* when it is nominated (again); UINT64_MAX: not before it is wanted */
+    unsigned sent;      /* nominations to the node, without those that failed */
+    uint64_t version;   /* of the pod, when the last PATCH was sent; 0: none was sent */
+    uint64_t retry_ns;
+    unsigned retries; /* of the last PATCH */
     UT_hash_handle hh;
-    char text[]; /* of the reference and the node */
+    char text[]; /* of the reference */
 };
 
 void nomination_init(struct nominations *nominations)
@@ -24,10 +32,17 @@ void nomination_init(struct nominations *nominations)
     (void)pthread_mutex_init(&nominations->lock, NULL);
 }
 
+static void free_pod(struct nominated_pod *pod)
+{
+    free(pod->node);
+    free(pod->before);
+    free(pod);
+}
+
 static void drop(struct nominations *nominations, struct nominated_pod *pod)
 {
     HASH_DEL(nominations->pods, pod);
-    free(pod);
+    free_pod(pod);
 }
 
 void nomination_dispose(struct nominations *nominations)
@@ -128,38 +143,53 @@ static void count(struct nominations *nominations, enum nomination_result result
 static struct nominated_pod *add(struct nominations *nominations,
                                  const struct object_reference *pod, struct slice node)
 {
-    size_t bytes = object_reference_bytes(pod);
     struct nominated_pod *added = HASH_COUNT(nominations->pods) >= NOMINATED_PODS_MAX
                                       ? NULL
-                                      : calloc(1, sizeof *added + bytes + node.len);
+                                      : calloc(1, sizeof *added + object_reference_bytes(pod));
 
     if (added == NULL)
         return NULL;
     added->pod = object_reference_copy(pod, added->text);
-    memcpy(added->text + bytes, node.ptr, node.len);
-    added->node = (struct slice){added->text + bytes, node.len};
-    HASH_ADD_KEYPTR(hh, nominations->pods, added->pod.uid.ptr, added->pod.uid.len, added);
+    added->node = strndup(node.ptr, node.len);
+    if (added->node != NULL)
+        HASH_ADD_KEYPTR(hh, nominations->pods, added->pod.uid.ptr, added->pod.uid.len, added);
     if (added->hh.tbl != NULL)
         return added;
-    free(added);
+    free_pod(added);
     return NULL;
 }
 
-/* The record of the pod and the node; NULL: there is no room, or no memory. Under the lock. */
+/* Another node is wanted. False: no memory; the record is as it was. */
+static bool change_node(struct nominated_pod *pod, struct slice node)
+{
+    char *copy = strndup(node.ptr, node.len);
+
+    if (copy == NULL)
+        return false;
+    if (pod->sent != 0) {
+        free(pod->before);
+        pod->before = pod->node;
+    } else {
+        free(pod->node);
+    }
+    pod->node = copy;
+    pod->sent = 0;
+    pod->wanted_ns = 0;
+    return true;
+}
+
+/* The record of the pod, for the node. NULL: there is no room, or no memory. Under the lock. */
 static struct nominated_pod *find_or_add(struct nominations *nominations,
                                          const struct object_reference *pod, struct slice node)
 {
     struct nominated_pod *known = NULL;
 
     HASH_FIND(hh, nominations->pods, pod->uid.ptr, pod->uid.len, known);
-    if (known != NULL && slice_equal(known->node, node))
+    if (known == NULL)
+        return add(nominations, pod, node);
+    if (slice_equal(slice_of(known->node), node) || change_node(known, node))
         return known;
-    if (known != NULL)
-        drop(nominations, known);
-    known = add(nominations, pod, node);
-    if (known != NULL)
-        known->due_ns = UINT64_MAX;
-    return known;
+    return NULL;
 }
 
 void nomination_want(struct nominations *nominations, const struct meta *pod, struct slice node)
@@ -172,7 +202,7 @@ void nomination_want(struct nominations *nominations, const struct meta *pod, st
     if (wanted == NULL) {
         count(nominations, NOMINATION_DROPPED);
     } else if (wanted->sent < NOMINATIONS_SENT_MAX) {
-        if (wanted->due_ns == UINT64_MAX)
+        if (wanted->wanted_ns == 0)
             wanted->wanted_ns = now_ns;
         uint64_t latest_ns = wanted->wanted_ns + NOMINATION_LATE_MS * NS_PER_MS;
         wanted->due_ns = now_ns + NOMINATION_QUIET_MS * NS_PER_MS;
@@ -188,100 +218,147 @@ void nomination_want(struct nominations *nominations, const struct meta *pod, st
 enum step {
     STEP_NOTHING,
     STEP_SEND,
-    STEP_CLEAR,  /* its reason has gone */
-    STEP_FORGET, /* the pod is bound or gone */
+    STEP_PUT_OFF, /* whether it has a reason is not known now */
+    STEP_SETTLE,  /* nothing, until it is wanted again */
+    STEP_CLEAR,   /* its reason has gone */
 };
 
-/* Whether the node is still all that the pod waits for. */
-static bool has_reason(const struct view *view, const struct pod *pod, struct slice node,
-                       struct arena *arena)
+/* Whether the node is all that the pod waits for. */
+enum reason { REASON_UNKNOWN, REASON_GONE, REASON_HOLDS };
+
+static enum reason find_reason(const struct view *view, const struct pod *pod, struct slice node,
+                               struct arena *arena)
 {
     const struct policy *decided_by;
     struct pod_object object;
     struct verdict verdict;
     struct slice reason;
 
-    if (!is_usable(view->cluster, node) || !cluster_describe_pod(pod, arena, &object))
-        return false;
+    if (!is_usable(view->cluster, node))
+        return REASON_GONE;
+    if (!cluster_describe_pod(pod, arena, &object))
+        return REASON_UNKNOWN;
     policy_prefilter(view, &object, arena, &verdict, &decided_by);
-    return verdict.code == CODE_SUCCESS && is_nominee(&verdict, node) &&
-           policy_filter(&verdict, node, arena, &reason) == NULL;
+    if (verdict.code == CODE_ERROR)
+        return REASON_UNKNOWN;
+    if (verdict.code != CODE_SUCCESS || !is_nominee(&verdict, node))
+        return REASON_GONE;
+    if (policy_filter(&verdict, node, arena, &reason) == NULL)
+        return REASON_HOLDS;
+    return reason.ptr == NULL ? REASON_UNKNOWN : REASON_GONE;
+}
+
+/* The node to which we have nominated the pod; empty: it has no nomination, or another one's. */
+static struct slice find_our_node(const struct nominated_pod *nominated, const struct pod *pod)
+{
+    struct slice node = pod_nominated_node(pod);
+    bool is_ours = (nominated->sent != 0 && slice_equal(node, slice_of(nominated->node))) ||
+                   slice_equal(node, slice_of(nominated->before));
+
+    return is_ours ? node : SLICE("");
 }
 
 static enum step find_step(const struct view *view, const struct nominated_pod *nominated,
-                           struct arena *arena, uint64_t *version)
+                           const struct pod *pod, struct arena *arena)
+{
+    static const enum step steps[] = {
+        [REASON_UNKNOWN] = STEP_PUT_OFF, [REASON_GONE] = STEP_SETTLE, [REASON_HOLDS] = STEP_SEND};
+    struct slice ours = find_our_node(nominated, pod);
+    bool is_unanswered = nominated->version == pod->version;
+    uint64_t now_ns = monotonic_ns();
+
+    if (is_unanswered && nominated->retry_ns > now_ns)
+        return STEP_NOTHING;
+    if (ours.len != 0)
+        return find_reason(view, pod, ours, arena) == REASON_GONE ? STEP_CLEAR : STEP_NOTHING;
+    if (pod->nomination != NULL || nominated->due_ns > now_ns)
+        return STEP_NOTHING;
+    if (nominated->wanted_ns == 0 && !is_unanswered)
+        return STEP_SETTLE; /* the last PATCH did not fail */
+    return steps[find_reason(view, pod, slice_of(nominated->node), arena)];
+}
+
+/* Sends a PATCH, and notes when it counts as failed. node: empty: no nomination any more. False: it
+ * cannot be sent now. */
+static bool send(struct state *state, struct nominated_pod *nominated, const struct pod *pod,
+                 struct slice node)
+{
+    uint64_t now_ns = monotonic_ns();
+
+    /* if the pod has changed since, clearing is refused, and requested for the new version */
+    if (!rate_take(&state->nominations->rate, now_ns) ||
+        !send_patch(state->api, &nominated->pod, node, node.len == 0 ? pod->version : 0))
+        return false;
+    nominated->retries = nominated->version == pod->version ? nominated->retries + 1 : 0;
+    nominated->version = pod->version;
+    unsigned doublings = nominated->retries < DOUBLINGS_MAX ? nominated->retries : DOUBLINGS_MAX;
+    nominated->retry_ns = now_ns + ((uint64_t)NOMINATION_RETRY_MS << doublings) * NS_PER_MS;
+    return true;
+}
+
+static void nominate(struct state *state, struct nominated_pod *nominated, const struct pod *pod)
 {
     const struct object_reference *reference = &nominated->pod;
-    const struct pod *pod = cluster_find_pod(view->cluster, reference->ns, reference->name);
+    bool has_failed = nominated->sent != 0 && nominated->version == pod->version;
 
-    if (pod == NULL || !uid_is(&pod->uid, reference->uid) || pod->node != NULL || pod->is_terminal)
-        return STEP_FORGET;
-    *version = pod->version;
-    bool is_due = nominated->due_ns <= monotonic_ns();
-    bool is_ours = slice_equal(pod_nominated_node(pod), nominated->node);
-    if (is_ours ? nominated->cleared == pod->version : pod->nomination != NULL || !is_due)
-        return STEP_NOTHING;
-    if (has_reason(view, pod, nominated->node, arena))
-        return is_ours ? STEP_NOTHING : STEP_SEND;
-    return is_ours ? STEP_CLEAR : STEP_NOTHING;
-}
-
-/* Whether the PATCH is on its way. node: empty: none any more. */
-static bool send(struct state *state, const struct nominated_pod *nominated, struct slice node,
-                 uint64_t version)
-{
-    return rate_take(&state->nominations->rate, monotonic_ns()) &&
-           send_patch(state->api, &nominated->pod, node, version);
-}
-
-static void nominate(struct state *state, struct nominated_pod *nominated)
-{
-    const struct object_reference *pod = &nominated->pod;
-
-    if (!send(state, nominated, nominated->node, 0))
+    if (!send(state, nominated, pod, slice_of(nominated->node)))
         return; /* it stays due */
-    nominated->due_ns = UINT64_MAX;
-    nominated->sent++;
-    log_info("pod nominated to the node where its claim is in use", LOG_SLICE("namespace", pod->ns),
-             LOG_SLICE("pod", pod->name), LOG_SLICE("node", nominated->node));
+    nominated->sent += !has_failed;
+    nominated->wanted_ns = 0;
+    nominated->due_ns = nominated->retry_ns;
+    log_info("pod nominated to the node where its claim is in use",
+             LOG_SLICE("namespace", reference->ns), LOG_SLICE("pod", reference->name),
+             LOG_STR("node", nominated->node));
     count(state->nominations, NOMINATION_SENT);
 }
 
-static void clear(struct state *state, struct nominated_pod *nominated, uint64_t version)
+static void clear(struct state *state, struct nominated_pod *nominated, const struct pod *pod)
 {
-    const struct object_reference *pod = &nominated->pod;
+    const struct object_reference *reference = &nominated->pod;
 
-    /* if the pod has changed since, this is refused, and requested again for the new version */
-    if (!send(state, nominated, SLICE(""), version))
+    if (!send(state, nominated, pod, SLICE("")))
         return;
-    nominated->cleared = version;
-    log_info("nomination cleared: its reason has gone", LOG_SLICE("namespace", pod->ns),
-             LOG_SLICE("pod", pod->name), LOG_SLICE("node", nominated->node));
+    log_info("nomination cleared: its reason has gone", LOG_SLICE("namespace", reference->ns),
+             LOG_SLICE("pod", reference->name), LOG_SLICE("node", pod_nominated_node(pod)));
     count(state->nominations, NOMINATION_CLEARED);
 }
 
-/* Checks the first of the nominated pods, and puts it last. Under both locks. */
+static void take_step(struct state *state, struct nominated_pod *nominated, const struct pod *pod,
+                      enum step step)
+{
+    if (step == STEP_SEND) {
+        nominate(state, nominated, pod);
+    } else if (step == STEP_CLEAR) {
+        clear(state, nominated, pod);
+    } else if (step == STEP_PUT_OFF) {
+        nominated->due_ns = monotonic_ns() + NOMINATION_RETRY_MS * NS_PER_MS;
+    } else if (step == STEP_SETTLE) {
+        nominated->wanted_ns = 0;
+        nominated->due_ns = UINT64_MAX;
+    }
+}
+
+/* Checks the first of the nominated pods, and puts it last; or forgets it, if it is bound or gone.
+ * Under both locks. */
 static void check_first(struct state *state, struct arena *arena)
 {
     struct nominations *nominations = state->nominations;
     struct nominated_pod *first = nominations->pods;
+    const struct object_reference *reference = &first->pod;
     struct view view = state_view(state);
-    uint64_t version = 0;
+    const struct pod *pod = cluster_find_pod(view.cluster, reference->ns, reference->name);
 
-    arena_reset(arena);
-    enum step step = find_step(&view, first, arena, &version);
-    if (step == STEP_FORGET) {
+    if (pod == NULL || !uid_is(&pod->uid, reference->uid) || pod->node != NULL ||
+        pod->is_terminal) {
         drop(nominations, first);
         return;
     }
-    if (step == STEP_SEND)
-        nominate(state, first);
-    else if (step == STEP_CLEAR)
-        clear(state, first, version);
+    arena_reset(arena);
+    take_step(state, first, pod, find_step(&view, first, pod, arena));
     HASH_DEL(nominations->pods, first);
     HASH_ADD_KEYPTR(hh, nominations->pods, first->pod.uid.ptr, first->pod.uid.len, first);
     if (first->hh.tbl == NULL)
-        free(first);
+        free_pod(first);
 }
 
 void nomination_tick(struct state *state)

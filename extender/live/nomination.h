@@ -6,8 +6,8 @@
  *
  *     nomination_choose  the node for a pod that no offered node suits
  *     nomination_want    the pod was rejected, and is worth a nomination to that node
- *     nomination_tick    nominates pods; clears nominations whose reason has gone, while the pods
- *                        still wait
+ *     nomination_tick    nominates pods; clears our nominations whose reason has gone, while the
+ *                        pods still wait; repeats what has failed
  *
  * kube-scheduler removes a nomination that it sees before an attempt has failed (handleScheduling-
  * Failure: preemption does not help), and it tries a rejected pod once more at once, because of its
@@ -16,7 +16,14 @@
  *
  * A nomination reserves room on the node against pods of lower and equal priority, also for a pod
  * that cannot run, and nobody but us clears it. So a pod is nominated only if the node is all that
- * keeps it waiting, and a pod that somebody else has nominated is left alone.
+ * keeps it waiting, and a pod that somebody else has nominated is left alone. A nomination is ours
+ * if we sent one to that node. Where a verdict fails (Error, no memory), nothing is sent or
+ * cleared.
+ *
+ * A PATCH that succeeds changes the pod's version. If the version is the same NOMINATION_RETRY_MS
+ * later, the PATCH has failed. It is repeated while there is a reason for it: then, after twice
+ * that time, and so on, up to 64 times that. One that has failed does not count towards
+ * NOMINATIONS_SENT_MAX, unless the pod has changed otherwise in the meantime.
  *
  * Best effort: with several replicas, each knows its own nominations; after a restart, those of
  * before stay until their pods are bound.
@@ -33,9 +40,10 @@ enum {
     NOMINATED_PODS_MAX = 1000, /* that wait at the same time; further pods are not nominated */
     NOMINATIONS_PER_SECOND = 20,
     NOMINATIONS_CHECKED = 100, /* in one tick */
-    NOMINATIONS_SENT_MAX = 3,  /* for one pod and node */
+    NOMINATIONS_SENT_MAX = 3,  /* for one pod and node, until another node is wanted */
     NOMINATION_QUIET_MS = 200,
-    NOMINATION_LATE_MS = 1000, /* after the first rejection, it is sent anyway */
+    NOMINATION_LATE_MS = 1000,  /* after the first rejection, it is sent anyway */
+    NOMINATION_RETRY_MS = 4000, /* for the watch to show what a PATCH has changed */
 };
 
 enum nomination_result {
@@ -64,15 +72,15 @@ void nomination_dispose(struct nominations *nominations);
 struct slice nomination_choose(const struct view *view, const struct pod_object *pod,
                                const struct verdict *verdict, struct arena *arena);
 
-/* The pod is nominated to the node at one of the next ticks, unless it was NOMINATIONS_SENT_MAX
- * times before. Does nothing else, so it costs filter nothing. */
+/* The pod is nominated to the node at one of the next ticks, if that has a reason then, unless it
+ * was NOMINATIONS_SENT_MAX times before. Does nothing else, so it costs filter nothing. */
 void nomination_want(struct nominations *nominations, const struct meta *pod, struct slice node);
 
 /* Does what is due for NOMINATIONS_CHECKED of the pods. To be called often. Takes the cluster's
  * lock. In a snapshot, nothing. */
 void nomination_tick(struct state *state);
 
-/* How many pods are nominated by us and wait. */
+/* How many pods are known that wait. */
 unsigned nomination_count(struct nominations *nominations);
 
 #endif

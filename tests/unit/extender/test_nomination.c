@@ -1,95 +1,10 @@
 /* To which node a pod is nominated that passes on none of those that the scheduler has shown, and
- * when that ends. With the policy `listed` of support/node_policy.h. */
-#include <criterion/criterion.h>
+ * when that is sent. */
 #include <stdio.h>
 
-#include "extender/cli/services.h"
-#include "extender/live/nomination.h"
+#include "unit/extender/nomination_bench.h"
 
-#define UID "20000000-0000-4000-8000-000000000000"
-
-static struct state state;
-static struct arena arena;
-
-/* What is sent to the API server. */
-static unsigned sent;
-static char last_body[512];
-static bool is_sending = true;
-
-static uint64_t now_ns = 1000 * NS_PER_MS;
-
-uint64_t __wrap_monotonic_ns(void);
-uint64_t __wrap_monotonic_ns(void)
-{
-    return now_ns;
-}
-
-static void pass_ms(uint64_t ms)
-{
-    now_ns += ms * NS_PER_MS;
-}
-
-bool __wrap_requests_send(struct requests *requests, const struct request *request);
-bool __wrap_requests_send(struct requests *requests, const struct request *request)
-{
-    (void)requests;
-    if (!is_sending)
-        return false;
-    cr_expect_str_eq(request->method, "PATCH");
-    cr_expect_str_eq(request->suffix, "/status");
-    cr_expect(slice_has(request->object.name, SLICE("web-listed")));
-    (void)snprintf(last_body, sizeof last_body, "%.*s", SLICE_ARG(request->body));
-    sent++;
-    return true;
-}
-
-static void put_node(const char *name, int64_t flags)
-{
-    struct object node = {.kind = KIND_NODE};
-    struct error err = {0};
-
-    node.meta.name = slice_of(name);
-    node.resource.number = flags;
-    cr_assert_eq(cluster_apply(&state.cluster, &node, &err), 0);
-}
-
-static struct pod_object waiting = {
-    .meta = {.ns = {"ns", 2}, .name = {"web-listed", 10}, .uid = {UID, 36}},
-    .phase = {"Pending", 7}};
-
-static void put_pod(const char *nominated, const char *version)
-{
-    struct object pod = {.kind = KIND_POD, .pod = waiting};
-    struct error err = {0};
-
-    pod.pod.nominated_node = slice_of(nominated);
-    pod.meta.resource_version = slice_of(version);
-    cr_assert_eq(cluster_apply(&state.cluster, &pod, &err), 0);
-}
-
-static void setup(void)
-{
-    struct config *config;
-    struct error err = {0};
-
-    cr_assert_eq(config_load(&config, NULL, &err), 0);
-    cr_assert_eq(services_init(&state, config, &err), 0);
-    state.api = (struct requests *)(void *)&sent; /* requests_send is ours */
-    arena_init(&arena, 1 << 20);
-    put_node("node-1", NODE_IS_NOT_READY);
-    put_node("node-2", NODE_IS_UNSCHEDULABLE);
-    put_node("node-3", 0);
-    put_node("node-4", 0);
-    put_pod("", "1");
-}
-
-static void teardown(void)
-{
-    arena_dispose(&arena);
-    services_dispose(&state);
-}
-
-TestSuite(nomination, .init = setup, .fini = teardown, .timeout = 60);
+TestSuite(nomination, .init = bench_setup, .fini = bench_teardown, .timeout = 60);
 
 static const struct slice names[] = {
     {"gone", 4}, {"node-1", 6}, {"node-2", 6}, {"node-3", 6}, {"node-4", 6}};
@@ -168,35 +83,7 @@ Test(nomination, none_of_a_pod_that_the_cache_does_not_know)
     expect_choice("", passes, nominating);
 }
 
-/* ---- requests: the policy passes the pod on node-2 and node-4 ---- */
-
-static void want(const char *node)
-{
-    nomination_want(state.nominations, &waiting.meta, slice_of(node));
-}
-
-/* At that tick, `more` requests are sent. */
-static void expect_sent(unsigned more)
-{
-    unsigned before = sent;
-
-    nomination_tick(&state);
-    cr_expect_eq(sent, before + more, "%u sent", sent - before);
-}
-
-/* The pod is nominated, and the cache knows. */
-static void nominate(const char *node)
-{
-    want(node);
-    pass_ms(NOMINATION_QUIET_MS);
-    expect_sent(1);
-    put_pod(node, "2");
-}
-
-static void expect_count(enum nomination_result result, unsigned count)
-{
-    cr_expect_eq(atomic_load(&state.nominations->results[result]), count);
-}
+/* ---- requests ---- */
 
 Test(nomination, it_is_sent_when_the_pod_was_not_rejected_for_a_while)
 {
@@ -228,10 +115,14 @@ Test(nomination, it_is_sent_in_the_end_though_the_pod_is_rejected_all_the_time)
 
 Test(nomination, one_that_the_scheduler_has_removed_is_sent_again_a_few_times)
 {
+    static const char *const nominated[] = {"12", "22", "32"}, *const removed[] = {"13", "23",
+                                                                                   "33"};
+
     for (unsigned i = 0; i < NOMINATIONS_SENT_MAX; i++) {
-        nominate("node-4");
+        send_to("node-4");
+        put_pod("node-4", nominated[i]);
         expect_sent(0);
-        put_pod("", "3");
+        put_pod("", removed[i]);
     }
     want("node-4");
     pass_ms(NOMINATION_LATE_MS);
@@ -240,7 +131,35 @@ Test(nomination, one_that_the_scheduler_has_removed_is_sent_again_a_few_times)
     pass_ms(NOMINATION_LATE_MS);
     expect_sent(0);
     put_node("node-2", 0);
-    expect_sent(1);
+    send_to("node-2");
+}
+
+Test(nomination, one_that_failed_is_repeated_and_does_not_count)
+{
+    send_to("node-4"); /* the API server answers 503: the pod does not change */
+    want("node-4");
+    expect_sent_in(3, 0);
+    expect_sent_in(1, 1);
+    expect_sent_in(7, 0);
+    expect_sent_in(1, 1);
+    expect_sent_in(3600, 4 + 13); /* after 16, 32, 64, 128 s, then each 256 s */
+    put_pod("node-4", "2");
+    put_pod("", "3"); /* by the scheduler */
+    expect_sent_in(3600, 0);
+    send_to("node-4");
+    put_pod("node-4", "4");
+    put_pod("", "5");
+    send_to("node-4");
+}
+
+Test(nomination, one_that_failed_is_not_repeated_without_a_reason)
+{
+    send_to("node-4");
+    put_node("node-4", NODE_IS_UNSCHEDULABLE);
+    expect_sent_in(3600, 0);
+    put_node("node-4", 0);
+    expect_sent_in(3600, 0);
+    send_to("node-4");
 }
 
 Test(nomination, what_cannot_be_sent_stays_due)
@@ -260,6 +179,53 @@ Test(nomination, it_is_not_sent_when_its_reason_has_gone)
     put_node("node-4", NODE_IS_UNSCHEDULABLE);
     pass_ms(NOMINATION_LATE_MS);
     expect_sent(0);
+}
+
+Test(nomination, without_a_reason_no_policy_is_asked_until_it_is_wanted_again)
+{
+    want("node-3"); /* the policy does not pass the pod there */
+    expect_sent_in(1, 0);
+    cr_expect_eq(asked, 1);
+    expect_sent_in(60, 0);
+    cr_expect_eq(asked, 1);
+    want("node-3");
+    expect_sent_in(60, 0);
+    cr_expect_eq(asked, 2);
+}
+
+Test(nomination, the_quiet_time_begins_anew_when_it_is_wanted_again)
+{
+    put_node("node-4", NODE_IS_UNSCHEDULABLE);
+    want("node-4");
+    expect_sent_in(60, 0);
+    put_node("node-4", 0);
+    want("node-4");
+    expect_sent(0);
+    pass_ms(NOMINATION_QUIET_MS);
+    expect_sent(1);
+}
+
+Test(nomination, the_quiet_time_begins_anew_for_another_node)
+{
+    put_node("node-2", 0);
+    want("node-4");
+    pass_ms(NOMINATION_LATE_MS);
+    want("node-2");
+    expect_sent(0);
+    pass_ms(NOMINATION_QUIET_MS);
+    expect_sent(1);
+}
+
+Test(nomination, it_is_put_off_while_no_verdict_can_be_made)
+{
+    want("node-4");
+    is_error = true;
+    expect_sent_in(8, 0);
+    cr_expect_eq(asked, 2);
+    has_no_memory = true;
+    expect_sent_in(8, 0);
+    is_error = has_no_memory = false;
+    expect_sent_in(NOMINATION_RETRY_MS / 1000, 1);
 }
 
 Test(nomination, it_is_not_sent_to_a_pod_that_another_one_has_nominated)
@@ -312,50 +278,4 @@ Test(nomination, nothing_is_sent_for_a_snapshot)
     want("node-4");
     pass_ms(NOMINATION_LATE_MS);
     expect_sent(0);
-}
-
-/* ---- its end ---- */
-
-Test(nomination, it_stays_while_the_node_is_all_that_the_pod_waits_for)
-{
-    nominate("node-4");
-    expect_sent(0);
-}
-
-Test(nomination, it_is_cleared_once_when_the_node_is_cordoned)
-{
-    nominate("node-4");
-    put_node("node-4", NODE_IS_UNSCHEDULABLE);
-    expect_sent(1);
-    cr_expect_str_eq(last_body, "{\"metadata\":{\"uid\":\"" UID "\",\"resourceVersion\":\"2\"},"
-                                "\"status\":{\"nominatedNodeName\":null}}");
-    expect_sent(0);
-    expect_count(NOMINATION_CLEARED, 1);
-    put_pod("node-4", "3"); /* the pod has changed in between: that request was refused */
-    expect_sent(1);
-}
-
-Test(nomination, another_one_s_is_not_cleared)
-{
-    nominate("node-4");
-    put_node("node-4", NODE_IS_UNSCHEDULABLE);
-    put_pod("node-1", "3");
-    expect_sent(0);
-}
-
-Test(nomination, a_pod_that_is_bound_or_gone_is_forgotten)
-{
-    struct object pod = {.kind = KIND_POD, .pod = waiting};
-    struct error err = {0};
-
-    want("node-4");
-    pod.pod.node = SLICE("node-4");
-    cr_assert_eq(cluster_apply(&state.cluster, &pod, &err), 0);
-    nomination_tick(&state);
-    cr_expect_eq(nomination_count(state.nominations), 0);
-    want("node-4");
-    cluster_delete(&state.cluster, &pod);
-    nomination_tick(&state);
-    cr_expect_eq(nomination_count(state.nominations), 0);
-    cr_expect_eq(sent, 0);
 }
