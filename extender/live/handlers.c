@@ -56,7 +56,8 @@ static bool wake(const struct handlers *handlers, const struct object_reference 
 }
 
 /* Lists the pods of the walk's next page that wait for a node, and have claims or mounts (of inline
- * CSI volumes). False: there was no more page. */
+ * CSI volumes). No scheduler has asked about a gated pod: gates are never added to one, and when
+ * the last one goes, the scheduler tries it. False: there was no more page. */
 static bool list_waiting(const struct handlers *handlers, struct table_walk *walk,
                          struct kept_reference **waiting, struct arena *arena)
 {
@@ -67,8 +68,8 @@ static bool list_waiting(const struct handlers *handlers, struct table_walk *wal
     bool has_more = table_next_page(&state->cluster.pods, walk);
     for (; has_more && walk->next < walk->count; walk->next++) {
         const struct pod *pod = (const struct pod *)(const void *)walk->records[walk->next];
-        if ((pod->use_count == 0 && !pod->has_mounts) || pod->node != NULL || pod->is_terminal ||
-            pod->is_terminating)
+        if ((pod->use_count == 0 && !pod->has_mounts) || pod->node != NULL || pod->is_gated ||
+            pod->is_terminal || pod->is_terminating)
             continue;
         struct object_reference reference = {KIND_POD, name_slice(pod->ns), pod_name(pod),
                                              uid_text(&pod->uid, uid)};
@@ -112,11 +113,17 @@ static void requeue_drivers(struct state *state, struct slice drivers)
  * CSINodes may have been faster. */
 static void requeue_node(struct state *state, struct slice name)
 {
+    struct slice drivers = {"", 0};
+    struct arena arena;
+
+    arena_init(&arena, WAKE_BYTES_MAX);
     (void)pthread_rwlock_rdlock(&state->lock);
     const struct node *node = cluster_find_node(&state->cluster, name);
     if (node != NULL)
-        requeue_drivers(state, name_slice(node->drivers));
+        drivers = arena_copy(&arena, name_slice(node->drivers));
     (void)pthread_rwlock_unlock(&state->lock);
+    requeue_drivers(state, drivers); /* none without memory: they wait for the scheduler's flush */
+    arena_dispose(&arena);
 }
 
 /* Requeues the pods that wait for a volume that a claim can be bound to. */

@@ -154,10 +154,15 @@ static void a_pod_with_an_inline_volume_is_requeued_after_a_start(void)
     put_csi_node("node-2", NULL);
     put_inline_pod("a");
     put_pod(&(struct test_pod){.name = "plain", .more_spec = ",\"runtimeClassName\":\"vm\""});
+    put_pod(&(struct test_pod){
+        .name = "gated",
+        .more_spec = ",\"schedulingGates\":[{\"name\":\"g\"}],\"volumes\":[{\"name\":\"v\","
+                     "\"csi\":{\"driver\":\"" DRIVER "\"}}]"});
     guard_start(&guard, "");
     check(api_wait("PATCH", REQUEUE, 1), "a pod is requeued");
     check(api_count("PATCH", "/pods/a") == 1, "the one with the volume");
     check(api_count("PATCH", "/pods/plain") == 0, "and no other");
+    check(guard_metric(&guard, "claimguard_requeues_waiting ") == 1, "nor will one be");
     guard_stop(&guard);
 }
 
