@@ -5,6 +5,13 @@
 #include "policy/conflicts.h"
 #include "policy/exclusive.h"
 
+/* A holder that the pod waits for. */
+struct awaited_pod {
+    struct slice name;
+    const struct uid *uid;
+    size_t place; /* among the holders of its claim */
+};
+
 /* What the pod's claims say together. */
 struct findings {
     bool is_judged;     /* it has a claim that the policy is about, */
@@ -12,7 +19,9 @@ struct findings {
     const struct attached_node
         *nodes; /* where the pod passes: a holder of each of those is there */
     size_t node_count;
-    struct verdict texts; /* its reasons; and the holders, which are awaited */
+    struct awaited_pod awaited[CAUSES_MAX]; /* by place, then in the order of the claims */
+    size_t awaited_count;
+    struct verdict texts; /* its reasons */
     size_t left_out;      /* holders without a reason of their own */
 };
 
@@ -60,18 +69,30 @@ static struct slice describe(const struct cluster *cluster, const struct claim *
     return text;
 }
 
+/* Waits for the first holder of each claim, then for the second of each, and so on while there is
+ * room. One of each is enough: nodes are gained only when a claim has no holder left, and a pod
+ * that is requeued too early waits for the next holder. */
+static void await(struct findings *out, const struct attached_pod *holder, size_t place)
+{
+    size_t at = out->awaited_count;
+
+    while (at > 0 && out->awaited[at - 1].place > place)
+        at--;
+    if (at == CAUSES_MAX)
+        return;
+    out->awaited_count += out->awaited_count < CAUSES_MAX;
+    for (size_t i = out->awaited_count - 1; i > at; i--)
+        out->awaited[i] = out->awaited[i - 1];
+    out->awaited[at] = (struct awaited_pod){holder->name, holder->uid, place};
+}
+
 /* False: no memory; the texts are those of an Error. */
 static bool put_holders(const struct cluster *cluster, const struct claim *claim,
                         const struct attached *attached, struct arena *arena, struct findings *out)
 {
-    char uid[UID_TEXT_BYTES];
-
     for (size_t i = 0; i < attached->pod_count; i++) {
         const struct attached_pod *holder = &attached->pods[i];
-        struct object_reference reference = {KIND_POD, name_slice(claim->ns), holder->name,
-                                             uid_text(holder->uid, uid)};
-        if (!verdict_add_awaited(&out->texts, arena, &reference))
-            return false;
+        await(out, holder, i);
         if (out->texts.reason_count == VERDICT_REASONS_MAX)
             out->left_out++;
         else if (!verdict_add_reason(&out->texts, arena, describe(cluster, claim, holder, arena)))
@@ -126,6 +147,22 @@ static bool add_claim(const struct view *view, const struct pod_object *pod,
     return put_holders(view->cluster, claim, &attached, arena, out);
 }
 
+/* False: no memory; *out is Error. */
+static bool put_awaited(const struct findings *findings, struct slice ns, struct arena *arena,
+                        struct verdict *out)
+{
+    char uid[UID_TEXT_BYTES];
+
+    for (size_t i = 0; i < findings->awaited_count; i++) {
+        const struct awaited_pod *holder = &findings->awaited[i];
+        struct object_reference reference = {KIND_POD, ns, holder->name,
+                                             uid_text(holder->uid, uid)};
+        if (!verdict_add_awaited(out, arena, &reference))
+            return false;
+    }
+    return true;
+}
+
 /* The findings as a node filter. False: no memory. */
 static bool put_filter(struct findings *findings, struct arena *arena, struct verdict *out)
 {
@@ -147,8 +184,6 @@ static bool put_filter(struct findings *findings, struct arena *arena, struct ve
                                    .nominates = true,
                                    .reason = verdict_message(&findings->texts, arena)};
     out->nodes = filter;
-    out->awaited = findings->texts.awaited;
-    out->awaited_count = findings->texts.awaited_count;
     return true;
 }
 
@@ -170,7 +205,9 @@ static void prefilter(const struct view *view, const struct pod_object *asked, s
     }
     if (findings.is_judged)
         out->code = CODE_SUCCESS;
-    if (!has_memory || (findings.is_restricted && !put_filter(&findings, arena, out)))
+    if (!has_memory ||
+        (findings.is_restricted &&
+         (!put_filter(&findings, arena, out) || !put_awaited(&findings, pod.meta.ns, arena, out))))
         verdict_out_of_memory(out);
 }
 

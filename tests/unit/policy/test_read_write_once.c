@@ -78,7 +78,7 @@ static void reserve(const struct pod_object *pod, bool binds)
 static enum verdict_code judge(struct arena *memory)
 {
     struct pod_object me = pod_of("me", "u-me", "");
-    struct view view = {&cluster, &config};
+    struct view view = {.cluster = &cluster, .config = &config};
     const struct policy *decided_by;
 
     policy_prefilter(&view, &me, memory, &verdict, &decided_by);
@@ -188,7 +188,7 @@ Test(one_node, preempt_drops_the_nodes_without_the_volume)
 {
     struct candidate candidates[] = {{.node = SLICE("node-1")}, {.node = SLICE("node-2")}};
     struct pod_object me = pod_of("me", "u-me", "");
-    struct view view = {&cluster, &config};
+    struct view view = {.cluster = &cluster, .config = &config};
 
     add_pod("holder", "u-holder", "node-2");
     cr_assert_eq(judge(&arena), CODE_SUCCESS);
@@ -215,6 +215,41 @@ Test(one_node, a_pod_waits_for_the_holders_unless_the_policy_only_warns)
     config.read_write_once.mode = MODE_WARN;
     cr_assert_eq(judge(&arena), CODE_SUCCESS);
     cr_expect_eq(verdict.awaited_count, 0);
+}
+
+#define SECOND_VOLUME \
+    "{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolume\",\"metadata\":{\"name\":\"pv2\"}," \
+    "\"spec\":{\"accessModes\":[\"ReadWriteOnce\"],\"csi\":{\"driver\":\"d\"},\"claimRef\":{" \
+    "\"namespace\":\"default\",\"name\":\"logs\"}}}\n---\n" \
+    "{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"name\":\"logs\"}," \
+    "\"spec\":{\"accessModes\":[\"ReadWriteOnce\"],\"volumeName\":\"pv2\"},\"status\":{\"phase\":" \
+    "\"Bound\"}}\n"
+
+/* When the only holder of its second claim goes, the pod passes where the first one is in use. */
+Test(one_node, many_holders_of_one_claim_leave_room_for_those_of_another)
+{
+    static struct claim_reference both[2] = {{.name = {"data", 4}}, {.name = {"logs", 4}}};
+    struct object other = {.kind = KIND_POD};
+    struct pod_object me = pod_of("me", "u-me", "");
+    struct view view = {.cluster = &cluster, .config = &config};
+    const struct policy *decided_by;
+    struct error err = {0};
+
+    load_text(&cluster, SECOND_VOLUME);
+    add_pods(CAUSES_MAX, 1);
+    other.pod = pod_of("other", "u-other", "node-9");
+    other.pod.claims = &both[1];
+    cr_assert_eq(cluster_apply(&cluster, &other, &err), 0);
+    me.claims = both;
+    me.claim_count = 2;
+    policy_prefilter(&view, &me, &arena, &verdict, &decided_by);
+    cr_assert_eq(verdict.nodes->count, 0);
+    cr_assert_eq(verdict.awaited_count, CAUSES_MAX);
+    expect_text(verdict.awaited[0].name, "p00000");
+    expect_text(verdict.awaited[1].name, "other");
+    expect_text(verdict.awaited[1].uid, "u-other");
+    expect_text(verdict.awaited[2].name, "p00001");
+    expect_text(verdict.awaited[CAUSES_MAX - 1].name, "p00014");
 }
 
 /* ---- memory ---- */
