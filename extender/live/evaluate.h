@@ -42,7 +42,7 @@ struct question {
 
     struct verdict verdict; /* its victims must not be read: the lock is not held any more */
     const struct policy *decided_by;
-    bool is_refused;  /* the pod is rejected, or some of its nodes are */
+    bool is_refused;  /* the pod is rejected; of a preempt call: or a candidate is dropped */
     bool is_for_node; /* of a trial: the pod may pass on other nodes, and keeps its reservation */
 
     struct causes *registered; /* only for evaluate.c: what the pod waits for already */

@@ -98,7 +98,7 @@ static void decide_filter(struct question *question, const struct view *view)
     if (policy_filters_nodes(verdict) && call->request.node_count != 0 &&
         !filter_nodes(question, call, view))
         verdict_out_of_memory(verdict);
-    question->is_refused = code_is_rejection(verdict->code) || call->rejected_count != 0;
+    question->is_refused = code_is_rejection(verdict->code);
 }
 
 /* The pod is rejected on every node. */

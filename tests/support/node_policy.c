@@ -40,10 +40,14 @@ static bool test_node(const void *context, struct slice node, struct arena *aren
 static void prefilter_tested(const struct view *view, const struct pod_object *pod,
                              struct arena *arena, struct verdict *out)
 {
+    struct object_reference driver = {.kind = KIND_CSI_NODE, .name = SLICE(NODE_POLICY_AWAITED)};
+
     (void)view;
     *out = (struct verdict){.code = CODE_SKIP};
     if (slice_has(pod->meta.name, SLICE("tested")))
         pass(out, arena, (struct node_filter){.test = test_node});
+    if (out->code == CODE_SUCCESS && slice_has(pod->meta.name, SLICE("waiting")))
+        (void)verdict_add_awaited(out, arena, &driver);
 }
 
 static bool has_inline_volume(const struct pod_object *pod)

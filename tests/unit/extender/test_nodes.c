@@ -6,6 +6,7 @@
 
 #include "cache/cluster/reservation.h"
 #include "extender/cli/services.h"
+#include "extender/live/requeue.h"
 #include "extender/report/explain.h"
 #include "extender/verbs/verbs.h"
 #include "support/node_policy.h"
@@ -229,6 +230,21 @@ Test(nodes, a_pod_that_passes_on_no_node_is_rejected_and_reserves_nothing)
                  "{\"node-1\":\"" NODE_POLICY_TESTED "\",\"node-3\":\"" NODE_POLICY_TESTED "\"}");
     cr_expect_not(has_reservation());
     json_decref(answer);
+}
+
+/* A requeue would change the pod while it is bound to the node that is left. */
+Test(nodes, a_pod_that_passes_on_a_node_waits_for_none_of_the_others)
+{
+    static const char some[] = "{\"Pod\":" POD("tested-waiting", "free") "," NAMES "}";
+    static const char none[] =
+        "{\"Pod\":" POD("tested-waiting", "free") ",\"NodeNames\":[\"node-1\",\"node-3\"]}";
+
+    json_decref(filter(some));
+    cr_expect_eq(requeue_waiting(state.requeue), 0);
+    json_decref(filter(none));
+    cr_expect_eq(requeue_waiting(state.requeue), 1, "it is rejected");
+    json_decref(filter(some));
+    cr_expect_eq(requeue_waiting(state.requeue), 0, "it passes again");
 }
 
 #define SPACED "[ \"node-2\" , \"node-4\"]"
