@@ -66,7 +66,7 @@ void state_dispose(struct state *state);
 /* What policies see. Under the lock. */
 static inline struct view state_view(const struct state *state)
 {
-    return (struct view){&state->cluster, state->config};
+    return (struct view){.cluster = &state->cluster, .config = state->config};
 }
 
 /* The first kind that is needed and not synced yet; KIND_COUNT: all are synced. */

@@ -189,6 +189,11 @@ static struct slice check_list(const struct node_test *test, const struct name *
     return reason;
 }
 
+static bool has_csi_node(const struct node *node)
+{
+    return node != NULL && node->has_csi_node;
+}
+
 static bool passes_on(const void *context, struct slice name, struct arena *arena,
                       struct slice *reason)
 {
@@ -196,7 +201,7 @@ static bool passes_on(const void *context, struct slice name, struct arena *aren
     const struct node *node = cluster_find_node(test->cluster, name);
 
     (void)arena;
-    if (node == NULL || !node->has_csi_node) {
+    if (!has_csi_node(node)) {
         *reason = SLICE("the node has no CSINode object");
         return !test->rejects_bare_nodes;
     }
@@ -227,6 +232,14 @@ static bool are_everywhere(const struct view *view, const struct needs *needs)
         are_all = are_all && need->is_everywhere;
     }
     return are_all;
+}
+
+/* Whether the only node in question may be rejected though every known node has the drivers: the
+ * cache does not know it yet. Of many nodes, none is looked up for this. */
+static bool is_for_unknown_node(const struct view *view)
+{
+    return view->config->csi_volumes.missing_csi_node == MISSING_CSI_NODE_REJECT &&
+           view->node.len != 0 && !has_csi_node(cluster_find_node(view->cluster, view->node));
 }
 
 /* Writes the texts of all needs once, not for each node. False: no memory. */
@@ -288,7 +301,7 @@ static void prefilter(const struct view *view, const struct pod_object *pod, str
     if (needs.count == 0 || reject_modes(view->cluster, &needs, arena, out))
         return;
     out->code = CODE_SUCCESS;
-    if (!are_everywhere(view, &needs))
+    if (!are_everywhere(view, &needs) || is_for_unknown_node(view))
         restrict_nodes(view, &needs, arena, out);
 }
 

@@ -11,7 +11,10 @@
  *   the node's CSINode does not                          UnschedulableAndUnresolvable, that node
  *   the node has no CSINode of its own                   as missingCSINode says, that node
  *
- * Where the cluster counts a driver on every node, no node is checked.
+ * Where every node that the cache knows passes, no node is checked. So under missingCSINode:
+ * Reject, a node that the cache does not know yet, which has no CSINode here, passes a filter call
+ * then. It is rejected where it is the only node in question (view.node: a bind, Volcano's call),
+ * and where nodes are checked because a known one does not pass.
  *
  * kube-scheduler's NodeVolumeLimits judges drivers that opt in with
  * CSIDriver.spec.preventPodSchedulingIfMissing, if its version does so (the gate

@@ -20,6 +20,7 @@
 struct view {
     const struct cluster *cluster;
     const struct config *config;
+    struct slice node; /* the only one in question, as in a bind; empty: any */
 };
 
 /* One candidate node of a preemption: what would be evicted there, and what is missing. */

@@ -193,6 +193,7 @@ int bind_take_claims(struct binding *binding, struct error *err)
     struct view view = state_view(state);
     struct pod_object object;
 
+    view.node = call->request->node;
     binding->is_conflict = binding->is_rejected = false;
     binding->shared = NULL;
     binding->verdict = (struct verdict){.code = CODE_SKIP};

@@ -94,7 +94,7 @@ static bool show_warning(const struct pod_object *pod, struct slice warning)
 static int evaluate(struct dry_run *run, const struct pod_object *pod, struct slice warning,
                     struct arena *arena, struct error *err)
 {
-    struct view view = {&run->cluster, run->config};
+    struct view view = {.cluster = &run->cluster, .config = run->config};
     struct explained_nodes nodes = {run->nodes, run->node_count, run->format != OUTPUT_TABLE};
     json_t *result = explain_pod(&view, pod, &nodes, arena);
 
@@ -301,7 +301,7 @@ static void make_lines_printable(char *lines)
  * is downgraded (docs/deferfsmount.md). */
 static void show_orphans(const struct dry_run *run)
 {
-    struct view view = {&run->cluster, run->config};
+    struct view view = {.cluster = &run->cluster, .config = run->config};
     struct buf lines;
 
     buf_init(&lines, ORPHANS_BYTES_MAX);

@@ -14,9 +14,11 @@ static void decide_predicate(struct question *question, const struct view *view)
 {
     const struct predicate_request *request = question->context;
     struct verdict *verdict = &question->verdict;
+    struct view on_node = *view;
     struct slice reason;
 
-    policy_prefilter(view, question->pod, question->arena, verdict, &question->decided_by);
+    on_node.node = request->node;
+    policy_prefilter(&on_node, question->pod, question->arena, verdict, &question->decided_by);
     bool was_final = verdict->code == CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
     if (policy_filters_nodes(verdict))
         (void)policy_filter_nodes(verdict, &request->node, 1, question->arena, &reason,

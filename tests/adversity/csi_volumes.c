@@ -8,9 +8,12 @@
 #define DRIVER  "plugin1.example.com" /* of the claims of put_claim, too */
 #define REQUEUE "claimguard.io/requeue-requested"
 
+static unsigned csi_nodes; /* CSINodes that were put */
+
 /* driver: NULL: the node has none. */
 static void put_csi_node(const char *node, const char *driver)
 {
+    csi_nodes += api_text("csinodes", "", node, "metadata.name")[0] == '\0';
     api_put("{\"kind\":\"CSINode\",\"metadata\":{\"name\":\"%s\"},\"spec\":{\"drivers\":[%s]}}",
             node, driver == NULL ? "" : scenario_printf("{\"name\":\"%s\"}", driver));
 }
@@ -19,10 +22,9 @@ static void put_csi_node(const char *node, const char *driver)
 static void await_csi_nodes(const struct guard *guard)
 {
     static const char metric[] = "claimguard_cache_objects{resource=\"csinodes\"}";
-    double before = guard_metric(guard, metric);
 
-    put_csi_node(scenario_printf("last-%.0f", before), NULL);
-    AWAIT(guard_metric(guard, metric) == before + 1, "the CSINodes are known");
+    put_csi_node(scenario_printf("last-%u", csi_nodes), NULL);
+    AWAIT(guard_metric(guard, metric) == csi_nodes, "the CSINodes are known");
 }
 
 /* A pod that is pending, with an inline volume. */
@@ -144,6 +146,39 @@ static void a_pod_that_was_rejected_on_an_unknown_node_is_requeued_when_it_is_kn
     guard_stop(&guard);
 }
 
+/* Every node that is known has the driver, so filter looks no node up. */
+static void an_unknown_node_is_rejected_by_the_call_that_is_about_it_alone(void)
+{
+    static const char reason[] = "the node has no CSINode object";
+    struct guard guard;
+
+    put_claim("data");
+    put_csi_node("node-1", DRIVER);
+    put_csi_node("node-2", DRIVER);
+    guard_start(&guard, "csiVolumes: {missingCSINode: Reject}\n");
+    put_pod(&(struct test_pod){.name = "a", .claim = "data"});
+    AWAIT(sees(&guard, 1), "the pod is seen");
+    api_hold("nodes");
+    api_put("{\"kind\":\"Node\",\"metadata\":{\"name\":\"node-3\"}}");
+    check(passes_on(&guard, "a", "node-3"), "filter lets it pass");
+    char *answer = guard_call(&guard, "/bind", bind_body("a", "node-3"));
+    check(strstr(answer, reason) != NULL, "%s", answer);
+    free(answer);
+    answer = guard_call(&guard, "/volcano/predicate",
+                        scenario_printf("{\"task\":{\"Pod\":%s},\"node\":{\"Name\":\"node-3\"}}",
+                                        api_object("pods", "default", "a")));
+    check(strstr(answer, reason) != NULL, "%s", answer);
+    free(answer);
+    check(guard_metric(&guard, "claimguard_reservations ") == 0, "the claim is free");
+    check(api_count("POST", "/binding") == 0, "nothing is bound");
+    put_csi_node("node-3", DRIVER);
+    await_csi_nodes(&guard);
+    api_release("nodes");
+    AWAIT(guard_metric(&guard, "claimguard_cache_objects{resource=\"nodes\"}") == 3, "it is known");
+    check(passes_on(&guard, "a", "node-3") && bind_succeeds(&guard, "a", "node-3"), "it passes");
+    guard_stop(&guard);
+}
+
 /* The former claimguard may have rejected it for what had changed already. */
 static void a_pod_with_an_inline_volume_is_requeued_after_a_start(void)
 {
@@ -196,6 +231,7 @@ int main(int argc, char **argv)
         SCENARIO(a_preemptor_keeps_its_claim_when_no_node_of_an_offer_suits_it),
         SCENARIO(nobody_is_evicted_for_a_pod_whose_last_node_has_lost_the_driver),
         SCENARIO(a_pod_that_was_rejected_on_an_unknown_node_is_requeued_when_it_is_known),
+        SCENARIO(an_unknown_node_is_rejected_by_the_call_that_is_about_it_alone),
         SCENARIO(a_pod_with_an_inline_volume_is_requeued_after_a_start),
         SCENARIO(a_bind_is_refused_if_the_driver_of_an_inline_volume_has_left),
     };

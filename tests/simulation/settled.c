@@ -22,9 +22,9 @@ static bool has_node(const struct verdict *verdict, struct arena *arena)
     return false;
 }
 
-/* Whether claimguard hears of the pod with a node that suits it. A scheduler that sees the conflict
- * itself offers the holder's node alone. Where a filter rejects that one, nobody says that the pod
- * would run on another, so nobody is evicted for it. */
+/* Whether claimguard is asked about the pod with a node that suits it. A scheduler that sees the
+ * conflict itself offers the holder's node alone. Where a filter rejects that one, nobody says that
+ * the pod would run on another, so nobody is evicted for it. */
 static bool is_offered(const struct sim_pod *pod, const struct verdict *verdict)
 {
     const struct scheduler *scheduler = &world.schedulers[pod->scheduler];
@@ -40,7 +40,7 @@ void check_settled(void)
     pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
     struct informer_target truth = {.cluster = &cluster, .lock = &lock};
     struct config config = {.arena = {0}};
-    struct view view = {&cluster, &config};
+    struct view view = {.cluster = &cluster, .config = &config};
     struct arena arena;
 
     replica_configure(&config);

@@ -70,7 +70,7 @@ static inline struct verdict evaluate(const struct pod_object *pod)
     const struct policy *decided_by;
     struct verdict verdict;
 
-    struct view view = {&cluster, &plain_config};
+    struct view view = {.cluster = &cluster, .config = &plain_config};
     policy_prefilter(&view, pod, &arena, &verdict, &decided_by);
     return verdict;
 }

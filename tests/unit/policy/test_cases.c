@@ -124,7 +124,7 @@ static void expect_decisions(const struct view *view, const struct pod_object *p
 static void evaluate(void *context, const struct pod_object *pod)
 {
     struct loaded *loaded = context;
-    struct view view = {&loaded->cluster, loaded->config};
+    struct view view = {.cluster = &loaded->cluster, .config = loaded->config};
     struct arena arena;
 
     arena_init(&arena, 1 << 20);

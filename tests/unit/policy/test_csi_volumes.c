@@ -97,7 +97,8 @@ static void add_inline(const char *name, const char *driver)
 
 static void ask(void)
 {
-    csi_volumes.prefilter(&(struct view){&cluster, &config}, &pod, &arena, &verdict);
+    csi_volumes.prefilter(&(struct view){.cluster = &cluster, .config = &config}, &pod, &arena,
+                          &verdict);
 }
 
 /* Why the pod does not pass on the node; empty: it passes. */
@@ -169,7 +170,7 @@ Test(csi_volumes, a_cluster_without_nodes_rejects_nothing)
 
 /* ---- nodes ---- */
 
-Test(csi_volumes, a_node_that_the_cache_does_not_know_is_one_without_a_csi_node)
+Test(csi_volumes, where_nodes_are_checked_an_unknown_one_is_one_without_a_csi_node)
 {
     add_claim("data", "d", "");
     put_node("n");
@@ -183,21 +184,61 @@ Test(csi_volumes, a_node_that_the_cache_does_not_know_is_one_without_a_csi_node)
                                                 "registered on the node")));
 }
 
+/* In a bind, the node is the only one in question. */
+static struct slice reason_in_a_bind_to(const char *node)
+{
+    struct view view = {.cluster = &cluster, .config = &config, .node = slice_of(node)};
+
+    csi_volumes.prefilter(&view, &pod, &arena, &verdict);
+    return reason_on(node);
+}
+
+/* To look up each name would only cost time: every node that is known passes. */
+Test(csi_volumes, where_no_node_is_checked_an_unknown_one_is_rejected_alone)
+{
+    add_claim("data", "d", "");
+    put_node("n");
+    put_csi_node("n", "d");
+    put_csi_node("new", "d");
+    cr_expect_eq(reason_in_a_bind_to("new").len, 0, "Allow");
+    config.csi_volumes.missing_csi_node = MISSING_CSI_NODE_REJECT;
+    ask();
+    cr_expect(verdict.code == CODE_SUCCESS && verdict.nodes == NULL, "of many nodes");
+    cr_expect(slice_equal(reason_in_a_bind_to("new"), SLICE("the node has no CSINode object")));
+    cr_expect_eq(verdict.awaited_count, 0);
+    cr_expect_eq(reason_in_a_bind_to("n").len, 0);
+    cr_expect_null(verdict.nodes);
+    put_node("new");
+    cr_expect_eq(reason_in_a_bind_to("new").len, 0, "it is known");
+}
+
+Test(csi_volumes, no_csi_node_of_an_unknown_node_says_that_a_plug_in_is_migrated)
+{
+    add_claim("data", "", "kubernetes.io/aws-ebs");
+    put_node("n");
+    put_csi_node("n", "ebs.csi.aws.com,kubernetes.io/aws-ebs");
+    config.csi_volumes.missing_csi_node = MISSING_CSI_NODE_REJECT;
+    cr_expect_eq(reason_in_a_bind_to("new").len, 0);
+}
+
 Test(csi_volumes, a_pod_passes_somewhere_if_one_node_has_the_driver)
 {
     add_claim("data", "d", "");
     ask();
-    cr_expect(policy_passes_somewhere(&(struct view){&cluster, &config}, &verdict, &arena),
+    cr_expect(policy_passes_somewhere(&(struct view){.cluster = &cluster, .config = &config},
+                                      &verdict, &arena),
               "no node is checked");
     put_node("n");
     put_csi_node("n", "c");
     put_csi_node("gone", "d");
     ask();
-    cr_expect_not(policy_passes_somewhere(&(struct view){&cluster, &config}, &verdict, &arena));
+    cr_expect_not(policy_passes_somewhere(&(struct view){.cluster = &cluster, .config = &config},
+                                          &verdict, &arena));
     put_node("m");
     put_csi_node("m", "d");
     ask();
-    cr_expect(policy_passes_somewhere(&(struct view){&cluster, &config}, &verdict, &arena));
+    cr_expect(policy_passes_somewhere(&(struct view){.cluster = &cluster, .config = &config},
+                                      &verdict, &arena));
 }
 
 Test(csi_volumes, texts_are_made_once_and_not_for_each_node)

@@ -15,7 +15,7 @@ static void check(const struct row *row)
     arena_init(&arena, 1 << 20);
     load_volume(&cluster, row);
     struct pod_object pod = read_pod(row, &arena, text, sizeof text);
-    struct view view = {&cluster, config};
+    struct view view = {.cluster = &cluster, .config = config};
     defer_decide(&view, &pod, &pod.mounts->volumes[1], &decision);
     struct slice reason = defer_reason(&pod, &decision, &arena);
     cr_expect_eq(decision.rule == RULE_NONE, row->reason == NULL, "%.*s", SLICE_ARG(reason));
@@ -212,7 +212,8 @@ Test(rules, rule_4_csi_names_a_provisioned_volume)
         "\"Bound\"}},{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolume\",\"metadata\":{\"name\":"
         "\"pvc-c\"},\"spec\":{\"claimRef\":{\"namespace\":\"default\",\"name\":\"data\"}}}]}");
     struct pod_object pod = read_pod(&(struct row){.pod = NULL}, &arena, text, sizeof text);
-    defer_decide(&(struct view){&cluster, config}, &pod, &pod.mounts->volumes[1], &decision);
+    defer_decide(&(struct view){.cluster = &cluster, .config = config}, &pod,
+                 &pod.mounts->volumes[1], &decision);
     struct slice reason = defer_reason(&pod, &decision, &arena);
     cr_expect(slice_equal(reason, SLICE("rule 4, csi: volume \"pvc-c\" has no csi source")), "%.*s",
               SLICE_ARG(reason));
@@ -336,7 +337,7 @@ static void set_needs(struct combination *c, unsigned needs, unsigned support)
 
 static bool is_deferred(const struct combination *c)
 {
-    struct view view = {&c->cluster, &c->config};
+    struct view view = {.cluster = &c->cluster, .config = &c->config};
     struct decision decision;
 
     defer_decide(&view, &c->pod, &c->volume, &decision);

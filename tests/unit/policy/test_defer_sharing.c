@@ -56,7 +56,7 @@ static void check_sharing(const struct sharing_row *row)
     load_volume(&cluster, &pod_row);
     load_holder(&cluster, row->holder);
     struct pod_object pod = read_pod(&pod_row, &arena, text, sizeof text);
-    struct view view = {&cluster, config};
+    struct view view = {.cluster = &cluster, .config = config};
     policy_prefilter(&view, &pod, &arena, &verdict, &decided_by);
     cr_expect_str_eq(code_text(verdict.code), code_text(row->code));
     if (row->reason != NULL) {
@@ -131,7 +131,7 @@ Test(non_exclusive_claims, exclusive_an_unbound_claim_is_taken_by_one_pod)
     arena_init(&arena, 1 << 20);
     load_volume(&cluster, &row);
     struct pod_object pod = read_pod(&row, &arena, text, sizeof text);
-    struct view view = {&cluster, config};
+    struct view view = {.cluster = &cluster, .config = config};
     policy_prefilter(&view, &pod, &arena, &verdict, &decided_by);
     cr_expect_eq(verdict.code, CODE_SUCCESS);
     cr_expect(verdict.exclusive != NULL && verdict.exclusive[0]);
@@ -162,7 +162,7 @@ Test(non_exclusive_claims, a_bind_that_shares_it_is_in_the_way_of_one_that_needs
     arena_init(&arena, 1 << 20);
     load_volume(&cluster, &row);
     struct pod_object pod = read_pod(&row, &arena, text, sizeof text);
-    struct view view = {&cluster, config};
+    struct view view = {.cluster = &cluster, .config = config};
     cr_assert_eq(reservation_take(&cluster, &sharer, NULL, true, 1000, &err), 0);
     policy_prefilter(&view, &pod, &arena, &verdict, &decided_by);
     cr_expect_eq(verdict.code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
@@ -204,7 +204,7 @@ static enum verdict_code evaluate_beside(const char *cached, const char *asked)
     load_text(&cluster, text);
     pull_init(&json, slice_of(asked));
     cr_assert(pod_read(&json, &arena, &pod), "%s: %s", asked, json.problem);
-    struct view view = {&cluster, config};
+    struct view view = {.cluster = &cluster, .config = config};
     policy_prefilter(&view, &pod, &arena, &verdict, &decided_by);
     arena_dispose(&arena);
     cluster_dispose(&cluster);
@@ -262,7 +262,7 @@ static bool is_violated(const char *entries, const char *holder, const char *mod
               "\"b\"},\"spec\":{\"nodeName\":\"node-1\",\"volumes\":[{\"name\":\"v\","
               "\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}}");
     bool is_violated =
-        exclusive_is_violated(&(struct view){&cluster, config},
+        exclusive_is_violated(&(struct view){.cluster = &cluster, .config = config},
                               cluster_find_claim(&cluster, SLICE("default"), SLICE("data")));
     cluster_dispose(&cluster);
     config_free(config);

@@ -89,7 +89,7 @@ static void check_candidate(const struct candidate_row *row)
     cluster_init(&cluster);
     load_text(&cluster, cluster_text);
     arena_init(&arena, 1 << 20);
-    struct view view = {&cluster, &plain_config};
+    struct view view = {.cluster = &cluster, .config = &plain_config};
     policy_prefilter(&view, &pod, &arena, &verdict, &decided_by);
     decided_by->preempt(&view, &pod, &verdict, &arena, &candidate, 1);
     cr_expect_eq(candidate.keeps_node, row->keeps_node);
@@ -146,7 +146,7 @@ Test(read_write_once_pod, a_rejection_without_memory_is_an_error_and_never_a_pas
             cluster_init(&cluster);
             load_text(&cluster, cluster_text);
             arena_init(&arena, bytes);
-            struct view view = {&cluster, &plain_config};
+            struct view view = {.cluster = &cluster, .config = &plain_config};
             policy_prefilter(&view, &pod, &arena, &verdict, &decided_by);
             cr_expect(code_is_rejection(verdict.code), "%s with %zu bytes: %s", names[n], bytes,
                       code_text(verdict.code));
@@ -285,7 +285,7 @@ Test(deleted, a_pending_pod_that_only_the_cache_knows_to_be_deleted_is_refused)
     known.pod.meta.deletion_timestamp = SLICE("2026-11-21T10:00:00Z");
     cr_assert_eq(cluster_apply(&cluster, &known, &err), 0);
     arena_init(&arena, 1 << 20);
-    struct view view = {&cluster, &plain_config};
+    struct view view = {.cluster = &cluster, .config = &plain_config};
     policy_prefilter(&view, &pod, &arena, &verdict, &decided_by);
     cr_expect_eq(verdict.code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE);
     pod.meta.uid = SLICE("another");
@@ -328,7 +328,7 @@ Test(read_write_once_pod, of_very_many_holders_the_first_by_name_are_named)
     }
     struct pod_object pod = {.priority = 1, .claims = &claim, .claim_count = 1};
     pod.meta = (struct meta){.ns = SLICE("d"), .name = SLICE("w"), .uid = SLICE("w")};
-    struct view view = {&cluster, &plain_config};
+    struct view view = {.cluster = &cluster, .config = &plain_config};
     policy_prefilter(&view, &pod, &arena, &verdict, &decided_by);
     cr_expect_eq(verdict.code, CODE_UNSCHEDULABLE);
     cr_expect_eq(verdict.victim_count, VERDICT_VICTIMS_MAX);

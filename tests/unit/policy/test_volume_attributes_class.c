@@ -44,7 +44,7 @@ static struct claim_reference data_claim = {.name = {"data", 4}};
 
 static struct verdict ask(struct arena *memory)
 {
-    struct view view = {&cluster, &config};
+    struct view view = {.cluster = &cluster, .config = &config};
     struct pod_object pod = {.claims = &data_claim, .claim_count = 1};
     struct verdict verdict;
 
