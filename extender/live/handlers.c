@@ -24,8 +24,10 @@ struct handlers {
 
 /* Whether the pod may pass, or preempt. If it waits though its claims are free, the previous
  * claimguard may have rejected it for a reservation; if not, it may have been about to evict the
- * holders. This one knows neither. */
-static bool is_hopeful(const struct handlers *handlers, const struct pod *pod, struct arena *arena)
+ * holders. This one knows neither. A pod that is rejected waits here for what it waited for there.
+ */
+static bool reconsider(const struct handlers *handlers, const struct pod *pod,
+                       const struct meta *meta, struct arena *arena)
 {
     struct view view = state_view(handlers->state);
     const struct policy *decided_by;
@@ -35,6 +37,8 @@ static bool is_hopeful(const struct handlers *handlers, const struct pod *pod, s
     if (!cluster_describe_pod(pod, arena, &object))
         return false;
     policy_prefilter(&view, &object, arena, &verdict, &decided_by);
+    if (code_is_rejection(verdict.code) && verdict.awaited_count != 0)
+        requeue_wait(handlers->state->requeue, meta, verdict.awaited, verdict.awaited_count);
     return verdict.code == CODE_SUCCESS || verdict.code == CODE_UNSCHEDULABLE;
 }
 
@@ -47,7 +51,8 @@ static bool wake(const struct handlers *handlers, const struct object_reference 
     arena_init(&arena, WAKE_BYTES_MAX);
     (void)pthread_rwlock_rdlock(&state->lock);
     const struct pod *pod = cluster_find_pod(&state->cluster, meta.ns, meta.name);
-    bool is_woken = pod != NULL && uid_is(&pod->uid, meta.uid) && is_hopeful(handlers, pod, &arena);
+    bool is_woken =
+        pod != NULL && uid_is(&pod->uid, meta.uid) && reconsider(handlers, pod, &meta, &arena);
     (void)pthread_rwlock_unlock(&state->lock);
     arena_dispose(&arena);
     if (is_woken)

@@ -250,6 +250,23 @@ static void a_snapshot_gives_the_same_verdict(void)
     guard_stop(&guard);
 }
 
+/* The former claimguard has rejected the pod, and this one knows nothing of that. */
+static void a_class_that_appears_after_a_restart(void)
+{
+    struct guard guard;
+
+    put_waiting_pod();
+    guard_start(&guard, "");
+    check(!filter_passes(&guard, "a"), "the class is missing");
+    guard_stop(&guard);
+    guard_start(&guard, "");
+    AWAIT(guard_metric(&guard, "claimguard_requeues_waiting ") == 1, "it waits for the class");
+    check(api_count("PATCH", REQUEUE) == 0, "nothing has changed so far");
+    put_class("gold", "a.example.com");
+    expect_requeue(&guard);
+    guard_stop(&guard);
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
@@ -264,6 +281,7 @@ int main(int argc, char **argv)
         SCENARIO(a_policy_that_is_off_after_a_reload_keeps_no_pod_waiting),
         SCENARIO(a_reload_ends_the_wait_for_a_change),
         SCENARIO(a_snapshot_gives_the_same_verdict),
+        SCENARIO(a_class_that_appears_after_a_restart),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
 }

@@ -144,7 +144,7 @@ static double reading_cost(int count)
  * asks the API server reads pods. */
 Test(mounts, many_volumes_cost_little_more_than_their_number)
 {
-    double few = reading_cost(200), many = reading_cost(2000);
+    double few = reading_cost(100), many = reading_cost(1000);
 
     cr_expect_lt(many, 35 * few, "%.0f and %.0f ns", many, few);
 }
