@@ -185,7 +185,7 @@ static size_t traits_of(const struct pod_volume *volume)
 
 /* Another volume of the pod that has the same claim and is not deferred, unlike this one; NULL:
  * there is none. A pod may have a thousand volumes of one claim: of those that are decided alike,
- * one is looked at. */
+ * one is decided. */
 static const struct pod_volume *find_node_mount(const struct view *view,
                                                 const struct pod_object *pod,
                                                 const struct pod_volume *volume)

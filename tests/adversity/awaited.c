@@ -250,7 +250,7 @@ static void a_snapshot_gives_the_same_verdict(void)
     guard_stop(&guard);
 }
 
-/* The former claimguard has rejected the pod, and this one knows nothing of that. */
+/* The former claimguard has rejected the pod, and this one does not know it. */
 static void a_class_that_appears_after_a_restart(void)
 {
     struct guard guard;

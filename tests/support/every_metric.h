@@ -13,8 +13,8 @@
 #define POD_GETS(code_) \
     "claimguard_apiserver_requests_total{verb=\"get\",resource=\"pods\",code=\"" code_ "\"}"
 
-/* It serves over TLS, also admission, with a certificate for a month. It has bound a pod with a deferred mount, and
- * is well; its API server does not serve one of the resources. */
+/* It serves over TLS, also admission, with a certificate for a month. It has bound a pod with a
+ * deferred mount, and is well; its API server does not serve one of the resources. */
 void every_metric_start(struct guard *guard);
 
 /* A file of the scenario's folder, to be written. */
