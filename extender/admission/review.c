@@ -53,13 +53,21 @@ static int check_envelope(const struct envelope *envelope, struct error *err)
 
 /* ---- reading ---- */
 
-static int read_body(const struct pull_field *fields, size_t count, struct pull *json,
-                     struct place first, struct arena *arena, void *out, struct error *err)
+/* The body, or the object in it. */
+struct part {
+    struct pull json;
+    struct place first; /* where it begins in the body */
+};
+
+static int read_part(struct part *part, const struct pull_field *fields, size_t count,
+                     struct arena *arena, void *out, struct error *err)
 {
+    struct pull *json = &part->json;
+
     if (pull_null(json))
         (void)pull_problem(json, "expected an object");
     (void)pull_fields(json, PULL_CASE_EXACT, fields, count, arena, out);
-    return pull_finish(json) ? 0 : pull_fail(json, "body", first, err);
+    return pull_finish(json) ? 0 : pull_fail(json, "body", part->first, err);
 }
 
 int review_read(struct review *out, struct slice body, struct arena *arena, struct error *err)
@@ -85,11 +93,10 @@ int review_read(struct review *out, struct slice body, struct arena *arena, stru
         {.key = "request", .type = PULL_OBJECT, PULL_MEMBERS(request)},
     };
     struct envelope envelope = {.kind = SLICE("")};
-    struct pull json;
+    struct part whole = {.first = {1, 1}};
 
-    pull_init(&json, body);
-    if (read_body(fields, PULL_FIELD_COUNT(fields), &json, (struct place){1, 1}, arena, &envelope,
-                  err) < 0)
+    pull_init(&whole.json, body);
+    if (read_part(&whole, fields, PULL_FIELD_COUNT(fields), arena, &envelope, err) < 0)
         return err->code;
     *out = envelope.review;
     return check_envelope(&envelope, err);
@@ -113,14 +120,13 @@ bool review_is_of_pod(const struct review *review)
 
 /* ---- the object ---- */
 
-/* Where the object begins in the body. */
-static int begin_object(struct pull *json, const struct review *review, struct slice body,
-                        struct place *first, struct error *err)
+static int begin_object(struct part *out, const struct review *review, struct slice body,
+                        struct error *err)
 {
     if (review->object.ptr == NULL)
         return error_set(err, ERROR_INVALID, "body: request.object is missing");
-    *first = place_of(body.ptr, review->object.ptr, (struct place){1, 1});
-    pull_init(json, review->object);
+    out->first = place_of(body.ptr, review->object.ptr, (struct place){1, 1});
+    pull_init(&out->json, review->object);
     return 0;
 }
 
@@ -164,11 +170,10 @@ int review_read_binding(struct bind_request *out, const struct review *review, s
         {.key = "target", .type = PULL_OBJECT, PULL_MEMBERS(target)},
     };
     struct binding_object binding = {.uid = SLICE("")};
-    struct place first;
-    struct pull json;
+    struct part object = {.first = {1, 1}};
 
-    if (begin_object(&json, review, body, &first, err) < 0 ||
-        read_body(fields, PULL_FIELD_COUNT(fields), &json, first, arena, &binding, err) < 0 ||
+    if (begin_object(&object, review, body, err) < 0 ||
+        read_part(&object, fields, PULL_FIELD_COUNT(fields), arena, &binding, err) < 0 ||
         check_binding(&binding, review, err) < 0)
         return err->code;
     *out = (struct bind_request){.pod_namespace = review->ns,
@@ -181,15 +186,14 @@ int review_read_binding(struct bind_request *out, const struct review *review, s
 int review_read_pod(struct pod_object *out, const struct review *review, struct slice body,
                     struct arena *arena, struct error *err)
 {
-    struct place first;
-    struct pull json;
+    struct part object = {.first = {1, 1}};
 
     *out = (struct pod_object){.claims = NULL};
-    if (begin_object(&json, review, body, &first, err) < 0)
+    if (begin_object(&object, review, body, err) < 0)
         return err->code;
-    (void)pod_read(&json, arena, out);
-    if (!pull_finish(&json))
-        return pull_fail(&json, "body", first, err);
+    (void)pod_read(&object.json, arena, out);
+    if (!pull_finish(&object.json))
+        return pull_fail(&object.json, "body", object.first, err);
     out->meta.ns = review->ns;
     return protocol_limit_pod(out, err);
 }
