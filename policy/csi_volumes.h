@@ -23,7 +23,7 @@
  *
  * Not judged: inline volumes of a pod without mounts (pod_object.mounts is NULL: it has too many
  * volumes); a claim whose volume the cache does not know; and drivers beyond CSI_NEEDS_MAX. The
- * cache has the mounts of pending pods with inline CSI volumes, so a bind judges those, too.
+ * cache has the mounts of pending pods with inline CSI volumes, so a bind also judges those.
  */
 #ifndef POLICY_CSI_VOLUMES_H
 #define POLICY_CSI_VOLUMES_H

@@ -134,7 +134,7 @@ struct binding_object {
     struct slice name, uid, target_kind, target_name;
 };
 
-/* The API server refuses these, too. */
+/* The API server also refuses these. */
 static int check_binding(const struct binding_object *binding, const struct review *review,
                          struct error *err)
 {

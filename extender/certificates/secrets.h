@@ -1,7 +1,7 @@
 /*
  * secrets: the certificates as Secrets of a namespace: claimguard-ca (the authority),
  * claimguard-tls (the server; manifests/tls mounts it) and claimguard-client (for a scheduler).
- * Each has tls.crt and tls.key; the last two have the authority's certificates as ca.crt, too. A
+ * Each has tls.crt and tls.key; the last two also have the authority's certificates as ca.crt. A
  * Secret is patched with the resourceVersion that was read, so a change by anyone else in between
  * is not overwritten.
  *

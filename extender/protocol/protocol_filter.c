@@ -97,6 +97,23 @@ struct slice protocol_pass(struct buf *body, const struct filter_request *reques
     return buf_slice(out);
 }
 
+/* Behind the name: a colon, the reason, a comma. False: there is no memory. */
+static bool put_tail(struct buf *tail, struct slice reason)
+{
+    tail->len = 0;
+    buf_put(tail, SLICE(":"));
+    buf_json(tail, protocol_shorten(reason));
+    buf_put(tail, SLICE(","));
+    return !tail->failed;
+}
+
+/* Removes the comma behind the last of them, if there is any. */
+static void end_list(struct buf *out, size_t begin)
+{
+    if (!out->failed && out->len > begin)
+        out->len--;
+}
+
 /* {"node-1":REASON,"node-2":REASON}, the names copied as they came. `tail` is what follows each
  * name: a colon, the reason, a comma. */
 static void put_failed_names(struct buf *out, const struct filter_request *request,
@@ -122,12 +139,12 @@ static void put_failed_nodes(struct buf *out, const struct filter_request *reque
                              struct slice tail)
 {
     buf_put(out, SLICE("{"));
+    size_t begin = out->len;
     for (size_t i = 0; i < request->node_count; i++) {
         buf_json(out, request->names[i]);
         buf_put(out, tail);
     }
-    if (request->node_count != 0 && !out->failed)
-        out->len--; /* the last comma */
+    end_list(out, begin);
     buf_put(out, SLICE("}"));
 }
 
@@ -140,14 +157,12 @@ int protocol_write_rejected(struct buf *out, const struct filter_request *reques
     int rc = 0;
 
     buf_init(&tail, TAIL_BYTES_MAX);
-    buf_put(&tail, SLICE(":"));
-    buf_json(&tail, protocol_shorten(reason));
-    buf_put(&tail, SLICE(","));
+    bool has_memory = put_tail(&tail, reason);
     buf_put(out, is_names ? SLICE("{\"Nodes\":null,\"NodeNames\":[],")
                           : SLICE("{\"Nodes\":{\"metadata\":{},\"items\":[]},\"NodeNames\":null,"));
     buf_put(out, is_final ? SLICE("\"FailedNodes\":{},\"FailedAndUnresolvableNodes\":")
                           : SLICE("\"FailedAndUnresolvableNodes\":{},\"FailedNodes\":"));
-    if (tail.failed)
+    if (!has_memory)
         rc = error_no_memory(err);
     else if (is_names)
         put_failed_names(out, request, buf_slice(&tail));
@@ -210,13 +225,6 @@ static void put_name(struct buf *out, struct slice name, struct slice quoted)
         buf_json(out, name);
 }
 
-/* Removes the comma behind the last of them, if there is any. */
-static void end_list(struct buf *out, size_t begin)
-{
-    if (!out->failed && out->len > begin)
-        out->len--;
-}
-
 /* Names that stand side by side in the request are copied as one piece. */
 static void put_passed_names(struct buf *out, const struct filter_request *request,
                              const struct slice *names, const struct slice *reasons)
@@ -264,16 +272,6 @@ static void put_passed_nodes(struct buf *out, struct slice nodes, const struct s
             }
         return;
     }
-}
-
-/* Behind the name: a colon, the reason, a comma. False: there is no memory. */
-static bool put_tail(struct buf *tail, struct slice reason)
-{
-    tail->len = 0;
-    buf_put(tail, SLICE(":"));
-    buf_json(tail, protocol_shorten(reason));
-    buf_put(tail, SLICE(","));
-    return !tail->failed;
 }
 
 /* Most nodes have the same reason, in the same memory: it is escaped once. */
