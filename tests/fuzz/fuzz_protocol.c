@@ -7,38 +7,9 @@
 
 #include "as_go.h"
 #include "config/base/log.h"
-#include "extender/cli/services.h"
 #include "extender/verbs/verbs.h"
 #include "fuzz.h"
-
-static const char *const objects[][2] = {
-    {"c", "{\"metadata\":{\"name\":\"data\"},\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"]}}"},
-    {"c", "{\"metadata\":{\"name\":\"free\"},\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"]}}"},
-    {"p", "{\"metadata\":{\"name\":\"h\",\"uid\":\"u\"},\"spec\":{\"nodeName\":\"n\",\"volumes\":[{"
-          "\"persistentVolumeClaim\":{\"claimName\":\"data\"}}]}}"},
-    {"p", "{\"metadata\":{\"name\":\"w\",\"uid\":\"v\"},\"spec\":{\"volumes\":[{"
-          "\"persistentVolumeClaim\":{\"claimName\":\"free\"}}]}}"},
-};
-
-static void fill(struct state *state)
-{
-    struct config *config;
-    struct error err = {0};
-    struct arena arena;
-
-    if (config_load(&config, NULL, &err) < 0 || services_init(state, config, &err) < 0)
-        abort();
-    arena_init(&arena, 1 << 20);
-    for (size_t i = 0; i < sizeof objects / sizeof *objects; i++) {
-        struct object object;
-        struct pull json;
-        pull_init(&json, slice_of(objects[i][1]));
-        if (!object_read(&json, *objects[i][0] == 'c' ? KIND_CLAIM : KIND_POD, &arena, &object) ||
-            cluster_apply(&state->cluster, &object, &err) < 0)
-            abort();
-    }
-    arena_dispose(&arena);
-}
+#include "small_cluster.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -48,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0)
         return 0;
     log_configure(LOG_ERROR, LOG_TEXT);
-    fill(&state);
+    small_cluster_start(&state);
     scratch_init(&scratch, 1 << 20, NULL);
     buf_put(&scratch.body, (struct slice){(const char *)data + 1, size - 1});
     unsigned status = verb_answer(&state, (enum verb)(data[0] % VERB_COUNT), &scratch);
