@@ -20,6 +20,22 @@ static bool has_node(const struct cluster *cluster, const struct meta *meta)
     return node != NULL && uid_is(&node->uid, meta->uid);
 }
 
+/* Whether the CSINode lists no driver that it did not list before, for the same node. */
+static bool has_drivers(const struct cluster *cluster, const struct object *object)
+{
+    const struct resource *csi_node =
+        cluster_find_resource(cluster, KIND_CSI_NODE, object->meta.name);
+    struct slice drivers = object->resource.attributes[CSI_NODE_DRIVERS], driver;
+
+    if (csi_node == NULL || !slice_equal(name_slice(csi_node->attributes[CSI_NODE_OWNER]),
+                                         object->resource.attributes[CSI_NODE_OWNER]))
+        return false;
+    while (words_next(&drivers, &driver))
+        if (!words_have(name_slice(csi_node->attributes[CSI_NODE_DRIVERS]), driver))
+            return false;
+    return true;
+}
+
 /* What was known about an object before a change. */
 struct before {
     struct arena arena;
@@ -42,6 +58,8 @@ static void look_before(struct before *before, const struct cluster *cluster,
     arena_init(&before->arena, REPORT_BYTES_MAX);
     if (object->kind == KIND_NODE)
         before->was_there = has_node(cluster, &object->meta);
+    if (object->kind == KIND_CSI_NODE)
+        before->was_there = has_drivers(cluster, object);
     if (pod == NULL)
         return;
     if (uid_is(&pod->uid, object->meta.uid))

@@ -6,11 +6,9 @@
 #include "config/base/log.h"
 #include "extender/live/requeue.h"
 #include "extender/live/violations.h"
+#include "extender/live/wake.h"
 
-enum {
-    WAKE_BYTES_MAX = 1 << 20,
-    WOKEN_MAX = 1000, /* pods, so that pods that wait for other reasons cost few requests */
-};
+enum { DRIVERS_BYTES_MAX = 1 << 20 };
 
 /* Used by the informer's thread alone. */
 struct handlers {
@@ -19,89 +17,6 @@ struct handlers {
     bool is_synced;
     struct violations violations;
 };
-
-/* ---- pods that may wait for the previous claimguard ---- */
-
-/* Whether the pod may pass, or preempt. If it waits though its claims are free, the previous
- * claimguard may have rejected it for a reservation; if not, it may have been about to evict the
- * holders. This one knows neither. A pod that is rejected waits here for what it waited for there.
- */
-static bool reconsider(const struct handlers *handlers, const struct pod *pod,
-                       const struct meta *meta, struct arena *arena)
-{
-    struct view view = state_view(handlers->state);
-    const struct policy *decided_by;
-    struct pod_object object;
-    struct verdict verdict;
-
-    if (!cluster_describe_pod(pod, arena, &object))
-        return false;
-    policy_prefilter(&view, &object, arena, &verdict, &decided_by);
-    if (code_is_rejection(verdict.code) && verdict.awaited_count != 0)
-        requeue_wait(handlers->state->requeue, meta, verdict.awaited, verdict.awaited_count);
-    return verdict.code == CODE_SUCCESS || verdict.code == CODE_UNSCHEDULABLE;
-}
-
-static bool wake(const struct handlers *handlers, const struct object_reference *waiting)
-{
-    struct state *state = handlers->state;
-    struct meta meta = {.ns = waiting->ns, .name = waiting->name, .uid = waiting->uid};
-    struct arena arena;
-
-    arena_init(&arena, WAKE_BYTES_MAX);
-    (void)pthread_rwlock_rdlock(&state->lock);
-    const struct pod *pod = cluster_find_pod(&state->cluster, meta.ns, meta.name);
-    bool is_woken =
-        pod != NULL && uid_is(&pod->uid, meta.uid) && reconsider(handlers, pod, &meta, &arena);
-    (void)pthread_rwlock_unlock(&state->lock);
-    arena_dispose(&arena);
-    if (is_woken)
-        requeue_pod(state->requeue, &meta);
-    return is_woken;
-}
-
-/* Lists the pods of the walk's next page that wait for a node, and have claims or mounts (of inline
- * CSI volumes). No scheduler has asked about a gated pod: gates are never added to one, and when
- * the last one goes, the scheduler tries it. False: there was no more page. */
-static bool list_waiting(const struct handlers *handlers, struct table_walk *walk,
-                         struct kept_reference **waiting, struct arena *arena)
-{
-    struct state *state = handlers->state;
-    char uid[UID_TEXT_BYTES];
-
-    (void)pthread_rwlock_rdlock(&state->lock);
-    bool has_more = table_next_page(&state->cluster.pods, walk);
-    for (; has_more && walk->next < walk->count; walk->next++) {
-        const struct pod *pod = (const struct pod *)(const void *)walk->records[walk->next];
-        if ((pod->use_count == 0 && !pod->has_mounts) || pod->node != NULL || pod->is_gated ||
-            pod->is_terminal || pod->is_terminating)
-            continue;
-        struct object_reference reference = {KIND_POD, name_slice(pod->ns), pod_name(pod),
-                                             uid_text(&pod->uid, uid)};
-        (void)object_reference_keep(waiting, &reference,
-                                    arena); /* else it waits for the scheduler's flush */
-    }
-    (void)pthread_rwlock_unlock(&state->lock);
-    return has_more;
-}
-
-static void wake_all(const struct handlers *handlers)
-{
-    struct table_walk walk = {.at = 0};
-    struct arena arena;
-    unsigned woken = 0;
-    bool has_more = true;
-
-    arena_init(&arena, WAKE_BYTES_MAX);
-    while (has_more && woken < WOKEN_MAX) {
-        struct kept_reference *waiting = NULL;
-        arena_reset(&arena);
-        has_more = list_waiting(handlers, &walk, &waiting, &arena);
-        for (; waiting != NULL && woken < WOKEN_MAX; waiting = waiting->next)
-            woken += wake(handlers, &waiting->reference);
-    }
-    arena_dispose(&arena);
-}
 
 /* Requeues the pods that wait for one of the drivers of a node. */
 static void requeue_drivers(struct state *state, struct slice drivers)
@@ -121,7 +36,7 @@ static void requeue_node(struct state *state, struct slice name)
     struct slice drivers = {"", 0};
     struct arena arena;
 
-    arena_init(&arena, WAKE_BYTES_MAX);
+    arena_init(&arena, DRIVERS_BYTES_MAX);
     (void)pthread_rwlock_rdlock(&state->lock);
     const struct node *node = cluster_find_node(&state->cluster, name);
     if (node != NULL)
@@ -156,7 +71,7 @@ static void changed(void *context, enum watch_change change, const struct object
         requeue_changed(state->requeue,
                         &(struct object_reference){object->kind, meta->ns, meta->name, meta->uid},
                         state->api);
-    if (object->kind == KIND_CSI_NODE && change == CHANGE_PUT)
+    if (object->kind == KIND_CSI_NODE && change == CHANGE_PUT && !was_there)
         requeue_drivers(state, object->resource.attributes[CSI_NODE_DRIVERS]);
     if (object->kind == KIND_NODE && change == CHANGE_PUT && !was_there)
         requeue_node(state, meta->name);
@@ -176,7 +91,7 @@ static void synced(void *context)
     handlers->is_synced = true;
     log_info("the cache is synced", LOG_NONE);
     violations_report_all(&handlers->violations);
-    wake_all(handlers);
+    wake_all(handlers->state);
 }
 
 int handlers_start(struct handlers **out, struct state *state, const struct kubeconfig *kubeconfig,

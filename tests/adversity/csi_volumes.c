@@ -146,6 +146,54 @@ static void a_pod_that_was_rejected_on_an_unknown_node_is_requeued_when_it_is_kn
     guard_stop(&guard);
 }
 
+static void a_csi_node_that_lists_no_other_driver_requeues_nobody(void)
+{
+    struct guard guard;
+
+    put_claim("data");
+    put_csi_node("node-1", NULL);
+    put_csi_node("node-2", DRIVER);
+    guard_start(&guard, "");
+    put_pod(&(struct test_pod){.name = "a", .claim = "data"});
+    AWAIT(sees(&guard, 1), "the pod is seen");
+    check(!passes_on(&guard, "a", "node-1"), "there is no driver");
+    put_csi_node("node-2", DRIVER);
+    await_csi_nodes(&guard);
+    check(api_count("PATCH", REQUEUE) == 0, "node-2 had it before");
+    put_csi_node("node-2", NULL);
+    await_csi_nodes(&guard);
+    check(api_count("PATCH", REQUEUE) == 0, "it has it no more");
+    put_csi_node("node-2", DRIVER);
+    check(api_wait("PATCH", REQUEUE, 1), "it has it again");
+    guard_stop(&guard);
+}
+
+/* The scheduler knows that a volume is available that needs no driver, and then the cache, too. */
+static void a_pod_whose_claim_can_be_bound_to_a_volume_is_requeued(void)
+{
+    struct guard guard;
+
+    put_csi_node("node-1", NULL);
+    put_csi_node("node-2", NULL);
+    put_inline_driver();
+    api_put("{\"kind\":\"StorageClass\",\"metadata\":{\"name\":\"fast\"},\"provisioner\":\"" DRIVER
+            "\"}");
+    api_put(
+        "{\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"namespace\":\"default\",\"name\":"
+        "\"data\"},\"spec\":{\"accessModes\":[\"ReadWriteOnce\"],\"storageClassName\":\"fast\"},"
+        "\"status\":{\"phase\":\"Pending\"}}");
+    guard_start(&guard, "");
+    put_pod(&(struct test_pod){.name = "a", .claim = "data"});
+    AWAIT(sees(&guard, 1), "the pod is seen");
+    check(!filter_passes(&guard, "a"), "no node has the provisioner's driver");
+    api_put("{\"kind\":\"PersistentVolume\",\"metadata\":{\"name\":\"pv-1\"},\"spec\":{"
+            "\"storageClassName\":\"fast\",\"local\":{\"path\":\"/mnt\"}},\"status\":{\"phase\":"
+            "\"Available\"}}");
+    check(api_wait("PATCH", REQUEUE, 1), "a volume is available: the pod is requeued");
+    check(filter_passes(&guard, "a"), "and passes");
+    guard_stop(&guard);
+}
+
 /* Every node that is known has the driver, so filter looks no node up. */
 static void an_unknown_node_is_rejected_by_the_call_that_is_about_it_alone(void)
 {
@@ -231,6 +279,8 @@ int main(int argc, char **argv)
         SCENARIO(a_preemptor_keeps_its_claim_when_no_node_of_an_offer_suits_it),
         SCENARIO(nobody_is_evicted_for_a_pod_whose_last_node_has_lost_the_driver),
         SCENARIO(a_pod_that_was_rejected_on_an_unknown_node_is_requeued_when_it_is_known),
+        SCENARIO(a_csi_node_that_lists_no_other_driver_requeues_nobody),
+        SCENARIO(a_pod_whose_claim_can_be_bound_to_a_volume_is_requeued),
         SCENARIO(an_unknown_node_is_rejected_by_the_call_that_is_about_it_alone),
         SCENARIO(a_pod_with_an_inline_volume_is_requeued_after_a_start),
         SCENARIO(a_bind_is_refused_if_the_driver_of_an_inline_volume_has_left),
