@@ -323,6 +323,24 @@ static void clear(struct state *state, struct nominated_pod *nominated, const st
     count(state->nominations, NOMINATION_CLEARED);
 }
 
+/* Nothing, until it is wanted again. */
+static void settle(struct nominated_pod *nominated)
+{
+    nominated->wanted_ns = 0;
+    nominated->due_ns = UINT64_MAX;
+}
+
+void nomination_unwant(struct nominations *nominations, struct slice uid)
+{
+    struct nominated_pod *nominated = NULL;
+
+    (void)pthread_mutex_lock(&nominations->lock);
+    HASH_FIND(hh, nominations->pods, uid.ptr, uid.len, nominated);
+    if (nominated != NULL)
+        settle(nominated);
+    (void)pthread_mutex_unlock(&nominations->lock);
+}
+
 static void take_step(struct state *state, struct nominated_pod *nominated, const struct pod *pod,
                       enum step step)
 {
@@ -333,8 +351,7 @@ static void take_step(struct state *state, struct nominated_pod *nominated, cons
     } else if (step == STEP_PUT_OFF) {
         nominated->due_ns = monotonic_ns() + NOMINATION_RETRY_MS * NS_PER_MS;
     } else if (step == STEP_SETTLE) {
-        nominated->wanted_ns = 0;
-        nominated->due_ns = UINT64_MAX;
+        settle(nominated);
     }
 }
 

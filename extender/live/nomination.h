@@ -6,6 +6,7 @@
  *
  *     nomination_choose  the node for a pod that no offered node suits
  *     nomination_want    the pod was rejected, and is worth a nomination to that node
+ *     nomination_unwant  it passes after all
  *     nomination_tick    nominates pods; clears our nominations whose reason has gone, while the
  *                        pods still wait; repeats what has failed
  *
@@ -75,6 +76,10 @@ struct slice nomination_choose(const struct view *view, const struct pod_object 
 /* The pod is nominated to the node at one of the next ticks, if that has a reason then, unless it
  * was NOMINATIONS_SENT_MAX times before. Does nothing else, so it costs filter nothing. */
 void nomination_want(struct nominations *nominations, const struct meta *pod, struct slice node);
+
+/* The pod passes: it is not nominated, unless it is rejected again. One that is nominated stays so
+ * until it is bound. */
+void nomination_unwant(struct nominations *nominations, struct slice uid);
 
 /* Does what is due for NOMINATIONS_CHECKED of the pods. To be called often. Takes the cluster's
  * lock. In a snapshot, nothing. */

@@ -143,6 +143,8 @@ static int answer_filter(struct state *state, struct scratch *scratch, enum call
         note_rejected(state, request, code, reason);
     if (call.nominee.len != 0)
         nomination_want(state->nominations, &request->pod.meta, call.nominee);
+    else if (!code_is_rejection(code))
+        nomination_unwant(state->nominations, request->pod.meta.uid);
     if (call.rejected_count != 0) {
         protocol_write_filtered(&scratch->answer, request, call.names, call.reasons);
         return 0;

@@ -83,6 +83,33 @@ Test(nomination, none_of_a_pod_that_the_cache_does_not_know)
     expect_choice("", passes, nominating);
 }
 
+Test(nomination, none_of_a_pod_that_is_being_deleted)
+{
+    struct object pod = {.kind = KIND_POD, .pod = waiting};
+    struct error err = {0};
+
+    pod.meta.deletion_timestamp = SLICE("2026-09-14T07:00:00Z");
+    pod.meta.resource_version = SLICE("2");
+    cr_assert_eq(cluster_apply(&state.cluster, &pod, &err), 0);
+    expect_choice("", passes, nominating);
+}
+
+/* It would hold the claim against other pods. */
+Test(nomination, none_of_a_pod_with_an_exclusive_claim)
+{
+    struct claim_reference claims[] = {{.name = {"shared", 6}}, {.name = {"own", 3}}};
+    const bool is_shared[] = {false, false}, is_own[] = {false, true};
+    struct verdict verdict = passes;
+
+    waiting.claims = claims;
+    waiting.claim_count = 2;
+    verdict.exclusive = is_shared;
+    expect_choice("node-3", verdict, nominating);
+    verdict.exclusive = is_own;
+    expect_choice("", verdict, nominating);
+    waiting.claim_count = 0;
+}
+
 /* ---- requests ---- */
 
 Test(nomination, it_is_sent_when_the_pod_was_not_rejected_for_a_while)
@@ -101,6 +128,17 @@ Test(nomination, it_is_sent_when_the_pod_was_not_rejected_for_a_while)
     expect_sent(0);
     expect_count(NOMINATION_SENT, 1);
     cr_expect_eq(nomination_count(state.nominations), 1);
+}
+
+Test(nomination, one_of_a_pod_that_passes_after_all_is_not_sent)
+{
+    want("node-4");
+    nomination_unwant(state.nominations, waiting.meta.uid);
+    expect_sent_in(10, 0);
+    nomination_unwant(state.nominations, SLICE("20000000-0000-4000-8000-000000000001"));
+    send_to("node-4"); /* it was rejected again */
+    nomination_unwant(state.nominations, waiting.meta.uid);
+    expect_sent_in(60, 0); /* that one failed, and is not repeated */
 }
 
 Test(nomination, it_is_sent_in_the_end_though_the_pod_is_rejected_all_the_time)
