@@ -6,6 +6,7 @@
 #include "config/base/log.h"
 #include "extender/http/tls.h"
 #include "extender/live/requeue.h"
+#include "extender/live/wake.h"
 
 enum { STARTED_WITH_BYTES_MAX = 64 * 1024 };
 
@@ -117,6 +118,8 @@ bool reload_try_next(struct reload *reload, struct state *state)
         return false;
     reload->next = NULL;
     requeue_all(state->requeue, state->api);
+    if (state->api != NULL)
+        wake_all(state);
     log_info("configuration reloaded", LOG_STR("file", reload->arguments->config));
     return true;
 }

@@ -72,11 +72,18 @@ void requeue_dispose(struct requeue *requeue)
     (void)pthread_mutex_destroy(&requeue->lock);
 }
 
-static void drop_uid(struct requeue *requeue, struct slice uid)
+static struct waiting_pod *find(struct requeue *requeue, struct slice uid)
 {
     struct waiting_pod *pod = NULL;
 
     HASH_FIND(hh, requeue->pods, uid.ptr, uid.len, pod);
+    return pod;
+}
+
+static void drop_uid(struct requeue *requeue, struct slice uid)
+{
+    struct waiting_pod *pod = find(requeue, uid);
+
     if (pod != NULL)
         drop(requeue, pod);
 }
@@ -152,6 +159,14 @@ static bool is_same_cause(const struct object_reference *a, const struct object_
         return false;
     return a->kind == KIND_POD ? slice_equal(a->uid, b->uid)
                                : slice_equal(a->name, b->name) && slice_equal(a->ns, b->ns);
+}
+
+bool requeue_has(struct requeue *requeue, struct slice uid)
+{
+    (void)pthread_mutex_lock(&requeue->lock);
+    bool has = find(requeue, uid) != NULL;
+    (void)pthread_mutex_unlock(&requeue->lock);
+    return has;
 }
 
 void requeue_forget(struct requeue *requeue, struct slice uid)

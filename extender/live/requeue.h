@@ -74,6 +74,9 @@ void requeue_all(struct requeue *requeue, struct requests *requests);
 /* The pod is due now. */
 void requeue_pod(struct requeue *requeue, const struct meta *pod);
 
+/* Whether the pod waits, or is being requeued. */
+bool requeue_has(struct requeue *requeue, struct slice uid);
+
 /* The pod does not wait any more. */
 void requeue_forget(struct requeue *requeue, struct slice uid);
 

@@ -222,6 +222,29 @@ static void a_reload_ends_the_wait_for_a_change(void)
     guard_stop(&guard);
 }
 
+/* The pod was rejected for a holder, which the API server has confirmed: it waits for no cause. */
+static void a_reload_that_lets_a_confirmed_rejection_pass_requeues_the_pod(void)
+{
+    static const char config[] = "deferFSMount:\n  apply: Annotation\n  entries:\n"
+                                 "  - {storageClass: fast, runtimeClass: vm, "
+                                 "nonExclusiveClaims: %s}\n";
+    struct guard guard;
+
+    put_class("gold", "a.example.com");
+    put_waiting_pod();
+    put_gold_claim("pv-1", "{\"phase\":\"Bound\",\"currentVolumeAttributesClassName\":\"gold\"}");
+    put_volume("pv-1", "fast", "Bound");
+    put_pod(&(struct test_pod){
+        .name = "a", .claim = "data", .more_spec = ",\"runtimeClassName\":\"vm\""});
+    put_pod(&(struct test_pod){.name = "b", .claim = "data", .node = "node-1"});
+    guard_start(&guard, scenario_printf(config, "Exclusive"));
+    check(!filter_passes(&guard, "a"), "it would be deferred, and b has the claim");
+    check(guard_metric(&guard, "claimguard_requeues_waiting ") == 0, "it waits for no cause");
+    guard_reload(&guard, scenario_printf(config, "Allow"));
+    expect_requeue(&guard);
+    guard_stop(&guard);
+}
+
 /* What is captured gives the verdict that the live cluster gives. */
 static void a_snapshot_gives_the_same_verdict(void)
 {
@@ -280,6 +303,7 @@ int main(int argc, char **argv)
         SCENARIO(an_api_server_that_does_not_serve_classes_lacks_none),
         SCENARIO(a_policy_that_is_off_after_a_reload_keeps_no_pod_waiting),
         SCENARIO(a_reload_ends_the_wait_for_a_change),
+        SCENARIO(a_reload_that_lets_a_confirmed_rejection_pass_requeues_the_pod),
         SCENARIO(a_snapshot_gives_the_same_verdict),
         SCENARIO(a_class_that_appears_after_a_restart),
     };
