@@ -26,21 +26,22 @@ static bool add_conflict(struct conflicts *conflicts, struct arena *arena, struc
     return true;
 }
 
-/* Adds the pod for which the claim is reserved, unless it is a holder already (nominated). */
-static bool add_reserved(const struct claim *claim, const struct reservation *reservation,
-                         bool is_wanted, struct arena *arena, struct conflicts *out)
+/* Adds the pod for which the claim is reserved, unless it is a holder already (nominated). like:
+ * the claim, and why it is exclusive. */
+static bool add_reserved(const struct conflict *like, const struct reservation *reservation,
+                         struct arena *arena, struct conflicts *out)
 {
+    struct conflict conflict = *like;
+
     if (reservation == NULL)
         return true;
     for (size_t i = 0; i < out->count; i++)
-        if (out->items[i].claim == claim && out->items[i].holder != NULL &&
+        if (out->items[i].claim == like->claim && out->items[i].holder != NULL &&
             memcmp(&out->items[i].holder->uid, &reservation->uid, sizeof reservation->uid) == 0)
             return true;
-    return add_conflict(out, arena,
-                        (struct conflict){.claim = claim,
-                                          .reservation = reservation,
-                                          .hold = HOLD_RESERVED,
-                                          .is_wanted = is_wanted});
+    conflict.reservation = reservation;
+    conflict.hold = HOLD_RESERVED;
+    return add_conflict(out, arena, conflict);
 }
 
 /* Adds the pods that hold the claim against this one: all of them if this one needs the claim for
@@ -50,25 +51,26 @@ static bool add_holders(const struct view *view, const struct pod_object *pod,
                         struct conflicts *out)
 {
     bool may_be_deferred = exclusive_may_be_held(view, claim);
-    bool is_wanted = needs_exclusive && !claim->is_rwop;
+    bool is_locked = needs_exclusive && !claim->is_rwop && exclusive_by_lock(view, claim);
+    struct conflict conflict = {.claim = claim,
+                                .is_wanted = needs_exclusive && !claim->is_rwop && !is_locked,
+                                .is_locked = is_locked};
 
     for (const struct use *use = claim->uses; use != NULL && (needs_exclusive || may_be_deferred);
          use = use->next) {
-        bool is_deferred = !claim->is_rwop && may_be_deferred && exclusive_is_held(view, use);
-        enum hold hold = needs_exclusive || is_deferred
-                             ? hold_against(view->cluster, use_pod(use), pod)
-                             : HOLD_NONE;
-        if (hold != HOLD_NONE && !add_conflict(out, arena,
-                                               (struct conflict){.claim = claim,
-                                                                 .holder = use_pod(use),
-                                                                 .hold = hold,
-                                                                 .is_deferred = is_deferred,
-                                                                 .is_wanted = is_wanted}))
+        conflict.holder = use_pod(use);
+        conflict.is_deferred = !claim->is_rwop && may_be_deferred && exclusive_is_held(view, use);
+        conflict.hold = needs_exclusive || conflict.is_deferred
+                            ? hold_against(view->cluster, use_pod(use), pod)
+                            : HOLD_NONE;
+        if (conflict.hold != HOLD_NONE && !add_conflict(out, arena, conflict))
             return false;
     }
-    return add_reserved(claim, reservation_against(claim, pod), is_wanted, arena, out) &&
-           (!needs_exclusive || add_reserved(claim, reservation_sharing(view->cluster, claim, pod),
-                                             is_wanted, arena, out));
+    conflict.holder = NULL;
+    conflict.is_deferred = false;
+    return add_reserved(&conflict, reservation_against(claim, pod), arena, out) &&
+           (!needs_exclusive ||
+            add_reserved(&conflict, reservation_sharing(view->cluster, claim, pod), arena, out));
 }
 
 bool conflicts_find(const struct view *view, const struct pod_object *pod,
@@ -123,6 +125,9 @@ static const char *why_exclusive(const struct conflict *conflict)
 {
     if (conflict->is_deferred)
         return ", whose container runtime mounts it (deferFSMount)";
+    if (conflict->is_locked)
+        return ", and with claimLock: Annotation it is for one pod (its class has an Exclusive "
+               "entry)";
     return conflict->is_wanted ? ", and this pod's container runtime would mount it (deferFSMount)"
                                : "";
 }
@@ -153,7 +158,5 @@ void conflicts_put_reasons(const struct conflicts *conflicts, struct arena *aren
         if (!verdict_add_reason(out, arena, conflict_describe(&conflicts->items[i], arena)))
             return;
     if (conflicts->count > VERDICT_REASONS_MAX)
-        (void)verdict_add_reason(
-            out, arena,
-            arena_printf(arena, "and %zu more", conflicts->count - VERDICT_REASONS_MAX));
+        (void)verdict_add_left_out(out, arena, conflicts->count - VERDICT_REASONS_MAX);
 }

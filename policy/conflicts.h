@@ -12,8 +12,6 @@
 #include "policy/holders.h"
 #include "policy/policy.h"
 
-enum { VERDICT_REASONS_MAX = 8 }; /* with more, the last reason says how many more */
-
 /* A claim of the pod and one pod that holds it. */
 struct conflict {
     const struct claim *claim;
@@ -22,6 +20,7 @@ struct conflict {
     enum hold hold;
     bool is_deferred; /* the holder's runtime mounts it */
     bool is_wanted;   /* this pod's runtime would mount it */
+    bool is_locked;   /* its lock stores one pod (exclusive_by_lock) */
 };
 
 struct conflicts {

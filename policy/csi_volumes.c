@@ -12,6 +12,7 @@ struct need {
                                   driver, as in kube-scheduler; else empty */
     struct slice volume;       /* the inline one; of a claim: not set */
     const struct claim *claim; /* NULL: an inline volume */
+    struct slice offer;        /* of an unbound claim: a volume that it could be bound to */
     bool is_everywhere;        /* on every node that the cache knows */
     struct slice reason;       /* on nodes without it */
 };
@@ -48,17 +49,24 @@ static void find_volume_driver(const struct resource *volume, struct need *need)
 }
 
 /* The driver that will provision the claim's volume; empty: none that is known. A provisioner need
- * not be a CSI driver, so something must say that it is: a CSIDriver, or a node that has it. */
-static void find_provisioner(const struct cluster *cluster, const struct claim *claim,
-                             struct need *need)
+ * not be a CSI driver, so something must say that it is: a CSIDriver, or a node that has it. If
+ * there is a volume that the claim could be bound to, which may be of any driver, kube-scheduler
+ * tries that first. False: no memory. */
+static bool find_provisioner(const struct cluster *cluster, struct need *need, struct arena *arena)
 {
+    const struct claim *claim = need->claim;
     struct slice plugin, driver = bound_volume_provisioner(cluster, claim, &plugin);
 
     if (cluster_find_resource(cluster, KIND_CSI_DRIVER, driver) == NULL &&
         cluster_count_driver_nodes(cluster, driver) == 0)
-        return;
+        return true;
+    need->offer = volume_offer(name_slice(claim->storage_class),
+                               name_slice(claim->volume_attributes_class), arena);
+    if (need->offer.ptr == NULL || cluster_has_offer(cluster, need->offer))
+        return need->offer.ptr != NULL;
     need->plugin = plugin;
     need->driver = driver;
+    return true;
 }
 
 static bool add_claim(const struct cluster *cluster, struct slice ns, struct slice name,
@@ -69,11 +77,12 @@ static bool add_claim(const struct cluster *cluster, struct slice ns, struct sli
 
     if (claim == NULL) /* another policy's business */
         return true;
-    const struct resource *volume = cluster_find_volume(cluster, claim);
+    const struct resource *volume = bound_volume_find(cluster, claim);
     if (volume != NULL)
         find_volume_driver(volume, &need);
-    else if (claim->volume == NULL && !claim->is_volume_provisioned)
-        find_provisioner(cluster, claim, &need);
+    else if (claim->volume == NULL && !claim->is_volume_provisioned &&
+             !find_provisioner(cluster, &need, arena))
+        return false;
     return need.driver.len == 0 || add_need(needs, arena, &need);
 }
 
@@ -100,7 +109,28 @@ static bool find_needs(const struct cluster *cluster, const struct pod_object *p
 
 /* ---- rows about the pod ---- */
 
-/* The reason for which no node can serve the need; empty: there is none; {NULL, 0}: no memory. */
+/* What may change what a claim needs: the scheduler has events for these, but may have them before
+ * the cache has them. False: no memory; *out is Error. */
+static bool await_claim(const struct need *need, struct arena *arena, struct verdict *out)
+{
+    const struct claim *claim = need->claim;
+
+    if (claim == NULL || need->offer.len == 0)
+        return true;
+    struct object_reference awaited[] = {
+        {.kind = KIND_VOLUME, .name = need->offer},
+        {.kind = KIND_CLAIM, .ns = name_slice(claim->ns), .name = claim_name(claim)},
+        {.kind = KIND_STORAGE_CLASS, .name = name_slice(claim->storage_class)},
+        {.kind = KIND_CSI_DRIVER, .name = need->driver},
+    };
+    for (size_t i = 0; i < sizeof awaited / sizeof *awaited; i++)
+        if (!verdict_add_awaited(out, arena, &awaited[i]))
+            return false;
+    return true;
+}
+
+/* The reason for which no node can serve the need; empty: there is none; {NULL, 0}: no memory. An
+ * in-tree volume needs its CSI driver only on some nodes. */
 static struct slice find_mode_problem(const struct cluster *cluster, const struct need *need,
                                       struct arena *arena)
 {
@@ -109,7 +139,8 @@ static struct slice find_mode_problem(const struct cluster *cluster, const struc
 
     if (driver != NULL && driver->attributes[CSI_DRIVER_LIFECYCLE_MODES] != NULL)
         modes = name_slice(driver->attributes[CSI_DRIVER_LIFECYCLE_MODES]);
-    if (words_have(modes, need->claim == NULL ? SLICE("Ephemeral") : SLICE("Persistent")))
+    if (need->plugin.len != 0 ||
+        words_have(modes, need->claim == NULL ? SLICE("Ephemeral") : SLICE("Persistent")))
         return SLICE("");
     if (need->claim != NULL)
         return arena_printf(
@@ -128,18 +159,22 @@ static struct slice find_mode_problem(const struct cluster *cluster, const struc
 static bool reject_modes(const struct cluster *cluster, const struct needs *needs,
                          struct arena *arena, struct verdict *out)
 {
-    for (size_t i = 0; i < needs->count && out->reason_count < VERDICT_REASONS_MAX; i++) {
-        struct slice reason = find_mode_problem(cluster, &needs->items[i], arena);
+    size_t left_out = 0;
+
+    for (size_t i = 0; i < needs->count; i++) {
+        const struct need *need = &needs->items[i];
+        struct object_reference driver = {.kind = KIND_CSI_DRIVER, .name = need->driver};
+        struct slice reason = find_mode_problem(cluster, need, arena);
         if (reason.ptr != NULL && reason.len == 0)
             continue;
         out->code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
-        if (!verdict_add_reason(out, arena, reason) ||
-            !verdict_add_awaited(out, arena,
-                                 &(struct object_reference){.kind = KIND_CSI_DRIVER,
-                                                            .name = needs->items[i].driver}))
+        if (out->reason_count == VERDICT_REASONS_MAX)
+            left_out++;
+        else if (!verdict_add_reason(out, arena, reason) ||
+                 !verdict_add_awaited(out, arena, &driver) || !await_claim(need, arena, out))
             return true;
     }
-    return out->reason_count != 0;
+    return !verdict_add_left_out(out, arena, left_out) || out->reason_count != 0;
 }
 
 /* ---- rows about a node ---- */
@@ -284,6 +319,9 @@ static void restrict_nodes(const struct view *view, const struct needs *needs, s
         if (!need->is_everywhere && !verdict_add_awaited(out, arena, &driver))
             return;
     }
+    for (size_t i = 0; i < needs->count; i++) /* behind the drivers: there is room for few */
+        if (!needs->items[i].is_everywhere && !await_claim(&needs->items[i], arena, out))
+            return;
 }
 
 /* ---- the policy ---- */

@@ -2,13 +2,14 @@
 
 #include "policy/defer_internal.h"
 
-/* With claimLock: Annotation, a claim's lock stores one holder, so no pod shares a claim that could
- * be deferred alone. */
-static bool is_locked_for_one(const struct view *view, const struct claim *claim)
+/* A claim's lock stores one holder, so no pod shares a claim that could be deferred alone. With
+ * apply: Disabled, no further mount is deferred. */
+bool exclusive_by_lock(const struct view *view, const struct claim *claim)
 {
     const struct config *config = view->config;
 
-    if (config->read_write_once_pod.claim_lock != CLAIM_LOCK_ANNOTATION)
+    if (config->read_write_once_pod.claim_lock != CLAIM_LOCK_ANNOTATION ||
+        config->defer_fs_mount.apply == DEFER_DISABLED)
         return false;
     for (size_t i = 0; i < config->defer_fs_mount.entry_count; i++) {
         const struct defer_entry *entry = &config->defer_fs_mount.entries[i];
@@ -65,7 +66,7 @@ bool exclusive_is_needed(const struct view *view, const struct pod_object *pod, 
         return true;
     if (view->config->defer_fs_mount.entry_count == 0 && !pod->claims[index].is_deferred)
         return false;
-    if (is_locked_for_one(view, claim))
+    if (exclusive_by_lock(view, claim))
         return true;
     for (uint32_t i = 0; pod->mounts != NULL && i < pod->mounts->volume_count; i++) {
         const struct pod_volume *volume = &pod->mounts->volumes[i];

@@ -14,6 +14,10 @@
 bool exclusive_is_needed(const struct view *view, const struct pod_object *pod, size_t index,
                          const struct claim *claim);
 
+/* Whether the claim has one pod at a time because of its lock (claimLock: Annotation), whether or
+ * not a pod's runtime would mount it. */
+bool exclusive_by_lock(const struct view *view, const struct claim *claim);
+
 /* Whether the pod of that use has a claim for itself because its runtime mounts the volume. */
 bool exclusive_is_held(const struct view *view, const struct use *use);
 

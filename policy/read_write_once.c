@@ -170,9 +170,7 @@ static bool put_filter(struct findings *findings, struct arena *arena, struct ve
     struct slice *names = arena_alloc(arena, (findings->node_count + 1) * sizeof *names);
 
     if (filter == NULL || names == NULL ||
-        (findings->left_out != 0 &&
-         !verdict_add_reason(&findings->texts, arena,
-                             arena_printf(arena, "and %zu more", findings->left_out))))
+        !verdict_add_left_out(&findings->texts, arena, findings->left_out))
         return false;
     for (size_t i = 0; i < findings->node_count; i++) {
         names[i] = arena_copy(arena, name_slice(findings->nodes[i].name));

@@ -45,17 +45,21 @@ static bool unusable(const struct pod_object *pod, const struct claim_reference 
 static bool complain(const struct pod_object *pod, const struct claim *const *claims,
                      complaint *row, struct arena *arena, struct verdict *out)
 {
-    for (size_t i = 0; i < pod->claim_count && out->reason_count < VERDICT_REASONS_MAX; i++) {
+    size_t left_out = 0;
+
+    for (size_t i = 0; i < pod->claim_count; i++) {
         struct slice reason;
         if (!row(pod, &pod->claims[i], claims[i], arena, &reason))
             continue;
         out->code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
-        if (!verdict_add_reason(out, arena, reason) ||
-            !verdict_add_cause(out, arena, KIND_CLAIM, pod->meta.ns, pod->claims[i].name,
-                               claims[i] == NULL ? NULL : &claims[i]->uid))
+        if (out->reason_count == VERDICT_REASONS_MAX)
+            left_out++;
+        else if (!verdict_add_reason(out, arena, reason) ||
+                 !verdict_add_cause(out, arena, KIND_CLAIM, pod->meta.ns, pod->claims[i].name,
+                                    claims[i] == NULL ? NULL : &claims[i]->uid))
             return true;
     }
-    return out->reason_count != 0;
+    return !verdict_add_left_out(out, arena, left_out) || out->reason_count != 0;
 }
 
 /* Adds the pod to a set of pods. False: no memory. */

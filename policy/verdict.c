@@ -30,6 +30,11 @@ bool verdict_add_reason(struct verdict *out, struct arena *arena, struct slice r
     return true;
 }
 
+bool verdict_add_left_out(struct verdict *out, struct arena *arena, size_t count)
+{
+    return count == 0 || verdict_add_reason(out, arena, arena_printf(arena, "and %zu more", count));
+}
+
 bool verdict_add_warning(struct verdict *out, struct arena *arena, struct slice text)
 {
     if (out->warning_count == WARNINGS_MAX)

@@ -27,7 +27,7 @@ static inline bool code_is_rejection(enum verdict_code code)
     return code != CODE_SUCCESS && code != CODE_SKIP;
 }
 
-enum { CAUSES_MAX = 16, VERDICT_VICTIMS_MAX = 1000, WARNINGS_MAX = 16 };
+enum { CAUSES_MAX = 16, VERDICT_VICTIMS_MAX = 1000, VERDICT_REASONS_MAX = 8, WARNINGS_MAX = 16 };
 
 struct policy;
 
@@ -90,6 +90,10 @@ void verdict_out_of_memory(struct verdict *out);
 
 /* Adds a reason. {NULL, 0}: there was no memory to write it. */
 bool verdict_add_reason(struct verdict *out, struct arena *arena, struct slice reason);
+
+/* Adds "and COUNT more": reasons that a policy has left out because VERDICT_REASONS_MAX are there.
+ * 0: adds nothing. */
+bool verdict_add_left_out(struct verdict *out, struct arena *arena, size_t count);
 
 /* Adds a warning, unless there are WARNINGS_MAX. {NULL, 0}: there was no memory to write it. */
 bool verdict_add_warning(struct verdict *out, struct arena *arena, struct slice text);

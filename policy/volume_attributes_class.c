@@ -9,6 +9,7 @@ struct check {
     const struct claim *claim;
     struct arena *arena;
     struct verdict *out;
+    size_t *left_out; /* rejections without a reason of their own */
 };
 
 /* How far a bound claim is from the class that it names. */
@@ -52,6 +53,10 @@ static bool reject(const struct check *check, struct slice reason)
     const struct claim *claim = check->claim;
 
     check->out->code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
+    if (check->out->reason_count == VERDICT_REASONS_MAX) {
+        (*check->left_out)++;
+        return true;
+    }
     return verdict_add_reason(check->out, check->arena, reason) &&
            verdict_add_cause(check->out, check->arena, KIND_CLAIM, name_slice(claim->ns),
                              claim_name(claim), &claim->uid);
@@ -149,7 +154,7 @@ static struct change find_change(const struct claim *claim)
 /* The driver of a claim's volume. False: the volume is not one of CSI. Empty: not known. */
 static bool find_driver(const struct check *check, struct slice *driver)
 {
-    const struct resource *volume = cluster_find_volume(check->view->cluster, check->claim);
+    const struct resource *volume = bound_volume_find(check->view->cluster, check->claim);
 
     *driver = name_slice(volume == NULL ? NULL : volume->attributes[VOLUME_DRIVER]);
     return volume == NULL || driver->len != 0;
@@ -300,10 +305,11 @@ static bool check_claim(const struct check *check)
 static void prefilter(const struct view *view, const struct pod_object *pod, struct arena *arena,
                       struct verdict *out)
 {
-    struct check check = {.view = view, .arena = arena, .out = out};
+    size_t left_out = 0;
+    struct check check = {.view = view, .arena = arena, .out = out, .left_out = &left_out};
 
     *out = (struct verdict){.code = CODE_SKIP};
-    for (size_t i = 0; i < pod->claim_count && out->reason_count < VERDICT_REASONS_MAX; i++) {
+    for (size_t i = 0; i < pod->claim_count; i++) {
         check.claim = cluster_find_claim(view->cluster, pod->meta.ns, pod->claims[i].name);
         if (check.claim == NULL || check.claim->volume_attributes_class == NULL)
             continue;
@@ -312,6 +318,7 @@ static void prefilter(const struct view *view, const struct pod_object *pod, str
         if (!check_claim(&check))
             return;
     }
+    (void)verdict_add_left_out(out, arena, left_out);
 }
 
 const struct policy volume_attributes_class = {

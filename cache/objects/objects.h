@@ -94,7 +94,7 @@ enum volume_attribute {
     VOLUME_PUBLISH_SECRET, /* name of the node-publish secret */
     VOLUME_CLAIM_NAMESPACE,
     VOLUME_CLAIM_NAME,
-    VOLUME_OFFER, /* volume_offer, while it is Available and has a VolumeAttributesClass */
+    VOLUME_OFFER, /* volume_offer, while it is Available */
 };
 enum storage_class_attribute { STORAGE_CLASS_PROVISIONER };
 enum csi_driver_attribute { CSI_DRIVER_LIFECYCLE_MODES /* joined by ',' */ };

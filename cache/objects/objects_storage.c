@@ -143,8 +143,7 @@ bool volume_finish(struct pull *json, struct arena *arena, struct resource_objec
     for (size_t i = 0; i < IN_TREE_SOURCES; i++)
         if (volume->reading.sources[i])
             volume->attributes[VOLUME_IN_TREE] = slice_of(in_tree[i].plugin);
-    if (volume->reading.attributes_class.len == 0 ||
-        !slice_equal(volume->reading.phase, SLICE("Available")))
+    if (!slice_equal(volume->reading.phase, SLICE("Available")))
         return true;
     volume->attributes[VOLUME_OFFER] =
         volume_offer(volume->reading.storage_class, volume->reading.attributes_class, arena);
