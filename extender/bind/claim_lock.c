@@ -1,23 +1,16 @@
 #include "extender/bind/claim_lock.h"
 
-#include <stdlib.h>
 #include <sys/random.h>
 
 #include "cache/json/pull_fields.h"
 #include "cache/watch/apply.h"
 #include "config/base/log.h"
+#include "extender/bind/seen_locks.h"
 
 #define HOLDER    "claimguard.io/holder"
 #define LOCKED_AT "claimguard.io/locked-at"
 #define ADMITTED  "claimguard.io/admitted"
 #define FENCED    "claimguard.io/fenced"
-
-/* A lock of another, pending pod, and since when it has not changed. */
-struct seen_lock {
-    uint64_t since_ns;
-    UT_hash_handle hh;
-    char key[]; /* claim's namespace/name/version */
-};
 
 /* What is read of a claim or a pod. */
 struct remote {
@@ -59,6 +52,13 @@ static bool read_remote(const struct object_reference *asked, struct slice body,
            out->uid.len != 0 && out->version.len != 0;
 }
 
+/* Whether the request would be answered so again: it lacks a right, or a webhook objects. A 409 is
+ * a conflict of writers. */
+static bool is_refusal(unsigned status)
+{
+    return status >= 400 && status < 500 && status != 404 && status != 409 && status != 429;
+}
+
 /* One request about an object of the pod's namespace. Returns the HTTP status; 0: unknown, also if
  * a 200 or a 404 is not about that object: it may come from a proxy. */
 static unsigned ask(struct claim_locks *locks, const char *method, enum kind kind,
@@ -82,53 +82,27 @@ static unsigned ask(struct claim_locks *locks, const char *method, enum kind kin
         return 0;
     if (answer.status == 404 && !apply_says_absent(&request.object, answer.body))
         return 0;
+    if (is_refusal(answer.status))
+        locks->refusal =
+            arena_printf(call->arena, "%u: %.*s", answer.status, SLICE_ARG(answer.message));
     return answer.status;
 }
 
-static int contended(struct error *err, const struct claim_locks *locks)
+static int not_locked(struct error *err, const struct claim_locks *locks)
 {
+    struct slice name = locks->call->request->pod_name;
+
+    if (locks->refusal.len != 0)
+        return error_set(err, ERROR_UNAVAILABLE,
+                         "the claims of pod %.*s could not be locked: the API server answered %.*s",
+                         SLICE_ARG(name), SLICE_ARG(locks->refusal));
     return error_set(err, ERROR_UNAVAILABLE,
                      "the claims of pod %.*s could not be locked: the API server is contended, or "
                      "does not answer in time",
-                     SLICE_ARG(locks->call->request->pod_name));
+                     SLICE_ARG(name));
 }
 
 /* ---- locks of other pods ---- */
-
-static uint64_t seen_since(struct state *state, struct slice key)
-{
-    struct seen_lock *seen = NULL;
-    uint64_t now_ns = monotonic_ns();
-
-    (void)pthread_rwlock_wrlock(&state->lock);
-    HASH_FIND(hh, state->seen_locks->first, key.ptr, key.len, seen);
-    if (seen == NULL && HASH_COUNT(state->seen_locks->first) >= LOCKS_SEEN_MAX) {
-        struct seen_lock *oldest = state->seen_locks->first;
-        HASH_DEL(state->seen_locks->first, oldest);
-        free(oldest);
-    }
-    if (seen == NULL && (seen = calloc(1, sizeof *seen + key.len)) != NULL) {
-        seen->since_ns = now_ns;
-        memcpy(seen->key, key.ptr, key.len);
-        HASH_ADD_KEYPTR(hh, state->seen_locks->first, seen->key, key.len, seen);
-        if (seen->hh.tbl == NULL) {
-            free(seen);
-            seen = NULL;
-        }
-    }
-    uint64_t since_ns = seen == NULL ? now_ns : seen->since_ns;
-    (void)pthread_rwlock_unlock(&state->lock);
-    return since_ns;
-}
-
-void claim_lock_dispose_seen(struct seen_locks *seen)
-{
-    while (seen->first != NULL) {
-        struct seen_lock *first = seen->first;
-        HASH_DEL(seen->first, first);
-        free(first);
-    }
-}
 
 /* Whether the lock has not changed for LOCK_PATIENCE_MS; of a Binding that was admitted, for
  * BINDING_DEAD_MS. */
@@ -141,7 +115,8 @@ static bool is_old_enough(struct claim_locks *locks, struct slice claim, const s
     uint64_t patience_ms = found->admitted.len != 0 ? BINDING_DEAD_MS : LOCK_PATIENCE_MS;
     if (key.ptr == NULL)
         return false;
-    uint64_t since_ns = seen_since(locks->call->state, key); /* first: it may be the present time */
+    uint64_t since_ns =
+        seen_locks_since(locks->call->state, key); /* first: it may be the present time */
     return monotonic_ns() - since_ns >= patience_ms * NS_PER_MS;
 }
 
@@ -194,7 +169,7 @@ static int fence_pod(struct claim_locks *locks, struct slice uid, struct slice n
     if (status == 404 || (status == 200 && !slice_equal(pod.uid, uid)))
         return 0; /* it is gone */
     *is_bound = status == 200 && pod.node.len != 0;
-    return is_fenced || *is_bound ? 0 : contended(err, locks);
+    return is_fenced || *is_bound ? 0 : not_locked(err, locks);
 }
 
 /* Fences the pending pod of a lock that is to be taken over. */
@@ -239,7 +214,7 @@ static int evaluate_lock(struct claim_locks *locks, struct slice claim, const st
     if (status == 404)
         return 0;
     if (status != 200)
-        return contended(err, locks);
+        return not_locked(err, locks);
     if (!slice_equal(pod.uid, uid) || phase_is_terminal(pod.phase))
         return 0;
     if (pod.node.len != 0)
@@ -325,7 +300,7 @@ static int lock_claim(struct claim_locks *locks, size_t index, struct error *err
             return error_set(err, ERROR_INVALID, "persistentvolumeclaim \"%.*s\" not found",
                              SLICE_ARG(claim));
         if (status != 200)
-            return contended(err, locks);
+            return not_locked(err, locks);
         if (evaluate_lock(locks, claim, &found, err) < 0)
             return err->code;
         bool was_ours = is_ours(locks, found.holder);
@@ -336,9 +311,9 @@ static int lock_claim(struct claim_locks *locks, size_t index, struct error *err
         if (status == 200)
             return is_locked(locks, &found, &patched) ? 0 : lock_removed(err, locks, claim);
         if (status != 409)
-            return contended(err, locks);
+            return not_locked(err, locks);
     }
-    return contended(err, locks);
+    return not_locked(err, locks);
 }
 
 static int read_own_version(struct claim_locks *locks, struct error *err)
@@ -351,7 +326,7 @@ static int read_own_version(struct claim_locks *locks, struct error *err)
         return error_set(err, ERROR_NOT_FOUND, "pods \"%.*s\" not found",
                          SLICE_ARG(request->pod_name));
     if (status != 200)
-        return contended(err, locks);
+        return not_locked(err, locks);
     locks->is_bound = pod.node.len != 0 && slice_equal(pod.node, request->node);
     if (pod.node.len != 0 && !locks->is_bound)
         return error_set(err, ERROR_INVALID, "pod %.*s is already assigned to node \"%.*s\"",
@@ -364,6 +339,7 @@ int claim_locks_take(struct claim_locks *locks, struct error *err)
 {
     locks->locked_count = 0;
     locks->is_bound = false;
+    locks->refusal = SLICE("");
     if (locks->claim_count == 0)
         return 0;
     /* before the locks: a pod that takes one over from us changes this version */

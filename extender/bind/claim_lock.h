@@ -39,7 +39,6 @@
 enum {
     LOCK_PATIENCE_MS = 5000, /* a lock of a pending pod is taken over after it was seen so long */
     LOCK_TRIES_MAX = 5,      /* for one claim, when other writers conflict */
-    LOCKS_SEEN_MAX = 2000,   /* remembered, to know their age */
 };
 
 /* The claims that one bind locks. */
@@ -52,6 +51,7 @@ struct claim_locks {
     bool is_review;           /* another client posts the Binding */
     struct slice pod_version; /* read before the locks */
     bool is_bound;            /* the pod is bound to the requested node already */
+    struct slice refusal;     /* the API server's last answer that a repetition does not change */
 };
 
 /* Reads the pod's version, then locks the claims, all or none. Errors: ERROR_INVALID: another pod
@@ -60,11 +60,5 @@ int claim_locks_take(struct claim_locks *locks, struct error *err);
 
 /* Releases what was locked: the pod will not be bound. */
 void claim_locks_release(struct claim_locks *locks);
-
-/* Locks of other pods, and since when they have not changed. Guarded by the state's lock. */
-struct seen_locks {
-    struct seen_lock *first; /* uthash */
-};
-void claim_lock_dispose_seen(struct seen_locks *seen);
 
 #endif

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "extender/bind/claim_lock.h"
 #include "extender/bind/defer_support.h"
+#include "extender/bind/seen_locks.h"
 #include "extender/live/events.h"
 #include "extender/live/nomination.h"
 #include "extender/live/requeue.h"
@@ -55,7 +55,7 @@ void services_dispose(struct state *state)
     trials_dispose(state->trials);
     events_dispose(state->events);
     preemption_dispose(state->preemption);
-    claim_lock_dispose_seen(state->seen_locks);
+    seen_locks_dispose(state->seen_locks);
     free_services(state);
     state_dispose(state);
 }

@@ -1,6 +1,7 @@
 /* claimLock: Annotation, with two claimguards: a claim never has two bound pods, even if a watch is
  * late or an answer is false. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "support/scenario.h"
@@ -177,6 +178,30 @@ static void a_lock_that_a_webhook_removes_is_none(void)
     guard_stop(&two);
 }
 
+/* It is repeated without end, so its text has to say what to mend. */
+static void a_lock_that_the_api_server_refuses_says_why(void)
+{
+    static const char status[] =
+        "{\"kind\":\"Status\",\"message\":\"cannot patch claims: no right\",\"code\":403}";
+    struct guard guard;
+
+    put_pair(NULL);
+    guard_start(&guard, annotation);
+    api_fault(&(struct api_fault){.method = "PATCH",
+                                  .path = "/persistentvolumeclaims/data",
+                                  .status = 403,
+                                  .answer = status});
+    char *answer = guard_call(&guard, "/bind", bind_body("a", "node-1"));
+    check(strstr(answer, "could not be locked: the API server answered 403: cannot patch claims: "
+                         "no right") != NULL,
+          "%s", answer);
+    free(answer);
+    check(api_count("POST", "/binding") == 0, "nothing is bound without a lock");
+    api_heal();
+    check(bind_succeeds(&guard, "a", "node-1"), "the right is there");
+    guard_stop(&guard);
+}
+
 /* A fence that a webhook removes changes nothing: a Binding may still be applied. */
 static void a_fence_that_a_webhook_removes_is_none(void)
 {
@@ -249,6 +274,7 @@ int main(int argc, char **argv)
         SCENARIO(a_take_over_fails_when_the_holder_locks_again),
         SCENARIO(a_late_release_fails_when_the_pod_locks_again),
         SCENARIO(a_lock_that_a_webhook_removes_is_none),
+        SCENARIO(a_lock_that_the_api_server_refuses_says_why),
         SCENARIO(a_fence_that_a_webhook_removes_is_none),
         SCENARIO(a_proxys_404_of_a_holder_is_no_proof_that_it_is_gone),
         SCENARIO(a_404_of_another_object_is_no_proof_that_the_holder_is_gone),

@@ -2,7 +2,7 @@
  * locks of other pods: a row each. */
 #include <stdio.h>
 
-#include "extender/bind/claim_lock.h"
+#include "extender/bind/seen_locks.h"
 #include "simulation/rows.h"
 
 enum { DATA = 1, CACHE = 2 };
