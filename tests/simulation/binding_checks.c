@@ -1,5 +1,4 @@
 /* What a Binding must never do: the checks of each pod that has just been bound. */
-#include "extender/bind/bind.h"
 #include "simulation/world.h"
 
 static const struct server *const server = &world.server;
@@ -16,15 +15,17 @@ static bool is_hidden(void)
 }
 
 /* A pod without its decision, or with one that nobody may have made. known: its fields before the
- * Binding. One thing nobody can help: a bind under way writes the field, and an older API server
- * takes the Binding. */
-static void check_decision(const struct sim_pod *pod, unsigned known, uint64_t sent_ns)
+ * Binding. Two things nobody can help: a bind under way writes the field, and an older API server
+ * takes the Binding; and another client's Binding, which has no version as its precondition, comes
+ * after somebody has removed the annotation. */
+static void check_decision(const struct sim_pod *pod, unsigned known)
 {
     unsigned wanted = (pod->is_vm ? pod->claims : 0) | (is_hidden() ? 0 : known & pod->own_fields);
     unsigned there = server_deferred_claims(pod);
-    bool is_lost = known != pod->fields && world.field_since_ns + BIND_MS * MILLISECOND > sent_ns;
+    bool is_lost = known != pod->fields && world.field_since_ns > pod->looked_ns;
 
-    if (!world.defers || world.apply == DEFER_DISABLED || is_lost)
+    if (!world.defers || world.apply == DEFER_DISABLED || is_lost ||
+        (pod->is_bound_by_other && pod->edited_ns != 0))
         return;
     wanted = pod->opts_out ? 0 : wanted;
     if ((there & wanted) != wanted || (there & ~(wanted | pod->own_fields)) != 0)
@@ -38,8 +39,8 @@ static void check_decision(const struct sim_pod *pod, unsigned known, uint64_t s
 static bool is_created_again(const struct sim_claim *claim, const struct sim_pod *one,
                              const struct sim_pod *other)
 {
-    bool one_is_late = claim->created_ns + BIND_MS * MILLISECOND > one->sent_ns;
-    bool other_is_late = claim->created_ns + BIND_MS * MILLISECOND > other->sent_ns;
+    bool one_is_late = claim->created_ns > one->looked_ns;
+    bool other_is_late = claim->created_ns > other->looked_ns;
 
     return claim->lives > 1 &&
            (world.is_annotation ? one_is_late || other_is_late : one_is_late && other_is_late);
@@ -51,7 +52,7 @@ static void check_exclusive(const struct sim_pod *bound)
 {
     for (size_t i = 0; i < server->pod_count; i++) {
         const struct sim_pod *pod = &server->pods[i];
-        if (pod == bound || !pod_is_there(pod) || pod->node < 0)
+        if (pod == bound || !pod_is_there(pod) || pod->node < 0 || pod->is_unreviewed)
             continue;
         for (unsigned c = 0; c < CLAIMS; c++)
             if ((server->claims[c].is_rwop ||
@@ -76,7 +77,8 @@ static void check_one_node(const struct sim_pod *bound)
 {
     for (size_t i = 0; i < server->pod_count; i++) {
         const struct sim_pod *pod = &server->pods[i];
-        if (pod == bound || !pod_is_there(pod) || pod->node < 0 || pod->node == bound->node)
+        if (pod == bound || !pod_is_there(pod) || pod->node < 0 || pod->node == bound->node ||
+            pod->is_unreviewed)
             continue;
         for (unsigned c = 0; c < CLAIMS; c++)
             if (is_for_one_node(&server->claims[c]) &&
@@ -95,7 +97,8 @@ static bool has_rival(const struct sim_pod *waiting, uint64_t since_ns)
     for (size_t i = 0; i < server->pod_count; i++) {
         const struct sim_pod *pod = &server->pods[i];
         if (pod != waiting && pod->priority >= waiting->priority &&
-            (pod->claims & waiting->claims) != 0 && pod->asked_ns >= since_ns)
+            (pod->claims & waiting->claims) != 0 &&
+            (pod->asked_ns >= since_ns || pod->reviewed_ns >= since_ns))
             return true;
     }
     return false;
@@ -124,7 +127,7 @@ static bool may_suit_no_node(const struct sim_pod *waiting)
 
 /* A claim that was freed for one pod, and goes to one of lower priority: it is reserved for the
  * first while that waits, and for 30 s after its holder went, unless a bind fails. Another replica
- * may not know. */
+ * may not know; and a Binding that was admitted before the eviction may be stored after it. */
 static void check_preemptors(const struct sim_pod *bound)
 {
     for (size_t i = 0; i < server->pod_count; i++) {
@@ -132,7 +135,9 @@ static void check_preemptors(const struct sim_pod *bound)
         bool is_known = victim->preemption != 0 && victim->evicted_for >= 0 &&
                         world.replica_count == 1 &&
                         victim->evicted_by == world.replicas[0].incarnation;
-        if (!is_known || (victim->gone_ns != 0 && world.now_ns - victim->gone_ns > 20 * SECOND))
+        bool is_earlier = bound->is_bound_by_other && bound->looked_ns < victim->evicted_ns;
+        if (!is_known || is_earlier ||
+            (victim->gone_ns != 0 && world.now_ns - victim->gone_ns > 20 * SECOND))
             continue;
         const struct sim_pod *waiting = &server->pods[victim->evicted_for];
         unsigned claims = waiting->claims & bound->claims & victim->claims;
@@ -147,10 +152,10 @@ static void check_preemptors(const struct sim_pod *bound)
     }
 }
 
-void check_binding(const struct sim_pod *pod, unsigned known, uint64_t sent_ns)
+void check_binding(const struct sim_pod *pod, unsigned known)
 {
     check_exclusive(pod);
     check_one_node(pod);
     check_preemptors(pod);
-    check_decision(pod, known, sent_ns);
+    check_decision(pod, known);
 }

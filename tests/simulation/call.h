@@ -21,6 +21,7 @@ struct call {
     bool is_repeated;          /* it was applied once already */
     unsigned status;           /* as the waiter has it; 0: unknown */
     unsigned arrived;          /* what the API server said */
+    void (*then)(void *call);  /* continues when it has */
     uint64_t sent_ns;
     struct buf answer;
     char *method, *path, *body;

@@ -15,8 +15,8 @@
 
 #include "config/base/clock.h"
 #include "config/base/log.h"
+#include "simulation/admission.h"
 #include "simulation/fiber.h"
-#include "simulation/world.h"
 
 /* ---- users ---- */
 
@@ -128,6 +128,8 @@ static void fault(void)
 
     switch (below(world.is_hard ? 5 : 4)) {
     case 0:
+        if (world.is_stable)
+            break;
         replica_crash(replica);
         later(below(4 * SECOND) + 2 * SECOND, true, start_replica, replica);
         break;
@@ -149,13 +151,24 @@ static void fault(void)
     }
 }
 
+/* Someone who may post Bindings tries that, too. */
+static void bind_beside(struct sim_pod *pod)
+{
+    if (world.has_admission && pod->node < 0)
+        client_post(&(struct client_binding){.pod = pod,
+                                             .node = (int)below(NODES),
+                                             .has_no_uid = one_in(4),
+                                             .is_dry_run = one_in(4)},
+                    NULL, NULL);
+}
+
 static void act(void *context)
 {
     struct sim_pod *pod = any_pod();
 
     if (world.now_ns > world.end_ns || world.is_over)
         return;
-    switch (below(14)) {
+    switch (below(15)) {
     case 0:
     case 1:
         if (pod != NULL)
@@ -176,6 +189,10 @@ static void act(void *context)
     case 6: /* of the pod that is bound next */
         world.edits += one_in(2);
         world.touches += one_in(2);
+        break;
+    case 7:
+        if (pod != NULL)
+            bind_beside(pod);
         break;
     default: create_pods();
     }
@@ -246,6 +263,7 @@ static void check_replicas(void)
 static void set_up(uint64_t seed)
 {
     static const int64_t ttls[] = {1000, 5000, 30000};
+    static const uint64_t timeouts_ms[] = {1000, 5000, 10000};
 
     world_begin(seed);
     world.is_annotation = one_in(2);
@@ -256,27 +274,32 @@ static void set_up(uint64_t seed)
     world.ttl_ms = ttls[below(3)];
     world.has_faults = !one_in(8);
     world.is_hard = one_in(2);
+    world.is_stable = one_in(4);
+    world.has_admission = one_in(2);
+    world.review_timeout_ms = timeouts_ms[below(3)];
     world.defers = one_in(2);
     world.is_for_one_node = one_in(2);
     world.read_write_once = one_in(4) ? MODE_WARN : MODE_ENFORCE;
     world.field = (enum field_support)below(3);
     world.scheduler_is_older = one_in(2);
     world.end_ns = 30 * SECOND + below(60 * SECOND);
-    trace("seed %llu: %u replica(s), %u scheduler(s), claimLock %s, TTL %lld ms%s%s%s%s%s",
+    trace("seed %llu: %u replica(s), %u scheduler(s), claimLock %s, TTL %lld ms%s%s%s%s%s%s",
           (unsigned long long)seed, world.replica_count, world.scheduler_count,
           world.is_annotation ? "Annotation" : "Local", (long long)world.ttl_ms,
           world.preempts ? ", preemption" : "", world.respects_budgets ? ", budgets" : "",
           !world.has_faults ? ""
           : world.is_hard   ? ", many faults"
                             : ", faults",
-          world.defers ? ", deferral" : "",
+          world.has_admission ? ", admission" : "", world.defers ? ", deferral" : "",
           !world.is_for_one_node                  ? ""
           : world.read_write_once == MODE_ENFORCE ? ", volumes for one node"
                                                   : ", volumes for one node, with a warning");
     world_populate();
     for (unsigned i = 0; i < world.scheduler_count; i++) {
-        world.schedulers[i].preempts = one_in(2);
-        world.schedulers[i].sees_claims = world.schedulers[i].preempts && one_in(2);
+        struct scheduler *scheduler = &world.schedulers[i];
+        scheduler->is_plain = world.has_admission && one_in(2);
+        scheduler->preempts = !scheduler->is_plain && one_in(2);
+        scheduler->sees_claims = (scheduler->is_plain || scheduler->preempts) && one_in(2);
     }
     later(0, true, act, NULL);
     later(world.end_ns, true, calm_down, NULL);
@@ -301,7 +324,8 @@ static bool run_episode(uint64_t seed)
 
 struct sums {
     uint64_t steps;
-    unsigned episodes, bound, evicted, rejected, refused_binds, lost, repeated, deferred;
+    unsigned episodes, bound, evicted, rejected, refused_binds, lost, repeated, deferred, reviews,
+        denials;
 };
 
 static void add_up(struct sums *sums)
@@ -315,6 +339,8 @@ static void add_up(struct sums *sums)
     sums->lost += world.lost;
     sums->repeated += world.repeated;
     sums->deferred += world.deferred;
+    sums->reviews += world.reviews;
+    sums->denials += world.denials;
 }
 
 static int usage(void)
@@ -355,9 +381,10 @@ int main(int argc, char **argv)
         seed++;
     }
     printf("%llu steps in %u episodes: %u pods bound, %u rejections, %u refused binds, %u pods "
-           "evicted, %u deferrals, %u messages lost, %u sent twice\n",
+           "evicted, %u deferrals, %u reviews, %u denials, %u messages lost, %u sent twice\n",
            (unsigned long long)sums.steps, sums.episodes, sums.bound, sums.rejected,
-           sums.refused_binds, sums.evicted, sums.deferred, sums.lost, sums.repeated);
+           sums.refused_binds, sums.evicted, sums.deferred, sums.reviews, sums.denials, sums.lost,
+           sums.repeated);
     fibers_dispose();
     return 0;
 }

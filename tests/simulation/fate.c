@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "extender/bind/bind.h"
+#include "simulation/admission.h"
 #include "simulation/call.h"
 
 /* Without what all paths begin with. */
@@ -70,16 +71,42 @@ static void deny(struct call *call)
           call->arrived);
 }
 
-/* The API server looks at it. */
-static void apply(struct call *call)
+/* The API server has looked at it. */
+static void applied(void *context, unsigned status, struct slice answer)
 {
+    struct call *call = context;
+
+    call->arrived = status;
+    buf_put(&call->answer, answer);
+    call->then(call);
+}
+
+/* The API server looks at it, which takes time if it is a Binding that is reviewed. */
+static void apply(struct call *call, void (*then)(void *call))
+{
+    uint64_t before_ns = BIND_MS * MILLISECOND;
+    struct posted posted = {.path = call->path,
+                            .body = call->body,
+                            .is_own = true,
+                            .looked_ns = call->sent_ns > before_ns ? call->sent_ns - before_ns : 0};
+
     buf_reset(&call->answer, 0);
     world.requests++;
     trace("%s %s of replica %u%s: %.*s", call->method, path_shown(call), call->replica->index,
           call->is_repeated ? ", again" : "", (int)call->body_len, call->body);
-    call->arrived =
-        server_handle(call->method, call->path, (struct slice){call->body, call->body_len},
-                      call->sent_ns, &call->answer);
+    call->then = then;
+    if (strstr(call->path, "/binding") != NULL) {
+        binding_arrives(&posted, applied, call);
+        return;
+    }
+    call->arrived = server_handle(call->method, call->path,
+                                  (struct slice){call->body, call->body_len}, NULL, &call->answer);
+    then(call);
+}
+
+static void respond_soon(void *context)
+{
+    later(below(5 * MILLISECOND), true, call_respond, context);
 }
 
 static void deliver_again(void *context)
@@ -88,23 +115,34 @@ static void deliver_again(void *context)
 
     world.repeated++;
     call->is_repeated = true;
-    (call->fate == FATE_DENIED ? deny : apply)(call);
-    later(below(5 * MILLISECOND), true, call_respond, call);
+    if (call->fate != FATE_DENIED) {
+        apply(call, respond_soon);
+        return;
+    }
+    deny(call);
+    respond_soon(call);
+}
+
+bool replicas_outlast_requests(void)
+{
+    return world.is_annotation || world.is_stable;
 }
 
 /* The API server gives a request 60 s; one replica alone relies on nothing being slower than its
  * own restart. */
 uint64_t call_delay_max_ns(void)
 {
-    return (world.is_annotation ? 60 : 2) * SECOND;
+    return (replicas_outlast_requests() ? 60 : 2) * SECOND;
+}
+
+static void drop(void *context)
+{
+    call_drop(context);
 }
 
 static void apply_late(void *context)
 {
-    struct call *call = context;
-
-    apply(call);
-    call_drop(call);
+    apply(context, drop);
 }
 
 static void orphan(struct call *call)
@@ -129,6 +167,23 @@ static void withhold(struct call *call)
     call_drop(call);
 }
 
+/* It was applied, or refused: what comes back. */
+static void answer_first(void *context)
+{
+    struct call *call = context;
+
+    switch (call->fate) {
+    case FATE_REPEATED:
+    case FATE_DENIED: later(below(10 * MILLISECOND), true, deliver_again, call); break;
+    case FATE_UNANSWERED: call_drop(call); break;
+    case FATE_CUT:
+        call_finish(call, 0);
+        call_drop(call);
+        break;
+    default: later(draw_way_back(), true, call_respond, call);
+    }
+}
+
 void call_deliver(void *context)
 {
     struct call *call = context;
@@ -139,17 +194,7 @@ void call_deliver(void *context)
     case FATE_LOST: lose(call); return;
     case FATE_ORPHANED: orphan(call); return;
     case FATE_UNSENT: withhold(call); return;
-    default: apply(call);
-    }
-    switch (call->fate) {
-    case FATE_REPEATED:
-    case FATE_DENIED: later(below(10 * MILLISECOND), true, deliver_again, call); break;
-    case FATE_UNANSWERED: call_drop(call); break;
-    case FATE_CUT:
-        call_finish(call, 0);
-        call_drop(call);
-        break;
-    default: later(draw_way_back(), true, call_respond, call);
+    default: apply(call, answer_first);
     }
 }
 

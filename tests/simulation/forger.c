@@ -1,7 +1,8 @@
-/* Someone who reaches the scheduler's port knows a pod's UID, and says what he likes about it. */
+/* Someone who reaches the scheduler's port knows a pod's UID, and says what he likes about it; and
+ * someone who may post Bindings does, for a pod that is being bound. */
 #include <stdlib.h>
 
-#include "simulation/world.h"
+#include "simulation/admission.h"
 
 struct forged {
     const struct sim_pod *pod;
@@ -61,8 +62,10 @@ static void forge_now(void *context)
     free(context);
 }
 
-void forge_sometimes(const struct sim_pod *pod, unsigned replica)
+void forge_sometimes(struct sim_pod *pod, unsigned replica)
 {
+    if (world.has_admission && one_in(6))
+        client_post(&(struct client_binding){.pod = pod, .node = (int)below(NODES)}, NULL, NULL);
     if (!world.is_hard || !world.has_faults || !one_in(10))
         return;
     struct forged *forged = malloc(sizeof *forged);

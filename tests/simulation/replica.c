@@ -1,4 +1,4 @@
-/* A claimguard replica: the real state and verbs, its lists and watches, and calls of its verbs. */
+/* A claimguard replica: the real state and verbs, its lists and watches. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "simulation/fiber.h"
 #include "simulation/world.h"
 
-enum { POLL_MS = 100, TICK_MS = 1000, SCHEDULER_PATIENCE_MS = 5000 };
+enum { POLL_MS = 100, TICK_MS = 1000 };
 
 const enum kind watched_kinds[WATCHED_KINDS] = {KIND_NODE, KIND_POD, KIND_CLAIM, KIND_VOLUME,
                                                 KIND_POD_DISRUPTION_BUDGET};
@@ -175,7 +175,8 @@ static void list(void *context)
         errand->read_ns = monotonic_ns();
         errand->texts = calloc(PODS_MAX, sizeof *errand->texts);
         server_list(asked->kind, keep_text, errand);
-        later(below(100 * MILLISECOND), true, arrive_list, errand);
+        uint64_t most_ns = world.has_faults && one_in(10) ? 5 * SECOND : 100 * MILLISECOND;
+        later(below(most_ns), true, arrive_list, errand);
     }
     free(asked);
 }
@@ -296,98 +297,4 @@ void replica_crash(struct replica *replica)
     fibers_finish(replica);
     handlers_stop(replica->handlers);
     services_dispose(&replica->state);
-}
-
-/* ---- calls of the verbs ---- */
-
-struct verb_call {
-    struct replica *replica;
-    unsigned incarnation;
-    enum verb verb;
-    char *body, *text;
-    answered *answer;
-    void *context;
-    unsigned parts; /* the call, the scheduler's patience */
-    bool is_answered;
-};
-
-static void verb_call_drop(struct verb_call *call)
-{
-    if (--call->parts != 0)
-        return;
-    free(call->body);
-    free(call->text);
-    free(call);
-}
-
-static void verb_answered(struct verb_call *call, const char *text)
-{
-    if (!call->is_answered) {
-        call->is_answered = true;
-        call->answer(call->context, text);
-    }
-    verb_call_drop(call);
-}
-
-static void reply(void *context)
-{
-    struct verb_call *call = context;
-
-    verb_answered(call, call->text);
-}
-
-static void lose_patience(void *context)
-{
-    verb_answered(context, NULL);
-}
-
-static void work(void *context)
-{
-    struct verb_call *call = context;
-    struct replica *replica = call->replica;
-    struct scratch scratch;
-
-    scratch_init(&scratch, 1 << 20, NULL);
-    buf_put(&scratch.body, slice_of(call->body));
-    unsigned status = verb_answer(&replica->state, call->verb, &scratch);
-    if (status == 200)
-        call->text = strndup(scratch.result.ptr, scratch.result.len);
-    else if (status != 503)
-        broken("%s: status %u: %.*s", call->body, status, SLICE_ARG(scratch.result));
-    scratch_dispose(&scratch);
-    bool is_lost = call->verb == VERB_PREEMPT && world.lost_preempts != 0;
-    world.lost_preempts -= is_lost;
-    if (!replica->is_up || is_lost || (world.has_faults && one_in(60))) {
-        world.lost++;
-        verb_call_drop(call); /* no answer: the scheduler's patience ends it */
-        return;
-    }
-    later(below(5 * MILLISECOND), true, reply, call);
-}
-
-static void arrive(void *context)
-{
-    struct verb_call *call = context;
-
-    if (!call->replica->is_up) /* connection refused */
-        later(MILLISECOND, true, reply, call);
-    else
-        fiber_start(work, call, call->replica);
-}
-
-void replica_call(unsigned replica, enum verb verb, const char *body, answered *answer,
-                  void *context)
-{
-    struct verb_call *call = calloc(1, sizeof *call);
-
-    if (call == NULL)
-        abort();
-    *call = (struct verb_call){.replica = &world.replicas[replica],
-                               .verb = verb,
-                               .body = strdup(body),
-                               .answer = answer,
-                               .context = context,
-                               .parts = 2};
-    later(below(5 * MILLISECOND), true, arrive, call);
-    later(SCHEDULER_PATIENCE_MS * MILLISECOND, false, lose_patience, call);
 }

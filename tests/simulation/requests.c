@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "simulation/world.h"
+#include "simulation/admission.h"
 
 static struct server *const server = &world.server;
 
@@ -51,13 +51,22 @@ static void come_before_binding(struct sim_pod *pod)
         return;
     world.edits -= is_edit;
     world.touches -= is_touch;
-    if (is_edit)
+    if (is_edit) {
         pod->annotated = 0;
+        pod->edited_ns = world.now_ns;
+    }
     trace("somebody patches %s (%s)", pod->name, pod->uid + 24);
     server_publish(pod);
 }
 
-static unsigned bind_it(struct sim_pod *pod, const json_t *body, uint64_t sent_ns,
+/* A Binding without UID binds the pod that has the name by now, which nobody has looked at
+ * (docs/policies.md). */
+static bool is_another_pod(const struct sim_pod *pod, const char *uid, uint64_t looked_ns)
+{
+    return uid == NULL && pod->created_ns > looked_ns;
+}
+
+static unsigned bind_it(struct sim_pod *pod, const json_t *body, const struct posted *posted,
                         struct buf *answer)
 {
     const char *uid = text_at(body, "metadata", NULL, "uid");
@@ -78,10 +87,13 @@ static unsigned bind_it(struct sim_pod *pod, const json_t *body, uint64_t sent_n
     unsigned known = pod->fields;
     pod->fields = server_shown_fields(pod);
     pod->node = atoi(node + strlen("node-"));
-    pod->sent_ns = sent_ns;
+    pod->looked_ns = posted->looked_ns;
+    pod->is_bound_by_other = !posted->is_own;
     world.bound++;
     trace("pod %s (%s) is bound to %s", pod->name, pod->uid + 24, node);
-    check_binding(pod, known, sent_ns);
+    pod->is_unreviewed = is_another_pod(pod, uid, posted->looked_ns);
+    if (!pod->is_unreviewed)
+        check_binding(pod, known);
     server_publish(pod);
     buf_printf(answer, "{\"kind\":\"Status\",\"status\":\"Success\"}");
     return 201;
@@ -204,7 +216,7 @@ static unsigned patch_pod(struct sim_pod *pod, const json_t *body, struct buf *a
 }
 
 static unsigned handle_pod(const char *method, const char *name, const json_t *body,
-                           uint64_t sent_ns, struct buf *answer)
+                           const struct posted *posted, struct buf *answer)
 {
     size_t len = strcspn(name, "/?");
     const char *sub = name + len;
@@ -219,7 +231,7 @@ static unsigned handle_pod(const char *method, const char *name, const json_t *b
     if (strcmp(method, "PATCH") == 0)
         return patch_pod(pod, body, answer);
     if (strcmp(sub, "/binding") == 0)
-        return bind_it(pod, body, sent_ns, answer);
+        return bind_it(pod, body, posted, answer);
     if (strcmp(sub, "/eviction") == 0 || strcmp(method, "DELETE") == 0)
         return evict_it(pod, body, sub[0] != '\0', answer);
     broken("%s %s", method, name);
@@ -243,8 +255,11 @@ static unsigned handle_claim(const char *method, const char *name, const json_t 
             json_string_value(json_object_get(annotations, "claimguard.io/locked-at"));
         if (version != NULL && strtoull(version, NULL, 10) != claim->version)
             return conflict(answer, "the object has been modified");
-        bool is_change =
-            set_text(claim->holder, sizeof claim->holder, holder == NULL ? "" : holder);
+        const json_t *admitted = json_object_get(annotations, "claimguard.io/admitted");
+        bool is_admitted = admitted == NULL ? claim->is_admitted : json_is_string(admitted);
+        bool is_change = is_admitted != claim->is_admitted;
+        claim->is_admitted = is_admitted;
+        is_change |= set_text(claim->holder, sizeof claim->holder, holder == NULL ? "" : holder);
         is_change |=
             set_text(claim->locked_at, sizeof claim->locked_at, locked_at == NULL ? "" : locked_at);
         trace("claim %s is locked by '%s'", claim->name, claim->holder);
@@ -271,10 +286,10 @@ static void count_event(const json_t *event)
     world.failures += reason != NULL && strcmp(reason, "DeferFSMountFailed") == 0;
 }
 
-unsigned server_handle(const char *method, const char *path, struct slice body, uint64_t sent_ns,
-                       struct buf *answer)
+unsigned server_handle(const char *method, const char *path, struct slice body,
+                       const struct posted *posted, struct buf *answer)
 {
-    static const char pods[] = "/api/v1/namespaces/ns/pods/";
+    static const char pods[] = PODS_PATH;
     static const char claims[] = "/api/v1/namespaces/ns/persistentvolumeclaims/";
     unsigned status = 201; /* events */
 
@@ -282,7 +297,7 @@ unsigned server_handle(const char *method, const char *path, struct slice body, 
     if (body.len != 0 && json == NULL)
         broken("no JSON: %.*s", SLICE_ARG(body));
     if (strncmp(path, pods, sizeof pods - 1) == 0)
-        status = handle_pod(method, path + sizeof pods - 1, json, sent_ns, answer);
+        status = handle_pod(method, path + sizeof pods - 1, json, posted, answer);
     else if (strncmp(path, claims, sizeof claims - 1) == 0)
         status = handle_claim(method, path + sizeof claims - 1, json, answer);
     else if (strcmp(path, "/openapi/v3/api/v1") == 0)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "simulation/admission.h"
 #include "simulation/scheduler.h"
 
 struct errand *errand_new(struct scheduler *scheduler, size_t pod)
@@ -58,6 +59,18 @@ void errand_end_rejected(struct errand *errand)
 
 /* ---- bind ---- */
 
+/* The pod's condition says why, which is an event if it says something else than before. */
+static void write_condition(struct errand *errand, const char *message)
+{
+    struct sim_pod *pod = &world.server.pods[errand->pod];
+
+    if (strncmp(pod->condition, message, sizeof pod->condition - 1) == 0 ||
+        world.now_ns < world.api_down_until_ns)
+        return;
+    (void)snprintf(pod->condition, sizeof pod->condition, "%s", message);
+    server_touch(pod);
+}
+
 static bool is_success(const char *answer)
 {
     json_t *json = answer == NULL ? NULL : json_loads(answer, 0, NULL);
@@ -84,10 +97,40 @@ static void bound(void *context, const char *answer)
     free(errand);
 }
 
-static void bind_now(void *context)
+static void posted(void *context, unsigned status, struct slice answer)
 {
     struct errand *errand = context;
     const struct sim_pod *pod = &world.server.pods[errand->pod];
+
+    (void)answer;
+    if (status == 201 && pod->exists && pod->node != errand->node)
+        broken("%s (%s) is said to be bound, and is not", pod->name, pod->uid + 24);
+    if (!errand_is_void(errand) && status != 201) {
+        world.refused_binds++;
+        write_condition(errand, "its Binding was refused");
+        queue_again(errand->scheduler, errand->pod);
+    }
+    free(errand);
+}
+
+static void post_now(void *context)
+{
+    struct errand *errand = context;
+
+    if (errand_is_void(errand)) {
+        free(errand);
+        return;
+    }
+    client_post(&(struct client_binding){.pod = &world.server.pods[errand->pod],
+                                         .node = errand->node,
+                                         .has_no_uid = one_in(10)},
+                posted, errand);
+}
+
+static void bind_now(void *context)
+{
+    struct errand *errand = context;
+    struct sim_pod *pod = &world.server.pods[errand->pod];
     char body[256];
 
     if (errand_is_void(errand)) {
@@ -98,24 +141,12 @@ static void bind_now(void *context)
                    "{\"PodName\":\"%s\",\"PodNamespace\":\"ns\",\"PodUID\":\"%s\",\"Node\":"
                    "\"node-%d\"}",
                    pod->name, pod->uid, errand->node);
-    world.server.pods[errand->pod].bind_ns = world.now_ns;
+    pod->bind_ns = world.now_ns;
     replica_call(errand->scheduler->replica, VERB_BIND, body, bound, errand);
     forge_sometimes(pod, errand->scheduler->replica);
 }
 
 /* ---- filter ---- */
-
-/* The pod's condition says why, which is an event if it says something else than before. */
-static void write_condition(struct errand *errand, const char *message)
-{
-    struct sim_pod *pod = &world.server.pods[errand->pod];
-
-    if (strncmp(pod->condition, message, sizeof pod->condition - 1) == 0 ||
-        world.now_ns < world.api_down_until_ns)
-        return;
-    (void)snprintf(pod->condition, sizeof pod->condition, "%s", message);
-    server_touch(pod);
-}
 
 static void rejected(struct errand *errand, const json_t *json)
 {
@@ -145,6 +176,17 @@ static int choose_node(const json_t *names)
     return name == NULL ? 0 : atoi(name + strlen("node-"));
 }
 
+/* The cycle is over; the Binding comes beside the next ones. Takes the errand. */
+static void begin_binding(struct errand *errand, int node, void (*bind)(void *context))
+{
+    struct errand *binding = errand_new(errand->scheduler, errand->pod);
+
+    binding->node = node;
+    errand->scheduler->pods[errand->pod].queue = QUEUE_BINDING;
+    later(below(one_in(10) ? 2 * SECOND : 20 * MILLISECOND), true, bind, binding);
+    end_cycle(errand);
+}
+
 static void filtered(void *context, const char *answer)
 {
     struct errand *errand = context;
@@ -163,11 +205,7 @@ static void filtered(void *context, const char *answer)
     } else if (scheduler->pods[errand->pod].is_assigned) {
         end_cycle(errand);
     } else {
-        struct errand *binding = errand_new(scheduler, errand->pod);
-        binding->node = choose_node(json_object_get(json, "NodeNames"));
-        scheduler->pods[errand->pod].queue = QUEUE_BINDING;
-        later(below(one_in(10) ? 2 * SECOND : 20 * MILLISECOND), true, bind_now, binding);
-        end_cycle(errand);
+        begin_binding(errand, choose_node(json_object_get(json, "NodeNames")), bind_now);
     }
     json_decref(json);
 }
@@ -186,6 +224,14 @@ static void ask_filter(struct errand *cycle)
     buf_dispose(&body);
 }
 
+/* Without extender: each try goes to another node. */
+static void choose_alone(struct errand *cycle)
+{
+    const struct queued *queued = &cycle->scheduler->pods[cycle->pod];
+
+    begin_binding(cycle, (int)((cycle->pod + queued->attempts) % NODES), post_now);
+}
+
 static void begin_cycle(struct errand *cycle)
 {
     struct scheduler *scheduler = cycle->scheduler;
@@ -198,7 +244,7 @@ static void begin_cycle(struct errand *cycle)
     }
     if (!scheduler->sees_claims ||
         !sees_conflict(scheduler, &world.server.pods[cycle->pod], &helps)) {
-        ask_filter(cycle);
+        (scheduler->is_plain ? choose_alone : ask_filter)(cycle);
         return;
     }
     write_condition(cycle, "node has pod using PersistentVolumeClaim with the same name");

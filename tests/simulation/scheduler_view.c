@@ -41,5 +41,6 @@ bool scheduler_asks(const struct scheduler *scheduler, const struct sim_pod *pod
 {
     int helps = -1;
 
-    return !scheduler->sees_claims || !sees_conflict(scheduler, pod, &helps) || helps >= 0;
+    return !scheduler->is_plain &&
+           (!scheduler->sees_claims || !sees_conflict(scheduler, pod, &helps) || helps >= 0);
 }

@@ -86,8 +86,9 @@ void server_write_claim(const struct sim_claim *claim, struct buf *out)
     if (claim->holder[0] != '\0')
         buf_printf(out,
                    ",\"annotations\":{\"claimguard.io/holder\":\"%s\","
-                   "\"claimguard.io/locked-at\":\"%s\"}",
-                   claim->holder, claim->locked_at);
+                   "\"claimguard.io/locked-at\":\"%s\"%s}",
+                   claim->holder, claim->locked_at,
+                   claim->is_admitted ? ",\"claimguard.io/admitted\":\"true\"" : "");
     buf_printf(out, "},\"spec\":{\"accessModes\":[\"%s\"],\"storageClassName\":\"fast-storage\"",
                claim->is_rwop          ? "ReadWriteOncePod"
                : world.is_for_one_node ? "ReadWriteOnce"
@@ -232,6 +233,7 @@ void server_create_claim(unsigned index)
     claim->is_absent = false;
     claim->created_ns = world.now_ns;
     claim->holder[0] = claim->locked_at[0] = '\0';
+    claim->is_admitted = false;
     (void)snprintf(claim->uid, sizeof claim->uid, "00000000-0000-4000-9000-%06x%06x",
                    ++claim->lives, index + 1);
     trace("claim c%u is created%s", index, claim->is_rwop ? "" : ", to be shared");
@@ -249,6 +251,7 @@ struct sim_pod *server_create_pod(const char *name, const struct sim_pod *proper
     *pod = *properties;
     pod->node = pod->nominated = -1;
     pod->exists = true;
+    pod->created_ns = world.now_ns;
     (void)snprintf(pod->name, sizeof pod->name, "%s", name);
     (void)snprintf(pod->uid, sizeof pod->uid, "00000000-0000-4000-8000-%012zx",
                    server->pod_count + 1);

@@ -12,7 +12,10 @@
  *     transport.c  informer.h and requests.h for the replicas (call.h)
  *     fate.c       what happens to their requests on the way
  *     clock.c      clock.h for the replicas; locks at which another thread comes in
- *     replica.c    start, crash, lists and watches, calls of the verbs
+ *     replica.c    start, crash, lists and watches
+ *     replica_calls.c   calls of the verbs, and reviews
+ *     admission.c  the API server's side of a review (admission.h)
+ *     client.c     Bindings of others than claimguard
  *     scheduler.c  cycles, filter and bind calls, as kube-scheduler makes them (scheduler.h)
  *     scheduler_queue.c    which pod a scheduler tries when
  *     scheduler_preempt.c  its preempt calls
@@ -63,11 +66,16 @@ struct sim_pod {
     unsigned own_fields; /* those that the user has set */
     int node, nominated; /* -1: none */
     bool exists, is_terminating, is_finished;
-    uint64_t gone_ns;           /* when it went, or finished; 0: it did not */
-    uint64_t asked_ns;          /* when its scheduler asked about it, with nodes; 0: never */
-    uint64_t evicted_ns;        /* by claimguard */
-    uint64_t bind_ns;           /* when its scheduler called bind; 0: never */
-    uint64_t sent_ns;           /* when the Binding that bound it was sent */
+    uint64_t gone_ns;       /* when it went, or finished; 0: it did not */
+    uint64_t asked_ns;      /* when its scheduler asked about it, with nodes; 0: never */
+    uint64_t evicted_ns;    /* by claimguard */
+    uint64_t bind_ns;       /* when its scheduler called bind; 0: never */
+    uint64_t reviewed_ns;   /* when a Binding of another client was; 0: never */
+    uint64_t looked_ns;     /* before it was decided to bind it, nobody looked at its claims */
+    bool is_bound_by_other; /* than claimguard */
+    bool is_unreviewed;     /* bound by a Binding without UID that was for an earlier pod */
+    uint64_t edited_ns;     /* when a user removed the annotation; 0: never */
+    uint64_t created_ns;
     unsigned requeues;          /* by claimguard's annotation */
     unsigned preemption;        /* accepted, by claimguard */
     unsigned eviction_requests; /* all of them but trials */
@@ -82,7 +90,8 @@ struct sim_claim {
     uint64_t version;
     bool is_rwop, is_unbound; /* unbound: to no volume yet */
     bool is_absent;
-    unsigned lives; /* how often it was created: each time with another UID */
+    bool is_admitted; /* the annotation: the lock is for a Binding of another client */
+    unsigned lives;   /* how often it was created: each time with another UID */
     uint64_t created_ns;
 };
 
@@ -153,6 +162,7 @@ enum pod_queue { QUEUE_NONE, QUEUE_ACTIVE, QUEUE_UNSCHEDULABLE, QUEUE_CYCLE, QUE
 struct scheduler {
     unsigned index, replica;
     bool is_up, preempts, is_busy;
+    bool is_plain;    /* it has no extender, and posts its Bindings itself */
     bool sees_claims; /* VolumeRestrictions is enabled: it sees by itself who uses a claim, asks
                          filter only when nobody does, and preempt about the one node that helps */
     unsigned incarnation;
@@ -180,7 +190,12 @@ struct world {
     unsigned randoms;      /* that were drawn by getrandom */
     uint64_t steps, trace; /* trace: a hash of all that happened */
     bool has_faults, is_annotation, is_over;
-    bool defers; /* an entry, Exclusive, for the claims' storage class and the VMs */
+    bool is_stable;             /* no replica crashes */
+    bool has_admission;         /* Bindings are reviewed, with failurePolicy Fail */
+    uint64_t review_timeout_ms; /* of the webhook */
+    uint64_t store_after_ns;    /* how long after its review a Binding is stored; 0: chance */
+    unsigned review_count;      /* for their UIDs */
+    bool defers;                /* an entry, Exclusive, for the claims' storage class and the VMs */
     enum field_support field;
     uint64_t field_since_ns;    /* when the API server came to be as it is */
     bool scheduler_is_older;    /* than the field: it does not pass it on */
@@ -208,6 +223,7 @@ struct world {
     int64_t ttl_ms;
     /* what happened, for the summary */
     unsigned bound, evicted, rejected, refused_binds, lost, repeated, deferred, requests, failures;
+    unsigned reviews, denials;
     char failure[512]; /* empty: all is well */
 };
 
@@ -272,14 +288,24 @@ void server_publish_claim(struct sim_claim *claim);
 
 /* ---- requests.c ---- */
 
-/* One request of a replica, sent at that time; returns the status, and the answer's body. */
-unsigned server_handle(const char *method, const char *path, struct slice body, uint64_t sent_ns,
-                       struct buf *answer);
+/* What all paths of pods begin with. */
+#define PODS_PATH "/api/v1/namespaces/ns/pods/"
+
+/* One request; returns the status, and the answer's body. posted: of a Binding; else NULL. */
+struct posted;
+unsigned server_handle(const char *method, const char *path, struct slice body,
+                       const struct posted *posted, struct buf *answer);
 
 /* ---- binding_checks.c ---- */
 
-/* The pod has just been bound. known: its fields before; the Binding was sent at that time. */
-void check_binding(const struct sim_pod *pod, unsigned known, uint64_t sent_ns);
+/* The pod has just been bound. known: its fields before. */
+void check_binding(const struct sim_pod *pod, unsigned known);
+
+/* ---- fate.c ---- */
+
+/* Whether a request may be applied as late as the API server allows: what a replica knows of it is
+ * still known then. */
+bool replicas_outlast_requests(void);
 
 /* ---- transport.c ---- */
 
@@ -309,10 +335,16 @@ void take_object(const struct informer_target *target, enum kind kind, enum watc
 enum { WATCHED_KINDS = 5 };
 extern const enum kind watched_kinds[WATCHED_KINDS];
 
+/* ---- replica_calls.c ---- */
+
 /* Calls a verb over the network. answer is called once: with NULL when none came. */
 typedef void answered(void *context, const char *answer);
 void replica_call(unsigned replica, enum verb verb, const char *body, answered *answer,
                   void *context);
+
+/* The same of the admission webhook; NULL also if the replica could not decide. */
+void replica_review(unsigned replica, uint64_t timeout_ms, const char *body, answered *answer,
+                    void *context);
 
 /* ---- scheduler_view.c: what a scheduler with VolumeRestrictions sees by itself ---- */
 
@@ -336,7 +368,7 @@ void check_settled(void);
 /* ---- forger.c ---- */
 
 /* Calls about the pod, now and then, while it is being bound. */
-void forge_sometimes(const struct sim_pod *pod, unsigned replica);
+void forge_sometimes(struct sim_pod *pod, unsigned replica);
 
 /* ---- scheduler.c ---- */
 
