@@ -77,35 +77,38 @@ Test(objects_storage, a_claim_has_its_attributes_class_and_how_far_that_is)
 
 /* ---- volumes ---- */
 
-Test(objects_storage, a_volume_is_an_offer_while_it_is_available_and_has_a_class)
+Test(objects_storage, a_volume_is_an_offer_while_it_is_available)
 {
     static const struct {
         const char *members;
-        bool is_offer;
+        const char *attributes_class; /* of the offer; NULL: it is none */
     } rows[] = {
         {",\"spec\":{\"storageClassName\":\"fast\",\"volumeAttributesClassName\":\"gold\"},"
          "\"status\":{\"phase\":\"Available\"}",
-         true},
+         "gold"},
         {",\"status\":{\"phase\":\"Available\"},"
          "\"spec\":{\"volumeAttributesClassName\":\"gold\",\"storageClassName\":\"fast\"}",
-         true},
+         "gold"},
         {",\"spec\":{\"storageClassName\":\"fast\",\"volumeAttributesClassName\":\"gold\"},"
          "\"status\":{\"phase\":\"Bound\"}",
-         false},
+         NULL},
         {",\"spec\":{\"storageClassName\":\"fast\",\"volumeAttributesClassName\":\"gold\"},"
          "\"status\":{\"phase\":\"Released\"}",
-         false},
-        {",\"spec\":{\"storageClassName\":\"fast\",\"volumeAttributesClassName\":\"gold\"}", false},
+         NULL},
+        {",\"spec\":{\"storageClassName\":\"fast\",\"volumeAttributesClassName\":\"gold\"}", NULL},
         {",\"spec\":{\"storageClassName\":\"fast\",\"volumeAttributesClassName\":\"\"},"
          "\"status\":{\"phase\":\"Available\"}",
-         false},
-        {",\"spec\":{\"storageClassName\":\"fast\"},\"status\":{\"phase\":\"Available\"}", false},
+         ""},
+        {",\"spec\":{\"storageClassName\":\"fast\"},\"status\":{\"phase\":\"Available\"}", ""},
     };
-    struct slice offer = volume_offer(SLICE("fast"), SLICE("gold"), &arena);
 
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        expect_text(attribute(KIND_VOLUME, rows[i].members, VOLUME_OFFER),
-                    rows[i].is_offer ? offer.ptr : "");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *class = rows[i].attributes_class;
+        struct slice wanted =
+            class == NULL ? SLICE("") : volume_offer(SLICE("fast"), slice_of(class), &arena);
+        expect_text(attribute(KIND_VOLUME, rows[i].members, VOLUME_OFFER), wanted.ptr);
+    }
+    struct slice offer = volume_offer(SLICE("fast"), SLICE("gold"), &arena);
     cr_expect_not(slice_equal(offer, volume_offer(SLICE("fastg"), SLICE("old"), &arena)));
     cr_expect_not(slice_equal(offer, volume_offer(SLICE("gold"), SLICE("fast"), &arena)));
 }

@@ -106,6 +106,7 @@ static const struct {
 } beyond_jansson[] = {
     {"\"a\\u0000b\"", "a" FFFD "b"},
     {"\"\\u0000\"", FFFD},
+    {"\"\\u00AF\\u00fa\"", "\xc2\xaf\xc3\xba"},
     {"\"\\ud800\"", FFFD},
     {"\"\\ud800x\"", FFFD "x"},
     {"\"\\ud800\\u0041\"", FFFD "A"},

@@ -116,6 +116,24 @@ Test(reflector_stalled, a_list_whose_continue_token_repeats_is_malformed)
     bench_free(bench);
 }
 
+/* What came before it stays: a large list would not come to its end otherwise. */
+Test(reflector_stalled, a_page_that_is_broken_in_the_middle_is_asked_for_again)
+{
+    struct bench *bench = paging();
+
+    asks(bench, "limit=500 !continue");
+    cr_expect(gets(bench, 200, PAGE("10", "second", "")));
+    ends(bench, 200);
+    asks(bench, "limit=500 continue=second");
+    cr_expect_not(gets(bench, 200,
+                       "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{"
+                       "\"resourceVersion\":\"10\"},\"items\":[nonsense"));
+    is_cut(bench);
+    restarted(bench, RESTART_MALFORMED);
+    asks(bench, "limit=500 continue=second");
+    bench_free(bench);
+}
+
 Test(reflector_stalled, a_list_of_too_many_pages_is_malformed)
 {
     struct bench *bench = paging();
