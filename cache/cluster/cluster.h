@@ -48,6 +48,7 @@ struct cluster {
     struct reservation *reservations; /* the same, in the order in which they were made (utlist) */
     struct reservation *ended_early;  /* no longer among these */
     size_t doubtful;                  /* reservations whose Binding was not answered */
+    size_t creations;                 /* reservations of pods that are being created */
     struct reservation *sharing;      /* reservations with shared claims */
     struct unconfirmed *unconfirmed;  /* uthash: unconfirmed.h */
     struct pod *deferring;            /* pods with deferred mounts, linked by kept_mounts */

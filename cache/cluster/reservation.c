@@ -79,6 +79,7 @@ static void reservation_free(struct cluster *cluster, struct reservation *reserv
         claim_free_if_unused(cluster, claim);
     }
     cluster->doubtful -= reservation->is_lost;
+    cluster->creations -= reservation->is_creation;
     if (reservation->sharing != NULL)
         unlink_sharing(reservation);
     names_release(&cluster->names, reservation->ns);
@@ -231,14 +232,18 @@ static void take_claims(struct cluster *cluster, struct reservation *reservation
             take_shared(cluster, reservation, claim);
 }
 
-/* Whether the pod is known to hold its claims itself, or to need none: the scheduler's information
- * is older. */
-static bool is_bound_or_finished(const struct cluster *cluster, const struct pod_object *object)
+/* The pod as it is known; NULL: it is not. */
+static const struct pod *find_pod(const struct cluster *cluster, const struct pod_object *object)
 {
     const struct pod *pod = cluster_find_pod(cluster, object->meta.ns, object->meta.name);
 
-    return pod != NULL && uid_is(&pod->uid, object->meta.uid) &&
-           (pod->node != NULL || pod->is_terminal);
+    return pod != NULL && uid_is(&pod->uid, object->meta.uid) ? pod : NULL;
+}
+
+/* Whether the pod holds its claims itself, or needs none: the scheduler's information is older. */
+static bool is_bound_or_finished(const struct pod *pod)
+{
+    return pod != NULL && (pod->node != NULL || pod->is_terminal);
 }
 
 /* Marks earlier reservations that expire after the new one: a preemptor's reservation lasts longer
@@ -272,8 +277,14 @@ static void replace(struct cluster *cluster, struct reservation *reservation,
 int reservation_take(struct cluster *cluster, const struct pod_object *pod, const bool *exclusive,
                      bool binds, uint64_t expires_ns, struct error *err)
 {
-    if (is_bound_or_finished(cluster, pod))
+    const struct pod *known = find_pod(cluster, pod);
+    bool is_creation = binds && known == NULL;
+
+    if (is_bound_or_finished(known))
         return 0;
+    if (is_creation && cluster->creations >= CREATIONS_MAX)
+        return error_set(err, ERROR_UNAVAILABLE,
+                         "over %d pods that name their node are being created", CREATIONS_MAX);
     struct reservation *reservation =
         reservation_new(cluster, pod, count_claims(pod, exclusive, binds), binds);
     if (reservation == NULL)
@@ -289,6 +300,8 @@ int reservation_take(struct cluster *cluster, const struct pod_object *pod, cons
     }
     reservation->binds = binds;
     reservation->expires_ns = expires_ns;
+    reservation->is_creation = is_creation;
+    cluster->creations += is_creation;
     if (former != NULL)
         replace(cluster, reservation, former);
     mark_late(cluster, reservation);
@@ -307,7 +320,10 @@ void reservation_release(struct cluster *cluster, const struct uid *uid)
 
 void reservation_release_absent(struct cluster *cluster, const struct object_reference *absent)
 {
-    end(cluster, reservation_of(cluster, absent));
+    struct reservation *reservation = reservation_of(cluster, absent);
+
+    if (reservation != NULL && !reservation->is_creation)
+        end(cluster, reservation);
 }
 
 /* A bind of the pod has ended, and the pod may be bound. NULL: it has no reservation. */

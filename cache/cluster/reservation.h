@@ -12,6 +12,7 @@
  *   pod rejected on the       the same; but that of a preemptor stays, since pods were evicted for
  *     nodes that are offered    it, and the next offer may have other nodes
  *   pod seen bound, or gone   ends: the pod itself holds the claims, or does not need them
+ *   pod not created yet       stays though the API server has no such pod: it may have in a moment
  *
  * All times are nanoseconds of the caller's monotonic clock. Ownership: the cluster owns all
  * reservations; a pointer is valid until the next change. Threads: as the cluster.
@@ -23,7 +24,10 @@
 
 /* Of more reservations, the one that expires first ends, except those of pods that are being bound.
  */
-enum { RESERVATIONS_MAX = 10000 };
+enum {
+    RESERVATIONS_MAX = 10000,
+    CREATIONS_MAX = 10000, /* of pods that are being created and bound at once: more fail */
+};
 
 struct reservation {
     uint32_t hash;  /* of the UID: this is a struct table_record */
@@ -37,6 +41,7 @@ struct reservation {
     bool is_lost;     /* its answer was lost; false: admission has let it pass */
     bool is_late;     /* it expires after a reservation that was made later */
     bool is_of_preemptor; /* pods are evicted for it */
+    bool is_creation;     /* the pod is bound as it is created, and has not been seen yet */
     uint64_t expires_ns;
     bool is_ended;            /* early: it lost its last claim, or there were too many */
     struct reservation *prev; /* in cluster.reservations */
@@ -57,9 +62,10 @@ struct reservation {
  *
  * binds: a bind begins, to pod->node. Until it ends, no other pod may use the pod's remaining
  * claims exclusively, and a call without binds changes nothing. If the pod is not bound,
- * reservation_doubt or reservation_undo ends the bind.
+ * reservation_doubt or reservation_undo ends the bind. A pod that the cluster does not have is
+ * being created with its node.
  *
- * Errors: ERROR_NO_MEMORY; nothing has changed.
+ * Errors: ERROR_NO_MEMORY, ERROR_UNAVAILABLE (CREATIONS_MAX); nothing has changed.
  */
 int reservation_take(struct cluster *cluster, const struct pod_object *pod, const bool *exclusive,
                      bool binds, uint64_t expires_ns, struct error *err);
@@ -75,7 +81,8 @@ struct reservation *reservation_of(const struct cluster *cluster,
 /* Ends the pod's reservation, if it has one. */
 void reservation_release(struct cluster *cluster, const struct uid *uid);
 
-/* The API server has no pod of that name and UID: ends its reservation. */
+/* The API server has no pod of that name and UID: ends its reservation, unless the pod is being
+ * created. */
 void reservation_release_absent(struct cluster *cluster, const struct object_reference *absent);
 
 /* A bind has ended: a Binding was sent, and its answer was lost. The API server may still apply it,

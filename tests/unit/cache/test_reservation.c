@@ -168,6 +168,7 @@ Test(reservation, the_absence_of_another_name_ends_no_reservation)
 {
     struct pod_object pod = pod_of("first", UID(1), 10, 1);
 
+    apply_pod(&pod, "", "5");
     reserve(&pod, true, 100);
     cluster_learn_gone(
         &cluster,

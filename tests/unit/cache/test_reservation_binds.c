@@ -133,3 +133,41 @@ Test(reservation_binds, what_a_bind_has_taken_no_other_call_changes)
     reserve(&forged[0], false, 200);
     cr_expect_eq(evaluate(&other).code, CODE_UNSCHEDULABLE, "nor when it is in doubt");
 }
+
+/* Of a pod that is created with its node: the API server does not have it yet. */
+Test(reservation_binds, the_absence_of_a_pod_that_is_being_created_ends_no_reservation)
+{
+    struct pod_object pod = pod_of("first", UID(1), 10, 1);
+    const struct object_reference reference = {KIND_POD, SLICE("default"), SLICE("first"),
+                                               SLICE(UID(1))};
+
+    reserve(&pod, true, 100);
+    cr_expect_eq(cluster.creations, 1);
+    cluster_learn_gone(&cluster, &reference, 1);
+    reservation_admit(&cluster, &cluster.reservations->uid, 200);
+    cluster_learn_gone(&cluster, &reference, 2);
+    reserve(&pod, true, 150);
+    cluster_learn_gone(&cluster, &reference, 3);
+    cr_expect_eq(count(), 1, "it may be created any moment");
+    cr_expect_eq(cluster.creations, 1, "it is the same one");
+    apply_pod(&pod, "node-1", "5");
+    cr_expect_eq(count(), 0, "the pod itself holds its claims");
+    cr_expect_eq(cluster.creations, 0);
+}
+
+Test(reservation_binds, pods_that_are_being_created_are_bounded)
+{
+    struct error err = {0};
+    char uid[40];
+    int rc = 0;
+
+    for (unsigned i = 0; i <= CREATIONS_MAX; i++) {
+        cr_expect_eq(rc, 0, "%u: %s", i, err.message);
+        (void)snprintf(uid, sizeof uid, "00000000-0000-4000-8000-%012u", i);
+        struct pod_object pod = pod_of("first", uid, 0, 1);
+        pod.claims = shared;
+        rc = reservation_take(&cluster, &pod, NULL, true, 100, &err);
+    }
+    cr_expect_eq(rc, ERROR_UNAVAILABLE);
+    cr_expect_eq(count(), CREATIONS_MAX);
+}
