@@ -348,4 +348,23 @@ static int mode(const struct config *config)
     return config->csi_volumes.mode;
 }
 
+bool csi_volumes_refuse_inline(const struct view *view, const struct pod_object *pod,
+                               struct arena *arena, struct slice *reason)
+{
+    const struct pod_mounts *mounts = pod->mounts;
+    bool is_enforced = mode(view->config) == MODE_ENFORCE;
+
+    for (size_t i = 0; is_enforced && mounts != NULL && i < mounts->volume_count; i++) {
+        const struct pod_volume *volume = &mounts->volumes[i];
+        struct need need = {.driver = volume->driver, .volume = volume->name};
+        if (volume->source != VOLUME_SOURCE_CSI ||
+            cluster_find_resource(view->cluster, KIND_CSI_DRIVER, volume->driver) == NULL)
+            continue;
+        *reason = find_mode_problem(view->cluster, &need, arena);
+        if (reason->ptr == NULL || reason->len != 0)
+            return true;
+    }
+    return false;
+}
+
 const struct policy csi_volumes = {.name = "CSIVolumes", .mode = mode, .prefilter = prefilter};

@@ -34,4 +34,10 @@ enum { CSI_NEEDS_MAX = 32 }; /* nodes have few drivers; more would only cost tim
 
 extern const struct policy csi_volumes;
 
+/* Whether an inline volume of the pod can never be mounted: its CSIDriver lacks Ephemeral, and the
+ * API server lets nobody change that. Only where the policy enforces. *reason: {NULL, 0}: there is
+ * no memory for it. */
+bool csi_volumes_refuse_inline(const struct view *view, const struct pod_object *pod,
+                               struct arena *arena, struct slice *reason);
+
 #endif

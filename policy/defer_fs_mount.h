@@ -73,6 +73,10 @@ struct slice defer_reason(const struct pod_object *pod, const struct decision *d
  * {NULL, 0} without memory. */
 struct slice defer_entry_name(const struct defer_entry *entry, struct arena *arena);
 
+/* Whether the volume's claim, which does not exist, is needed to decide. */
+bool defer_needs_claim(const struct view *view, const struct pod_object *pod,
+                       const struct pod_volume *volume);
+
 /* Whether the volume is deferred by an entry that is gone: its pod is to be restarted before the
  * CSI plugin is downgraded (KEP-2857, stories 5 and 6). */
 bool defer_is_orphan(const struct view *view, const struct pod *pod,

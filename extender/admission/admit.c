@@ -1,17 +1,10 @@
-#include "extender/admission/admit.h"
+#include "extender/admission/admit_internal.h"
 
 #include "config/base/log.h"
 #include "config/quantity.h"
-#include "extender/admission/review.h"
-#include "extender/bind/bind_admit.h"
 #include "extender/verbs/verbs.h"
 
-/* Writes the answer. Errors: ERROR_INVALID: the body is wrong; others: no decision could be made.
- */
-typedef int answer_function(struct state *state, const struct admit_call *call,
-                            struct scratch *scratch, enum review_result *result, struct error *err);
-
-static uint64_t deadline_ns(const struct admit_call *call)
+uint64_t admit_deadline_ns(const struct admit_call *call)
 {
     int64_t ms = REVIEW_MS_MAX;
 
@@ -22,7 +15,7 @@ static uint64_t deadline_ns(const struct admit_call *call)
     return call->started_ns + (uint64_t)ms * NS_PER_MS;
 }
 
-static int check_synced(const struct state *state, struct error *err)
+int admit_check_synced(const struct state *state, struct error *err)
 {
     enum kind missing = state_unsynced(state);
 
@@ -40,14 +33,22 @@ static bool is_own(struct state *state, const struct review *review)
     return is_own;
 }
 
-/* ---- bindings ---- */
+/* ---- the answer ---- */
 
-static void log_binding(const struct review *review, const struct bind_request *request,
-                        const char *message, const char *reason)
+static void log_refused(const struct review *review, const struct binding_review *binding,
+                        enum admission admission, const char *reason)
 {
-    log_warn(message, LOG_SLICE("namespace", request->pod_namespace),
-             LOG_SLICE("pod", request->pod_name), LOG_SLICE("node", request->node),
-             LOG_SLICE("user", review->user_name), LOG_STR("reason", reason));
+    static const char *const messages[][ADMISSION_COUNT] = {
+        {[ADMISSION_DENIED] = "Binding denied",
+         [ADMISSION_FAILED] = "a Binding could not be reviewed"},
+        {[ADMISSION_DENIED] = "pod denied", [ADMISSION_FAILED] = "a pod could not be reviewed"},
+    };
+    const struct bind_request *request = &binding->request;
+
+    log_warn(messages[binding->created != NULL][admission],
+             LOG_SLICE("namespace", request->pod_namespace), LOG_SLICE("pod", request->pod_name),
+             LOG_SLICE("node", request->node), LOG_SLICE("user", review->user_name),
+             LOG_STR("reason", reason));
 }
 
 static void write_allowed(const struct review *review, const struct bind_warnings *warnings,
@@ -69,12 +70,32 @@ static void write_denied(const struct review *review, const char *message, struc
         &(struct review_answer){.code = 409, .reason = "Conflict", .message = slice_of(message)});
 }
 
+int admit_write(const struct review *review, const struct binding_review *binding,
+                enum admission admission, struct buf *out, enum review_result *result,
+                struct error *err)
+{
+    if (admission != ADMISSION_ALLOWED)
+        log_refused(review, binding, admission, err->message);
+    if (admission == ADMISSION_FAILED) {
+        err->code = ERROR_UNAVAILABLE;
+        return err->code;
+    }
+    *result = admission == ADMISSION_ALLOWED ? REVIEW_ALLOWED : REVIEW_DENIED;
+    if (admission == ADMISSION_ALLOWED)
+        write_allowed(review, &binding->warnings, out);
+    else
+        write_denied(review, err->message, out);
+    return 0;
+}
+
+/* ---- bindings ---- */
+
 static int read_binding(const struct admit_call *call, struct scratch *scratch,
                         struct review *review, struct binding_review *binding, struct error *err)
 {
     struct slice body = buf_slice(&scratch->body);
 
-    *binding = (struct binding_review){.deadline_ns = deadline_ns(call)};
+    *binding = (struct binding_review){.deadline_ns = admit_deadline_ns(call)};
     if (review_read(review, body, &scratch->arena, err) < 0)
         return err->code;
     if (!review_is_of_binding(review))
@@ -94,23 +115,11 @@ static int answer_binding(struct state *state, const struct admit_call *call,
     if (read_binding(call, scratch, &review, &binding, err) < 0)
         return err->code;
     if (!is_own(state, &review)) {
-        if (check_synced(state, err) < 0)
+        if (admit_check_synced(state, err) < 0)
             return err->code;
         admission = bind_admit(state, &binding, &scratch->arena, err);
     }
-    if (admission == ADMISSION_FAILED) {
-        log_binding(&review, &binding.request, "a Binding could not be reviewed", err->message);
-        err->code = ERROR_UNAVAILABLE;
-        return err->code;
-    }
-    *result = admission == ADMISSION_ALLOWED ? REVIEW_ALLOWED : REVIEW_DENIED;
-    if (admission == ADMISSION_ALLOWED) {
-        write_allowed(&review, &binding.warnings, &scratch->answer);
-    } else {
-        log_binding(&review, &binding.request, "Binding denied", err->message);
-        write_denied(&review, err->message, &scratch->answer);
-    }
-    return 0;
+    return admit_write(&review, &binding, admission, &scratch->answer, result, err);
 }
 
 /* ---- a call ---- */
@@ -128,7 +137,7 @@ static unsigned answer_failure(struct scratch *scratch, const struct error *err,
 
 unsigned admit_answer(struct state *state, const struct admit_call *call, struct scratch *scratch)
 {
-    static answer_function *const functions[ADMIT_COUNT] = {answer_binding};
+    static answer_function *const functions[ADMIT_COUNT] = {answer_binding, admit_pod};
     enum review_result result = REVIEW_FAILED;
     struct error err = {0};
     unsigned status = 200;

@@ -3,6 +3,11 @@
  * HTTP; tests and the fuzzer call this directly.
  *
  *   /admit/binding   CREATE of pods/binding and bindings: judged as `bind` judges (bind_admit.h)
+ *   /admit/pod       CREATE of pods. One that names its node is bound by that: judged as a Binding.
+ *                    Another is denied if an inline CSI volume can never be mounted; what keeps it
+ *                    from running now, and may change, is a warning. One without claims and inline
+ *                    CSI volumes is allowed without a look: so are the kubelet's mirror pods, which
+ *                    cannot have claims.
  *
  * Allowed, or denied with code 409 and the text of `bind`: both are answers with status 200. If no
  * decision can be made (the cache is not synced, the API server is needed and silent, too many

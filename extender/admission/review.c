@@ -183,6 +183,32 @@ int review_read_binding(struct bind_request *out, const struct review *review, s
     return 0;
 }
 
+/* Whether it has only the characters of names and UIDs. */
+static bool is_plain(struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '-' && c != '.')
+            return false;
+    }
+    return true;
+}
+
+static int check_pod(const struct pod_object *pod, const struct review *review, struct error *err)
+{
+    if (review->name.len != 0 && !slice_equal(review->name, pod->meta.name))
+        return error_set(err, ERROR_INVALID,
+                         "body: request.name is not that of request.object.metadata");
+    if (pod->node.len == 0)
+        return 0;
+    if (pod->meta.uid.len == 0)
+        return error_set(err, ERROR_INVALID, "body: request.object.metadata.uid is missing");
+    if (!is_plain(review->ns) || !is_plain(pod->meta.name) || !is_plain(pod->meta.uid))
+        return error_set(err, ERROR_INVALID,
+                         "body: a character that no namespace, name or UID of a pod has");
+    return 0;
+}
+
 int review_read_pod(struct pod_object *out, const struct review *review, struct slice body,
                     struct arena *arena, struct error *err)
 {
@@ -195,7 +221,7 @@ int review_read_pod(struct pod_object *out, const struct review *review, struct 
     if (!pull_finish(&object.json))
         return pull_fail(&object.json, "body", object.first, err);
     out->meta.ns = review->ns;
-    return protocol_limit_pod(out, err);
+    return protocol_limit_pod(out, err) < 0 ? err->code : check_pod(out, review, err);
 }
 
 /* ---- the answer ---- */

@@ -1,6 +1,7 @@
 #include "extender/bind/bind_admit.h"
 
 #include "extender/bind/bind_internal.h"
+#include "extender/bind/defer_write.h"
 
 /* Whether the error refuses the Binding; else no decision could be made. */
 static bool is_refusal(const struct error *err)
@@ -68,7 +69,8 @@ static int prepare(struct binding *binding, struct error *err)
     if (rc == ERROR_INVALID)
         atomic_fetch_add(&binding->call.state->metrics.bind_conflicts, 1);
     if (rc == 0 && !binding->locks.is_bound)
-        rc = bind_write_deferral(binding, err);
+        rc = binding->created == NULL ? bind_write_deferral(binding, err)
+                                      : defer_check(&binding->call, &binding->deferral, err);
     if (rc == 0 && ms_until(binding->call.deadline_ns) == 0)
         rc = error_set(err, ERROR_TIMEOUT, "the decision about pod %.*s took too long",
                        SLICE_ARG(binding->call.request->pod_name));
@@ -105,12 +107,16 @@ enum admission bind_admit(struct state *state, struct binding_review *review, st
                                        .request = &review->request,
                                        .arena = arena,
                                        .deadline_ns = review->deadline_ns},
+                              .created = review->created,
                               .is_dry_run = review->is_dry_run,
                               .waiting = &state->metrics.reviews_waiting};
 
     binding.locks.is_review = true;
+    binding.locks.is_creation = review->created != NULL;
     if (review->request.pod_uid.len != 0 || find_uid(&binding, &review->request, err) == 0)
         bind_run(&binding, admit, err);
+    if (err->code == 0 && review->is_dry_run && review->created != NULL && bind_may_wait(&binding))
+        (void)defer_check(&binding.call, &binding.deferral, err);
     bind_done_waiting(&binding);
     if (err->code == 0) {
         report(&binding, review);

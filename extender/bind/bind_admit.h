@@ -3,6 +3,10 @@
  * (admission, on pods/binding and bindings), so the decision is that of `bind`: the claims are
  * taken, locked (claimLock: Annotation), and what is deferred is written, before it is allowed.
  *
+ * A pod that is created with spec.nodeName is bound by its creation, and judged in the same way. It
+ * is not stored yet, so nothing can be written on it: what is to be deferred must be on it already.
+ * Its UID is final: the API server sets UID and generated name before it asks validating webhooks.
+ *
  * The API server does not say whether it has applied what was allowed. So the claims stay reserved,
  * as those of a Binding whose answer was lost: until the pod is seen bound or gone, or for
  * BINDING_DEAD_MS. They also stay if no decision could be made after they were taken: with
@@ -21,10 +25,11 @@
 enum { REVIEWS_WAITING_MAX = 64 /* for the API server; others are decided without it, or fail */ };
 
 struct binding_review {
-    struct bind_request request;   /* an empty UID is set to that of the pod of that name */
-    bool is_dry_run;               /* decides, but takes and writes nothing */
-    uint64_t deadline_ns;          /* of monotonic_ns: later, nothing is allowed */
-    struct bind_warnings warnings; /* out; in the arena */
+    struct bind_request request;      /* an empty UID is set to that of the pod of that name */
+    const struct pod_object *created; /* the pod, which is being created; NULL: it exists */
+    bool is_dry_run;                  /* decides, but takes and writes nothing */
+    uint64_t deadline_ns;             /* of monotonic_ns: later, nothing is allowed */
+    struct bind_warnings warnings;    /* out; in the arena */
 };
 
 enum admission {

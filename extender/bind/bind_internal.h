@@ -1,7 +1,7 @@
 /*
  * bind_internal: what bind.c (a bind that posts its Binding), bind_admit.c (a Binding that another
- * client posts), bind_phases.c and bind_take.c (the decision in the cache) share. Only these
- * include it.
+ * client posts, or a pod that it creates with its node), bind_phases.c and bind_take.c (the
+ * decision in the cache) share. Only these include it.
  *
  * Threads: a binding belongs to the thread of its call.
  */
@@ -25,7 +25,8 @@ enum phase {
 /* What one bind has found out so far. */
 struct binding {
     struct bind_call call;
-    bool is_dry_run;      /* only decides: takes and writes nothing */
+    const struct pod_object *created; /* the pod, which is created with its node; NULL: it exists */
+    bool is_dry_run;                  /* only decides: takes and writes nothing */
     atomic_uint *waiting; /* counts reviews that wait for the API server; NULL: it is no review */
     bool is_waiting;      /* this one is among them */
     unsigned attempts;    /* to post a Binding */
@@ -68,7 +69,8 @@ enum phase bind_try_again(struct binding *binding);
 bool bind_may_wait(struct binding *binding);
 void bind_done_waiting(struct binding *binding);
 
-/* Reads the pod and the causes of its refusal from the API server into the cache. */
+/* Reads the pod, unless it is being created, and the causes of its refusal from the API server into
+ * the cache. */
 int bind_read_again(const struct binding *binding, struct error *err);
 
 /* Errors: there is no time left to send a Binding, or a request before it. */

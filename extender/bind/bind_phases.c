@@ -20,7 +20,7 @@ static int64_t patience_ms(const struct binding *binding)
 int bind_read_again(const struct binding *binding, struct error *err)
 {
     struct object_reference references[CONFIRM_MAX] = {bind_request_pod(binding->call.request)};
-    size_t count = 1;
+    size_t count = binding->created == NULL;
 
     if (binding->deferral.undecided.name.len != 0)
         references[count++] = binding->deferral.undecided;

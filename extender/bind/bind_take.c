@@ -1,6 +1,7 @@
 #include <stdlib.h>
 
 #include "extender/bind/bind_internal.h"
+#include "extender/bind/creation.h"
 #include "policy/attached.h"
 
 /* Whether the record is that of the requested pod, and the pod is bound or can be. */
@@ -8,6 +9,8 @@ static int check_pod(struct binding *binding, const struct pod *pod, struct erro
 {
     const struct bind_request *request = binding->call.request;
 
+    if (binding->created != NULL && (pod == NULL || !uid_is(&pod->uid, request->pod_uid)))
+        return 0; /* the API server lets no two pods have one name at once */
     if (pod == NULL)
         return error_set(err, ERROR_NOT_FOUND, "pods \"%.*s\" not found",
                          SLICE_ARG(request->pod_name));
@@ -31,8 +34,9 @@ static int check_pod(struct binding *binding, const struct pod *pod, struct erro
 
 /* Lists the claims to lock: the pod's exclusive ones, sorted, so that all binds lock in the same
  * order. */
-static int list_locks(struct binding *binding, const struct pod *pod, struct error *err)
+static int list_locks(struct binding *binding, const struct pod_object *pod, struct error *err)
 {
+    const struct cluster *cluster = &binding->call.state->cluster;
     struct claim_locks *locks = &binding->locks;
     const bool *exclusive = binding->verdict.exclusive;
 
@@ -40,13 +44,13 @@ static int list_locks(struct binding *binding, const struct pod *pod, struct err
     if (binding->call.state->config->read_write_once_pod.claim_lock != CLAIM_LOCK_ANNOTATION ||
         exclusive == NULL)
         return 0;
-    for (unsigned i = 0; i < pod->use_count; i++) {
-        const struct claim *claim = pod->uses[i].claim;
-        if (!claim->exists || !exclusive[i])
+    for (size_t i = 0; i < pod->claim_count; i++) {
+        const struct claim *claim = cluster_find_claim(cluster, pod->meta.ns, pod->claims[i].name);
+        if (claim == NULL || !exclusive[i])
             continue;
         if (locks->claim_count == LOCKED_CLAIMS_MAX)
             return error_set(err, ERROR_TOO_BIG, "pod %.*s has over %d exclusive claims",
-                             SLICE_ARG(pod_name(pod)), LOCKED_CLAIMS_MAX);
+                             SLICE_ARG(pod->meta.name), LOCKED_CLAIMS_MAX);
         struct slice name = arena_copy(binding->call.arena, claim_name(claim));
         if (name.ptr == NULL)
             return error_no_memory(err);
@@ -70,19 +74,20 @@ static bool needs_confirmation(const struct binding *binding, const struct claim
 
 /* Lists the claims that the pod shares, if one of them has to be confirmed: then all of them, since
  * another pod may get one claim while the API server is asked about the others. */
-static int list_shared(struct binding *binding, const struct pod *pod, struct error *err)
+static int list_shared(struct binding *binding, const struct pod_object *pod, struct error *err)
 {
+    const struct cluster *cluster = &binding->call.state->cluster;
     const bool *exclusive = binding->verdict.exclusive;
     struct kept_reference *shared = NULL;
     bool is_needed = false;
     char text[UID_TEXT_BYTES];
 
-    for (unsigned i = 0; i < pod->use_count; i++) {
-        const struct claim *claim = pod->uses[i].claim;
+    for (size_t i = 0; i < pod->claim_count; i++) {
+        const struct claim *claim = cluster_find_claim(cluster, pod->meta.ns, pod->claims[i].name);
+        if (claim == NULL || (exclusive != NULL && exclusive[i]))
+            continue;
         struct object_reference reference = {KIND_CLAIM, name_slice(claim->ns), claim_name(claim),
                                              uid_text(&claim->uid, text)};
-        if (!claim->exists || (exclusive != NULL && exclusive[i]))
-            continue;
         is_needed = is_needed || needs_confirmation(binding, claim);
         if (!object_reference_keep(&shared, &reference, binding->call.arena))
             return error_no_memory(err);
@@ -146,20 +151,21 @@ static bool is_attached_there(const struct attached *attached, struct slice node
 /* A claim may be bound to a volume that the cache does not know yet, whose modes say whether it may
  * be on several nodes: until they are known, it is on one. */
 static int check_unknown_volumes(const struct binding *binding, const struct view *view,
-                                 const struct pod *pod, const struct pod_object *object,
-                                 struct error *err)
+                                 const struct pod_object *pod, struct error *err)
 {
     const struct bind_call *call = &binding->call;
     bool is_enforced = view->config->read_write_once.mode == MODE_ENFORCE;
     struct attached attached;
 
-    for (uint32_t i = 0; is_enforced && call->state->api != NULL && i < pod->use_count; i++) {
-        const struct claim *claim = pod->uses[i].claim;
-        bool is_unknown = (claim->volume != NULL || claim->is_volume_provisioned) &&
+    for (size_t i = 0; is_enforced && call->state->api != NULL && i < pod->claim_count; i++) {
+        const struct claim *claim =
+            cluster_find_claim(view->cluster, pod->meta.ns, pod->claims[i].name);
+        bool is_unknown = claim != NULL &&
+                          (claim->volume != NULL || claim->is_volume_provisioned) &&
                           cluster_find_volume(view->cluster, claim) == NULL;
-        if (!claim->exists || claim->is_rwop || !is_unknown)
+        if (!is_unknown || claim->is_rwop)
             continue;
-        if (!attached_find(view, object, claim, call->arena, &attached))
+        if (!attached_find(view, pod, claim, call->arena, &attached))
             return error_no_memory(err);
         if (!is_attached_there(&attached, call->request->node))
             return error_set(err, ERROR_UNAVAILABLE,
@@ -171,7 +177,7 @@ static int check_unknown_volumes(const struct binding *binding, const struct vie
     return 0;
 }
 
-static int check_shared(struct binding *binding, const struct pod *pod, struct error *err)
+static int check_shared(struct binding *binding, const struct pod_object *pod, struct error *err)
 {
     if (binding->call.state->api == NULL || binding->is_shared_confirmed)
         return 0;
@@ -181,7 +187,38 @@ static int check_shared(struct binding *binding, const struct pod *pod, struct e
                ? 0
                : error_set(err, ERROR_UNAVAILABLE,
                            "the claims of pod %.*s have to be confirmed with the API server",
-                           SLICE_ARG(pod_name(pod)));
+                           SLICE_ARG(pod->meta.name));
+}
+
+/* Decides which volumes are deferred. */
+static int plan_deferral(struct binding *binding, const struct view *view, const struct pod *pod,
+                         const struct pod_object *object, struct error *err)
+{
+    bool is_created = binding->created != NULL;
+
+    if (is_created && creation_check_deferral(view, object, err) < 0)
+        return err->code;
+    return deferral_plan(view, is_created ? 0 : pod->version, object, binding->call.arena,
+                         &binding->deferral, err);
+}
+
+/* In a snapshot, in memory: binds the pod, or creates it. */
+static int settle(struct binding *binding, struct pod *pod, struct error *err)
+{
+    return binding->created == NULL ? assign(binding, pod, err)
+                                    : creation_apply(binding->call.state, binding->created, err);
+}
+
+/* Takes the pod's claims. Its UID may be known only from now on. */
+static int take(struct binding *binding, const struct pod_object *pod, struct error *err)
+{
+    struct state *state = binding->call.state;
+    int rc = reservation_take(&state->cluster, pod, binding->verdict.exclusive, true,
+                              state_reservation_end(state, true), err);
+
+    if (rc == 0)
+        (void)uid_find(&state->cluster.names, pod->meta.uid, &binding->uid);
+    return rc;
 }
 
 int bind_take_claims(struct binding *binding, struct error *err)
@@ -203,20 +240,21 @@ int bind_take_claims(struct binding *binding, struct error *err)
         return err->code;
     if (binding->is_bound)
         return 0;
-    if (!cluster_describe_pod(pod, call->arena, &object))
+    if (binding->created != NULL
+            ? !creation_describe(&state->cluster, binding->created, call->arena, &object)
+            : !cluster_describe_pod(pod, call->arena, &object))
         return error_no_memory(err);
     if (check_policies(binding, &view, &object, err) < 0 ||
-        check_unknown_volumes(binding, &view, pod, &object, err) < 0 ||
-        check_shared(binding, pod, err) < 0 ||
-        deferral_plan(&view, pod, &object, call->arena, &binding->deferral, err) < 0)
+        check_unknown_volumes(binding, &view, &object, err) < 0 ||
+        check_shared(binding, &object, err) < 0 ||
+        plan_deferral(binding, &view, pod, &object, err) < 0)
         return err->code;
     if (binding->is_dry_run)
         return 0;
     if (state->api == NULL)
-        return assign(binding, pod, err);
-    if (list_locks(binding, pod, err) < 0)
+        return settle(binding, pod, err);
+    if (list_locks(binding, &object, err) < 0)
         return err->code;
     object.node = call->request->node;
-    return reservation_take(&state->cluster, &object, binding->verdict.exclusive, true,
-                            state_reservation_end(state, true), err);
+    return take(binding, &object, err);
 }

@@ -12,6 +12,9 @@
 #define ADMITTED  "claimguard.io/admitted"
 #define FENCED    "claimguard.io/fenced"
 
+#define ADMITTED_BINDING  "true"
+#define ADMITTED_CREATION "created"
+
 /* What is read of a claim or a pod. */
 struct remote {
     struct slice kind, ns, name, uid, version, holder, admitted, fenced, node, phase;
@@ -104,20 +107,29 @@ static int not_locked(struct error *err, const struct claim_locks *locks)
 
 /* ---- locks of other pods ---- */
 
-/* Whether the lock has not changed for LOCK_PATIENCE_MS; of a Binding that was admitted, for
- * BINDING_DEAD_MS. */
-static bool is_old_enough(struct claim_locks *locks, struct slice claim, const struct remote *found)
+static bool is_of_creation(const struct remote *found)
 {
+    return slice_equal(found->admitted, SLICE(ADMITTED_CREATION));
+}
+
+/* Whether the lock has not changed for LOCK_PATIENCE_MS; of what was admitted, for BINDING_DEAD_MS;
+ * or its pod, which is there or not, has gone. */
+static bool is_old_enough(const struct claim_locks *locks, struct slice claim,
+                          const struct remote *found, bool is_there)
+{
+    uint64_t patience_ms = found->admitted.len != 0 ? BINDING_DEAD_MS : LOCK_PATIENCE_MS;
     struct slice key = arena_printf(locks->call->arena, "%.*s/%.*s/%.*s",
                                     SLICE_ARG(locks->call->request->pod_namespace),
                                     SLICE_ARG(claim), SLICE_ARG(found->version));
 
-    uint64_t patience_ms = found->admitted.len != 0 ? BINDING_DEAD_MS : LOCK_PATIENCE_MS;
-    if (key.ptr == NULL)
-        return false;
-    uint64_t since_ns =
-        seen_locks_since(locks->call->state, key); /* first: it may be the present time */
-    return monotonic_ns() - since_ns >= patience_ms * NS_PER_MS;
+    return key.ptr != NULL && seen_locks_is_old(locks->call->state, key, patience_ms, is_there);
+}
+
+/* Whether the pod of the lock, which is there or not, may still be created. */
+static bool may_appear(const struct claim_locks *locks, struct slice claim,
+                       const struct remote *found, bool is_there)
+{
+    return is_of_creation(found) && !is_old_enough(locks, claim, found, is_there) && !is_there;
 }
 
 static int refuse(struct error *err, const struct claim_locks *locks, struct slice claim,
@@ -211,15 +223,16 @@ static int evaluate_lock(struct claim_locks *locks, struct slice claim, const st
     if (slice_equal(uid, locks->call->request->pod_uid))
         return 0;
     unsigned status = ask(locks, "GET", KIND_POD, name, SLICE(""), &pod);
-    if (status == 404)
-        return 0;
-    if (status != 200)
+    if (status != 200 && status != 404)
         return not_locked(err, locks);
-    if (!slice_equal(pod.uid, uid) || phase_is_terminal(pod.phase))
+    bool is_there = status == 200 && slice_equal(pod.uid, uid);
+    if (may_appear(locks, claim, found, is_there))
+        return refuse(err, locks, claim, name, "locked for");
+    if (!is_there || phase_is_terminal(pod.phase))
         return 0;
     if (pod.node.len != 0)
         return refuse(err, locks, claim, name, "in use by");
-    if (!is_old_enough(locks, claim, found))
+    if (!is_old_enough(locks, claim, found, true))
         return refuse(err, locks, claim, name, "locked for");
     return fence_holder(locks, claim, uid, name, err);
 }
@@ -237,7 +250,8 @@ static int evaluate_lock(struct claim_locks *locks, struct slice claim, const st
 static struct slice lock_patch(struct claim_locks *locks, const struct remote *found, bool was_ours)
 {
     const struct bind_request *request = locks->call->request;
-    const char *admitted = locks->is_review                        ? ",\"" ADMITTED "\":\"true\""
+    const char *admitted = locks->is_creation ? ",\"" ADMITTED "\":\"" ADMITTED_CREATION "\""
+                           : locks->is_review ? ",\"" ADMITTED "\":\"" ADMITTED_BINDING "\""
                            : found->admitted.len != 0 && !was_ours ? ",\"" ADMITTED "\":null"
                                                                    : "";
 
@@ -343,7 +357,7 @@ int claim_locks_take(struct claim_locks *locks, struct error *err)
     if (locks->claim_count == 0)
         return 0;
     /* before the locks: a pod that takes one over from us changes this version */
-    int rc = read_own_version(locks, err);
+    int rc = locks->is_creation ? 0 : read_own_version(locks, err);
     while (rc == 0 && !locks->is_bound && locks->locked_count < locks->claim_count) {
         rc = lock_claim(locks, locks->locked_count, err);
         locks->locked_count += rc == 0;
@@ -357,13 +371,15 @@ void claim_locks_release(struct claim_locks *locks)
 {
     struct error err = {0};
     struct remote ignored;
-    bool is_bound;
+    bool is_bound = false;
+    int rc = 0;
 
     if (locks->locked_count == 0)
         return;
     /* An earlier Binding of this pod, whose answer was lost, may still be on its way, and the next
      * pod that locks the claim would not know (found by tests/model). */
-    int rc = fence_pod(locks, locks->call->request->pod_uid, locks->call->request->pod_name,
+    if (!locks->is_creation)
+        rc = fence_pod(locks, locks->call->request->pod_uid, locks->call->request->pod_name,
                        &is_bound, &err);
     /* a lock that stays does no harm: the next pod finds that its pod was not bound */
     for (size_t i = 0; rc == 0 && !is_bound && i < locks->locked_count; i++) {

@@ -28,6 +28,10 @@
  * it. Its lock says so (claimguard.io/admitted): it is taken over only after it was seen for
  * BINDING_DEAD_MS, when the API server must have abandoned the Binding; and it is never released.
  *
+ * A pod that is created with its node is locked for before it exists. Its lock says that, too
+ * (claimguard.io/admitted: created): that the API server has no such pod proves nothing until the
+ * lock was seen for BINDING_DEAD_MS, or the pod was seen.
+ *
  * Threads: any; it blocks on the API server, until the deadline of the bind.
  */
 #ifndef EXTENDER_BIND_CLAIM_LOCK_H
@@ -49,6 +53,7 @@ struct claim_locks {
     bool is_kept[LOCKED_CLAIMS_MAX]; /* for a Binding that was admitted: not to be released */
     size_t claim_count, locked_count;
     bool is_review;           /* another client posts the Binding */
+    bool is_creation;         /* and the pod does not exist yet: it is created bound */
     struct slice pod_version; /* read before the locks */
     bool is_bound;            /* the pod is bound to the requested node already */
     struct slice refusal;     /* the API server's last answer that a repetition does not change */

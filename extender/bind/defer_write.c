@@ -29,6 +29,12 @@ static size_t count_due(const struct deferral *deferral, bool as_field)
     return due;
 }
 
+/* In both forms. */
+static bool is_written(const struct deferral *deferral)
+{
+    return count_due(deferral, true) == 0 && count_due(deferral, false) == 0;
+}
+
 static void put_field(struct buf *body, const struct deferral *deferral)
 {
     static const char *const sources[] = {"", "persistentVolumeClaim", "ephemeral", "csi"};
@@ -174,6 +180,14 @@ static int write_as_configured(const struct writing *writing, int apply, struct 
                                 "with (does an admission webhook remove it?)");
 }
 
+static int configured(const struct bind_call *call)
+{
+    (void)pthread_rwlock_rdlock(&call->state->lock);
+    int apply = call->state->config->defer_fs_mount.apply;
+    (void)pthread_rwlock_unlock(&call->state->lock);
+    return apply;
+}
+
 static void report_failure(const struct writing *writing, const struct error *err)
 {
     const struct bind_call *call = writing->call;
@@ -190,10 +204,8 @@ int defer_write(const struct bind_call *call, struct deferral *deferral, struct 
                 struct error *err)
 {
     struct writing writing = {call, deferral, version};
+    int apply = configured(call);
 
-    (void)pthread_rwlock_rdlock(&call->state->lock);
-    int apply = call->state->config->defer_fs_mount.apply;
-    (void)pthread_rwlock_unlock(&call->state->lock);
     deferral->is_stale = false;
     if (apply == DEFER_DISABLED || deferral->opts_out)
         return 0;
@@ -202,10 +214,30 @@ int defer_write(const struct bind_call *call, struct deferral *deferral, struct 
      * there. */
     for (size_t i = 0; apply == DEFER_FIELD && i < deferral->volume_count; i++)
         deferral->volumes[i].has_field = false;
-    if (count_due(deferral, true) == 0 && count_due(deferral, false) == 0)
+    if (is_written(deferral))
         return 0;
     int rc = write_as_configured(&writing, apply, err);
     if (rc < 0 && !deferral->is_stale)
         report_failure(&writing, err);
     return rc;
+}
+
+int defer_check(const struct bind_call *call, const struct deferral *deferral, struct error *err)
+{
+    int apply = configured(call);
+    bool as_field = apply == DEFER_FIELD;
+
+    if (apply == DEFER_DISABLED || deferral->opts_out || is_written(deferral))
+        return 0;
+    if (apply == DEFER_AUTO && defer_support_find(call->state, &as_field, err) < 0)
+        return err->code;
+    for (size_t i = 0; i < deferral->volume_count; i++)
+        if (is_due(&deferral->volumes[i], as_field))
+            return error_set(
+                err, ERROR_INVALID,
+                "volume %.*s is to be deferred, and a pod that is created with spec.nodeName "
+                "cannot be changed: set %s, or leave spec.nodeName to a scheduler",
+                SLICE_ARG(deferral->volumes[i].name),
+                as_field ? "deferFSMount: true" : "the annotation " DEFER_FS_MOUNT_ANNOTATION);
+    return 0;
 }

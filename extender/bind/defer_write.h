@@ -32,4 +32,9 @@
 int defer_write(const struct bind_call *call, struct deferral *deferral, struct slice *version,
                 struct error *err);
 
+/* For a pod that is being created with its node, and cannot be changed: whether all is on it that
+ * defer_write would write. Errors: ERROR_INVALID: a volume is not; others: it is not known in which
+ * form it has to be. */
+int defer_check(const struct bind_call *call, const struct deferral *deferral, struct error *err);
+
 #endif

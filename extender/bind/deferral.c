@@ -60,7 +60,7 @@ static int add_undecided(struct deferral *out, const struct pod_object *object,
                      SLICE_ARG(defer_reason(object, decision, arena)));
 }
 
-int deferral_plan(const struct view *view, const struct pod *pod, const struct pod_object *object,
+int deferral_plan(const struct view *view, uint64_t version, const struct pod_object *object,
                   struct arena *arena, struct deferral *out, struct error *err)
 {
     struct decision decision;
@@ -80,9 +80,9 @@ int deferral_plan(const struct view *view, const struct pod *pod, const struct p
     }
     out->annotation = arena_copy(arena, object->mounts->annotation);
     out->opts_out = mounts_opt_out(object->mounts);
-    if (pod->version != 0)
-        out->version = arena_printf(arena, "%llu", (unsigned long long)pod->version);
-    if (!has_memory || out->annotation.ptr == NULL || (pod->version != 0 && out->version.len == 0))
+    if (version != 0)
+        out->version = arena_printf(arena, "%llu", (unsigned long long)version);
+    if (!has_memory || out->annotation.ptr == NULL || (version != 0 && out->version.len == 0))
         return error_no_memory(err);
     return 0;
 }

@@ -33,9 +33,9 @@ struct deferral {
     bool is_stale;                     /* the pod has changed: the decision has to be repeated */
 };
 
-/* Decides about the pod's volumes. Under the lock. Errors: ERROR_NO_MEMORY; ERROR_UNAVAILABLE: a
- * volume cannot be decided yet, see `undecided`. */
-int deferral_plan(const struct view *view, const struct pod *pod, const struct pod_object *object,
+/* Decides about the pod's volumes. version: of the pod; 0: unknown. Under the lock. Errors:
+ * ERROR_NO_MEMORY; ERROR_UNAVAILABLE: a volume cannot be decided yet, see `undecided`. */
+int deferral_plan(const struct view *view, uint64_t version, const struct pod_object *object,
                   struct arena *arena, struct deferral *out, struct error *err);
 
 /* Records in the cache that the volumes of the pod, which is bound, are deferred. Under the lock,

@@ -4,6 +4,7 @@
 
 struct seen_lock {
     uint64_t since_ns;
+    bool was_there; /* the pod of the lock */
     UT_hash_handle hh;
     char key[];
 };
@@ -30,10 +31,11 @@ static struct seen_lock *add(struct seen_locks *seen, struct slice key)
     return NULL;
 }
 
-uint64_t seen_locks_since(struct state *state, struct slice key)
+bool seen_locks_is_old(struct state *state, struct slice key, uint64_t patience_ms, bool is_there)
 {
     struct seen_locks *seen = state->seen_locks;
     struct seen_lock *lock = NULL;
+    bool is_old = false;
 
     (void)pthread_rwlock_wrlock(&state->lock);
     HASH_FIND(hh, seen->first, key.ptr, key.len, lock);
@@ -41,9 +43,13 @@ uint64_t seen_locks_since(struct state *state, struct slice key)
         forget(seen, seen->first);
     if (lock == NULL)
         lock = add(seen, key);
-    uint64_t since_ns = lock == NULL ? monotonic_ns() : lock->since_ns;
+    if (lock != NULL) {
+        is_old = monotonic_ns() - lock->since_ns >= patience_ms * NS_PER_MS ||
+                 (lock->was_there && !is_there);
+        lock->was_there = lock->was_there || is_there;
+    }
     (void)pthread_rwlock_unlock(&state->lock);
-    return since_ns;
+    return is_old;
 }
 
 void seen_locks_dispose(struct seen_locks *seen)

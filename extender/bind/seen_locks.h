@@ -9,7 +9,7 @@
 
 #include "extender/state.h"
 
-enum { LOCKS_SEEN_MAX = 2000 }; /* of more, the oldest is forgotten, and its age begins anew */
+enum { LOCKS_SEEN_MAX = 2000 }; /* of more, the oldest is forgotten, and its age begins again */
 
 struct seen_lock;
 
@@ -17,9 +17,10 @@ struct seen_locks {
     struct seen_lock *first; /* uthash */
 };
 
-/* When the lock was seen first, of monotonic_ns: now, if it is new, or there is no memory. key: the
- * claim's namespace/name/version. Takes the state's lock. */
-uint64_t seen_locks_since(struct state *state, struct slice key);
+/* Whether the lock was seen for patience_ms; without memory, it was not. Or whether its pod was
+ * there when the lock was seen before, and is not now. key: the claim's namespace/name/version.
+ * Takes the state's lock. */
+bool seen_locks_is_old(struct state *state, struct slice key, uint64_t patience_ms, bool is_there);
 
 void seen_locks_dispose(struct seen_locks *seen);
 

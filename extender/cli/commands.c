@@ -124,10 +124,10 @@ static const struct command commands[] = {
      "answer the extender calls of kube-scheduler",
      "Answers POST /filter, /prefilter, /preempt and /bind, and GET /livez, /healthz, /readyz,\n"
      "/metrics, /statusz and /debug/cache; and, with admission.listen in the configuration, POST\n"
-     "/admit/binding on a port of its own. The objects come from a live cluster, by list and\n"
-     "watch, or from a snapshot. With a snapshot, a bind changes only claimguard's memory.\n"
-     "SIGHUP or a change of the configuration file reloads it. After SIGTERM, claimguard answers\n"
-     "the requests that it has accepted, for five seconds at most, and exits.\n",
+     "/admit/binding and /admit/pod on a port of its own. The objects come from a live cluster,\n"
+     "by list and watch, or from a snapshot. With a snapshot, a bind changes only claimguard's\n"
+     "memory. SIGHUP or a change of the configuration file reloads it. After SIGTERM, claimguard\n"
+     "answers the requests that it has accepted, for five seconds at most, and exits.\n",
      serve_flags, NULL, command_serve},
     {"snapshot", "[--kubeconfig FILE] [--context NAME] [-o FILE]",
      "write a snapshot of a live cluster to a file, for dry-run",

@@ -7,7 +7,7 @@
 static const char *const verbs[VERB_COUNT] = {"filter", "prefilter", "preempt", "bind",
                                               "volcano_predicate"};
 
-static const char *const admit_paths[ADMIT_COUNT] = {"/admit/binding"};
+static const char *const admit_paths[ADMIT_COUNT] = {"/admit/binding", "/admit/pod"};
 
 /* A pod whose last verdict was a rejection. */
 struct rejected_pod {

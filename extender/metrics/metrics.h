@@ -34,7 +34,7 @@ enum call_result {
 };
 
 /* The calls of admission webhooks. */
-enum admit_path { ADMIT_BINDING, ADMIT_COUNT };
+enum admit_path { ADMIT_BINDING, ADMIT_POD, ADMIT_COUNT };
 
 enum review_result {
     REVIEW_ALLOWED,

@@ -192,6 +192,35 @@ Test(admission, a_binding_is_allowed_or_denied)
                  1);
 }
 
+#define POD(pod_, claim_) \
+    "{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\",\"request\":{" \
+    "\"uid\":\"r\",\"namespace\":\"default\",\"name\":\"" pod_ "\",\"operation\":\"CREATE\"," \
+    "\"resource\":{\"version\":\"v1\",\"resource\":\"pods\"},\"object\":{\"metadata\":{" \
+    "\"name\":\"" pod_ "\",\"uid\":\"00000000-0000-4000-8000-" pod_ "\"},\"spec\":{" \
+    "\"nodeName\":\"node-1\",\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{" \
+    "\"claimName\":\"" claim_ "\"}}]}}}}"
+
+Test(admission, a_pod_that_names_its_node_is_allowed_or_denied)
+{
+    start("");
+    struct answer answer = call("/admit/pod?timeout=10s", POD("one", "db-data"), NULL);
+    cr_expect_eq(answer.status, 200, "%s", answer.text);
+    cr_expect_not_null(strstr(answer.text,
+                              "\"code\":409,\"reason\":\"Conflict\",\"message\":\"claim "
+                              "default/db-data is in use by pod default/db-0 on node-2\"}"),
+                       "%s", answer.text);
+    answer = call("/admit/pod", POD("two", "web-data"), NULL);
+    cr_expect_not_null(strstr(answer.text, "\"uid\":\"r\",\"allowed\":true"), "%s", answer.text);
+    answer = call("/admit/pod", POD("three", "web-data"), NULL);
+    cr_expect_not_null(strstr(answer.text, "claim default/web-data is in use by pod default/two on "
+                                           "node-1"),
+                       "it is there, in memory: %s", answer.text);
+    cr_expect_eq(http_metric(server.metrics_port,
+                             "\nclaimguard_admission_reviews_total{path=\"/admit/pod\","
+                             "result=\"denied\"} "),
+                 2);
+}
+
 Test(admission, nothing_else_is_on_the_port)
 {
     static const struct {
@@ -201,7 +230,12 @@ Test(admission, nothing_else_is_on_the_port)
         {"/admit/binding", NULL, 405},
         {"/admit/binding", "{}", 400},
         {"/admit/binding", "x", 400},
+        {"/admit/pod", NULL, 405},
+        {"/admit/pod", "{}", 400},
+        {"/admit/pod", BINDING("web-1"), 400},
+        {"/admit/binding", POD("one", "db-data"), 400},
         {"/admit/bindings", "{}", 404},
+        {"/admit/pods", "{}", 404},
         {"/admit", "{}", 404},
         {"/filter", "{}", 404},
         {"/bind", "{}", 404},

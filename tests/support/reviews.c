@@ -97,15 +97,15 @@ static unsigned admission_port(const struct guard *guard)
 }
 
 /* The HTTP status; 0: there was no answer. The certificate is not checked. */
-static long post(const struct guard *guard, const char *timeout, const char *body,
+static long post(const struct guard *guard, const char *path, const char *timeout, const char *body,
                  struct received *received)
 {
     CURL *curl = curl_easy_init();
     long status = 0;
     char url[128];
 
-    (void)snprintf(url, sizeof url, "https://127.0.0.1:%u/admit/binding?timeout=%s",
-                   admission_port(guard), timeout == NULL ? "10s" : timeout);
+    (void)snprintf(url, sizeof url, "https://127.0.0.1:%u%s?timeout=%s", admission_port(guard),
+                   path, timeout == NULL ? "10s" : timeout);
     (void)curl_easy_setopt(curl, CURLOPT_URL, url);
     (void)curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
     (void)curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
@@ -138,15 +138,22 @@ static const char *describe(json_t *response)
     return text;
 }
 
-const char *admit(const struct guard *guard, const struct test_review *review)
+static const char *new_uid(void)
 {
     static atomic_uint counter;
-    const char *uid = scenario_printf("review-%u", atomic_fetch_add(&counter, 1));
+
+    return scenario_printf("review-%u", atomic_fetch_add(&counter, 1));
+}
+
+/* Sends a review with that UID. */
+static const char *send_review(const struct guard *guard, const char *path, const char *timeout,
+                               const char *uid, const char *body)
+{
     const char *version = "", *kind = "", *of = "";
     struct received received = {.len = 0};
     json_t *response = NULL;
 
-    long status = post(guard, review->timeout, body_of(review, uid), &received);
+    long status = post(guard, path, timeout, body, &received);
     if (status != 200)
         return scenario_printf("failed: %ld %s", status, received.bytes);
     json_t *answer = json_loads(received.bytes, JSON_REJECT_DUPLICATES, NULL);
@@ -159,6 +166,52 @@ const char *admit(const struct guard *guard, const struct test_review *review)
     const char *text = describe(response);
     json_decref(answer);
     return text;
+}
+
+const char *admit(const struct guard *guard, const struct test_review *review)
+{
+    const char *uid = new_uid();
+
+    return send_review(guard, "/admit/binding", review->timeout, uid, body_of(review, uid));
+}
+
+/* ---- a pod that is being created ---- */
+
+static const char *text_of(const struct test_creation *creation)
+{
+    json_t *pod = json_loads(pod_text(&creation->pod), 0, NULL);
+    unsigned hash = 0;
+
+    for (const char *at = creation->pod.name; *at != '\0'; at++)
+        hash = hash * 31 + (unsigned char)*at;
+    const char *uid = creation->uid != NULL
+                          ? creation->uid
+                          : scenario_printf("00000000-0000-4000-8000-%012x", hash);
+    (void)json_object_set_new(json_object_get(pod, "metadata"), "uid", json_string(uid));
+    char *text = json_dumps(pod, JSON_COMPACT);
+    const char *out = scenario_printf("%s", text);
+    free(text);
+    json_decref(pod);
+    return out;
+}
+
+const char *admit_creation(const struct guard *guard, const struct test_creation *creation)
+{
+    const char *uid = new_uid();
+    const char *body = scenario_printf(
+        "{\"kind\":\"AdmissionReview\",\"apiVersion\":\"admission.k8s.io/v1\",\"request\":{"
+        "\"uid\":\"%s\",\"kind\":{\"group\":\"\",\"version\":\"v1\",\"kind\":\"Pod\"},"
+        "\"resource\":{\"group\":\"\",\"version\":\"v1\",\"resource\":\"pods\"},\"name\":\"%s\","
+        "\"namespace\":\"default\",\"operation\":\"CREATE\",\"userInfo\":{\"username\":\"me\"},"
+        "\"object\":%s,\"oldObject\":null,\"dryRun\":%s,\"options\":null}}",
+        uid, creation->pod.name, text_of(creation), creation->is_dry_run ? "true" : "false");
+
+    return send_review(guard, "/admit/pod", creation->timeout, uid, body);
+}
+
+void create(const struct test_creation *creation)
+{
+    api_put("%s", text_of(creation));
 }
 
 bool is_admitted(const struct guard *guard, const char *pod, const char *node)

@@ -32,6 +32,20 @@ struct test_review {
  * and has the review's UID. */
 const char *admit(const struct guard *guard, const struct test_review *review);
 
+/* A pod that is being created: the API server does not have it yet. */
+struct test_creation {
+    struct test_pod pod;
+    const char *uid;     /* NULL: one that depends on its name alone */
+    const char *timeout; /* as above */
+    bool is_dry_run;
+};
+
+/* What the review of the creation is answered: as admit. */
+const char *admit_creation(const struct guard *guard, const struct test_creation *creation);
+
+/* The API server stores the pod. */
+void create(const struct test_creation *creation);
+
 bool is_admitted(const struct guard *guard, const char *pod, const char *node);
 
 /* Whether the answer begins so; if not, prints it. */

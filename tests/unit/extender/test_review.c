@@ -215,6 +215,60 @@ Test(review, bindings_are_read_or_refused_with_the_reason)
     }
 }
 
+/* ---- pods ---- */
+
+#define POD(name_, object_)  REQUEST(",\"name\":\"" name_ "\"" PODS("") ",\"object\":" object_)
+#define META(name_, uid_)    "\"metadata\":{\"name\":\"" name_ "\",\"uid\":\"" uid_ "\"}"
+#define ON_NODE(name_, uid_) "{" META(name_, uid_) ",\"spec\":{\"nodeName\":\"n\"}}"
+#define NO_SUCH_CHARACTER    "body: a character that no namespace, name or UID of a pod has"
+#define UID_IS_MISSING       "body: request.object.metadata.uid is missing"
+
+static const struct {
+    const char *name, *body, *message;
+} pods[] = {
+    {"a pod with its node", POD("p", ON_NODE("p", "0-1")), NULL},
+    {"without a name in the request", POD("", ON_NODE("p", "0-1")), NULL},
+    {"without a node and a UID", POD("p", "{\"metadata\":{\"name\":\"p\"}}"), NULL},
+    {"a name that is not generated yet", POD("", "{\"metadata\":{\"generateName\":\"p-\"}}"),
+     "a Pod without metadata.name"},
+    {"no object", REQUEST(PODS("")), "body: request.object is missing"},
+    {"object an array", POD("p", "[]"), "body:1:"},
+    {"another name", POD("q", ON_NODE("p", "0-1")),
+     "body: request.name is not that of request.object.metadata"},
+    {"a node and no UID", POD("p", ON_NODE("p", "")), UID_IS_MISSING},
+    {"a UID that ends a string", POD("p", ON_NODE("p", "\\\",\\\"")), NO_SUCH_CHARACTER},
+    {"a UID that ends a name", POD("p", ON_NODE("p", "0/q")), NO_SUCH_CHARACTER},
+    {"a name that ends a string", POD("p\\\"", ON_NODE("p\\\"", "0")), NO_SUCH_CHARACTER},
+    {"a control character", POD("p", ON_NODE("p", "\\u0000")), NO_SUCH_CHARACTER},
+    {"a namespace that ends a path",
+     "{" HEAD ",\"request\":{\"uid\":\"u\",\"namespace\":\"a/b\"" PODS("") ",\"object\":" ON_NODE(
+         "p", "0") "}}",
+     NO_SUCH_CHARACTER},
+    {"a UID of 37 bytes", POD("p", ON_NODE("p", "0123456789012345678901234567890123456")),
+     "Pod.metadata.uid"},
+};
+
+Test(review, pods_are_read_or_refused_with_the_reason)
+{
+    for (size_t i = 0; i < sizeof pods / sizeof *pods; i++) {
+        struct slice body = slice_of(pods[i].body);
+        struct pod_object pod;
+        struct review review;
+        struct error err = {0};
+        cr_assert_eq(review_read(&review, body, &arena, &err), 0, "%s: %s", pods[i].name,
+                     err.message);
+        int rc = review_read_pod(&pod, &review, body, &arena, &err);
+        if (pods[i].message == NULL) {
+            cr_expect_eq(rc, 0, "%s: %s", pods[i].name, err.message);
+            cr_expect(slice_equal(pod.meta.ns, SLICE("ns")), "%s", pods[i].name);
+            continue;
+        }
+        cr_expect_eq(rc, ERROR_INVALID, "%s", pods[i].name);
+        cr_expect_not_null(strstr(err.message, pods[i].message), "%s: got %s", pods[i].name,
+                           err.message);
+    }
+}
+
 /* The place in the whole body, and not in the object. */
 Test(review, an_error_in_the_object_names_its_place)
 {

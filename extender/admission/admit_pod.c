@@ -1,0 +1,86 @@
+#include "extender/admission/admit_internal.h"
+#include "extender/bind/creation.h"
+#include "policy/csi_volumes.h"
+
+static int read_pod(const struct admit_call *call, struct scratch *scratch, struct review *review,
+                    struct pod_object *pod, struct binding_review *binding, struct error *err)
+{
+    struct slice body = buf_slice(&scratch->body);
+
+    if (review_read(review, body, &scratch->arena, err) < 0)
+        return err->code;
+    if (!review_is_of_pod(review))
+        return error_set(err, ERROR_INVALID, "body: expected the CREATE of pods");
+    if (review_read_pod(pod, review, body, &scratch->arena, err) < 0)
+        return err->code;
+    *binding = (struct binding_review){.request = {.pod_namespace = pod->meta.ns,
+                                                   .pod_name = pod->meta.name,
+                                                   .pod_uid = pod->meta.uid,
+                                                   .node = pod->node},
+                                       .created = pod,
+                                       .is_dry_run = review->is_dry_run,
+                                       .deadline_ns = admit_deadline_ns(call)};
+    return 0;
+}
+
+static bool is_judged(const struct pod_object *pod)
+{
+    return pod->claim_count != 0 || (pod->mounts != NULL && mounts_have_inline(pod->mounts));
+}
+
+/* What keeps the pod from running now is a warning. */
+static void collect_warnings(const struct verdict *verdict, struct bind_warnings *out)
+{
+    for (size_t i = 0; i < verdict->reason_count && out->count < WARNINGS_MAX; i++)
+        out->items[out->count++].text = verdict->reasons[i];
+    for (size_t i = 0; i < verdict->warning_count && out->count < WARNINGS_MAX; i++)
+        out->items[out->count++] = verdict->warnings[i];
+}
+
+/* Decides about a pod for which a scheduler will choose the node. Under the lock. */
+static enum admission decide(const struct view *view, const struct pod_object *created,
+                             struct arena *arena, struct bind_warnings *warnings, struct error *err)
+{
+    const struct policy *decided_by;
+    struct verdict verdict;
+    struct pod_object pod;
+    struct slice reason;
+
+    if (csi_volumes_refuse_inline(view, created, arena, &reason)) {
+        (void)error_set(err, ERROR_INVALID, "%.*s", SLICE_ARG(reason));
+        return reason.ptr == NULL ? ADMISSION_FAILED : ADMISSION_DENIED;
+    }
+    if (creation_describe(view->cluster, created, arena, &pod))
+        policy_prefilter(view, &pod, arena, &verdict, &decided_by);
+    else
+        verdict_out_of_memory(&verdict);
+    if (verdict.code == CODE_ERROR) {
+        (void)error_no_memory(err);
+        return ADMISSION_FAILED;
+    }
+    collect_warnings(&verdict, warnings);
+    return ADMISSION_ALLOWED;
+}
+
+int admit_pod(struct state *state, const struct admit_call *call, struct scratch *scratch,
+              enum review_result *result, struct error *err)
+{
+    struct binding_review binding;
+    struct review review;
+    struct pod_object pod = {.claims = NULL};
+    enum admission admission = ADMISSION_ALLOWED;
+
+    if (read_pod(call, scratch, &review, &pod, &binding, err) < 0)
+        return err->code;
+    if (is_judged(&pod) && admit_check_synced(state, err) < 0)
+        return err->code;
+    if (is_judged(&pod) && pod.node.len != 0) {
+        admission = bind_admit(state, &binding, &scratch->arena, err);
+    } else if (is_judged(&pod)) {
+        (void)pthread_rwlock_rdlock(&state->lock);
+        struct view view = state_view(state);
+        admission = decide(&view, &pod, &scratch->arena, &binding.warnings, err);
+        (void)pthread_rwlock_unlock(&state->lock);
+    }
+    return admit_write(&review, &binding, admission, &scratch->answer, result, err);
+}
