@@ -2,7 +2,7 @@
  * bench: measures claimguard against lower bounds, as ratios within one run (./dev bench). Prints a
  * Markdown table. Never asserts on time.
  *
- *     bench BUILD-FOLDER [--pods N] [--only round-trips|deferral|volumes|loading|verdicts]
+ *     bench BUILD-FOLDER [--pods N] [--only round-trips|reviews|deferral|volumes|loading|verdicts]
  */
 #include "bench.h"
 
@@ -22,6 +22,15 @@ static void round_trips(unsigned pods)
     bench_round_trips("client and server on a core each");
     bench_client_core = bench_server_core;
     bench_round_trips("client and server on one core");
+}
+
+static void reviews(unsigned pods)
+{
+    (void)pods;
+    bench_client_core = 0;
+    bench_reviews("client and server on a core each");
+    bench_client_core = bench_server_core;
+    bench_reviews("client and server on one core");
 }
 
 static void deferral(unsigned pods)
@@ -45,11 +54,8 @@ static void verdicts(unsigned pods)
 static const struct {
     const char *name;
     void (*run)(unsigned pods);
-} sections[] = {{"round-trips", round_trips},
-                {"deferral", deferral},
-                {"volumes", volumes},
-                {"loading", bench_loading},
-                {"verdicts", verdicts}};
+} sections[] = {{"round-trips", round_trips}, {"reviews", reviews},       {"deferral", deferral},
+                {"volumes", volumes},         {"loading", bench_loading}, {"verdicts", verdicts}};
 
 int main(int argc, char **argv)
 {
@@ -81,6 +87,6 @@ int main(int argc, char **argv)
     if (system(command) != 0) /* NOLINT(cert-env33-c): a command of our own */
         return 1;
     if (run == 0)
-        bench_die("--only: round-trips, deferral, volumes, loading or verdicts");
+        bench_die("--only: round-trips, reviews, deferral, volumes, loading or verdicts");
     return 0;
 }

@@ -16,6 +16,11 @@ void bench_deferral(void);
 /* A pod whose claim needs a CSI driver, or is in use on one node. */
 void bench_volumes(void);
 
+/* ---- reviews.c ---- */
+
+/* A review of a Binding, beside a webhook that does nothing. where: as above. */
+void bench_reviews(const char *where);
+
 /* ---- loading.c: a snapshot ---- */
 
 void bench_loading(unsigned pods);

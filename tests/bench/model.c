@@ -196,6 +196,30 @@ void model_put_pod(const struct model *model, unsigned i, struct buf *out)
                model_pod_is_assigned(model, i) ? "Running" : "Pending");
 }
 
+void model_put_review(const struct model *model, unsigned i, struct buf *out)
+{
+    unsigned ns = namespace_of(model, model->claims == 0 ? i : i % model->claims);
+
+    buf_printf(
+        out,
+        "{\"kind\":\"AdmissionReview\",\"apiVersion\":\"admission.k8s.io/v1\",\"request\":{"
+        "\"uid\":\"705ab4f5-6393-11e8-b7cc-42010a800002\",\"kind\":{\"group\":\"\",\"version\":"
+        "\"v1\",\"kind\":\"Binding\"},\"resource\":{\"group\":\"\",\"version\":\"v1\",\"resource\":"
+        "\"pods\"},\"subResource\":\"binding\",\"requestKind\":{\"group\":\"\",\"version\":\"v1\","
+        "\"kind\":\"Binding\"},\"requestResource\":{\"group\":\"\",\"version\":\"v1\","
+        "\"resource\":\"pods\"},\"requestSubResource\":\"binding\",\"name\":"
+        "\"web-frontend-7d9f8b6c5d-%u\",\"namespace\":\"team-%03u\",\"operation\":\"CREATE\","
+        "\"userInfo\":{\"username\":\"system:kube-scheduler\",\"groups\":["
+        "\"system:authenticated\"]},\"object\":{\"kind\":\"Binding\",\"apiVersion\":\"v1\",",
+        i, ns);
+    put_meta(model, "web-frontend-7d9f8b6c5d", 30, i, out);
+    buf_printf(out,
+               ",\"namespace\":\"team-%03u\"},\"target\":{\"kind\":\"Node\",\"name\":"
+               "\"ip-10-20-node-0\"}},\"oldObject\":null,\"dryRun\":false,\"options\":{\"kind\":"
+               "\"CreateOptions\",\"apiVersion\":\"meta.k8s.io/v1\"}}}",
+               ns);
+}
+
 /* The pod of a call, which does not exist yet. */
 static void put_asking_pod(const struct model *model, long claim, struct buf *out)
 {

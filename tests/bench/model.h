@@ -36,6 +36,9 @@ void model_put_filter(const struct model *model, long claim, unsigned names, str
 /* Volcano's request for the same pod and node 0, with a NodeInfo of so many pods. */
 void model_put_predicate(const struct model *model, long claim, unsigned pods, struct buf *out);
 
+/* Appends the review of a Binding of pod i to node 0. */
+void model_put_review(const struct model *model, unsigned i, struct buf *out);
+
 /* Whether claim i is exclusive, and whether pod i is assigned to a node. */
 bool model_claim_is_exclusive(const struct model *model, unsigned i);
 bool model_pod_is_assigned(const struct model *model, unsigned i);

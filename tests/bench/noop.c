@@ -2,14 +2,23 @@
  * noop: the least that an extender with libmicrohttpd can do: reads the body, answers as many bytes
  * as the path says (/12345), or with the node names of the call (/filter), which kube-scheduler
  * writes last. Same threading and buffers as claimguard. Prints its port.
+ *
+ *     noop [CERTIFICATE KEY]     with TLS
  */
 #include <microhttpd.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { ANSWER_BYTES_MAX = 64 * 1024 * 1024, BODY_BYTES_MAX = 64 * 1024 * 1024 };
+#define TLS_PRIORITIES "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2" /* extender/http/tls.h */
+
+enum {
+    ANSWER_BYTES_MAX = 64 * 1024 * 1024,
+    BODY_BYTES_MAX = 64 * 1024 * 1024,
+    PEM_BYTES = 65536,
+};
 
 static char answer[ANSWER_BYTES_MAX];
 
@@ -102,14 +111,40 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, con
     return send_answer(mhd, connection, path);
 }
 
-int main(void)
+/* A PEM file; ends the program if it cannot be read. */
+static void read_pem(char text[PEM_BYTES], const char *path)
 {
+    FILE *file = fopen(path, "re");
+    size_t len = file == NULL ? 0 : fread(text, 1, PEM_BYTES - 1, file);
+
+    if (len == 0 || fclose(file) != 0)
+        exit(2);
+    text[len] = '\0';
+}
+
+int main(int argc, char **argv)
+{
+    static char certificate[PEM_BYTES], key[PEM_BYTES];
+    unsigned flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL;
+    struct MHD_OptionItem tls[] = {
+        {MHD_OPTION_HTTPS_MEM_CERT, 0, certificate},
+        {MHD_OPTION_HTTPS_MEM_KEY, 0, key},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)TLS_PRIORITIES},
+        {MHD_OPTION_END, 0, NULL},
+    };
+
     memset(answer, ' ', sizeof answer);
+    if (argc > 2) {
+        read_pem(certificate, argv[1]);
+        read_pem(key, argv[2]);
+        flags |= MHD_USE_TLS;
+    } else {
+        tls[0].option = MHD_OPTION_END;
+    }
     struct MHD_Daemon *daemon = MHD_start_daemon(
-        MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL, 0, NULL,
-        NULL, on_request, NULL, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(64 * 1024),
-        MHD_OPTION_CONNECTION_TIMEOUT, 120U, MHD_OPTION_NOTIFY_CONNECTION, on_connection, NULL,
-        MHD_OPTION_END);
+        flags, 0, NULL, NULL, on_request, NULL, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)(64 * 1024), MHD_OPTION_CONNECTION_TIMEOUT, 120U, MHD_OPTION_NOTIFY_CONNECTION,
+        on_connection, NULL, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
     if (daemon == NULL)
         return 1;
     (void)printf("listening address=127.0.0.1:%u\n",

@@ -72,10 +72,12 @@ static struct child start(const char *const *argv)
     (void)close(ends[1]);
     FILE *log = fdopen(ends[0], "r");
     while (child.port == 0 && log != NULL && fgets(line, sizeof line, log) != NULL) {
-        const char *at = strstr(line, "listening");
-        at = at == NULL ? NULL : strstr(at, "127.0.0.1:");
-        if (at != NULL)
-            child.port = (uint16_t)strtoul(at + 10, NULL, 10);
+        const char *at = strstr(line, "address=127.0.0.1:");
+        uint16_t port = at == NULL ? 0 : (uint16_t)strtoul(strchr(at, ':') + 1, NULL, 10);
+        if (at != NULL && strstr(line, "listening") != NULL)
+            child.port = port;
+        else if (at != NULL)
+            child.admission_port = port;
         else if (strstr(line, "claimguard:") != NULL)
             (void)fputs(line, stderr);
     }
@@ -101,12 +103,12 @@ struct child bench_start_claimguard(const char *program, const char *snapshot, c
                                        config == NULL ? NULL : "--config", config, NULL});
 }
 
-struct child bench_start_noop(void)
+struct child bench_start_noop(const char *certificate, const char *key)
 {
     char binary[512];
 
     (void)snprintf(binary, sizeof binary, "%s/tests/bench/noop", bench_folder);
-    return start((const char *const[]){binary, NULL});
+    return start((const char *const[]){binary, certificate, key, NULL});
 }
 
 /* A snapshot file of the model. */
@@ -121,6 +123,17 @@ void bench_generate(const struct model *model, char *path, size_t size)
                    model->has_volumes ? "--volumes" : "", path);
     if (system(command) != 0) /* NOLINT(cert-env33-c): a command of our own */
         bench_die("generate failed");
+}
+
+void bench_write_config(const char *text, char *path, size_t size)
+{
+    (void)snprintf(path, size, "%s/config.yaml", bench_work);
+    FILE *file = fopen(path, "we");
+    if (file == NULL ||
+        fprintf(file, "apiVersion: claimguard.io/v1alpha1\nkind: ClaimguardConfiguration\n%s",
+                text) < 0 ||
+        fclose(file) != 0)
+        bench_die("cannot write the configuration");
 }
 
 long bench_memory_kib(pid_t pid, const char *field)

@@ -20,7 +20,7 @@ enum {
 
 struct child {
     pid_t pid;
-    uint16_t port;
+    uint16_t port, admission_port; /* 0: it has none */
 };
 
 extern const char *bench_folder; /* of the build */
@@ -43,11 +43,14 @@ void bench_pin(int core);
 
 /* program: in the build folder. config: NULL: the defaults. */
 struct child bench_start_claimguard(const char *program, const char *snapshot, const char *config);
-struct child bench_start_noop(void);
+struct child bench_start_noop(const char *certificate, const char *key); /* NULL: without TLS */
 void bench_stop(struct child child);
 
 /* A snapshot file of the model. */
 void bench_generate(const struct model *model, char *path, size_t size);
+
+/* Writes the text, behind apiVersion and kind, and sets the file's path. */
+void bench_write_config(const char *text, char *path, size_t size);
 
 /* VmRSS or VmHWM. */
 long bench_memory_kib(pid_t pid, const char *field);

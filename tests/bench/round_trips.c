@@ -145,7 +145,7 @@ void bench_round_trips(const char *where)
     bench_generate(&model, snapshot, sizeof snapshot);
     bench_pin(bench_client_core);
     struct child claimguard = bench_start_claimguard("claimguard", snapshot, NULL),
-                 noop = bench_start_noop();
+                 noop = bench_start_noop(NULL, NULL);
     (void)printf(
         "\n## Round trip of a call, %s\n\nKeep-alive client in C; the no-op server reads the "
         "same body "
@@ -169,17 +169,6 @@ void bench_round_trips(const char *where)
 }
 
 /* ---- with and without DeferFSMount ---- */
-
-static void write_config(const char *text, char *path, size_t size)
-{
-    (void)snprintf(path, size, "%s/config.yaml", bench_work);
-    FILE *file = fopen(path, "we");
-    if (file == NULL ||
-        fprintf(file, "apiVersion: claimguard.io/v1alpha1\nkind: ClaimguardConfiguration\n%s",
-                text) < 0 ||
-        fclose(file) != 0)
-        bench_die("cannot write the configuration");
-}
 
 /* Two filter calls, alternately, to the same server. */
 static void measure_pair(const struct child *claimguard, struct slice body, struct slice plain_body,
@@ -227,9 +216,9 @@ void bench_deferral(void)
 
     model.has_volumes = true;
     bench_generate(&model, snapshot, sizeof snapshot);
-    write_config("deferFSMount:\n  entries:\n  - {storageClass: fast-storage, runtimeClass: "
-                 "microvm, nonExclusiveClaims: Exclusive}\n",
-                 config, sizeof config);
+    bench_write_config("deferFSMount:\n  entries:\n  - {storageClass: fast-storage, runtimeClass: "
+                       "microvm, nonExclusiveClaims: Exclusive}\n",
+                       config, sizeof config);
     bench_pin(bench_client_core);
     struct child claimguard = bench_start_claimguard("claimguard", snapshot, config);
     (void)printf("\n## A pod that defers its mounts, and one that does not\n\n"
@@ -290,9 +279,9 @@ void bench_volumes(void)
 
     model.has_volumes = true;
     model.driver_share = 1;
-    write_config("readWriteOnce: {mode: Enforce}\n", config, sizeof config);
+    bench_write_config("readWriteOnce: {mode: Enforce}\n", config, sizeof config);
     bench_pin(bench_client_core);
-    struct child noop = bench_start_noop();
+    struct child noop = bench_start_noop(NULL, NULL);
     (void)printf("\n## Volumes that not every node can have\n\nClient and server on one core. "
                  "Medians of %d calls, measured alternately.\n\n"
                  "| call | the driver is on each node | a pod without claims | ratio |\n"
