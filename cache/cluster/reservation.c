@@ -326,34 +326,6 @@ void reservation_release_absent(struct cluster *cluster, const struct object_ref
         end(cluster, reservation);
 }
 
-/* A bind of the pod has ended, and the pod may be bound. NULL: it has no reservation. */
-static struct reservation *keep(struct cluster *cluster, const struct uid *uid, uint64_t expires_ns)
-{
-    struct reservation *reservation = reservation_find(cluster, uid);
-
-    if (reservation == NULL)
-        return NULL;
-    reservation->binds -= reservation->binds != 0;
-    reservation->is_doubtful = true;
-    reservation->expires_ns = expires_ns;
-    return reservation;
-}
-
-void reservation_doubt(struct cluster *cluster, const struct uid *uid, uint64_t expires_ns)
-{
-    struct reservation *reservation = keep(cluster, uid, expires_ns);
-
-    if (reservation == NULL)
-        return;
-    cluster->doubtful += !reservation->is_lost;
-    reservation->is_lost = true;
-}
-
-void reservation_admit(struct cluster *cluster, const struct uid *uid, uint64_t expires_ns)
-{
-    (void)keep(cluster, uid, expires_ns);
-}
-
 bool reservation_give_back(struct cluster *cluster, const struct uid *uid)
 {
     struct reservation *reservation = reservation_find(cluster, uid);
@@ -383,7 +355,7 @@ struct reservation *reservation_expired(const struct cluster *cluster, uint64_t 
         return cluster->ended_early;
     for (struct reservation *reservation = cluster->reservations; reservation != NULL;
          reservation = reservation->next) {
-        if (reservation->expires_ns <= now_ns)
+        if (reservation->expires_ns <= now_ns && !reservation->is_doubtful)
             return reservation;
         if (!reservation_binds(reservation) && !reservation->is_late)
             return NULL;

@@ -86,12 +86,23 @@ void reservation_release(struct cluster *cluster, const struct uid *uid);
 void reservation_release_absent(struct cluster *cluster, const struct object_reference *absent);
 
 /* A bind has ended: a Binding was sent, and its answer was lost. The API server may still apply it,
- * so no other pod gets the claims until expires_ns, even if a later bind of the pod is refused. */
+ * so no other pod gets the claims until expires_ns and reservation_settle, even if a later bind of
+ * the pod is refused. */
 void reservation_doubt(struct cluster *cluster, const struct uid *uid, uint64_t expires_ns);
 
 /* The same for a Binding that admission lets pass: the API server applies it now, or not at all,
  * and does not say which. */
 void reservation_admit(struct cluster *cluster, const struct uid *uid, uint64_t expires_ns);
+
+/* The next reservation in doubt behind `after` (NULL: the first) that has expired: the API server
+ * works on its Binding no more. Whether the pod is bound has to be read before reservation_settle,
+ * since the watch may be late. NULL: there is none. */
+struct reservation *reservation_next_doubtful(const struct cluster *cluster,
+                                              const struct reservation *after, uint64_t now_ns);
+
+/* The pod was not bound when the API server was asked after now_ns: its expired reservation is in
+ * doubt no more. */
+void reservation_settle(struct cluster *cluster, const struct uid *uid, uint64_t now_ns);
 
 /* A bind has ended: it was refused. Ends the reservation; false: another bind of the pod is under
  * way or in doubt, so the reservation stays. */
@@ -101,7 +112,8 @@ bool reservation_undo(struct cluster *cluster, const struct uid *uid);
  * doubt, so the reservation stays. */
 bool reservation_give_back(struct cluster *cluster, const struct uid *uid);
 
-/* A reservation that has expired by now_ns or has ended early; NULL: there is none. The caller
+/* A reservation that has expired by now_ns, and is not in doubt, or has ended early; NULL: there is
+ * none. The caller
  * requeues the pods that wait for its claims, then calls reservation_end. */
 struct reservation *reservation_expired(const struct cluster *cluster, uint64_t now_ns);
 void reservation_end(struct cluster *cluster, struct reservation *reservation);

@@ -94,6 +94,7 @@ static void wait_for_end(struct state *state, struct run *run)
         }
         struct watched *watched = watchdog_begin(&state->watchdog, "main");
         expiry_tick(state);
+        expiry_settle(state);
         nomination_tick(state);
         defer_support_tick(state);
         refresh_tls(state->tls);

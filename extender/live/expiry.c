@@ -1,5 +1,6 @@
 #include "extender/live/expiry.h"
 
+#include "extender/live/evaluate.h"
 #include "extender/live/requeue.h"
 
 enum {
@@ -57,4 +58,68 @@ void expiry_tick(struct state *state)
 {
     requeue_tick(state->requeue, state->api);
     expiry_run(state);
+}
+
+/* Some pods of expired reservations that are in doubt. Under the lock. */
+static size_t list_doubtful(const struct state *state, uint64_t now_ns,
+                            struct object_reference pods[CONFIRM_MAX], struct arena *arena)
+{
+    const struct reservation *next = NULL;
+    char text[UID_TEXT_BYTES];
+    size_t count = 0;
+
+    while (count < CONFIRM_MAX &&
+           (next = reservation_next_doubtful(&state->cluster, next, now_ns)) != NULL) {
+        struct object_reference pod = {KIND_POD, arena_copy(arena, name_slice(next->ns)),
+                                       arena_copy(arena, name_slice(next->name)),
+                                       arena_copy(arena, uid_text(&next->uid, text))};
+        if (pod.ns.ptr == NULL || pod.name.ptr == NULL || pod.uid.ptr == NULL)
+            break; /* no memory: later */
+        pods[count++] = pod;
+    }
+    return count;
+}
+
+/* Those that have not been seen bound, or gone, are in doubt no more. Under the lock. */
+static void settle(struct cluster *cluster, const struct object_reference *pods, size_t count,
+                   uint64_t now_ns)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct reservation *reservation = reservation_of(cluster, &pods[i]);
+        if (reservation != NULL)
+            reservation_settle(cluster, &reservation->uid, now_ns);
+    }
+}
+
+/* Returns how many there were, CONFIRM_MAX at most; 0: none, or they could not be read. */
+static size_t settle_some(struct state *state, struct arena *arena)
+{
+    struct object_reference pods[CONFIRM_MAX];
+    struct error unknown = {0};
+    uint64_t now_ns = monotonic_ns();
+
+    (void)pthread_rwlock_rdlock(&state->lock);
+    size_t count = list_doubtful(state, now_ns, pods, arena);
+    (void)pthread_rwlock_unlock(&state->lock);
+    if (count == 0 || requests_confirm(state->api, pods, count, CONFIRM_MS, &unknown) < 0)
+        return 0;
+    (void)pthread_rwlock_wrlock(&state->lock);
+    settle(&state->cluster, pods, count, now_ns);
+    (void)pthread_rwlock_unlock(&state->lock);
+    expiry_run(state);
+    return count;
+}
+
+void expiry_settle(struct state *state)
+{
+    uint64_t until_ns = monotonic_ns() + CONFIRM_MS * NS_PER_MS;
+    size_t count = CONFIRM_MAX;
+    struct arena arena;
+
+    arena_init(&arena, EXPIRED_BYTES_MAX);
+    while (state->api != NULL && count == CONFIRM_MAX && monotonic_ns() < until_ns) {
+        arena_reset(&arena);
+        count = settle_some(state, &arena);
+    }
+    arena_dispose(&arena);
 }

@@ -76,7 +76,7 @@ static void a_pod_that_is_never_bound_keeps_its_claim_for_a_time(void)
     check(is_admitted(&guard, "a", "node-1"), "its claim is free");
     sleep_ms(DEAD_MS - 5000);
     check(!is_admitted(&guard, "b", "node-2"), "a's Binding may still be applied");
-    sleep_ms(6000);
+    sleep_ms(8000);
     check(is_admitted(&guard, "b", "node-2"), "no API server works on it any more");
     guard_stop(&guard);
 }

@@ -106,7 +106,7 @@ static void a_pod_that_is_never_created_keeps_its_claim_for_a_time(void)
     check(is_allowed(admit_creation(&guard, &c)), "its claim is free");
     sleep_ms(DEAD_MS - 5000);
     check(!is_admitted(&guard, "b", "node-2"), "it may still be created");
-    sleep_ms(6000);
+    sleep_ms(8000);
     check(is_admitted(&guard, "b", "node-2"), "no API server works on it any more");
     guard_stop(&guard);
 }

@@ -92,6 +92,15 @@ static void a_binding_that_is_never_stored_frees_its_claim(void)
     expect(bind(second) == 201, "nobody works on the first one any more");
 }
 
+static void a_binding_that_is_stored_at_the_last_moment_keeps_its_claim(void)
+{
+    create_pair();
+    bind_late(first, 58);
+    world.replicas[0].is_watching[KIND_POD] = false;
+    wait_seconds(70);
+    expect(first->node == 1 && bind(second) == 409, "the API server was asked, the watch is late");
+}
+
 static void a_dry_run_takes_and_writes_nothing(void)
 {
     create_pair();
@@ -232,6 +241,7 @@ int main(int argc, char **argv)
         {ROW(of_two_pods_one_is_bound), review},
         {ROW(a_late_binding_keeps_its_claim), review},
         {ROW(a_binding_that_is_never_stored_frees_its_claim), review},
+        {ROW(a_binding_that_is_stored_at_the_last_moment_keeps_its_claim), review},
         {ROW(a_dry_run_takes_and_writes_nothing), review_and_defer},
         {ROW(without_an_answer_a_binding_is_refused), review},
         {ROW(a_review_that_takes_too_long_is_refused), review_and_defer},

@@ -234,7 +234,7 @@ static void check_reservations(const struct replica *replica)
         if (reservation_find(cluster, &reservation->uid) != reservation)
             broken("the reservation of %.*s is not found by its UID", SLICE_ARG(name));
         const struct pod *pod = cluster_find_pod(cluster, name_slice(reservation->ns), name);
-        if (reservation->expires_ns + 3 * SECOND < monotonic_ns())
+        if (reservation->expires_ns + 3 * SECOND < monotonic_ns() && !reservation->is_doubtful)
             broken("a reservation of %.*s has outlived its time", SLICE_ARG(name));
         if (reservation->expires_ns > monotonic_ns() + longest_ns)
             broken("a reservation of %.*s is for too long", SLICE_ARG(name));

@@ -195,6 +195,7 @@ void replica_relist(struct replica *replica, enum kind kind)
 static void expire(void *context)
 {
     expiry_tick(context);
+    expiry_settle(context);
     defer_support_tick(context);
 }
 
