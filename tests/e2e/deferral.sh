@@ -197,8 +197,11 @@ watch_pods() {
 
 # 500 pods with two volumes each, seen by a watch: in no event is one bound without its decision.
 every_pod_that_appears_bound_carries_its_decision() {
-    local pods=${CLAIMGUARD_E2E_DEFERRED:-500} watcher
     defer_with 's/apply: Auto/apply: Annotation/'
+    decisions_appear_with "${CLAIMGUARD_E2E_DEFERRED:-500}"
+}
+decisions_appear_with() { # PODS
+    local pods=$1 watcher
     pairs_create $((pods * 2))
     rm -f "$plane/watched" "$plane/seen-enough"
     watch_pods "$(k -n "$namespace" get pods -o json | jq -r '.metadata.resourceVersion')" &

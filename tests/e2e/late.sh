@@ -8,8 +8,8 @@ start_fault_proxy() {
     plane_run "$plane" proxy "$tools/kubectl" --kubeconfig "$plane/claimguard.kubeconfig" proxy --port $((port + 3))
     [ -e "$plane/orders" ] || mkfifo "$plane/orders"
     plane_run "$plane" fault-proxy "$fault_proxy" $((port + 5)) $((port + 3)) "$seed" <>"$plane/orders"
-    await 10 "kubectl proxy listens" curl -s "http://127.0.0.1:$((port + 5))/readyz"
-    faults_kubeconfig x $((port + 5)) >"$plane/faulty.kubeconfig"
+    for port in $((port + 3)) $((port + 5)); do await 10 "port $port listens" listens "$port"; done # without a request in claimguard's name
+    faults_kubeconfig x "$port" >"$plane/faulty.kubeconfig"
 }
 
 # With everything that claimguard watches five seconds late: only asking the API server can be in time.

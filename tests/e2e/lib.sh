@@ -145,7 +145,7 @@ claimguard_launch() {
     plane_run "$plane" "$name" "$claimguard" serve --kubeconfig "$plane/claimguard.kubeconfig" \
         --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0 --log-level debug --config "$e2e/claimguard.yaml" "$@"
 }
-claimguard_listens() { await 60 "$1 listens" grep -q listening "$plane/$1.log"; }
+claimguard_listens() { await 60 "$1 listens" grep -q " listening " "$plane/$1.log"; }
 
 # claimguard_restart NAME [FLAGS]...: killed, and started again where it listened.
 claimguard_restart() {
@@ -177,7 +177,7 @@ configure() {
 reloads_exceed() { [ "$(grep -c 'configuration reloaded' "$plane/claimguard.log")" -gt "$1" ]; }
 
 # url_of NAME address|metrics
-url_of() { echo "http://$(sed -n "s/.*listening.* $2=\([^ ]*\).*/\1/p; s/.* $2=\([^ ]*\).*/\1/p" "$plane/$1.log" | head -1)"; }
+url_of() { echo "http://$(sed -n "s/.* listening .*\b$2=\([^ ]*\).*/\1/p" "$plane/$1.log" | head -1)"; }
 
 is_ready() { curl -sf "$(url_of "$1" metrics)/readyz" >/dev/null; }
 metric() { curl -s "$(url_of "${2:-claimguard}" metrics)/metrics" | grep -F -- "$1" | awk '{ sum += $NF } END { print sum + 0 }'; }

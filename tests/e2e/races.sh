@@ -121,20 +121,4 @@ two_replicas_are_killed_and_restarted_while_their_schedulers_race() {
     pairs_end "$pairs" 400
 }
 
-# For comparison, when asked for (CLAIMGUARD_E2E_PLAIN): the same race without claimguard. Nothing is asserted.
-plain_schedulers_for_comparison() {
-    local pairs=${CLAIMGUARD_E2E_PAIRS:-100} file
-    stop_schedulers
-    for file in default second; do
-        sed '/^extenders:/,$d' "$root/manifests/scheduler/$file-scheduler.yaml" >"$plane/plain.yaml"
-        plane_scheduler_start "$plane" "$file-scheduler" "$plane/plain.yaml" none
-    done
-    pairs_create "$pairs"
-    sleep 3
-    pairs_race "$pairs"
-    sleep 20
-    echo "without claimguard, claims by the number of their pods: $(pairs_outcome)"
-    stop_schedulers
-    start_schedulers
-}
 no_reservations() { [ "$(metric claimguard_reservations)" = 0 ]; }

@@ -38,7 +38,8 @@ the_manifests_render_and_the_api_server_takes_them() {
         .securityContext.runAsNonRoot and (.topologySpreadConstraints | length == 2)'
     rendered '[.items[].kind] | contains(["NetworkPolicy", "PodDisruptionBudget", "ValidatingAdmissionPolicyBinding"])'
     configured 'claimLock: Local'
-    for components in tls ha warn-only network-policy marks "tls ha" "ha tls warn-only marks network-policy"; do
+    for components in tls ha warn-only network-policy marks admission "tls ha" "admission admission-fail" \
+        "ha tls warn-only admission admission-fail marks network-policy"; do
         # shellcheck disable=SC2086 # words
         variant $components
         its_pod_is_admitted
@@ -58,15 +59,32 @@ the_manifests_render_and_the_api_server_takes_them() {
         esac
         case " $components " in *" warn-only "*) [ "$(grep -c 'mode: Warn' "$plane/config.out")" = 3 ] ;; esac
         case " $components " in *" network-policy "*)
-            rendered '.items[] | select(.kind == "NetworkPolicy").spec.ingress | (.[0].from | length == 1) and length == 2'
+            rendered '.items[] | select(.kind == "NetworkPolicy").spec.ingress | (.[0].from | length == 1) and length >= 2'
             ;;
         esac
+        case " $components " in *" admission "*) its_webhook_is_rendered "$components" ;; esac
     done
     variant static-pod
     rendered '[.items[].kind] | unique - ["Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding",
         "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"] == []'
     k create --dry-run=server -f "$root/manifests/static-pod/claimguard.yaml" >/dev/null
     "$claimguard" check-config "$root/manifests/static-pod/config" | grep 'claimLock: Annotation' >/dev/null
+    variant admission static-pod
+    rendered '.items[] | select(.kind == "ValidatingWebhookConfiguration").webhooks | all(.clientConfig | .url and .service == null)'
+    cp "$root/manifests/static-pod/config/claimguard.yaml" "$plane/config"
+    (cd "$root/manifests" && eval "$(sed -n 's#^ *\(sed .*\) >/etc/kubernetes/claimguard/config/admission.yaml#\1#p' README.md)") >"$plane/config/admission.yaml"
+    "$claimguard" check-config "$plane/config" | grep -A 3 'listen: "127.0.0.1:8443"' | grep /etc/kubernetes/claimguard/tls/tls.crt >/dev/null
+}
+
+its_webhook_is_rendered() { # COMPONENTS
+    local policy='"Ignore" and .namespaceSelector == {}'
+    [[ $1 != *admission-fail* ]] || policy='"Fail" and .namespaceSelector.matchExpressions[0].values == ["kube-system", "claimguard"]'
+    rendered '[.items[] | select(.kind == "Service").spec.ports[].port] | sort == [8443, 8888]'
+    rendered '[.items[] | select(.kind == "NetworkPolicy").spec.ingress[].ports[].port] | contains(["admission"])'
+    rendered '.items[] | select(.kind == "Deployment").spec.template.spec | (.volumes | any(.secret.secretName == "claimguard-tls")) and
+        (.containers[0] | (.volumeMounts | length == 2) and any(.ports[]; .name == "admission" and .containerPort == 8443))'
+    rendered '.items[] | select(.kind == "ValidatingWebhookConfiguration").webhooks | all(.failurePolicy == '"$policy"')'
+    configured 'listen: ":8443"'
 }
 
 # ---- marks ----
