@@ -17,12 +17,13 @@ static bool is_hidden(void)
 /* A pod without its decision, or with one that nobody may have made. known: its fields before the
  * Binding. Two things nobody can help: a bind under way writes the field, and an older API server
  * takes the Binding; and another client's Binding, which has no version as its precondition, comes
- * after somebody has removed the annotation. */
+ * after somebody has removed the annotation, or has written the pod by that API server. */
 static void check_decision(const struct sim_pod *pod, unsigned known)
 {
     unsigned wanted = (pod->is_vm ? pod->claims : 0) | (is_hidden() ? 0 : known & pod->own_fields);
     unsigned there = server_deferred_claims(pod);
-    bool is_lost = known != pod->fields && world.field_since_ns > pod->looked_ns;
+    bool is_lost =
+        world.field_since_ns > pod->looked_ns && (known != pod->fields || pod->is_bound_by_other);
 
     if (!world.defers || world.apply == DEFER_DISABLED || is_lost ||
         (pod->is_bound_by_other && pod->edited_ns != 0))
