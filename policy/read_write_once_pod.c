@@ -105,7 +105,8 @@ static void evaluate_conflicts(const struct pod_object *pod, struct conflicts *c
         const struct conflict *conflict = &conflicts->items[i];
         const struct uid *uid =
             conflict->holder == NULL ? &conflict->reservation->uid : &conflict->holder->uid;
-        if (!verdict_add_cause(out, arena, KIND_POD, name_slice(conflict->claim->ns),
+        if ((conflict->holder != NULL || reservation_may_be_asked(conflict->reservation)) &&
+            !verdict_add_cause(out, arena, KIND_POD, name_slice(conflict->claim->ns),
                                conflict_holder_name(conflict), uid))
             return;
         if (conflict->holder == NULL && out->reserved_for.len == 0)

@@ -124,6 +124,13 @@ static inline bool reservation_has(const struct reservation *reservation, const 
     return claim->reservation == reservation;
 }
 
+/* Whether the API server may be asked whether the pod exists. Not of a creation: its answer, that
+ * there is no such pod, may arrive when the pod was created and seen, and would count as newer. */
+static inline bool reservation_may_be_asked(const struct reservation *reservation)
+{
+    return !reservation->is_creation;
+}
+
 /* Whether the pod is being bound, or may be: no pod takes its claims over. */
 static inline bool reservation_binds(const struct reservation *reservation)
 {

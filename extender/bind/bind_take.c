@@ -108,12 +108,18 @@ static int assign(struct binding *binding, struct pod *pod, struct error *err)
 
 /* The pods that are in the way on this node are causes of the refusal: the API server is asked
  * about them before it is final. False: no memory. */
-static bool note_pods_in_the_way(struct verdict *verdict, struct arena *arena)
+static bool note_pods_in_the_way(const struct cluster *cluster, struct verdict *verdict,
+                                 struct arena *arena)
 {
-    for (size_t i = 0; i < verdict->awaited_count; i++)
-        if (verdict->awaited[i].kind == KIND_POD &&
-            !verdict_keep_cause(verdict, arena, &verdict->awaited[i]))
+    for (size_t i = 0; i < verdict->awaited_count; i++) {
+        const struct object_reference *pod = &verdict->awaited[i];
+        const struct reservation *reservation =
+            pod->kind == KIND_POD ? reservation_of(cluster, pod) : NULL;
+        if (pod->kind == KIND_POD &&
+            (reservation == NULL || reservation_may_be_asked(reservation)) &&
+            !verdict_keep_cause(verdict, arena, pod))
             return false;
+    }
     return true;
 }
 
@@ -134,7 +140,7 @@ static int check_policies(struct binding *binding, const struct view *view,
     if (policy_filter(verdict, binding->call.request->node, arena, &reason) == NULL)
         return bind_warnings_collect(&binding->warnings, verdict, &binding->call, err);
     binding->is_rejected = verdict->is_by_nodes = true;
-    if (!note_pods_in_the_way(verdict, arena))
+    if (!note_pods_in_the_way(view->cluster, verdict, arena))
         return error_no_memory(err);
     return reason.ptr == NULL ? error_no_memory(err)
                               : error_set(err, ERROR_INVALID, "%.*s", SLICE_ARG(reason));
