@@ -179,17 +179,19 @@ static bool reject_modes(const struct cluster *cluster, const struct needs *need
 
 /* ---- rows about a node ---- */
 
-/* A list of drivers that was checked. Most nodes share a few, so the first ones are remembered. */
+enum { SEEN_SLOTS = 64, SEEN_LISTS_MAX = 48 };
+
+/* A list of drivers that was checked. */
 struct seen_list {
     const struct name *drivers;
-    struct slice reason; /* empty: the pod passes on nodes with that list */
+    struct slice reason; /* empty: the pod passes on nodes with that list; {NULL, 0}: free */
 };
 
-enum { SEEN_LISTS = 8 };
-
+/* Those that were checked: nodes share a few. A hash table, because which list the next node has
+ * cannot be predicted, and in most lookups the first slot is the right one. */
 struct seen_lists {
     size_t count;
-    struct seen_list items[SEEN_LISTS];
+    struct seen_list slots[SEEN_SLOTS];
 };
 
 struct node_test {
@@ -211,16 +213,28 @@ static struct slice find_missing(const struct needs *needs, struct slice drivers
     return SLICE("");
 }
 
-static struct slice check_list(const struct node_test *test, const struct name *drivers)
+/* The slot of the list, or a free one. Lists are interned: a list is its address. */
+static struct seen_list *find_seen(struct seen_lists *seen, const struct name *drivers)
+{
+    size_t i = ((uintptr_t)drivers * UINT64_C(0x9e3779b97f4a7c15)) >> 58;
+
+    while (seen->slots[i].drivers != drivers && seen->slots[i].reason.ptr != NULL)
+        i = (i + 1) % SEEN_SLOTS;
+    return &seen->slots[i];
+}
+
+static struct slice check_drivers(const struct node_test *test, const struct name *drivers)
 {
     struct seen_lists *seen = test->seen;
+    struct seen_list *list = find_seen(seen, drivers);
 
-    for (size_t i = 0; i < seen->count; i++)
-        if (seen->items[i].drivers == drivers)
-            return seen->items[i].reason;
+    if (list->reason.ptr != NULL)
+        return list->reason;
     struct slice reason = find_missing(&test->needs, name_slice(drivers));
-    if (seen->count < SEEN_LISTS)
-        seen->items[seen->count++] = (struct seen_list){drivers, reason};
+    if (seen->count < SEEN_LISTS_MAX) {
+        *list = (struct seen_list){drivers, reason};
+        seen->count++;
+    }
     return reason;
 }
 
@@ -229,19 +243,18 @@ static bool has_csi_node(const struct node *node)
     return node != NULL && node->has_csi_node;
 }
 
-static bool passes_on(const void *context, struct slice name, struct arena *arena,
-                      struct slice *reason)
+static void check_nodes(const void *context, const struct slice *names, size_t count,
+                        struct arena *arena, struct slice *reasons)
 {
     const struct node_test *test = context;
-    const struct node *node = cluster_find_node(test->cluster, name);
+    struct slice bare =
+        test->rejects_bare_nodes ? SLICE("the node has no CSINode object") : SLICE("");
 
     (void)arena;
-    if (!has_csi_node(node)) {
-        *reason = SLICE("the node has no CSINode object");
-        return !test->rejects_bare_nodes;
+    for (size_t i = 0; i < count; i++) {
+        const struct node *node = cluster_find_node(test->cluster, names[i]);
+        reasons[i] = has_csi_node(node) ? check_drivers(test, node->drivers) : bare;
     }
-    *reason = check_list(test, node->drivers);
-    return reason->len == 0;
 }
 
 static bool passes_on_bare_nodes(const struct view *view, const struct need *need)
@@ -310,7 +323,7 @@ static void restrict_nodes(const struct view *view, const struct needs *needs, s
         return;
     }
     *test = (struct node_test){.cluster = view->cluster, .needs = *needs, .seen = seen};
-    *filter = (struct node_filter){.test = passes_on, .context = test};
+    *filter = (struct node_filter){.check = check_nodes, .context = test};
     out->nodes = filter;
     for (size_t i = 0; i < needs->count; i++) {
         const struct need *need = &needs->items[i];

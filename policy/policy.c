@@ -130,20 +130,39 @@ void policy_prefilter(const struct view *view, const struct pod_object *pod, str
     out->exclusive = exclusive;
 }
 
+/* By the filter's list. */
+static void check_list(const struct node_filter *filter, const struct slice *nodes, size_t count,
+                       struct slice *reasons)
+{
+    for (size_t i = 0; i < count; i++) {
+        bool is_listed = filter->count != 0 && bsearch(&nodes[i], filter->names, filter->count,
+                                                       sizeof *filter->names, slice_order) != NULL;
+        reasons[i] = is_listed ? SLICE("") : filter->reason;
+        if (!is_listed && filter->reason.ptr != NULL && filter->reason.len == 0)
+            reasons[i] = SLICE("the node is rejected");
+    }
+}
+
+/* Why the pod does not pass on each node, by one filter; empty: it passes. */
+static void check(const struct node_filter *filter, const struct slice *nodes, size_t count,
+                  struct arena *arena, struct slice *reasons)
+{
+    if (filter->check != NULL)
+        filter->check(filter->context, nodes, count, arena, reasons);
+    else
+        check_list(filter, nodes, count, reasons);
+}
+
+static bool is_passed(struct slice reason)
+{
+    return reason.ptr != NULL && reason.len == 0;
+}
+
 static bool passes(const struct node_filter *filter, struct slice node, struct arena *arena,
                    struct slice *reason)
 {
-    *reason = SLICE("");
-    if (filter->test != NULL
-            ? filter->test(filter->context, node, arena, reason)
-            : filter->count != 0 && bsearch(&node, filter->names, filter->count,
-                                            sizeof *filter->names, slice_order) != NULL)
-        return true;
-    if (filter->test == NULL)
-        *reason = filter->reason;
-    if (reason->ptr != NULL && reason->len == 0)
-        *reason = SLICE("the node is rejected");
-    return false;
+    check(filter, &node, 1, arena, reason);
+    return is_passed(*reason);
 }
 
 /* The first filter from `filter` on that warns, or that does not, and that rejects the node. */
@@ -196,40 +215,59 @@ bool policy_filters_nodes(const struct verdict *verdict)
     return filter != NULL;
 }
 
-/* The pod passes on no node, and evictions would not change that. */
-static void reject(struct verdict *verdict, const struct policy *policy, struct slice reason,
-                   struct arena *arena, const struct policy **decided_by)
+/* The pod passes on no node, not on this one either, and evictions would not change that. */
+static void reject(struct verdict *verdict, struct slice node, struct arena *arena,
+                   const struct policy **decided_by)
 {
-    if (!code_is_rejection(verdict->code))
-        *decided_by = policy;
+    struct slice reason = {NULL, 0};
+    const struct node_filter *filter = policy_filter(verdict, node, arena, &reason);
+
+    if (filter != NULL && !code_is_rejection(verdict->code))
+        *decided_by = filter->policy;
     verdict->code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
     verdict->is_by_nodes = true;
     verdict->victim_count = 0;
     (void)verdict_add_reason(verdict, arena, reason);
 }
 
+enum { CHECKED_AT_ONCE = 128 };
+
+/* The filter's reasons, for the nodes that have passed those before. */
+static void add_reasons(const struct node_filter *filter, const struct slice *names, size_t count,
+                        struct arena *arena, struct slice *reasons)
+{
+    struct slice more[CHECKED_AT_ONCE];
+
+    for (size_t i = 0, n; i < count; i += n) {
+        n = count - i < CHECKED_AT_ONCE ? count - i : CHECKED_AT_ONCE;
+        check(filter, names + i, n, arena, more);
+        for (size_t j = 0; j < n; j++)
+            reasons[i + j] = is_passed(reasons[i + j]) ? more[j] : reasons[i + j];
+    }
+}
+
 size_t policy_filter_nodes(struct verdict *verdict, const struct slice *names, size_t count,
                            struct arena *arena, struct slice *reasons,
                            const struct policy **decided_by)
 {
-    const struct policy *rejected_by = NULL;
+    bool has_memory = true;
     size_t rejected = 0;
 
+    for (size_t i = 0; i < count; i++)
+        reasons[i] = SLICE("");
+    for (const struct node_filter *filter = verdict->nodes; filter != NULL; filter = filter->next)
+        if (!filter->warns)
+            add_reasons(filter, names, count, arena, reasons);
     for (size_t i = 0; i < count; i++) {
-        const struct node_filter *filter = policy_filter(verdict, names[i], arena, &reasons[i]);
-        if (filter == NULL) {
-            reasons[i] = SLICE("");
-            continue;
-        }
-        if (reasons[i].ptr == NULL) {
-            verdict_out_of_memory(verdict);
-            return 0;
-        }
-        if (rejected++ == 0)
-            rejected_by = filter->policy;
+        has_memory = has_memory && reasons[i].ptr != NULL;
+        rejected += reasons[i].len != 0;
+    }
+    if (!has_memory) {
+        verdict_out_of_memory(verdict);
+        return 0;
     }
     if (rejected != 0 && rejected == count)
-        reject(verdict, rejected_by, reasons[0], arena, decided_by);
+        reject(verdict, names[0], arena, decided_by);
     else if (verdict->code == CODE_UNSCHEDULABLE)
         return 0;
     return rejected;

@@ -33,7 +33,7 @@ struct policy;
 
 /*
  * On which nodes a pod passes, by one policy that lets it pass: on those of a list, or on those for
- * which a test passes. A node that is rejected is UnschedulableAndUnresolvable: evicting pods from
+ * which a check passes. A node that is rejected is UnschedulableAndUnresolvable: evicting pods from
  * it does not help. In the arena, because policy_prefilter writes to it.
  */
 struct node_filter {
@@ -41,9 +41,12 @@ struct node_filter {
     size_t count;
     struct slice reason; /* on nodes that are not in the list */
 
-    /* NULL: the list counts. Else: whether the pod passes on the node; if not, *reason says why
-     * ({NULL, 0}: there is no memory for it). Called under the cluster's lock. */
-    bool (*test)(const void *context, struct slice node, struct arena *arena, struct slice *reason);
+    /* NULL: the list counts. Else: writes for each node why the pod does not pass there; empty: it
+     * passes; {NULL, 0}: there is no memory for the reason. Called under the cluster's lock. It
+     * gets many nodes at once, because thousands are checked for one pod: whether one of them
+     * passes should be no branch, which the processor would predict wrongly. */
+    void (*check)(const void *context, const struct slice *nodes, size_t count, struct arena *arena,
+                  struct slice *reasons);
     const void *context;
 
     bool nominates; /* a pod that passes on none of the offered nodes is nominated to one of the

@@ -1,9 +1,10 @@
 #include "cache/store/table.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include <xxhash.h>
+
+#include "cache/store/tag_group.h"
 
 enum {
     FULL = TABLE_PAGE_SLOTS / 4 * 3,
@@ -21,9 +22,9 @@ struct table_page {
 };
 
 static uint64_t process_seed;
-static pthread_once_t process_seed_once = PTHREAD_ONCE_INIT;
 
-static void choose_process_seed(void)
+/* Before main, so that no lookup has to ask whether it is chosen. */
+__attribute__((constructor)) static void choose_process_seed(void)
 {
     if (getrandom(&process_seed, sizeof process_seed, 0) != (ssize_t)sizeof process_seed)
         process_seed = (uintptr_t)&process_seed; /* still not a constant, thanks to ASLR */
@@ -31,7 +32,6 @@ static void choose_process_seed(void)
 
 uint32_t table_hash(struct slice bytes, uint32_t seed)
 {
-    (void)pthread_once(&process_seed_once, choose_process_seed);
     return (uint32_t)XXH3_64bits_withSeed(bytes.ptr, bytes.len, process_seed ^ seed);
 }
 
@@ -75,10 +75,19 @@ struct table_record *table_find(const struct table *table, uint32_t hash, table_
     if (table->count == 0)
         return NULL;
     const struct table_page *page = page_of(table, hash);
-    for (unsigned i = hash % TABLE_PAGE_SLOTS; page->tags[i] != 0; i = next_slot(i))
-        if (page->tags[i] == tag_of(hash) && page->slots[i]->hash == hash &&
-            match(page->slots[i], key))
-            return page->slots[i];
+    unsigned slot = hash % TABLE_PAGE_SLOTS, group = slot - slot % TAG_GROUP;
+    uint32_t behind = UINT32_MAX << slot % TAG_GROUP;
+    for (uint32_t empty = 0; empty == 0; group = (group + TAG_GROUP) % TABLE_PAGE_SLOTS) {
+        empty = tag_group_find(page->tags + group, 0) & behind;
+        uint32_t before_empty = (empty & -empty) - 1;
+        uint32_t found = tag_group_find(page->tags + group, tag_of(hash)) & behind & before_empty;
+        for (; found != 0; found &= found - 1) {
+            struct table_record *record = page->slots[group + (unsigned)__builtin_ctz(found)];
+            if (record->hash == hash && match(record, key))
+                return record;
+        }
+        behind = UINT32_MAX;
+    }
     return NULL;
 }
 

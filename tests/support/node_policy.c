@@ -29,12 +29,14 @@ static void prefilter_listed(const struct view *view, const struct pod_object *p
                                   .nominates = true});
 }
 
-static bool test_node(const void *context, struct slice node, struct arena *arena,
-                      struct slice *reason)
+static void check_nodes(const void *context, const struct slice *nodes, size_t count,
+                        struct arena *arena, struct slice *reasons)
 {
     (void)context, (void)arena;
-    *reason = SLICE(NODE_POLICY_TESTED);
-    return node.len != 0 && (node.ptr[node.len - 1] & 1) == 0;
+    for (size_t i = 0; i < count; i++)
+        reasons[i] = nodes[i].len != 0 && (nodes[i].ptr[nodes[i].len - 1] & 1) == 0
+                         ? SLICE("")
+                         : SLICE(NODE_POLICY_TESTED);
 }
 
 static void prefilter_tested(const struct view *view, const struct pod_object *pod,
@@ -45,7 +47,7 @@ static void prefilter_tested(const struct view *view, const struct pod_object *p
     (void)view;
     *out = (struct verdict){.code = CODE_SKIP};
     if (slice_has(pod->meta.name, SLICE("tested")))
-        pass(out, arena, (struct node_filter){.test = test_node});
+        pass(out, arena, (struct node_filter){.check = check_nodes});
     if (out->code == CODE_SUCCESS && slice_has(pod->meta.name, SLICE("waiting")))
         (void)verdict_add_awaited(out, arena, &driver);
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "cache/store/table.h"
+#include "cache/store/tag_group.h"
 
 enum { MANY = 50000 };
 
@@ -182,5 +183,21 @@ Test(table, a_walk_that_pauses_between_pages_misses_nothing)
         }
         for (unsigned i = 0; i < MANY; i += 2)
             cr_assert(records[i].was_visited, "record %u", i);
+    }
+}
+
+Test(table, sixteen_tags_are_compared_as_one_by_one)
+{
+    uint32_t random = 1;
+
+    for (int round = 0; round < 10000; round++) {
+        uint8_t tags[TAG_GROUP + 1];
+        for (size_t i = 0; i < sizeof tags; i++) {
+            random = random * 1664525 + 1013904223;
+            tags[i] = (uint8_t)(random >> 24 & 3); /* few values: most are there several times */
+        }
+        for (unsigned tag = 0; tag < 5; tag++)
+            cr_expect_eq(tag_group_find(tags + 1, (uint8_t)tag),
+                         tag_group_find_plain(tags + 1, (uint8_t)tag)); /* not aligned */
     }
 }
