@@ -83,7 +83,8 @@ its_webhook_is_rendered() { # COMPONENTS
     rendered '[.items[] | select(.kind == "NetworkPolicy").spec.ingress[].ports[].port] | contains(["admission"])'
     rendered '.items[] | select(.kind == "Deployment").spec.template.spec | (.volumes | any(.secret.secretName == "claimguard-tls")) and
         (.containers[0] | (.volumeMounts | length == 2) and any(.ports[]; .name == "admission" and .containerPort == 8443))'
-    rendered '.items[] | select(.kind == "ValidatingWebhookConfiguration").webhooks | all(.failurePolicy == '"$policy"')'
+    rendered '.items[] | select(.kind == "ValidatingWebhookConfiguration").webhooks |
+        map(select(.name != "pod.claimguard.io")) | length == 2 and all(.failurePolicy == '"$policy"')'
     configured 'listen: ":8443"'
 }
 
