@@ -381,17 +381,19 @@ static void check_first(struct state *state, struct arena *arena)
 void nomination_tick(struct state *state)
 {
     struct nominations *nominations = state->nominations;
+    unsigned left = state->api == NULL ? 0 : nomination_count(nominations);
     struct arena arena;
 
-    if (state->api == NULL || nomination_count(nominations) == 0)
-        return;
+    if (left > NOMINATIONS_CHECKED)
+        left = NOMINATIONS_CHECKED;
     arena_init(&arena, CHECK_BYTES_MAX);
-    (void)pthread_rwlock_rdlock(&state->lock);
-    (void)pthread_mutex_lock(&nominations->lock);
-    unsigned most = HASH_COUNT(nominations->pods);
-    for (unsigned i = 0; i < most && i < NOMINATIONS_CHECKED && nominations->pods != NULL; i++)
-        check_first(state, &arena);
-    (void)pthread_mutex_unlock(&nominations->lock);
-    (void)pthread_rwlock_unlock(&state->lock);
+    for (; left != 0; left--) { /* one by one: filter calls wait for both locks */
+        (void)pthread_rwlock_rdlock(&state->lock);
+        (void)pthread_mutex_lock(&nominations->lock);
+        if (nominations->pods != NULL)
+            check_first(state, &arena);
+        (void)pthread_mutex_unlock(&nominations->lock);
+        (void)pthread_rwlock_unlock(&state->lock);
+    }
     arena_dispose(&arena);
 }
