@@ -80,6 +80,7 @@ static void write_quiet_test(const char *page)
     long now = (long)time(NULL);
 
     (void)fprintf(file, "rule_files: [" RULES_FILE "]\ntests:\n- interval: 1m\n  input_series:\n");
+    (void)fprintf(file, "  - {series: 'up{job=\"claimguard\"}', values: '1+0x%d'}\n", MINUTES);
     for (const char *line = page; line != NULL; line = page_next_line(line)) {
         int len = page_line_len(line), name = len;
         while (name > 0 && line[name] != ' ')
@@ -126,12 +127,20 @@ static const struct cause {
     const char *beside, *values; /* another series, whatever the first has; NULL: none */
     bool is_sum;                 /* the alert has no labels */
 } causes[] = {
-    {.series = "up{job=\"claimguard\"}", .fires = "0+0x20", .quiet = "1+0x20"},
+    {.series = "up{job=\"claimguard\"}", .fires = "0+0x20", .quiet = "1+0x20", .is_sum = true},
     {.series = "claimguard_extender_requests_total{verb=\"filter\",result=\"error\"}",
      .fires = "0+1x20",
      .quiet = "5+0x20",
      .is_sum = true},
     {.series = "claimguard_extender_requests_total{verb=\"filter\",result=\"failed\"}",
+     .fires = "0+1x20",
+     .quiet = "5+0x20",
+     .is_sum = true},
+    {.series = "claimguard_admission_reviews_total{path=\"/admit/binding\",result=\"failed\"}",
+     .fires = "0+1x20",
+     .quiet = "5+0x20",
+     .is_sum = true},
+    {.series = "claimguard_admission_reviews_total{path=\"/admit/pod\",result=\"invalid\"}",
      .fires = "0+1x20",
      .quiet = "5+0x20",
      .is_sum = true},
@@ -202,8 +211,9 @@ static size_t find_rule(const char *series)
     for (size_t i = 0; i < rule_count; i++) {
         const char *name = strstr(rules[i].expr, "claimguard_");
         if (name == NULL)
-            name = rules[i].expr;
-        if (strspn(name, "abcdefghijklmnopqrstuvwxyz_") == len && strncmp(name, series, len) == 0)
+            name = strstr(rules[i].expr, "up{");
+        if (name != NULL && strspn(name, "abcdefghijklmnopqrstuvwxyz_") == len &&
+            strncmp(name, series, len) == 0)
             return i;
     }
     check(false, "no alert is about %s", series);
