@@ -90,11 +90,36 @@ bool verdict_keep_cause(struct verdict *out, struct arena *arena,
     return add_reference(out, &out->causes, &out->cause_count, arena, cause);
 }
 
+static bool awaits(const struct verdict *verdict, const struct object_reference *object)
+{
+    for (size_t i = 0; i < verdict->awaited_count; i++)
+        if (object_reference_equal(&verdict->awaited[i], object))
+            return true;
+    return false;
+}
+
+/* Removes the last object that is no pod, if there is one. */
+static void make_room_for_pod(struct verdict *verdict)
+{
+    size_t at = verdict->awaited_count;
+
+    while (at > 0 && verdict->awaited[at - 1].kind == KIND_POD)
+        at--;
+    if (at == 0)
+        return;
+    verdict->awaited_count--;
+    for (size_t i = at - 1; i < verdict->awaited_count; i++)
+        verdict->awaited[i] = verdict->awaited[i + 1];
+}
+
 bool verdict_add_awaited(struct verdict *out, struct arena *arena,
                          const struct object_reference *object)
 {
+    if (awaits(out, object))
+        return true;
+    if (out->awaited_count == CAUSES_MAX && object->kind == KIND_POD)
+        make_room_for_pod(out);
     struct object_reference copy = copy_reference(arena, object);
-
     return add_reference(out, &out->awaited, &out->awaited_count, arena, &copy);
 }
 

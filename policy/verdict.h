@@ -110,7 +110,8 @@ bool verdict_add_cause(struct verdict *out, struct arena *arena, enum kind kind,
 bool verdict_keep_cause(struct verdict *out, struct arena *arena,
                         const struct object_reference *cause);
 
-/* Adds an object to those that are awaited, unless there are CAUSES_MAX. It is copied. */
+/* Adds an object to those that are awaited, once. It is copied. Of more than CAUSES_MAX, pods come
+ * first: a bind also asks the API server about them. */
 bool verdict_add_awaited(struct verdict *out, struct arena *arena,
                          const struct object_reference *object);
 

@@ -104,6 +104,9 @@ struct reservation *reservation_next_doubtful(const struct cluster *cluster,
  * doubt no more. */
 void reservation_settle(struct cluster *cluster, const struct uid *uid, uint64_t now_ns);
 
+/* The pod could not be read: it stays in doubt, and is not due before expires_ns. */
+void reservation_postpone(struct cluster *cluster, const struct uid *uid, uint64_t expires_ns);
+
 /* A bind has ended: it was refused. Ends the reservation; false: another bind of the pod is under
  * way or in doubt, so the reservation stays. */
 bool reservation_undo(struct cluster *cluster, const struct uid *uid);

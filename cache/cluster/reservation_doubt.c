@@ -48,3 +48,11 @@ void reservation_settle(struct cluster *cluster, const struct uid *uid, uint64_t
     cluster->doubtful -= reservation->is_lost;
     reservation->is_doubtful = reservation->is_lost = false;
 }
+
+void reservation_postpone(struct cluster *cluster, const struct uid *uid, uint64_t expires_ns)
+{
+    struct reservation *reservation = reservation_find(cluster, uid);
+
+    if (reservation != NULL && reservation->is_doubtful)
+        reservation->expires_ns = expires_ns;
+}

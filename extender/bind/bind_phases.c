@@ -135,13 +135,26 @@ static enum phase confirm(struct binding *binding, struct error *err)
     return PHASE_TAKE;
 }
 
+/* A review ends without the API server's word. That the cache lacks a pod or a claim proves nothing
+ * then: the watch may be late, or broken. */
+static enum phase end_unasked(const struct binding *binding, struct error *err)
+{
+    const struct bind_request *request = binding->call.request;
+
+    if (binding->waiting != NULL && binding->is_unknown)
+        (void)error_set(err, ERROR_UNAVAILABLE,
+                        "pod %.*s/%.*s, or its claim, is not known here, and the API server could "
+                        "not be asked",
+                        SLICE_ARG(request->pod_namespace), SLICE_ARG(request->pod_name));
+    return PHASE_END;
+}
+
 /* The error stays that of the refusal. */
 static enum phase refresh(struct binding *binding, struct error *err)
 {
     struct error unknown = {0};
 
-    (void)err;
-    return bind_read_again(binding, &unknown) < 0 ? PHASE_END : PHASE_TAKE;
+    return bind_read_again(binding, &unknown) < 0 ? end_unasked(binding, err) : PHASE_TAKE;
 }
 
 enum phase bind_try_again(struct binding *binding)
@@ -183,7 +196,8 @@ void bind_run(struct binding *binding, phase_function *bind, struct error *err)
     binding->locks.call = &binding->call;
     while (phase != PHASE_END) {
         bool asks = phase == PHASE_CONFIRM || phase == PHASE_REFRESH;
-        phase = asks && !bind_may_wait(binding) ? PHASE_END : phases[phase](binding, err);
+        phase = asks && !bind_may_wait(binding) ? end_unasked(binding, err)
+                                                : phases[phase](binding, err);
     }
     if (binding->is_conflict && !binding->is_dry_run)
         atomic_fetch_add(&binding->call.state->metrics.bind_conflicts, 1);

@@ -11,6 +11,7 @@ static int check_pod(struct binding *binding, const struct pod *pod, struct erro
 
     if (binding->created != NULL && (pod == NULL || !uid_is(&pod->uid, request->pod_uid)))
         return 0; /* the API server lets no two pods have one name at once */
+    binding->is_unknown = pod == NULL || !uid_is(&pod->uid, request->pod_uid);
     if (pod == NULL)
         return error_set(err, ERROR_NOT_FOUND, "pods \"%.*s\" not found",
                          SLICE_ARG(request->pod_name));
@@ -123,6 +124,15 @@ static bool note_pods_in_the_way(const struct cluster *cluster, struct verdict *
     return true;
 }
 
+/* Whether the pod is refused for a claim that the cache does not have. */
+static bool lacks_claim(const struct verdict *verdict)
+{
+    for (size_t i = 0; i < verdict->cause_count; i++)
+        if (verdict->causes[i].kind == KIND_CLAIM && verdict->causes[i].uid.len == 0)
+            return true;
+    return false;
+}
+
 /* Checks the policies, on the pod and on the node: either may have changed since filter passed. */
 static int check_policies(struct binding *binding, const struct view *view,
                           const struct pod_object *object, struct error *err)
@@ -135,6 +145,7 @@ static int check_policies(struct binding *binding, const struct view *view,
     policy_prefilter(view, object, arena, verdict, &decided_by);
     binding->is_conflict = code_is_rejection(verdict->code);
     binding->is_rejected = verdict->code == CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
+    binding->is_unknown = lacks_claim(verdict);
     if (binding->is_conflict)
         return error_set(err, ERROR_INVALID, "%.*s", SLICE_ARG(verdict_message(verdict, arena)));
     if (policy_filter(verdict, binding->call.request->node, arena, &reason) == NULL)
@@ -237,7 +248,7 @@ int bind_take_claims(struct binding *binding, struct error *err)
     struct pod_object object;
 
     view.node = call->request->node;
-    binding->is_conflict = binding->is_rejected = false;
+    binding->is_conflict = binding->is_rejected = binding->is_unknown = false;
     binding->shared = NULL;
     binding->verdict = (struct verdict){.code = CODE_SKIP};
     binding->warnings.count = 0;

@@ -17,7 +17,7 @@
 
 /* What is read of a claim or a pod. */
 struct remote {
-    struct slice kind, ns, name, uid, version, holder, admitted, fenced, node, phase;
+    struct slice kind, ns, name, uid, version, holder, locked_at, admitted, fenced, node, phase;
 };
 
 #define FIELD(key_, member_) \
@@ -30,7 +30,8 @@ static bool read_remote(const struct object_reference *asked, struct slice body,
                         struct arena *arena, struct remote *out)
 {
     static const struct pull_field annotations[] = {
-        FIELD(HOLDER, holder), FIELD(ADMITTED, admitted), FIELD(FENCED, fenced)};
+        FIELD(HOLDER, holder), FIELD(LOCKED_AT, locked_at), FIELD(ADMITTED, admitted),
+        FIELD(FENCED, fenced)};
     static const struct pull_field meta[] = {
         FIELD("namespace", ns),
         FIELD("name", name),
@@ -113,14 +114,16 @@ static bool is_of_creation(const struct remote *found)
 }
 
 /* Whether the lock has not changed for LOCK_PATIENCE_MS; of what was admitted, for BINDING_DEAD_MS;
- * or its pod, which is there or not, has gone. */
+ * or its pod, which is there or not, has gone. The claim may change: LOCKED_AT changes with each
+ * lock alone. */
 static bool is_old_enough(const struct claim_locks *locks, struct slice claim,
                           const struct remote *found, bool is_there)
 {
     uint64_t patience_ms = found->admitted.len != 0 ? BINDING_DEAD_MS : LOCK_PATIENCE_MS;
-    struct slice key = arena_printf(locks->call->arena, "%.*s/%.*s/%.*s",
+    struct slice version = found->locked_at.len != 0 ? found->locked_at : found->version;
+    struct slice key = arena_printf(locks->call->arena, "%.*s/%.*s/%.*s/%.*s",
                                     SLICE_ARG(locks->call->request->pod_namespace),
-                                    SLICE_ARG(claim), SLICE_ARG(found->version));
+                                    SLICE_ARG(claim), SLICE_ARG(found->holder), SLICE_ARG(version));
 
     return key.ptr != NULL && seen_locks_is_old(locks->call->state, key, patience_ms, is_there);
 }
@@ -362,7 +365,8 @@ int claim_locks_take(struct claim_locks *locks, struct error *err)
         rc = lock_claim(locks, locks->locked_count, err);
         locks->locked_count += rc == 0;
     }
-    if (rc < 0)
+    /* a review without a decision: the API server may still apply the Binding */
+    if (rc < 0 && !(locks->is_review && rc == ERROR_UNAVAILABLE))
         claim_locks_release(locks);
     return rc;
 }

@@ -59,8 +59,9 @@ struct claim_locks {
     struct slice refusal;     /* the API server's last answer that a repetition does not change */
 };
 
-/* Reads the pod's version, then locks the claims, all or none. Errors: ERROR_INVALID: another pod
- * has a claim; ERROR_UNAVAILABLE: the API server cannot be asked, or is contended. */
+/* Reads the pod's version, then locks the claims, all or none; of a review that ends
+ * with ERROR_UNAVAILABLE, those that were locked stay. Errors: ERROR_INVALID: another pod has a
+ * claim; ERROR_UNAVAILABLE: the API server cannot be asked, or is contended. */
 int claim_locks_take(struct claim_locks *locks, struct error *err);
 
 /* Releases what was locked: the pod will not be bound. */

@@ -4,6 +4,7 @@
 #include "extender/live/requeue.h"
 
 enum {
+    SETTLE_AGAIN_MS = 10000,  /* a pod that could not be read */
     EXPIRED_CLAIMS_MAX = 256, /* of reservations that end while the lock is held once */
     EXPIRED_BYTES_MAX = 1 << 20,
 };
@@ -91,23 +92,53 @@ static void settle(struct cluster *cluster, const struct object_reference *pods,
     }
 }
 
+/* Reads the pods. Those that could be read are in doubt no more. */
+static bool settle_read(struct state *state, const struct object_reference *pods, size_t count,
+                        uint64_t now_ns)
+{
+    struct error unknown = {0};
+
+    if (requests_confirm(state->api, pods, count, CONFIRM_MS, &unknown) < 0)
+        return false;
+    (void)pthread_rwlock_wrlock(&state->lock);
+    settle(&state->cluster, pods, count, now_ns);
+    (void)pthread_rwlock_unlock(&state->lock);
+    return true;
+}
+
+/* One of the pods could not be read, which must not keep the others in doubt: one that cannot be
+ * decoded never will be. */
+static void settle_one_by_one(struct state *state, const struct object_reference *pods,
+                              size_t count, uint64_t now_ns, uint64_t until_ns)
+{
+    for (size_t i = 0; i < count && monotonic_ns() < until_ns; i++) {
+        if (settle_read(state, &pods[i], 1, now_ns))
+            continue;
+        (void)pthread_rwlock_wrlock(&state->lock);
+        const struct reservation *reservation = reservation_of(&state->cluster, &pods[i]);
+        if (reservation != NULL)
+            reservation_postpone(&state->cluster, &reservation->uid,
+                                 now_ns + SETTLE_AGAIN_MS * NS_PER_MS);
+        (void)pthread_rwlock_unlock(&state->lock);
+    }
+}
+
 /* Returns how many there were, CONFIRM_MAX at most; 0: none, or they could not be read. */
-static size_t settle_some(struct state *state, struct arena *arena)
+static size_t settle_some(struct state *state, struct arena *arena, uint64_t until_ns)
 {
     struct object_reference pods[CONFIRM_MAX];
-    struct error unknown = {0};
     uint64_t now_ns = monotonic_ns();
 
     (void)pthread_rwlock_rdlock(&state->lock);
     size_t count = list_doubtful(state, now_ns, pods, arena);
     (void)pthread_rwlock_unlock(&state->lock);
-    if (count == 0 || requests_confirm(state->api, pods, count, CONFIRM_MS, &unknown) < 0)
+    if (count == 0)
         return 0;
-    (void)pthread_rwlock_wrlock(&state->lock);
-    settle(&state->cluster, pods, count, now_ns);
-    (void)pthread_rwlock_unlock(&state->lock);
+    bool is_read = settle_read(state, pods, count, now_ns);
+    if (!is_read)
+        settle_one_by_one(state, pods, count, now_ns, until_ns);
     expiry_run(state);
-    return count;
+    return is_read ? count : 0;
 }
 
 void expiry_settle(struct state *state)
@@ -119,7 +150,7 @@ void expiry_settle(struct state *state)
     arena_init(&arena, EXPIRED_BYTES_MAX);
     while (state->api != NULL && count == CONFIRM_MAX && monotonic_ns() < until_ns) {
         arena_reset(&arena);
-        count = settle_some(state, &arena);
+        count = settle_some(state, &arena, until_ns);
     }
     arena_dispose(&arena);
 }

@@ -111,6 +111,37 @@ static void a_conflict_that_cannot_be_confirmed_is_a_denial(void)
     guard_stop(&guard);
 }
 
+/* The watch is late, and the API server does not answer: that the cache lacks a pod, or a claim, is
+ * no reason to deny, or no new pod would be bound with failurePolicy: Ignore either. */
+static void what_the_cache_does_not_know_is_no_denial_without_an_answer(void)
+{
+    struct guard guard;
+
+    put_pair(NULL);
+    admission_start(&guard, "");
+    api_hold("pods");
+    api_hold("persistentvolumeclaims");
+    put_pod(&(struct test_pod){.name = "new"});
+    put_claim("fresh");
+    api_fault(&(struct api_fault){.method = "GET", .path = "/pods/", .status = 503});
+    check(starts_with(admit(&guard, &(struct test_review){.pod = "new", .node = "node-1"}),
+                      "failed: 500 {\"error\":\"pod default/new, or its claim, is not known here"),
+          "the pod may exist");
+    api_release("pods");
+    put_pod(&(struct test_pod){.name = "c", .claim = "fresh"});
+    AWAIT(guard_metric(&guard, "claimguard_cache_objects{resource=\"pods\"}") == 4, "c is seen");
+    check(starts_with(admit(&guard, &(struct test_review){.pod = "c", .node = "node-1"}),
+                      "failed: 500 {\"error\":\"pod default/c, or its claim, is not known here"),
+          "its claim may exist");
+    api_heal();
+    check(is_admitted(&guard, "new", "node-1"), "the API server has it");
+    check(is_admitted(&guard, "c", "node-1"), "and the claim");
+    check(starts_with(admit(&guard, &(struct test_review){.pod = "none", .node = "node-1"}),
+                      "denied: 409 pods \"none\" not found"),
+          "a pod that it does not have is denied");
+    guard_stop(&guard);
+}
+
 /* 64 wait for a PATCH that is not answered. */
 static void reviews_that_wait_do_not_pile_up(void)
 {
@@ -193,6 +224,26 @@ static void a_lock_of_an_earlier_review_is_not_released(void)
     guard_stop(&guard);
 }
 
+/* With failurePolicy: Ignore, its Binding is applied. */
+static void a_review_without_a_decision_keeps_the_locks_that_it_has(void)
+{
+    static const char holder[] = "metadata.annotations.claimguard~io/holder";
+    struct guard guard;
+
+    put_claim("data");
+    put_claim("logs");
+    put_pod(&(struct test_pod){.name = "a", .claim = "data", .second_claim = "logs"});
+    admission_start(&guard, ANNOTATION);
+    api_fault(&(struct api_fault){
+        .method = "GET", .path = "/persistentvolumeclaims/logs", .status = 503});
+    check(starts_with(admit(&guard, &(struct test_review){.pod = "a", .node = "node-1"}),
+                      "failed: 500 "),
+          "logs cannot be locked");
+    check(strstr(api_text("persistentvolumeclaims", "default", "data", holder), "/a") != NULL,
+          "data is a's");
+    guard_stop(&guard);
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
@@ -201,9 +252,11 @@ int main(int argc, char **argv)
         SCENARIO(what_cannot_be_written_is_not_allowed_and_keeps_its_claim),
         SCENARIO(nothing_is_allowed_too_late),
         SCENARIO(a_conflict_that_cannot_be_confirmed_is_a_denial),
+        SCENARIO(what_the_cache_does_not_know_is_no_denial_without_an_answer),
         SCENARIO(reviews_that_wait_do_not_pile_up),
         SCENARIO(an_admitted_pod_keeps_its_lock_longer_than_a_pending_one),
         SCENARIO(a_lock_of_an_earlier_review_is_not_released),
+        SCENARIO(a_review_without_a_decision_keeps_the_locks_that_it_has),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
 }

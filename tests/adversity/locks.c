@@ -41,6 +41,28 @@ static void a_lock_of_a_pending_pod_is_respected_for_its_time(void)
     guard_stop(&guard);
 }
 
+/* A backup or a resizer may write the claim more often than the lock's time. */
+static void a_lock_gets_old_on_a_claim_that_others_write(void)
+{
+    static const char change[] =
+        "{\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"namespace\":\"default\",\"name\":"
+        "\"data\",\"annotations\":{\"claimguard.io/holder\":\"%s/a\",\"claimguard.io/locked-at\":"
+        "\"7\",\"changed\":\"%d\"}},\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"],"
+        "\"volumeName\":"
+        "\"pv-data\"},\"status\":{\"phase\":\"Bound\"}}";
+    struct guard guard;
+
+    put_pair(NULL);
+    const char *uid = api_text("pods", "default", "a", "metadata.uid");
+    api_put(change, uid, 0);
+    guard_start(&guard, annotation);
+    check(!bind_succeeds(&guard, "b", "node-2"), "another claimguard may be binding it");
+    sleep_ms(5200); /* LOCK_PATIENCE_MS */
+    api_put(change, uid, 1);
+    check(bind_succeeds(&guard, "b", "node-2"), "it is the same lock");
+    guard_stop(&guard);
+}
+
 /* Anyone who may write annotations may write anything into it. */
 static void a_lock_that_no_claimguard_wrote_is_replaced_and_not_asked_about(void)
 {
@@ -268,6 +290,7 @@ int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
         SCENARIO(a_lock_of_a_pending_pod_is_respected_for_its_time),
+        SCENARIO(a_lock_gets_old_on_a_claim_that_others_write),
         SCENARIO(a_lock_that_no_claimguard_wrote_is_replaced_and_not_asked_about),
         SCENARIO(only_locks_that_were_taken_are_given_back),
         SCENARIO(a_fence_that_meets_a_conflict_is_no_proof_that_the_pod_is_gone),

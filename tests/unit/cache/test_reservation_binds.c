@@ -176,3 +176,23 @@ Test(reservation_binds, pods_that_are_being_created_are_bounded)
     cr_expect_eq(rc, ERROR_UNAVAILABLE);
     cr_expect_eq(count(), CREATIONS_MAX);
 }
+
+/* One that could not be read must not keep the others from being asked about. */
+Test(reservation_binds, one_in_doubt_that_is_postponed_is_due_later)
+{
+    struct pod_object first = pod_of("first", UID(1), 10, 1);
+    struct uid uid;
+
+    reserve(&first, true, 100);
+    uid = cluster.reservations->uid;
+    reservation_admit(&cluster, &uid, 200);
+    cr_expect_not_null(reservation_next_doubtful(&cluster, NULL, 200));
+    reservation_postpone(&cluster, &uid, 300);
+    cr_expect_null(reservation_next_doubtful(&cluster, NULL, 299));
+    reservation_settle(&cluster, &uid, 299);
+    cr_expect_not_null(reservation_next_doubtful(&cluster, NULL, 300), "it stays in doubt");
+    reservation_settle(&cluster, &uid, 300);
+    cr_expect_null(reservation_next_doubtful(&cluster, NULL, 300));
+    reservation_postpone(&cluster, &uid, 400);
+    cr_expect_not_null(reservation_expired(&cluster, 300), "one that is in no doubt is not moved");
+}

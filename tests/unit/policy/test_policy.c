@@ -24,9 +24,10 @@ static const struct policy *decided_by;
 static void answer(unsigned index, struct verdict *out)
 {
     static const struct pod *victims[1];
+    static const struct slice drivers[POLICIES] = {{"d", 1}, {"e", 1}, {"f", 1}};
     const struct says *it = &says[index];
     struct object_reference awaited = {
-        .kind = KIND_CSI_DRIVER, .ns = SLICE(""), .name = SLICE("d"), .uid = SLICE("")};
+        .kind = KIND_CSI_DRIVER, .ns = SLICE(""), .name = drivers[index], .uid = SLICE("")};
 
     asked[index]++;
     *out = (struct verdict){.code = it->code};
@@ -325,4 +326,30 @@ Test(policy, a_pod_that_is_rejected_for_good_is_on_all_nodes_alike)
         .mode = MODE_ENFORCE, .code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE, .reasons = {"doomed"}};
     evaluate();
     cr_expect_not(policy_filters_nodes(&verdict));
+}
+
+Test(policy, of_many_objects_that_are_awaited_pods_come_first_and_each_once)
+{
+    struct object_reference driver = {
+        .kind = KIND_CSI_DRIVER, .ns = SLICE(""), .name = SLICE("d"), .uid = SLICE("")};
+    struct object_reference pod = {
+        .kind = KIND_POD, .ns = SLICE("ns"), .name = SLICE("p"), .uid = SLICE("1")};
+    static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i",
+                                        "j", "k", "l", "m", "n", "o", "p", "q"};
+
+    verdict = (struct verdict){.code = CODE_SUCCESS};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        driver.name = slice_of(names[i]);
+        cr_assert(verdict_add_awaited(&verdict, &arena, &driver));
+        cr_assert(verdict_add_awaited(&verdict, &arena, &driver));
+    }
+    cr_expect_eq(verdict.awaited_count, CAUSES_MAX);
+    for (size_t i = 0; i < CAUSES_MAX + 1; i++) {
+        pod.uid = slice_of(names[i]);
+        cr_assert(verdict_add_awaited(&verdict, &arena, &pod));
+        cr_expect_eq(verdict.awaited_count, CAUSES_MAX);
+    }
+    for (size_t i = 0; i < CAUSES_MAX; i++)
+        cr_expect(verdict.awaited[i].kind == KIND_POD &&
+                  slice_equal(verdict.awaited[i].uid, slice_of(names[i])));
 }
