@@ -34,7 +34,8 @@ struct binding_review {
 
 enum admission {
     ADMISSION_ALLOWED,
-    ADMISSION_DENIED, /* the error says why; the cache's answer if the API server is silent */
+    ADMISSION_DENIED, /* the error says why; the cache's answer if the API server is silent, unless
+                         that is only that the pod, or its claim, is not known */
     ADMISSION_FAILED, /* no decision could be made */
     ADMISSION_COUNT,
 };
