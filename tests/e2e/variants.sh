@@ -72,7 +72,7 @@ the_manifests_render_and_the_api_server_takes_them() {
     variant admission static-pod
     rendered '.items[] | select(.kind == "ValidatingWebhookConfiguration").webhooks | all(.clientConfig | .url and .service == null)'
     cp "$root/manifests/static-pod/config/claimguard.yaml" "$plane/config"
-    (cd "$root/manifests" && eval "$(sed -n 's#^ *\(sed .*\) >/etc/kubernetes/claimguard/config/admission.yaml#\1#p' README.md)") >"$plane/config/admission.yaml"
+    (cd "$root" && eval "$(sed -n 's#^ *\(sed .*\) >/etc/kubernetes/claimguard/config/admission.yaml#\1#p' manifests/README.md)") >"$plane/config/admission.yaml"
     "$claimguard" check-config "$plane/config" | grep -A 3 'listen: "127.0.0.1:8443"' | grep /etc/kubernetes/claimguard/tls/tls.crt >/dev/null
 }
 
