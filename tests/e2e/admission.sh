@@ -337,7 +337,9 @@ admission_run() { # SEED FAULT...: they overlap a race
     pairs_end "$pairs" 400 >/dev/null || fail "seed $seed, $*: $(pairs_outcome)" || return 1
     failures=$(($(failed_reviews) - failures))
     echo "seed $seed, $*: $(pairs_outcome) after $(($(date +%s) - started)) s; $failures reviews failed"
-    [ "$*" = late ] || [ "$failures" -gt 0 ]
+    case "$*" in # what noise hits is chance
+    *cut* | *stall* | *restart*) [ "$failures" -gt 0 ] || fail "seed $seed, $*: no review has failed" || return 1 ;;
+    esac
     k delete validatingwebhookconfiguration claimguard-late --ignore-not-found >/dev/null
     k delete namespace "$namespace" --wait=false >/dev/null
 }
