@@ -337,20 +337,20 @@ admission_run() { # SEED FAULT...: they overlap a race
     pairs_end "$pairs" 400 >/dev/null || fail "seed $seed, $*: $(pairs_outcome)" || return 1
     failures=$(($(failed_reviews) - failures))
     echo "seed $seed, $*: $(pairs_outcome) after $(($(date +%s) - started)) s; $failures reviews failed"
-    case "$*" in # what noise hits is chance
-    *cut* | *stall* | *restart*) [ "$failures" -gt 0 ] || fail "seed $seed, $*: no review has failed" || return 1 ;;
-    esac
     k delete validatingwebhookconfiguration claimguard-late --ignore-not-found >/dev/null
     k delete namespace "$namespace" --wait=false >/dev/null
 }
 failed_reviews() { grep -c 'ailed calling webhook.*binding.claimguard.io' "$plane/apiserver.log" || true; }
 
 admission_runs_with_faults_leave_each_claim_one_pod() {
-    local faults=(late cut stall noise restart 'late cut' 'late stall' 'late noise' 'late restart') seed
+    local faults=(late cut stall noise restart 'late cut' 'late stall' 'late noise' 'late restart') seed before
     admission_replicas admission-fail
+    before=$(failed_reviews)
     plain_schedulers default-scheduler second-scheduler
     for seed in $(seq "${CLAIMGUARD_E2E_SEED:-1}" $((${CLAIMGUARD_E2E_SEED:-1} + ${CLAIMGUARD_E2E_ADMISSION_RUNS:-9} - 1))); do
         # shellcheck disable=SC2086 # words
         admission_run "$seed" ${faults[seed % ${#faults[@]}]}
     done
+    # Which reviews a fault hits is chance; that it hits some is not.
+    [ "$(failed_reviews)" -gt "$before" ] || fail "no review has failed"
 }
