@@ -177,7 +177,7 @@ configure() {
 reloads_exceed() { [ "$(grep -c 'configuration reloaded' "$plane/claimguard.log")" -gt "$1" ]; }
 
 # url_of NAME address|metrics
-url_of() { echo "http://$(sed -n "s/.* listening .*\b$2=\([^ ]*\).*/\1/p" "$plane/$1.log" | head -1)"; }
+url_of() { echo "http://$(sed -n "s/.*\blistening .*\b$2=\([^ ]*\).*/\1/p" "$plane/$1.log" | head -1)"; }
 
 is_ready() { curl -sf "$(url_of "$1" metrics)/readyz" >/dev/null; }
 metric() { curl -s "$(url_of "${2:-claimguard}" metrics)/metrics" | grep -F -- "$1" | awk '{ sum += $NF } END { print sum + 0 }'; }
