@@ -76,8 +76,10 @@ static int await(struct ticket *ticket, const struct timespec *deadline, struct 
     if (!ticket_wait(ticket, deadline))
         rc = ticket_give_up(ticket, err);
     else if (ticket->problem.code != 0)
-        rc = error_set(err, ERROR_UNAVAILABLE, "the API server cannot be asked: %s",
-                       ticket->problem.message);
+        rc = ticket->problem.code == ERROR_TOO_BIG
+                 ? error_set(err, ERROR_TOO_BIG, "%s", ticket->problem.message)
+                 : error_set(err, ERROR_UNAVAILABLE, "the API server cannot be asked: %s",
+                             ticket->problem.message);
     ticket_leave(ticket);
     return rc;
 }

@@ -14,6 +14,8 @@ void pull_init(struct pull *json, struct slice text)
     json->path[0] = '\0';
 }
 
+const char pull_too_big[] = "too big for the memory of one request";
+
 bool pull_problem(struct pull *json, const char *problem)
 {
     if (json->problem == NULL)
@@ -174,7 +176,7 @@ bool pull_string(struct pull *json, struct arena *arena, struct slice *out)
         return true;
     char *decoded = arena_alloc(arena, out->len * JSON_DECODED_PER_BYTE);
     if (decoded == NULL)
-        return pull_problem(json, "too big for the memory of one request");
+        return pull_problem(json, pull_too_big);
     *out = (struct slice){decoded, json_text_decode(decoded, *out)};
     return true;
 }

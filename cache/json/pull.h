@@ -83,6 +83,9 @@ bool pull_string_array(struct pull *json, struct slice *extent, size_t *count);
 /* Whether only white space is left, and there was no problem. */
 bool pull_finish(struct pull *json);
 
+/* The problem of a text that is well-formed, and needs more memory than the arena has. */
+extern const char pull_too_big[];
+
 /* Records a problem (a static string) at the cursor. Returns false. */
 bool pull_problem(struct pull *json, const char *problem);
 

@@ -88,7 +88,7 @@ bool pull_field_array(struct pull *json, enum pull_case match, const struct pull
     while (pull_item(json)) {
         char *grown = arena_grow(arena, out->items, out->count, out->size);
         if (grown == NULL)
-            return pull_problem(json, "too big for the memory of one request");
+            return pull_problem(json, pull_too_big);
         out->items = grown;
         void *item = memset(grown + out->count * out->size, 0, out->size);
         if (!pull_fields(json, match, fields, count, arena, item)) {

@@ -4,8 +4,6 @@
 
 #include "cache/json/pull_fields.h"
 
-static const char too_big[] = "too big for the memory of one request";
-
 /* ---- the text ---- */
 
 /* Removes the text up to the separator from *rest. False: nothing is left. */
@@ -64,7 +62,7 @@ static bool append(struct pull *json, struct arena *arena, struct slice *text, c
                    struct slice more)
 {
     return (arena_append(arena, text, slice_of(before)) && arena_append(arena, text, more)) ||
-           pull_problem(json, too_big);
+           pull_problem(json, pull_too_big);
 }
 
 /* Sorts all lines but the first by their keys. The API server sends labels sorted. */
@@ -80,7 +78,7 @@ static bool sort_lines(struct pull *json, struct arena *arena, struct slice *tex
     while (cut(&rest, '\n', &line)) {
         lines = arena_grow(arena, lines, count, sizeof *lines);
         if (lines == NULL)
-            return pull_problem(json, too_big);
+            return pull_problem(json, pull_too_big);
         lines[count++] = line;
     }
     qsort(lines, count, sizeof *lines, compare_lines);

@@ -259,6 +259,14 @@ bool object_read(struct pull *json, enum kind kind, struct arena *arena, struct 
     return finish(json, kind, arena, &out->resource);
 }
 
+int object_fail(const struct pull *json, const char *what, struct place first, struct error *err)
+{
+    (void)pull_fail(json, what, first, err);
+    if (json->problem == pod_has_too_many_claims || json->problem == pull_too_big)
+        err->code = ERROR_TOO_BIG;
+    return err->code;
+}
+
 int object_project(struct slice text, enum kind kind, struct buf *out, struct error *err)
 {
     struct buf fields;

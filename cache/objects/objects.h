@@ -49,6 +49,9 @@ enum { POD_CLAIMS_MAX = 512 };
 /* The problem of such a pod. Among valid objects of an API server, only this one is not read. */
 extern const char pod_has_too_many_claims[];
 
+/* As pull_fail. ERROR_TOO_BIG: the object is well-formed, but over a limit. */
+int object_fail(const struct pull *json, const char *what, struct place first, struct error *err);
+
 /* A claim that a volume of a pod names. */
 struct claim_reference {
     struct slice name; /* in the pod's namespace */

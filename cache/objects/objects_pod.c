@@ -7,7 +7,6 @@
 /* A pod with more volumes or mounts defers nothing: its mounts are not read. */
 enum { POD_VOLUMES_MAX = 1024, POD_MOUNTS_MAX = 65536, ANNOTATION_BYTES_MAX = 16 * 1024 };
 
-static const char too_big[] = "too big for the memory of one request";
 const char pod_has_too_many_claims[] = "a pod with over 512 claims";
 
 /* A volumeMounts entry of a container. */
@@ -343,7 +342,7 @@ static const char *collect_claims(const struct pod_reading *reading, struct aren
 {
     pod->claims = arena_alloc(arena, reading->volume_count * sizeof *pod->claims);
     if (pod->claims == NULL)
-        return too_big;
+        return pull_too_big;
     for (size_t i = 0; i < reading->volume_count; i++) {
         const struct pod_volume *volume = &reading->volumes[i];
         if (volume->source != VOLUME_SOURCE_CLAIM && volume->source != VOLUME_SOURCE_EPHEMERAL)
@@ -376,7 +375,7 @@ bool pod_read(struct pull *json, struct arena *arena, struct pod_object *out)
     if (out->priority < INT32_MIN || out->priority > INT32_MAX)
         return pull_problem(json, "spec.priority does not fit 32 bits");
     if (!name_claims(&reading, arena) || !finish_mounts(&reading, arena, &out->mounts))
-        return pull_problem(json, too_big);
+        return pull_problem(json, pull_too_big);
     const char *problem = collect_claims(&reading, arena, out);
     return problem == NULL || pull_problem(json, problem);
 }

@@ -9,7 +9,7 @@ bool read_join(struct pull *json, struct arena *arena, struct slice *field, stru
 {
     return ((field->len == 0 || arena_append(arena, field, SLICE(","))) &&
             arena_append(arena, field, word)) ||
-           pull_problem(json, "too big for the memory of one request");
+           pull_problem(json, pull_too_big);
 }
 
 static bool read_words(struct pull *json, struct arena *arena, void *field)
@@ -147,8 +147,7 @@ bool volume_finish(struct pull *json, struct arena *arena, struct resource_objec
         return true;
     volume->attributes[VOLUME_OFFER] =
         volume_offer(volume->reading.storage_class, volume->reading.attributes_class, arena);
-    return volume->attributes[VOLUME_OFFER].ptr != NULL ||
-           pull_problem(json, "too big for the memory of one request");
+    return volume->attributes[VOLUME_OFFER].ptr != NULL || pull_problem(json, pull_too_big);
 }
 
 struct slice volume_offer(struct slice storage_class, struct slice attributes_class,
@@ -289,8 +288,7 @@ bool csi_node_finish(struct pull *json, struct arena *arena, struct resource_obj
 
     if (node->reading.migrated.len != 0 && !read_join(json, arena, drivers, node->reading.migrated))
         return false;
-    return sort_words(arena, *drivers, drivers) ||
-           pull_problem(json, "too big for the memory of one request");
+    return sort_words(arena, *drivers, drivers) || pull_problem(json, pull_too_big);
 }
 
 /* ---- Node ---- */

@@ -232,7 +232,7 @@ static int read_answer(const struct object_reference *asked, struct slice text, 
         return pull_fail(&json, resource, (struct place){1, 1}, err);
     pull_init(&json, extent);
     if (!object_read(&json, asked->kind, arena, out))
-        return pull_fail(&json, resource, (struct place){1, 1}, err);
+        return object_fail(&json, resource, (struct place){1, 1}, err);
     return is_requested(asked, &type, &out->meta)
                ? 0
                : error_set(err, ERROR_INVALID, "%s: the answer is a different object", resource);

@@ -11,16 +11,29 @@ static int read_pod(const struct admit_call *call, struct scratch *scratch, stru
         return err->code;
     if (!review_is_of_pod(review))
         return error_set(err, ERROR_INVALID, "body: expected the CREATE of pods");
-    if (review_read_pod(pod, review, body, &scratch->arena, err) < 0)
-        return err->code;
-    *binding = (struct binding_review){.request = {.pod_namespace = pod->meta.ns,
+    int rc = review_read_pod(pod, review, body, &scratch->arena, err);
+    if (rc < 0 && rc != ERROR_TOO_BIG)
+        return rc;
+    *binding = (struct binding_review){.request = {.pod_namespace = review->ns,
                                                    .pod_name = pod->meta.name,
                                                    .pod_uid = pod->meta.uid,
                                                    .node = pod->node},
                                        .created = pod,
                                        .is_dry_run = review->is_dry_run,
                                        .deadline_ns = admit_deadline_ns(call)};
-    return 0;
+    return rc;
+}
+
+/* A pod over a limit: nobody can judge it, so it must not be bound. One that names no node may be
+ * stored: its Binding is denied. */
+static enum admission decide_too_big(const struct pod_object *pod, struct bind_warnings *warnings,
+                                     struct error *err)
+{
+    bool may_name_node = pod->node.len != 0 || pod->meta.name.len == 0; /* it was not read */
+
+    (void)error_wrap(err, "claimguard cannot judge this pod");
+    warnings->items[warnings->count++].text = slice_of(err->message);
+    return may_name_node ? ADMISSION_DENIED : ADMISSION_ALLOWED;
 }
 
 static bool is_judged(const struct pod_object *pod)
@@ -70,8 +83,13 @@ int admit_pod(struct state *state, const struct admit_call *call, struct scratch
     struct pod_object pod = {.claims = NULL};
     enum admission admission = ADMISSION_ALLOWED;
 
-    if (read_pod(call, scratch, &review, &pod, &binding, err) < 0)
-        return err->code;
+    int rc = read_pod(call, scratch, &review, &pod, &binding, err);
+    if (rc == ERROR_TOO_BIG) {
+        admission = decide_too_big(&pod, &binding.warnings, err);
+        return admit_write(&review, &binding, admission, &scratch->answer, result, err);
+    }
+    if (rc < 0)
+        return rc;
     if (is_judged(&pod) && admit_check_synced(state, err) < 0)
         return err->code;
     if (is_judged(&pod) && pod.node.len != 0) {

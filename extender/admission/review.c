@@ -41,7 +41,6 @@ static int check_envelope(const struct envelope *envelope, struct error *err)
         {"request.uid", &review->uid, REVIEW_UID_BYTES_MAX, false},
         {"request.namespace", &review->ns, POD_NAME_BYTES_MAX, false},
         {"request.name", &review->name, POD_NAME_BYTES_MAX, true},
-        {"request.userInfo.username", &review->user_name, USER_NAME_BYTES_MAX, true},
     };
 
     if (!slice_equal(envelope->api_version, SLICE("admission.k8s.io/v1")) ||
@@ -99,6 +98,8 @@ int review_read(struct review *out, struct slice body, struct arena *arena, stru
     if (read_part(&whole, fields, PULL_FIELD_COUNT(fields), arena, &envelope, err) < 0)
         return err->code;
     *out = envelope.review;
+    if (out->user_name.len > USER_NAME_BYTES_MAX)
+        out->user_name.len = USER_NAME_BYTES_MAX;
     return check_envelope(&envelope, err);
 }
 
@@ -219,9 +220,11 @@ int review_read_pod(struct pod_object *out, const struct review *review, struct 
         return err->code;
     (void)pod_read(&object.json, arena, out);
     if (!pull_finish(&object.json))
-        return pull_fail(&object.json, "body", object.first, err);
+        return object_fail(&object.json, "body", object.first, err);
     out->meta.ns = review->ns;
-    return protocol_limit_pod(out, err) < 0 ? err->code : check_pod(out, review, err);
+    if (protocol_limit_pod(out, err) < 0)
+        err->code = ERROR_TOO_BIG;
+    return err->code < 0 ? err->code : check_pod(out, review, err);
 }
 
 /* ---- the answer ---- */

@@ -5,7 +5,8 @@
  * Keys are compared exactly, as API servers do. A key that appears twice is refused.
  *
  * Errors: ERROR_INVALID "body:LINE:COL: path: what is wrong"; without a place if a value is
- * missing.
+ * missing. ERROR_TOO_BIG: a pod that is well-formed, but over a limit of claimguard; what was read
+ * of it is set.
  *
  * Threads: any.
  */
@@ -19,7 +20,8 @@ enum { REVIEW_UID_BYTES_MAX = 128, USER_NAME_BYTES_MAX = 1024 };
 /* The request of an AdmissionReview. */
 struct review {
     struct slice uid; /* of the review */
-    struct slice resource, sub_resource, operation, ns, name, user_name;
+    struct slice resource, sub_resource, operation, ns, name;
+    struct slice user_name; /* cut: an API server takes any length */
     bool is_dry_run;
     struct slice object; /* the extent of the object in the body; {NULL, 0}: there is none */
 };

@@ -149,12 +149,17 @@ static enum phase end_unasked(const struct binding *binding, struct error *err)
     return PHASE_END;
 }
 
-/* The error stays that of the refusal. */
+/* The error stays that of the refusal, unless the pod, or its claim, is known from now on, and too
+ * big to be judged. */
 static enum phase refresh(struct binding *binding, struct error *err)
 {
     struct error unknown = {0};
+    int rc = bind_read_again(binding, &unknown);
 
-    return bind_read_again(binding, &unknown) < 0 ? end_unasked(binding, err) : PHASE_TAKE;
+    if (rc != ERROR_TOO_BIG || !binding->is_unknown)
+        return rc < 0 ? end_unasked(binding, err) : PHASE_TAKE;
+    *err = unknown;
+    return PHASE_END;
 }
 
 enum phase bind_try_again(struct binding *binding)

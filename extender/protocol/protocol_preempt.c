@@ -2,8 +2,6 @@
 
 #include "extender/protocol/protocol_internal.h"
 
-static const char too_big[] = "too big for the memory of one request";
-
 struct victim {
     struct slice uid; /* alone, so that an array of victims is one of UIDs */
 };
@@ -77,7 +75,7 @@ static bool read_candidates(struct pull *json, struct arena *arena, void *field)
         if (victims.budget_violations < 0 || victims.budget_violations > INT32_MAX)
             return pull_problem(json, "NumPDBViolations: expected 0 to 2147483647");
         if (!add_candidate(field, node, &victims, arena))
-            return pull_problem(json, too_big);
+            return pull_problem(json, pull_too_big);
     }
     return json->problem == NULL;
 }
@@ -90,7 +88,7 @@ static int check_candidates(const struct preempt_request *request, struct arena 
     struct slice *names = arena_alloc(arena, count * sizeof *names);
 
     if (names == NULL)
-        return error_set(err, ERROR_INVALID, "body: %s", too_big);
+        return error_set(err, ERROR_INVALID, "body: %s", pull_too_big);
     for (size_t i = 0; i < count; i++)
         names[i] = request->candidates[i].node;
     if (count != 0)

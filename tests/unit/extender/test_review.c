@@ -106,6 +106,18 @@ Test(review, names_that_no_api_server_takes_are_refused)
     }
 }
 
+Test(review, a_user_with_a_long_name_is_no_reason_to_refuse_a_review)
+{
+    char *user = arena_alloc(&arena, 5001);
+    struct review review;
+    struct error err = {0};
+
+    memset(user, 'u', 5000);
+    struct slice body = arena_printf(&arena, REQUEST(",\"userInfo\":{\"username\":\"%s\"}"), user);
+    cr_expect_eq(review_read(&review, body, &arena, &err), 0, "%s", err.message);
+    cr_expect_eq(review.user_name.len, USER_NAME_BYTES_MAX);
+}
+
 /* As deep as Go's decoder goes, and deeper than any stack of this program. */
 Test(review, depth_costs_no_stack)
 {
@@ -244,8 +256,6 @@ static const struct {
      "{" HEAD ",\"request\":{\"uid\":\"u\",\"namespace\":\"a/b\"" PODS("") ",\"object\":" ON_NODE(
          "p", "0") "}}",
      NO_SUCH_CHARACTER},
-    {"a UID of 37 bytes", POD("p", ON_NODE("p", "0123456789012345678901234567890123456")),
-     "Pod.metadata.uid"},
 };
 
 Test(review, pods_are_read_or_refused_with_the_reason)
@@ -267,6 +277,19 @@ Test(review, pods_are_read_or_refused_with_the_reason)
         cr_expect_not_null(strstr(err.message, pods[i].message), "%s: got %s", pods[i].name,
                            err.message);
     }
+}
+
+Test(review, a_pod_over_a_limit_is_no_malformed_one)
+{
+    struct slice body = slice_of(POD("p", ON_NODE("p", "0123456789012345678901234567890123456")));
+    struct pod_object pod;
+    struct review review;
+    struct error err = {0};
+
+    cr_assert_eq(review_read(&review, body, &arena, &err), 0, "%s", err.message);
+    cr_expect_eq(review_read_pod(&pod, &review, body, &arena, &err), ERROR_TOO_BIG);
+    cr_expect_not_null(strstr(err.message, "Pod.metadata.uid"), "%s", err.message);
+    cr_expect(slice_equal(pod.node, SLICE("n")), "what was read is set");
 }
 
 /* The place in the whole body, and not in the object. */
