@@ -15,37 +15,18 @@ static int too_many(struct error *err)
                      REVIEWS_WAITING_MAX);
 }
 
-/* Sets the UID of the pod of that name, as the cache has it; empty: there is none. */
-static int set_cached_uid(struct binding *binding, struct bind_request *request, struct error *err)
+/* A Binding without UID is for the pod that has the name when it is applied, which may be another
+ * than the one that is judged now. A dry run is not applied. */
+static int check_uid(const struct binding_review *review, struct error *err)
 {
-    struct state *state = binding->call.state;
-    char text[UID_TEXT_BYTES];
+    const struct bind_request *request = &review->request;
 
-    request->pod_uid = SLICE("");
-    (void)pthread_rwlock_rdlock(&state->lock);
-    const struct pod *pod =
-        cluster_find_pod(&state->cluster, request->pod_namespace, request->pod_name);
-    if (pod != NULL)
-        request->pod_uid = arena_copy(binding->call.arena, uid_text(&pod->uid, text));
-    (void)pthread_rwlock_unlock(&state->lock);
-    return request->pod_uid.ptr == NULL ? error_no_memory(err) : 0;
-}
-
-/* A Binding without UID is for the pod that has the name when it is applied. The cache may have an
- * earlier one, so the API server is asked whether that still exists. */
-static int find_uid(struct binding *binding, struct bind_request *request, struct error *err)
-{
-    bool is_live = binding->call.state->api != NULL;
-
-    if (set_cached_uid(binding, request, err) < 0)
-        return err->code;
-    if (is_live && !bind_may_wait(binding))
-        return too_many(err);
-    if (is_live && (bind_read_again(binding, err) < 0 || set_cached_uid(binding, request, err) < 0))
-        return err->code;
-    return request->pod_uid.len == 0 ? error_set(err, ERROR_NOT_FOUND, "pods \"%.*s\" not found",
-                                                 SLICE_ARG(request->pod_name))
-                                     : 0;
+    return request->pod_uid.len != 0 || review->is_dry_run
+               ? 0
+               : error_set(err, ERROR_INVALID,
+                           "the Binding of pod %.*s/%.*s has no UID, so it might bind a later pod "
+                           "of that name: set its metadata.uid to the pod's UID",
+                           SLICE_ARG(request->pod_namespace), SLICE_ARG(request->pod_name));
 }
 
 /* The API server may apply the Binding from now on. */
@@ -113,7 +94,7 @@ enum admission bind_admit(struct state *state, struct binding_review *review, st
 
     binding.locks.is_review = true;
     binding.locks.is_creation = review->created != NULL;
-    if (review->request.pod_uid.len != 0 || find_uid(&binding, &review->request, err) == 0)
+    if (check_uid(review, err) == 0)
         bind_run(&binding, admit, err);
     if (err->code == 0 && review->is_dry_run && review->created != NULL && bind_may_wait(&binding))
         (void)defer_check(&binding.call, &binding.deferral, err);

@@ -13,7 +13,8 @@
  * failurePolicy: Ignore, the API server then applies the Binding.
  *
  * The Binding has no precondition of ours. So what was written as deferred may be removed before
- * the pod is bound; and a Binding without UID binds whatever pod has the name by then.
+ * the pod is bound. Its UID is its client's precondition: without one, it might bind a later pod of
+ * that name, so it is denied.
  *
  * Threads: any; it blocks on the API server, until the review's deadline.
  */
@@ -25,7 +26,7 @@
 enum { REVIEWS_WAITING_MAX = 64 /* for the API server; others are decided without it, or fail */ };
 
 struct binding_review {
-    struct bind_request request;      /* an empty UID is set to that of the pod of that name */
+    struct bind_request request;      /* UID empty: denied, but for a dry run */
     const struct pod_object *created; /* the pod, which is being created; NULL: it exists */
     bool is_dry_run;                  /* decides, but takes and writes nothing */
     uint64_t deadline_ns;             /* of monotonic_ns: later, nothing is allowed */

@@ -11,11 +11,13 @@ static int check_pod(struct binding *binding, const struct pod *pod, struct erro
 
     if (binding->created != NULL && (pod == NULL || !uid_is(&pod->uid, request->pod_uid)))
         return 0; /* the API server lets no two pods have one name at once */
-    binding->is_unknown = pod == NULL || !uid_is(&pod->uid, request->pod_uid);
+    bool is_other =
+        pod != NULL && request->pod_uid.len != 0 && !uid_is(&pod->uid, request->pod_uid);
+    binding->is_unknown = pod == NULL || is_other;
     if (pod == NULL)
         return error_set(err, ERROR_NOT_FOUND, "pods \"%.*s\" not found",
                          SLICE_ARG(request->pod_name));
-    if (!uid_is(&pod->uid, request->pod_uid))
+    if (is_other)
         return error_set(err, ERROR_INVALID, "pod %.*s/%.*s has another UID than %.*s",
                          SLICE_ARG(request->pod_namespace), SLICE_ARG(request->pod_name),
                          SLICE_ARG(request->pod_uid));

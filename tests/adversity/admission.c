@@ -183,22 +183,32 @@ static void both_paths_are_judged(void)
     guard_stop(&guard);
 }
 
-/* As some small schedulers send it. */
-static void a_binding_without_uid_is_for_the_pod_that_is_there(void)
+/* Between its review and its Binding, a pod that was not judged may get the name. */
+static void a_binding_without_uid_is_denied_unless_it_is_a_dry_run(void)
 {
-    const struct test_review a = {.pod = "a", .node = "node-1", .has_no_uid = true};
     const struct test_review b = {.pod = "b", .node = "node-2", .has_no_uid = true};
+    const struct test_review trial = {
+        .pod = "b", .node = "node-2", .has_no_uid = true, .is_dry_run = true};
+    const struct test_review nobody = {
+        .pod = "nobody", .node = "node-1", .has_no_uid = true, .is_dry_run = true};
+    const struct test_review own = {.pod = "b",
+                                    .node = "node-2",
+                                    .has_no_uid = true,
+                                    .user = "system:serviceaccount:claimguard:claimguard"};
     struct guard guard;
 
     put_pair(NULL);
     admission_start(&guard, "");
-    api_hold("pods");
-    api_remove("pods", "default", "a");
-    check(starts_with(admit(&guard, &a), "denied: 409 pods \"a\" not found"), "it is gone");
-    put_pod(&(struct test_pod){.name = "a", .claim = "data"});
-    check(strcmp(admit(&guard, &a), "allowed") == 0, "another one, whose claim is free");
-    check(starts_with(admit(&guard, &b), "denied: 409 claim default/data is "), "it is a's");
-    api_release("pods");
+    check(strcmp(admit(&guard, &b),
+                 "denied: 409 the Binding of pod default/b has no UID, so it might bind a later "
+                 "pod of that name: set its metadata.uid to the pod's UID") == 0,
+          "whoever has the claim");
+    check(guard_metric(&guard, "claimguard_reservations ") == 0, "nothing is reserved");
+    check(strcmp(admit(&guard, &trial), "allowed") == 0, "it binds nobody");
+    check(starts_with(admit(&guard, &nobody), "denied: 409 pods \"nobody\" not found"), "the same");
+    check(strcmp(admit(&guard, &own), "allowed") == 0, "its bind has decided");
+    check(is_admitted(&guard, "a", "node-1"), "with its UID");
+    check(starts_with(admit(&guard, &trial), "denied: 409 claim default/data is "), "it is a's");
     guard_stop(&guard);
 }
 
@@ -248,7 +258,7 @@ int main(int argc, char **argv)
         SCENARIO(a_pod_that_no_watch_has_reported_is_found),
         SCENARIO(a_dry_run_takes_and_writes_nothing),
         SCENARIO(both_paths_are_judged),
-        SCENARIO(a_binding_without_uid_is_for_the_pod_that_is_there),
+        SCENARIO(a_binding_without_uid_is_denied_unless_it_is_a_dry_run),
         SCENARIO(its_own_bindings_are_let_through),
         SCENARIO(own_user_can_be_configured),
     };

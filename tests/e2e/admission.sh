@@ -45,10 +45,12 @@ without_admission_again() {
     start_schedulers
 }
 
-# post_binding PATH POD NODE: as an operator, in the namespace of the scenario.
+# post_binding PATH POD NODE: as an operator, in the namespace of the scenario; with the pod's UID, if there is such a pod.
 post_binding() {
+    local uid
+    uid=$(k -n "$namespace" get pod "$2" --ignore-not-found -o 'jsonpath={.metadata.uid}')
     k create --raw "/api/v1/namespaces/$namespace/$1" -f - <<END
-{"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "$2"}, "target": {"apiVersion": "v1", "kind": "Node", "name": "$3"}}
+{"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "$2", "uid": "$uid"}, "target": {"apiVersion": "v1", "kind": "Node", "name": "$3"}}
 END
 }
 refuses_binding() { # TEXT PATH POD NODE
@@ -200,15 +202,13 @@ a_client_that_posts_to_the_old_path_gets_no_claim_that_another_pod_has() {
     for path in pods/p-1-0/binding bindings "bindings?dryRun=All"; do
         refuses_binding "claim $namespace/c-1 is in use by pod $namespace/p-1-1 on node-2" "$path" p-1-0 node-1
     done
-    k -n "$namespace" get pod p-1-0 -o json | jq '{apiVersion: "v1", kind: "Binding", metadata: {name: .metadata.name, uid: .metadata.uid},
-        target: {kind: "Node", name: "node-1"}}' >"$plane/binding.json"
-    if k create --raw "/api/v1/namespaces/$namespace/bindings" -f "$plane/binding.json" 2>"$plane/posted"; then fail "with its UID, it is bound"; fi
-    grep -qF "claim $namespace/c-1 is in use by pod $namespace/p-1-1 on node-2" "$plane/posted"
+    if echo '{"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p-1-0"}, "target": {"kind": "Node", "name": "node-1"}}' |
+        k create --raw "/api/v1/namespaces/$namespace/bindings" -f - 2>"$plane/posted"; then fail "without its UID, it is bound"; fi
+    grep -qF "set its metadata.uid to the pod's UID" "$plane/posted"
     # both at the same moment
-    seq 2 "$pairs" | awk -v ns="$namespace" '{
-        for (i = 0; i < 2; i++)
-            printf "POST /api/v1/namespaces/%s/bindings {\"metadata\":{\"name\":\"p-%d-%d\"},\"target\":{\"kind\":\"Node\",\"name\":\"node-%d\"}}\n", ns, $1, i, i + 1
-    }' | "$flood" "$plane/admin.kubeconfig" 16
+    k -n "$namespace" get pods -o json | jq -rc --arg ns "$namespace" '.items[].metadata | select(.name | startswith("p-1-") | not) |
+        "POST /api/v1/namespaces/\($ns)/bindings " + ({metadata: {name, uid}, target: {kind: "Node", name: "node-\((.name[-1:] | tonumber) + 1)"}} | tojson)' |
+        "$flood" "$plane/admin.kubeconfig" 16
     pairs_end "$pairs" 60
     no_violations
 }

@@ -166,20 +166,23 @@ static struct answer call(const char *path, const char *body, const char *client
     return out;
 }
 
-#define BINDING(pod_) \
+#define BINDING(pod_, uid_) \
     "{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\",\"request\":{" \
     "\"uid\":\"r\",\"namespace\":\"default\",\"name\":\"" pod_ "\",\"operation\":\"CREATE\"," \
     "\"resource\":{\"version\":\"v1\",\"resource\":\"pods\"},\"subResource\":\"binding\"," \
-    "\"object\":{\"metadata\":{\"name\":\"" pod_ "\"},\"target\":{\"kind\":\"Node\"," \
-    "\"name\":\"node-1\"}}}}"
+    "\"object\":{\"metadata\":{\"name\":\"" pod_ "\",\"uid\":\"" uid_ "\"},\"target\":{" \
+    "\"kind\":\"Node\",\"name\":\"node-1\"}}}}"
+
+#define WEB_1 BINDING("web-1", "6d1a0d3e-3f0b-4a39-8a5c-000000000031")
+#define DB_1  BINDING("db-1", "6d1a0d3e-3f0b-4a39-8a5c-000000000032")
 
 Test(admission, a_binding_is_allowed_or_denied)
 {
     start("");
-    struct answer answer = call("/admit/binding?timeout=10s", BINDING("web-1"), NULL);
+    struct answer answer = call("/admit/binding?timeout=10s", WEB_1, NULL);
     cr_expect_eq(answer.status, 200, "%s", answer.text);
     cr_expect_not_null(strstr(answer.text, "\"uid\":\"r\",\"allowed\":true"), "%s", answer.text);
-    answer = call("/admit/binding", BINDING("db-1"), NULL);
+    answer = call("/admit/binding", DB_1, NULL);
     cr_expect_eq(answer.status, 200, "%s", answer.text);
     cr_expect_not_null(
         strstr(answer.text, "\"allowed\":false,\"status\":{\"status\":\"Failure\",\"code\":409,"
@@ -232,7 +235,7 @@ Test(admission, nothing_else_is_on_the_port)
         {"/admit/binding", "x", 400},
         {"/admit/pod", NULL, 405},
         {"/admit/pod", "{}", 400},
-        {"/admit/pod", BINDING("web-1"), 400},
+        {"/admit/pod", WEB_1, 400},
         {"/admit/binding", POD("one", "db-data"), 400},
         {"/admit/bindings", "{}", 404},
         {"/admit/pods", "{}", 404},
@@ -250,10 +253,10 @@ Test(admission, nothing_else_is_on_the_port)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         cr_expect_eq(call(rows[i].path, rows[i].body, NULL).status, rows[i].status, "%s",
                      rows[i].path);
-    http_call(server.port, "POST", "/admit/binding", BINDING("web-1"), &response);
+    http_call(server.port, "POST", "/admit/binding", WEB_1, &response);
     cr_expect_eq(response.status, 404, "on the scheduler's port");
     response_free(&response);
-    http_call(port, "POST", "/admit/binding", BINDING("web-1"), &response);
+    http_call(port, "POST", "/admit/binding", WEB_1, &response);
     cr_expect_eq(response.status, 0, "plain text");
     response_free(&response);
 }
@@ -264,18 +267,18 @@ Test(admission, with_an_authority_only_its_clients_are_answered)
 
     path_of(ca, "ca.crt");
     start(ca);
-    cr_expect_eq(call("/admit/binding", BINDING("web-1"), NULL).status, 0);
-    cr_expect_eq(call("/admit/binding", BINDING("web-1"), "client").status, 200);
+    cr_expect_eq(call("/admit/binding", WEB_1, NULL).status, 0);
+    cr_expect_eq(call("/admit/binding", WEB_1, "client").status, 200);
 }
 
 Test(admission, a_new_certificate_is_shown_to_new_connections)
 {
     start("");
-    cr_expect_not(call("/admit/binding", BINDING("web-1"), NULL).shows_second);
+    cr_expect_not(call("/admit/binding", WEB_1, NULL).shows_second);
     copy_file("server-2.crt", "tls.crt");
     copy_file("server-2.key", "tls.key");
     cr_expect(daemon_wait_for(&server, "certificate reloaded"));
-    cr_expect(call("/admit/binding", BINDING("web-1"), NULL).shows_second);
+    cr_expect(call("/admit/binding", WEB_1, NULL).shows_second);
 }
 
 Test(admission, another_address_needs_a_restart)
@@ -286,5 +289,5 @@ Test(admission, another_address_needs_a_restart)
     port--;
     cr_expect(daemon_wait_for(&server, "a new admission.listen or admission.tls takes effect only "
                                        "after a restart"));
-    cr_expect_eq(call("/admit/binding", BINDING("web-1"), NULL).status, 200);
+    cr_expect_eq(call("/admit/binding", WEB_1, NULL).status, 200);
 }

@@ -53,7 +53,7 @@ static void check_exclusive(const struct sim_pod *bound)
 {
     for (size_t i = 0; i < server->pod_count; i++) {
         const struct sim_pod *pod = &server->pods[i];
-        if (pod == bound || !pod_is_there(pod) || pod->node < 0 || pod->is_unreviewed)
+        if (pod == bound || !pod_is_there(pod) || pod->node < 0)
             continue;
         for (unsigned c = 0; c < CLAIMS; c++)
             if ((server->claims[c].is_rwop ||
@@ -78,8 +78,7 @@ static void check_one_node(const struct sim_pod *bound)
 {
     for (size_t i = 0; i < server->pod_count; i++) {
         const struct sim_pod *pod = &server->pods[i];
-        if (pod == bound || !pod_is_there(pod) || pod->node < 0 || pod->node == bound->node ||
-            pod->is_unreviewed)
+        if (pod == bound || !pod_is_there(pod) || pod->node < 0 || pod->node == bound->node)
             continue;
         for (unsigned c = 0; c < CLAIMS; c++)
             if (is_for_one_node(&server->claims[c]) &&

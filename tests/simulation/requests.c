@@ -59,13 +59,6 @@ static void come_before_binding(struct sim_pod *pod)
     server_publish(pod);
 }
 
-/* A Binding without UID binds the pod that has the name by now, which nobody has looked at
- * (docs/policies.md). */
-static bool is_another_pod(const struct sim_pod *pod, const char *uid, uint64_t looked_ns)
-{
-    return uid == NULL && pod->created_ns > looked_ns;
-}
-
 static unsigned bind_it(struct sim_pod *pod, const json_t *body, const struct posted *posted,
                         struct buf *answer)
 {
@@ -91,9 +84,7 @@ static unsigned bind_it(struct sim_pod *pod, const json_t *body, const struct po
     pod->is_bound_by_other = !posted->is_own;
     world.bound++;
     trace("pod %s (%s) is bound to %s", pod->name, pod->uid + 24, node);
-    pod->is_unreviewed = is_another_pod(pod, uid, posted->looked_ns);
-    if (!pod->is_unreviewed)
-        check_binding(pod, known);
+    check_binding(pod, known);
     server_publish(pod);
     buf_printf(answer, "{\"kind\":\"Status\",\"status\":\"Success\"}");
     return 201;

@@ -73,7 +73,6 @@ struct sim_pod {
     uint64_t reviewed_ns;   /* when a Binding of another client was; 0: never */
     uint64_t looked_ns;     /* before it was decided to bind it, nobody looked at its claims */
     bool is_bound_by_other; /* than claimguard */
-    bool is_unreviewed;     /* bound by a Binding without UID that was for an earlier pod */
     uint64_t edited_ns;     /* when a user removed the annotation; 0: never */
     uint64_t created_ns;
     unsigned requeues;          /* by claimguard's annotation */

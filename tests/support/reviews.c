@@ -48,8 +48,10 @@ void admission_start(struct guard *guard, const char *config)
 
 static const char *body_of(const struct test_review *review, const char *uid)
 {
-    const char *pod_uid =
-        review->has_no_uid ? "" : api_text("pods", "default", review->pod, "metadata.uid");
+    const char *stored = api_text("pods", "default", review->pod, "metadata.uid");
+    const char *pod_uid = review->has_no_uid  ? ""
+                          : stored[0] == '\0' ? "00000000-0000-4000-8000-000000000000"
+                                              : stored;
     const char *resource = review->is_old_path ? "\"bindings\"},\"name\":\"\""
                                                : "\"pods\"},\"subResource\":\"binding\",\"name\":";
     const char *name = review->is_old_path ? "" : scenario_printf("\"%s\"", review->pod);

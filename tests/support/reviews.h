@@ -17,7 +17,8 @@ void scenario_certificate(void);
 void admission_start(struct guard *guard, const char *config);
 void admission_launch(struct guard *guard, const char *config);
 
-/* The review of a Binding in namespace default, with the pod's UID as the API server has it. */
+/* The review of a Binding in namespace default, with the pod's UID as the API server has it, or
+ * that of nobody. */
 struct test_review {
     const char *pod, *node;
     const char *user;    /* NULL: a scheduler */
