@@ -8,7 +8,8 @@
  * arrays and objects 10,000 deep. There is no recursion: a level costs one bit.
  *
  * Each function gets the first byte and the end of the text, and reads no further. Strings are
- * scanned 16 bytes at a time with SSE2 (on every x86-64), else byte by byte. Threads: any.
+ * scanned 16 bytes at a time with SSE2 (on every x86-64), else byte by byte; arrays of names in
+ * blocks (json_blocks.h). Threads: any.
  */
 #ifndef CACHE_JSON_JSON_TEXT_H
 #define CACHE_JSON_JSON_TEXT_H

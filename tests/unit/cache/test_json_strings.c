@@ -3,6 +3,8 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "cache/json/json_blocks.h"
+#include "cache/json/json_text.h"
 #include "cache/json/pull.h"
 
 Test(json_strings, names_in_an_array_have_to_be_utf8)
@@ -63,16 +65,16 @@ Test(json_strings, a_name_in_an_array_is_not_empty)
 {
     char text[2048];
 
-    for (int empty = 0; empty < 60; empty++) {
+    for (int empty = 0; empty < 120; empty++) {
         struct pull json;
         struct slice extent;
         size_t count;
-        int used = snprintf(text, sizeof text, "[");
+        int used = snprintf(text, sizeof text, empty % 2 == 0 ? "[\"n\"," : "[\"nn\",");
         for (int i = 0; i < 60; i++)
             used += snprintf(text + used, sizeof text - (size_t)used, "\"%s\",",
-                             i == empty   ? ""
-                             : i % 3 == 0 ? "abc"
-                                          : "a");
+                             i == empty / 2 ? ""
+                             : i % 3 == 0   ? "abc"
+                                            : "a");
         (void)snprintf(text + used, sizeof text - (size_t)used, "\"b\"]");
         pull_init(&json, slice_of(text));
         cr_expect_not(pull_string_array(&json, &extent, &count), "the name %d", empty);
@@ -90,8 +92,34 @@ static bool is_string_array(const json_t *value)
     return json_is_array(value);
 }
 
+/* Reads the text as jansson does: whether it is an array of names, how many there are, and each. */
+static void expect_as_jansson(const char *text, size_t length)
+{
+    json_t *value = json_loadb(text, length, JSON_DECODE_ANY, NULL);
+    static struct slice names[256];
+    struct json_join join = {.inside = names};
+    struct slice extent;
+    size_t count = 0;
+    struct pull json;
+
+    pull_init(&json, (struct slice){text, length});
+    bool is_ours = pull_string_array(&json, &extent, &count) && pull_finish(&json);
+    cr_assert_eq(is_ours, value != NULL && is_string_array(value), "%s", text);
+    if (is_ours) {
+        cr_assert_eq(count, json_array_size(value), "%s", text);
+        (void)json_text_strings(extent.ptr, extent.ptr + extent.len, &count, &join);
+        cr_assert_eq(count, json_array_size(value), "%s", text);
+    }
+    for (size_t i = 0; is_ours && i < count; i++) {
+        struct slice wanted = slice_of(json_string_value(json_array_get(value, i)));
+        if (!slice_has(names[i], SLICE("\\")))
+            cr_assert(slice_equal(names[i], wanted), "name %zu of %s", i, text);
+    }
+    json_decref(value);
+}
+
 /* Long enough for the blocks of 64 bytes in which node names are passed over: every byte of it in
- * turn becomes something that matters. */
+ * turn, and the one behind it, become something that matters. */
 Test(json_strings, accepts_every_change_of_an_array_of_names_as_jansson_does)
 {
     static const char others[] = {'"', ',', ' ', '\\', '[', ']', 'x', '1', '\n', '\x01', '\xff'};
@@ -104,21 +132,40 @@ Test(json_strings, accepts_every_change_of_an_array_of_names_as_jansson_does)
     (void)snprintf(text + strlen(text), sizeof text - strlen(text), "]");
     length = strlen(text);
     cr_assert_gt(length, 200);
-    for (size_t at = 0; at < length; at++) {
-        for (size_t i = 0; i < sizeof others; i++) {
-            struct pull json;
-            struct slice extent;
-            size_t count = 0;
-            char original = text[at];
-            text[at] = others[i];
-            json_t *value = json_loadb(text, length, JSON_DECODE_ANY, NULL);
-            pull_init(&json, (struct slice){text, length});
-            bool is_ours = pull_string_array(&json, &extent, &count) && pull_finish(&json);
-            cr_assert_eq(is_ours, value != NULL && is_string_array(value), "%s", text);
-            if (is_ours)
-                cr_assert_eq(count, json_array_size(value), "%s", text);
-            json_decref(value);
-            text[at] = original;
+    for (size_t at = 0; at + 1 < length; at++) {
+        for (size_t i = 0; i < sizeof others * sizeof others; i++) {
+            char first = text[at], second = text[at + 1];
+            text[at] = others[i / sizeof others];
+            expect_as_jansson(text, length);
+            text[at + 1] = others[i % sizeof others];
+            expect_as_jansson(text, length);
+            text[at] = first;
+            text[at + 1] = second;
+        }
+    }
+}
+
+Test(json_strings, every_reader_of_blocks_finds_the_same)
+{
+    static const char bytes[] = {'"', ',', '\\', 'x', ' ', '\x1f', '\x7f', '\x80', '\xff', '\0'};
+    char text[2 * JSON_BLOCK];
+    unsigned long seed = 7;
+
+    for (int round = 0; round < 20000; round++) {
+        struct json_block wanted[2], found[2];
+        for (size_t i = 0; i < sizeof text; i++) {
+            seed = seed * 6364136223846793005 + 1442695040888963407;
+            size_t kinds = round % 2 == 0 ? 4 : sizeof bytes;
+            text[i] = (seed >> 40) % 4 == 0 ? bytes[(seed >> 33) % kinds] : 'n';
+        }
+        json_blocks_readers[0](text, 2, wanted);
+        for (size_t i = 1; json_blocks_readers[i] != NULL; i++) {
+            json_blocks_readers[i](text, 2, found);
+            for (size_t j = 0; j < 2; j++) {
+                cr_assert_eq(found[j].quotes, wanted[j].quotes, "reader %zu", i);
+                cr_assert_eq(found[j].commas, wanted[j].commas, "reader %zu", i);
+                cr_assert_eq(found[j].is_odd, wanted[j].is_odd, "reader %zu", i);
+            }
         }
     }
 }
