@@ -139,23 +139,22 @@ claimguard_start() {
     claimguard_listens "$1"
 }
 claimguard_launch() {
-    local name=$1
+    local name=$1 port=0 next=0
     shift
+    # who is killed and restarted has ports that the kernel gives to no client meanwhile
+    case $name in claimguard) next=15 ;; one) next=17 ;; two) next=19 ;; esac
+    [ $next = 0 ] || port=$(($(cat "$plane/port") + next)) next=$(($(cat "$plane/port") + next + 1))
     rm -f "$plane/$name.log"
     plane_run "$plane" "$name" "$claimguard" serve --kubeconfig "$plane/claimguard.kubeconfig" \
-        --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0 --log-level debug --config "$e2e/claimguard.yaml" "$@"
+        --listen "127.0.0.1:$port" --metrics-listen "127.0.0.1:$next" --log-level debug --config "$e2e/claimguard.yaml" "$@"
 }
 claimguard_listens() { await 60 "$1 listens" grep -q " listening " "$plane/$1.log"; }
 
-# claimguard_restart NAME [FLAGS]...: killed, and started again where it listened.
+# claimguard_restart NAME [FLAGS]...: killed, and started again where it listened: `claimguard`, `one` or `two`.
 claimguard_restart() {
-    local name=$1 address metrics
-    shift
-    address=$(url_of "$name" address)
-    metrics=$(url_of "$name" metrics)
-    plane_kill "$plane" "$name" KILL
-    mv "$plane/$name.log" "$plane/$name-$(date +%s%N).log"
-    claimguard_start "$name" --listen "${address#http://}" --metrics-listen "${metrics#http://}" "$@"
+    plane_kill "$plane" "$1" KILL
+    mv "$plane/$1.log" "$plane/$1-$(date +%s%N).log"
+    claimguard_start "$@"
 }
 
 # configure FILE [SED-EXPRESSION]...: claimguard runs with that file, changed so.

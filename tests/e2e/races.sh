@@ -108,6 +108,7 @@ two_schedulers_with_a_replica_each_race_and_the_annotation_decides() {
 
 two_replicas_are_killed_and_restarted_while_their_schedulers_race() {
     local pairs=${CLAIMGUARD_E2E_PAIRS:-100} race
+    [ -e "$plane/one.pid" ] || start_replicas
     pairs_create "$pairs"
     pairs_race "$pairs" &
     race=$!
