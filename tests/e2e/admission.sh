@@ -10,12 +10,13 @@ admission_port() { echo $(($(cat "$plane/port") + 11)); } # with the three behin
 admission_apply() {
     variant admission "$@"
     mkdir -p "$plane/admission"
-    sed -i "s#/etc/claimguard-tls#$plane/secrets#; s#\":8443\"#127.0.0.1:$(admission_port)#" "$plane/config"/*.yaml
+    sed -i "s#/etc/claimguard-tls#$plane/secrets#; s#/etc/kubernetes/claimguard/tls#$plane/secrets#
+        s#\":8443\"#127.0.0.1:$(admission_port)#; s#127.0.0.1:8443#127.0.0.1:$(admission_port)#" "$plane/config"/*.yaml
     rm -f "$plane"/admission/*
     mv "$plane"/config/*.yaml "$plane/admission"
     jq --arg url "https://127.0.0.1:$(admission_port)" '.items[] | select(.kind == "ValidatingWebhookConfiguration") |
         {apiVersion, kind, metadata: {name: .metadata.name},
-        webhooks: [.webhooks[] | .clientConfig = {url: ($url + .clientConfig.service.path)}]}' "$plane/rendered.json" |
+        webhooks: [.webhooks[] | .clientConfig |= {url: ($url + (.service.path // (.url | sub("https://[^/]*"; ""))))}]}' "$plane/rendered.json" |
         k apply -f - >/dev/null
     "$claimguard" certificates --kubeconfig "$plane/admin.kubeconfig" >/dev/null
     secrets_to_files
@@ -38,7 +39,10 @@ without_admission_again() {
     k -n claimguard delete secret claimguard-ca claimguard-tls claimguard-client --ignore-not-found >/dev/null
     plane_kill "$plane" service KILL
     plane_kill "$plane" silence KILL
-    for name in one two; do plane_kill "$plane" "$name"; done
+    for name in one two; do
+        [ ! -e "$plane/$name.pid" ] || kill -CONT "$(cat "$plane/$name.pid")" || true
+        plane_kill "$plane" "$name"
+    done
     claimguard_restart claimguard
     await 20 "claimguard is ready" is_ready claimguard
     stop_schedulers
@@ -132,13 +136,13 @@ a_scheduler_with_the_extender_and_one_without_race_and_no_claim_has_two_pods() {
 
 # ---- a Service with two claimguards, played by the fault proxy ----
 
-# admission_replicas [COMPONENT]...: `one` and `two` run with the components ha and these, behind the port that the API server calls.
+# admission_replicas [COMPONENT]...: `one` and `two` run with these components, behind the port that the API server calls.
 admission_replicas() {
     local name port
     port=$(admission_port)
     plane_kill "$plane" service KILL
     claimguard_restart claimguard # which leaves the port
-    admission_apply ha "$@"
+    admission_apply "$@"
     for name in one two; do
         plane_kill "$plane" "$name"
         port=$((port + 1))
@@ -170,7 +174,7 @@ replica_killed() {
 two_claimguards_are_killed_in_turn_and_admission_leaves_each_claim_one_pod() {
     local port race
     port=$(admission_port)
-    admission_replicas admission-fail
+    admission_replicas ha admission-fail
     stop_schedulers
     plain_schedulers default-scheduler
     plane_scheduler_start "$plane" second-scheduler "$root/manifests/scheduler/second-scheduler.yaml" "$(url_of two address)"
@@ -185,6 +189,17 @@ two_claimguards_are_killed_in_turn_and_admission_leaves_each_claim_one_pod() {
     pairs_end "$admission_pairs" 400
     [ "$(k -n "$namespace" get pvc -o json | jq '[.items[] | select(.metadata.annotations["claimguard.io/holder"])] | length')" = "$admission_pairs" ]
     pairs_second_round "$admission_pairs"
+    # without the webhook, the scheduler without the extender takes what is in use
+    k delete validatingwebhookconfiguration claimguard >/dev/null
+    without_restrictions "$root/manifests/scheduler/default-scheduler.yaml" | sed '/^extenders:/,$d' >"$plane/blind.yaml"
+    plane_kill "$plane" default-scheduler
+    plane_scheduler_start "$plane" default-scheduler "$plane/blind.yaml" none
+    scheduler=default-scheduler
+    pod third c-1
+    scheduled third
+    await 10 "it is reported" more_violations_than 0 two
+    delete_pod third
+    await 20 "no claim has two pods" no_violations
 }
 
 # ---- Bindings of other clients ----
@@ -344,7 +359,7 @@ failed_reviews() { grep -c 'ailed calling webhook.*binding.claimguard.io' "$plan
 
 admission_runs_with_faults_leave_each_claim_one_pod() {
     local faults=(late cut stall noise restart 'late cut' 'late stall' 'late noise' 'late restart') seed before
-    admission_replicas admission-fail
+    admission_replicas ha admission-fail
     before=$(failed_reviews)
     plain_schedulers default-scheduler second-scheduler
     for seed in $(seq "${CLAIMGUARD_E2E_SEED:-1}" $((${CLAIMGUARD_E2E_SEED:-1} + ${CLAIMGUARD_E2E_ADMISSION_RUNS:-9} - 1))); do

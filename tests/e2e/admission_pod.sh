@@ -91,3 +91,30 @@ with_ignore_a_pod_is_created_without_claimguard_and_with_fail_only_one_without_a
     await 20 "it says so" refuses_pod "claim $namespace/data is in use by pod $namespace/first" third data 'nodeName: node-2'
     k -n "$namespace" delete pods --all --grace-period=0 --force >/dev/null 2>&1
 }
+
+# ---- who calls ----
+
+# made_up NAME [FLAGS]...: a review of a pod that nobody creates, sent to the port of the webhooks; its claim is `data`.
+made_up() {
+    pod_yaml "$1" data 'nodeName: node-1' | k create --dry-run=client -o json -f - | jq --arg uid "$(cat /proc/sys/kernel/random/uuid)" '
+        {kind: "AdmissionReview", apiVersion: "admission.k8s.io/v1", request: {$uid, operation: "CREATE",
+        kind: {group: "", version: "v1", kind: "Pod"}, resource: {group: "", version: "v1", resource: "pods"},
+        name: .metadata.name, namespace: .metadata.namespace, userInfo: {username: "somebody"}, dryRun: false,
+        object: (.metadata.uid = $uid)}}' |
+        curl -s --cacert "$plane/secrets/ca.crt" "${@:2}" --data @- "https://127.0.0.1:$(admission_port)/admit/pod" |
+        jq -r '.response | if .allowed then "allowed" else .status.message end'
+}
+
+a_made_up_review_gets_an_answer_and_creates_nothing_and_without_a_certificate_it_may_get_none() {
+    admission_on
+    claim data
+    [ "$(made_up first)" = allowed ]
+    [ "$(metric claimguard_reservations)" = 1 ]
+    [[ "$(made_up second)" = "claim $namespace/data is "*" pod $namespace/first"* ]] || fail "$(made_up second)"
+    [ "$(k -n "$namespace" get pods -o name)" = "" ]
+    sed -i "s#^\( *\)certFile: .*#&\n\1clientCAFile: $plane/secrets/ca.crt#" "$plane/admission/admission.yaml"
+    claimguard_restart claimguard --config "$plane/admission"
+    await 20 "claimguard is ready" is_ready claimguard
+    if made_up first; then fail "answered without a certificate"; fi
+    [ "$(made_up first --cert "$plane/secrets/client.crt" --key "$plane/secrets/client.key")" = allowed ]
+}

@@ -77,10 +77,6 @@ ca_bundle() { k get validatingwebhookconfiguration claimguard -o 'jsonpath={.web
 ca_of_secret() { k -n claimguard get secret claimguard-tls -o 'jsonpath={.data.ca\.crt}'; }
 
 certificates_are_secrets_that_are_renewed_while_a_scheduler_uses_them() {
-    # cert-manager's Secrets have the same names
-    cp -r "$root/manifests" "$plane/cert-manager"
-    sed -i 's/^- tls.*/&\n- cert-manager/' "$plane/cert-manager/kustomization.yaml"
-    [ "$("$tools/kubectl" kustomize "$plane/cert-manager" | grep -oE 'secretName: claimguard-(ca|tls|client)' | sort -u | wc -l)" = 3 ]
     k delete validatingwebhookconfiguration claimguard --ignore-not-found >/dev/null
     k -n claimguard delete secret claimguard-ca claimguard-tls claimguard-client --ignore-not-found >/dev/null
     certificates_user
@@ -134,3 +130,30 @@ END
     stop_schedulers
     start_schedulers
 }
+
+# While the API server calls the webhooks, which say Fail.
+a_wrong_ca_bundle_stops_reviews_until_the_command_is_called_again() {
+    local refused held="claim $namespace/data is in use by pod $namespace/first on node-1"
+    scheduler=nobody
+    stop_schedulers
+    admission_on
+    admission_apply admission-fail
+    certificates_user
+    claim data
+    for pod in first second; do pod $pod data; done
+    post_binding bindings first node-1 >/dev/null
+    refuses_binding "$held" bindings second node-2
+    refused=$(metric claimguard_tls_handshakes_refused_total)
+    k patch validatingwebhookconfiguration claimguard --type=json -p "$(jq -n --arg other "$(base64 -w0 "$plane/certs/apiserver.crt")" \
+        '[range(3) | {op: "replace", path: "/webhooks/\(.)/clientConfig/caBundle", value: $other}]')" >/dev/null
+    await 20 "no review arrives" refuses_binding 'x509: certificate signed by unknown authority' bindings second node-2
+    await 5 "claimguard counts it" handshakes_refused_exceed "$refused"
+    in_the_cluster "kept kept kept updated" --dry-run
+    refuses_binding x509 bindings second node-2
+    in_the_cluster "kept renewed renewed updated" --renew-before 8760h
+    secrets_to_files
+    await 5 "the new certificate is taken" grep -q 'certificate reloaded' "$plane/claimguard.log"
+    await 20 "reviews arrive" refuses_binding "$held" bindings second node-2
+    in_the_cluster "kept kept kept kept"
+}
+handshakes_refused_exceed() { [ "$(metric claimguard_tls_handshakes_refused_total)" -gt "$1" ]; }

@@ -152,7 +152,7 @@ a_pod_that_sets_its_node_beside_a_holder_shows_up_as_a_violation() {
     delete_pod bold
     await 10 "the gauge forgets it" eval '! more_violations_than '"$before"
 }
-more_violations_than() { [ "$(metric claimguard_exclusive_claim_violations)" -gt "$1" ]; }
+more_violations_than() { [ "$(metric claimguard_exclusive_claim_violations "${2:-claimguard}")" -gt "$1" ]; } # COUNT [CLAIMGUARD]
 
 # Whether the cache has what the API server has: the claims of this namespace, with their holders.
 is_current() { cache_of claimguard | jq -e --arg key "$namespace/data" '.claims[$key].holders | map(.name) == ["db-1"]' >/dev/null; }

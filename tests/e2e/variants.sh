@@ -15,7 +15,14 @@ variant() {
     while read -r entry; do
         jq -r .value <<<"$entry" >"$plane/config/$(jq -r .key <<<"$entry")"
     done < <(jq -c '.items[] | select(.kind == "ConfigMap").data | to_entries[]' "$plane/rendered.json")
-    [ -z "$(ls "$plane/config")" ] || "$claimguard" check-config "$plane/config" >"$plane/config.out"
+    case " $* " in *" static-pod "*) static_pod_files "$@" ;; esac
+    "$claimguard" check-config "$plane/config" >"$plane/config.out"
+}
+# As manifests/README.md says.
+static_pod_files() { # [COMPONENT]...
+    cp "$root/manifests/static-pod/config/claimguard.yaml" "$plane/config"
+    [[ " $* " != *" admission "* ]] ||
+        (cd "$root" && eval "$(sed -n 's#^ *\(sed .*\) >/etc/kubernetes/claimguard/config/admission.yaml#\1#p' manifests/README.md)") >"$plane/config/admission.yaml"
 }
 rendered() { jq -e "$@" "$plane/rendered.json" >/dev/null || fail "not rendered: $*"; }
 configured() { grep -qF -- "$1" "$plane/config.out" || fail "not configured: $1"; }
@@ -68,12 +75,11 @@ the_manifests_render_and_the_api_server_takes_them() {
     rendered '[.items[].kind] | unique - ["Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding",
         "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"] == []'
     k create --dry-run=server -f "$root/manifests/static-pod/claimguard.yaml" >/dev/null
-    "$claimguard" check-config "$root/manifests/static-pod/config" | grep 'claimLock: Annotation' >/dev/null
+    configured 'claimLock: Annotation'
     variant admission static-pod
     rendered '.items[] | select(.kind == "ValidatingWebhookConfiguration").webhooks | all(.clientConfig | .url and .service == null)'
-    cp "$root/manifests/static-pod/config/claimguard.yaml" "$plane/config"
-    (cd "$root" && eval "$(sed -n 's#^ *\(sed .*\) >/etc/kubernetes/claimguard/config/admission.yaml#\1#p' manifests/README.md)") >"$plane/config/admission.yaml"
-    "$claimguard" check-config "$plane/config" | grep -A 3 'listen: "127.0.0.1:8443"' | grep /etc/kubernetes/claimguard/tls/tls.crt >/dev/null
+    grep -A 3 'listen: "127.0.0.1:8443"' "$plane/config.out" | grep /etc/kubernetes/claimguard/tls/tls.crt >/dev/null
+    its_certificates_are_rendered
 }
 
 its_webhook_is_rendered() { # COMPONENTS
@@ -88,6 +94,58 @@ its_webhook_is_rendered() { # COMPONENTS
     configured 'listen: ":8443"'
 }
 
+# Of cert-manager, which is not there: the API server does not know its kinds.
+its_certificates_are_rendered() {
+    sed -i 's/^components:.*/components: [admission, cert-manager]/' "$plane/manifests/kustomization.yaml"
+    "$tools/kubectl" kustomize "$plane/manifests" >"$plane/rendered.yaml"
+    [ "$(grep -oE 'secretName: claimguard-(ca|tls|client)' "$plane/rendered.yaml" | sort | uniq -c | wc -l)" = 3 ]
+    grep -q 'inject-ca-from: claimguard/claimguard-tls' "$plane/rendered.yaml"
+    grep -qE '^ *- claimguard.claimguard.svc$' "$plane/rendered.yaml" # the Service that the webhooks name
+}
+
+# Every component that has something to run, in two sets: claimguard, a scheduler and the webhooks with their files, and two pods on a claim.
+all_components_run_together_and_so_does_a_static_pod() {
+    local components folder url
+    trap drop_marks EXIT
+    scheduler='claimguard-scheduler'
+    for components in "ha tls warn-only admission-fail marks network-policy" static-pod; do
+        folder=scheduler
+        [[ $components != *tls* ]] || folder=tls
+        plane_kill "$plane" service KILL
+        # shellcheck disable=SC2086 # words
+        admission_apply $components
+        claimguard_restart claimguard --config "$plane/admission"
+        await 20 "claimguard is ready" is_ready claimguard
+        await 20 "Bindings are reviewed" is_reviewing
+        url=$(url_of claimguard address)
+        [ $folder = scheduler ] || url=${url/http:/https:}
+        stop_schedulers
+        without_restrictions "$root/manifests/$folder/second-scheduler.yaml" | sed "s#/etc/kubernetes/claimguard#$plane/secrets#" >"$plane/variant.yaml"
+        if [[ $components = *marks* ]]; then
+            apply_marks
+            sed -i 's/# managedResources/managedResources/' "$plane/variant.yaml"
+        fi
+        plane_scheduler_start "$plane" second-scheduler "$plane/variant.yaml" "$url"
+        claim "$folder"
+        pod "$folder-0" "$folder"
+        scheduled "$folder-0"
+        pod "$folder-1" "$folder"
+        rejected "$folder-1" "claim $namespace/$folder is in use by pod $namespace/$folder-0 on $(node_of "$folder-0")"
+        refuses_binding "claim $namespace/$folder is in use by pod $namespace/$folder-0" bindings "$folder-1" node-1
+        [ "$(k -n "$namespace" get pvc "$folder" -o json | jq -r '.metadata.annotations["claimguard.io/holder"] | sub(".*/"; "")')" = "$folder-0" ]
+        if [ $folder = tls ]; then a_shared_claim_is_only_warned_of; drop_marks; fi
+    done
+}
+a_shared_claim_is_only_warned_of() {
+    local i
+    claim shared ReadWriteOnce
+    for i in 1 2; do
+        pod "shared-$i" shared "nodeSelector: {kubernetes.io/hostname: node-$i}"
+        scheduled "shared-$i"
+    done
+    await 10 "an Event says so" has_event VolumeWarning "claim $namespace/shared (ReadWriteOnce) is in use on node-1"
+}
+
 # ---- marks ----
 
 apply_marks() {
@@ -99,7 +157,7 @@ is_marking() {
         jq -e '.spec.containers[0].resources | .requests == .limits and .limits["claimguard.io/claims"] == "0"' >/dev/null
 }
 drop_marks() {
-    k delete -f "$root/manifests/marks/marks.yaml" >/dev/null
+    k delete -f "$root/manifests/marks/marks.yaml" --ignore-not-found >/dev/null
     stop_schedulers
     start_schedulers
 }
@@ -172,16 +230,14 @@ quota_is_known() { k -n "$namespace" get resourcequota quota -o json | jq -e '.s
 
 # ---- two replicas ----
 
-# The Service, played by the fault proxy: the replica behind it changes before the old one ends.
-a_rolling_update_of_two_replicas_leaves_a_claim_one_pod() {
-    local pairs=30 port=$(($(cat "$plane/port") + 9)) race asked name
-    variant ha
-    for name in old new; do
-        claimguard_start "$name" --config "$plane/config"
-        await 20 "$name is ready" is_ready "$name"
-    done
-    mkfifo "$plane/service"
-    plane_run "$plane" service "$fault_proxy" "$port" "$(port_of old)" 1 <>"$plane/service"
+# rolled_over OLD NEW [COMMAND]...: the Service, played by the fault proxy: the replica behind it changes before the old one ends. What else
+# the change takes is done by the command.
+rolled_over() {
+    local pairs=30 port=$(($(cat "$plane/port") + 9)) old=$1 new=$2 race asked name
+    shift 2
+    rm -f "$plane/front"
+    mkfifo "$plane/front"
+    plane_run "$plane" front "$fault_proxy" "$port" "$(port_of "$old")" 1 <>"$plane/front"
     await 10 "the Service answers" curl -s "http://127.0.0.1:$port/"
     stop_schedulers
     for name in default second; do
@@ -193,9 +249,10 @@ a_rolling_update_of_two_replicas_leaves_a_claim_one_pod() {
     pairs_race "$pairs" &
     race=$!
     sleep 0.7
-    echo "upstream $(port_of new)" >"$plane/service"
+    echo "upstream $(port_of "$new")" >"$plane/front"
+    "$@"
     sleep 1 # preStop
-    plane_kill "$plane" old
+    plane_kill "$plane" "$old"
     wait $race
     pairs_end "$pairs" 400
     kill $asked
@@ -203,9 +260,19 @@ a_rolling_update_of_two_replicas_leaves_a_claim_one_pod() {
     [ "$(grep -vcx 0 "$plane/asked")" -le 1 ] || fail "without an answer: $(sort "$plane/asked" | uniq -c)"
     [ "$(grep -cx 0 "$plane/asked")" -gt 20 ]
     stop_schedulers
-    plane_kill "$plane" service KILL
-    plane_kill "$plane" new
+    plane_kill "$plane" front KILL
+    plane_kill "$plane" "$new"
     start_schedulers
+}
+
+a_rolling_update_of_two_replicas_leaves_a_claim_one_pod() {
+    local name
+    variant ha
+    for name in old new; do
+        claimguard_start "$name" --config "$plane/config"
+        await 20 "$name is ready" is_ready "$name"
+    done
+    rolled_over old new
 }
 port_of() { url_of "$1" address | sed 's/.*://'; }
 ask_all_the_time() { # curl's exit status, a line each
