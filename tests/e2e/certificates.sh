@@ -141,19 +141,19 @@ a_wrong_ca_bundle_stops_reviews_until_the_command_is_called_again() {
     certificates_user
     claim data
     for pod in first second; do pod $pod data; done
-    post_binding bindings first node-1 >/dev/null
-    refuses_binding "$held" bindings second node-2
+    post_binding pods/first/binding first node-1 >/dev/null
+    refuses_binding "$held" pods/second/binding second node-2
     refused=$(metric claimguard_tls_handshakes_refused_total)
     k patch validatingwebhookconfiguration claimguard --type=json -p "$(jq -n --arg other "$(base64 -w0 "$plane/certs/apiserver.crt")" \
         '[range(3) | {op: "replace", path: "/webhooks/\(.)/clientConfig/caBundle", value: $other}]')" >/dev/null
-    await 20 "no review arrives" refuses_binding 'x509: certificate signed by unknown authority' bindings second node-2
+    await 20 "no review arrives" refuses_binding 'x509: certificate signed by unknown authority' pods/second/binding second node-2
     await 5 "claimguard counts it" handshakes_refused_exceed "$refused"
     in_the_cluster "kept kept kept updated" --dry-run
-    refuses_binding x509 bindings second node-2
+    refuses_binding x509 pods/second/binding second node-2
     in_the_cluster "kept renewed renewed updated" --renew-before 8760h
     secrets_to_files
     await 5 "the new certificate is taken" grep -q 'certificate reloaded' "$plane/claimguard.log"
-    await 20 "reviews arrive" refuses_binding "$held" bindings second node-2
+    await 20 "reviews arrive" refuses_binding "$held" pods/second/binding second node-2
     in_the_cluster "kept kept kept kept"
 }
 handshakes_refused_exceed() { [ "$(metric claimguard_tls_handshakes_refused_total)" -gt "$1" ]; }

@@ -5,7 +5,7 @@
 
 configuration_of() { if [ "$1" = claimguard ]; then echo "$plane/admission"; else echo "$plane/config-$1"; fi; }
 
-# raced CLAIMGUARD...: two races, in the second of which these are killed, twice each; and no Binding was reviewed in the first.
+# raced CLAIMGUARD...: two races, in the second of which these are killed, twice each. No Binding is reviewed.
 raced() {
     local pairs=25 first=$namespace how name race
     for how in calm killed; do
@@ -17,7 +17,9 @@ raced() {
         [ $how = calm ] || killed_and_restarted "$@" "$@"
         wait $race
         pairs_end "$pairs" 400
-        for name in "$@"; do [ "$(metric 'path="/admit/binding",result="allowed"' "$name")" = 0 ]; done
+        for name in "$@"; do
+            [ "$(metric 'path="/admit/binding",result="allowed"' "$name")" = 0 ] || fail "what claimguard binds is reviewed"
+        done
         k delete namespace "$namespace" --wait=false >/dev/null
     done
     namespace=$first
@@ -149,7 +151,7 @@ ask_bind() {
         jq --arg node "$3" '{PodName: .metadata.name, PodNamespace: .metadata.namespace, PodUID: .metadata.uid, Node: $node}' |
         curl -s --data @- "$(url_of "$1" address)/bind" | jq -e '.Error == ""'
 }
-ask_review() { post_binding bindings "$2" "$3"; }
+ask_review() { post_binding "pods/$2/binding" "$2" "$3"; }
 ask_create() { pod_yaml "$2" data "nodeName: $3" | k create -f -; }
 
 # Reviews reach this one.

@@ -131,7 +131,7 @@ all_components_run_together_and_so_does_a_static_pod() {
         scheduled "$folder-0"
         pod "$folder-1" "$folder"
         rejected "$folder-1" "claim $namespace/$folder is in use by pod $namespace/$folder-0 on $(node_of "$folder-0")"
-        refuses_binding "claim $namespace/$folder is in use by pod $namespace/$folder-0" bindings "$folder-1" node-1
+        refuses_binding "claim $namespace/$folder is in use by pod $namespace/$folder-0" "pods/$folder-1/binding" "$folder-1" node-1
         [ "$(k -n "$namespace" get pvc "$folder" -o json | jq -r '.metadata.annotations["claimguard.io/holder"] | sub(".*/"; "")')" = "$folder-0" ]
         if [ $folder = tls ]; then a_shared_claim_is_only_warned_of; drop_marks; fi
     done
