@@ -273,7 +273,7 @@ with_ignore_a_binding_passes_without_claimguard_and_with_fail_it_waits() {
     for pod in first second third; do pod $pod data; done
     post_binding pods/first/binding first node-1 >/dev/null
     plane_kill "$plane" claimguard KILL
-    post_binding pods/second/binding second node-2 >/dev/null # two pods: nobody was asked
+    post_binding bindings second node-2 >/dev/null # two pods: nobody was asked
     admission_apply admission-fail
     await 20 "it is refused" refuses_binding "$what" bindings third node-2
     refuses_binding "$what" pods/third/binding third node-2
