@@ -30,7 +30,7 @@
  *
  * A pod that is created with its node is locked for before it exists. Its lock says that, too
  * (claimguard.io/admitted: created): that the API server has no such pod proves nothing until the
- * lock was seen for BINDING_DEAD_MS, or the pod was seen.
+ * lock was seen for BINDING_DEAD_MS, or the pod was seen (tests/model/creation_lock.pml).
  *
  * Threads: any; it blocks on the API server, until the deadline of the bind.
  */

@@ -4,6 +4,9 @@
  * reviews. A pod may be deleted and made again under its name; the watch tells of it at some time; a Binding is applied some time after it
  * was sent or let pass, or never; the answer to the one may be lost, and of the other there is none.
  *
+ * Not in it: pods that are created with their node. Their reservation is kept as here for a review; that the API server has no such pod
+ * does not end it (tests/simulation/creation_rows.c). Nor preemption, nor claims that several pods share.
+ *
  * Each transition names the function that it stands for. The switches take a check away; each has to give a counter-example:
  *     -DNO_ATOMIC_CLAIM   others come in between the look at the claim and its reservation
  *     -DNO_UID            the Binding does not say which pod of that name it is for
