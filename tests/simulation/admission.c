@@ -1,5 +1,6 @@
-/* The API server's side of the webhook: a Binding is reviewed before it is checked and stored.
- * failurePolicy is Fail: without an answer it is refused. */
+/* The API server's side of the webhooks: a Binding, or a pod to create, is reviewed before it is
+ * checked and stored. Without an answer it is refused, or with failurePolicy Ignore, not reviewed.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "extender/bind/bind.h"
 #include "simulation/admission.h"
 
-/* A Binding that the API server works on. */
+/* What the API server works on. */
 struct arrival {
     struct posted posted; /* its texts are copies */
     uint64_t came_ns;
@@ -36,7 +37,9 @@ static void store(void *context)
 
     buf_init(&answer, 1 << 16);
     if (!posted->is_dry_run)
-        status = server_handle("POST", posted->path, slice_of(posted->body), posted, &answer);
+        status = posted->created != NULL
+                     ? server_create(posted, &answer)
+                     : server_handle("POST", posted->path, slice_of(posted->body), posted, &answer);
     end(arrival, status, buf_slice(&answer));
     buf_dispose(&answer);
 }
@@ -60,13 +63,16 @@ static uint64_t draw_pause(const struct arrival *arrival)
 static void reviewed(void *context, const char *answer)
 {
     struct arrival *arrival = context;
+    struct posted *posted = &arrival->posted;
     bool is_allowed = answer != NULL && strstr(answer, "\"allowed\":true") != NULL;
 
-    trace("the review of %s%s: %s", arrival->posted.path + strlen(PODS_PATH),
-          arrival->posted.is_dry_run ? " (dry run)" : "", answer == NULL ? "-" : answer);
+    trace("the review of %s%s: %s",
+          posted->created != NULL ? posted->created->name : posted->path + strlen(PODS_PATH),
+          posted->is_dry_run ? " (dry run)" : "", answer == NULL ? "-" : answer);
     world.reviews++;
     world.denials += answer != NULL && !is_allowed;
-    if (!is_allowed)
+    posted->is_unreviewed = answer == NULL && world.fails_open && !posted->is_own;
+    if (!is_allowed && !(answer == NULL && world.fails_open))
         end(arrival, answer == NULL ? 500 : 409, SLICE("{\"message\":\"denied\"}"));
     else if (world.has_faults && one_in(15)) /* then etcd fails, or another webhook denies it */
         end(arrival, 500, SLICE("{\"message\":\"etcdserver: request timed out\"}"));
@@ -76,19 +82,28 @@ static void reviewed(void *context, const char *answer)
 
 /* ---- the review ---- */
 
-static void put_review(struct buf *body, const struct posted *posted)
+/* What is reviewed: the path's resource, and the name. */
+static void put_resource(struct buf *body, const struct posted *posted)
 {
     const char *name = posted->path + strlen(PODS_PATH);
-    bool is_old_path = one_in(5);
+    bool is_old_path = posted->created == NULL && one_in(5);
 
-    buf_printf(body,
-               "{\"kind\":\"AdmissionReview\",\"apiVersion\":\"admission.k8s.io/v1\",\"request\":{"
-               "\"uid\":\"r-%u\",\"resource\":{\"group\":\"\",\"version\":\"v1\",\"resource\":"
-               "\"%s\"},",
-               ++world.review_count, is_old_path ? "bindings" : "pods");
-    if (!is_old_path)
+    buf_printf(body, "\"resource\":{\"group\":\"\",\"version\":\"v1\",\"resource\":\"%s\"},",
+               is_old_path ? "bindings" : "pods");
+    if (posted->created != NULL && one_in(2)) /* else the name was generated */
+        buf_printf(body, "\"name\":\"%s\",", posted->created->name);
+    else if (posted->created == NULL && !is_old_path)
         buf_printf(body, "\"subResource\":\"binding\",\"name\":\"%.*s\",", (int)strcspn(name, "/"),
                    name);
+}
+
+static void put_review(struct buf *body, const struct posted *posted)
+{
+    buf_printf(body,
+               "{\"kind\":\"AdmissionReview\",\"apiVersion\":\"admission.k8s.io/v1\",\"request\":{"
+               "\"uid\":\"r-%u\",",
+               ++world.review_count);
+    put_resource(body, posted);
     buf_printf(body,
                "\"namespace\":\"ns\",\"operation\":\"CREATE\",\"userInfo\":{\"username\":\"%s\"},"
                "\"object\":%s,\"oldObject\":null,\"dryRun\":%s,\"options\":null}}",
@@ -107,21 +122,21 @@ static void ignore_answer(void *context, const char *answer)
  * again. */
 static void ask(struct arrival *arrival)
 {
+    enum admit_path path = arrival->posted.created != NULL ? ADMIT_POD : ADMIT_BINDING;
     struct buf body;
 
     buf_init(&body, 1 << 16);
     put_review(&body, &arrival->posted);
     if (world.has_faults && one_in(20)) {
         world.repeated++;
-        replica_review((unsigned)below(world.replica_count), world.review_timeout_ms,
-                       buf_text(&body), ignore_answer, NULL);
+        replica_review((unsigned)below(world.replica_count), path, buf_text(&body), ignore_answer,
+                       NULL);
     }
-    replica_review((unsigned)below(world.replica_count), world.review_timeout_ms, buf_text(&body),
-                   reviewed, arrival);
+    replica_review((unsigned)below(world.replica_count), path, buf_text(&body), reviewed, arrival);
     buf_dispose(&body);
 }
 
-void binding_arrives(const struct posted *posted, stored *then, void *context)
+void post_arrives(const struct posted *posted, stored *then, void *context)
 {
     struct arrival *arrival = malloc(sizeof *arrival);
 

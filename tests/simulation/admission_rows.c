@@ -159,6 +159,16 @@ static void a_restart_does_not_forget_an_admitted_binding(void)
     expect(first->node == 1 && bind(second) == 409, "and it is");
 }
 
+/* No Binding is stored for a pod that is gone: unlike one that is being created, it cannot come. */
+static void the_lock_of_a_pod_that_went_is_free_at_once(void)
+{
+    create_pair();
+    bind_late(first, 50);
+    server_terminate(first, 0);
+    wait_seconds(1);
+    expect(bind(second) == 201, "it is gone");
+}
+
 static void answer_bind(void *context, const char *answer)
 {
     (void)context;
@@ -242,6 +252,7 @@ int main(int argc, char **argv)
         {ROW(a_review_that_takes_too_long_is_refused), review_and_defer},
         {ROW(a_refused_review_frees_what_it_took), review_and_lock},
         {ROW(a_restart_does_not_forget_an_admitted_binding), review_and_lock},
+        {ROW(the_lock_of_a_pod_that_went_is_free_at_once), review_and_lock},
         {ROW(a_refused_bind_leaves_the_lock_of_an_admitted_binding), review_and_lock_twice},
         {ROW(a_binding_without_uid_is_denied), review},
     };

@@ -53,7 +53,7 @@ static void check_exclusive(const struct sim_pod *bound)
 {
     for (size_t i = 0; i < server->pod_count; i++) {
         const struct sim_pod *pod = &server->pods[i];
-        if (pod == bound || !pod_is_there(pod) || pod->node < 0)
+        if (pod == bound || !pod_is_there(pod) || pod->node < 0 || pod->is_unreviewed)
             continue;
         for (unsigned c = 0; c < CLAIMS; c++)
             if ((server->claims[c].is_rwop ||
@@ -66,11 +66,12 @@ static void check_exclusive(const struct sim_pod *bound)
 }
 
 /* Whether the volume of the claim may be on one node alone, and one replica knows of all binds: of
- * several, none knows what the others do (docs/policies.md). */
+ * several, none knows what the others do (docs/policies.md). A pod that nobody has reviewed may
+ * have put it on a second node, and then others may go to both. */
 static bool is_for_one_node(const struct sim_claim *claim)
 {
     return world.is_for_one_node && world.read_write_once == MODE_ENFORCE && !world.is_annotation &&
-           !claim->is_rwop;
+           !world.fails_open && !claim->is_rwop;
 }
 
 /* Two pods on different nodes that share a claim whose volume can be on one. */
@@ -145,7 +146,7 @@ static void check_preemptors(const struct sim_pod *bound)
             claims &= server->claims[c].is_rwop ? ~0U : ~(1U << c);
         if (claims != 0 && waiting != bound && pod_is_there(waiting) && waiting->node < 0 &&
             waiting->priority > bound->priority && waiting->bind_ns < victim->evicted_ns &&
-            !has_rival(waiting, victim->evicted_ns) && !may_suit_no_node(waiting) &&
+            !has_rival(waiting, victim->eviction_sent_ns) && !may_suit_no_node(waiting) &&
             !lacked_claim(waiting, victim->evicted_ns))
             broken("%s (%s) gets a claim that was freed for %s (%s)", bound->name, bound->uid + 24,
                    waiting->name, waiting->uid + 24);

@@ -17,7 +17,7 @@ struct call {
     bool is_done;
     enum fate fate;
     unsigned refused_with;     /* by a fault; 0: any status that it has */
-    uint64_t applied_after_ns; /* the same; 0: chance */
+    uint64_t applied_after_ns; /* the same, or answered; 0: chance */
     bool is_repeated;          /* it was applied once already */
     unsigned status;           /* as the waiter has it; 0: unknown */
     unsigned arrived;          /* what the API server said */

@@ -8,196 +8,16 @@
  * answer that arrives, a watch event that is taken, a lock that is reached. Each episode follows
  * from its seed alone.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "config/base/clock.h"
 #include "config/base/log.h"
-#include "simulation/admission.h"
 #include "simulation/fiber.h"
+#include "simulation/world.h"
 
-/* ---- users ---- */
-
-static struct sim_pod *any_pod(void)
-{
-    struct sim_pod *chosen = NULL;
-    unsigned seen = 0;
-
-    for (size_t i = 0; i < world.server.pod_count; i++)
-        if (world.server.pods[i].exists && one_in(++seen))
-            chosen = &world.server.pods[i];
-    return chosen;
-}
-
-static void create_pod_with(unsigned claims)
-{
-    static const int priorities[] = {0, 0, 10, 100};
-    char name[16];
-    unsigned own_fields = world.defers && one_in(3) ? claims & (unsigned)below(1 << CLAIMS) : 0;
-
-    (void)snprintf(name, sizeof name, "p%u", (unsigned)below(NAMES));
-    if (server_find_pod(name, strlen(name)) == NULL)
-        (void)server_create_pod(
-            name, &(struct sim_pod){.priority = priorities[below(4)],
-                                    .never = one_in(10),
-                                    .claims = claims,
-                                    .fields = world.field == FIELD_KNOWN ? own_fields : 0,
-                                    .own_fields = own_fields,
-                                    .is_protected = one_in(3),
-                                    .scheduler = (unsigned)below(world.scheduler_count),
-                                    .is_vm = world.defers && one_in(2),
-                                    .opts_out = world.defers && one_in(10)});
-}
-
-/* Where volumes are for one node, also pods that come at the same time and want one volume: their
- * schedulers find it free, and choose nodes. */
-static void create_pods(void)
-{
-    unsigned claims = one_in(20) ? 0 : (unsigned)below((1 << CLAIMS) - 1) + 1;
-
-    create_pod_with(claims);
-    if (!world.is_for_one_node || one_in(2))
-        return;
-    create_pod_with(claims);
-    create_pod_with(claims & (unsigned)below(1 << CLAIMS));
-}
-
-/* Kubernetes keeps a claim for as long as a pod on a node uses it. */
-static bool is_used(unsigned claim)
-{
-    for (size_t i = 0; i < world.server.pod_count; i++)
-        if (pod_is_there(&world.server.pods[i]) && world.server.pods[i].node >= 0 &&
-            (world.server.pods[i].claims >> claim & 1) != 0)
-            return true;
-    return false;
-}
-
-static void create_claim(struct sim_claim *claim, bool is_rwop)
-{
-    if (world.is_over || !claim->is_absent)
-        return;
-    claim->is_rwop = is_rwop;
-    server_create_claim((unsigned)(claim - world.server.claims));
-}
-
-static void create_exclusive_claim(void *context)
-{
-    create_claim(context, true);
-}
-
-static void create_shared_claim(void *context)
-{
-    create_claim(context, false);
-}
-
-/* A claim that nobody uses is gone for a while, and comes back as another one; pods may come before
- * it. One that others may share comes when all watches have sent the former: else pods may be
- * rejected for what that was, and nobody wakes them. */
-static void remove_claim(void)
-{
-    unsigned claim = (unsigned)below(CLAIMS);
-
-    if (world.server.claims[claim].is_absent || is_used(claim))
-        return;
-    server_remove_claim(claim);
-    if (one_in(3))
-        later(CLAIM_LATE_SECONDS * SECOND, true, create_shared_claim, &world.server.claims[claim]);
-    else
-        later(below(one_in(2) ? 10 * SECOND : 100 * MILLISECOND), true, create_exclusive_claim,
-              &world.server.claims[claim]);
-}
-
-static void start_replica(void *context)
-{
-    if (!world.is_over)
-        replica_start(context);
-}
-
-static void start_scheduler(void *context)
-{
-    if (!world.is_over)
-        scheduler_start(context);
-}
-
-static void fault(void)
-{
-    struct replica *replica = &world.replicas[below(world.replica_count)];
-    struct scheduler *scheduler = &world.schedulers[below(world.scheduler_count)];
-
-    switch (below(world.is_hard ? 5 : 4)) {
-    case 0:
-        if (world.is_stable)
-            break;
-        replica_crash(replica);
-        later(below(4 * SECOND) + 2 * SECOND, true, start_replica, replica);
-        break;
-    case 1:
-        if (scheduler->is_up) {
-            scheduler_crash(scheduler);
-            later(below(3 * SECOND), true, start_scheduler, scheduler);
-        }
-        break;
-    case 2:
-        trace("the API server is down");
-        world.api_down_until_ns = world.now_ns + below(8 * SECOND);
-        server_replace(one_in(4) ? (enum field_support)below(3) : world.field);
-        break;
-    case 3: replica_relist(replica, watched_kinds[below(WATCHED_KINDS)]); break;
-    default: /* of a hard world */
-        trace("GETs fail");
-        world.gets_fail_until_ns = world.now_ns + below(8 * SECOND);
-    }
-}
-
-/* Someone who may post Bindings tries that, too. */
-static void bind_beside(struct sim_pod *pod)
-{
-    if (world.has_admission && pod->node < 0)
-        client_post(&(struct client_binding){.pod = pod,
-                                             .node = (int)below(NODES),
-                                             .has_no_uid = one_in(4),
-                                             .is_dry_run = one_in(4)},
-                    NULL, NULL);
-}
-
-static void act(void *context)
-{
-    struct sim_pod *pod = any_pod();
-
-    if (world.now_ns > world.end_ns || world.is_over)
-        return;
-    switch (below(15)) {
-    case 0:
-    case 1:
-        if (pod != NULL)
-            server_terminate(pod, one_in(2) ? 0 : below(10) * SECOND);
-        break;
-    case 2:
-        if (pod != NULL && pod->is_finished)
-            server_terminate(pod, 0);
-        else if (pod != NULL)
-            server_finish(pod);
-        break;
-    case 3: server_set_budget((int64_t)below(3)); break;
-    case 4:
-        if (world.has_faults && one_in(2))
-            fault();
-        break;
-    case 5: remove_claim(); break;
-    case 6: /* of the pod that is bound next */
-        world.edits += one_in(2);
-        world.touches += one_in(2);
-        break;
-    case 7:
-        if (pod != NULL)
-            bind_beside(pod);
-        break;
-    default: create_pods();
-    }
-    later(below(one_in(4) ? 5 * SECOND : 500 * MILLISECOND), true, act, context);
-}
+/* ---- the end of an episode ---- */
 
 /* From now on nothing fails, and nobody comes. */
 static void calm_down(void *context)
@@ -260,6 +80,24 @@ static void check_replicas(void)
 
 /* ---- an episode ---- */
 
+static void trace_settings(uint64_t seed)
+{
+    trace("seed %llu: %u replica(s), %u scheduler(s), claimLock %s, TTL %lld ms%s%s%s%s%s%s",
+          (unsigned long long)seed, world.replica_count, world.scheduler_count,
+          world.is_annotation ? "Annotation" : "Local", (long long)world.ttl_ms,
+          world.preempts ? ", preemption" : "", world.respects_budgets ? ", budgets" : "",
+          !world.has_faults ? ""
+          : world.is_hard   ? ", many faults"
+                            : ", faults",
+          world.fails_open      ? ", admission that is ignored if it fails"
+          : world.has_admission ? ", admission"
+                                : "",
+          world.defers ? ", deferral" : "",
+          !world.is_for_one_node                  ? ""
+          : world.read_write_once == MODE_ENFORCE ? ", volumes for one node"
+                                                  : ", volumes for one node, with a warning");
+}
+
 static void set_up(uint64_t seed)
 {
     static const int64_t ttls[] = {1000, 5000, 30000};
@@ -276,6 +114,7 @@ static void set_up(uint64_t seed)
     world.is_hard = one_in(2);
     world.is_stable = one_in(4);
     world.has_admission = one_in(2);
+    world.fails_open = world.has_admission && one_in(4);
     world.review_timeout_ms = timeouts_ms[below(3)];
     world.defers = one_in(2);
     world.is_for_one_node = one_in(2);
@@ -283,17 +122,7 @@ static void set_up(uint64_t seed)
     world.field = (enum field_support)below(3);
     world.scheduler_is_older = one_in(2);
     world.end_ns = 30 * SECOND + below(60 * SECOND);
-    trace("seed %llu: %u replica(s), %u scheduler(s), claimLock %s, TTL %lld ms%s%s%s%s%s%s",
-          (unsigned long long)seed, world.replica_count, world.scheduler_count,
-          world.is_annotation ? "Annotation" : "Local", (long long)world.ttl_ms,
-          world.preempts ? ", preemption" : "", world.respects_budgets ? ", budgets" : "",
-          !world.has_faults ? ""
-          : world.is_hard   ? ", many faults"
-                            : ", faults",
-          world.has_admission ? ", admission" : "", world.defers ? ", deferral" : "",
-          !world.is_for_one_node                  ? ""
-          : world.read_write_once == MODE_ENFORCE ? ", volumes for one node"
-                                                  : ", volumes for one node, with a warning");
+    trace_settings(seed);
     world_populate();
     for (unsigned i = 0; i < world.scheduler_count; i++) {
         struct scheduler *scheduler = &world.schedulers[i];
@@ -301,7 +130,7 @@ static void set_up(uint64_t seed)
         scheduler->preempts = !scheduler->is_plain && one_in(2);
         scheduler->sees_claims = (scheduler->is_plain || scheduler->preempts) && one_in(2);
     }
-    later(0, true, act, NULL);
+    later(0, true, users_act, NULL);
     later(world.end_ns, true, calm_down, NULL);
 }
 
@@ -324,8 +153,8 @@ static bool run_episode(uint64_t seed)
 
 struct sums {
     uint64_t steps;
-    unsigned episodes, bound, evicted, rejected, refused_binds, lost, repeated, deferred, reviews,
-        denials;
+    unsigned episodes, bound, created, evicted, rejected, refused_binds, lost, repeated, deferred,
+        reviews, denials;
 };
 
 static void add_up(struct sums *sums)
@@ -333,6 +162,7 @@ static void add_up(struct sums *sums)
     sums->steps += world.steps;
     sums->episodes++;
     sums->bound += world.bound;
+    sums->created += world.created;
     sums->evicted += world.evicted;
     sums->rejected += world.rejected;
     sums->refused_binds += world.refused_binds;
@@ -380,9 +210,10 @@ int main(int argc, char **argv)
         }
         seed++;
     }
-    printf("%llu steps in %u episodes: %u pods bound, %u rejections, %u refused binds, %u pods "
-           "evicted, %u deferrals, %u reviews, %u denials, %u messages lost, %u sent twice\n",
-           (unsigned long long)sums.steps, sums.episodes, sums.bound, sums.rejected,
+    printf("%llu steps in %u episodes: %u pods bound, %u created with their node, %u rejections, "
+           "%u refused binds, %u pods evicted, %u deferrals, %u reviews, %u denials, %u messages "
+           "lost, %u sent twice\n",
+           (unsigned long long)sums.steps, sums.episodes, sums.bound, sums.created, sums.rejected,
            sums.refused_binds, sums.evicted, sums.deferred, sums.reviews, sums.denials, sums.lost,
            sums.repeated);
     fibers_dispose();

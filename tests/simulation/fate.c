@@ -96,7 +96,7 @@ static void apply(struct call *call, void (*then)(void *call))
           call->is_repeated ? ", again" : "", (int)call->body_len, call->body);
     call->then = then;
     if (strstr(call->path, "/binding") != NULL) {
-        binding_arrives(&posted, applied, call);
+        post_arrives(&posted, applied, call);
         return;
     }
     call->arrived = server_handle(call->method, call->path,
@@ -180,7 +180,9 @@ static void answer_first(void *context)
         call_finish(call, 0);
         call_drop(call);
         break;
-    default: later(draw_way_back(), true, call_respond, call);
+    default:
+        later(call->applied_after_ns != 0 ? call->applied_after_ns : draw_way_back(), true,
+              call_respond, call);
     }
 }
 
@@ -232,6 +234,7 @@ void call_check_eviction(const struct call *call)
                call->path);
     if (victim == NULL || !victim->exists || is_trial)
         return;
+    victim->eviction_sent_ns = world.now_ns;
     for (size_t i = 0; i < world.server.pod_count; i++) {
         if (!may_be_evicted_for(victim, &world.server.pods[i]))
             continue;

@@ -14,6 +14,7 @@ enum { SCHEDULER_PATIENCE_MS = 5000 };
 struct visit {
     struct replica *replica;
     bool is_review;
+    enum admit_path path; /* of a review */
     enum verb verb;
     uint64_t patience_ms; /* of the caller */
     char *body, *text;
@@ -62,7 +63,7 @@ static unsigned work_on_review(const struct visit *visit, struct scratch *scratc
     (void)snprintf(timeout, sizeof timeout, "%llums", (unsigned long long)visit->patience_ms);
     unsigned status = admit_answer(
         &visit->replica->state,
-        &(struct admit_call){.path = ADMIT_BINDING, .timeout = timeout, .started_ns = started_ns},
+        &(struct admit_call){.path = visit->path, .timeout = timeout, .started_ns = started_ns},
         scratch);
     if (status == 200 && monotonic_ns() > started_ns + visit->patience_ms * MILLISECOND &&
         memmem(scratch->result.ptr, scratch->result.len, "\"allowed\":true", 14) != NULL)
@@ -135,12 +136,13 @@ void replica_call(unsigned replica, enum verb verb, const char *body, answered *
                          .context = context});
 }
 
-void replica_review(unsigned replica, uint64_t timeout_ms, const char *body, answered *answer,
+void replica_review(unsigned replica, enum admit_path path, const char *body, answered *answer,
                     void *context)
 {
     send(&(struct visit){.replica = &world.replicas[replica],
                          .is_review = true,
-                         .patience_ms = timeout_ms,
+                         .path = path,
+                         .patience_ms = world.review_timeout_ms,
                          .body = strdup(body),
                          .answer = answer,
                          .context = context});

@@ -84,9 +84,35 @@ static unsigned bind_it(struct sim_pod *pod, const json_t *body, const struct po
     pod->is_bound_by_other = !posted->is_own;
     world.bound++;
     trace("pod %s (%s) is bound to %s", pod->name, pod->uid + 24, node);
-    check_binding(pod, known);
+    pod->is_unreviewed = posted->is_unreviewed;
+    if (!pod->is_unreviewed)
+        check_binding(pod, known);
     server_publish(pod);
     buf_printf(answer, "{\"kind\":\"Status\",\"status\":\"Success\"}");
+    return 201;
+}
+
+unsigned server_create(const struct posted *posted, struct buf *answer)
+{
+    struct sim_pod *pod = posted->created;
+
+    if (server_find_pod(pod->name, strlen(pod->name)) != NULL)
+        return conflict(answer, "a pod of that name exists");
+    if (world.lost_bindings != 0) {
+        world.lost_bindings--;
+        return 500;
+    }
+    pod->looked_ns = posted->looked_ns;
+    pod->is_bound_by_other = pod->node >= 0;
+    pod->is_unreviewed = posted->is_unreviewed;
+    if (pod->node >= 0) {
+        world.created++;
+        if (!pod->is_unreviewed)
+            check_binding(pod, pod->fields);
+    }
+    server_store_pod(pod);
+    if (pod->node >= 0) /* before, nobody knows its UID */
+        forge_sometimes(pod, 0);
     return 201;
 }
 
@@ -247,13 +273,12 @@ static unsigned handle_claim(const char *method, const char *name, const json_t 
         if (version != NULL && strtoull(version, NULL, 10) != claim->version)
             return conflict(answer, "the object has been modified");
         const json_t *admitted = json_object_get(annotations, "claimguard.io/admitted");
-        bool is_admitted = admitted == NULL ? claim->is_admitted : json_is_string(admitted);
-        bool is_change = is_admitted != claim->is_admitted;
-        claim->is_admitted = is_admitted;
+        bool is_change = set_text(claim->admitted, sizeof claim->admitted,
+                                  json_is_null(admitted) ? "" : json_string_value(admitted));
         is_change |= set_text(claim->holder, sizeof claim->holder, holder == NULL ? "" : holder);
         is_change |=
             set_text(claim->locked_at, sizeof claim->locked_at, locked_at == NULL ? "" : locked_at);
-        trace("claim %s is locked by '%s'", claim->name, claim->holder);
+        trace("claim %s is locked by '%s' (%s)", claim->name, claim->holder, claim->admitted);
         if (is_change) /* else nothing is written, and the version stays */
             server_publish_claim(claim);
     }

@@ -69,9 +69,9 @@ void server_write_pod(const struct sim_pod *pod, struct buf *out)
             is_first = false;
         }
     buf_printf(out, "]},\"status\":{\"phase\":\"%s\"",
-               pod->is_finished ? "Succeeded"
-               : pod->node >= 0 ? "Running"
-                                : "Pending");
+               pod->is_finished                ? "Succeeded"
+               : pod->exists && pod->node >= 0 ? "Running"
+                                               : "Pending");
     if (pod->nominated >= 0)
         buf_printf(out, ",\"nominatedNodeName\":\"node-%d\"", pod->nominated);
     buf_printf(out, "}}");
@@ -86,9 +86,8 @@ void server_write_claim(const struct sim_claim *claim, struct buf *out)
     if (claim->holder[0] != '\0')
         buf_printf(out,
                    ",\"annotations\":{\"claimguard.io/holder\":\"%s\","
-                   "\"claimguard.io/locked-at\":\"%s\"%s}",
-                   claim->holder, claim->locked_at,
-                   claim->is_admitted ? ",\"claimguard.io/admitted\":\"true\"" : "");
+                   "\"claimguard.io/locked-at\":\"%s\",\"claimguard.io/admitted\":\"%s\"}",
+                   claim->holder, claim->locked_at, claim->admitted);
     buf_printf(out, "},\"spec\":{\"accessModes\":[\"%s\"],\"storageClassName\":\"fast-storage\"",
                claim->is_rwop          ? "ReadWriteOncePod"
                : world.is_for_one_node ? "ReadWriteOnce"
@@ -232,15 +231,14 @@ void server_create_claim(unsigned index)
 
     claim->is_absent = false;
     claim->created_ns = world.now_ns;
-    claim->holder[0] = claim->locked_at[0] = '\0';
-    claim->is_admitted = false;
+    claim->holder[0] = claim->locked_at[0] = claim->admitted[0] = '\0';
     (void)snprintf(claim->uid, sizeof claim->uid, "00000000-0000-4000-9000-%06x%06x",
                    ++claim->lives, index + 1);
     trace("claim c%u is created%s", index, claim->is_rwop ? "" : ", to be shared");
     server_publish_claim(claim);
 }
 
-struct sim_pod *server_create_pod(const char *name, const struct sim_pod *properties)
+struct sim_pod *server_name_pod(const char *name, const struct sim_pod *properties, int node)
 {
     struct sim_pod *pod = &server->pods[server->pod_count];
 
@@ -249,16 +247,31 @@ struct sim_pod *server_create_pod(const char *name, const struct sim_pod *proper
         return NULL;
     }
     *pod = *properties;
-    pod->node = pod->nominated = -1;
-    pod->exists = true;
-    pod->created_ns = world.now_ns;
+    pod->node = node;
+    pod->nominated = -1;
     (void)snprintf(pod->name, sizeof pod->name, "%s", name);
     (void)snprintf(pod->uid, sizeof pod->uid, "00000000-0000-4000-8000-%012zx",
                    server->pod_count + 1);
     server->pod_count++;
-    trace("pod %s (%s) priority %d claims %u%s%s", pod->name, pod->uid + 24, pod->priority,
-          pod->claims, pod->is_vm ? ", a VM" : "", pod->opts_out ? " that opts out" : "");
+    return pod;
+}
+
+void server_store_pod(struct sim_pod *pod)
+{
+    pod->exists = true;
+    pod->created_ns = world.now_ns;
+    trace("pod %s (%s) priority %d claims %u node %d%s%s", pod->name, pod->uid + 24, pod->priority,
+          pod->claims, pod->node, pod->is_vm ? ", a VM" : "",
+          pod->opts_out ? " that opts out" : "");
     server_publish(pod);
+}
+
+struct sim_pod *server_create_pod(const char *name, const struct sim_pod *properties)
+{
+    struct sim_pod *pod = server_name_pod(name, properties, -1);
+
+    if (pod != NULL)
+        server_store_pod(pod);
     return pod;
 }
 

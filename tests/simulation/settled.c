@@ -1,6 +1,9 @@
 /* What has to be true when everything has had its time. */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "extender/zpages/scrape.h"
 #include "simulation/world.h"
 
 static void put_object(void *context, enum kind kind, struct slice text)
@@ -33,6 +36,57 @@ static bool is_offered(const struct sim_pod *pod, const struct verdict *verdict)
            !(scheduler->sees_claims && policy_filters_nodes(verdict));
 }
 
+/* The exclusive claims that two pods have. */
+static size_t count_violations(void)
+{
+    size_t violations = 0;
+
+    for (unsigned c = 0; c < CLAIMS; c++) {
+        size_t holders = 0;
+        bool is_exclusive = world.server.claims[c].is_rwop;
+        for (size_t i = 0; i < world.server.pod_count; i++) {
+            const struct sim_pod *pod = &world.server.pods[i];
+            if (!pod_is_there(pod) || pod->node < 0 || (pod->claims >> c & 1) == 0)
+                continue;
+            holders++;
+            is_exclusive = is_exclusive || (server_deferred_claims(pod) >> c & 1) != 0;
+        }
+        violations += is_exclusive && holders > 1;
+    }
+    return violations;
+}
+
+/* claimguard_exclusive_claim_violations */
+static size_t read_metric(struct state *state)
+{
+    static const char name[] = "\nclaimguard_exclusive_claim_violations ";
+    struct pieces *pieces = scrape_new(state, false);
+    struct buf text;
+
+    buf_init(&text, 1 << 20);
+    while (pieces->next(pieces, &text))
+        continue;
+    pieces_free(pieces);
+    const char *line = strstr(buf_text(&text), name);
+    size_t count = line == NULL ? 0 : strtoul(line + strlen(name), NULL, 10);
+    buf_dispose(&text);
+    return count;
+}
+
+/* What nobody could prevent is reported. With an Exclusive entry and claimLock Annotation, claims
+ * that no pod defers are exclusive, too. */
+static void check_reported(void)
+{
+    size_t violations = count_violations();
+
+    for (unsigned i = 0; i < world.replica_count; i++) {
+        size_t reported = read_metric(&world.replicas[i].state);
+        if (reported < violations || (reported > violations && !world.defers))
+            broken("replica %u reports %zu claims with two pods, and there are %zu", i, reported,
+                   violations);
+    }
+}
+
 /* Every pod that could be bound is, and every preemption that is allowed was done. */
 void check_settled(void)
 {
@@ -43,6 +97,7 @@ void check_settled(void)
     struct view view = {.cluster = &cluster, .config = &config};
     struct arena arena;
 
+    check_reported();
     replica_configure(&config);
     cluster_init(&cluster);
     arena_init(&arena, 1 << 20);

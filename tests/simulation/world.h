@@ -15,13 +15,14 @@
  *     replica.c    start, crash, lists and watches
  *     replica_calls.c   calls of the verbs, and reviews
  *     admission.c  the API server's side of a review (admission.h)
- *     client.c     Bindings of others than claimguard
+ *     client.c     Bindings of others than claimguard, and the pods that they create
  *     scheduler.c  cycles, filter and bind calls, as kube-scheduler makes them (scheduler.h)
  *     scheduler_queue.c    which pod a scheduler tries when
  *     scheduler_preempt.c  its preempt calls
  *     scheduler_view.c  what VolumeRestrictions sees
  *     forger.c     calls of a client that is no scheduler
- *     episode.c    random worlds: users and faults, and what has to hold throughout
+ *     episode.c    random worlds, and what has to hold throughout
+ *     users.c      their users and faults
  *     settled.c    what has to hold when everything has had its time
  *     *_rows.c     small worlds, each for one rule of binding, preemption, deferral or requeues
  */
@@ -66,13 +67,15 @@ struct sim_pod {
     unsigned own_fields; /* those that the user has set */
     int node, nominated; /* -1: none */
     bool exists, is_terminating, is_finished;
-    uint64_t gone_ns;       /* when it went, or finished; 0: it did not */
-    uint64_t asked_ns;      /* when its scheduler asked about it, with nodes; 0: never */
-    uint64_t evicted_ns;    /* by claimguard */
+    uint64_t gone_ns;    /* when it went, or finished; 0: it did not */
+    uint64_t asked_ns;   /* when its scheduler asked about it, with nodes; 0: never */
+    uint64_t evicted_ns; /* by claimguard */
+    uint64_t eviction_sent_ns;
     uint64_t bind_ns;       /* when its scheduler called bind; 0: never */
     uint64_t reviewed_ns;   /* when a Binding of another client was; 0: never */
     uint64_t looked_ns;     /* before it was decided to bind it, nobody looked at its claims */
     bool is_bound_by_other; /* than claimguard */
+    bool is_unreviewed;     /* nobody answered about it, and failurePolicy is Ignore */
     uint64_t edited_ns;     /* when a user removed the annotation; 0: never */
     uint64_t created_ns;
     unsigned requeues;          /* by claimguard's annotation */
@@ -89,8 +92,8 @@ struct sim_claim {
     uint64_t version;
     bool is_rwop, is_unbound; /* unbound: to no volume yet */
     bool is_absent;
-    bool is_admitted; /* the annotation: the lock is for a Binding of another client */
-    unsigned lives;   /* how often it was created: each time with another UID */
+    char admitted[16]; /* the annotation: the lock is for a Binding, or pod, of another client */
+    unsigned lives;    /* how often it was created: each time with another UID */
     uint64_t created_ns;
 };
 
@@ -135,7 +138,7 @@ struct planned_fault {
     const char *path;   /* a part of it; NULL: any */
     enum fate fate;
     unsigned status;   /* of FATE_LOST and FATE_DENIED; 0: any of theirs */
-    uint64_t after_ns; /* when one of FATE_ORPHANED is applied; 0: chance */
+    uint64_t after_ns; /* when one of FATE_ORPHANED is applied, FATE_NONE answered; 0: chance */
 };
 
 /* ---- who talks to it ---- */
@@ -190,9 +193,10 @@ struct world {
     uint64_t steps, trace; /* trace: a hash of all that happened */
     bool has_faults, is_annotation, is_over;
     bool is_stable;             /* no replica crashes */
-    bool has_admission;         /* Bindings are reviewed, with failurePolicy Fail */
-    uint64_t review_timeout_ms; /* of the webhook */
-    uint64_t store_after_ns;    /* how long after its review a Binding is stored; 0: chance */
+    bool has_admission;         /* Bindings and pods are reviewed */
+    bool fails_open;            /* failurePolicy is Ignore, not Fail */
+    uint64_t review_timeout_ms; /* of the webhooks */
+    uint64_t store_after_ns;    /* how long after its review it is stored; 0: chance */
     unsigned review_count;      /* for their UIDs */
     bool defers;                /* an entry, Exclusive, for the claims' storage class and the VMs */
     enum field_support field;
@@ -200,7 +204,7 @@ struct world {
     bool scheduler_is_older;    /* than the field: it does not pass it on */
     bool annotation_is_removed; /* by a webhook, from what is written */
     int apply;                  /* enum defer_apply */
-    unsigned lost_bindings;     /* so many are not applied, and answered with 500 */
+    unsigned lost_bindings;     /* so many, or pods, are not stored, and answered with 500 */
     unsigned lost_preempts;     /* so many answers to preempt never arrive */
     unsigned edits;             /* before so many Bindings, a user removes the annotation */
     unsigned touches;           /* before so many Bindings, a controller patches the pod */
@@ -222,8 +226,8 @@ struct world {
     int64_t ttl_ms;
     /* what happened, for the summary */
     unsigned bound, evicted, rejected, refused_binds, lost, repeated, deferred, requests, failures;
-    unsigned reviews, denials;
-    char failure[512]; /* empty: all is well */
+    unsigned created, reviews, denials; /* created: with their node */
+    char failure[512];                  /* empty: all is well */
 };
 
 extern struct world world;
@@ -256,6 +260,9 @@ void trace(const char *format, ...) PRINTF_LIKE(1, 2);
 void server_init(void);
 void server_dispose(void);
 struct sim_pod *server_create_pod(const char *name, const struct sim_pod *properties);
+/* The same in two steps: the pod gets its UID, and does not exist before it is stored. */
+struct sim_pod *server_name_pod(const char *name, const struct sim_pod *properties, int node);
+void server_store_pod(struct sim_pod *pod);
 void server_terminate(struct sim_pod *pod, uint64_t grace_ns);
 uint64_t termination_ns(unsigned most_seconds); /* of a victim */
 void server_finish(struct sim_pod *pod);
@@ -294,6 +301,9 @@ void server_publish_claim(struct sim_claim *claim);
 struct posted;
 unsigned server_handle(const char *method, const char *path, struct slice body,
                        const struct posted *posted, struct buf *answer);
+
+/* Stores the pod that was posted. */
+unsigned server_create(const struct posted *posted, struct buf *answer);
 
 /* ---- binding_checks.c ---- */
 
@@ -341,8 +351,8 @@ typedef void answered(void *context, const char *answer);
 void replica_call(unsigned replica, enum verb verb, const char *body, answered *answer,
                   void *context);
 
-/* The same of the admission webhook; NULL also if the replica could not decide. */
-void replica_review(unsigned replica, uint64_t timeout_ms, const char *body, answered *answer,
+/* The same of an admission webhook; NULL also if the replica could not decide. */
+void replica_review(unsigned replica, enum admit_path path, const char *body, answered *answer,
                     void *context);
 
 /* ---- scheduler_view.c: what a scheduler with VolumeRestrictions sees by itself ---- */
@@ -364,9 +374,14 @@ bool scheduler_asks(const struct scheduler *scheduler, const struct sim_pod *pod
 /* Every pod that could be bound is, and every preemption that is allowed was done. */
 void check_settled(void);
 
+/* ---- users.c ---- */
+
+/* Does something, and comes again, until the world's end. */
+void users_act(void *context);
+
 /* ---- forger.c ---- */
 
-/* Calls about the pod, now and then, while it is being bound. */
+/* Calls about the pod, now and then, while it is being bound, or just was. */
 void forge_sometimes(struct sim_pod *pod, unsigned replica);
 
 /* ---- scheduler.c ---- */
