@@ -24,7 +24,11 @@
  *     episode.c    random worlds, and what has to hold throughout
  *     users.c      their users and faults
  *     settled.c    what has to hold when everything has had its time
- *     *_rows.c     small worlds, each for one rule of binding, preemption, deferral or requeues
+ *     *_rows.c     small worlds, each for one rule of binding, creation, preemption, deferral or
+ *                  requeues
+ *
+ * Not in it: generic ephemeral volumes, inline CSI volumes, volumes that appear late, webhooks that
+ * take annotations off claims, and Volcano.
  */
 #ifndef SIMULATION_WORLD_H
 #define SIMULATION_WORLD_H
