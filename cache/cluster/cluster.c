@@ -32,7 +32,7 @@ void cluster_dispose(struct cluster *cluster)
     reservations_dispose(cluster);
     pods_dispose(cluster);
     claims_dispose(cluster);
-    table_free_records(&cluster->nodes);
+    nodes_dispose(cluster);
     table_free_records(&cluster->refs);
     table_free_records(&cluster->drivers);
     for (int kind = 0; kind < KIND_COUNT; kind++)
@@ -124,41 +124,11 @@ const struct resource *cluster_find_volume(const struct cluster *cluster, const 
     return key.name == NULL ? NULL : find_resource(cluster, KIND_VOLUME, &key);
 }
 
-static void resource_drop(struct cluster *cluster, enum kind kind, struct resource *resource)
+void resource_remove(struct cluster *cluster, enum kind kind, struct resource *resource)
 {
     table_remove(&cluster->resources[kind], &resource->record);
     cluster->counts[kind]--;
     resource_free(&cluster->names, resource);
-}
-
-void resource_remove(struct cluster *cluster, enum kind kind, struct resource *resource)
-{
-    if (kind == KIND_CSI_NODE)
-        node_update_drivers(cluster, node_find(cluster, name_slice(resource->key.name)), NULL);
-    resource_drop(cluster, kind, resource);
-}
-
-/* Puts the resource, which is new, in the place of the known one; NULL: there is none. */
-static bool resource_replace(struct cluster *cluster, enum kind kind, struct resource *resource,
-                             struct resource *known)
-{
-    struct slice drivers = name_slice(resource->attributes[CSI_NODE_DRIVERS]);
-
-    if (kind == KIND_CSI_NODE && !node_reserve_drivers(cluster, drivers))
-        return false;
-    if (!table_add(&cluster->resources[kind], &resource->record)) {
-        if (kind == KIND_CSI_NODE)
-            node_release_drivers(cluster, drivers);
-        return false;
-    }
-    cluster->counts[kind]++;
-    if (kind == KIND_CSI_NODE) {
-        node_update_drivers(cluster, node_find(cluster, name_slice(resource->key.name)), resource);
-        node_release_drivers(cluster, drivers);
-    }
-    if (known != NULL)
-        resource_drop(cluster, kind, known);
-    return true;
 }
 
 static int resource_apply(struct cluster *cluster, const struct object *object, struct error *err)
@@ -174,10 +144,13 @@ static int resource_apply(struct cluster *cluster, const struct object *object, 
         resource_free(&cluster->names, resource);
         return 0;
     }
-    if (!resource_replace(cluster, object->kind, resource, known)) {
+    if (!table_add(&cluster->resources[object->kind], &resource->record)) {
         resource_free(&cluster->names, resource);
         return error_no_memory(err);
     }
+    cluster->counts[object->kind]++;
+    if (known != NULL)
+        resource_remove(cluster, object->kind, known);
     return 0;
 }
 
@@ -199,6 +172,7 @@ static int apply(struct cluster *cluster, const struct object *object, uint64_t 
     case KIND_POD: return pod_apply(cluster, &object->pod, asked_ns, err);
     case KIND_CLAIM: return claim_apply(cluster, &object->claim, err);
     case KIND_NODE: return node_apply(cluster, &object->resource, err);
+    case KIND_CSI_NODE: return csi_node_apply(cluster, &object->resource, err);
     default: return resource_apply(cluster, object, err);
     }
 }
@@ -230,6 +204,7 @@ void cluster_delete(struct cluster *cluster, const struct object *object)
     case KIND_POD: pod_delete(cluster, &object->meta); break;
     case KIND_CLAIM: claim_delete(cluster, &object->meta); break;
     case KIND_NODE: node_delete(cluster, &object->meta); break;
+    case KIND_CSI_NODE: csi_node_delete(cluster, &object->meta); break;
     default: resource_delete(cluster, object); break;
     }
 }

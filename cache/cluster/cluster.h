@@ -5,7 +5,8 @@
  * deleted and recreated, an event that arrives late.
  *
  * A claim or node that is only named by a pod also has a record, with exists false. When the object
- * appears, no search for the pods that use it is needed.
+ * appears, no search for the pods that use it is needed. The record of a node also has its CSINode,
+ * which may come first, or stay longer.
  *
  * Ownership: the cluster owns every record; pointers into it are valid until the next change.
  * Threads: many readers or one writer; the owner locks (extender/state.h).
@@ -38,7 +39,7 @@ struct cluster {
     struct table claims;
     struct table nodes;
     struct table refs; /* how many unfinished pods on a node use a claim: refcount.h */
-    struct table resources[KIND_COUNT]; /* the other kinds */
+    struct table resources[KIND_COUNT]; /* the other kinds; a CSINode is in its node's record */
     struct table tallies;
     struct table drivers;             /* how many nodes have a CSI driver */
     size_t bare_nodes;                /* nodes without a CSINode */
@@ -141,7 +142,10 @@ const struct claim *cluster_find_claim(const struct cluster *cluster, struct sli
 struct pod *cluster_find_pod(const struct cluster *cluster, struct slice ns, struct slice name);
 const struct node *cluster_find_node(const struct cluster *cluster, struct slice name);
 
-/* A resource of a kind without namespaces; NULL: it does not exist. */
+/* The CSINode of that name, whether its node exists or not; NULL: there is none. */
+const struct csi_node *cluster_find_csi_node(const struct cluster *cluster, struct slice name);
+
+/* A resource of another kind without namespaces; NULL: it does not exist. */
 const struct resource *cluster_find_resource(const struct cluster *cluster, enum kind kind,
                                              struct slice name);
 
@@ -183,7 +187,7 @@ bool cluster_describe_pod(const struct pod *pod, struct arena *arena, struct pod
 bool cluster_complete_pod(const struct cluster *cluster, struct pod_object *pod,
                           struct arena *arena);
 
-/* The records one by one, as table_next; including claims and nodes that are only named. */
+/* The records one by one, as table_next; including claims and nodes that do not exist. */
 static inline struct pod *cluster_next_pod(const struct cluster *cluster, struct table_walk *walk)
 {
     return (struct pod *)(void *)table_next(&cluster->pods, walk);

@@ -24,7 +24,8 @@ struct resource *resource_find(const struct cluster *cluster, enum kind kind, st
 struct claim *claim_find(const struct cluster *cluster, struct slice ns, struct slice name);
 struct claim *claim_get_or_create(struct cluster *cluster, struct name *ns, struct slice name);
 
-/* Frees the record when nothing names it any more and it does not exist. */
+/* Frees the record when nothing names it any more and it does not exist; a node's: nor a CSINode of
+ * that name. */
 void node_free_if_unused(struct cluster *cluster, struct node *node);
 void claim_free_if_unused(struct cluster *cluster, struct claim *claim);
 
@@ -57,27 +58,49 @@ void pod_drop(struct cluster *cluster, struct pod *pod);
 /* The list that is being read names the pod; and whether it has. */
 static inline void pod_list(const struct cluster *cluster, struct pod *pod)
 {
-    pod->listed = cluster->lists[KIND_POD].number & POD_LISTED_MAX;
+    pod->listed = cluster->lists[KIND_POD].number & LISTED_MAX;
 }
 
 static inline bool pod_is_listed(const struct cluster *cluster, const struct pod *pod)
 {
-    return pod->listed == (cluster->lists[KIND_POD].number & POD_LISTED_MAX);
+    return pod->listed == (cluster->lists[KIND_POD].number & LISTED_MAX);
 }
 
 int node_apply(struct cluster *cluster, const struct resource_object *object, struct error *err);
 void node_delete(struct cluster *cluster, const struct meta *meta);
 void node_mark_deleted(struct cluster *cluster, struct node *node);
+void nodes_dispose(struct cluster *cluster);
 
-/* Makes counts for drivers, joined by ','. False: no memory. release: frees those that no node
- * uses. */
-bool node_reserve_drivers(struct cluster *cluster, struct slice drivers) MUST_USE;
-void node_release_drivers(struct cluster *cluster, struct slice drivers);
+int csi_node_apply(struct cluster *cluster, const struct resource_object *object,
+                   struct error *err);
+void csi_node_delete(struct cluster *cluster, const struct meta *meta);
 
-/* The node has the drivers of that CSINode now, which are reserved. csi_node NULL: it has none;
- * node NULL, or no Node was seen: nothing. */
-void node_update_drivers(struct cluster *cluster, struct node *node,
-                         const struct resource *csi_node);
+/* The CSINode with the node's name, which is known, is gone. The node's record may be freed. */
+void csi_node_remove(struct cluster *cluster, struct node *node);
+
+/* NULL is ignored. */
+void csi_node_free(struct cluster *cluster, struct csi_node *csi_node);
+
+/* As pod_list and pod_is_listed. */
+static inline void csi_node_list(const struct cluster *cluster, struct node *node)
+{
+    node->csi_node_listed = cluster->lists[KIND_CSI_NODE].number & LISTED_MAX;
+}
+
+static inline bool csi_node_is_listed(const struct cluster *cluster, const struct node *node)
+{
+    return node->csi_node_listed == (cluster->lists[KIND_CSI_NODE].number & LISTED_MAX);
+}
+
+/* Makes counts for the drivers of a CSINode; NULL: it has none. False: no memory. release: frees
+ * those that no node uses. */
+bool csi_node_reserve_drivers(struct cluster *cluster, const struct csi_node *csi_node) MUST_USE;
+void csi_node_release_drivers(struct cluster *cluster, const struct csi_node *csi_node);
+
+/* The node has the drivers of its CSINode now, which are reserved; none if it does not exist, or
+ * the CSINode is not its own. */
+void node_update_drivers(struct cluster *cluster, struct node *node);
+
 void resource_remove(struct cluster *cluster, enum kind kind, struct resource *resource);
 
 /* As cluster_apply. asked_ns: when the list or the GET was sent; 0: the object is from a watch. */

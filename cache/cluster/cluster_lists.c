@@ -26,7 +26,8 @@ void cluster_list_keep(struct cluster *cluster, enum kind kind, struct slice ns,
 {
     struct pod *pod = kind == KIND_POD ? cluster_find_pod(cluster, ns, name) : NULL;
     struct claim *claim = kind == KIND_CLAIM ? claim_find(cluster, ns, name) : NULL;
-    struct node *node = kind == KIND_NODE ? node_find(cluster, name) : NULL;
+    bool is_node = kind == KIND_NODE || kind == KIND_CSI_NODE;
+    struct node *node = is_node ? node_find(cluster, name) : NULL;
     struct resource *resource = resource_find(cluster, kind, ns, name);
     struct listing *list = &cluster->lists[kind];
 
@@ -36,6 +37,8 @@ void cluster_list_keep(struct cluster *cluster, enum kind kind, struct slice ns,
         pod_list(cluster, pod);
     else if (claim != NULL)
         claim->listed = list->number;
+    else if (node != NULL && kind == KIND_CSI_NODE)
+        csi_node_list(cluster, node);
     else if (node != NULL)
         node->listed = list->number;
     else if (resource != NULL)
@@ -101,6 +104,16 @@ static size_t sweep_node(const struct sweep *sweep, struct node *node)
     return 1;
 }
 
+static size_t sweep_csi_node(const struct sweep *sweep, struct node *node)
+{
+    if (node->csi_node == NULL ||
+        !is_gone(sweep, csi_node_is_listed(sweep->cluster, node), node->csi_node->version))
+        return 0;
+    report_gone(sweep, SLICE(""), name_slice(node->name), NULL);
+    csi_node_remove(sweep->cluster, node);
+    return 1;
+}
+
 static size_t sweep_resource(const struct sweep *sweep, struct resource *resource)
 {
     if (!is_gone(sweep, resource->listed == sweep->number, resource->version))
@@ -118,6 +131,7 @@ static size_t sweep_record(const struct sweep *sweep, struct table_record *recor
     case KIND_POD: return sweep_pod(sweep, object);
     case KIND_CLAIM: return sweep_claim(sweep, object);
     case KIND_NODE: return sweep_node(sweep, object);
+    case KIND_CSI_NODE: return sweep_csi_node(sweep, object);
     default: return sweep_resource(sweep, object);
     }
 }
@@ -127,7 +141,8 @@ static const struct table *table_of(const struct cluster *cluster, enum kind kin
     switch (kind) {
     case KIND_POD: return &cluster->pods;
     case KIND_CLAIM: return &cluster->claims;
-    case KIND_NODE: return &cluster->nodes;
+    case KIND_NODE:
+    case KIND_CSI_NODE: return &cluster->nodes;
     default: return &cluster->resources[kind];
     }
 }
@@ -215,7 +230,7 @@ static void unlist(struct cluster *cluster, const struct object *object)
     struct claim *claim = object->kind == KIND_CLAIM ? claim_find(cluster, ns, name) : NULL;
 
     if (pod != NULL)
-        pod->listed = (cluster->lists[KIND_POD].number - 1) & POD_LISTED_MAX;
+        pod->listed = (cluster->lists[KIND_POD].number - 1) & LISTED_MAX;
     if (claim != NULL)
         claim->listed = cluster->lists[KIND_CLAIM].number - 1;
 }

@@ -11,18 +11,33 @@
 
 struct reservation;
 
+/* The last bits of the number of a list: struct listing. */
+enum { LISTED_BITS = 24, LISTED_MAX = (1 << LISTED_BITS) - 1 };
+
+/* A CSINode, by its node's name. Separate from struct node, because there are none when no policy
+ * reads them. */
+struct csi_node {
+    struct name *drivers; /* CSI_NODE_DRIVERS */
+    uint64_t version;
+    struct uid owner; /* of the Node that owns it; none: not known */
+};
+
+/* A verdict reads the first 32 bytes of thousands of nodes: they are in one line of the CPU's
+ * cache. */
 struct node {
     struct table_record record; /* by name */
-    uint32_t listed;            /* number of the last list that named it: struct listing */
-    struct name *name;
-    uint64_t version;
-    struct name *drivers; /* of its CSINode: CSI_NODE_DRIVERS */
-    struct uid uid;
-    uint32_t pods;         /* assigned to it, including finished ones */
-    bool exists : 1;       /* a Node object was seen */
-    bool has_csi_node : 1; /* a CSINode that is its own */
+    bool exists : 1;            /* a Node object was seen */
+    bool has_csi_node : 1;      /* a CSINode that is its own */
     bool is_not_ready : 1;
     bool is_unschedulable : 1;
+    uint32_t csi_node_listed : LISTED_BITS; /* the last list that named the CSINode */
+    struct name *name;
+    struct name *drivers;      /* of its own CSINode: CSI_NODE_DRIVERS */
+    struct csi_node *csi_node; /* with its name, perhaps of an earlier node; NULL: none */
+    uint64_t version;
+    struct uid uid;
+    uint32_t pods;   /* assigned to it, including finished ones */
+    uint32_t listed; /* number of the last list that named it: struct listing */
 };
 
 /* A pod uses a claim: part of the pod's record, linked from the claim's. */
@@ -78,8 +93,6 @@ struct nomination {
     char created[CREATED_BYTES]; /* when the pod was created; all 0: not known */
 };
 
-enum { POD_LISTED_BITS = 24, POD_LISTED_MAX = (1 << POD_LISTED_BITS) - 1 };
-
 /*
  * A pod's record has four parts in one block of memory:
  *
@@ -101,7 +114,7 @@ struct pod {
     bool is_pending : 1;      /* its phase is Pending */
     bool is_gated : 1;        /* as in struct pod_object */
     bool has_no_priority : 1; /* it names an unknown PriorityClass, so its priority counts as 0 */
-    uint32_t listed : POD_LISTED_BITS; /* as in struct node, the last bits: no memory of its own */
+    uint32_t listed : LISTED_BITS; /* as in struct node, the last bits: no memory of its own */
     struct name *ns;
     struct node *node;             /* NULL: not assigned */
     struct nomination *nomination; /* NULL: none */

@@ -23,15 +23,15 @@ static bool has_node(const struct cluster *cluster, const struct meta *meta)
 /* Whether the CSINode lists no driver that it did not list before, for the same node. */
 static bool has_drivers(const struct cluster *cluster, const struct object *object)
 {
-    const struct resource *csi_node =
-        cluster_find_resource(cluster, KIND_CSI_NODE, object->meta.name);
+    const struct csi_node *csi_node = cluster_find_csi_node(cluster, object->meta.name);
     struct slice drivers = object->resource.attributes[CSI_NODE_DRIVERS], driver;
+    char text[UID_TEXT_BYTES];
 
-    if (csi_node == NULL || !slice_equal(name_slice(csi_node->attributes[CSI_NODE_OWNER]),
-                                         object->resource.attributes[CSI_NODE_OWNER]))
+    if (csi_node == NULL ||
+        !slice_equal(uid_text(&csi_node->owner, text), object->resource.attributes[CSI_NODE_OWNER]))
         return false;
     while (words_next(&drivers, &driver))
-        if (!words_have(name_slice(csi_node->attributes[CSI_NODE_DRIVERS]), driver))
+        if (!words_have(name_slice(csi_node->drivers), driver))
             return false;
     return true;
 }

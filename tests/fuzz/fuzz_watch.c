@@ -151,6 +151,8 @@ static bool has(const struct cluster *cluster, enum kind kind, struct slice name
         return cluster_find_claim(cluster, ns, name) != NULL;
     if (kind == KIND_NODE)
         return cluster_find_node(cluster, name) != NULL;
+    if (kind == KIND_CSI_NODE)
+        return cluster_find_csi_node(cluster, name) != NULL;
     struct table_walk walk = {.at = 0};
     for (const struct resource *resource;
          (resource = cluster_next_resource(cluster, kind, &walk)) != NULL;)

@@ -84,7 +84,12 @@ static const struct {
     enum kind kind;
     const char *text;
 } objects[] = {
-    {KIND_NODE, "{\"metadata\":{\"name\":\"n\"}}"},
+    {KIND_NODE, "{\"metadata\":{\"name\":\"n\",\"uid\":\"nu\"}}"},
+    {KIND_CSI_NODE, "{\"metadata\":{\"name\":\"n\",\"ownerReferences\":[{\"kind\":\"Node\",\"uid\":"
+                    "\"nu\"}]},\"spec\":{\"drivers\":[{\"name\":\"a\"},{\"name\":\"b\"}]}}"},
+    {KIND_CSI_NODE, "{\"metadata\":{\"name\":\"k\",\"ownerReferences\":[{\"kind\":\"Node\",\"uid\":"
+                    "\"former\"}]},\"spec\":{\"drivers\":[{\"name\":\"c\"}]}}"},
+    {KIND_NODE, "{\"metadata\":{\"name\":\"k\",\"uid\":\"ku\"}}"},
     {KIND_CLAIM,
      "{\"metadata\":{\"name\":\"data\",\"uid\":\"not-a-uuid\"},\"spec\":{\"accessModes\":["
      "\"ReadWriteOncePod\"],\"storageClassName\":\"s\",\"volumeName\":\"v\"}}"},

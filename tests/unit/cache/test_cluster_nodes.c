@@ -240,139 +240,6 @@ Test(cluster_nodes, of_too_many_drivers_the_first_by_name_are_stored)
     cr_expect(nodes_with("d000") == 1 && nodes_with("d255") == 1 && nodes_with("d256") == 0);
 }
 
-/* ---- random events against a naive model ---- */
-
-enum { SEEDS = 60, STEPS = 300, NAMES = 5, DRIVERS = 3 };
-
-struct model {
-    struct {
-        bool exists;
-        unsigned uid, version;
-    } nodes[NAMES];
-    struct {
-        bool exists, has[DRIVERS];
-        unsigned owner, version; /* owner 0: not known */
-    } csi_nodes[NAMES];
-    unsigned version, uid;
-    uint64_t random;
-};
-
-static unsigned roll(struct model *model, unsigned sides)
-{
-    model->random = model->random * UINT64_C(6364136223846793005) + 1442695040888963407;
-    return (unsigned)(model->random >> 33) % sides;
-}
-
-static const char *number(char text[16], const char *prefix, unsigned i)
-{
-    (void)snprintf(text, 16, "%s%u", prefix, i);
-    return text;
-}
-
-static void send_csi_node(const struct model *model, unsigned i)
-{
-    char name[16], owner[16], version[16], drivers[DRIVERS * 2 + 1] = "";
-
-    for (unsigned d = 0; d < DRIVERS; d++)
-        if (model->csi_nodes[i].has[d])
-            (void)snprintf(drivers + strlen(drivers), 3, "%s%c", drivers[0] == '\0' ? "" : ",",
-                           (int)('a' + d));
-    put_csi_node(number(name, "n", i),
-                 model->csi_nodes[i].owner == 0 ? ""
-                                                : number(owner, "u", model->csi_nodes[i].owner),
-                 drivers, number(version, "", model->csi_nodes[i].version));
-}
-
-static void change_node(struct model *model)
-{
-    unsigned i = roll(model, NAMES);
-    char name[16], uid[16], version[16];
-
-    (void)number(name, "n", i);
-    if (model->nodes[i].exists && roll(model, 3) == 0) {
-        delete (KIND_NODE, name, number(version, "", ++model->version));
-        model->nodes[i].exists = false;
-        return;
-    }
-    if (!model->nodes[i].exists || roll(model, 3) == 0) /* recreated, perhaps without a deletion */
-        model->nodes[i].uid = ++model->uid;
-    model->nodes[i].exists = true;
-    put_node(name, number(uid, "u", model->nodes[i].uid), number(version, "", ++model->version));
-}
-
-static void change_csi_node(struct model *model)
-{
-    unsigned i = roll(model, NAMES);
-    char name[16], version[16];
-
-    if (model->csi_nodes[i].exists && roll(model, 4) == 0) {
-        delete (KIND_CSI_NODE, number(name, "n", i), number(version, "", ++model->version));
-        model->csi_nodes[i].exists = false;
-        return;
-    }
-    struct model older = *model;
-    model->csi_nodes[i].exists = true;
-    if (roll(model, 4) != 0) /* else the owner is that of before, which may be gone */
-        model->csi_nodes[i].owner = roll(model, 5) == 0 ? 0 : model->nodes[i].uid;
-    for (unsigned d = 0; d < DRIVERS; d++)
-        model->csi_nodes[i].has[d] = roll(model, 2) == 0;
-    model->csi_nodes[i].version = ++model->version;
-    send_csi_node(model, i);
-    if (older.csi_nodes[i].exists && roll(model, 3) == 0) /* once more, and late */
-        send_csi_node(&older, i);
-}
-
-/* A list that leaves out what chance says. */
-static void list_csi_nodes(struct model *model)
-{
-    cluster_list_begin(&cluster, KIND_CSI_NODE, false, 0);
-    for (unsigned i = 0; i < NAMES; i++) {
-        model->csi_nodes[i].exists = model->csi_nodes[i].exists && roll(model, 3) != 0;
-        if (model->csi_nodes[i].exists)
-            send_csi_node(model, i);
-    }
-    end_list(KIND_CSI_NODE, ++model->version);
-}
-
-static bool has_own_csi_node(const struct model *model, unsigned i)
-{
-    return model->csi_nodes[i].exists &&
-           (model->csi_nodes[i].owner == 0 || model->csi_nodes[i].owner == model->nodes[i].uid);
-}
-
-static void check(const struct model *model, unsigned seed, unsigned step)
-{
-    unsigned bare = 0, with[DRIVERS] = {0}, kinds = 0;
-    char name[2] = "a";
-
-    for (unsigned i = 0; i < NAMES; i++) {
-        bool has_own = has_own_csi_node(model, i);
-        bare += model->nodes[i].exists && !has_own;
-        for (unsigned d = 0; d < DRIVERS; d++)
-            with[d] += model->nodes[i].exists && has_own && model->csi_nodes[i].has[d];
-    }
-    cr_assert_eq(cluster.bare_nodes, bare, "seed %u step %u", seed, step);
-    for (unsigned d = 0; d < DRIVERS; d++, name[0]++) {
-        cr_assert_eq(nodes_with(name), with[d], "seed %u step %u", seed, step);
-        kinds += with[d] != 0;
-    }
-    cr_assert_eq(cluster.drivers.count, kinds, "seed %u step %u", seed, step);
-}
-
-Test(cluster_nodes, counts_are_exact_after_any_sequence_of_events)
-{
-    static void (*const events[])(struct model *) = {change_node, change_node, change_csi_node,
-                                                     change_csi_node, list_csi_nodes};
-    for (unsigned seed = 1; seed <= SEEDS; seed++) {
-        struct model model = {.random = seed};
-        for (unsigned step = 0; step < STEPS; step++) {
-            events[roll(&model, sizeof events / sizeof *events)](&model);
-            check(&model, seed, step);
-        }
-        cluster_dispose(&cluster);
-    }
-}
-
 /* As the informer removes what is not watched: a list without objects, without a version. */
 Test(cluster_nodes, csi_nodes_that_are_not_watched_any_more_leave_nothing)
 {
@@ -391,8 +258,8 @@ Test(cluster_nodes, csi_nodes_that_are_not_watched_any_more_leave_nothing)
     while (cluster_list_end(&cluster, KIND_CSI_NODE, 0, NULL))
         continue;
     cr_expect_eq(cluster.counts[KIND_CSI_NODE], 0);
-    cr_expect_eq(cluster.resources[KIND_CSI_NODE].count, 0);
-    cr_expect_leq(cluster.resources[KIND_CSI_NODE].page_count, 1);
+    cr_expect_eq(cluster.nodes.count, 1);
+    cr_expect_leq(cluster.nodes.page_count, 1);
     cr_expect_eq(cluster.drivers.count, 0);
     cr_expect_eq(cluster.names.table.count, names, "%u names", cluster.names.table.count);
     cr_expect_eq(cluster.bare_nodes, 1);
