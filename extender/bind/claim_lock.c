@@ -115,15 +115,18 @@ static bool is_of_creation(const struct remote *found)
 
 /* Whether the lock has not changed for LOCK_PATIENCE_MS; of what was admitted, for BINDING_DEAD_MS;
  * or its pod, which is there or not, has gone. The claim may change: LOCKED_AT changes with each
- * lock alone. */
+ * lock alone. A pod is created by one request, so the first of its locks says how old that is. */
 static bool is_old_enough(const struct claim_locks *locks, struct slice claim,
                           const struct remote *found, bool is_there)
 {
     uint64_t patience_ms = found->admitted.len != 0 ? BINDING_DEAD_MS : LOCK_PATIENCE_MS;
     struct slice version = found->locked_at.len != 0 ? found->locked_at : found->version;
-    struct slice key = arena_printf(locks->call->arena, "%.*s/%.*s/%.*s/%.*s",
-                                    SLICE_ARG(locks->call->request->pod_namespace),
-                                    SLICE_ARG(claim), SLICE_ARG(found->holder), SLICE_ARG(version));
+    struct slice ns = locks->call->request->pod_namespace;
+    struct slice key =
+        is_of_creation(found)
+            ? arena_printf(locks->call->arena, "%.*s/%.*s", SLICE_ARG(ns), SLICE_ARG(found->holder))
+            : arena_printf(locks->call->arena, "%.*s/%.*s/%.*s/%.*s", SLICE_ARG(ns),
+                           SLICE_ARG(claim), SLICE_ARG(found->holder), SLICE_ARG(version));
 
     return key.ptr != NULL && seen_locks_is_old(locks->call->state, key, patience_ms, is_there);
 }

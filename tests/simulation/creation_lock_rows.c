@@ -14,17 +14,18 @@ static void the_lock_of_a_late_creation_outlasts_a_restart(void)
     expect(exists("first") && bind(pending) == DENIED, "and now it is there");
 }
 
-static void the_lock_of_a_creation_that_failed_is_taken_over(void)
+/* The patience with one claim's lock counts for the others, too. */
+static void the_locks_of_a_creation_that_failed_are_taken_over(void)
 {
-    struct sim_pod *pending = create_pending("pending", DATA);
+    struct sim_pod *pending = create_pending("pending", DATA | CACHE);
 
     world.lost_bindings = 1;
-    expect(create_bound("first", DATA) == FAILED, "etcd fails");
+    expect(create_bound("first", DATA | CACHE) == FAILED, "etcd fails");
     restart();
     for (int i = 0; i < 30; i++)
         expect(bind(pending) == DENIED, "nobody knows that it failed");
     wait_seconds(7);
-    expect(bind(pending) == CREATED, "the lock was seen for BINDING_DEAD_MS");
+    expect(bind(pending) == CREATED, "a lock was seen for BINDING_DEAD_MS");
 }
 
 /* It was seen: that it is gone is the end of it, also when the first try to lock fails. */
@@ -144,7 +145,7 @@ int main(int argc, char **argv)
 {
     static const struct row rows[] = {
         {ROW(the_lock_of_a_late_creation_outlasts_a_restart), review_and_lock},
-        {ROW(the_lock_of_a_creation_that_failed_is_taken_over), review_and_lock},
+        {ROW(the_locks_of_a_creation_that_failed_are_taken_over), review_and_lock},
         {ROW(the_lock_of_a_pod_that_was_there_is_free_when_it_goes), review_and_lock},
         {ROW(a_denied_creation_releases_its_locks), review_and_lock},
         {ROW(what_could_not_be_decided_keeps_its_locks), review_and_lock_or_ignore},
