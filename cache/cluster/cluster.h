@@ -32,6 +32,10 @@ struct listing {
     uint64_t swept;    /* how far cluster_list_end has come: table_walk.at */
 };
 
+/* Counters by the hash of a namespace. Namespaces may share one, and then its limit; a table of
+ * exact counters would need memory, which may fail. */
+enum { NAMESPACE_COUNTERS = 1024 };
+
 struct cluster {
     struct pool pool; /* memory of the tables and their records; they point to it: do not move it */
     struct names names;
@@ -47,12 +51,14 @@ struct cluster {
     size_t violations;                /* exclusive claims that two or more pods hold */
     struct table reserved;            /* reservations, by their pods' UIDs: reservation.h */
     struct reservation *reservations; /* the same, in the order in which they were made (utlist) */
+    struct reservation *in_doubt;     /* not among these; in the order in which they came here */
     struct reservation *ended_early;  /* no longer among these */
     size_t doubtful;                  /* reservations whose Binding was not answered */
     size_t creations;                 /* reservations of pods that are being created */
-    struct reservation *sharing;      /* reservations with shared claims */
-    struct unconfirmed *unconfirmed;  /* uthash: unconfirmed.h */
-    struct pod *deferring;            /* pods with deferred mounts, linked by kept_mounts */
+    uint16_t creations_in[NAMESPACE_COUNTERS]; /* the same, by the hash of the namespace */
+    struct reservation *sharing;               /* reservations with shared claims */
+    struct unconfirmed *unconfirmed;           /* uthash: unconfirmed.h */
+    struct pod *deferring; /* pods with deferred mounts, linked by kept_mounts */
     struct listing lists[KIND_COUNT];
     bool is_unserved[KIND_COUNT]; /* the API server does not serve the kind, so that an object
                                      which is not here may exist */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-#include "cache/cluster/cluster_internal.h"
+#include "cache/cluster/reservation_internal.h"
 
 static uint32_t uid_hash(const struct uid *uid)
 {
@@ -35,19 +35,28 @@ struct reservation *reservation_of(const struct cluster *cluster,
                : NULL;
 }
 
+static struct reservation **list_of(struct cluster *cluster, const struct reservation *reservation)
+{
+    return reservation->is_doubtful ? &cluster->in_doubt : &cluster->reservations;
+}
+
 static bool add_to_index(struct cluster *cluster, struct reservation *reservation)
 {
+    struct reservation **list = list_of(cluster, reservation);
+
     reservation->hash = uid_hash(&reservation->uid);
     if (!table_add(&cluster->reserved, (struct table_record *)(void *)reservation))
         return false;
-    DL_APPEND(cluster->reservations, reservation);
+    DL_APPEND(*list, reservation);
     return true;
 }
 
 static void remove_from_index(struct cluster *cluster, struct reservation *reservation)
 {
+    struct reservation **list = list_of(cluster, reservation);
+
     table_remove(&cluster->reserved, (struct table_record *)(void *)reservation);
-    DL_DELETE(cluster->reservations, reservation);
+    DL_DELETE(*list, reservation);
 }
 
 static void link_sharing(struct cluster *cluster, struct reservation *reservation)
@@ -79,7 +88,8 @@ static void reservation_free(struct cluster *cluster, struct reservation *reserv
         claim_free_if_unused(cluster, claim);
     }
     cluster->doubtful -= reservation->is_lost;
-    cluster->creations -= reservation->is_creation;
+    if (reservation->is_creation)
+        reservation_end_creation(cluster, reservation);
     if (reservation->sharing != NULL)
         unlink_sharing(reservation);
     names_release(&cluster->names, reservation->ns);
@@ -186,15 +196,16 @@ static struct reservation *reservation_new(struct cluster *cluster, const struct
     return NULL;
 }
 
-static void take_exclusive(struct cluster *cluster, struct reservation *reservation,
-                           struct claim *claim)
+/* The exclusive claims that were added are the reservation's from now on. */
+static void own_exclusive(struct cluster *cluster, struct reservation *reservation)
 {
-    reservation->claims[reservation->claim_count++] = claim;
-    reservation->left_count++;
-    if (claim->reservation != NULL)
-        lose_claim(cluster, claim->reservation);
-    claim->reservation = reservation;
-    claim->named++;
+    reservation->left_count = reservation->claim_count;
+    for (size_t i = 0; i < reservation->claim_count; i++) {
+        struct claim *claim = reservation->claims[i];
+        if (claim->reservation != NULL)
+            lose_claim(cluster, claim->reservation);
+        claim->reservation = reservation;
+    }
 }
 
 static void take_shared(struct cluster *cluster, struct reservation *reservation,
@@ -226,7 +237,8 @@ static void take_claims(struct cluster *cluster, struct reservation *reservation
 
     for (size_t i = 0; i < pod->claim_count; i++)
         if ((claim = find_claim(cluster, pod, i, exclusive, true)) != NULL)
-            take_exclusive(cluster, reservation, claim);
+            reservation_add_exclusive(reservation, claim);
+    own_exclusive(cluster, reservation);
     for (size_t i = 0; reservation_binds(reservation) && i < pod->claim_count; i++)
         if ((claim = find_claim(cluster, pod, i, exclusive, false)) != NULL)
             take_shared(cluster, reservation, claim);
@@ -260,9 +272,9 @@ static void mark_late(const struct cluster *cluster, struct reservation *newest)
     }
 }
 
-/* The new reservation replaces the pod's former one, and does not end before it. */
-static void replace(struct cluster *cluster, struct reservation *reservation,
-                    struct reservation *former)
+/* The new reservation will replace the pod's former one, and does not end before it. */
+static void inherit(struct cluster *cluster, struct reservation *reservation,
+                    const struct reservation *former)
 {
     reservation->is_doubtful = former->is_doubtful;
     reservation->is_lost = former->is_lost;
@@ -271,7 +283,6 @@ static void replace(struct cluster *cluster, struct reservation *reservation,
     reservation->binds += former->binds;
     if (reservation->expires_ns < former->expires_ns)
         reservation->expires_ns = former->expires_ns;
-    end(cluster, former);
 }
 
 int reservation_take(struct cluster *cluster, const struct pod_object *pod, const bool *exclusive,
@@ -282,9 +293,6 @@ int reservation_take(struct cluster *cluster, const struct pod_object *pod, cons
 
     if (is_bound_or_finished(known))
         return 0;
-    if (is_creation && cluster->creations >= CREATIONS_MAX)
-        return error_set(err, ERROR_UNAVAILABLE,
-                         "over %d pods that name their node are being created", CREATIONS_MAX);
     struct reservation *reservation =
         reservation_new(cluster, pod, count_claims(pod, exclusive, binds), binds);
     if (reservation == NULL)
@@ -294,17 +302,19 @@ int reservation_take(struct cluster *cluster, const struct pod_object *pod, cons
         reservation_free(cluster, reservation); /* the bind's reservation stays */
         return 0;
     }
-    if (!add_to_index(cluster, reservation)) {
-        reservation_free(cluster, reservation);
-        return error_no_memory(err);
-    }
     reservation->binds = binds;
     reservation->expires_ns = expires_ns;
-    reservation->is_creation = is_creation;
-    cluster->creations += is_creation;
     if (former != NULL)
-        replace(cluster, reservation, former);
-    mark_late(cluster, reservation);
+        inherit(cluster, reservation, former);
+    bool is_begun =
+        !is_creation || reservation_begin_creation(cluster, reservation, former, pod, err) == 0;
+    if (!is_begun || !add_to_index(cluster, reservation)) {
+        reservation_free(cluster, reservation);
+        return is_begun ? error_no_memory(err) : err->code;
+    }
+    end(cluster, former);
+    if (!reservation->is_doubtful)
+        mark_late(cluster, reservation);
     take_claims(cluster, reservation, pod, exclusive);
     if (reservation->claim_count + reservation->shared_count == 0)
         end(cluster, reservation);
@@ -347,15 +357,15 @@ bool reservation_undo(struct cluster *cluster, const struct uid *uid)
 }
 
 /* Reservations that are neither binding nor late are in the order in which they expire, so the loop
- * ends at the first of these. The others are few, except while many Bindings are in doubt, or after
- * a reload with a shorter reservationTTL. */
+ * ends at the first of these. The others are few, except after a reload with a shorter
+ * reservationTTL. */
 struct reservation *reservation_expired(const struct cluster *cluster, uint64_t now_ns)
 {
     if (cluster->ended_early != NULL)
         return cluster->ended_early;
     for (struct reservation *reservation = cluster->reservations; reservation != NULL;
          reservation = reservation->next) {
-        if (reservation->expires_ns <= now_ns && !reservation->is_doubtful)
+        if (reservation->expires_ns <= now_ns)
             return reservation;
         if (!reservation_binds(reservation) && !reservation->is_late)
             return NULL;
@@ -367,6 +377,8 @@ void reservations_dispose(struct cluster *cluster)
 {
     while (cluster->reservations != NULL)
         end(cluster, cluster->reservations);
+    while (cluster->in_doubt != NULL)
+        end(cluster, cluster->in_doubt);
     while (cluster->ended_early != NULL)
         free_ended(cluster, &cluster->ended_early);
     table_dispose(&cluster->reserved);

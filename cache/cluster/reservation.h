@@ -27,6 +27,7 @@
 enum {
     RESERVATIONS_MAX = 10000,
     CREATIONS_MAX = 10000, /* of pods that are being created and bound at once: more fail */
+    NAMESPACE_CREATIONS_MAX = CREATIONS_MAX / 2, /* in one namespace: others still get in */
 };
 
 struct reservation {
@@ -44,8 +45,8 @@ struct reservation {
     bool is_creation;     /* the pod is bound as it is created, and has not been seen yet */
     uint64_t expires_ns;
     bool is_ended;            /* early: it lost its last claim, or there were too many */
-    struct reservation *prev; /* in cluster.reservations */
-    struct reservation *next; /* in cluster.reservations, or in cluster.ended_early */
+    struct reservation *prev; /* in cluster.reservations, or in cluster.in_doubt */
+    struct reservation *next; /* the same, or in cluster.ended_early */
     struct reservation *next_sharing, **sharing; /* in cluster.sharing; NULL: it shares no claim */
     size_t claim_count, shared_count;
     size_t left_count;      /* exclusive claims that no other pod has taken over */
@@ -58,14 +59,16 @@ struct reservation {
  * reservation may be taken over. This replaces the pod's former reservation, and does not end
  * before it. exclusive: for each of the pod's claims, whether it is exclusive; NULL: the
  * ReadWriteOncePod claims are. A pod without an exclusive claim, and a pod that is known to be
- * bound or finished, reserve nothing.
+ * bound or finished, reserve nothing. exclusive has no value for claims that do not exist.
  *
  * binds: a bind begins, to pod->node. Until it ends, no other pod may use the pod's remaining
  * claims exclusively, and a call without binds changes nothing. If the pod is not bound,
  * reservation_doubt or reservation_undo ends the bind. A pod that the cluster does not have is
- * being created with its node.
+ * being created with its node: claims of its generic ephemeral volumes that do not exist are
+ * reserved, too, unless they are for another such pod (POD-VOLUME may be two pods' name).
  *
- * Errors: ERROR_NO_MEMORY, ERROR_UNAVAILABLE (CREATIONS_MAX); nothing has changed.
+ * Errors: ERROR_NO_MEMORY, ERROR_UNAVAILABLE (CREATIONS_MAX and NAMESPACE_CREATIONS_MAX); nothing
+ * has changed.
  */
 int reservation_take(struct cluster *cluster, const struct pod_object *pod, const bool *exclusive,
                      bool binds, uint64_t expires_ns, struct error *err);
@@ -116,8 +119,8 @@ bool reservation_undo(struct cluster *cluster, const struct uid *uid);
 bool reservation_give_back(struct cluster *cluster, const struct uid *uid);
 
 /* A reservation that has expired by now_ns, and is not in doubt, or has ended early; NULL: there is
- * none. The caller
- * requeues the pods that wait for its claims, then calls reservation_end. */
+ * none. The caller requeues the pods that wait for its claims, then calls reservation_end. Those in
+ * doubt cost nothing. */
 struct reservation *reservation_expired(const struct cluster *cluster, uint64_t now_ns);
 void reservation_end(struct cluster *cluster, struct reservation *reservation);
 

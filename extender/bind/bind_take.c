@@ -228,13 +228,17 @@ static int settle(struct binding *binding, struct pod *pod, struct error *err)
                                     : creation_apply(binding->call.state, binding->created, err);
 }
 
-/* Takes the pod's claims. Its UID may be known only from now on. */
-static int take(struct binding *binding, const struct pod_object *pod, struct error *err)
+/* Takes the pod's claims, and those that are created after it. Its UID may be known only from now
+ * on. */
+static int take(struct binding *binding, struct pod_object *pod, struct error *err)
 {
     struct state *state = binding->call.state;
+
+    pod->node = binding->call.request->node;
+    if (binding->created != NULL)
+        pod->claim_count = binding->created->claim_count; /* see creation_describe */
     int rc = reservation_take(&state->cluster, pod, binding->verdict.exclusive, true,
                               state_reservation_end(state, true), err);
-
     if (rc == 0)
         (void)uid_find(&state->cluster.names, pod->meta.uid, &binding->uid);
     return rc;
@@ -274,6 +278,5 @@ int bind_take_claims(struct binding *binding, struct error *err)
         return settle(binding, pod, err);
     if (list_locks(binding, &object, err) < 0)
         return err->code;
-    object.node = call->request->node;
     return take(binding, &object, err);
 }

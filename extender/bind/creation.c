@@ -5,15 +5,19 @@
 bool creation_describe(const struct cluster *cluster, const struct pod_object *created,
                        struct arena *arena, struct pod_object *out)
 {
+    size_t absent = created->claim_count;
+
     *out = *created;
     out->claim_count = 0;
     out->claims = arena_alloc(arena, created->claim_count * sizeof *out->claims);
     if (out->claims == NULL)
         return false;
-    for (size_t i = 0; i < created->claim_count; i++)
-        if (!created->claims[i].is_ephemeral ||
-            cluster_find_claim(cluster, created->meta.ns, created->claims[i].name) != NULL)
-            out->claims[out->claim_count++] = created->claims[i];
+    for (size_t i = 0; i < created->claim_count; i++) {
+        bool is_there =
+            !created->claims[i].is_ephemeral ||
+            cluster_find_claim(cluster, created->meta.ns, created->claims[i].name) != NULL;
+        out->claims[is_there ? out->claim_count++ : --absent] = created->claims[i];
+    }
     return true;
 }
 

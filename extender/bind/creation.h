@@ -10,7 +10,8 @@
 #include "extender/state.h"
 
 /* The pod without the claims of its generic ephemeral volumes that do not exist: those are created
- * after the pod, for it alone. False: out of memory. */
+ * after the pod, for it alone. They are behind the others in out->claims, up to created's
+ * claim_count. False: out of memory. */
 bool creation_describe(const struct cluster *cluster, const struct pod_object *created,
                        struct arena *arena, struct pod_object *out);
 

@@ -38,19 +38,19 @@ static void calm_down(void *context)
 /* ---- what has to be true ---- */
 
 /* No reservation outlives its rules: it ends with its time (looked at once a second, by a thread
- * that may have to wait), and with its pod's binding or end as soon as they are known. */
-static void check_reservations(const struct replica *replica)
+ * that may have to wait), and with its pod's binding or end as soon as they are known. Returns how
+ * many there are. */
+static size_t check_list(const struct cluster *cluster, const struct reservation *reservation,
+                         bool is_in_doubt)
 {
-    const struct cluster *cluster = &replica->state.cluster;
-    uint64_t longest_ns = BINDING_DEAD_MS * MILLISECOND;
+    int64_t longest_ms = world.ttl_ms > BINDING_DEAD_MS ? world.ttl_ms : BINDING_DEAD_MS;
+    uint64_t longest_ns = (uint64_t)longest_ms * MILLISECOND;
     size_t listed = 0;
 
-    if ((uint64_t)world.ttl_ms * MILLISECOND > longest_ns)
-        longest_ns = (uint64_t)world.ttl_ms * MILLISECOND;
-    for (const struct reservation *reservation = cluster->reservations; reservation != NULL;
-         reservation = reservation->next) {
+    for (; reservation != NULL; reservation = reservation->next, listed++) {
         struct slice name = name_slice(reservation->name);
-        listed++;
+        if (reservation->is_doubtful != is_in_doubt)
+            broken("the reservation of %.*s is in the wrong list", SLICE_ARG(name));
         if (reservation_find(cluster, &reservation->uid) != reservation)
             broken("the reservation of %.*s is not found by its UID", SLICE_ARG(name));
         const struct pod *pod = cluster_find_pod(cluster, name_slice(reservation->ns), name);
@@ -67,6 +67,15 @@ static void check_reservations(const struct replica *replica)
         if (left != reservation->left_count)
             broken("a reservation of %.*s is not what its claims say", SLICE_ARG(name));
     }
+    return listed;
+}
+
+static void check_reservations(const struct replica *replica)
+{
+    const struct cluster *cluster = &replica->state.cluster;
+    size_t listed = check_list(cluster, cluster->reservations, false) +
+                    check_list(cluster, cluster->in_doubt, true);
+
     if (listed != cluster->reserved.count)
         broken("%zu reservations are listed, of %u", listed, cluster->reserved.count);
 }

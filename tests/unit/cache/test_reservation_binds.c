@@ -1,4 +1,6 @@
 /* Reservations of pods that are being bound, or were bound. */
+#include <time.h>
+
 #include "unit/cache/reservation_bench.h"
 
 TestSuite(reservation_binds, .init = setup, .fini = teardown);
@@ -160,21 +162,131 @@ Test(reservation_binds, the_absence_of_a_pod_that_is_being_created_ends_no_reser
     cr_expect_eq(cluster.creations, 0);
 }
 
-Test(reservation_binds, pods_that_are_being_created_are_bounded)
+static int take_creation(const char *ns, unsigned i)
 {
     struct error err = {0};
     char uid[40];
-    int rc = 0;
 
-    for (unsigned i = 0; i <= CREATIONS_MAX; i++) {
-        cr_expect_eq(rc, 0, "%u: %s", i, err.message);
-        (void)snprintf(uid, sizeof uid, "00000000-0000-4000-8000-%012u", i);
-        struct pod_object pod = pod_of("first", uid, 0, 1);
-        pod.claims = shared;
-        rc = reservation_take(&cluster, &pod, NULL, true, 100, &err);
-    }
-    cr_expect_eq(rc, ERROR_UNAVAILABLE);
+    (void)snprintf(uid, sizeof uid, "00000000-0000-4000-8000-%012u", i);
+    struct pod_object pod = pod_of("first", uid, 0, 1);
+    pod.claims = shared;
+    pod.meta.ns = slice_of(ns);
+    return reservation_take(&cluster, &pod, NULL, true, 100, &err);
+}
+
+static void take_creations(const char *ns, unsigned first, unsigned count)
+{
+    for (unsigned i = first; i < first + count; i++)
+        cr_assert_eq(take_creation(ns, i), 0, "%s %u", ns, i);
+}
+
+static void apply_shared(const char *ns)
+{
+    struct object object = {.kind = KIND_CLAIM};
+    struct error err = {0};
+
+    object.meta = (struct meta){.ns = slice_of(ns), .name = SLICE("shared")};
+    cr_assert_eq(cluster_apply(&cluster, &object, &err), 0);
+}
+
+Test(reservation_binds, pods_that_are_being_created_are_bounded)
+{
+    apply_shared("other");
+    apply_shared("third");
+    take_creations("default", 0, NAMESPACE_CREATIONS_MAX);
+    cr_expect_eq(take_creation("default", NAMESPACE_CREATIONS_MAX), ERROR_UNAVAILABLE,
+                 "of one namespace, half");
+    cr_expect_eq(take_creation("default", 0), 0, "one that is counted already");
+    take_creations("other", CREATIONS_MAX, CREATIONS_MAX - NAMESPACE_CREATIONS_MAX);
+    cr_expect_eq(take_creation("third", 2 * CREATIONS_MAX), ERROR_UNAVAILABLE, "of all together");
     cr_expect_eq(count(), CREATIONS_MAX);
+    while (cluster.reservations != NULL)
+        reservation_end(&cluster, cluster.reservations);
+    take_creations("default", 0, NAMESPACE_CREATIONS_MAX);
+}
+
+/* A pod with a generic ephemeral volume: its claim `first-v` is created after it. */
+static struct pod_object creation_of(const char *name, const char *uid)
+{
+    static struct claim_reference future[] = {{.name = {"first-v", 7}, .is_ephemeral = true}};
+    struct pod_object pod = pod_of(name, uid, 0, 1);
+
+    pod.claims = future;
+    return pod;
+}
+
+Test(reservation_binds, the_claim_that_is_created_after_its_pod_is_reserved_for_it)
+{
+    static struct claim_reference by_name[] = {{.name = {"first-v", 7}}};
+    struct pod_object first = creation_of("first", UID(1)), again = creation_of("first", UID(2)),
+                      other = pod_of("other", UID(3), 10, 1);
+
+    other.claims = by_name;
+    reserve(&first, true, 100);
+    cr_expect_eq(count(), 1);
+    reserve(&again, true, 100);
+    cr_expect_eq(count(), 1, "the claim is for one pod: the API server has one of that name");
+    reserve(&first, true, 100);
+    apply_claim("first-v", true);
+    cr_expect_eq(evaluate(&other).code, CODE_UNSCHEDULABLE, "first has it");
+    cr_expect(slice_equal(evaluate(&other).reasons[0],
+                          SLICE("claim default/first-v is reserved for pod default/first")));
+    apply_pod(&first, "node-1", "6");
+    cr_expect_eq(count(), 0);
+    cr_expect(slice_equal(evaluate(&other).reasons[0],
+                          SLICE("claim default/first-v is in use by pod default/first on node-1")));
+    delete_pod(&first);
+    cr_expect_eq(evaluate(&other).code, CODE_SUCCESS);
+}
+
+/* That its pod was never created leaves no trace of the claim. */
+Test(reservation_binds, a_claim_that_is_never_created_is_forgotten)
+{
+    struct pod_object first = creation_of("first", UID(1));
+    uint32_t claims = cluster.claims.count;
+
+    reserve(&first, true, 100);
+    cr_expect_eq(cluster.claims.count, claims + 1);
+    struct uid uid = cluster.reservations->uid;
+    reservation_admit(&cluster, &uid, 200);
+    reservation_settle(&cluster, &uid, 200);
+    reservation_end(&cluster, reservation_expired(&cluster, 200));
+    cr_expect_eq(cluster.claims.count, claims);
+}
+
+static double seconds_of_calls(unsigned calls)
+{
+    clock_t begun = clock();
+
+    for (unsigned i = 0; i < calls; i++)
+        cr_assert_null(reservation_expired(&cluster, 100));
+    return (double)(clock() - begun) / CLOCKS_PER_SEC;
+}
+
+/* Each filter call looks for reservations that have expired. */
+Test(reservation_binds, those_in_doubt_cost_a_filter_call_nothing)
+{
+    enum { CALLS = 2000 };
+    struct pod_object waiting = pod_of("waiting", UID(1), 0, 1);
+    char text[40];
+
+    reserve(&waiting, false, 300);
+    double without = seconds_of_calls(CALLS);
+    take_creations("default", 100, NAMESPACE_CREATIONS_MAX);
+    for (unsigned i = 0; i < NAMESPACE_CREATIONS_MAX; i++) {
+        struct uid uid;
+        (void)snprintf(text, sizeof text, "00000000-0000-4000-8000-%012u", 100 + i);
+        cr_assert(uid_find(&cluster.names, slice_of(text), &uid));
+        reservation_admit(&cluster, &uid, 50);
+    }
+    double with = seconds_of_calls(CALLS);
+    cr_expect_lt(with, 0.005 + 20 * without, "%g s, and %g s without", with, without);
+    const struct reservation *due = reservation_next_doubtful(&cluster, NULL, 100);
+    cr_assert_not_null(due);
+    struct uid uid = due->uid;
+    reservation_settle(&cluster, &uid, 100);
+    cr_assert_not_null(reservation_expired(&cluster, 100), "though it was made after `waiting`");
+    cr_expect_eq(memcmp(&reservation_expired(&cluster, 100)->uid, &uid, sizeof uid), 0);
 }
 
 /* One that could not be read must not keep the others from being asked about. */

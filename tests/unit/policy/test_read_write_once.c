@@ -112,7 +112,7 @@ Test(one_node, a_pod_that_is_being_bound_holds_the_claim_on_its_node)
                 "default/other (node-2 is not ready)");
     reservation_doubt(&cluster, &cluster.reservations->uid, 2000);
     cr_expect_neq(rejection("node-1").len, 0, "its Binding may still be applied");
-    reservation_end(&cluster, cluster.reservations);
+    reservation_end(&cluster, cluster.in_doubt);
     expect_text(rejection("node-1"), "");
 }
 
