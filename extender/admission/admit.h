@@ -6,13 +6,15 @@
  *   /admit/pod       CREATE of pods. One that names its node is bound by that: judged as a Binding.
  *                    Another is denied if an inline CSI volume can never be mounted; what keeps it
  *                    from running now, and may change, is a warning. One without claims and inline
- *                    CSI volumes is allowed without a look: so are the kubelet's mirror pods, which
- *                    cannot have claims.
+ *                    CSI volumes is allowed without a look; so is the kubelet's mirror pod of a
+ *                    static pod without claims, which runs in any case. A pod over a limit of
+ *                    claimguard (its claims, their names, its memory) is denied with its node, and
+ *                    allowed with a warning without.
  *
- * Allowed, or denied with code 409 and the text of `bind`: both are answers with status 200. If no
- * decision can be made (the cache is not synced, the API server is needed and silent, too many
- * reviews wait for it, or the time is over), the call fails, so that the webhook's failurePolicy
- * decides.
+ * Allowed, or denied with code 409 and the text of `bind` (or AlreadyExists, if the cache has
+ * another pod of that name): both are answers with status 200. If no decision can be made (the
+ * cache is not synced, the API server is needed and silent, too many reviews wait for it, or the
+ * time is over), the call fails, so that the webhook's failurePolicy decides.
  *
  * Bindings of claimguard's own user are allowed: their `bind` has decided. The user's name is what
  * the API server has authenticated. Who sends a review that is not from an API server gains

@@ -36,9 +36,13 @@ static enum admission decide_too_big(const struct pod_object *pod, struct bind_w
     return may_name_node ? ADMISSION_DENIED : ADMISSION_ALLOWED;
 }
 
-static bool is_judged(const struct pod_object *pod)
+/* The kubelet runs a static pod, whatever its mirror pod is answered. */
+static bool is_judged(const struct review *review, const struct pod_object *pod,
+                      struct arena *arena)
 {
-    return pod->claim_count != 0 || (pod->mounts != NULL && mounts_have_inline(pod->mounts));
+    bool has_inline = pod->mounts != NULL && mounts_have_inline(pod->mounts);
+
+    return pod->claim_count != 0 || (has_inline && !review_is_of_mirror_pod(review, arena));
 }
 
 /* What keeps the pod from running now is a warning. */
@@ -75,30 +79,54 @@ static enum admission decide(const struct view *view, const struct pod_object *c
     return ADMISSION_ALLOWED;
 }
 
+/* Whether the denial is only that the pod is created once more. Its creator, such as kubectl,
+ * expects the API server's own answer then. */
+static bool is_there(struct state *state, const struct pod_object *created, struct error *err)
+{
+    (void)pthread_rwlock_rdlock(&state->lock);
+    const struct pod *pod = cluster_find_pod(&state->cluster, created->meta.ns, created->meta.name);
+    bool is_there = pod != NULL && !uid_is(&pod->uid, created->meta.uid);
+    (void)pthread_rwlock_unlock(&state->lock);
+    if (is_there)
+        (void)error_set(err, ERROR_INVALID, "pods \"%.*s\" already exists",
+                        SLICE_ARG(created->meta.name));
+    return is_there;
+}
+
+/* Decides about a pod that is to be judged. */
+static enum admission decide_pod(struct state *state, struct binding_review *binding,
+                                 struct arena *arena, struct error *err)
+{
+    const struct pod_object *pod = binding->created;
+
+    if (pod->node.len != 0)
+        return bind_admit(state, binding, arena, err);
+    (void)pthread_rwlock_rdlock(&state->lock);
+    struct view view = state_view(state);
+    enum admission admission = decide(&view, pod, arena, &binding->warnings, err);
+    (void)pthread_rwlock_unlock(&state->lock);
+    return admission;
+}
+
 int admit_pod(struct state *state, const struct admit_call *call, struct scratch *scratch,
               enum review_result *result, struct error *err)
 {
-    struct binding_review binding;
+    struct binding_review binding = {.created = NULL};
     struct review review;
     struct pod_object pod = {.claims = NULL};
     enum admission admission = ADMISSION_ALLOWED;
 
     int rc = read_pod(call, scratch, &review, &pod, &binding, err);
-    if (rc == ERROR_TOO_BIG) {
-        admission = decide_too_big(&pod, &binding.warnings, err);
-        return admit_write(&review, &binding, admission, &scratch->answer, result, err);
-    }
-    if (rc < 0)
+    if (rc < 0 && rc != ERROR_TOO_BIG)
         return rc;
-    if (is_judged(&pod) && admit_check_synced(state, err) < 0)
-        return err->code;
-    if (is_judged(&pod) && pod.node.len != 0) {
-        admission = bind_admit(state, &binding, &scratch->arena, err);
-    } else if (is_judged(&pod)) {
-        (void)pthread_rwlock_rdlock(&state->lock);
-        struct view view = state_view(state);
-        admission = decide(&view, &pod, &scratch->arena, &binding.warnings, err);
-        (void)pthread_rwlock_unlock(&state->lock);
+    if (rc < 0) {
+        admission = decide_too_big(&pod, &binding.warnings, err);
+    } else if (is_judged(&review, &pod, &scratch->arena)) {
+        if (admit_check_synced(state, err) < 0)
+            return err->code;
+        admission = decide_pod(state, &binding, &scratch->arena, err);
     }
-    return admit_write(&review, &binding, admission, &scratch->answer, result, err);
+    bool is_again = admission == ADMISSION_DENIED && is_there(state, &pod, err);
+    return admit_write(&review, &binding, admission, is_again ? "AlreadyExists" : "Conflict",
+                       &scratch->answer, result, err);
 }

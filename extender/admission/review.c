@@ -227,6 +227,23 @@ int review_read_pod(struct pod_object *out, const struct review *review, struct 
     return err->code < 0 ? err->code : check_pod(out, review, err);
 }
 
+bool review_is_of_mirror_pod(const struct review *review, struct arena *arena)
+{
+    static const struct pull_field annotations[] = {
+        {.key = "kubernetes.io/config.mirror", .type = PULL_PRESENCE}};
+    static const struct pull_field meta[] = {
+        {.key = "annotations", .type = PULL_OBJECT, PULL_MEMBERS(annotations)}};
+    static const struct pull_field fields[] = {
+        {.key = "metadata", .type = PULL_OBJECT, PULL_MEMBERS(meta)}};
+    bool is_mirror = false;
+    struct pull json;
+
+    pull_init(&json, review->object);
+    return pull_fields(&json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), arena,
+                       &is_mirror) &&
+           is_mirror;
+}
+
 /* ---- the answer ---- */
 
 static void put_warnings(struct buf *out, const struct review_answer *answer)

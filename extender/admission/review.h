@@ -41,6 +41,9 @@ int review_read_binding(struct bind_request *out, const struct review *review, s
 int review_read_pod(struct pod_object *out, const struct review *review, struct slice body,
                     struct arena *arena, struct error *err);
 
+/* Whether the object is the mirror pod of a static pod (annotation kubernetes.io/config.mirror). */
+bool review_is_of_mirror_pod(const struct review *review, struct arena *arena);
+
 /* The answer to a review. */
 struct review_answer {
     bool is_allowed;

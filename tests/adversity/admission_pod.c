@@ -24,6 +24,8 @@ static bool is_allowed(const char *answer)
 static void a_pod_that_names_its_node_takes_its_claim(void)
 {
     const struct test_creation d = {.pod = {.name = "d", .claim = "data", .node = "node-2"}};
+    const struct test_creation again = {.pod = c.pod,
+                                        .uid = "00000000-0000-4000-8000-0000000000c2"};
     const struct test_review b = {.pod = "b", .node = "node-2"};
     struct guard guard;
 
@@ -42,6 +44,9 @@ static void a_pod_that_names_its_node_takes_its_claim(void)
     check(starts_with(admit_creation(&guard, &d),
                       "denied: 409 claim default/data is in use by pod default/c on node-1"),
           "the holder and its node");
+    check(strcmp(admit_creation(&guard, &again),
+                 "denied: 409 AlreadyExists: pods \"c\" already exists") == 0,
+          "as the API server says it");
     api_remove("pods", "default", "c");
     AWAIT(is_admitted(&guard, "b", "node-2"), "it is free again");
     check(guard_metric(&guard, "claimguard_admission_reviews_total{path=\"/admit/pod\","
@@ -199,10 +204,14 @@ static void a_generic_ephemeral_volume_needs_no_claim_yet(void)
     const struct test_creation pending = {.pod = {.name = "p", .more_spec = volume}};
     struct guard guard;
 
+    put_pod(&(struct test_pod){.name = "b", .claim = "e-v"});
     admission_start(&guard, "");
     check(is_allowed(admit_creation(&guard, &e)), "with its node");
     check(is_allowed(admit_creation(&guard, &pending)), "without");
     put_claim("e-v");
+    AWAIT(starts_with(admit(&guard, &(struct test_review){.pod = "b", .node = "node-2"}),
+                      "denied: 409 claim default/e-v is reserved for pod default/e"),
+          "it is for e, which no watch has reported");
     AWAIT(starts_with(admit_creation(&guard, &e),
                       "denied: 409 persistentvolumeclaim \"e-v\" was not created for pod "),
           "another pod's");
@@ -216,6 +225,11 @@ static void an_inline_driver_that_cannot_be_is_denied(void)
     const struct test_creation p = {.pod = {.name = "p", .more_spec = INLINE}};
     const struct test_creation on_node = {
         .pod = {.name = "p", .more_spec = INLINE, .node = "node-1"}};
+    const struct test_creation mirror = {
+        .pod = {.name = "p",
+                .more_meta = ",\"annotations\":{\"kubernetes.io/config.mirror\":\"x\"}",
+                .more_spec = INLINE,
+                .node = "node-1"}};
     const struct test_creation both = {
         .pod = {.name = "p",
                 .more_spec = ",\"volumes\":[{\"name\":\"w\",\"persistentVolumeClaim\":{"
@@ -235,6 +249,7 @@ static void an_inline_driver_that_cannot_be_is_denied(void)
           "nobody can change it");
     check(strcmp(admit_creation(&guard, &on_node), scenario_printf("denied: 409 %s", reason)) == 0,
           "the same");
+    check(is_allowed(admit_creation(&guard, &mirror)), "its static pod runs in any case");
     check(strcmp(admit_creation(&guard, &both), scenario_printf("denied: 409 %s", reason)) == 0,
           "whatever else is wrong");
     guard_reload(&guard, "csiVolumes: {mode: Warn}\n");

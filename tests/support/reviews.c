@@ -48,7 +48,8 @@ void admission_start(struct guard *guard, const char *config)
 
 static const char *body_of(const struct test_review *review, const char *uid)
 {
-    const char *stored = api_text("pods", "default", review->pod, "metadata.uid");
+    const char *ns = review->ns == NULL ? "default" : review->ns;
+    const char *stored = api_text("pods", ns, review->pod, "metadata.uid");
     const char *pod_uid = review->has_no_uid  ? ""
                           : stored[0] == '\0' ? "00000000-0000-4000-8000-000000000000"
                                               : stored;
@@ -60,12 +61,12 @@ static const char *body_of(const struct test_review *review, const char *uid)
         "{\"kind\":\"AdmissionReview\",\"apiVersion\":\"admission.k8s.io/v1\",\"request\":{"
         "\"uid\":\"%s\",\"kind\":{\"group\":\"\",\"version\":\"v1\",\"kind\":\"Binding\"},"
         "\"resource\":{\"group\":\"\",\"version\":\"v1\",\"resource\":%s%s,"
-        "\"namespace\":\"default\",\"operation\":\"CREATE\",\"userInfo\":{\"username\":\"%s\"},"
+        "\"namespace\":\"%s\",\"operation\":\"CREATE\",\"userInfo\":{\"username\":\"%s\"},"
         "\"object\":{\"kind\":\"Binding\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s\","
-        "\"namespace\":\"default\"%s%s%s},\"target\":{\"kind\":\"Node\",\"name\":\"%s\"}},"
+        "\"namespace\":\"%s\"%s%s%s},\"target\":{\"kind\":\"Node\",\"name\":\"%s\"}},"
         "\"oldObject\":null,\"dryRun\":%s,\"options\":null}}",
-        uid, resource, name, review->user == NULL ? "system:kube-scheduler" : review->user,
-        review->pod, pod_uid[0] == '\0' ? "" : ",\"uid\":\"", pod_uid,
+        uid, resource, name, ns, review->user == NULL ? "system:kube-scheduler" : review->user,
+        review->pod, ns, pod_uid[0] == '\0' ? "" : ",\"uid\":\"", pod_uid,
         pod_uid[0] == '\0' ? "" : "\"", review->node, review->is_dry_run ? "true" : "false");
 }
 
@@ -123,17 +124,19 @@ static long post(const struct guard *guard, const char *path, const char *timeou
 
 static const char *describe(json_t *response)
 {
-    const char *text = "allowed", *message = "";
+    const char *text = "allowed", *message = "", *reason = "";
     json_t *warning;
     size_t i;
     int code = 0;
 
     if (!json_is_true(json_object_get(response, "allowed"))) {
         check(json_is_false(json_object_get(response, "allowed")), "allowed: true or false");
-        check(json_unpack(response, "{s:{s:i,s:s}}", "status", "code", &code, "message",
-                          &message) == 0,
+        check(json_unpack(response, "{s:{s:i,s:s,s:s}}", "status", "code", &code, "reason", &reason,
+                          "message", &message) == 0,
               "a status");
-        text = scenario_printf("denied: %d %s", code, message);
+        bool is_conflict = strcmp(reason, "Conflict") == 0;
+        text = scenario_printf("denied: %d %s%s%s", code, is_conflict ? "" : reason,
+                               is_conflict ? "" : ": ", message);
     }
     json_array_foreach (json_object_get(response, "warnings"), i, warning)
         text = scenario_printf("%s; %s", text, json_string_value(warning));

@@ -17,10 +17,11 @@ void scenario_certificate(void);
 void admission_start(struct guard *guard, const char *config);
 void admission_launch(struct guard *guard, const char *config);
 
-/* The review of a Binding in namespace default, with the pod's UID as the API server has it, or
- * that of nobody. */
+/* The review of a Binding, with the pod's UID as the API server has it, or that
+ * of nobody. */
 struct test_review {
     const char *pod, *node;
+    const char *ns;      /* NULL: "default" */
     const char *user;    /* NULL: a scheduler */
     const char *timeout; /* of the webhook, "1s"; NULL: "10s" */
     bool is_dry_run;
@@ -28,7 +29,8 @@ struct test_review {
     bool has_no_uid;
 };
 
-/* "allowed", "allowed; WARNING; ...", "denied: 409 MESSAGE", or "failed: STATUS BODY"; STATUS is 0
+/* "allowed", "allowed; WARNING; ...", "denied: 409 MESSAGE", "denied: 409 REASON: MESSAGE"
+ * if the reason is not Conflict, or "failed: STATUS BODY"; STATUS is 0
  * if there was no answer. Valid for the life of the process. Fails unless the answer is well-formed
  * and has the review's UID. */
 const char *admit(const struct guard *guard, const struct test_review *review);
