@@ -39,6 +39,7 @@ struct state {
     struct quota call_memory;     /* of all calls */
     pthread_mutex_t explaining;   /* one explanation at a time: no quota counts jansson's memory */
     struct metrics metrics;       /* has locks of its own */
+    atomic_uint reviews_waiting_in[NAMESPACE_COUNTERS]; /* by the hash of the namespace */
     struct resource_status status[KIND_COUNT];
     atomic_uint needed;   /* kinds that the configuration in force needs: bits 1 << kind */
     atomic_uint watched;  /* those, and what a new configuration waits for; of a snapshot, all */

@@ -9,10 +9,16 @@ static bool is_refusal(const struct error *err)
     return err->code == ERROR_INVALID || err->code == ERROR_NOT_FOUND || err->code == ERROR_TOO_BIG;
 }
 
+static atomic_uint *reviews_in(struct state *state, struct slice ns)
+{
+    return &state->reviews_waiting_in[names_hash(ns) % NAMESPACE_COUNTERS];
+}
+
 static int too_many(struct error *err)
 {
-    return error_set(err, ERROR_UNAVAILABLE, "over %d reviews wait for the API server",
-                     REVIEWS_WAITING_MAX);
+    return error_set(err, ERROR_UNAVAILABLE,
+                     "over %d reviews wait for the API server, or over %d of the namespace",
+                     REVIEWS_WAITING_MAX, NAMESPACE_REVIEWS_MAX);
 }
 
 /* A Binding without UID is for the pod that has the name when it is applied, which may be another
@@ -90,7 +96,8 @@ enum admission bind_admit(struct state *state, struct binding_review *review, st
                                        .deadline_ns = review->deadline_ns},
                               .created = review->created,
                               .is_dry_run = review->is_dry_run,
-                              .waiting = &state->metrics.reviews_waiting};
+                              .waiting = &state->metrics.reviews_waiting,
+                              .waiting_in = reviews_in(state, review->request.pod_namespace)};
 
     binding.locks.is_review = true;
     binding.locks.is_creation = review->created != NULL;

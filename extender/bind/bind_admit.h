@@ -23,7 +23,9 @@
 
 #include "extender/bind/bind_warnings.h"
 
-enum { REVIEWS_WAITING_MAX = 64 /* for the API server; others are decided without it, or fail */ };
+/* Reviews that wait for the API server, in all and in one namespace (or in several whose names have
+ * one hash); others are decided without it, or fail. */
+enum { REVIEWS_WAITING_MAX = 64, NAMESPACE_REVIEWS_MAX = REVIEWS_WAITING_MAX / 2 };
 
 struct binding_review {
     struct bind_request request;      /* UID empty: denied, but for a dry run */

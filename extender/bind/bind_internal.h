@@ -28,9 +28,10 @@ struct binding {
     const struct pod_object *created; /* the pod, which is created with its node; NULL: it exists */
     bool is_dry_run;                  /* only decides: takes and writes nothing */
     atomic_uint *waiting; /* counts reviews that wait for the API server; NULL: it is no review */
-    bool is_waiting;      /* this one is among them */
-    unsigned attempts;    /* to post a Binding */
-    bool is_refreshed;    /* the API server was asked about the refusal of this attempt */
+    atomic_uint *waiting_in; /* the same, of its namespace */
+    bool is_waiting;         /* this one is among them */
+    unsigned attempts;       /* to post a Binding */
+    bool is_refreshed;       /* the API server was asked about the refusal of this attempt */
 
     /* results of bind_take_claims */
     bool is_bound;    /* the pod is bound to the node already */
@@ -66,7 +67,8 @@ void bind_run(struct binding *binding, phase_function *bind, struct error *err);
 /* The pod has changed since the decision: decides again, unless it was tried too often. */
 enum phase bind_try_again(struct binding *binding);
 
-/* Whether the bind may wait for the API server. Of reviews, REVIEWS_WAITING_MAX may at a time. */
+/* Whether the bind may wait for the API server. Of reviews, REVIEWS_WAITING_MAX may at a time, and
+ * NAMESPACE_REVIEWS_MAX of a namespace. */
 bool bind_may_wait(struct binding *binding);
 void bind_done_waiting(struct binding *binding);
 

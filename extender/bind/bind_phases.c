@@ -171,20 +171,33 @@ enum phase bind_try_again(struct binding *binding)
     return PHASE_REFRESH;
 }
 
+static bool count_up(atomic_uint *count, unsigned max)
+{
+    bool is_counted = atomic_fetch_add(count, 1) < max;
+
+    if (!is_counted)
+        atomic_fetch_sub(count, 1);
+    return is_counted;
+}
+
 bool bind_may_wait(struct binding *binding)
 {
     if (binding->waiting == NULL || binding->is_waiting)
         return true;
-    binding->is_waiting = atomic_fetch_add(binding->waiting, 1) < REVIEWS_WAITING_MAX;
+    if (!count_up(binding->waiting_in, NAMESPACE_REVIEWS_MAX))
+        return false;
+    binding->is_waiting = count_up(binding->waiting, REVIEWS_WAITING_MAX);
     if (!binding->is_waiting)
-        atomic_fetch_sub(binding->waiting, 1);
+        atomic_fetch_sub(binding->waiting_in, 1);
     return binding->is_waiting;
 }
 
 void bind_done_waiting(struct binding *binding)
 {
-    if (binding->is_waiting)
+    if (binding->is_waiting) {
         atomic_fetch_sub(binding->waiting, 1);
+        atomic_fetch_sub(binding->waiting_in, 1);
+    }
     binding->is_waiting = false;
 }
 

@@ -31,6 +31,28 @@ static struct seen_lock *add(struct seen_locks *seen, struct slice key)
     return NULL;
 }
 
+/* Forgets a lock, if there are too many for the new one. They are in the order of their age. */
+static void make_room(struct seen_locks *seen, struct slice key)
+{
+    const char *slash = memchr(key.ptr, '/', key.len);
+    size_t ns_len = slash == NULL ? key.len : (size_t)(slash - key.ptr) + 1;
+    struct seen_lock *oldest = NULL;
+    unsigned count = 0;
+
+    if (HASH_COUNT(seen->first) < NAMESPACE_LOCKS_MAX)
+        return;
+    for (struct seen_lock *lock = seen->first; lock != NULL; lock = lock->hh.next) {
+        if (lock->hh.keylen < ns_len || memcmp(lock->key, key.ptr, ns_len) != 0)
+            continue;
+        oldest = oldest == NULL ? lock : oldest;
+        count++;
+    }
+    if (count >= NAMESPACE_LOCKS_MAX)
+        forget(seen, oldest);
+    else if (HASH_COUNT(seen->first) >= LOCKS_SEEN_MAX)
+        forget(seen, seen->first);
+}
+
 bool seen_locks_is_old(struct state *state, struct slice key, uint64_t patience_ms, bool is_there)
 {
     struct seen_locks *seen = state->seen_locks;
@@ -39,8 +61,8 @@ bool seen_locks_is_old(struct state *state, struct slice key, uint64_t patience_
 
     (void)pthread_rwlock_wrlock(&state->lock);
     HASH_FIND(hh, seen->first, key.ptr, key.len, lock);
-    if (lock == NULL && HASH_COUNT(seen->first) >= LOCKS_SEEN_MAX)
-        forget(seen, seen->first);
+    if (lock == NULL)
+        make_room(seen, key);
     if (lock == NULL)
         lock = add(seen, key);
     if (lock != NULL) {

@@ -9,7 +9,9 @@
 
 #include "extender/state.h"
 
-enum { LOCKS_SEEN_MAX = 2000 }; /* of more, the oldest is forgotten, and its age begins again */
+/* Of more in all, the oldest is forgotten, and its age begins again; of more in one namespace, the
+ * oldest of that. */
+enum { LOCKS_SEEN_MAX = 2000, NAMESPACE_LOCKS_MAX = LOCKS_SEEN_MAX / 2 };
 
 struct seen_lock;
 

@@ -142,41 +142,6 @@ static void what_the_cache_does_not_know_is_no_denial_without_an_answer(void)
     guard_stop(&guard);
 }
 
-/* 64 wait for a PATCH that is not answered. */
-static void reviews_that_wait_do_not_pile_up(void)
-{
-    enum { REVIEWS = 64 };
-    static struct review_beside waiting[REVIEWS];
-    struct guard guard;
-
-    put_vm();
-    put_claim("free");
-    put_pod(&(struct test_pod){.name = "plain", .claim = "free"});
-    for (int i = 0; i < REVIEWS; i++) {
-        put_claim(scenario_printf("claim-%d", i));
-        put_pod(&(struct test_pod){.name = scenario_printf("vm-%d", i),
-                                   .claim = scenario_printf("claim-%d", i),
-                                   .more_spec = ",\"runtimeClassName\":\"microvm\""});
-    }
-    admission_start(&guard, DEFERRAL);
-    api_fault(&(struct api_fault){.method = "PATCH", .path = "/pods/", .ending = API_HANG});
-    for (int i = 0; i < REVIEWS; i++)
-        review_begin(&waiting[i], &guard,
-                     (struct test_review){.pod = scenario_printf("vm-%d", i), .node = "node-1"});
-    AWAIT(guard_metric(&guard, "claimguard_connections{port=\"admission\"}") >= REVIEWS,
-          "they wait");
-    sleep_ms(500);
-    int64_t begun = clock_ms();
-    check(starts_with(admit(&guard, &(struct test_review){.pod = "a", .node = "node-1"}),
-                      "failed: 500 {\"error\":\"over 64 reviews wait for the API server\"}"),
-          "one more is refused");
-    check(is_admitted(&guard, "plain", "node-1"), "what needs no answer is allowed");
-    check(clock_ms() - begun < 8000, "at once: %lld ms", (long long)(clock_ms() - begun));
-    for (int i = 0; i < REVIEWS; i++)
-        check(starts_with(review_end(&waiting[i]), "failed: 500 "), "none is allowed");
-    guard_stop(&guard);
-}
-
 /* ---- claimLock: Annotation ---- */
 
 static void an_admitted_pod_keeps_its_lock_longer_than_a_pending_one(void)
@@ -253,7 +218,6 @@ int main(int argc, char **argv)
         SCENARIO(nothing_is_allowed_too_late),
         SCENARIO(a_conflict_that_cannot_be_confirmed_is_a_denial),
         SCENARIO(what_the_cache_does_not_know_is_no_denial_without_an_answer),
-        SCENARIO(reviews_that_wait_do_not_pile_up),
         SCENARIO(an_admitted_pod_keeps_its_lock_longer_than_a_pending_one),
         SCENARIO(a_lock_of_an_earlier_review_is_not_released),
         SCENARIO(a_review_without_a_decision_keeps_the_locks_that_it_has),

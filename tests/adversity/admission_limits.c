@@ -1,4 +1,4 @@
-/* Reviews of what is over a limit: pods that are too big to be judged. */
+/* Reviews of what is over a limit: pods that are too big to be judged, and reviews that wait. */
 #include <string.h>
 
 #include "config/base/buf.h"
@@ -68,11 +68,81 @@ static void a_pod_that_cannot_be_read_is_denied(void)
     guard_stop(&guard);
 }
 
+/* ---- reviews that wait ---- */
+
+enum { OF_NAMESPACE = 32 };
+
+static void put_vm(const char *ns, int i)
+{
+    api_put("{\"kind\":\"PersistentVolume\",\"metadata\":{\"name\":\"pv-%s-%d\"},\"spec\":{"
+            "\"claimRef\":{\"namespace\":\"%s\",\"name\":\"claim-%d\"},\"csi\":{\"driver\":"
+            "\"plugin1.example.com\"}}}",
+            ns, i, ns, i);
+    api_put("{\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"namespace\":\"%s\",\"name\":"
+            "\"claim-%d\"},\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"],\"storageClassName\":"
+            "\"fast-storage\",\"volumeName\":\"pv-%s-%d\"},\"status\":{\"phase\":\"Bound\"}}",
+            ns, i, ns, i);
+    api_put("{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"%s\",\"name\":\"vm-%d\"},\"spec\":{"
+            "\"runtimeClassName\":\"microvm\",\"volumes\":[{\"name\":\"v\","
+            "\"persistentVolumeClaim\":{\"claimName\":\"claim-%d\"}}]},\"status\":{\"phase\":"
+            "\"Pending\"}}",
+            ns, i, i);
+}
+
+static void wait_in(const char *ns, const struct guard *guard, struct review_beside *waiting)
+{
+    for (int i = 0; i < OF_NAMESPACE; i++)
+        review_begin(
+            &waiting[i], guard,
+            (struct test_review){.ns = ns, .pod = scenario_printf("vm-%d", i), .node = "node-1"});
+    sleep_ms(1000);
+}
+
+static const char *admit_in(const char *ns, const char *pod, const struct guard *guard)
+{
+    return admit(guard, &(struct test_review){.ns = ns, .pod = pod, .node = "node-1"});
+}
+
+/* All wait for a PATCH that is not answered. */
+static void reviews_that_wait_do_not_pile_up(void)
+{
+    static const char refused[] =
+        "failed: 500 {\"error\":\"over 64 reviews wait for the API server, "
+        "or over 32 of the namespace\"}";
+    static const char *const namespaces[] = {"default", "other"};
+    static struct review_beside waiting[2 * OF_NAMESPACE];
+    struct guard guard;
+
+    put_claim("free");
+    put_pod(&(struct test_pod){.name = "plain", .claim = "free"});
+    for (int i = 0; i < 2 * (OF_NAMESPACE + 1); i++)
+        put_vm(namespaces[i % 2], i / 2);
+    put_vm("third", 0);
+    admission_start(&guard, "deferFSMount:\n  apply: Annotation\n  entries:\n"
+                            "  - {storageClass: fast-storage, runtimeClass: microvm}\n");
+    api_fault(&(struct api_fault){.method = "PATCH", .path = "/pods/", .ending = API_HANG});
+    wait_in("default", &guard, waiting);
+    check(starts_with(admit_in("default", "vm-32", &guard), refused), "the namespace has its half");
+    check(is_admitted(&guard, "plain", "node-1"), "what needs no answer is allowed");
+    wait_in("other", &guard, waiting + OF_NAMESPACE);
+    int64_t begun = clock_ms();
+    check(starts_with(admit_in("third", "vm-0", &guard), refused), "one more is refused");
+    check(clock_ms() - begun < 4000, "at once: %lld ms", (long long)(clock_ms() - begun));
+    for (int i = 0; i < 2 * OF_NAMESPACE; i++)
+        check(starts_with(review_end(&waiting[i]), "failed: 500 "), "none is allowed");
+    const char *answer = admit(
+        &guard,
+        &(struct test_review){.ns = "third", .pod = "vm-0", .node = "node-1", .timeout = "1s"});
+    check(strcmp(answer, refused) != 0, "it may wait, too: %s", answer);
+    guard_stop(&guard);
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
         SCENARIO(a_pod_that_is_too_big_to_be_judged_is_denied),
         SCENARIO(a_pod_that_cannot_be_read_is_denied),
+        SCENARIO(reviews_that_wait_do_not_pile_up),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
 }

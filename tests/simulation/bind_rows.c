@@ -122,12 +122,12 @@ static bool is_known_after(unsigned others)
 
 static void a_lock_is_remembered_while_others_are_seen(void)
 {
-    expect(is_known_after(LOCKS_SEEN_MAX - 1), "it has not changed for long enough");
+    expect(is_known_after(NAMESPACE_LOCKS_MAX - 1), "it has not changed for long enough");
 }
 
 static void the_oldest_of_too_many_locks_is_forgotten(void)
 {
-    expect(!is_known_after(LOCKS_SEEN_MAX), "its age is not known any more");
+    expect(!is_known_after(NAMESPACE_LOCKS_MAX), "its age is not known any more");
     wait_seconds(6); /* LOCK_PATIENCE_MS */
     expect(bind(server_find_pod("second", 6)), "its age is known again");
 }
