@@ -25,7 +25,7 @@ struct flag {
 #define AT(member) offsetof(struct arguments, member)
 #define HELP_FLAG  "help", 'h', FLAG_SWITCH, offsetof(struct arguments, help), NULL, "show this help"
 #define CONFIG_FLAG \
-    "config", 'c', FLAG_TEXT, offsetof(struct arguments, config), "FILE", \
+    "config", 'c', FLAG_TEXT, offsetof(struct arguments, config), "FILE|FOLDER", \
         "configuration file, or a folder of them (without it: the defaults)"
 #define SNAPSHOT_FLAG \
     "snapshot", 's', FLAG_TEXT, offsetof(struct arguments, snapshot), "FILE", \
@@ -120,7 +120,7 @@ struct command {
 };
 
 static const struct command commands[] = {
-    {"serve", "[--kubeconfig FILE | --snapshot FILE] [--config FILE] [--listen ADDR:PORT] ...",
+    {"serve", "[--kubeconfig FILE | --snapshot FILE] [--config FILE|FOLDER] ...",
      "answer the extender calls of kube-scheduler",
      "Answers POST /filter, /prefilter, /preempt and /bind, and GET /livez, /healthz, /readyz,\n"
      "/metrics, /statusz and /debug/cache; and, with admission.listen in the configuration, POST\n"
@@ -157,9 +157,9 @@ static const struct command commands[] = {
      "Without --kubeconfig, the cluster is that of $KUBECONFIG, of the pod's service account, or\n"
      "of ~/.kube/config.\n",
      certificates_flags, NULL, command_certificates},
-    {"check-config", "FILE", "check a configuration file, and print it with its defaults",
-     "Exit status: 0: the file is good; 2: it has an error, which is printed as FILE:LINE:COL.\n",
-     plain_flags, "FILE", command_check_config},
+    {"check-config", "FILE|FOLDER", "check a configuration, and print it with its defaults",
+     "Exit status: 0: it is good; 2: it has an error, which is printed as FILE:LINE:COL.\n",
+     plain_flags, "FILE|FOLDER", command_check_config},
     {"version", "", "print the version", "", plain_flags, NULL, command_version},
 };
 
