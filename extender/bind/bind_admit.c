@@ -31,8 +31,10 @@ static int check_uid(const struct binding_review *review, struct error *err)
                ? 0
                : error_set(err, ERROR_INVALID,
                            "the Binding of pod %.*s/%.*s has no UID, so it might bind a later pod "
-                           "of that name: set its metadata.uid to the pod's UID",
-                           SLICE_ARG(request->pod_namespace), SLICE_ARG(request->pod_name));
+                           "of that name: set its metadata.uid to the pod's UID, and post it to "
+                           "pods/%.*s/binding (bindings drops the UID)",
+                           SLICE_ARG(request->pod_namespace), SLICE_ARG(request->pod_name),
+                           SLICE_ARG(request->pod_name));
 }
 
 /* The API server may apply the Binding from now on. */
