@@ -95,7 +95,6 @@ static void wait_for_end(struct state *state, struct run *run)
         struct watched *watched = watchdog_begin(&state->watchdog, "main");
         expiry_tick(state);
         expiry_settle(state);
-        nomination_tick(state);
         defer_support_tick(state);
         refresh_tls(state->tls);
         refresh_tls(state->admission_tls);
@@ -206,6 +205,8 @@ static int serve_live(struct state *state, struct run *run, struct error *err)
         rc = handlers_start(&handlers, state, kubeconfig, err);
     if (rc == 0)
         rc = preemption_start(state, err);
+    if (rc == 0)
+        rc = nomination_start(state, err);
     if (rc == 0) {
         log_info("watching the cluster", LOG_STR("server", kubeconfig->server),
                  LOG_STR("credentials", kubeconfig->origin));
@@ -213,6 +214,7 @@ static int serve_live(struct state *state, struct run *run, struct error *err)
     }
     requests_interrupt(state->api); /* ends evictions, also if no server was started */
     preemption_stop(state);
+    nomination_stop(state);
     handlers_stop(handlers);
     http_client_global_cleanup();
     kubeconfig_free(kubeconfig);

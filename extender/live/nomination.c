@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "config/base/log.h"
+#include "extender/live/nominee.h"
 
 enum { PATCH_BYTES_MAX = 4096, CHECK_BYTES_MAX = 1 << 20, DOUBLINGS_MAX = 6 };
 
@@ -27,9 +28,15 @@ struct nominated_pod {
 
 void nomination_init(struct nominations *nominations)
 {
+    pthread_condattr_t attributes;
+
     *nominations = (struct nominations){.pods = NULL};
     rate_init(&nominations->rate, NOMINATIONS_PER_SECOND, NOMINATIONS_PER_SECOND, monotonic_ns());
     (void)pthread_mutex_init(&nominations->lock, NULL);
+    (void)pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&nominations->changed, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
 }
 
 static void free_pod(struct nominated_pod *pod)
@@ -49,6 +56,7 @@ void nomination_dispose(struct nominations *nominations)
 {
     while (nominations->pods != NULL)
         drop(nominations, nominations->pods);
+    (void)pthread_cond_destroy(&nominations->changed);
     (void)pthread_mutex_destroy(&nominations->lock);
 }
 
@@ -58,52 +66,6 @@ unsigned nomination_count(struct nominations *nominations)
     unsigned count = HASH_COUNT(nominations->pods);
     (void)pthread_mutex_unlock(&nominations->lock);
     return count;
-}
-
-/* ---- which node ---- */
-
-static bool is_usable(const struct cluster *cluster, struct slice name)
-{
-    const struct node *node = cluster_find_node(cluster, name);
-
-    return node != NULL && !node->is_not_ready && !node->is_unschedulable;
-}
-
-/* Whether one of the verdict's filters is for the node, and says that it is worth a nomination. */
-static bool is_nominee(const struct verdict *verdict, struct slice node)
-{
-    for (const struct node_filter *filter = verdict->nodes; filter != NULL; filter = filter->next)
-        for (size_t i = 0; filter->nominates && !filter->warns && i < filter->count; i++)
-            if (slice_equal(filter->names[i], node))
-                return true;
-    return false;
-}
-
-/* A nominated pod holds its exclusive claims against others. */
-static bool has_exclusive(const struct pod_object *pod, const struct verdict *verdict)
-{
-    for (size_t i = 0; verdict->exclusive != NULL && i < pod->claim_count; i++)
-        if (verdict->exclusive[i])
-            return true;
-    return false;
-}
-
-struct slice nomination_choose(const struct view *view, const struct pod_object *pod,
-                               const struct verdict *verdict, struct arena *arena)
-{
-    const struct pod *cached = cluster_find_pod(view->cluster, pod->meta.ns, pod->meta.name);
-    struct slice reason;
-
-    if (verdict->code != CODE_SUCCESS || pod->meta.uid.len == 0 || pod->nominated_node.len != 0 ||
-        cached == NULL || !uid_is(&cached->uid, pod->meta.uid) || cached->nomination != NULL ||
-        cached->is_terminating || has_exclusive(pod, verdict))
-        return SLICE("");
-    for (const struct node_filter *filter = verdict->nodes; filter != NULL; filter = filter->next)
-        for (size_t i = 0; filter->nominates && !filter->warns && i < filter->count; i++)
-            if (is_usable(view->cluster, filter->names[i]) &&
-                policy_filter(verdict, filter->names[i], arena, &reason) == NULL)
-                return filter->names[i];
-    return SLICE("");
 }
 
 /* ---- requests ---- */
@@ -192,6 +154,15 @@ static struct nominated_pod *find_or_add(struct nominations *nominations,
     return NULL;
 }
 
+/* The next tick is due then, or earlier. Under the lock. */
+static void tick_at(struct nominations *nominations, uint64_t at_ns)
+{
+    if (at_ns >= nominations->tick_ns)
+        return;
+    nominations->tick_ns = at_ns;
+    (void)pthread_cond_signal(&nominations->changed);
+}
+
 void nomination_want(struct nominations *nominations, const struct meta *pod, struct slice node)
 {
     struct object_reference reference = {KIND_POD, pod->ns, pod->name, pod->uid};
@@ -208,6 +179,7 @@ void nomination_want(struct nominations *nominations, const struct meta *pod, st
         wanted->due_ns = now_ns + NOMINATION_QUIET_MS * NS_PER_MS;
         if (wanted->due_ns > latest_ns)
             wanted->due_ns = latest_ns;
+        tick_at(nominations, wanted->due_ns);
     }
     (void)pthread_mutex_unlock(&nominations->lock);
 }
@@ -222,31 +194,6 @@ enum step {
     STEP_SETTLE,  /* nothing, until it is wanted again */
     STEP_CLEAR,   /* its reason has gone */
 };
-
-/* Whether the node is all that the pod waits for. */
-enum reason { REASON_UNKNOWN, REASON_GONE, REASON_HOLDS };
-
-static enum reason find_reason(const struct view *view, const struct pod *pod, struct slice node,
-                               struct arena *arena)
-{
-    const struct policy *decided_by;
-    struct pod_object object;
-    struct verdict verdict;
-    struct slice reason;
-
-    if (!is_usable(view->cluster, node))
-        return REASON_GONE;
-    if (!cluster_describe_pod(pod, arena, &object))
-        return REASON_UNKNOWN;
-    policy_prefilter(view, &object, arena, &verdict, &decided_by);
-    if (verdict.code == CODE_ERROR)
-        return REASON_UNKNOWN;
-    if (verdict.code != CODE_SUCCESS || !is_nominee(&verdict, node))
-        return REASON_GONE;
-    if (policy_filter(&verdict, node, arena, &reason) == NULL)
-        return REASON_HOLDS;
-    return reason.ptr == NULL ? REASON_UNKNOWN : REASON_GONE;
-}
 
 /* The node to which we have nominated the pod; empty: it has no nomination, or another one's. */
 static struct slice find_our_node(const struct nominated_pod *nominated, const struct pod *pod)
@@ -270,12 +217,12 @@ static enum step find_step(const struct view *view, const struct nominated_pod *
     if (is_unanswered && nominated->retry_ns > now_ns)
         return STEP_NOTHING;
     if (ours.len != 0)
-        return find_reason(view, pod, ours, arena) == REASON_GONE ? STEP_CLEAR : STEP_NOTHING;
+        return nominee_reason(view, pod, ours, arena) == REASON_GONE ? STEP_CLEAR : STEP_NOTHING;
     if (pod->nomination != NULL || nominated->due_ns > now_ns)
         return STEP_NOTHING;
     if (nominated->wanted_ns == 0 && !is_unanswered)
         return STEP_SETTLE; /* the last PATCH did not fail */
-    return steps[find_reason(view, pod, slice_of(nominated->node), arena)];
+    return steps[nominee_reason(view, pod, slice_of(nominated->node), arena)];
 }
 
 /* Sends a PATCH, and notes when it counts as failed. node: empty: no nomination any more. False: it
@@ -372,22 +319,34 @@ static void check_first(struct state *state, struct arena *arena)
     }
     arena_reset(arena);
     take_step(state, first, pod, find_step(&view, first, pod, arena));
+    if (first->due_ns > monotonic_ns()) /* else it could not be sent now */
+        tick_at(nominations, first->due_ns);
     HASH_DEL(nominations->pods, first);
     HASH_ADD_KEYPTR(hh, nominations->pods, first->pod.uid.ptr, first->pod.uid.len, first);
     if (first->hh.tbl == NULL)
         free_pod(first);
 }
 
+/* Returns how many pods it checks. */
+static unsigned begin_tick(struct nominations *nominations)
+{
+    (void)pthread_mutex_lock(&nominations->lock);
+    unsigned count = HASH_COUNT(nominations->pods);
+    nominations->tick_ns = monotonic_ns() + NOMINATION_TICK_MS * NS_PER_MS;
+    (void)pthread_mutex_unlock(&nominations->lock);
+    return count < NOMINATIONS_CHECKED ? count : NOMINATIONS_CHECKED;
+}
+
 void nomination_tick(struct state *state)
 {
     struct nominations *nominations = state->nominations;
-    unsigned left = state->api == NULL ? 0 : nomination_count(nominations);
     struct arena arena;
 
-    if (left > NOMINATIONS_CHECKED)
-        left = NOMINATIONS_CHECKED;
+    if (state->api == NULL)
+        return;
     arena_init(&arena, CHECK_BYTES_MAX);
-    for (; left != 0; left--) { /* one by one: filter calls wait for both locks */
+    for (unsigned left = begin_tick(nominations); left != 0; left--) {
+        /* one by one: filter calls wait for both locks */
         (void)pthread_rwlock_rdlock(&state->lock);
         (void)pthread_mutex_lock(&nominations->lock);
         if (nominations->pods != NULL)
@@ -396,4 +355,12 @@ void nomination_tick(struct state *state)
         (void)pthread_rwlock_unlock(&state->lock);
     }
     arena_dispose(&arena);
+}
+
+uint64_t nomination_tick_ns(struct nominations *nominations)
+{
+    (void)pthread_mutex_lock(&nominations->lock);
+    uint64_t tick_ns = nominations->tick_ns;
+    (void)pthread_mutex_unlock(&nominations->lock);
+    return tick_ns;
 }

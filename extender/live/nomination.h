@@ -4,16 +4,16 @@
  * though that node is free. `status.nominatedNodeName` makes the scheduler try that node first,
  * alone; and the patch is an event, which wakes the pod.
  *
- *     nomination_choose  the node for a pod that no offered node suits
  *     nomination_want    the pod was rejected, and is worth a nomination to that node
  *     nomination_unwant  it passes after all
- *     nomination_tick    nominates pods; clears our nominations whose reason has gone, while the
- *                        pods still wait; repeats what has failed
+ *     nomination_start   starts the thread that nominates pods; that clears our nominations whose
+ *                        reason has gone, while the pods still wait; and that repeats what failed
  *
  * kube-scheduler removes a nomination that it sees before an attempt has failed (handleScheduling-
  * Failure: preemption does not help), and it tries a rejected pod once more at once, because of its
  * own change of the pod's status. So a pod is nominated when it was not rejected for
- * NOMINATION_QUIET_MS; and a few times more if the nomination is removed.
+ * NOMINATION_QUIET_MS, and no later: each event in the cluster makes the scheduler try a pod again
+ * that an extender has rejected. It is nominated a few times more if the nomination is removed.
  *
  * A nomination reserves room on the node against pods of lower and equal priority, also for a pod
  * that cannot run, and nobody but us clears it. So a pod is nominated only if the node is all that
@@ -42,9 +42,10 @@ enum {
     NOMINATIONS_PER_SECOND = 20,
     NOMINATIONS_CHECKED = 100, /* in one tick */
     NOMINATIONS_SENT_MAX = 3,  /* for one pod and node, until another node is wanted */
-    NOMINATION_QUIET_MS = 200,
+    NOMINATION_QUIET_MS = 100,
     NOMINATION_LATE_MS = 1000,  /* after the first rejection, it is sent anyway */
     NOMINATION_RETRY_MS = 4000, /* for the watch to show what a PATCH has changed */
+    NOMINATION_TICK_MS = 1000,  /* between two ticks, unless one is due earlier */
 };
 
 enum nomination_result {
@@ -57,33 +58,39 @@ enum nomination_result {
 struct nominated_pod;
 
 struct nominations {
-    pthread_mutex_t lock;       /* guards pods and rate */
+    pthread_mutex_t lock;       /* guards the others, but for results and thread */
+    pthread_cond_t changed;     /* a tick is due earlier, or the thread stops */
     struct nominated_pod *pods; /* uthash, by UID; the one that is checked next is the first */
     struct rate rate;
+    uint64_t tick_ns; /* when the next tick is due */
+    bool is_stopping;
+    bool is_started;
+    pthread_t thread;
     atomic_uint_fast64_t results[NOMINATION_RESULTS];
 };
 
 void nomination_init(struct nominations *nominations);
 void nomination_dispose(struct nominations *nominations);
 
-/* The node that the pod, which passes by the verdict on none of the offered nodes, is worth being
- * nominated to: the first of a filter that nominates that exists, is ready and schedulable, and
- * that no filter rejects. Empty: there is none, or the pod is nominated already. Under the
- * cluster's lock. Ownership: the name lies in the cluster. */
-struct slice nomination_choose(const struct view *view, const struct pod_object *pod,
-                               const struct verdict *verdict, struct arena *arena);
-
-/* The pod is nominated to the node at one of the next ticks, if that has a reason then, unless it
- * was NOMINATIONS_SENT_MAX times before. Does nothing else, so it costs filter nothing. */
+/* The pod is nominated to the node (of nominee_choose) at one of the next ticks, if that has a
+ * reason then, unless it was NOMINATIONS_SENT_MAX times before. Does nothing else, so it costs
+ * filter nothing. */
 void nomination_want(struct nominations *nominations, const struct meta *pod, struct slice node);
 
 /* The pod passes: it is not nominated, unless it is rejected again. One that is nominated stays so
  * until it is bound. */
 void nomination_unwant(struct nominations *nominations, struct slice uid);
 
-/* Does what is due for NOMINATIONS_CHECKED of the pods. To be called often. Takes the cluster's
- * lock. In a snapshot, nothing. */
+/* Does what is due for NOMINATIONS_CHECKED of the pods. Takes the cluster's lock. In a snapshot,
+ * nothing. */
 void nomination_tick(struct state *state);
+
+/* When the next tick is due, on the clock of monotonic_ns. */
+uint64_t nomination_tick_ns(struct nominations *nominations);
+
+/* Starts the thread, which ticks. Ownership: nomination_stop, before handlers_stop. */
+int nomination_start(struct state *state, struct error *err);
+void nomination_stop(struct state *state);
 
 /* How many pods are known that wait. */
 unsigned nomination_count(struct nominations *nominations);

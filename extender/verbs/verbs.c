@@ -4,6 +4,7 @@
 #include "extender/bind/bind.h"
 #include "extender/live/evaluate.h"
 #include "extender/live/nomination.h"
+#include "extender/live/nominee.h"
 #include "extender/preemption/preemption.h"
 #include "extender/protocol/protocol.h"
 #include "extender/report/explain.h"
@@ -82,7 +83,7 @@ static bool filter_nodes(struct question *question, struct filter_call *call,
     call->rejected_count = policy_filter_nodes(verdict, call->names, count, arena, call->reasons,
                                                &question->decided_by);
     if (call->rejected_count == count && count >= SAMPLE_MIN)
-        call->nominee = arena_copy(arena, nomination_choose(view, question->pod, &on_pod, arena));
+        call->nominee = arena_copy(arena, nominee_choose(view, question->pod, &on_pod, arena));
     return own.len == 0 || call->rejected_count == 0 || add_own_reason(call, own, arena);
 }
 

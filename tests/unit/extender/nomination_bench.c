@@ -7,11 +7,11 @@
 struct state state;
 struct arena arena;
 
-unsigned sent;
+atomic_uint sent;
 char last_body[512];
 bool is_sending = true;
 
-static uint64_t now_ns = 1000 * NS_PER_MS;
+static atomic_uint_fast64_t now_ns = 1000 * NS_PER_MS;
 
 uint64_t __wrap_monotonic_ns(void);
 uint64_t __wrap_monotonic_ns(void)
@@ -123,7 +123,7 @@ void expect_sent(unsigned more)
     unsigned before = sent;
 
     nomination_tick(&state);
-    cr_expect_eq(sent, before + more, "%u sent", sent - before);
+    cr_expect_eq(atomic_load(&sent), before + more, "%u sent", sent - before);
 }
 
 void send_to(const char *node)
@@ -152,5 +152,5 @@ void expect_sent_in(unsigned seconds, unsigned more)
         pass_ms(1000);
         nomination_tick(&state);
     }
-    cr_expect_eq(sent, before + more, "%u sent", sent - before);
+    cr_expect_eq(atomic_load(&sent), before + more, "%u sent", sent - before);
 }

@@ -4,6 +4,8 @@
 #ifndef TESTS_UNIT_EXTENDER_NOMINATION_BENCH_H
 #define TESTS_UNIT_EXTENDER_NOMINATION_BENCH_H
 
+#include <stdatomic.h>
+
 #include <criterion/criterion.h>
 
 #include "extender/live/nomination.h"
@@ -15,7 +17,7 @@ extern struct arena arena;
 extern struct pod_object waiting; /* not nominated, at version 1 */
 
 /* What is sent to the API server. */
-extern unsigned sent;
+extern atomic_uint sent;
 extern char last_body[512];
 extern bool is_sending; /* false: no request can be sent */
 

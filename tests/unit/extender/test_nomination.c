@@ -1,7 +1,10 @@
 /* To which node a pod is nominated that passes on none of those that the scheduler has shown, and
  * when that is sent. */
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "extender/live/nominee.h"
 #include "unit/extender/nomination_bench.h"
 
 TestSuite(nomination, .init = bench_setup, .fini = bench_teardown, .timeout = 60);
@@ -13,7 +16,7 @@ static struct slice choose(struct verdict *verdict)
 {
     struct view view = state_view(&state);
 
-    return nomination_choose(&view, &waiting, verdict, &arena);
+    return nominee_choose(&view, &waiting, verdict, &arena);
 }
 
 static void expect_choice(const char *want, struct verdict verdict, struct node_filter filter)
@@ -273,6 +276,67 @@ Test(nomination, it_is_not_sent_to_a_pod_that_another_one_has_nominated)
     pass_ms(NOMINATION_LATE_MS);
     expect_sent(0);
 }
+
+/* ---- when ---- */
+
+static void expect_tick_in(uint64_t ms)
+{
+    uint64_t left_ns = nomination_tick_ns(state.nominations) - monotonic_ns();
+
+    cr_expect_eq(left_ns, ms * NS_PER_MS, "%lu ms", (unsigned long)(left_ns / NS_PER_MS));
+}
+
+Test(nomination, a_tick_is_due_when_the_quiet_time_ends)
+{
+    nomination_tick(&state);
+    expect_tick_in(NOMINATION_TICK_MS);
+    want("node-4");
+    expect_tick_in(NOMINATION_QUIET_MS);
+    pass_ms(NOMINATION_QUIET_MS / 2);
+    want("node-4"); /* rejected again */
+    expect_tick_in(NOMINATION_QUIET_MS / 2);
+    pass_ms(NOMINATION_QUIET_MS / 2);
+    expect_sent(0);
+    expect_tick_in(NOMINATION_QUIET_MS / 2);
+    pass_ms(NOMINATION_QUIET_MS / 2);
+    expect_sent(1);
+    expect_tick_in(NOMINATION_TICK_MS);
+}
+
+Test(nomination, what_cannot_be_sent_now_waits_for_the_next_tick)
+{
+    is_sending = false;
+    want("node-4");
+    pass_ms(NOMINATION_QUIET_MS);
+    expect_sent(0);
+    expect_tick_in(NOMINATION_TICK_MS);
+}
+
+static bool was_watched(const char *what)
+{
+    for (unsigned i = 0; i < WATCHDOG_SLOTS; i++) {
+        const char *name = atomic_load(&state.watchdog.slots[i].what);
+        if (name != NULL && strcmp(name, what) == 0)
+            return true;
+    }
+    return false;
+}
+
+Test(nomination, the_thread_sends_what_is_due_and_the_watchdog_watches_it)
+{
+    struct error err = {0};
+
+    cr_assert_eq(nomination_start(&state, &err), 0);
+    want("node-4");
+    pass_ms(NOMINATION_QUIET_MS);
+    for (int i = 0; i < 1000 && sent == 0; i++)
+        (void)usleep(10000);
+    nomination_stop(&state);
+    cr_expect_eq(atomic_load(&sent), 1);
+    cr_expect(was_watched("nomination"));
+}
+
+/* ---- bounds ---- */
 
 Test(nomination, there_is_room_for_so_many)
 {
