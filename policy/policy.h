@@ -30,6 +30,7 @@ struct candidate {
     size_t offered_count;
     int64_t offered_violations; /* how many of those break a PodDisruptionBudget */
     bool keeps_node;            /* out: the pod can get its claims by evictions on this node */
+    bool offers_rivals_only;    /* out: all victims that are offered hold the pod's claims */
     const struct pod **added;   /* out: victims to add to those offered */
     size_t added_count;
     size_t added_violations; /* out: how many of those break a PodDisruptionBudget */

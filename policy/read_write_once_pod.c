@@ -209,6 +209,7 @@ static void preempt(const struct view *view, const struct pod_object *pod, struc
 
     for (size_t i = 0; i < count; i++) {
         candidates[i].keeps_node = !code_is_rejection(verdict->code);
+        candidates[i].offers_rivals_only = false;
         candidates[i].added = NULL; /* of an answer before this one */
         candidates[i].added_count = candidates[i].added_violations = 0;
     }

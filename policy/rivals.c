@@ -60,13 +60,16 @@ static size_t find_uid(const struct rivals *rivals, struct slice uid)
 
 /* Marks the rivals that the candidate offers. It may offer very many pods. A pod without UID is
  * none of them: nobody knows who it is. */
-static void mark_offered(struct rivals *rivals, const struct candidate *candidate)
+static void mark_offered(struct rivals *rivals, struct candidate *candidate)
 {
+    candidate->offers_rivals_only = true;
     for (size_t i = 0; i < candidate->offered_count; i++) {
         struct slice uid = candidate->offered[i];
-        for (size_t at = uid.len == 0 ? rivals->count : find_uid(rivals, uid);
-             at < rivals->count && slice_equal(rivals->items[at].uid, uid) &&
-             rivals->items[at].offered_by != candidate;
+        size_t at = uid.len == 0 ? rivals->count : find_uid(rivals, uid);
+        if (at == rivals->count || !slice_equal(rivals->items[at].uid, uid))
+            candidate->offers_rivals_only = false;
+        for (; at < rivals->count && slice_equal(rivals->items[at].uid, uid) &&
+               rivals->items[at].offered_by != candidate;
              at++)
             rivals->items[at].offered_by = candidate;
     }

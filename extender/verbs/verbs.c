@@ -185,14 +185,6 @@ struct preempt_call {
     bool offers; /* a candidate on which the pod would run as soon as its claims are free */
 };
 
-static bool is_cause(const struct verdict *verdict, struct slice uid)
-{
-    for (size_t i = 0; i < verdict->cause_count; i++)
-        if (verdict->causes[i].kind == KIND_POD && slice_equal(verdict->causes[i].uid, uid))
-            return true;
-    return false;
-}
-
 /* Whether the pod would run on a candidate as soon as its claims are free: all victims that the
  * scheduler offers there hold a claim, and no filter rejects the node. */
 static bool offers_node(const struct preempt_request *request, const struct verdict *verdict,
@@ -202,10 +194,7 @@ static bool offers_node(const struct preempt_request *request, const struct verd
 
     for (size_t i = 0; i < request->candidate_count; i++) {
         const struct candidate *candidate = &request->candidates[i];
-        size_t j = 0;
-        while (j < candidate->offered_count && is_cause(verdict, candidate->offered[j]))
-            j++;
-        if (j == candidate->offered_count &&
+        if (candidate->offers_rivals_only &&
             policy_filter(verdict, candidate->node, arena, &reason) == NULL)
             return true;
     }

@@ -7,6 +7,7 @@
 
 #include "extender/cli/services.h"
 #include "extender/live/requeue.h"
+#include "extender/preemption/preemption.h"
 #include "extender/verbs/verbs.h"
 
 enum { CLAIMS = 512, BODY_BYTES_MAX = 32 << 20 };
@@ -153,6 +154,18 @@ Test(preempt_call, of_5000_candidates_that_will_do_all_are_kept)
 {
     cr_assert_eq(ask(&(struct asked){64, 5000, 64, 0}), 200);
     cr_expect_eq(kept(), 5000);
+}
+
+/* More holders than a verdict has causes: CAUSES_MAX. */
+Test(preempt_call, holders_may_be_evicted_for_a_pod_however_many_they_are)
+{
+    state.api = (struct requests *)(void *)&scratch; /* nothing is sent: no node is dropped */
+    cr_assert_eq(ask(&(struct asked){CAUSES_MAX + 1, 1, CAUSES_MAX + 1, 1}), 200);
+    cr_expect_eq(preemption_due_ns(state.preemption), UINT64_MAX, "another pod has to go there");
+    cr_assert_eq(ask(&(struct asked){CAUSES_MAX + 1, 1, CAUSES_MAX + 1, 0}), 200);
+    cr_expect_eq(kept(), 1);
+    cr_expect_neq(preemption_due_ns(state.preemption), UINT64_MAX);
+    state.api = NULL;
 }
 
 /* A node is never dropped because there is no memory: the scheduler would take it for "will not
