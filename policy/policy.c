@@ -91,9 +91,10 @@ static void aggravate(struct verdict *out, const struct verdict *more, struct ar
 /* Adds a policy's verdict to that of the policies before it. Whether it decides. */
 static bool merge(struct verdict *out, const struct verdict *verdict, struct arena *arena)
 {
-    bool decides = !code_is_rejection(out->code) &&
-                   (code_is_rejection(verdict->code) ||
-                    (verdict->code == CODE_SUCCESS && out->code == CODE_SKIP));
+    bool decides = verdict->code == CODE_ERROR ||
+                   (!code_is_rejection(out->code) &&
+                    (code_is_rejection(verdict->code) ||
+                     (verdict->code == CODE_SUCCESS && out->code == CODE_SKIP)));
     struct verdict merged = decides ? *verdict : *out;
 
     merged.nodes = out->nodes;

@@ -176,6 +176,7 @@ Test(policy, an_error_behind_an_unschedulable_verdict_is_the_answer)
     evaluate();
     cr_expect_eq(verdict.code, CODE_ERROR);
     expect_message("memory");
+    cr_expect_eq(decided_by, &policy_1);
 }
 
 Test(policy, warnings_are_in_the_order_of_the_policies)
