@@ -21,7 +21,7 @@ struct findings {
     size_t node_count;
     struct awaited_pod awaited[CAUSES_MAX]; /* by place, then in the order of the claims */
     size_t awaited_count;
-    struct verdict texts; /* its reasons */
+    struct verdict texts; /* its reasons; and drivers that it waits for */
     size_t left_out;      /* holders without a reason of their own */
 };
 
@@ -126,6 +126,18 @@ static bool intersect(struct findings *findings, const struct attached *attached
     return true;
 }
 
+/* A driver that is not known counts as one that attaches; it may turn out not to. False: no memory.
+ */
+static bool await_driver(const struct cluster *cluster, const struct claim *claim,
+                         struct arena *arena, struct findings *out)
+{
+    struct slice driver = bound_volume_driver(bound_volume_find(cluster, claim));
+
+    return driver.len == 0 || cluster_find_resource(cluster, KIND_CSI_DRIVER, driver) != NULL ||
+           verdict_add_awaited(&out->texts, arena,
+                               &(struct object_reference){.kind = KIND_CSI_DRIVER, .name = driver});
+}
+
 /* False: no memory. */
 static bool add_claim(const struct view *view, const struct pod_object *pod,
                       const struct claim *claim, struct arena *arena, struct findings *out)
@@ -144,7 +156,8 @@ static bool add_claim(const struct view *view, const struct pod_object *pod,
         out->node_count = attached.node_count;
     }
     out->is_restricted = true;
-    return put_holders(view->cluster, claim, &attached, arena, out);
+    return put_holders(view->cluster, claim, &attached, arena, out) &&
+           await_driver(view->cluster, claim, arena, out);
 }
 
 /* False: no memory; *out is Error. */
@@ -160,6 +173,9 @@ static bool put_awaited(const struct findings *findings, struct slice ns, struct
         if (!verdict_add_awaited(out, arena, &reference))
             return false;
     }
+    for (size_t i = 0; i < findings->texts.awaited_count; i++)
+        if (!verdict_add_awaited(out, arena, &findings->texts.awaited[i]))
+            return false;
     return true;
 }
 

@@ -219,6 +219,29 @@ static void a_pod_that_waits_for_a_stale_holder_is_requeued(void)
 
 /* ---- what the cache does not know yet ---- */
 
+/* The scheduler may know the CSIDriver, and try the pod again, before the cache does. */
+static void a_pod_is_requeued_when_its_driver_turns_out_not_to_attach(void)
+{
+    struct guard guard;
+
+    put_shared_claim("data");
+    put_pod(&(struct test_pod){.name = "a", .claim = "data", .node = "node-3"});
+    guard_start(&guard, ENFORCE);
+    check(guard_logs(&guard, "the cache is synced"), "no pod that waits at the start is requeued");
+    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
+    AWAIT(guard_metric(&guard, "claimguard_cache_objects{resource=\"pods\"}") == 2, "seen");
+    check(!filter_passes(&guard, "b"), "a driver attaches unless it says otherwise");
+    api_put("{\"kind\":\"CSIDriver\",\"metadata\":{\"name\":\"other.example.com\"},\"spec\":{"
+            "\"attachRequired\":false}}");
+    AWAIT(guard_metric(&guard, "claimguard_cache_objects{resource=\"csidrivers\"}") == 1, "seen");
+    check(api_count("PATCH", "claimguard.io/requeue-requested") == 0, "that is not b's");
+    api_put("{\"kind\":\"CSIDriver\",\"metadata\":{\"name\":\"plugin1.example.com\"},\"spec\":{"
+            "\"attachRequired\":false}}");
+    check(api_wait("PATCH", "claimguard.io/requeue-requested", 1), "b is requeued");
+    check(filter_passes(&guard, "b"), "now it may be anywhere");
+    guard_stop(&guard);
+}
+
 /* Both pods are on the node that a was bound to, or b waits. */
 static void is_on_one_node(struct guard *guard)
 {
@@ -284,6 +307,7 @@ int main(int argc, char **argv)
         SCENARIO(a_stale_holder_is_in_the_way_of_no_bind),
         SCENARIO(a_bind_is_refused_while_holders_cannot_be_read),
         SCENARIO(a_pod_that_waits_for_a_stale_holder_is_requeued),
+        SCENARIO(a_pod_is_requeued_when_its_driver_turns_out_not_to_attach),
         SCENARIO(a_volume_that_is_known_late_lets_nobody_on_two_nodes),
         SCENARIO(a_claim_whose_phase_is_late_lets_nobody_on_two_nodes),
         SCENARIO(a_pod_whose_scheduler_saw_all_nodes_is_not_nominated),

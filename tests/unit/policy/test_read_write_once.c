@@ -8,6 +8,8 @@
 #include "support/load.h"
 
 #define VOLUME \
+    "{\"apiVersion\":\"storage.k8s.io/v1\",\"kind\":\"CSIDriver\",\"metadata\":{\"name\":\"d\"}}" \
+    "\n---\n" \
     "{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolume\",\"metadata\":{\"name\":\"pv\"}," \
     "\"spec\":{" \
     "\"accessModes\":[\"ReadWriteOnce\"],\"csi\":{\"driver\":\"d\"},\"claimRef\":{\"namespace\":" \
@@ -215,6 +217,22 @@ Test(one_node, a_pod_waits_for_the_holders_unless_the_policy_only_warns)
     config.read_write_once.mode = MODE_WARN;
     cr_assert_eq(judge(&arena), CODE_SUCCESS);
     cr_expect_eq(verdict.awaited_count, 0);
+}
+
+/* It counts as one that attaches, and may turn out not to. */
+Test(one_node, a_pod_waits_for_a_driver_that_is_not_known)
+{
+    struct object driver = {.kind = KIND_CSI_DRIVER, .meta.name = SLICE("d")};
+
+    cluster_delete(&cluster, &driver);
+    cr_assert_eq(judge(&arena), CODE_SUCCESS);
+    cr_expect_eq(verdict.awaited_count, 0, "the claim is free");
+    add_pod("holder", "u-holder", "node-2");
+    cr_assert_eq(judge(&arena), CODE_SUCCESS);
+    cr_assert_eq(verdict.awaited_count, 2);
+    expect_text(verdict.awaited[0].name, "holder");
+    cr_expect_eq(verdict.awaited[1].kind, KIND_CSI_DRIVER);
+    expect_text(verdict.awaited[1].name, "d");
 }
 
 #define SECOND_VOLUME \
