@@ -258,6 +258,14 @@ Test(mounts, a_deferral_of_a_bound_pod_is_not_taken_back)
     cr_expect_eq(cluster.deferring, find_pod());
 }
 
+Test(mounts, a_deferral_of_a_bound_pod_is_added)
+{
+    put_pod("1", "n", "v");
+    put_pod("2", "n", "v,w");
+    cr_expect(volume_is_deferred(mounts_find(pod_mounts(find_pod()), SLICE("v"))));
+    cr_expect(volume_is_deferred(mounts_find(pod_mounts(find_pod()), SLICE("w"))));
+}
+
 Test(mounts, a_pending_pod_s_annotation_may_be_taken_back)
 {
     put_pod("1", "", "v,w");
