@@ -9,24 +9,20 @@
 #include "support/certificates.h"
 #include "support/http.h"
 #include "support/process.h"
+#include "support/received.h"
 
-enum { PATH_BYTES = 128, ANSWER_BYTES = 8192 };
+enum { PATH_BYTES = CERTIFICATES_PATH_BYTES };
 
 static char folder[CERTIFICATES_FOLDER_BYTES];
 static struct daemon server;
 static uint16_t port;
 
-static void path_of(char *path, const char *file)
-{
-    (void)snprintf(path, PATH_BYTES, "%s/%s", folder, file);
-}
-
 static void write_file(const char *name, const char *text)
 {
     char path[PATH_BYTES], next[PATH_BYTES];
 
-    path_of(path, name);
-    path_of(next, "next");
+    certificates_path(path, folder, name);
+    certificates_path(next, folder, "next");
     FILE *file = fopen(next, "we");
     cr_assert(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
     cr_assert_eq(rename(next, path), 0);
@@ -36,7 +32,7 @@ static void copy_file(const char *from, const char *to)
 {
     char path[PATH_BYTES];
 
-    path_of(path, from);
+    certificates_path(path, folder, from);
     char *text = read_file(path);
     write_file(to, text);
     free(text);
@@ -73,7 +69,7 @@ static void start(const char *client_ca)
 
     port = free_port();
     write_config(client_ca, "");
-    path_of(config, "claimguard.yaml");
+    certificates_path(config, folder, "claimguard.yaml");
     cr_assert(daemon_start(&server, (const char *const[]){"--snapshot",
                                                           SOURCE_DIR "/docs/example/snapshot.yaml",
                                                           "--config", config, NULL}));
@@ -107,21 +103,8 @@ TestSuite(admission, .init = setup, .fini = teardown);
 struct answer {
     long status;       /* 0: none */
     bool shows_second; /* the server's certificate is server-2 */
-    char text[ANSWER_BYTES];
-    size_t len;
+    struct received received;
 };
-
-static size_t take(char *bytes, size_t size, size_t count, void *context)
-{
-    struct answer *answer = context;
-    size_t room = sizeof answer->text - 1 - answer->len;
-    size_t taken = size * count < room ? size * count : room;
-
-    memcpy(answer->text + answer->len, bytes, taken);
-    answer->len += taken;
-    answer->text[answer->len] = '\0';
-    return size * count;
-}
 
 static void note_certificate(CURL *easy, struct answer *out)
 {
@@ -141,7 +124,7 @@ static struct answer call(const char *path, const char *body, const char *client
     struct answer out = {.status = 0};
     CURL *easy = curl_easy_init();
 
-    path_of(ca, "ca.crt");
+    certificates_path(ca, folder, "ca.crt");
     (void)snprintf(url, sizeof url, "https://127.0.0.1:%u%s", port, path);
     (void)snprintf(cert, sizeof cert, "%s/%s.crt", folder, client == NULL ? "" : client);
     (void)snprintf(key, sizeof key, "%s/%s.key", folder, client == NULL ? "" : client);
@@ -150,8 +133,8 @@ static struct answer call(const char *path, const char *body, const char *client
     (void)curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, 10000L);
     (void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     (void)curl_easy_setopt(easy, CURLOPT_CERTINFO, 1L);
-    (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take);
-    (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, &out);
+    (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, received_take);
+    (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, &out.received);
     if (client != NULL) {
         (void)curl_easy_setopt(easy, CURLOPT_SSLCERT, cert);
         (void)curl_easy_setopt(easy, CURLOPT_SSLKEY, key);
@@ -180,15 +163,17 @@ Test(admission, a_binding_is_allowed_or_denied)
 {
     start("");
     struct answer answer = call("/admit/binding?timeout=10s", WEB_1, NULL);
-    cr_expect_eq(answer.status, 200, "%s", answer.text);
-    cr_expect_not_null(strstr(answer.text, "\"uid\":\"r\",\"allowed\":true"), "%s", answer.text);
+    cr_expect_eq(answer.status, 200, "%s", answer.received.bytes);
+    cr_expect_not_null(strstr(answer.received.bytes, "\"uid\":\"r\",\"allowed\":true"), "%s",
+                       answer.received.bytes);
     answer = call("/admit/binding", DB_1, NULL);
-    cr_expect_eq(answer.status, 200, "%s", answer.text);
+    cr_expect_eq(answer.status, 200, "%s", answer.received.bytes);
     cr_expect_not_null(
-        strstr(answer.text, "\"allowed\":false,\"status\":{\"status\":\"Failure\",\"code\":409,"
-                            "\"reason\":\"Conflict\",\"message\":\"claim default/db-data is in use "
-                            "by pod default/db-0 on node-2\"}"),
-        "%s", answer.text);
+        strstr(answer.received.bytes,
+               "\"allowed\":false,\"status\":{\"status\":\"Failure\",\"code\":409,"
+               "\"reason\":\"Conflict\",\"message\":\"claim default/db-data is in use "
+               "by pod default/db-0 on node-2\"}"),
+        "%s", answer.received.bytes);
     cr_expect_eq(http_metric(server.metrics_port,
                              "\nclaimguard_admission_reviews_total{path=\"/admit/binding\","
                              "result=\"denied\"} "),
@@ -207,17 +192,19 @@ Test(admission, a_pod_that_names_its_node_is_allowed_or_denied)
 {
     start("");
     struct answer answer = call("/admit/pod?timeout=10s", POD("one", "db-data"), NULL);
-    cr_expect_eq(answer.status, 200, "%s", answer.text);
-    cr_expect_not_null(strstr(answer.text,
+    cr_expect_eq(answer.status, 200, "%s", answer.received.bytes);
+    cr_expect_not_null(strstr(answer.received.bytes,
                               "\"code\":409,\"reason\":\"Conflict\",\"message\":\"claim "
                               "default/db-data is in use by pod default/db-0 on node-2\"}"),
-                       "%s", answer.text);
+                       "%s", answer.received.bytes);
     answer = call("/admit/pod", POD("two", "web-data"), NULL);
-    cr_expect_not_null(strstr(answer.text, "\"uid\":\"r\",\"allowed\":true"), "%s", answer.text);
+    cr_expect_not_null(strstr(answer.received.bytes, "\"uid\":\"r\",\"allowed\":true"), "%s",
+                       answer.received.bytes);
     answer = call("/admit/pod", POD("three", "web-data"), NULL);
-    cr_expect_not_null(strstr(answer.text, "claim default/web-data is in use by pod default/two on "
-                                           "node-1"),
-                       "it is there, in memory: %s", answer.text);
+    cr_expect_not_null(strstr(answer.received.bytes,
+                              "claim default/web-data is in use by pod default/two on "
+                              "node-1"),
+                       "it is there, in memory: %s", answer.received.bytes);
     cr_expect_eq(http_metric(server.metrics_port,
                              "\nclaimguard_admission_reviews_total{path=\"/admit/pod\","
                              "result=\"denied\"} "),
@@ -265,7 +252,7 @@ Test(admission, with_an_authority_only_its_clients_are_answered)
 {
     char ca[PATH_BYTES];
 
-    path_of(ca, "ca.crt");
+    certificates_path(ca, folder, "ca.crt");
     start(ca);
     cr_expect_eq(call("/admit/binding", WEB_1, NULL).status, 0);
     cr_expect_eq(call("/admit/binding", WEB_1, "client").status, 200);

@@ -12,7 +12,7 @@
 #include "support/certificates.h"
 #include "support/process.h"
 
-enum { PATH_BYTES = 128, WAIT_MS = 20000 };
+enum { PATH_BYTES = CERTIFICATES_PATH_BYTES, WAIT_MS = 20000 };
 
 static char folder[CERTIFICATES_FOLDER_BYTES];
 static struct MHD_Daemon *api;
@@ -41,19 +41,6 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
     return result;
 }
 
-static void path_of(char *path, const char *file)
-{
-    (void)snprintf(path, PATH_BYTES, "%s/%s", folder, file);
-}
-
-static char *text_of(const char *file)
-{
-    char path[PATH_BYTES];
-
-    path_of(path, file);
-    return read_file(path);
-}
-
 static void setup(void)
 {
     static const struct certificate certificates[] = {
@@ -64,7 +51,8 @@ static void setup(void)
     };
 
     certificates_make(folder, certificates, sizeof certificates / sizeof *certificates);
-    char *key = text_of("api.key"), *certificate = text_of("api.crt"), *ca = text_of("ca.crt");
+    char *key = read_file_in(folder, "api.key"), *certificate = read_file_in(folder, "api.crt"),
+         *ca = read_file_in(folder, "ca.crt");
     api = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_TLS, 0, NULL, NULL, answer,
                            NULL, MHD_OPTION_HTTPS_MEM_KEY, key, MHD_OPTION_HTTPS_MEM_CERT,
                            certificate, MHD_OPTION_HTTPS_MEM_TRUST, ca, MHD_OPTION_END);
@@ -90,7 +78,7 @@ static void start(const char *host, const char *cluster, const char *user)
     static char path[PATH_BYTES];
     static const char *const arguments[] = {"--kubeconfig", path, NULL};
 
-    path_of(path, "kubeconfig");
+    certificates_path(path, folder, "kubeconfig");
     FILE *file = fopen(path, "we");
     cr_assert_not_null(file);
     (void)fprintf(file,

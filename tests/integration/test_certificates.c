@@ -13,7 +13,7 @@
 #include "support/certificates.h"
 #include "support/process.h"
 
-enum { PATH_BYTES = 128, FILES = 6 };
+enum { PATH_BYTES = CERTIFICATES_PATH_BYTES, FILES = 6 };
 
 static const char *const files[FILES] = {"ca.crt",  "ca.key",     "tls.crt",
                                          "tls.key", "client.crt", "client.key"};
@@ -25,19 +25,6 @@ struct run {
     int status;
     char *out, *err;
 };
-
-static void path_of(char path[PATH_BYTES], const char *file)
-{
-    (void)snprintf(path, PATH_BYTES, "%s/%s", folder, file);
-}
-
-static char *text_of(const char *file)
-{
-    char path[PATH_BYTES];
-
-    path_of(path, file);
-    return read_file(path);
-}
 
 static void setup(void)
 {
@@ -95,7 +82,7 @@ static unsigned mode_of(const char *file)
     char path[PATH_BYTES];
     struct stat status;
 
-    path_of(path, file);
+    certificates_path(path, folder, file);
     cr_assert_eq(stat(path, &status), 0, "%s", file);
     return status.st_mode & 07777;
 }
@@ -104,7 +91,7 @@ static bool is_there(const char *file)
 {
     char path[PATH_BYTES];
 
-    path_of(path, file);
+    certificates_path(path, folder, file);
     return access(path, F_OK) == 0;
 }
 
@@ -119,11 +106,11 @@ Test(certificate_files, a_first_call_writes_six_files_and_a_second_keeps_them)
     for (int i = 0; i < FILES; i++) {
         cr_expect_eq(mode_of(files[i]), strstr(files[i], ".key") != NULL ? 0600 : 0644, "%s: %o",
                      files[i], mode_of(files[i]));
-        before[i] = text_of(files[i]);
+        before[i] = read_file_in(folder, files[i]);
     }
     expect_actions(NULL, NULL, "kept", "kept", "kept");
     for (int i = 0; i < FILES; i++) {
-        char *after = text_of(files[i]);
+        char *after = read_file_in(folder, files[i]);
         cr_expect_str_eq(after, before[i], "%s", files[i]);
         free(after);
         free(before[i]);
@@ -157,12 +144,13 @@ Test(certificate_files, a_renewal_keeps_the_authority_and_what_its_readers_may_d
     char path[PATH_BYTES];
 
     expect_actions(NULL, NULL, "created", "created", "created");
-    char *authority = text_of("ca.crt"), *key = text_of("ca.key"), *old = text_of("tls.key");
-    path_of(path, "tls.key");
+    char *authority = read_file_in(folder, "ca.crt"), *key = read_file_in(folder, "ca.key"),
+         *old = read_file_in(folder, "tls.key");
+    certificates_path(path, folder, "tls.key");
     cr_assert_eq(chmod(path, 0644), 0);
-    path_of(path, "client.key");
+    certificates_path(path, folder, "client.key");
     cr_assert_eq(chmod(path, 0640), 0);
-    path_of(path, "client.crt");
+    certificates_path(path, folder, "client.crt");
     cr_assert_eq(chmod(path, 0600), 0);
     if (geteuid() == 0)
         cr_assert_eq(chown(path, 65532, 65532), 0);
@@ -172,8 +160,8 @@ Test(certificate_files, a_renewal_keeps_the_authority_and_what_its_readers_may_d
     cr_expect_eq(mode_of("client.crt"), 0600);
     struct stat status;
     cr_expect(stat(path, &status) == 0 && (geteuid() != 0 || status.st_uid == 65532));
-    char *authority_now = text_of("ca.crt"), *key_now = text_of("ca.key"),
-         *now = text_of("tls.key");
+    char *authority_now = read_file_in(folder, "ca.crt"), *key_now = read_file_in(folder, "ca.key"),
+         *now = read_file_in(folder, "tls.key");
     cr_expect_str_eq(authority, authority_now);
     cr_expect_str_eq(key, key_now);
     cr_expect_str_neq(old, now);
@@ -214,7 +202,7 @@ static void put(const char *file, const char *text)
 {
     char path[PATH_BYTES];
 
-    path_of(path, file);
+    certificates_path(path, folder, file);
     FILE *out = fopen(path, "we");
     cr_assert(out != NULL && fputs(text, out) >= 0 && fclose(out) == 0);
 }
@@ -224,26 +212,27 @@ Test(certificate_files, wrong_files_are_named_and_nothing_is_written)
     char path[PATH_BYTES];
 
     expect_actions(NULL, NULL, "created", "created", "created");
-    char *certificate = text_of("tls.crt"), *key = text_of("ca.key"), *other = text_of("tls.key");
+    char *certificate = read_file_in(folder, "tls.crt"), *key = read_file_in(folder, "ca.key"),
+         *other = read_file_in(folder, "tls.key");
     put("ca.key", other);
     expect_failure("/ca.key: is not the key of the first certificate in /tmp/");
     put("ca.key", "nonsense\n");
     expect_failure("/ca.key: ");
-    path_of(path, "ca.key");
+    certificates_path(path, folder, "ca.key");
     cr_assert_eq(unlink(path), 0);
     expect_failure("/ca.key: restore that, or remove both");
     put("ca.key", key);
     put("tls.crt", key);
     expect_failure("/tls.crt: ");
     put("tls.crt", certificate);
-    path_of(path, "ca.crt");
+    certificates_path(path, folder, "ca.crt");
     cr_assert_eq(unlink(path), 0);
     cr_assert_eq(mkdir(path, 0700), 0);
     expect_failure("/ca.crt: Is a directory");
     cr_assert_eq(rmdir(path), 0);
     cr_assert_eq(symlink("nowhere", path), 0);
     expect_failure("/ca.crt: No such file or directory");
-    char *after = text_of("tls.crt");
+    char *after = read_file_in(folder, "tls.crt");
     cr_expect_str_eq(after, certificate);
     free(certificate), free(key), free(other), free(after);
 }
@@ -257,7 +246,7 @@ Test(certificate_files, a_file_of_another_authority_is_left_alone)
     certificates_make(made, &other, 1);
     memcpy(own, folder, sizeof own);
     memcpy(folder, made, sizeof made);
-    char *foreign = text_of("tls.crt");
+    char *foreign = read_file_in(folder, "tls.crt");
     expect_failure("/tls.crt is there without its authority");
     memcpy(folder, own, sizeof own);
     put("tls.crt", foreign);
@@ -323,7 +312,7 @@ static long status_of(const char *name, const char *host)
     long status = 0;
     CURL *curl = curl_easy_init();
 
-    path_of(ca, "ca.crt");
+    certificates_path(ca, folder, "ca.crt");
     (void)snprintf(url, sizeof url, "https://%s:%u/livez", host, server.port);
     (void)snprintf(to, sizeof to, "::127.0.0.1:%u", server.port);
     struct curl_slist *connect_to = curl_slist_append(NULL, to);
@@ -334,9 +323,9 @@ static long status_of(const char *name, const char *host)
     (void)curl_easy_setopt(curl, CURLOPT_NOBODY, 0L);
     if (name != NULL) {
         (void)snprintf(file, sizeof file, "%s.crt", name);
-        path_of(crt, file);
+        certificates_path(crt, folder, file);
         (void)snprintf(file, sizeof file, "%s.key", name);
-        path_of(key, file);
+        certificates_path(key, folder, file);
         (void)curl_easy_setopt(curl, CURLOPT_SSLCERT, crt);
         (void)curl_easy_setopt(curl, CURLOPT_SSLKEY, key);
     }
@@ -359,7 +348,7 @@ static void start(void)
                    "  tls: {certFile: %s/tls.crt, keyFile: %s/tls.key, clientCAFile: %s/ca.crt}\n",
                    folder, folder, folder);
     put("claimguard.yaml", text);
-    path_of(config, "claimguard.yaml");
+    certificates_path(config, folder, "claimguard.yaml");
     cr_assert(daemon_start(&server, arguments));
 }
 
@@ -395,7 +384,7 @@ Test(certificate_files, openssl_accepts_the_chain)
                    "! openssl verify -CAfile ca.crt -purpose sslserver client.crt",
                    folder);
     int status = system(command); /* NOLINT(cert-env33-c) */
-    char *log = text_of("openssl.log");
+    char *log = read_file_in(folder, "openssl.log");
     cr_expect_eq(status, 0, "%s", log);
     free(log);
 }

@@ -4,34 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "support/process.h"
+#include "integration/cli_run.h"
 
 #define EXAMPLE      SOURCE_DIR "/docs/example/snapshot.yaml"
 #define EXAMPLE_JSON TESTS_DIR "/fixtures/example.json"
 #define NOTHING      TESTS_DIR "/fixtures/no-kind-that-counts.yaml"
-
-struct run {
-    int status;
-    char *out, *err;
-};
-
-static struct run run_with(const char *input, const char *const *arguments)
-{
-    struct run run;
-
-    run.status = process_run(arguments, input, &run.out, &run.err);
-    return run;
-}
-
-static void run_free(struct run *run)
-{
-    free(run->out);
-    free(run->err);
-}
-
-#define RUN(...) run_with(NULL, (const char *const[]){__VA_ARGS__, NULL})
 
 static const struct {
     const char *arguments[8];
@@ -240,69 +218,6 @@ Test(cli, control_characters_of_a_cluster_do_not_reach_the_terminal)
     run_free(&run);
 }
 
-/* The text has it once. */
-static void expect_one(const char *text, const char *part)
-{
-    const char *found = strstr(text, part);
-
-    cr_expect(found != NULL && strstr(found + 1, part) == NULL, "%s", text);
-}
-
-Test(cli, what_a_snapshot_lacks_is_said_on_stderr)
-{
-    struct run run =
-        run_with(TESTS_DIR "/cases/read_write_once_pod/names_a_claim_that_does_not_exist/pod.json",
-                 (const char *const[]){"dry-run", "-s", "-", "-a", "-o", "json", NULL});
-
-    cr_expect_eq(run.status, 1);
-    cr_expect_str_eq(run.err,
-                     "claimguard: -: the snapshot has no PersistentVolumeClaims: add pvc to "
-                     "kubectl get\n"
-                     "claimguard: -: the snapshot has no Nodes, so nominated pods do not count, "
-                     "and no node is checked: add nodes to kubectl get\n");
-    run_free(&run);
-    run = RUN("dry-run", "-s", TESTS_DIR "/fixtures/no-attributes-classes.yaml", "-a");
-    cr_expect_eq(run.status, 1);
-    cr_expect_not_null(strstr(run.err, "claims name VolumeAttributesClasses, and the snapshot has "
-                                       "none: add volumeattributesclasses to kubectl get"),
-                       "%s", run.err);
-    run_free(&run);
-    run = RUN("dry-run", "-s", TESTS_DIR "/fixtures/other-kinds.yaml", "-a");
-    cr_expect_eq(run.status, 0);
-    cr_expect_not_null(strstr(run.err, "skipped 1 object of other kinds"), "%s", run.err);
-    run_free(&run);
-}
-
-#define NO_DRIVERS \
-    "pods have inline CSI volumes, and the snapshot has no CSIDrivers: add csidrivers to kubectl " \
-    "get"
-
-/* Of pods of the snapshot, and of a manifest; once, however many pods have such volumes. */
-Test(cli, a_snapshot_without_csi_drivers_is_said_on_stderr)
-{
-    static const char *const manifest =
-        TESTS_DIR "/cases/csi_volumes/inline_and_there_is_no_csi_driver/pod.json";
-    static const char *const snapshots[] = {
-        TESTS_DIR "/fixtures/no-csi-drivers.yaml",
-        TESTS_DIR "/cases/csi_volumes/one_node_lists_the_driver/cluster.yaml"};
-    struct run run = RUN("dry-run", "-s", snapshots[0], "-a");
-
-    cr_expect_eq(run.status, 1);
-    expect_one(run.err, NO_DRIVERS);
-    run_free(&run);
-    for (int i = 0; i < 2; i++) {
-        run = RUN("dry-run", "-s", snapshots[i], "-p", manifest, "-o", "json");
-        cr_expect_eq(run.status, 1);
-        expect_one(run.err, NO_DRIVERS);
-        expect_one(run.out, NO_DRIVERS);
-        run_free(&run);
-    }
-    run = RUN("dry-run", "-s", snapshots[1], "-p",
-              TESTS_DIR "/cases/csi_volumes/one_node_lists_the_driver/pod.json");
-    cr_expect_str_eq(run.err, "", "no pod has an inline volume");
-    run_free(&run);
-}
-
 Test(cli, a_pod_about_which_no_scheduler_asks_is_named)
 {
     struct run run = RUN("dry-run", "-s", EXAMPLE, "-p", "default/db-0");
@@ -342,30 +257,6 @@ Test(cli, a_table_with_victims_says_that_budgets_are_not_checked)
     cr_expect_null(strstr(passes.out, text), "%s", passes.out);
     run_free(&evicts);
     run_free(&passes);
-}
-
-Test(cli, a_pod_that_is_not_read_spoils_no_snapshot)
-{
-    char path[] = "/tmp/claimguard-test-XXXXXX";
-    int fd = mkstemp(path);
-    FILE *file = fdopen(fd, "w");
-
-    cr_assert_not_null(file);
-    (void)fputs("{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"items\":[{\"metadata\":{\"name\":"
-                "\"many\"},\"spec\":{\"volumes\":[",
-                file);
-    for (int i = 0; i < 5000; i++)
-        (void)fprintf(file, "%s{\"persistentVolumeClaim\":{\"claimName\":\"%d\"}}",
-                      i == 0 ? "" : ",", i);
-    (void)fputs("]}},{\"metadata\":{\"name\":\"other\",\"annotations\":{\"x\":\"\\u0000\"}}}]}",
-                file);
-    cr_assert_eq(fclose(file), 0);
-    struct run run = RUN("dry-run", "-s", path, "-a");
-    cr_expect_eq(run.status, 0, "%s", run.err);
-    cr_expect_not_null(strstr(run.out, "1 pod: 1 schedulable"), "%s", run.out);
-    cr_expect_not_null(strstr(run.err, "pods with over 512 claims are left out"), "%s", run.err);
-    run_free(&run);
-    (void)unlink(path);
 }
 
 Test(cli, check_config_prints_what_it_accepts)
@@ -417,16 +308,4 @@ Test(cli, help_names_every_option)
     cr_expect_str_eq(helped.out, help.out);
     run_free(&helped);
     run_free(&help);
-}
-
-/* A snapshot of real answers: claims with managedFields, all volume kinds, classes. */
-Test(cli, real_api_server_answers_are_a_snapshot)
-{
-    struct run run = RUN("dry-run", "-s", TESTS_DIR "/fixtures/apiserver", "-a", "-o", "json");
-
-    cr_expect(run.status == 0 || run.status == 1, "%s", run.err);
-    json_t *list = json_loads(run.out, 0, NULL);
-    cr_expect_gt(json_array_size(list), 0);
-    json_decref(list);
-    run_free(&run);
 }

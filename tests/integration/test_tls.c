@@ -8,27 +8,22 @@
 
 #include "support/certificates.h"
 #include "support/http.h"
-#include "support/load.h"
 #include "support/process.h"
+#include "support/received.h"
 
-enum { NAME_BYTES = 64, PATH_BYTES = 128, ANSWER_BYTES = 8192 };
+enum { NAME_BYTES = 64, PATH_BYTES = CERTIFICATES_PATH_BYTES };
 
 static char folder[CERTIFICATES_FOLDER_BYTES];
 static struct daemon server;
-
-static void path_of(char *path, const char *file)
-{
-    (void)snprintf(path, PATH_BYTES, "%s/%s", folder, file);
-}
 
 /* Puts one file in the place of another, at once. */
 static void put_file(const char *from, const char *to)
 {
     char source[PATH_BYTES], target[PATH_BYTES], next[PATH_BYTES];
 
-    path_of(source, from);
-    path_of(target, to);
-    path_of(next, "next");
+    certificates_path(source, folder, from);
+    certificates_path(target, folder, to);
+    certificates_path(next, folder, "next");
     char *text = read_file(source);
     FILE *file = fopen(next, "we");
     cr_assert(text != NULL && file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
@@ -51,7 +46,7 @@ static void write_names(const char *cert, const char *key, const char *authority
 {
     char path[PATH_BYTES];
 
-    path_of(path, "claimguard.yaml");
+    certificates_path(path, folder, "claimguard.yaml");
     FILE *file = fopen(path, "we");
     cr_assert_not_null(file);
     (void)fprintf(file,
@@ -73,7 +68,7 @@ static const char *const *arguments(void)
     static const char *const all[] = {"--snapshot", SOURCE_DIR "/docs/example/snapshot.yaml",
                                       "--config", config, NULL};
 
-    path_of(config, "claimguard.yaml");
+    certificates_path(config, folder, "claimguard.yaml");
     return all;
 }
 
@@ -119,21 +114,8 @@ TestSuite(tls, .init = setup, .fini = teardown);
 struct client {
     CURL *easy;
     char ca[PATH_BYTES], cert[PATH_BYTES], key[PATH_BYTES], url[PATH_BYTES];
-    char answer[ANSWER_BYTES];
-    size_t answer_bytes;
+    struct received received;
 };
-
-static size_t take(char *bytes, size_t size, size_t count, void *context)
-{
-    struct client *client = context;
-    size_t room = sizeof client->answer - 1 - client->answer_bytes;
-    size_t taken = size * count < room ? size * count : room;
-
-    memcpy(client->answer + client->answer_bytes, bytes, taken);
-    client->answer_bytes += taken;
-    client->answer[client->answer_bytes] = '\0';
-    return size * count;
-}
 
 /* name: whose certificate it shows; NULL: none. */
 static void client_init(struct client *client, const char *name)
@@ -143,19 +125,19 @@ static void client_init(struct client *client, const char *name)
     memset(client, 0, sizeof *client);
     client->easy = curl_easy_init();
     cr_assert_not_null(client->easy);
-    path_of(client->ca, "ca.crt");
+    certificates_path(client->ca, folder, "ca.crt");
     (void)curl_easy_setopt(client->easy, CURLOPT_CAINFO, client->ca);
     (void)curl_easy_setopt(client->easy, CURLOPT_TIMEOUT_MS, 10000L);
     (void)curl_easy_setopt(client->easy, CURLOPT_NOSIGNAL, 1L);
     (void)curl_easy_setopt(client->easy, CURLOPT_CERTINFO, 1L);
-    (void)curl_easy_setopt(client->easy, CURLOPT_WRITEFUNCTION, take);
-    (void)curl_easy_setopt(client->easy, CURLOPT_WRITEDATA, client);
+    (void)curl_easy_setopt(client->easy, CURLOPT_WRITEFUNCTION, received_take);
+    (void)curl_easy_setopt(client->easy, CURLOPT_WRITEDATA, &client->received);
     if (name == NULL)
         return;
     (void)snprintf(file, sizeof file, "%s.crt", name);
-    path_of(client->cert, file);
+    certificates_path(client->cert, folder, file);
     (void)snprintf(file, sizeof file, "%s.key", name);
-    path_of(client->key, file);
+    certificates_path(client->key, folder, file);
     (void)curl_easy_setopt(client->easy, CURLOPT_SSLCERT, client->cert);
     (void)curl_easy_setopt(client->easy, CURLOPT_SSLKEY, client->key);
 }
@@ -169,7 +151,7 @@ static long call(struct client *client, const char *path, const char *body)
     (void)curl_easy_setopt(client->easy, CURLOPT_URL, client->url);
     if (body != NULL)
         (void)curl_easy_setopt(client->easy, CURLOPT_POSTFIELDS, body);
-    client->answer_bytes = 0;
+    client->received.len = 0;
     if (curl_easy_perform(client->easy) != CURLE_OK)
         return 0;
     (void)curl_easy_getinfo(client->easy, CURLINFO_RESPONSE_CODE, &status);
@@ -210,7 +192,8 @@ Test(tls, a_scheduler_with_a_certificate_of_the_authority_is_answered)
     start("/client-ca.crt");
     client_init(&client, "client");
     cr_expect_eq(call(&client, "/filter", body), 200);
-    cr_expect_not_null(strstr(client.answer, "is in use by pod default/db-0"), "%s", client.answer);
+    cr_expect_not_null(strstr(client.received.bytes, "is in use by pod default/db-0"), "%s",
+                       client.received.bytes);
     curl_easy_cleanup(client.easy);
     free(body);
 }
@@ -253,8 +236,8 @@ Test(tls, a_client_may_show_the_chain_up_to_the_authority)
 {
     char path[PATH_BYTES], middle[PATH_BYTES];
 
-    path_of(path, "distant-client.crt");
-    path_of(middle, "middle.crt");
+    certificates_path(path, folder, "distant-client.crt");
+    certificates_path(middle, folder, "middle.crt");
     char *text = read_file(middle);
     FILE *file = fopen(path, "ae");
     cr_assert(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
@@ -408,10 +391,10 @@ Test(tls, what_cannot_be_used_is_named_at_the_start)
     put_pair("server");
     put_file("client.key", "client-ca.crt");
     expect_no_start("server.tls.clientCAFile ");
-    path_of(path, "client-ca.crt");
+    certificates_path(path, folder, "client-ca.crt");
     (void)unlink(path);
     expect_no_start("client-ca.crt: No such file or directory");
-    path_of(path, "tls.crt");
+    certificates_path(path, folder, "tls.crt");
     (void)unlink(path);
     expect_no_start("tls.crt: No such file or directory");
 }

@@ -130,3 +130,8 @@ void certificates_remove(const char *folder)
     (void)snprintf(command, sizeof command, "rm -rf %s", folder);
     must(system(command) == 0 ? 0 : -1, command); /* NOLINT: a folder of ours */
 }
+
+void certificates_path(char path[CERTIFICATES_PATH_BYTES], const char *folder, const char *file)
+{
+    (void)snprintf(path, CERTIFICATES_PATH_BYTES, "%s/%s", folder, file);
+}

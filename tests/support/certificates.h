@@ -13,7 +13,7 @@ struct certificate {
     int begins_s, ends_s; /* from now on; both 0: a day around now */
 };
 
-enum { CERTIFICATES_FOLDER_BYTES = 32 };
+enum { CERTIFICATES_FOLDER_BYTES = 32, CERTIFICATES_PATH_BYTES = 128 };
 
 /* Makes them, for 127.0.0.1, in a new folder, whose path it writes; aborts when one cannot be made.
  */
@@ -22,5 +22,8 @@ void certificates_make(char folder[CERTIFICATES_FOLDER_BYTES],
 
 /* Removes the folder and all that is in it. */
 void certificates_remove(const char *folder);
+
+/* Writes the path of a file in the folder. */
+void certificates_path(char path[CERTIFICATES_PATH_BYTES], const char *folder, const char *file);
 
 #endif

@@ -190,3 +190,11 @@ int daemon_stop(struct daemon *daemon)
     (void)close(daemon->log);
     return exit_status(daemon->pid);
 }
+
+char *read_file_in(const char *folder, const char *file)
+{
+    char path[128];
+
+    (void)snprintf(path, sizeof path, "%s/%s", folder, file);
+    return read_file(path);
+}

@@ -46,4 +46,7 @@ bool daemon_wait_for(struct daemon *daemon, const char *text);
 /* The file's text, NUL-terminated; aborts when there is none. Ownership: the caller's to free. */
 char *read_file(const char *path);
 
+/* The same, of a file in a folder. */
+char *read_file_in(const char *folder, const char *file);
+
 #endif

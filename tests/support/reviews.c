@@ -11,6 +11,7 @@
 #include "support/certificates.h"
 #include "support/every_metric.h"
 #include "support/process.h"
+#include "support/received.h"
 
 enum { DAY_SECONDS = 86400, CONFIG_BYTES = 8192 };
 
@@ -70,23 +71,6 @@ static const char *body_of(const struct test_review *review, const char *uid)
         pod_uid[0] == '\0' ? "" : "\"", review->node, review->is_dry_run ? "true" : "false");
 }
 
-struct received {
-    char bytes[65536];
-    size_t len;
-};
-
-static size_t receive(char *bytes, size_t size, size_t count, void *context)
-{
-    struct received *received = context;
-    size_t room = sizeof received->bytes - 1 - received->len;
-    size_t taken = size * count < room ? size * count : room;
-
-    memcpy(received->bytes + received->len, bytes, taken);
-    received->len += taken;
-    received->bytes[received->len] = '\0';
-    return size * count;
-}
-
 static unsigned admission_port(const struct guard *guard)
 {
     char *log = read_file(guard->log);
@@ -114,7 +98,7 @@ static long post(const struct guard *guard, const char *path, const char *timeou
     (void)curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     (void)curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, 30000L);
     (void)curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
-    (void)curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive);
+    (void)curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, received_take);
     (void)curl_easy_setopt(curl, CURLOPT_WRITEDATA, received);
     if (curl_easy_perform(curl) == CURLE_OK)
         (void)curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);

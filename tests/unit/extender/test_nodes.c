@@ -1,59 +1,12 @@
-/* Verdicts that differ from node to node, on their way through a filter call and the dry run: with
- * policies that exist here only (support/node_policy.h). */
-#include <criterion/criterion.h>
-#include <jansson.h>
-#include <stdio.h>
-
+/* Verdicts that differ from node to node, on their way through a filter call. */
 #include "cache/cluster/reservation.h"
-#include "extender/cli/services.h"
 #include "extender/live/requeue.h"
-#include "extender/report/explain.h"
-#include "extender/verbs/verbs.h"
 #include "support/node_policy.h"
+#include "unit/extender/nodes_bench.h"
 
-enum { NODES = 5, BODY_BYTES_MAX = 1 << 20 };
+enum { NODES = 5 };
 
-static struct state state;
-static struct scratch scratch;
-
-static void apply(const struct object *object)
-{
-    struct error err = {0};
-
-    cr_assert_eq(cluster_apply(&state.cluster, object, &err), 0, "%s", err.message);
-}
-
-/* The ReadWriteOncePod claims "free", and "held", by a pod on node-2. */
-static void setup(void)
-{
-    struct config *config;
-    struct error err = {0};
-    struct claim_reference held = {.name = SLICE("held")};
-    struct object claim = {.kind = KIND_CLAIM}, holder = {.kind = KIND_POD};
-
-    cr_assert_eq(config_load(&config, NULL, &err), 0);
-    cr_assert_eq(services_init(&state, config, &err), 0);
-    for (int i = 0; i < 2; i++) {
-        claim.meta = (struct meta){.ns = SLICE("ns"), .name = slice_of(i == 0 ? "free" : "held")};
-        claim.claim = (struct claim_object){.meta = claim.meta, .is_rwop = true};
-        apply(&claim);
-    }
-    holder.meta = (struct meta){.ns = SLICE("ns"),
-                                .name = SLICE("holder"),
-                                .uid = SLICE("10000000-0000-4000-8000-000000000000")};
-    holder.pod = (struct pod_object){
-        .meta = holder.meta, .node = SLICE("node-2"), .claims = &held, .claim_count = 1};
-    apply(&holder);
-    scratch_init(&scratch, BODY_BYTES_MAX, NULL);
-}
-
-static void teardown(void)
-{
-    scratch_dispose(&scratch);
-    services_dispose(&state);
-}
-
-TestSuite(nodes, .init = setup, .fini = teardown, .timeout = 60);
+TestSuite(nodes, .init = nodes_setup, .fini = nodes_teardown, .timeout = 60);
 
 #define POD(name_, claim_) \
     "{\"metadata\":{\"name\":\"" name_ "\",\"namespace\":\"ns\",\"uid\":\"u\"},\"spec\":{" \
@@ -73,16 +26,6 @@ static json_t *filter(const char *body)
     cr_assert_not_null(answer, "%.*s", SLICE_ARG(scratch.result));
     cr_expect_str_eq(json_string_value(json_object_get(answer, "Error")), "");
     return answer;
-}
-
-static void expect_equal(const json_t *answer, const char *key, const char *want)
-{
-    json_t *expected = json_loads(want, JSON_DECODE_ANY, NULL);
-    char *text = json_dumps(json_object_get(answer, key), JSON_ENCODE_ANY);
-
-    cr_expect(json_equal(json_object_get(answer, key), expected), "%s is %s", key, text);
-    json_decref(expected);
-    free(text);
 }
 
 static bool has_reservation(void)
@@ -322,57 +265,6 @@ Test(nodes, a_bind_to_a_node_that_is_rejected_is_refused)
     cr_expect_eq(verb_answer(&state, VERB_BIND, &scratch), 200);
     cr_expect(slice_equal(scratch.result, SLICE("{\"Error\":\"" NODE_POLICY_TESTED "\"}")), "%.*s",
               SLICE_ARG(scratch.result));
-}
-
-/* ---- the dry run ---- */
-
-static json_t *explain(const char *name, size_t count, bool are_listed)
-{
-    static const struct slice names[] = {{"node-1", 6}, {"node-2", 6}, {"node-3", 6}};
-    struct pod_object pod = {.meta = {.ns = SLICE("ns"), .name = slice_of(name)}};
-    struct explained_nodes nodes = {names, count, are_listed};
-    struct view view = state_view(&state);
-    struct arena arena;
-
-    arena_init(&arena, 1 << 20);
-    json_t *result = explain_pod(&view, &pod, &nodes, &arena);
-    arena_dispose(&arena);
-    cr_assert_not_null(result);
-    return result;
-}
-
-Test(nodes, the_dry_run_says_of_each_node_what_is_wrong_with_it)
-{
-    json_t *result = explain("tested", 3, false);
-
-    expect_equal(result, "nodes",
-                 "[{\"name\":\"node-1\",\"code\":\"UnschedulableAndUnresolvable\",\"reasons\":"
-                 "[\"" NODE_POLICY_TESTED "\"]},"
-                 "{\"name\":\"node-2\",\"code\":\"Success\",\"reasons\":[]},"
-                 "{\"name\":\"node-3\",\"code\":\"UnschedulableAndUnresolvable\",\"reasons\":"
-                 "[\"" NODE_POLICY_TESTED "\"]}]");
-    expect_equal(result, "schedulable", "true");
-    json_decref(result);
-}
-
-Test(nodes, the_dry_run_calls_a_pod_that_passes_on_no_node_unschedulable)
-{
-    json_t *result = explain("tested", 1, false);
-
-    expect_equal(result, "schedulable", "false");
-    json_decref(result);
-}
-
-Test(nodes, the_dry_run_lists_nodes_that_are_all_alike_if_it_is_asked)
-{
-    json_t *result = explain("plain", 3, false);
-
-    expect_equal(result, "nodes", "[]");
-    expect_equal(result, "schedulable", "true");
-    json_decref(result);
-    result = explain("plain", 1, true);
-    expect_equal(result, "nodes", "[{\"name\":\"node-1\",\"code\":\"Success\",\"reasons\":[]}]");
-    json_decref(result);
 }
 
 /* A call about so many nodes that the verdict needs more memory than reading it. */
