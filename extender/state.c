@@ -12,6 +12,7 @@ static void set_limits(struct state *state)
     atomic_store(&state->body_bytes_max, body_max);
     atomic_store(&state->call_memory.max_bytes,
                  2 * body_max < REQUESTS_BYTES_MIN ? REQUESTS_BYTES_MIN : 2 * body_max);
+    atomic_store(&state->review_memory.max_bytes, REVIEWS_BYTES_MAX);
 }
 
 int state_init(struct state *state, struct config *config, struct error *err)

@@ -18,6 +18,10 @@
 enum {
     BINDING_DEAD_MS = 65000,       /* the API server abandons a request after 60 s */
     REQUESTS_BYTES_MIN = 64 << 20, /* of all calls together; or twice the largest body */
+    REVIEWS_BYTES_MAX = 32 << 20,  /* of all reviews together */
+    /* Of a review's body. API servers store no pod of over 1.5 MiB; as JSON, it is some times as
+     * large as in their own form. */
+    REVIEW_BODY_BYTES_MAX = 16 << 20,
 };
 
 /* The services, of modules that use this one. cli/services.h makes them; a program without them
@@ -36,7 +40,8 @@ struct state {
     struct cluster cluster;
     struct config *config;        /* owned; replaced as a whole by state_reload */
     atomic_size_t body_bytes_max; /* of config; a copy, so that no probe waits for the lock */
-    struct quota call_memory;     /* of all calls */
+    struct quota call_memory;     /* of all calls but reviews */
+    struct quota review_memory;   /* of all reviews: their port may be open to everybody */
     pthread_mutex_t explaining;   /* one explanation at a time: no quota counts jansson's memory */
     struct metrics metrics;       /* has locks of its own */
     atomic_uint reviews_waiting_in[NAMESPACE_COUNTERS]; /* by the hash of the namespace */

@@ -103,7 +103,8 @@ static int read_binding(const struct admit_call *call, struct scratch *scratch,
         return error_set(err, ERROR_INVALID,
                          "body: expected the CREATE of pods/binding or bindings");
     binding->is_dry_run = review->is_dry_run;
-    return review_read_binding(&binding->request, review, body, &scratch->arena, err);
+    return review_read_binding(&binding->request, &binding->annotation, review, body,
+                               &scratch->arena, err);
 }
 
 static int answer_binding(struct state *state, const struct admit_call *call,
@@ -146,6 +147,8 @@ unsigned admit_answer(struct state *state, const struct admit_call *call, struct
     struct watched *watched = watchdog_begin(&state->watchdog, admit_text(call->path));
 
     int rc = functions[call->path](state, call, scratch, &result, &err);
+    if (rc == 0 && monotonic_ns() > admit_deadline_ns(call))
+        rc = error_set(&err, ERROR_UNAVAILABLE, "the review took too long");
     if (scratch->share.was_refused || (rc == 0 && scratch->answer.failed))
         rc = error_set(&err, ERROR_UNAVAILABLE, "other requests take too much memory");
     if (rc < 0)

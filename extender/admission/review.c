@@ -132,7 +132,7 @@ static int begin_object(struct part *out, const struct review *review, struct sl
 }
 
 struct binding_object {
-    struct slice name, uid, target_kind, target_name;
+    struct slice name, uid, annotation, target_kind, target_name;
 };
 
 /* The API server also refuses these. */
@@ -155,12 +155,16 @@ static int check_binding(const struct binding_object *binding, const struct revi
     return 0;
 }
 
-int review_read_binding(struct bind_request *out, const struct review *review, struct slice body,
-                        struct arena *arena, struct error *err)
+int review_read_binding(struct bind_request *out, struct slice *annotation,
+                        const struct review *review, struct slice body, struct arena *arena,
+                        struct error *err)
 {
+    static const struct pull_field annotations[] = {
+        FIELD(DEFER_FS_MOUNT_ANNOTATION, PULL_STRING, binding_object, annotation)};
     static const struct pull_field meta[] = {
         FIELD("name", PULL_STRING, binding_object, name),
         FIELD("uid", PULL_STRING, binding_object, uid),
+        {.key = "annotations", .type = PULL_OBJECT, PULL_MEMBERS(annotations)},
     };
     static const struct pull_field target[] = {
         FIELD("kind", PULL_STRING, binding_object, target_kind),
@@ -181,6 +185,7 @@ int review_read_binding(struct bind_request *out, const struct review *review, s
                                  .pod_name = binding.name,
                                  .pod_uid = binding.uid,
                                  .node = binding.target_name};
+    *annotation = binding.annotation;
     return 0;
 }
 

@@ -33,11 +33,12 @@ bool review_is_of_binding(const struct review *review);
 bool review_is_of_pod(const struct review *review);
 
 /* Read the object of the review, which is in the body. The namespace is that of the review. The
- * UID of a Binding's pod may be empty. A pod that names its node has a UID; this and the names have
- * only the characters of such: they become part of requests, and no pod that exists vouches for
- * them. */
-int review_read_binding(struct bind_request *out, const struct review *review, struct slice body,
-                        struct arena *arena, struct error *err);
+ * UID of a Binding's pod may be empty; *annotation is what it sets for deferrals ({NULL, 0}: not).
+ * A pod that names its node has a UID; this and the names have only the characters of such: they
+ * become part of requests, and no pod that exists vouches for them. */
+int review_read_binding(struct bind_request *out, struct slice *annotation,
+                        const struct review *review, struct slice body, struct arena *arena,
+                        struct error *err);
 int review_read_pod(struct pod_object *out, const struct review *review, struct slice body,
                     struct arena *arena, struct error *err);
 

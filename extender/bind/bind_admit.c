@@ -22,7 +22,8 @@ static int too_many(struct error *err)
 }
 
 /* A Binding without UID is for the pod that has the name when it is applied, which may be another
- * than the one that is judged now. A dry run is not applied. */
+ * than the one that is judged now. The old path (bindings) has none: API servers remove it there. A
+ * dry run is not applied. */
 static int check_uid(const struct binding_review *review, struct error *err)
 {
     const struct bind_request *request = &review->request;
@@ -47,6 +48,25 @@ static void keep_claims(const struct binding *binding)
     (void)pthread_rwlock_unlock(&state->lock);
 }
 
+/* Behind what was written for the deferral: the pod has another version then, and perhaps another
+ * annotation than the client has seen. */
+static int check_annotation(const struct binding *binding, struct error *err)
+{
+    const struct deferral *deferral = &binding->deferral;
+    bool is_written =
+        deferral->volume_count != 0 && !slice_equal(binding->version, deferral->version);
+    bool is_the_pods = deferral->has_mounts
+                           ? slice_equal(binding->annotation, deferral->annotation)
+                           : slice_equal(binding->annotation, SLICE(DEFER_FS_MOUNT_OPT_OUT));
+
+    return binding->annotation.ptr == NULL || (is_the_pods && !is_written)
+               ? 0
+               : error_set(err, ERROR_INVALID,
+                           "the Binding of pod %.*s sets the annotation " DEFER_FS_MOUNT_ANNOTATION
+                           " to another value than the pod has: leave it out",
+                           SLICE_ARG(binding->call.request->pod_name));
+}
+
 /* Locks the claims, and writes what is deferred. */
 static int prepare(struct binding *binding, struct error *err)
 {
@@ -60,6 +80,8 @@ static int prepare(struct binding *binding, struct error *err)
     if (rc == 0 && !binding->locks.is_bound)
         rc = binding->created == NULL ? bind_write_deferral(binding, err)
                                       : defer_check(&binding->call, &binding->deferral, err);
+    if (rc == 0 && !binding->locks.is_bound)
+        rc = check_annotation(binding, err);
     if (rc == 0 && ms_until(binding->call.deadline_ns) == 0)
         rc = error_set(err, ERROR_TIMEOUT, "the decision about pod %.*s took too long",
                        SLICE_ARG(binding->call.request->pod_name));
@@ -97,6 +119,7 @@ enum admission bind_admit(struct state *state, struct binding_review *review, st
                                        .arena = arena,
                                        .deadline_ns = review->deadline_ns},
                               .created = review->created,
+                              .annotation = review->annotation,
                               .is_dry_run = review->is_dry_run,
                               .waiting = &state->metrics.reviews_waiting,
                               .waiting_in = reviews_in(state, review->request.pod_namespace)};

@@ -12,6 +12,9 @@
  * BINDING_DEAD_MS. They also stay if no decision could be made after they were taken: with
  * failurePolicy: Ignore, the API server then applies the Binding.
  *
+ * The API server copies a Binding's annotations to the pod. So one that sets the annotation for
+ * deferrals is denied, unless the pod has the same one: it would change what is decided.
+ *
  * The Binding has no precondition of ours. So what was written as deferred may be removed before
  * the pod is bound. Its UID is its client's precondition: without one, it might bind a later pod of
  * that name, so it is denied.
@@ -28,7 +31,8 @@
 enum { REVIEWS_WAITING_MAX = 64, NAMESPACE_REVIEWS_MAX = REVIEWS_WAITING_MAX / 2 };
 
 struct binding_review {
-    struct bind_request request;      /* UID empty: denied, but for a dry run */
+    struct bind_request request; /* UID empty: denied, but for a dry run */
+    struct slice annotation; /* for deferrals, which the Binding sets on the pod; {NULL, 0}: not */
     const struct pod_object *created; /* the pod, which is being created; NULL: it exists */
     bool is_dry_run;                  /* decides, but takes and writes nothing */
     uint64_t deadline_ns;             /* of monotonic_ns: later, nothing is allowed */

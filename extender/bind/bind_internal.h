@@ -26,6 +26,7 @@ enum phase {
 struct binding {
     struct bind_call call;
     const struct pod_object *created; /* the pod, which is created with its node; NULL: it exists */
+    struct slice annotation;          /* as in struct binding_review */
     bool is_dry_run;                  /* only decides: takes and writes nothing */
     atomic_uint *waiting; /* counts reviews that wait for the API server; NULL: it is no review */
     atomic_uint *waiting_in; /* the same, of its namespace */

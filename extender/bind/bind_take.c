@@ -4,11 +4,25 @@
 #include "extender/bind/creation.h"
 #include "policy/attached.h"
 
+/* Whether another pod has a reservation with that UID. No API server gives two pods one UID: it
+ * chooses that of each pod that is created. */
+static bool is_uid_of_other(const struct cluster *cluster, const struct bind_request *request)
+{
+    struct object_reference pod = bind_request_pod(request);
+    struct uid uid;
+
+    return uid_find(&cluster->names, request->pod_uid, &uid) &&
+           reservation_find(cluster, &uid) != NULL && reservation_of(cluster, &pod) == NULL;
+}
+
 /* Whether the record is that of the requested pod, and the pod is bound or can be. */
 static int check_pod(struct binding *binding, const struct pod *pod, struct error *err)
 {
     const struct bind_request *request = binding->call.request;
 
+    if (binding->created != NULL && is_uid_of_other(&binding->call.state->cluster, request))
+        return error_set(err, ERROR_INVALID, "pod %.*s/%.*s has the UID of another pod",
+                         SLICE_ARG(request->pod_namespace), SLICE_ARG(request->pod_name));
     if (binding->created != NULL && (pod == NULL || !uid_is(&pod->uid, request->pod_uid)))
         return 0; /* the API server lets no two pods have one name at once */
     bool is_other =

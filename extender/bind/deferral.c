@@ -69,6 +69,7 @@ int deferral_plan(const struct view *view, uint64_t version, const struct pod_ob
     *out = (struct deferral){.volumes = NULL};
     if (object->mounts == NULL)
         return 0;
+    out->has_mounts = true;
     for (uint32_t i = 0; i < object->mounts->volume_count && has_memory; i++) {
         defer_decide(view, object, &object->mounts->volumes[i], &decision);
         if (decision.is_undecided)

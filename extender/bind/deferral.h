@@ -23,6 +23,7 @@ struct deferred_volume {
 struct deferral {
     struct deferred_volume *volumes;
     size_t volume_count;
+    bool has_mounts; /* the cache has the pod's mounts, and the annotation: it might defer them */
     struct slice annotation;             /* of the pod, when it was decided */
     struct slice version;                /* of the pod, when it was decided; empty: unknown */
     struct slice refusals[REFUSALS_MAX]; /* "volume data: rule 6, ...", though an entry matches */

@@ -55,7 +55,7 @@ unsigned http_guard(struct MHD_Connection *connection, bool needs_body, size_t b
     if (seen.length != NULL) {
         unsigned long long length = strtoull(seen.length, NULL, 10); /* checked by libmicrohttpd */
         if (length > body_max) {
-            *problem = "the body is over server.maxRequestBytes";
+            *problem = HTTP_BODY_TOO_BIG;
             return 413;
         }
         *body_bytes = (size_t)length;

@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define HTTP_BODY_TOO_BIG "the body is over server.maxRequestBytes (of a review: over 16 MiB)"
+
 /*
  * Returns 0 if the headers are good, and the announced size of the body in *body_bytes (0 if it
  * comes in chunks). Otherwise returns the HTTP status of the refusal, and its reason in *problem, a

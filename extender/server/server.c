@@ -92,7 +92,9 @@ static void *open_connection(struct server *server, struct MHD_Connection *mhd)
         return NULL;
     }
     connection->server = server;
-    scratch_init(&connection->scratch, 0, &server->state->call_memory);
+    scratch_init(&connection->scratch, 0,
+                 server->role == SERVER_ADMISSION ? &server->state->review_memory
+                                                  : &server->state->call_memory);
     connections_add(&server->connections, &connection->entry, fd->connect_fd,
                     address == NULL ? NULL : address->client_addr);
     return connection;

@@ -5,7 +5,10 @@
 #include "extender/server/server_internal.h"
 #include "extender/zpages/zpages.h"
 
-enum { PIECE_BYTES = 16 * 1024 };
+enum {
+    PIECE_BYTES = 16 * 1024,
+    BODY_FIRST_BYTES = 64 * 1024, /* of a body that is expected; more follows as it arrives */
+};
 
 static const char json_type[] = "application/json";
 
@@ -172,11 +175,20 @@ static enum MHD_Result refuse_body(struct connection *connection, struct MHD_Con
 {
     return connection->scratch.share.was_refused
                ? refuse(connection, mhd, 503, "other requests take too much memory", NULL)
-               : refuse(connection, mhd, 413, "the body is over server.maxRequestBytes", NULL);
+               : refuse(connection, mhd, 413, HTTP_BODY_TOO_BIG, NULL);
 }
 
-/* Prepares for the body of a call, of `bytes` bytes, or in chunks (0). Memory is reserved for a
- * body of usual size only, because a client can announce more than it sends. */
+/* How large a body may be. */
+static size_t body_bytes_max(const struct server *server)
+{
+    size_t max = atomic_load(&server->state->body_bytes_max);
+
+    return server->role == SERVER_ADMISSION && max > REVIEW_BODY_BYTES_MAX ? REVIEW_BODY_BYTES_MAX
+                                                                           : max;
+}
+
+/* Prepares for the body of a call, of `bytes` bytes, or in chunks (0). Memory is taken for what has
+ * come, because a client can announce more than it sends. */
 static enum MHD_Result begin_body(struct connection *connection, struct MHD_Connection *mhd,
                                   bool has_body, size_t bytes)
 {
@@ -185,8 +197,8 @@ static enum MHD_Result begin_body(struct connection *connection, struct MHD_Conn
 
     if (!has_body)
         return refuse(connection, mhd, 405, "this path accepts only POST", "POST");
-    body->max_bytes = bytes == 0 ? atomic_load(&connection->server->state->body_bytes_max) : whole;
-    if (!buf_reserve(body, whole < SCRATCH_KEEP_BYTES ? whole : SCRATCH_KEEP_BYTES))
+    body->max_bytes = bytes == 0 ? body_bytes_max(connection->server) : whole;
+    if (!buf_reserve(body, whole < BODY_FIRST_BYTES ? whole : BODY_FIRST_BYTES))
         return refuse_body(connection, mhd);
     server_enter(connection, STAGE_BODY);
     return MHD_YES;
@@ -197,7 +209,7 @@ enum MHD_Result server_begin_request(struct connection *connection, struct MHD_C
                                      const char *path, const char *method)
 {
     const struct server *server = connection->server;
-    size_t body_max = atomic_load(&server->state->body_bytes_max), body_bytes = 0;
+    size_t body_max = body_bytes_max(server), body_bytes = 0;
     bool has_body = strcmp(method, MHD_HTTP_METHOD_POST) == 0;
     const char *problem = NULL;
     char message[160];

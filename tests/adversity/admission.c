@@ -213,6 +213,44 @@ static void a_binding_without_uid_is_denied_unless_it_is_a_dry_run(void)
     guard_stop(&guard);
 }
 
+/* The API server copies a Binding's annotations to the pod. */
+static void a_binding_s_annotation_changes_no_decision(void)
+{
+    static const struct {
+        struct test_review review;
+        bool is_allowed;
+    } rows[] = {
+        {{.pod = "a", .node = "node-1", .annotation = "v"}, false}, /* it has just been written */
+        {{.pod = "a", .node = "node-1", .annotation = "disabled"}, false},
+        {{.pod = "a", .node = "node-1", .annotation = ""}, false},
+        {{.pod = "a", .node = "node-1", .annotation = "v"}, true},  /* a copy of what the pod has */
+        {{.pod = "b", .node = "node-1", .annotation = "v"}, false}, /* nothing is deferred */
+        {{.pod = "b", .node = "node-1", .annotation = "disabled"}, true},
+    };
+    struct guard guard;
+
+    put_claim("data");
+    put_claim("other");
+    put_pod(&(struct test_pod){
+        .name = "a", .claim = "data", .more_spec = ",\"runtimeClassName\":\"microvm\""});
+    put_pod(&(struct test_pod){.name = "b", .claim = "other"});
+    admission_start(&guard, DEFERRAL);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct test_review *review = &rows[i].review;
+        if (rows[i].is_allowed)
+            AWAIT(strcmp(admit(&guard, review), "allowed") == 0, "it has what the pod has");
+        else
+            check(starts_with(admit(&guard, review), "denied: 409 the Binding of pod "), "row %zu",
+                  i);
+        check(strcmp(api_text("pods", "default", "a",
+                              "metadata.annotations.claimguard~io/defer-fs-mount"),
+                     "v") == 0,
+              "the decision is on the pod");
+    }
+    check(guard_metric(&guard, "claimguard_reservations ") == 2, "of those that were allowed");
+    guard_stop(&guard);
+}
+
 /* Their bind has judged them, and waits for the API server, which waits for the review. */
 static void its_own_bindings_are_let_through(void)
 {
@@ -260,6 +298,7 @@ int main(int argc, char **argv)
         SCENARIO(a_dry_run_takes_and_writes_nothing),
         SCENARIO(both_paths_are_judged),
         SCENARIO(a_binding_without_uid_is_denied_unless_it_is_a_dry_run),
+        SCENARIO(a_binding_s_annotation_changes_no_decision),
         SCENARIO(its_own_bindings_are_let_through),
         SCENARIO(own_user_can_be_configured),
     };

@@ -209,9 +209,29 @@ static void a_review_without_a_decision_keeps_the_locks_that_it_has(void)
     guard_stop(&guard);
 }
 
+static void a_claim_that_is_created_again_is_still_a_s(void)
+{
+    struct guard guard;
+
+    put_pair(NULL);
+    admission_start(&guard, "");
+    check(is_admitted(&guard, "a", "node-1"), "its claim is free");
+    api_remove("persistentvolumeclaims", "default", "data");
+    AWAIT(guard_metric(&guard, "claimguard_cache_objects{resource=\"persistentvolumeclaims\"} ") ==
+              0,
+          "it is seen to go");
+    put_claim("data");
+    AWAIT(guard_metric(&guard, "claimguard_cache_objects{resource=\"persistentvolumeclaims\"} ") ==
+              1,
+          "it is seen to come");
+    check(!is_admitted(&guard, "b", "node-2"), "a's Binding is on its way");
+    guard_stop(&guard);
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
+        SCENARIO(a_claim_that_is_created_again_is_still_a_s),
         SCENARIO(before_the_cache_is_synced_reviews_fail),
         SCENARIO(a_deferral_is_written_before_the_answer),
         SCENARIO(what_cannot_be_written_is_not_allowed_and_keeps_its_claim),

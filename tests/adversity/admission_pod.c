@@ -299,6 +299,24 @@ static void without_a_decision_the_review_fails(void)
     guard_stop(&guard);
 }
 
+/* From nobody but a client that is no API server. */
+static void the_uid_of_another_pod_does_not_free_its_claim(void)
+{
+    struct guard guard;
+
+    put_pair(NULL);
+    put_claim("other");
+    admission_start(&guard, "");
+    check(is_admitted(&guard, "a", "node-1"), "its claim is free");
+    const struct test_creation other = {.pod = {.name = "c", .claim = "other", .node = "node-2"},
+                                        .uid = api_text("pods", "default", "a", "metadata.uid")};
+    check(starts_with(admit_creation(&guard, &other),
+                      "denied: 409 pod default/c has the UID of another pod"),
+          "c");
+    check(!is_admitted(&guard, "b", "node-2"), "a's reservation stays");
+    guard_stop(&guard);
+}
+
 /* They become part of requests, and no pod that exists vouches for them. */
 static void what_is_no_name_is_refused(void)
 {
@@ -331,6 +349,7 @@ int main(int argc, char **argv)
         SCENARIO(an_inline_driver_that_cannot_be_is_denied),
         SCENARIO(a_dry_run_takes_and_writes_nothing),
         SCENARIO(without_a_decision_the_review_fails),
+        SCENARIO(the_uid_of_another_pod_does_not_free_its_claim),
         SCENARIO(what_is_no_name_is_refused),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);

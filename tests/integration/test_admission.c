@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support/certificates.h"
 #include "support/http.h"
@@ -178,6 +179,104 @@ Test(admission, a_binding_is_allowed_or_denied)
                              "\nclaimguard_admission_reviews_total{path=\"/admit/binding\","
                              "result=\"denied\"} "),
                  1);
+}
+
+/* ---- a client that takes its time ---- */
+
+static CURL *connect_tls(void)
+{
+    CURL *easy = curl_easy_init();
+    char ca[PATH_BYTES], url[PATH_BYTES];
+
+    certificates_path(ca, folder, "ca.crt");
+    (void)snprintf(url, sizeof url, "https://127.0.0.1:%u", port);
+    (void)curl_easy_setopt(easy, CURLOPT_URL, url);
+    (void)curl_easy_setopt(easy, CURLOPT_CAINFO, ca);
+    (void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    (void)curl_easy_setopt(easy, CURLOPT_CONNECT_ONLY, 1L);
+    cr_assert_eq(curl_easy_perform(easy), CURLE_OK);
+    return easy;
+}
+
+/* Waits 20 s at most. The server may have closed the connection. */
+static void send_all(CURL *easy, const char *bytes, size_t count)
+{
+    for (int waits = 0; count != 0 && waits < 20000;) {
+        size_t sent = 0;
+        CURLcode code = curl_easy_send(easy, bytes, count, &sent);
+        if (code != CURLE_OK && code != CURLE_AGAIN)
+            return;
+        if (code == CURLE_AGAIN && waits++ >= 0)
+            (void)usleep(1000);
+        bytes += sent;
+        count -= sent;
+    }
+    cr_assert_eq(count, 0);
+}
+
+/* Announces a body of so many bytes. */
+static CURL *begin_review(size_t bytes, const char *query)
+{
+    CURL *easy = connect_tls();
+    char head[256];
+
+    (void)snprintf(head, sizeof head,
+                   "POST /admit/binding%s HTTP/1.1\r\nHost: h\r\nContent-Length: %zu\r\n\r\n",
+                   query, bytes);
+    send_all(easy, head, strlen(head));
+    return easy;
+}
+
+static void expect_status(CURL *easy, const char *status)
+{
+    char line[16] = "";
+    size_t received = 0;
+
+    for (int waits = 0; received < 12 && waits < 10000; waits++) {
+        size_t more = 0;
+        if (curl_easy_recv(easy, line + received, sizeof line - 1 - received, &more) != CURLE_OK)
+            (void)usleep(1000);
+        received += more;
+    }
+    cr_expect_eq(strncmp(line, "HTTP/1.1 ", 9), 0, "%s", line);
+    cr_expect_eq(strncmp(line + 9, status, 3), 0, "%s", line);
+}
+
+Test(admission, an_answer_that_is_too_late_allows_nothing)
+{
+    start("");
+    CURL *slow = begin_review(strlen(WEB_1), "?timeout=1s");
+    (void)usleep(1100000);
+    send_all(slow, WEB_1, strlen(WEB_1));
+    expect_status(slow, "500");
+    curl_easy_cleanup(slow);
+}
+
+/* Anyone who reaches the port may send them, unless clientCAFile is set. */
+Test(admission, reviews_take_no_memory_from_filter_calls, .timeout = 120)
+{
+    enum { CLIENTS = 8, BYTES = (16 << 20) - 4096, CALL_BYTES = 1 << 20 };
+    char *part = calloc(1, BYTES),
+         *call = read_file(SOURCE_DIR "/docs/example/filter-request.json");
+    size_t length = strlen(call);
+    struct response response;
+    CURL *clients[CLIENTS];
+
+    cr_assert_not_null(call = realloc(call, length + CALL_BYTES + 1));
+    memset(call + length, ' ', CALL_BYTES); /* white space after it */
+    call[length + CALL_BYTES] = '\0';
+    start("");
+    for (int i = 0; i < CLIENTS; i++) {
+        clients[i] = begin_review(BYTES, "");
+        send_all(clients[i], part, BYTES - 1);
+    }
+    http_call(server.port, "POST", "/filter", call, &response);
+    cr_expect_eq(response.status, 200, "%s", response.body);
+    response_free(&response);
+    for (int i = 0; i < CLIENTS; i++)
+        curl_easy_cleanup(clients[i]);
+    free(call);
+    free(part);
 }
 
 #define POD(pod_, claim_) \

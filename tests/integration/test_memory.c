@@ -155,6 +155,28 @@ Test(memory, bodies_have_a_bound_in_all)
     expect_small();
 }
 
+/* Their memory is taken when they come. */
+Test(memory, bodies_that_are_only_announced_take_little)
+{
+    enum { CLIENTS = 200 };
+    struct response response;
+    struct buf call;
+    int fds[CLIENTS];
+
+    put_rejected(&call, 5000, 200);
+    for (int i = 0; i < CLIENTS; i++) {
+        char head[] = "POST /filter HTTP/1.1\r\nHost: h\r\nContent-Length: 67000000\r\n\r\n{";
+        fds[i] = http_connect(server.port);
+        cr_assert_eq(http_send(fds[i], head, sizeof head - 1), 0);
+    }
+    http_call(server.port, "POST", "/filter", call.bytes, &response);
+    cr_expect_eq(response.status, 200, "%.100s", response.body);
+    response_free(&response);
+    for (int i = 0; i < CLIENTS; i++)
+        (void)close(fds[i]);
+    buf_dispose(&call);
+}
+
 /* Reads an answer to its end; whether it says that there was no memory for it. One that is taken
  * too late is cut off. */
 static bool hears_of_memory(int fd, int64_t late_ms)

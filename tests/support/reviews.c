@@ -57,6 +57,11 @@ static const char *body_of(const struct test_review *review, const char *uid)
     const char *resource = review->is_old_path ? "\"bindings\"},\"name\":\"\""
                                                : "\"pods\"},\"subResource\":\"binding\",\"name\":";
     const char *name = review->is_old_path ? "" : scenario_printf("\"%s\"", review->pod);
+    const char *annotations =
+        review->annotation == NULL
+            ? ""
+            : scenario_printf(",\"annotations\":{\"claimguard.io/defer-fs-mount\":\"%s\"}",
+                              review->annotation);
 
     return scenario_printf(
         "{\"kind\":\"AdmissionReview\",\"apiVersion\":\"admission.k8s.io/v1\",\"request\":{"
@@ -64,11 +69,12 @@ static const char *body_of(const struct test_review *review, const char *uid)
         "\"resource\":{\"group\":\"\",\"version\":\"v1\",\"resource\":%s%s,"
         "\"namespace\":\"%s\",\"operation\":\"CREATE\",\"userInfo\":{\"username\":\"%s\"},"
         "\"object\":{\"kind\":\"Binding\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s\","
-        "\"namespace\":\"%s\"%s%s%s},\"target\":{\"kind\":\"Node\",\"name\":\"%s\"}},"
+        "\"namespace\":\"%s\"%s%s%s%s},\"target\":{\"kind\":\"Node\",\"name\":\"%s\"}},"
         "\"oldObject\":null,\"dryRun\":%s,\"options\":null}}",
         uid, resource, name, ns, review->user == NULL ? "system:kube-scheduler" : review->user,
         review->pod, ns, pod_uid[0] == '\0' ? "" : ",\"uid\":\"", pod_uid,
-        pod_uid[0] == '\0' ? "" : "\"", review->node, review->is_dry_run ? "true" : "false");
+        pod_uid[0] == '\0' ? "" : "\"", annotations, review->node,
+        review->is_dry_run ? "true" : "false");
 }
 
 static unsigned admission_port(const struct guard *guard)

@@ -27,6 +27,7 @@ struct test_review {
     bool is_dry_run;
     bool is_old_path; /* bindings, and not pods/binding */
     bool has_no_uid;
+    const char *annotation; /* claimguard.io/defer-fs-mount of the Binding; NULL: none */
 };
 
 /* "allowed", "allowed; WARNING; ...", "denied: 409 MESSAGE", "denied: 409 REASON: MESSAGE"

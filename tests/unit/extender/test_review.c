@@ -213,7 +213,8 @@ Test(review, bindings_are_read_or_refused_with_the_reason)
         struct error err = {0};
         cr_assert_eq(review_read(&review, body, &arena, &err), 0, "%s: %s", bindings[i].name,
                      err.message);
-        int rc = review_read_binding(&request, &review, body, &arena, &err);
+        struct slice annotation;
+        int rc = review_read_binding(&request, &annotation, &review, body, &arena, &err);
         if (bindings[i].message == NULL) {
             cr_expect_eq(rc, 0, "%s: %s", bindings[i].name, err.message);
             cr_expect(slice_equal(request.pod_namespace, SLICE("ns")) &&
@@ -303,7 +304,8 @@ Test(review, an_error_in_the_object_names_its_place)
     struct error err = {0};
 
     cr_assert_eq(review_read(&review, slice_of(body), &arena, &err), 0, "%s", err.message);
-    cr_expect_eq(review_read_binding(&request, &review, slice_of(body), &arena, &err),
+    struct slice annotation;
+    cr_expect_eq(review_read_binding(&request, &annotation, &review, slice_of(body), &arena, &err),
                  ERROR_INVALID);
     cr_expect_not_null(strstr(err.message, "body:3:15: "), "%s", err.message);
 }
