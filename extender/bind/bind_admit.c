@@ -82,9 +82,6 @@ static int prepare(struct binding *binding, struct error *err)
                                       : defer_check(&binding->call, &binding->deferral, err);
     if (rc == 0 && !binding->locks.is_bound)
         rc = check_annotation(binding, err);
-    if (rc == 0 && ms_until(binding->call.deadline_ns) == 0)
-        rc = error_set(err, ERROR_TIMEOUT, "the decision about pod %.*s took too long",
-                       SLICE_ARG(binding->call.request->pod_name));
     return rc;
 }
 

@@ -209,6 +209,30 @@ static void a_review_without_a_decision_keeps_the_locks_that_it_has(void)
     guard_stop(&guard);
 }
 
+/* The mark says that the Binding may come late. */
+static void a_lock_whose_mark_a_webhook_removes_is_none(void)
+{
+    struct guard guard;
+
+    put_pair(NULL);
+    admission_start(&guard, ANNOTATION);
+    const char *answer = scenario_printf(
+        "{\"kind\":\"PersistentVolumeClaim\",\"apiVersion\":\"v1\",\"metadata\":{\"namespace\":"
+        "\"default\",\"name\":\"data\",\"uid\":\"%s\",\"resourceVersion\":\"1000000\","
+        "\"annotations\":{\"claimguard.io/holder\":\"%s/a\"}},"
+        "\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"]}}",
+        api_text("persistentvolumeclaims", "default", "data", "metadata.uid"),
+        api_text("pods", "default", "a", "metadata.uid"));
+    api_fault(&(struct api_fault){.method = "PATCH",
+                                  .path = "/persistentvolumeclaims/data",
+                                  .status = 200,
+                                  .answer = answer});
+    check(starts_with(admit(&guard, &(struct test_review){.pod = "a", .node = "node-1"}),
+                      "failed: 500 "),
+          "it has no such lock");
+    guard_stop(&guard);
+}
+
 static void a_claim_that_is_created_again_is_still_a_s(void)
 {
     struct guard guard;
@@ -231,6 +255,7 @@ static void a_claim_that_is_created_again_is_still_a_s(void)
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
+        SCENARIO(a_lock_whose_mark_a_webhook_removes_is_none),
         SCENARIO(a_claim_that_is_created_again_is_still_a_s),
         SCENARIO(before_the_cache_is_synced_reviews_fail),
         SCENARIO(a_deferral_is_written_before_the_answer),

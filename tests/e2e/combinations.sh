@@ -114,6 +114,7 @@ an_ignorable_extender_is_passed_by_without_claimguard_unless_admission_fails() {
 # A webhook that the API server waits for before it binds or creates a pod `first`: half a minute, until let_go. While nothing listens
 # there, it does not wait.
 hold_first() {
+    let_go # of a scenario before this one
     "$claimguard" certificates -o "$plane/silence-tls" >/dev/null
     k apply -f - >/dev/null <<END
 apiVersion: admissionregistration.k8s.io/v1
@@ -136,13 +137,14 @@ is_called() {
     grep -q 'ailed calling webhook.*held.e2e.example.com' "$plane/apiserver.log"
 }
 hold() {
+    let_go
     rm -f "$plane/silence.log" "$plane/silence"
     mkfifo "$plane/silence"
     plane_run "$plane" silence openssl s_server -quiet -accept "127.0.0.1:$(($(admission_port) + 3))" \
         -cert "$plane/silence-tls/tls.crt" -key "$plane/silence-tls/tls.key" <>"$plane/silence"
     await 10 "it listens" listens $(($(admission_port) + 3))
 }
-is_held() { grep -q '"name":"first"' "$plane/silence.log"; } # s_server writes what it reads
+is_waited_for() { grep -q '"name":"first"' "$plane/silence.log"; } # s_server writes what it reads
 let_go() { plane_kill "$plane" silence KILL; }
 
 # ask_WAY CLAIMGUARD POD NODE: by the extender's verb, by the Binding of another client, or by creating it with its node.
@@ -181,7 +183,7 @@ held() {
     hold
     "ask_$way" one first node-1 >"$plane/first" 2>&1 &
     asked=$!
-    await 20 "the API server waits" is_held
+    await 20 "the API server waits" is_waited_for
     [ "$way" = bind ] || await 20 "it is allowed" is_allowed "$allowed"
     case $fate in
     killed) claimguard_restart one --config "$plane/config-one" ;;
