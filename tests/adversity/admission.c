@@ -203,7 +203,7 @@ static void a_binding_without_uid_is_denied_unless_it_is_a_dry_run(void)
                  "denied: 409 the Binding of pod default/b has no UID, so it might bind a later "
                  "pod of that name: set its metadata.uid to the pod's UID, and post it to "
                  "pods/b/binding (bindings drops the UID)") == 0,
-          "whoever has the claim");
+          "though its claim is free");
     check(guard_metric(&guard, "claimguard_reservations ") == 0, "nothing is reserved");
     check(strcmp(admit(&guard, &trial), "allowed") == 0, "it binds nobody");
     check(starts_with(admit(&guard, &nobody), "denied: 409 pods \"nobody\" not found"), "the same");
