@@ -63,17 +63,19 @@ static void write_allowed(const struct review *review, const struct bind_warning
                      .is_allowed = true, .warnings = texts, .warning_count = warnings->count});
 }
 
-static void write_denied(const struct review *review, const char *reason, const char *message,
-                         struct buf *out)
+static void write_denied(const struct review *review, const struct binding_review *binding,
+                         const char *message, struct buf *out)
 {
+    const char *reason = binding->status_reason == NULL ? "Conflict" : binding->status_reason;
+
     review_write(
         out, review,
         &(struct review_answer){.code = 409, .reason = reason, .message = slice_of(message)});
 }
 
 int admit_write(const struct review *review, const struct binding_review *binding,
-                enum admission admission, const char *reason, struct buf *out,
-                enum review_result *result, struct error *err)
+                enum admission admission, struct buf *out, enum review_result *result,
+                struct error *err)
 {
     if (admission != ADMISSION_ALLOWED)
         log_refused(review, binding, admission, err->message);
@@ -85,7 +87,7 @@ int admit_write(const struct review *review, const struct binding_review *bindin
     if (admission == ADMISSION_ALLOWED)
         write_allowed(review, &binding->warnings, out);
     else
-        write_denied(review, reason, err->message, out);
+        write_denied(review, binding, err->message, out);
     return 0;
 }
 
@@ -121,7 +123,7 @@ static int answer_binding(struct state *state, const struct admit_call *call,
             return err->code;
         admission = bind_admit(state, &binding, &scratch->arena, err);
     }
-    return admit_write(&review, &binding, admission, "Conflict", &scratch->answer, result, err);
+    return admit_write(&review, &binding, admission, &scratch->answer, result, err);
 }
 
 /* ---- a call ---- */

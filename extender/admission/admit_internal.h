@@ -19,10 +19,10 @@ uint64_t admit_deadline_ns(const struct admit_call *call);
 /* Errors: ERROR_UNAVAILABLE. */
 int admit_check_synced(const struct state *state, struct error *err);
 
-/* Writes the answer by the decision, and logs what is not allowed; err says why it is not. reason:
- * of a denial, a metav1.StatusReason. Errors: ERROR_UNAVAILABLE: there is no decision. */
+/* Writes the answer by the decision, and logs what is not allowed; err says why it is not. Errors:
+ * ERROR_UNAVAILABLE: there is no decision. */
 int admit_write(const struct review *review, const struct binding_review *binding,
-                enum admission admission, const char *reason, struct buf *out,
-                enum review_result *result, struct error *err);
+                enum admission admission, struct buf *out, enum review_result *result,
+                struct error *err);
 
 #endif

@@ -126,7 +126,7 @@ int admit_pod(struct state *state, const struct admit_call *call, struct scratch
             return err->code;
         admission = decide_pod(state, &binding, &scratch->arena, err);
     }
-    bool is_again = admission == ADMISSION_DENIED && is_there(state, &pod, err);
-    return admit_write(&review, &binding, admission, is_again ? "AlreadyExists" : "Conflict",
-                       &scratch->answer, result, err);
+    if (admission == ADMISSION_DENIED && is_there(state, &pod, err))
+        binding.status_reason = "AlreadyExists";
+    return admit_write(&review, &binding, admission, &scratch->answer, result, err);
 }

@@ -37,6 +37,7 @@ struct binding_review {
     bool is_dry_run;                  /* decides, but takes and writes nothing */
     uint64_t deadline_ns;             /* of monotonic_ns: later, nothing is allowed */
     struct bind_warnings warnings;    /* out; in the arena */
+    const char *status_reason;        /* of a denial: a metav1.StatusReason; NULL: "Conflict" */
 };
 
 enum admission {
