@@ -133,7 +133,7 @@ static void reviews_that_wait_do_not_pile_up(void)
     const char *answer = admit(
         &guard,
         &(struct test_review){.ns = "third", .pod = "vm-0", .node = "node-1", .timeout = "1s"});
-    check(strcmp(answer, refused) != 0, "it may wait, too: %s", answer);
+    check(strcmp(answer, refused) != 0, "it may also wait: %s", answer);
     guard_stop(&guard);
 }
 

@@ -203,7 +203,7 @@ static void a_refused_bind_leaves_the_lock_of_an_admitted_binding(void)
     expect(first->node == 1, "and is");
 }
 
-/* It would bind a later pod of that name, too. */
+/* It would also bind a later pod of that name. */
 static void a_binding_without_uid_is_denied(void)
 {
     create_pair();

@@ -14,7 +14,7 @@ static void the_lock_of_a_late_creation_outlasts_a_restart(void)
     expect(exists("first") && bind(pending) == DENIED, "and now it is there");
 }
 
-/* The patience with one claim's lock counts for the others, too. */
+/* The patience with one claim's lock also counts for the others. */
 static void the_locks_of_a_creation_that_failed_are_taken_over(void)
 {
     struct sim_pod *pending = create_pending("pending", DATA | CACHE);

@@ -74,7 +74,7 @@ static size_t read_metric(struct state *state)
 }
 
 /* What nobody could prevent is reported. With an Exclusive entry and claimLock Annotation, claims
- * that no pod defers are exclusive, too. */
+ * that no pod defers are also exclusive. */
 static void check_reported(void)
 {
     size_t violations = count_violations();

@@ -162,7 +162,7 @@ static void fault(void)
 
 /* ---- what happens next ---- */
 
-/* Someone who may post Bindings tries that, too. */
+/* Someone who may post Bindings also tries that. */
 static void bind_beside(struct sim_pod *pod)
 {
     if (world.has_admission && pod->node < 0)
