@@ -133,6 +133,13 @@ static bool reviews(struct scrape *scrape)
     return false;
 }
 
+static bool reviews_waiting(struct scrape *scrape)
+{
+    if (scrape->state->admission_tls != NULL)
+        scrape_put_count(scrape, atomic_load(&scrape->state->metrics.reviews_waiting));
+    return false;
+}
+
 static bool verdicts(struct scrape *scrape)
 {
     struct metrics *metrics = &scrape->state->metrics;
@@ -248,6 +255,8 @@ static const struct family families[] = {
     {"admission_review_duration_seconds", "histogram",
      "Time to answer an admission review, after its body has arrived.", .write = review_durations},
     {"admission_reviews", "counter", "Admission reviews by path and result.", .write = reviews},
+    {"admission_reviews_waiting", "gauge", "Reviews that wait for the API server.",
+     .write = reviews_waiting},
     {"filter_verdicts", "counter", "Verdicts of filter calls by policy and code.",
      .write = verdicts},
     {"unschedulable_pods", "gauge",

@@ -70,7 +70,7 @@ static void a_pod_that_cannot_be_read_is_denied(void)
 
 /* ---- reviews that wait ---- */
 
-enum { OF_NAMESPACE = 32 };
+enum { IN_ALL = 192, OF_NAMESPACE = 128 };
 
 static void put_vm(const char *ns, int i)
 {
@@ -89,13 +89,24 @@ static void put_vm(const char *ns, int i)
             ns, i, i);
 }
 
-static void wait_in(const char *ns, const struct guard *guard, struct review_beside *waiting)
+static double waiting_now(const struct guard *guard)
 {
-    for (int i = 0; i < OF_NAMESPACE; i++)
+    return guard_metric(guard, "claimguard_admission_reviews_waiting ");
+}
+
+static void wait_in(const char *ns, const struct guard *guard, struct review_beside *waiting,
+                    int count)
+{
+    double all = waiting_now(guard) + count;
+    int64_t begun = clock_ms();
+
+    for (int i = 0; i < count; i++)
         review_begin(
             &waiting[i], guard,
             (struct test_review){.ns = ns, .pod = scenario_printf("vm-%d", i), .node = "node-1"});
-    sleep_ms(1000);
+    while (waiting_now(guard) < all && clock_ms() - begun < 4000)
+        sleep_ms(10);
+    check(waiting_now(guard) == all, "%d reviews wait", count);
 }
 
 static const char *admit_in(const char *ns, const char *pod, const struct guard *guard)
@@ -107,10 +118,10 @@ static const char *admit_in(const char *ns, const char *pod, const struct guard 
 static void reviews_that_wait_do_not_pile_up(void)
 {
     static const char refused[] =
-        "failed: 500 {\"error\":\"over 64 reviews wait for the API server, "
-        "or over 32 of the namespace\"}";
+        "failed: 500 {\"error\":\"over 192 reviews wait for the API server, "
+        "or over 128 of the namespace\"}";
     static const char *const namespaces[] = {"default", "other"};
-    static struct review_beside waiting[2 * OF_NAMESPACE];
+    static struct review_beside waiting[IN_ALL];
     struct guard guard;
 
     put_claim("free");
@@ -121,14 +132,15 @@ static void reviews_that_wait_do_not_pile_up(void)
     admission_start(&guard, "deferFSMount:\n  apply: Annotation\n  entries:\n"
                             "  - {storageClass: fast-storage, runtimeClass: microvm}\n");
     api_fault(&(struct api_fault){.method = "PATCH", .path = "/pods/", .ending = API_HANG});
-    wait_in("default", &guard, waiting);
-    check(starts_with(admit_in("default", "vm-32", &guard), refused), "the namespace has its half");
+    wait_in("default", &guard, waiting, OF_NAMESPACE);
+    check(starts_with(admit_in("default", "vm-128", &guard), refused),
+          "the namespace has its share");
     check(is_admitted(&guard, "plain", "node-1"), "what needs no answer is allowed");
-    wait_in("other", &guard, waiting + OF_NAMESPACE);
+    wait_in("other", &guard, waiting + OF_NAMESPACE, IN_ALL - OF_NAMESPACE);
     int64_t begun = clock_ms();
     check(starts_with(admit_in("third", "vm-0", &guard), refused), "one more is refused");
     check(clock_ms() - begun < 4000, "at once: %lld ms", (long long)(clock_ms() - begun));
-    for (int i = 0; i < 2 * OF_NAMESPACE; i++)
+    for (int i = 0; i < IN_ALL; i++)
         check(starts_with(review_end(&waiting[i]), "failed: 500 "), "none is allowed");
     const char *answer = admit(
         &guard,
