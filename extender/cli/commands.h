@@ -43,5 +43,6 @@ int command_snapshot(const struct arguments *arguments);
 int command_dry_run(const struct arguments *arguments);
 int command_certificates(const struct arguments *arguments);
 int command_check_config(const struct arguments *arguments);
+int command_version(const struct arguments *arguments);
 
 #endif

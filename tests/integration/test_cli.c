@@ -74,6 +74,11 @@ static const struct {
     {{"check-config"}, 2, "claimguard: check-config: missing argument FILE"},
     {{"check-config", EXAMPLE}, 2, "claimguard: " EXAMPLE ":"},
     {{"version", "now"}, 2, "claimguard: version: unexpected argument now"},
+    {{"dryrun"}, 2, "claimguard: unknown command dryrun; did you mean dry-run? (see"},
+    {{"dry-run", "--snapshto=x"},
+     2,
+     "claimguard: dry-run: unknown option --snapshto=x; did you mean --snapshot? (see"},
+    {{"help", "sevre"}, 2, "claimguard: unknown command sevre; did you mean serve? (see"},
 };
 
 Test(cli, bad_usage_and_input_exit_with_2_and_one_line)
@@ -286,25 +291,45 @@ Test(cli, what_a_full_disk_does_not_take_is_an_error)
     }
 }
 
-Test(cli, help_names_every_option)
+static size_t widest_line(const char *text)
 {
-    static const char *const commands[] = {"serve",        "dry-run",      "snapshot",
-                                           "certificates", "check-config", "version"};
-    struct run help = RUN("--help");
+    size_t widest = 0;
 
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        struct run run = RUN(commands[i], "--help");
-        cr_expect_eq(run.status, 0);
-        cr_expect_not_null(strstr(run.out, "--help"));
-        cr_expect_null(strstr(run.out, " \n"), "a blank at the end of a line");
-        cr_expect_null(strstr(run.out, "\n\n\n"), "two empty lines");
-        cr_expect_not_null(strstr(help.out, commands[i]));
-        struct run helped = RUN("help", commands[i]);
-        cr_expect_str_eq(helped.out, run.out);
-        run_free(&helped);
-        run_free(&run);
+    for (size_t len; *text != '\0'; text += len + (text[len] == '\n')) {
+        len = strcspn(text, "\n");
+        widest = len > widest ? len : widest;
     }
-    struct run helped = RUN("help", "help");
+    return widest;
+}
+
+static void check_help_of(const char *command)
+{
+    struct run run = RUN(command, "--help"), helped = RUN("help", command);
+
+    cr_expect_eq(run.status, 0);
+    cr_expect_not_null(strstr(run.out, "  -h, --help  "));
+    cr_expect_null(strstr(run.out, " \n"), "a blank at the end of a line");
+    cr_expect_null(strstr(run.out, "\n\n\n"), "two empty lines");
+    cr_expect_leq(widest_line(run.out), 100, "%s: %zu columns", command, widest_line(run.out));
+    cr_expect_str_eq(helped.out, run.out);
+    run_free(&helped);
+    run_free(&run);
+}
+
+Test(cli, help_has_a_page_for_each_command)
+{
+    struct run help = RUN("--help"), helped = RUN("help", "help");
+    char command[32];
+    int count = 0;
+
+    for (const char *line = strstr(help.out, "\n  "); line != NULL;
+         line = strstr(line + 1, "\n  ")) {
+        cr_assert_eq(sscanf(line, "%31s", command), 1);
+        check_help_of(command);
+        count++;
+    }
+    cr_expect_geq(count, 6);
+    cr_expect_leq(widest_line(help.out), 100);
     cr_expect_str_eq(helped.out, help.out);
     run_free(&helped);
     run_free(&help);

@@ -1,0 +1,132 @@
+#include "extender/cli/command_table.h"
+
+#include <string.h>
+
+#define AT(member) offsetof(struct arguments, member)
+#define HELP_FLAG  "help", 'h', FLAG_SWITCH, AT(help), NULL, NULL, "show this help"
+#define CONFIG_FLAG \
+    "config", 'c', FLAG_TEXT, AT(config), "FILE|FOLDER", VALUES_FILES, \
+        "configuration file, or a folder of them (without it: the defaults)"
+#define SNAPSHOT_FLAG \
+    "snapshot", 's', FLAG_TEXT, AT(snapshot), "FILE", VALUES_FILES, \
+        "cluster snapshot in JSON or YAML: a file, a directory, or - for standard input"
+#define KUBECONFIG_FLAG \
+    "kubeconfig", 'k', FLAG_TEXT, AT(kubeconfig), "FILE", VALUES_FILES, \
+        "kubeconfig of the cluster (without it: $KUBECONFIG, or the pod's service account)"
+#define SNAPSHOT_KUBECONFIG_FLAG \
+    "kubeconfig", 'k', FLAG_TEXT, AT(kubeconfig), "FILE", VALUES_FILES, \
+        "kubeconfig of the cluster (without it: see above)"
+#define CONTEXT_FLAG \
+    "context", '\0', FLAG_TEXT, AT(context), "NAME", VALUES_CONTEXTS, \
+        "context of the kubeconfig, instead of its current one"
+
+static const struct flag serve_flags[] = {
+    {CONFIG_FLAG},
+    {SNAPSHOT_FLAG},
+    {KUBECONFIG_FLAG},
+    {CONTEXT_FLAG},
+    {"listen", 'l', FLAG_TEXT, AT(listen), "ADDR:PORT", NULL,
+     "address for the scheduler, instead of server.listen; port 0: any free port"},
+    {"metrics-listen", 'm', FLAG_TEXT, AT(metrics_listen), "ADDR:PORT", NULL,
+     "address for probes and Prometheus, instead of server.metricsListen"},
+    {"log-level", '\0', FLAG_TEXT, AT(log_level), "LEVEL", "debug info warn error",
+     "debug, info (default), warn or error"},
+    {"log-format", '\0', FLAG_TEXT, AT(log_format), "FORMAT", "text json",
+     "text (default) or json"},
+    {HELP_FLAG},
+    {NULL, 0, 0, 0, NULL, NULL, NULL},
+};
+static const struct flag dry_run_flags[] = {
+    {SNAPSHOT_FLAG},
+    {"pod", 'p', FLAG_TEXT, AT(pod), "NS/NAME|FILE", VALUES_PODS,
+     "pod to check: a pod of the snapshot, or a manifest (- for standard input)"},
+    {"all-pending", 'a', FLAG_SWITCH, AT(all_pending), NULL, NULL,
+     "check each pod of the snapshot that is not assigned to a node"},
+    {"node", 'n', FLAG_NAMES, 0, "NAME", VALUES_NODES, "check this node only; may be repeated"},
+    {"output", 'o', FLAG_TEXT, AT(output), "FORMAT", "table wide json yaml",
+     "table (default), wide, json or yaml"},
+    {CONFIG_FLAG},
+    {HELP_FLAG},
+    {NULL, 0, 0, 0, NULL, NULL, NULL},
+};
+static const struct flag snapshot_flags[] = {
+    {SNAPSHOT_KUBECONFIG_FLAG},
+    {CONTEXT_FLAG},
+    {"output", 'o', FLAG_TEXT, AT(output), "FILE", VALUES_FILES,
+     "file to write; - (default): standard output"},
+    {HELP_FLAG},
+    {NULL, 0, 0, 0, NULL, NULL, NULL},
+};
+static const struct flag certificates_flags[] = {
+    {"output", 'o', FLAG_TEXT, AT(output), "FOLDER", VALUES_FOLDERS,
+     "write PEM files into this folder, and ask no cluster"},
+    {SNAPSHOT_KUBECONFIG_FLAG},
+    {CONTEXT_FLAG},
+    {"namespace", 'n', FLAG_TEXT, AT(ns), "NAME", NULL,
+     "claimguard's namespace (default: claimguard)"},
+    {"host", '\0', FLAG_NAMES, 0, "NAME", NULL,
+     "one more DNS name or IP address of the server; may be repeated"},
+    {"life", '\0', FLAG_TEXT, AT(life), "DURATION", NULL,
+     "of new certificates of server and client (default: 8760h)"},
+    {"authority-life", '\0', FLAG_TEXT, AT(authority_life), "DURATION", NULL,
+     "of a new certificate of the authority (default: 87600h)"},
+    {"renew-before", '\0', FLAG_TEXT, AT(renew_before), "DURATION", NULL,
+     "renew what ends within that time (default: a third of its life)"},
+    {"dry-run", '\0', FLAG_SWITCH, AT(is_dry_run), NULL, NULL, "only show what would be done"},
+    {"format", 'f', FLAG_TEXT, AT(format), "FORMAT", "table json yaml",
+     "table (default), json or yaml"},
+    {HELP_FLAG},
+    {NULL, 0, 0, 0, NULL, NULL, NULL},
+};
+static const struct flag plain_flags[] = {{HELP_FLAG}, {NULL, 0, 0, 0, NULL, NULL, NULL}};
+
+const struct command command_table[] = {
+    {"serve", "[--kubeconfig FILE | --snapshot FILE] [--config FILE|FOLDER] ...",
+     "answer the extender calls of kube-scheduler",
+     "Answers POST /filter, /prefilter, /preempt and /bind, and GET /livez, /healthz, /readyz,\n"
+     "/metrics, /statusz and /debug/cache; and, with admission.listen in the configuration, POST\n"
+     "/admit/binding and /admit/pod on a port of its own. The objects come from a live cluster,\n"
+     "by list and watch, or from a snapshot. With a snapshot, a bind changes only claimguard's\n"
+     "memory. SIGHUP or a change of the configuration file reloads it. After SIGTERM, claimguard\n"
+     "answers the requests that it has accepted, for five seconds at most, and exits.\n",
+     serve_flags, NULL, NULL, command_serve},
+    {"snapshot", "[--kubeconfig FILE] [--context NAME] [-o FILE]",
+     "write a snapshot of a live cluster to a file, for dry-run",
+     "Lists the objects that claimguard needs for its decisions, and writes only the fields that\n"
+     "it reads: no environment variables, no annotations except claimguard's own, no secrets.\n"
+     "Without --kubeconfig, the cluster is that of $KUBECONFIG, of the pod's service account, or\n"
+     "of ~/.kube/config.\n",
+     snapshot_flags, NULL, NULL, command_snapshot},
+    {"dry-run", "--snapshot FILE (--pod NS/NAME|FILE | --all-pending) [--node NAME]... ...",
+     "check pods of a cluster snapshot",
+     "Shows whether claimguard would let the pod pass, which pods hold its claims, and whether\n"
+     "preemption would help. \"claimguard snapshot\" writes a snapshot; so does\n"
+     "    kubectl get -A -o json pods,pvc,pv,nodes,pdb,storageclasses,csidrivers,csinodes,"
+     "priorityclasses\n"
+     "Exit status: 0: schedulable; 1: not schedulable (with --all-pending: not all pods are);\n"
+     "2: no verdict, because of bad usage, bad input or another failure.\n",
+     dry_run_flags, NULL, NULL, command_dry_run},
+    {"certificates", "[-o FOLDER | --kubeconfig FILE] [--host NAME]... [--dry-run] ...",
+     "make and renew the certificates for TLS",
+     "Makes an authority, and a certificate of it for claimguard and for a scheduler. A later\n"
+     "call renews what ends soon, or lacks a name; the authority keeps its key, and is never\n"
+     "replaced. With --output, they are files: ca.crt, ca.key, tls.crt, tls.key (of claimguard),\n"
+     "client.crt, client.key. Otherwise they are the Secrets claimguard-ca, claimguard-tls and\n"
+     "claimguard-client, and a ValidatingWebhookConfiguration claimguard gets its caBundle.\n"
+     "Without --kubeconfig, the cluster is that of $KUBECONFIG, of the pod's service account, or\n"
+     "of ~/.kube/config.\n",
+     certificates_flags, NULL, NULL, command_certificates},
+    {"check-config", "FILE|FOLDER", "check a configuration, and print it with its defaults",
+     "Exit status: 0: it is good; 2: it has an error, which is printed as FILE:LINE:COL.\n",
+     plain_flags, "FILE|FOLDER", VALUES_FILES, command_check_config},
+    {"version", "", "print the version", "", plain_flags, NULL, NULL, command_version},
+    {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL},
+};
+
+const struct command *command_find(const char *name)
+{
+    for (const struct command *command = command_table; command->name != NULL; command++)
+        if (strcmp(name, command->name) == 0)
+            return command;
+    return NULL;
+}
