@@ -141,31 +141,68 @@ static const char *variable(const char *name)
     return value == NULL || *value == '\0' ? NULL : value;
 }
 
+/* *is_in_pod: there is no file, but a service account. */
+static int choose_files(struct files *files, const char *path, bool may_use_home, bool *is_in_pod,
+                        struct error *err)
+{
+    const char *list = path == NULL ? variable("KUBECONFIG") : NULL;
+    const char *home = variable("HOME");
+
+    if (path != NULL)
+        files->paths[files->count++] = path;
+    if (list != NULL && split_paths(files, list, err) < 0)
+        return err->code;
+    if (files->count == 0 && list != NULL)
+        return error_set(err, ERROR_NOT_FOUND, "KUBECONFIG=%s: no such file", list);
+    *is_in_pod = files->count == 0 && variable("KUBERNETES_SERVICE_HOST") != NULL;
+    if (files->count == 0 && !*is_in_pod && may_use_home && home != NULL) {
+        const char *fallback = arena_printf(files->arena, "%s/.kube/config", home).ptr;
+        if (fallback != NULL && access(fallback, F_OK) == 0)
+            files->paths[files->count++] = fallback;
+    }
+    if (files->count == 0 && !*is_in_pod)
+        return error_set(err, ERROR_NOT_FOUND,
+                         "no cluster: give --kubeconfig, or set KUBECONFIG, or run in a pod");
+    return 0;
+}
+
 static int load(struct kubeconfig *out, const char *path, const char *context, bool may_use_home,
                 struct error *err)
 {
     struct files files = {.arena = &out->arena};
-    const char *list = path == NULL ? variable("KUBECONFIG") : NULL;
-    const char *host = variable("KUBERNETES_SERVICE_HOST");
-    const char *home = variable("HOME");
+    bool is_in_pod = false;
 
-    if (path != NULL)
-        files.paths[files.count++] = path;
-    if (list != NULL && split_paths(&files, list, err) < 0)
+    if (choose_files(&files, path, may_use_home, &is_in_pod, err) < 0)
         return err->code;
-    if (files.count == 0 && list != NULL)
-        return error_set(err, ERROR_NOT_FOUND, "KUBECONFIG=%s: no such file", list);
-    if (files.count == 0 && host != NULL)
-        return use_service_account(out, host, variable("KUBERNETES_SERVICE_PORT"), err);
-    if (files.count == 0 && may_use_home && home != NULL) {
-        const char *fallback = arena_printf(&out->arena, "%s/.kube/config", home).ptr;
-        if (fallback != NULL && access(fallback, F_OK) == 0)
-            files.paths[files.count++] = fallback;
+    return is_in_pod ? use_service_account(out, variable("KUBERNETES_SERVICE_HOST"),
+                                           variable("KUBERNETES_SERVICE_PORT"), err)
+                     : read_files(&files, out, context, err);
+}
+
+size_t kubeconfig_contexts(const char *path, struct arena *arena, struct slice *names, size_t max)
+{
+    struct files files = {.arena = arena};
+    struct error err = {0};
+    bool is_in_pod = false;
+    size_t count = 0;
+
+    if (choose_files(&files, path, true, &is_in_pod, &err) < 0)
+        return 0;
+    for (size_t i = 0; i < files.count; i++) {
+        struct yaml_node *root = NULL;
+        const struct yaml_node *list = yaml_load(&root, files.paths[i], arena, &err) < 0
+                                           ? NULL
+                                           : kubeconfig_key(root, "contexts");
+        if (list == NULL || list->type != YAML_SEQUENCE)
+            continue;
+        for (const struct yaml_node *item = list->first; item != NULL && count < max;
+             item = item->next) {
+            const struct yaml_node *name = kubeconfig_key(item, "name");
+            if (name != NULL && name->type == YAML_SCALAR)
+                names[count++] = name->text;
+        }
     }
-    if (files.count == 0)
-        return error_set(err, ERROR_NOT_FOUND,
-                         "no cluster: give --kubeconfig, or set KUBECONFIG, or run in a pod");
-    return read_files(&files, out, context, err);
+    return count;
 }
 
 int kubeconfig_load(struct kubeconfig **out, const char *path, const char *context,

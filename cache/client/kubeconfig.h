@@ -60,4 +60,8 @@ int kubeconfig_load(struct kubeconfig **out, const char *path, const char *conte
                     bool may_use_home, struct error *err);
 void kubeconfig_free(struct kubeconfig *kubeconfig);
 
+/* The names of the contexts in the files that kubeconfig_load would read, at most max. Files that
+ * cannot be read have none. Ownership: the names are in the arena. */
+size_t kubeconfig_contexts(const char *path, struct arena *arena, struct slice *names, size_t max);
+
 #endif

@@ -119,6 +119,19 @@ const struct command command_table[] = {
     {"check-config", "FILE|FOLDER", "check a configuration, and print it with its defaults",
      "Exit status: 0: it is good; 2: it has an error, which is printed as FILE:LINE:COL.\n",
      plain_flags, "FILE|FOLDER", VALUES_FILES, command_check_config},
+    {"completion", "bash|zsh|fish", "print a script with which a shell completes claimguard",
+     "Completes commands, options and their values, and the names that a snapshot or a kubeconfig\n"
+     "has. Load it when the shell starts, for bash in ~/.bashrc:\n"
+     "    source <(claimguard completion bash)\n"
+     "for zsh in ~/.zshrc, behind compinit:\n"
+     "    source <(claimguard completion zsh)\n"
+     "for fish, in a file that it reads by itself:\n"
+     "    claimguard completion fish > ~/.config/fish/completions/claimguard.fish\n",
+     plain_flags, "bash|zsh|fish", "bash zsh fish", command_completion},
+    {"man", "[COMMAND]", "print a man page",
+     "The page of claimguard, or of the command, in mdoc, the language of man pages:\n"
+     "    claimguard man dry-run | man -l -\n",
+     plain_flags, "[COMMAND]", VALUES_COMMANDS, command_man},
     {"version", "", "print the version", "", plain_flags, NULL, NULL, command_version},
     {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL},
 };

@@ -8,6 +8,7 @@
 #include "config/base/printable.h"
 #include "config/config.h"
 #include "extender/cli/command_table.h"
+#include "extender/cli/complete.h"
 #include "extender/cli/help.h"
 #include "extender/cli/nearest.h"
 #include "extender/version.h"
@@ -136,12 +137,12 @@ static int run_command(const struct command *command, int argc, char **argv)
         arguments.operand = argv[optind++];
     if (optind < argc)
         return usage_error(command, "unexpected argument ", argv[optind], "");
-    if (command->operand != NULL && arguments.operand == NULL)
+    if (command->operand != NULL && command->operand[0] != '[' && arguments.operand == NULL)
         return usage_error(command, "missing argument ", command->operand, "");
     return finish(command->run(&arguments));
 }
 
-static int unknown_command(const char *name)
+int command_unknown(const char *name)
 {
     struct nearest nearest = {.typed = name};
     char hint[NEAREST_HINT_BYTES];
@@ -159,7 +160,7 @@ static int help_with(const char *name)
     const struct command *command = command_find(name);
 
     if (command == NULL)
-        return unknown_command(name);
+        return command_unknown(name);
     help_print_command(command);
     return finish(EXIT_DONE);
 }
@@ -176,6 +177,8 @@ int commands_run(int argc, char **argv)
 
     if (command != NULL)
         return run_command(command, argc - 1, argv + 1);
+    if (strcmp(name, "__complete") == 0)
+        return finish(complete_words((const char *const *)argv + 2, (size_t)argc - 2));
     if (strcmp(name, "help") == 0 && argc > 2 && !asks_for_help(argv[2]))
         return help_with(argv[2]);
     if (asks_for_help(name)) {
@@ -188,7 +191,7 @@ int commands_run(int argc, char **argv)
         help_print(stderr);
         return EXIT_USAGE;
     }
-    return unknown_command(name);
+    return command_unknown(name);
 }
 
 int command_check_config(const struct arguments *arguments)

@@ -37,12 +37,17 @@ int commands_run(int argc, char **argv);
 /* Prints "claimguard: message" to stderr. Returns EXIT_USAGE. */
 int command_fail(const struct error *err);
 
+/* The same, of a command that there is not, with the one that was probably meant. */
+int command_unknown(const char *name);
+
 /* The commands; each returns an exit status, and prints its own errors. */
 int command_serve(const struct arguments *arguments);
 int command_snapshot(const struct arguments *arguments);
 int command_dry_run(const struct arguments *arguments);
 int command_certificates(const struct arguments *arguments);
 int command_check_config(const struct arguments *arguments);
+int command_completion(const struct arguments *arguments);
+int command_man(const struct arguments *arguments);
 int command_version(const struct arguments *arguments);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * help: the pages of --help, and man pages, from the table of commands.
+ * help: the pages of --help, from the table of commands.
  *
  * Threads: one.
  */

@@ -38,7 +38,7 @@ void nearest_offer(struct nearest *nearest, const char *word)
     bool is_beginning = typed_len >= 3 && strncmp(nearest->typed, word, typed_len) == 0;
     if (is_beginning && edits > NEAREST_EDITS_MAX)
         edits = NEAREST_EDITS_MAX;
-    bool is_near = is_beginning || (edits <= NEAREST_EDITS_MAX && edits * 3 <= len);
+    bool is_near = is_beginning || (edits <= NEAREST_EDITS_MAX && edits <= len / 3);
     if (is_near && (nearest->word == NULL || edits < nearest->edits)) {
         nearest->word = word;
         nearest->edits = edits;

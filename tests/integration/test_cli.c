@@ -291,6 +291,47 @@ Test(cli, what_a_full_disk_does_not_take_is_an_error)
     }
 }
 
+static const struct {
+    const char *words[8], *want;
+} completion_rows[] = {
+    {{"__complete"}, NULL},
+    {{"__complete", "check-"},
+     "check-config\tcheck a configuration, and print it with its defaults\n:4\n"},
+    {{"__complete", "nothing-like-it"}, ":4\n"},
+    {{"__complete", "nothing-like-it", ""}, ":4\n"},
+    {{"__complete", "version", ""}, ":4\n"},
+    {{"__complete", "check-config", ""}, ":0\n"},
+    {{"__complete", "help", "ver"}, "version\tprint the version\n:4\n"},
+    {{"__complete", "man", "ver"}, "version\tprint the version\n:4\n"},
+    {{"__complete", "dry-run", "--output="},
+     "--output=table\n--output=wide\n--output=json\n--output=yaml\n:4\n"},
+    {{"__complete", "dry-run", "--output=w"}, "--output=wide\n:4\n"},
+    {{"__complete", "dry-run", "--nothing=w"}, ":4\n"},
+    {{"__complete", "dry-run", "--config="}, ":0\n"},
+    {{"__complete", "dry-run", "-o", "y"}, "yaml\n:4\n"},
+    {{"__complete", "dry-run", "-x", ""}, ":4\n"},
+    {{"__complete", "dry-run", "--all-p"},
+     "--all-pending\tcheck each pod of the snapshot that is not assigned to a node\n:4\n"},
+    {{"__complete", "dry-run", "--all-pending", ""}, ":4\n"},
+    {{"__complete", "dry-run", "-s", EXAMPLE, "--node", ""}, "node-1\nnode-2\n:4\n"},
+    {{"__complete", "dry-run", "-s" EXAMPLE, "--node", "node-2"}, "node-2\n:4\n"},
+    {{"__complete", "dry-run", "--snapshot=" EXAMPLE, "-p", "default/w"}, "default/web-1\n:0\n"},
+    {{"__complete", "dry-run", "--snapshot=/nowhere", "-p", ""}, ":0\n"},
+    {{"__complete", "serve", "--kubeconfig", "/nowhere", "--context", ""}, ":4\n"},
+};
+
+Test(cli, completion_offers_what_may_stand_there)
+{
+    for (size_t i = 0; i < sizeof completion_rows / sizeof *completion_rows; i++) {
+        struct run run = run_with(NULL, completion_rows[i].words);
+        cr_expect_eq(run.status, 0);
+        if (completion_rows[i].want != NULL)
+            cr_expect_str_eq(run.out, completion_rows[i].want, "row %zu: %s", i, run.out);
+        cr_expect_str_eq(run.err, "", "row %zu: %s", i, run.err);
+        run_free(&run);
+    }
+}
+
 static size_t widest_line(const char *text)
 {
     size_t widest = 0;

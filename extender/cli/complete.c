@@ -1,0 +1,221 @@
+#include "extender/cli/complete.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cache/client/kubeconfig.h"
+#include "cache/snapshot/source.h"
+#include "config/base/printable.h"
+#include "extender/cli/command_table.h"
+
+enum { CONTEXTS_MAX = 1000, CONTEXTS_BYTES_MAX = 16 << 20, NAME_BYTES_MAX = 512 };
+
+struct completion {
+    const struct command *command;
+    const char *const *words; /* behind the command, without the last */
+    size_t count;
+    struct slice before; /* what the shell wants in front of each word: "--output=" */
+    const char *typed;   /* the beginning of the word */
+    bool takes_files;
+};
+
+static void offer(const struct completion *completion, const char *word, const char *help)
+{
+    if (strncmp(word, completion->typed, strlen(completion->typed)) == 0)
+        (void)printf("%.*s%s%s%s\n", SLICE_ARG(completion->before), word,
+                     help[0] == '\0' ? "" : "\t", help);
+}
+
+/* ---- names ---- */
+
+/* The value that was given for an option; NULL: none. */
+static const char *value_of(const struct completion *completion, const char *name)
+{
+    const struct flag *flag = completion->command->flags;
+    const char *value = NULL;
+
+    while (flag->name != NULL && strcmp(flag->name, name) != 0)
+        flag++;
+    for (size_t i = 0; flag->name != NULL && i < completion->count; i++) {
+        const char *word = completion->words[i];
+        size_t len = strlen(name);
+        bool is_short = word[0] == '-' && flag->letter != '\0' && word[1] == flag->letter;
+        bool is_long = strncmp(word, "--", 2) == 0 && strncmp(word + 2, name, len) == 0;
+        if (is_long && word[2 + len] == '=')
+            value = word + 2 + len + 1;
+        else if (is_short && word[2] != '\0')
+            value = word + 2;
+        else if ((is_short || (is_long && word[2 + len] == '\0')) && i + 1 < completion->count)
+            value = completion->words[i + 1];
+    }
+    return value;
+}
+
+struct names {
+    const struct completion *completion;
+    enum kind kind;
+};
+
+/* A name from a file. */
+static void offer_name(const struct completion *completion, struct slice ns, struct slice name)
+{
+    char word[NAME_BYTES_MAX];
+    int len = snprintf(word, sizeof word, "%.*s%s%.*s", SLICE_ARG(ns), ns.len == 0 ? "" : "/",
+                       SLICE_ARG(name));
+
+    make_printable(word);
+    if (len < NAME_BYTES_MAX)
+        offer(completion, word, "");
+}
+
+static int offer_object(void *context, const struct object *object, struct error *err)
+{
+    const struct names *names = context;
+
+    (void)err;
+    if (object->kind == names->kind)
+        offer_name(names->completion, object->meta.ns, object->meta.name);
+    return 0;
+}
+
+/* Objects of the snapshot that was given. */
+static void offer_objects(const struct completion *completion, enum kind kind)
+{
+    struct names names = {completion, kind};
+    struct source source = {
+        .path = value_of(completion, "snapshot"), .sink = offer_object, .context = &names};
+    struct source_report report;
+    struct error err = {0};
+
+    if (source.path != NULL && strcmp(source.path, "-") != 0)
+        (void)source_read(&source, &report, &err);
+}
+
+static void offer_contexts(const struct completion *completion)
+{
+    struct slice *names;
+    struct arena arena;
+
+    arena_init(&arena, CONTEXTS_BYTES_MAX);
+    names = arena_alloc(&arena, CONTEXTS_MAX * sizeof *names);
+    size_t count = names == NULL ? 0
+                                 : kubeconfig_contexts(value_of(completion, "kubeconfig"), &arena,
+                                                       names, CONTEXTS_MAX);
+    for (size_t i = 0; i < count; i++)
+        offer_name(completion, SLICE(""), names[i]);
+    arena_dispose(&arena);
+}
+
+/* ---- what may stand there ---- */
+
+static void offer_commands(const struct completion *completion)
+{
+    for (const struct command *command = command_table; command->name != NULL; command++)
+        offer(completion, command->name, command->summary);
+}
+
+static void offer_words(const struct completion *completion, const char *words)
+{
+    char word[64];
+
+    for (size_t len; *words != '\0'; words += len + strspn(words + len, " ")) {
+        len = strcspn(words, " ");
+        (void)snprintf(word, sizeof word, "%.*s", (int)len, words);
+        offer(completion, word, "");
+    }
+}
+
+static void offer_values(struct completion *completion, const char *values)
+{
+    if (values == NULL)
+        return;
+    if (values[0] != '<') {
+        offer_words(completion, values);
+        return;
+    }
+    if (strcmp(values, VALUES_COMMANDS) == 0)
+        offer_commands(completion);
+    else if (strcmp(values, VALUES_CONTEXTS) == 0)
+        offer_contexts(completion);
+    else if (strcmp(values, VALUES_PODS) == 0)
+        offer_objects(completion, KIND_POD);
+    else if (strcmp(values, VALUES_NODES) == 0)
+        offer_objects(completion, KIND_NODE);
+    completion->takes_files = strcmp(values, VALUES_FILES) == 0 ||
+                              strcmp(values, VALUES_FOLDERS) == 0 ||
+                              strcmp(values, VALUES_PODS) == 0; /* or a manifest */
+}
+
+static void offer_flags(const struct completion *completion)
+{
+    char word[64];
+
+    for (const struct flag *flag = completion->command->flags; flag->name != NULL; flag++) {
+        (void)snprintf(word, sizeof word, "--%s", flag->name);
+        offer(completion, word, flag->help);
+    }
+}
+
+/* The option that the word before the last is, if its value comes next. */
+static const struct flag *awaiting(const struct completion *completion)
+{
+    const char *word = completion->count == 0 ? "" : completion->words[completion->count - 1];
+
+    for (const struct flag *flag = completion->command->flags; flag->name != NULL; flag++) {
+        bool is_long = strncmp(word, "--", 2) == 0 && strcmp(word + 2, flag->name) == 0;
+        bool is_short =
+            word[0] == '-' && word[1] == flag->letter && word[1] != '\0' && word[2] == '\0';
+        if (flag->type != FLAG_SWITCH && (is_long || is_short))
+            return flag;
+    }
+    return NULL;
+}
+
+/* --output=ta: the word is what is behind the equals sign. */
+static void offer_behind_equals(struct completion *completion)
+{
+    const char *name = completion->typed + 2;
+    size_t len = strcspn(name, "=");
+
+    completion->before = (struct slice){completion->typed, 2 + len + 1};
+    completion->typed += completion->before.len;
+    for (const struct flag *flag = completion->command->flags; flag->name != NULL; flag++)
+        if (strlen(flag->name) == len && strncmp(name, flag->name, len) == 0)
+            offer_values(completion, flag->values);
+}
+
+static void complete(struct completion *completion)
+{
+    const struct flag *flag = awaiting(completion);
+
+    if (flag != NULL)
+        offer_values(completion, flag->values);
+    else if (strncmp(completion->typed, "--", 2) == 0 && strchr(completion->typed, '=') != NULL)
+        offer_behind_equals(completion);
+    else if (completion->typed[0] == '-')
+        offer_flags(completion);
+    else
+        offer_values(completion, completion->command->values);
+}
+
+int complete_words(const char *const *words, size_t count)
+{
+    static const struct flag no_flags[] = {{NULL, 0, 0, 0, NULL, NULL, NULL}};
+    static const struct command help = {
+        .name = "help", .flags = no_flags, .values = VALUES_COMMANDS};
+    struct completion completion = {.before = SLICE(""),
+                                    .typed = count == 0 ? "" : words[count - 1]};
+
+    if (count > 1) {
+        bool is_help = strcmp(words[0], "help") == 0;
+        completion.command = is_help ? &help : command_find(words[0]);
+        completion.words = words + 1;
+        completion.count = count - 2;
+    }
+    if (count <= 1)
+        offer_commands(&completion);
+    else if (completion.command != NULL)
+        complete(&completion);
+    (void)printf(":%d\n", completion.takes_files ? 0 : 4);
+    return EXIT_DONE;
+}
