@@ -2,10 +2,10 @@
  * nearest: the word that was probably meant, for "did you mean" in messages.
  *
  *     struct nearest nearest = {.typed = "dryrun"};
- *     for (...)
- *         nearest_offer(&nearest, word);
- *     if (nearest.word != NULL)
- *         ... "did you mean dry-run?"
+ *     char hint[NEAREST_HINT_BYTES];
+ *     nearest_offer(&nearest, "serve");
+ *     nearest_offer(&nearest, "dry-run");
+ *     return error_set(err, ERROR_INVALID, "no command dryrun%s", nearest_hint(&nearest, "", hint));
  *
  * A word is near if at most a third of its characters, and at most NEAREST_EDITS_MAX, were left
  * out, added, changed, or swapped with their neighbour (optimal string alignment); or if what was
