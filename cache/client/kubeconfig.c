@@ -88,7 +88,8 @@ static int read_files(struct files *files, struct kubeconfig *out, const char *w
     if (find_context(files, wanted, &context, err) < 0)
         return err->code;
     out->origin = context.path;
-    if (follow(files, &context, "cluster", "clusters", &cluster, err) < 0 ||
+    if (kubeconfig_text(&context, context.body, "namespace", &out->ns, err) < 0 ||
+        follow(files, &context, "cluster", "clusters", &cluster, err) < 0 ||
         kubeconfig_read_cluster(&cluster, out, err) < 0 ||
         follow(files, &context, "user", "users", &user, err) < 0)
         return err->code;

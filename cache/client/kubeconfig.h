@@ -36,6 +36,7 @@ struct exec_plugin {
 struct kubeconfig {
     struct arena arena;      /* all strings below lie here */
     const char *origin;      /* for messages: the file of the context, or "the service account" */
+    const char *ns;          /* of the context; NULL: it sets none */
     const char *server;      /* https://host:port, without a slash at the end */
     const char *server_name; /* name in the server's certificate; NULL: the host of `server` */
     const char *proxy_url;   /* NULL: use the environment's; "": none */

@@ -101,8 +101,36 @@ bool pull_field_array(struct pull *json, enum pull_case match, const struct pull
     return json->problem == NULL;
 }
 
+/* How a key of an object is projected: what the tables say of it, taken together. */
+struct projection {
+    bool is_named;    /* a table has it */
+    bool is_whole;    /* one of them reads the whole value */
+    bool is_presence; /* they only ask whether it is there */
+    bool is_object;   /* PULL_OBJECT: left out if it is empty */
+    struct pull_tables members;
+};
+
+static struct projection find_projection(const struct pull_tables *tables, struct slice key)
+{
+    struct projection found = {.is_presence = true, .is_object = true};
+
+    for (int i = 0; i < PULL_READERS; i++) {
+        const struct pull_table *table = &tables->readers[i];
+        const struct pull_field *field =
+            find_field(table->fields, table->count, PULL_CASE_EXACT, key);
+        if (field == NULL)
+            continue;
+        found.is_named = true;
+        found.is_presence &= field->type == PULL_PRESENCE;
+        found.is_object &= field->type == PULL_OBJECT;
+        found.is_whole |= field->type != PULL_PRESENCE && field->members == NULL;
+        found.members.readers[i] = (struct pull_table){field->members, field->count};
+    }
+    return found;
+}
+
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables, which are constants, are nested */
-static bool project_array(struct pull *json, const struct pull_field *field, struct buf *out)
+static bool project_array(struct pull *json, const struct pull_tables *members, struct buf *out)
 {
     bool is_first = true;
 
@@ -112,7 +140,7 @@ static bool project_array(struct pull *json, const struct pull_field *field, str
     while (pull_item(json)) {
         buf_put(out, is_first ? SLICE("") : SLICE(","));
         is_first = false;
-        if (!pull_project(json, field->members, field->count, out))
+        if (!pull_project(json, members, out))
             return false;
     }
     buf_put(out, SLICE("]"));
@@ -120,7 +148,7 @@ static bool project_array(struct pull *json, const struct pull_field *field, str
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables, which are constants, are nested */
-static bool project_value(struct pull *json, const struct pull_field *field, struct buf *out)
+static bool project_value(struct pull *json, const struct projection *projection, struct buf *out)
 {
     struct slice raw = {NULL, 0};
 
@@ -128,23 +156,23 @@ static bool project_value(struct pull *json, const struct pull_field *field, str
         buf_put(out, SLICE("null"));
         return true;
     }
-    if (field->type == PULL_PRESENCE) {
+    if (projection->is_presence) {
         buf_put(out, SLICE("{}"));
         return pull_skip(json);
     }
-    if (field->members == NULL) {
+    if (projection->is_whole) {
         if (!pull_raw(json, &raw))
             return false;
         buf_put(out, raw);
         return true;
     }
     return *json_text_space(json->at, json->end) == '['
-               ? project_array(json, field, out)
-               : pull_project(json, field->members, field->count, out);
+               ? project_array(json, &projection->members, out)
+               : pull_project(json, &projection->members, out);
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables, which are constants, are nested */
-bool pull_project(struct pull *json, const struct pull_field *fields, size_t count, struct buf *out)
+bool pull_project(struct pull *json, const struct pull_tables *tables, struct buf *out)
 {
     bool is_first = true;
     struct slice key;
@@ -153,8 +181,8 @@ bool pull_project(struct pull *json, const struct pull_field *fields, size_t cou
         return pull_problem(json, "expected an object");
     buf_put(out, SLICE("{"));
     while (pull_key(json, &key)) {
-        const struct pull_field *field = find_field(fields, count, PULL_CASE_EXACT, key);
-        if (field == NULL) {
+        struct projection projection = find_projection(tables, key);
+        if (!projection.is_named) {
             (void)pull_skip(json);
             continue;
         }
@@ -163,10 +191,10 @@ bool pull_project(struct pull *json, const struct pull_field *fields, size_t cou
         buf_json(out, key);
         buf_put(out, SLICE(":"));
         size_t value = out->len;
-        if (!project_value(json, field, out))
+        if (!project_value(json, &projection, out))
             return false;
-        if (field->type == PULL_OBJECT && out->len == value + 2)
-            out->len = before; /* "{}": it has no field of the table */
+        if (projection.is_object && out->len == value + 2)
+            out->len = before; /* "{}": it has no field of the tables */
         else
             is_first = false;
     }

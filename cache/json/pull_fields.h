@@ -71,12 +71,23 @@ struct pull_items {
 bool pull_field_array(struct pull *json, enum pull_case match, const struct pull_field *fields,
                       size_t count, struct arena *arena, struct pull_items *out);
 
+/* A table as a value; {NULL, 0}: it has no fields. */
+struct pull_table {
+    const struct pull_field *fields;
+    size_t count;
+};
+
+/* The tables of two readers of one object. */
+enum { PULL_READERS = 2 };
+struct pull_tables {
+    struct pull_table readers[PULL_READERS];
+};
+
 /*
- * Writes the next value, which is an object, to out as JSON, with only the fields that the table
- * names. A PULL_PRESENCE field is written as {}; an object without a named field is left out. So a
- * snapshot contains exactly what is read.
+ * Writes the next value, which is an object, to out as JSON, with only the fields that one of the
+ * tables names. A PULL_PRESENCE field is written as {}; an object without a named field is left
+ * out. So a snapshot contains exactly what is read.
  */
-bool pull_project(struct pull *json, const struct pull_field *fields, size_t count,
-                  struct buf *out);
+bool pull_project(struct pull *json, const struct pull_tables *tables, struct buf *out);
 
 #endif

@@ -1,3 +1,4 @@
+#include "cache/objects/details.h"
 #include "cache/objects/label_selector.h"
 #include "cache/objects/objects_internal.h"
 
@@ -161,6 +162,8 @@ static const struct kind_info {
              volume_attributes_class_fields),
     [KIND_RUNTIME_CLASS] =
         KIND("RuntimeClass", "node.k8s.io", "runtimeclasses", false, runtime_class_fields),
+    [KIND_VOLUME_ATTACHMENT] = KIND("VolumeAttachment", "storage.k8s.io", "volumeattachments",
+                                    false, volume_attachment_fields),
     [KIND_POD_DISRUPTION_BUDGET] =
         KIND("PodDisruptionBudget", "policy", "poddisruptionbudgets", true, budget_fields),
     [KIND_PRIORITY_CLASS] =
@@ -233,6 +236,10 @@ static bool finish(struct pull *json, enum kind kind, struct arena *arena,
     switch (kind) {
     case KIND_VOLUME: return volume_finish(json, arena, resource);
     case KIND_CSI_NODE: return csi_node_finish(json, arena, resource);
+    case KIND_VOLUME_ATTACHMENT:
+        if (resource->meta.deletion_timestamp.len != 0)
+            resource->number |= VOLUME_ATTACHMENT_IS_DELETING;
+        return true;
     case KIND_VOLUME_ATTRIBUTES_CLASS:
         if (resource->meta.deletion_timestamp.len != 0)
             resource->number |= VOLUME_ATTRIBUTES_CLASS_IS_DELETING;
@@ -274,8 +281,9 @@ int object_project(struct slice text, enum kind kind, struct buf *out, struct er
 
     buf_init(&fields, out->max_bytes);
     pull_init(&json, text);
-    bool is_good =
-        pull_project(&json, kinds[kind].fields, kinds[kind].count, &fields) && pull_finish(&json);
+    const struct pull_tables tables = {
+        {{kinds[kind].fields, kinds[kind].count}, details_table(kind)}};
+    bool is_good = pull_project(&json, &tables, &fields) && pull_finish(&json);
     if (is_good) {
         buf_printf(out, "{\"apiVersion\":\"%s\",\"kind\":\"%s\"%s", kind_api_version(kind),
                    kind_text(kind), fields.len > 2 ? "," : "");

@@ -28,7 +28,8 @@ enum kind {
     KIND_POD_DISRUPTION_BUDGET,
     KIND_WATCHED_COUNT, /* the kinds above are watched; those below are read from snapshots only */
     KIND_PRIORITY_CLASS = KIND_WATCHED_COUNT,
-    KIND_RUNTIME_CLASS, /* for people: an entry names it, and no verdict reads it */
+    KIND_RUNTIME_CLASS,     /* for people: an entry names it, and no verdict reads it */
+    KIND_VOLUME_ATTACHMENT, /* for people: which node has a volume */
     KIND_COUNT,
     KIND_OTHER = KIND_COUNT, /* any other kind: skipped and counted */
 };
@@ -51,6 +52,11 @@ extern const char pod_has_too_many_claims[];
 
 /* As pull_fail. ERROR_TOO_BIG: the object is well-formed, but over a limit. */
 int object_fail(const struct pull *json, const char *what, struct place first, struct error *err);
+
+/* Annotations of a claim that is locked for a pod, UID/NAME; and how (extender/bind/claim_lock.h).
+ */
+#define CLAIM_HOLDER_ANNOTATION   "claimguard.io/holder"
+#define CLAIM_ADMITTED_ANNOTATION "claimguard.io/admitted"
 
 /* A claim that a volume of a pod names. */
 struct claim_reference {
@@ -107,6 +113,13 @@ enum csi_node_attribute {
 };
 enum volume_attributes_class_attribute { VOLUME_ATTRIBUTES_CLASS_DRIVER };
 enum runtime_class_attribute { RUNTIME_CLASS_HANDLER };
+enum volume_attachment_attribute {
+    VOLUME_ATTACHMENT_DRIVER,
+    VOLUME_ATTACHMENT_NODE,
+    VOLUME_ATTACHMENT_VOLUME,       /* name of the PersistentVolume; empty: an inline one */
+    VOLUME_ATTACHMENT_ATTACH_ERROR, /* cut to ATTACHMENT_ERROR_BYTES_MAX; empty: none */
+    VOLUME_ATTACHMENT_DETACH_ERROR,
+};
 enum priority_class_attribute {
     PRIORITY_CLASS_PREEMPTION_POLICY,
     PRIORITY_CLASS_DEFAULT /* "true": for pods that name no class; else empty */
@@ -131,7 +144,13 @@ enum {
     CSI_DRIVER_DOES_NOT_ATTACH = 1, /* attachRequired: false */
 
     VOLUME_ATTRIBUTES_CLASS_IS_DELETING = 1,
+
+    VOLUME_ATTACHMENT_IS_ATTACHED = 1,
+    VOLUME_ATTACHMENT_IS_DELETING = 2, /* it is being detached */
 };
+
+/* Of the error that a VolumeAttachment reports, whose text a driver chooses. */
+enum { ATTACHMENT_ERROR_BYTES_MAX = 1024 };
 
 /* Drivers of a node that are stored; a kubelet has a few. Further ones count as not registered. */
 enum { NODE_DRIVERS_MAX = 256 };
@@ -227,8 +246,8 @@ bool object_read(struct pull *json, enum kind kind, struct arena *arena, struct 
 bool pod_read(struct pull *json, struct arena *arena, struct pod_object *out);
 
 /*
- * Writes an object's JSON with apiVersion, kind and only the fields that object_read reads, for a
- * snapshot. Errors: ERROR_INVALID, ERROR_NO_MEMORY.
+ * Writes an object's JSON with apiVersion, kind and only the fields that object_read and details.h
+ * read, for a snapshot. Errors: ERROR_INVALID, ERROR_NO_MEMORY.
  */
 int object_project(struct slice text, enum kind kind, struct buf *out, struct error *err);
 

@@ -41,6 +41,7 @@ enum {
     CSI_DRIVER_FIELDS = 2,
     CSI_NODE_FIELDS = 2,
     VOLUME_ATTRIBUTES_CLASS_FIELDS = 2,
+    VOLUME_ATTACHMENT_FIELDS = 3,
 };
 extern const struct pull_field meta_fields[META_FIELDS];
 extern const struct pull_field pod_fields[POD_FIELDS];
@@ -50,6 +51,7 @@ extern const struct pull_field storage_class_fields[STORAGE_CLASS_FIELDS];
 extern const struct pull_field csi_driver_fields[CSI_DRIVER_FIELDS];
 extern const struct pull_field csi_node_fields[CSI_NODE_FIELDS];
 extern const struct pull_field volume_attributes_class_fields[VOLUME_ATTRIBUTES_CLASS_FIELDS];
+extern const struct pull_field volume_attachment_fields[VOLUME_ATTACHMENT_FIELDS];
 
 /* Make attributes of what was read. False: a problem. */
 bool volume_finish(struct pull *json, struct arena *arena, struct resource_object *volume);

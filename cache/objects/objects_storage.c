@@ -169,6 +169,60 @@ const struct pull_field volume_attributes_class_fields[VOLUME_ATTRIBUTES_CLASS_F
     ATTRIBUTE("driverName", VOLUME_ATTRIBUTES_CLASS_DRIVER),
 };
 
+/* ---- VolumeAttachment ---- */
+
+static bool read_attached(struct pull *json, struct arena *arena, void *field)
+{
+    bool is_attached = false;
+
+    (void)arena;
+    if (!pull_boolean(json, &is_attached))
+        return false;
+    if (is_attached)
+        *(int64_t *)field |= VOLUME_ATTACHMENT_IS_ATTACHED;
+    return true;
+}
+
+/* Cuts between two characters. */
+static bool read_error(struct pull *json, struct arena *arena, void *field)
+{
+    struct slice *error = field;
+
+    if (!pull_string(json, arena, error))
+        return false;
+    if (error->len <= ATTACHMENT_ERROR_BYTES_MAX)
+        return true;
+    error->len = ATTACHMENT_ERROR_BYTES_MAX;
+    while (error->len != 0 && ((unsigned char)error->ptr[error->len] & 0xC0U) == 0x80U)
+        error->len--;
+    return true;
+}
+
+static const struct pull_field attachment_source_fields[] = {
+    ATTRIBUTE("persistentVolumeName", VOLUME_ATTACHMENT_VOLUME),
+};
+static const struct pull_field attachment_spec_fields[] = {
+    ATTRIBUTE("attacher", VOLUME_ATTACHMENT_DRIVER),
+    ATTRIBUTE("nodeName", VOLUME_ATTACHMENT_NODE),
+    OBJECT("source", attachment_source_fields),
+};
+static const struct pull_field attach_error_fields[] = {
+    READ("message", resource_object, attributes[VOLUME_ATTACHMENT_ATTACH_ERROR], read_error),
+};
+static const struct pull_field detach_error_fields[] = {
+    READ("message", resource_object, attributes[VOLUME_ATTACHMENT_DETACH_ERROR], read_error),
+};
+static const struct pull_field attachment_status_fields[] = {
+    READ("attached", resource_object, number, read_attached),
+    OBJECT("attachError", attach_error_fields),
+    OBJECT("detachError", detach_error_fields),
+};
+const struct pull_field volume_attachment_fields[VOLUME_ATTACHMENT_FIELDS] = {
+    OBJECT("metadata", meta_fields),
+    OBJECT("spec", attachment_spec_fields),
+    OBJECT("status", attachment_status_fields),
+};
+
 /* ---- CSIDriver ---- */
 
 static bool read_attach_required(struct pull *json, struct arena *arena, void *field)

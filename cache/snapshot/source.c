@@ -14,10 +14,30 @@ enum {
     FORMAT_BYTES = 64 * 1024, /* of a file, which decide its format */
 };
 
+/* Passes on the text. object: NULL: its kind is not stored. */
+static int take_text(struct reading *reading, const struct source_text *text,
+                     const struct object *object, struct error *err)
+{
+    const struct source *source = reading->source;
+
+    return source->text_sink == NULL ? 0 : source->text_sink(source->context, text, object, err);
+}
+
+/* An object of a kind that is not stored. */
+static int take_other(struct reading *reading, const struct source_text *text, struct error *err)
+{
+    int rc = take_text(reading, text, NULL, err);
+
+    reading->report->objects += rc > 0;
+    reading->report->skipped += rc == 0;
+    return rc < 0 ? rc : 0;
+}
+
 int reading_take(struct reading *reading, const struct type *type, struct slice text,
                  struct place place, bool is_source_text, struct error *err)
 {
     enum kind kind = kind_of(slice_of(type->api_version), slice_of(type->kind));
+    const struct source_text source_text = {type, text, reading->input->path, place};
     struct object object;
     struct pull json;
 
@@ -26,10 +46,8 @@ int reading_take(struct reading *reading, const struct type *type, struct slice 
                          "%s:%zu:%zu: an object without kind (in a list whose kind comes later, "
                          "each item must say its own)",
                          reading->input->path, place.line, place.column);
-    if (kind == KIND_OTHER) {
-        reading->report->skipped++;
-        return 0;
-    }
+    if (kind == KIND_OTHER)
+        return take_other(reading, &source_text, err);
     arena_reset(&reading->arena);
     pull_init(&json, text);
     if (!object_read(&json, kind, &reading->arena, &object)) {
@@ -44,6 +62,8 @@ int reading_take(struct reading *reading, const struct type *type, struct slice 
         return pull_fail(&json, reading->input->path, place, err);
     }
     reading->report->objects++;
+    if (take_text(reading, &source_text, &object, err) < 0)
+        return err->code;
     return reading->source->sink(reading->source->context, &object, err);
 }
 

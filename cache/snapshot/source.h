@@ -17,15 +17,24 @@
 #ifndef CACHE_SNAPSHOT_SOURCE_H
 #define CACHE_SNAPSHOT_SOURCE_H
 
+#include "cache/json/json_documents.h"
 #include "cache/objects/objects.h"
 
 struct source_report {
-    size_t objects;     /* passed to the sink */
-    size_t skipped;     /* of kinds that are not kept */
+    size_t objects;     /* passed to the sink, or taken as texts */
+    size_t skipped;     /* of kinds that are not kept, and not taken as texts */
     size_t unreadable;  /* pods with too many claims */
     size_t bytes_read;  /* of the file being read */
     size_t bytes_total; /* its size; 0: not known */
     const char *path;   /* the file being read */
+};
+
+/* An object as it stands in a file, valid until the sink returns. */
+struct source_text {
+    const struct type *type;
+    struct slice text;  /* its JSON; if the file is YAML, made of that */
+    const char *path;   /* of the file */
+    struct place place; /* where the object begins in the file */
 };
 
 struct source {
@@ -34,6 +43,12 @@ struct source {
     /* Receives one object, valid until it returns. Negative, with err set: stop. */
     int (*sink)(void *context, const struct object *object, struct error *err);
     void *context;
+
+    /* Receives the text of each object, also of kinds that are not stored; then object is NULL.
+     * Before `sink`, with the same context. Returns whether the object is used, or negative, with
+     * err set: stop. NULL: texts are not wanted. */
+    int (*text_sink)(void *context, const struct source_text *text, const struct object *object,
+                     struct error *err);
 
     /* Called a few times per MiB; may be NULL. */
     void (*progress)(void *context, const struct source_report *report);

@@ -125,7 +125,13 @@ void reflector_request(struct reflector *reflector, uint64_t now_ns, struct buf 
         reflector->pages = 0;
         reflector->has_begun = false;
     }
-    buf_printf(path, "%s/%s?%s", kind_api_path(reflector->kind), kind_resource(reflector->kind),
+    buf_printf(path, "%s/", kind_api_path(reflector->kind));
+    if (reflector->ns != NULL && kind_is_namespaced(reflector->kind)) {
+        buf_put(path, SLICE("namespaces/"));
+        api_path_escape(path, slice_of(reflector->ns));
+        buf_put(path, SLICE("/"));
+    }
+    buf_printf(path, "%s?%s", kind_resource(reflector->kind),
                reflector->kind == KIND_POD ? UNFINISHED_PODS : "");
     switch (phase) {
     case PHASE_STREAM: put_stream_query(path); break;

@@ -7,9 +7,9 @@
 #include "config/base/log.h"
 #include "extender/bind/seen_locks.h"
 
-#define HOLDER    "claimguard.io/holder"
+#define HOLDER    CLAIM_HOLDER_ANNOTATION
 #define LOCKED_AT "claimguard.io/locked-at"
-#define ADMITTED  "claimguard.io/admitted"
+#define ADMITTED  CLAIM_ADMITTED_ANNOTATION
 #define FENCED    "claimguard.io/fenced"
 
 #define ADMITTED_BINDING  "true"

@@ -15,7 +15,7 @@ enum exit_status {
     EXIT_USAGE = 2, /* bad usage, configuration or input, or another failure */
 };
 
-enum { ARGUMENT_NAMES_MAX = 1024 };
+enum { ARGUMENT_NAMES_MAX = 1024 }; /* and operands */
 
 /* The options of the command line; NULL or false if not given. */
 struct arguments {
@@ -23,7 +23,9 @@ struct arguments {
     const char *listen, *metrics_listen;
     const char *log_level, *log_format;
     const char *pod, *output;
-    const char *operand;
+    const char *operand; /* the first one */
+    char **operands;     /* all of them, if the command takes several */
+    int operand_count;
     const char *format, *ns, *life, *authority_life, *renew_before;
     const char *names[ARGUMENT_NAMES_MAX]; /* of --node, or of --host */
     size_t name_count;

@@ -11,7 +11,7 @@
 #include "config/config.h"
 #include "extender/bind/deferral.h"
 #include "extender/cli/commands.h"
-#include "extender/cli/load.h"
+#include "extender/inquiry/load.h"
 #include "extender/report/explain.h"
 #include "extender/report/render.h"
 

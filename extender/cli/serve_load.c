@@ -6,7 +6,7 @@
 
 #include "config/base/log.h"
 #include "extender/cli/commands.h"
-#include "extender/cli/load.h"
+#include "extender/inquiry/load.h"
 
 static int load(struct state *state, const char *path, struct error *err)
 {

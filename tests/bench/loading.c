@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "extender/cli/load.h"
+#include "extender/inquiry/load.h"
 #include "programs.h"
 
 struct loaded {

@@ -302,7 +302,15 @@ static const struct {
      "\"ReadWriteOncePod\"],\"volumeAttributesClassName\":\"gold\",\"resources\":\"secret\"},"
      "\"status\":{\"phase\":\"Bound\",\"currentVolumeAttributesClassName\":\"silver\","
      "\"modifyVolumeStatus\":{\"status\":\"Pending\",\"targetVolumeAttributesClassName\":\"gold\"},"
-     "\"conditions\":[\"secret\"]}}"},
+     "\"conditions\":[{\"type\":\"Unused\",\"status\":\"True\",\"message\":\"secret\"}]}}"},
+    {KIND_VOLUME_ATTACHMENT,
+     "{\"metadata\":{\"name\":\"a\",\"deletionTimestamp\":\"2026-11-22T10:00:00Z\",\"annotations\":"
+     "{"
+     "\"a\":\"secret\"}},\"spec\":{\"attacher\":\"d\",\"nodeName\":\"n\",\"source\":{"
+     "\"persistentVolumeName\":\"v\",\"inlineVolumeSpec\":\"secret\"}},\"status\":{\"attached\":"
+     "true,"
+     "\"attachmentMetadata\":{\"a\":\"secret\"},\"attachError\":{\"message\":\"m\",\"time\":"
+     "\"secret\"},\"detachError\":{\"message\":\"n\",\"time\":\"secret\"}}}"},
     {KIND_VOLUME,
      "{\"metadata\":{\"name\":\"v\"},\"spec\":{\"accessModes\":[\"ReadWriteOnce\"],\"volumeMode\":"
      "\"Block\",\"storageClassName\":\"fast\",\"volumeAttributesClassName\":\"gold\",\"csi\":{"

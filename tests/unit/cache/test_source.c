@@ -219,3 +219,87 @@ Test(source, a_fault_far_into_a_json_file_is_reported_as_json)
                        err.message);
     buf_dispose(&text);
 }
+
+/* ---- texts ---- */
+
+/* "KIND LINE:COLUMN, " of each text; kinds that are not stored in brackets. */
+static struct buf seen;
+
+static int see(void *context, const struct source_text *text, const struct object *object,
+               struct error *err)
+{
+    bool is_stored = object != NULL;
+
+    (void)context;
+    buf_printf(&seen, is_stored ? "%s %zu:%zu, " : "(%s %zu:%zu), ", text->type->kind,
+               text->place.line, text->place.column);
+    cr_expect(slice_has(text->text, SLICE("\"metadata\"")), "%.*s", SLICE_ARG(text->text));
+    cr_expect_str_eq(strrchr(text->path, '.') + 1, text->text.ptr[1] == '"' ? "yaml" : "json");
+    if (strcmp(text->type->kind, "Secret") == 0)
+        return error_set(err, ERROR_INVALID, "no more");
+    return strcmp(text->type->kind, "Deployment") == 0;
+}
+
+static int apply(void *context, const struct object *object, struct error *err)
+{
+    return cluster_apply(context, object, err);
+}
+
+static int read_seen(const char *name, const char *text, struct source_report *report,
+                     struct error *err)
+{
+    char path[] = "/tmp/claimguard-test-XXXXXX", file[64];
+    struct source source = {.path = file, .sink = apply, .text_sink = see, .context = &cluster};
+
+    cr_assert_not_null(mkdtemp(path));
+    (void)snprintf(file, sizeof file, "%s/%s", path, name);
+    FILE *out = fopen(file, "w");
+    cr_assert_not_null(out);
+    (void)fputs(text, out);
+    cr_assert_eq(fclose(out), 0);
+    buf_init(&seen, 4096);
+    int rc = source_read(&source, report, err);
+    (void)unlink(file);
+    (void)rmdir(path);
+    return rc;
+}
+
+Test(source, passes_on_the_text_and_the_place_of_each_object)
+{
+    static const struct {
+        const char *name, *text, *want;
+    } rows[] = {
+        {"a.json",
+         "{ \"kind\":\"List\",\"items\":[\n  { \"kind\":\"Pod\",\"metadata\":{\"name\":\"a\"}},\n"
+         "  { \"kind\":\"Deployment\",\"metadata\":{}}, { "
+         "\"kind\":\"ConfigMap\",\"metadata\":{}}]}",
+         "Pod 2:3, (Deployment 3:3), (ConfigMap 3:41), "},
+        {"a.yaml",
+         "kind: List\nitems:\n- kind: Pod\n  metadata: {name: a}\n- metadata:\n    name: b\n"
+         "  kind: Deployment\n---\n\nkind: ConfigMap\nmetadata: {}\n",
+         "Pod 3:3, (Deployment 5:3), (ConfigMap 10:1), "},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct source_report report;
+        struct error err = {0};
+        cr_assert_eq(read_seen(rows[i].name, rows[i].text, &report, &err), 0, "%s", err.message);
+        cr_expect_str_eq(buf_text(&seen), rows[i].want);
+        cr_expect_eq(report.objects, 2, "the Pod, and the Deployment that was used");
+        cr_expect_eq(report.skipped, 1);
+        cr_expect_eq(cluster.counts[KIND_POD], 1);
+        buf_dispose(&seen);
+    }
+}
+
+Test(source, a_text_sink_can_stop)
+{
+    struct source_report report;
+    struct error err = {0};
+
+    cr_expect_eq(read_seen("a.yaml", "kind: Secret\nmetadata: {}\n---\nkind: Pod\nmetadata: {}\n",
+                           &report, &err),
+                 ERROR_INVALID);
+    cr_expect_str_eq(err.message, "no more");
+    buf_dispose(&seen);
+}

@@ -57,6 +57,21 @@ Test(kubeconfig, reads_the_current_context)
     kubeconfig_free(kubeconfig);
 }
 
+Test(kubeconfig, reads_the_namespace_of_the_context)
+{
+    struct kubeconfig *kubeconfig = load(CONTEXT CLUSTER USER);
+
+    cr_expect_null(kubeconfig->ns);
+    kubeconfig_free(kubeconfig);
+    kubeconfig = load("current-context: a\ncontexts:\n- {name: a, context: {cluster: c, user: u, "
+                      "namespace: shop}}\n" CLUSTER USER);
+    cr_expect_str_eq(kubeconfig->ns, "shop");
+    kubeconfig_free(kubeconfig);
+    refused("current-context: a\ncontexts:\n- {name: a, context: {cluster: c, user: u, namespace: "
+            "[]}}\n" CLUSTER USER,
+            "contexts[a].namespace: expected a string");
+}
+
 Test(kubeconfig, reads_every_field_of_a_cluster_and_a_user)
 {
     struct kubeconfig *kubeconfig = load(

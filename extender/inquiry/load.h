@@ -3,8 +3,8 @@
  *
  * Threads: one.
  */
-#ifndef EXTENDER_CLI_LOAD_H
-#define EXTENDER_CLI_LOAD_H
+#ifndef EXTENDER_INQUIRY_LOAD_H
+#define EXTENDER_INQUIRY_LOAD_H
 
 #include "cache/cluster/cluster.h"
 #include "cache/snapshot/source.h"

@@ -1,4 +1,4 @@
-#include "extender/cli/load.h"
+#include "extender/inquiry/load.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,0 +1,235 @@
+#include "cache/objects/details.h"
+#include "cache/objects/objects_internal.h"
+
+/* ---- lists ---- */
+
+static const struct pull_field owner_fields[] = {
+    FIELD("apiVersion", PULL_STRING, owner, api_version),
+    FIELD("kind", PULL_STRING, owner, kind),
+    FIELD("name", PULL_STRING, owner, name),
+    FIELD("controller", PULL_BOOLEAN, owner, is_controller),
+};
+static const struct pull_field condition_fields[] = {
+    FIELD("type", PULL_STRING, condition, type),
+    FIELD("status", PULL_STRING, condition, status),
+    FIELD("reason", PULL_STRING, condition, reason),
+    FIELD("message", PULL_STRING, condition, message),
+    FIELD("lastTransitionTime", PULL_STRING, condition, changed),
+};
+/* Of objects whose messages a driver or a node chooses. */
+static const struct pull_field short_condition_fields[] = {
+    FIELD("type", PULL_STRING, condition, type),
+    FIELD("status", PULL_STRING, condition, status),
+    FIELD("reason", PULL_STRING, condition, reason),
+    FIELD("lastTransitionTime", PULL_STRING, condition, changed),
+};
+static const struct pull_field taint_fields[] = {
+    FIELD("key", PULL_STRING, taint, key),
+    FIELD("value", PULL_STRING, taint, value),
+    FIELD("effect", PULL_STRING, taint, effect),
+};
+
+static bool read_owners(struct pull *json, struct arena *arena, void *field)
+{
+    ((struct pull_items *)field)->size = sizeof(struct owner);
+    return pull_field_array(json, PULL_CASE_EXACT, owner_fields, PULL_FIELD_COUNT(owner_fields),
+                            arena, field);
+}
+
+static bool read_conditions(struct pull *json, struct arena *arena, void *field)
+{
+    ((struct pull_items *)field)->size = sizeof(struct condition);
+    return pull_field_array(json, PULL_CASE_EXACT, condition_fields,
+                            PULL_FIELD_COUNT(condition_fields), arena, field);
+}
+
+static bool read_short_conditions(struct pull *json, struct arena *arena, void *field)
+{
+    ((struct pull_items *)field)->size = sizeof(struct condition);
+    return pull_field_array(json, PULL_CASE_EXACT, short_condition_fields,
+                            PULL_FIELD_COUNT(short_condition_fields), arena, field);
+}
+
+static bool read_taints(struct pull *json, struct arena *arena, void *field)
+{
+    ((struct pull_items *)field)->size = sizeof(struct taint);
+    return pull_field_array(json, PULL_CASE_EXACT, taint_fields, PULL_FIELD_COUNT(taint_fields),
+                            arena, field);
+}
+
+static bool read_strings(struct pull *json, struct arena *arena, void *field)
+{
+    struct pull_items *items = field;
+
+    items->size = sizeof(struct slice);
+    if (!pull_array(json))
+        return json->problem == NULL;
+    while (pull_item(json)) {
+        struct slice *grown = arena_grow(arena, items->items, items->count, sizeof *grown);
+        if (grown == NULL)
+            return pull_problem(json, pull_too_big);
+        items->items = grown;
+        grown[items->count] = (struct slice){"", 0};
+        if (!pull_string(json, arena, &grown[items->count++]))
+            return false;
+    }
+    return json->problem == NULL;
+}
+
+/* ---- Pod ---- */
+
+struct container_status {
+    struct slice waiting_reason;
+};
+
+static const struct pull_field waiting_fields[] = {
+    FIELD("reason", PULL_STRING, container_status, waiting_reason),
+};
+static const struct pull_field state_fields[] = {OBJECT("waiting", waiting_fields)};
+static const struct pull_field container_status_fields[] = {OBJECT("state", state_fields)};
+
+static bool read_containers(struct pull *json, struct arena *arena, void *field)
+{
+    struct pull_items items = {.size = sizeof(struct container_status)};
+    struct slice *reason = field;
+
+    if (!pull_field_array(json, PULL_CASE_EXACT, container_status_fields,
+                          PULL_FIELD_COUNT(container_status_fields), arena, &items))
+        return false;
+    const struct container_status *statuses = items.items;
+    for (size_t i = 0; i < items.count && reason->len == 0; i++)
+        *reason = statuses[i].waiting_reason;
+    return true;
+}
+
+static const struct pull_field pod_label_fields[] = {
+    FIELD("pod-template-hash", PULL_STRING, pod_details, template_hash),
+};
+static const struct pull_field pod_meta_details[] = {
+    FIELD("creationTimestamp", PULL_STRING, pod_details, created),
+    FIELD("deletionTimestamp", PULL_STRING, pod_details, deletion_timestamp),
+    FIELD("deletionGracePeriodSeconds", PULL_INTEGER, pod_details, grace_seconds),
+    READ("finalizers", pod_details, finalizers, read_strings),
+    READ_MEMBERS("ownerReferences", pod_details, owners, read_owners, owner_fields),
+    OBJECT("labels", pod_label_fields),
+};
+static const struct pull_field pod_spec_details[] = {
+    FIELD("schedulerName", PULL_STRING, pod_details, scheduler),
+};
+static const struct pull_field pod_status_details[] = {
+    FIELD("phase", PULL_STRING, pod_details, phase),
+    FIELD("reason", PULL_STRING, pod_details, reason),
+    FIELD("startTime", PULL_STRING, pod_details, started),
+    READ_MEMBERS("conditions", pod_details, conditions, read_conditions, condition_fields),
+    READ_MEMBERS("containerStatuses", pod_details, waiting_reason, read_containers,
+                 container_status_fields),
+    READ_MEMBERS("initContainerStatuses", pod_details, waiting_reason, read_containers,
+                 container_status_fields),
+};
+static const struct pull_field pod_details_fields[] = {
+    OBJECT("metadata", pod_meta_details),
+    OBJECT("spec", pod_spec_details),
+    OBJECT("status", pod_status_details),
+};
+
+/* ---- PersistentVolumeClaim ---- */
+
+static const struct pull_field claim_annotation_fields[] = {
+    FIELD(CLAIM_HOLDER_ANNOTATION, PULL_STRING, claim_details, holder),
+    FIELD(CLAIM_ADMITTED_ANNOTATION, PULL_STRING, claim_details, admitted),
+};
+static const struct pull_field claim_meta_details[] = {
+    FIELD("creationTimestamp", PULL_STRING, claim_details, created),
+    FIELD("deletionTimestamp", PULL_STRING, claim_details, deletion_timestamp),
+    READ("finalizers", claim_details, finalizers, read_strings),
+    OBJECT("annotations", claim_annotation_fields),
+};
+static const struct pull_field claim_spec_details[] = {
+    READ("accessModes", claim_details, access_modes, read_strings),
+};
+static const struct pull_field claim_status_details[] = {
+    FIELD("phase", PULL_STRING, claim_details, phase),
+    READ_MEMBERS("conditions", claim_details, conditions, read_short_conditions,
+                 short_condition_fields),
+};
+static const struct pull_field claim_details_fields[] = {
+    OBJECT("metadata", claim_meta_details),
+    OBJECT("spec", claim_spec_details),
+    OBJECT("status", claim_status_details),
+};
+
+/* ---- Node ---- */
+
+static const struct pull_field node_spec_details[] = {
+    READ_MEMBERS("taints", node_details, taints, read_taints, taint_fields),
+};
+static const struct pull_field node_status_details[] = {
+    READ_MEMBERS("conditions", node_details, conditions, read_short_conditions,
+                 short_condition_fields),
+};
+static const struct pull_field node_details_fields[] = {
+    OBJECT("spec", node_spec_details),
+    OBJECT("status", node_status_details),
+};
+
+/* ---- all of them ---- */
+
+struct pull_table details_table(enum kind kind)
+{
+#define TABLE(fields_) ((struct pull_table){(fields_), PULL_FIELD_COUNT(fields_)})
+    switch (kind) {
+    case KIND_POD: return TABLE(pod_details_fields);
+    case KIND_CLAIM: return TABLE(claim_details_fields);
+    case KIND_NODE: return TABLE(node_details_fields);
+    default: return (struct pull_table){NULL, 0};
+    }
+#undef TABLE
+}
+
+static bool read_details(struct slice text, enum kind kind, struct arena *arena, void *out)
+{
+    struct pull_table table = details_table(kind);
+    struct pull json;
+
+    pull_init(&json, text);
+    return pull_fields(&json, PULL_CASE_EXACT, table.fields, table.count, arena, out) &&
+           pull_finish(&json);
+}
+
+bool pod_details_read(struct slice text, struct arena *arena, struct pod_details *out)
+{
+    *out = (struct pod_details){.grace_seconds = -1};
+    return read_details(text, KIND_POD, arena, out);
+}
+
+bool claim_details_read(struct slice text, struct arena *arena, struct claim_details *out)
+{
+    *out = (struct claim_details){.created = {NULL, 0}};
+    return read_details(text, KIND_CLAIM, arena, out);
+}
+
+bool node_details_read(struct slice text, struct arena *arena, struct node_details *out)
+{
+    *out = (struct node_details){.taints = {0}};
+    return read_details(text, KIND_NODE, arena, out);
+}
+
+const struct owner *details_controller(const struct pull_items *owners)
+{
+    const struct owner *items = owners->items;
+
+    for (size_t i = 0; i < owners->count; i++)
+        if (items[i].is_controller)
+            return &items[i];
+    return NULL;
+}
+
+const struct condition *details_condition(const struct pull_items *conditions, struct slice type)
+{
+    const struct condition *items = conditions->items;
+
+    for (size_t i = 0; i < conditions->count; i++)
+        if (slice_equal(items[i].type, type))
+            return &items[i];
+    return NULL;
+}

@@ -1,0 +1,70 @@
+/*
+ * details: what people want to know about pods, claims and nodes, and no decision reads: owners,
+ * conditions, finalizers, times. The cluster does not store it. Commands read it from the text of
+ * the few objects that they are asked about (extender/inquiry), and a snapshot has it.
+ *
+ * Ownership: as objects.h: strings point into the text or into the arena. Threads: any.
+ * Errors: false: the text is not such an object, or the arena is full.
+ */
+#ifndef CACHE_OBJECTS_DETAILS_H
+#define CACHE_OBJECTS_DETAILS_H
+
+#include "cache/json/pull_fields.h"
+#include "cache/objects/objects.h"
+
+struct owner {
+    struct slice api_version, kind, name;
+    bool is_controller;
+};
+
+struct condition {
+    struct slice type, status, reason, message;
+    struct slice changed; /* lastTransitionTime */
+};
+
+/* A list of strings; its items are struct slice. A list of the structs here has their size. */
+struct pod_details {
+    struct slice created, started; /* metadata.creationTimestamp, status.startTime */
+    struct slice deletion_timestamp;
+    int64_t grace_seconds; /* of a pod that is being deleted; negative: not known */
+    struct slice scheduler;
+    struct slice template_hash;   /* the label pod-template-hash: a Deployment's */
+    struct slice phase, reason;   /* status.reason */
+    struct pull_items finalizers; /* struct slice */
+    struct pull_items owners;     /* struct owner */
+    struct pull_items conditions; /* struct condition */
+    struct slice waiting_reason;  /* of the first container that waits; "ContainerCreating", ... */
+};
+
+struct claim_details {
+    struct slice created, deletion_timestamp;
+    struct slice holder, admitted; /* the annotations of a lock */
+    struct slice phase;
+    struct pull_items finalizers;   /* struct slice */
+    struct pull_items access_modes; /* struct slice */
+    struct pull_items conditions;   /* struct condition, without messages */
+};
+
+struct taint {
+    struct slice key, value, effect;
+};
+
+struct node_details {
+    struct pull_items conditions; /* struct condition, without messages */
+    struct pull_items taints;     /* struct taint */
+};
+
+/* The fields that are read here of a kind. */
+struct pull_table details_table(enum kind kind);
+
+bool pod_details_read(struct slice text, struct arena *arena, struct pod_details *out);
+bool claim_details_read(struct slice text, struct arena *arena, struct claim_details *out);
+bool node_details_read(struct slice text, struct arena *arena, struct node_details *out);
+
+/* The owner that is the controller; NULL: none. */
+const struct owner *details_controller(const struct pull_items *owners);
+
+/* The condition of that type; NULL: none. */
+const struct condition *details_condition(const struct pull_items *conditions, struct slice type);
+
+#endif

@@ -1,0 +1,158 @@
+/* Details of pods, claims and nodes; and that a snapshot has them, and no more. */
+#include <criterion/criterion.h>
+
+#include "cache/objects/details.h"
+
+static struct arena arena;
+
+static void begin(void)
+{
+    arena_init(&arena, 1 << 20);
+}
+
+static void end(void)
+{
+    arena_dispose(&arena);
+}
+
+TestSuite(details, .init = begin, .fini = end);
+
+/* What a snapshot has of the text, twice the same. */
+static struct slice project(enum kind kind, const char *text)
+{
+    struct error err = {0};
+    struct buf out;
+
+    buf_init(&out, 1 << 16);
+    cr_assert_eq(object_project(slice_of(text), kind, &out, &err), 0, "%s", err.message);
+    struct slice copy = arena_copy(&arena, buf_slice(&out));
+    buf_dispose(&out);
+    cr_expect_null(strstr(copy.ptr, "secret"), "%s", copy.ptr);
+    return copy;
+}
+
+static void expect_text(struct slice got, const char *want)
+{
+    cr_expect(slice_equal(got, slice_of(want)), "%.*s, not %s", SLICE_ARG(got), want);
+}
+
+static const char pod[] =
+    "{\"metadata\":{\"name\":\"db-0\",\"creationTimestamp\":\"2026-11-22T10:00:00Z\","
+    "\"deletionTimestamp\":\"2026-11-22T11:00:30Z\",\"deletionGracePeriodSeconds\":30,"
+    "\"finalizers\":[\"a/b\",\"c\"],\"labels\":{\"pod-template-hash\":\"5d9c\"},"
+    "\"annotations\":{\"a\":\"secret\"},\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":"
+    "\"Node\",\"name\":\"n\",\"uid\":\"secret\"},{\"apiVersion\":\"apps/v1\",\"kind\":"
+    "\"ReplicaSet\",\"name\":\"db-5d9c\",\"controller\":true}]},\"spec\":{\"schedulerName\":\"s\","
+    "\"containers\":[{\"name\":\"c\",\"env\":[{\"name\":\"A\",\"value\":\"secret\"}],\"args\":["
+    "\"secret\"],\"image\":\"secret\"}]},\"status\":{\"phase\":\"Pending\",\"reason\":\"r\","
+    "\"startTime\":\"2026-11-22T10:00:05Z\",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":"
+    "\"False\",\"reason\":\"Unschedulable\",\"message\":\"0/2 "
+    "nodes\",\"lastProbeTime\":\"secret\"}],"
+    "\"containerStatuses\":[{\"name\":\"a\",\"image\":\"secret\",\"state\":{\"running\":{}}},{"
+    "\"state\":{\"waiting\":{\"reason\":\"ContainerCreating\",\"message\":\"secret\"}}}]}}";
+
+Test(details, of_a_pod_are_read_from_its_text_and_from_a_snapshot)
+{
+    struct slice texts[] = {slice_of(pod), project(KIND_POD, pod)};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct pod_details got;
+        cr_assert(pod_details_read(texts[i], &arena, &got));
+        expect_text(got.created, "2026-11-22T10:00:00Z");
+        expect_text(got.started, "2026-11-22T10:00:05Z");
+        expect_text(got.deletion_timestamp, "2026-11-22T11:00:30Z");
+        cr_expect_eq(got.grace_seconds, 30);
+        expect_text(got.scheduler, "s");
+        expect_text(got.template_hash, "5d9c");
+        expect_text(got.reason, "r");
+        expect_text(got.waiting_reason, "ContainerCreating");
+        cr_assert_eq(got.finalizers.count, 2);
+        expect_text(((struct slice *)got.finalizers.items)[1], "c");
+        cr_assert_not_null(details_controller(&got.owners));
+        expect_text(details_controller(&got.owners)->name, "db-5d9c");
+        const struct condition *scheduled =
+            details_condition(&got.conditions, SLICE("PodScheduled"));
+        cr_assert_not_null(scheduled);
+        expect_text(scheduled->message, "0/2 nodes");
+        cr_expect_null(details_condition(&got.conditions, SLICE("Ready")));
+    }
+}
+
+Test(details, of_a_claim_are_read_from_its_text_and_from_a_snapshot)
+{
+    static const char claim[] =
+        "{\"metadata\":{\"name\":\"data\",\"finalizers\":[\"kubernetes.io/pvc-protection\"],"
+        "\"annotations\":{\"claimguard.io/holder\":\"u/db-0\",\"claimguard.io/admitted\":\"true\","
+        "\"a\":\"secret\"}},\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"],\"selector\":"
+        "\"secret\"},\"status\":{\"phase\":\"Bound\",\"conditions\":[{\"type\":\"Unused\","
+        "\"status\":\"True\",\"message\":\"secret\",\"lastTransitionTime\":"
+        "\"2026-11-22T10:00:00Z\"}]}}";
+    struct slice texts[] = {slice_of(claim), project(KIND_CLAIM, claim)};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct claim_details got;
+        cr_assert(claim_details_read(texts[i], &arena, &got));
+        expect_text(got.holder, "u/db-0");
+        expect_text(got.admitted, "true");
+        expect_text(got.phase, "Bound");
+        cr_assert_eq(got.finalizers.count, 1);
+        cr_assert_eq(got.access_modes.count, 1);
+        expect_text(((struct slice *)got.access_modes.items)[0], "ReadWriteOncePod");
+        const struct condition *unused = details_condition(&got.conditions, SLICE("Unused"));
+        cr_assert_not_null(unused);
+        expect_text(unused->changed, "2026-11-22T10:00:00Z");
+        cr_expect_eq(unused->message.len, 0);
+    }
+}
+
+Test(details, of_a_node_are_read_from_its_text_and_from_a_snapshot)
+{
+    static const char node[] =
+        "{\"metadata\":{\"name\":\"n\",\"labels\":{\"a\":\"secret\"}},\"spec\":{\"taints\":[{"
+        "\"key\":\"k\",\"value\":\"v\",\"effect\":\"NoExecute\",\"timeAdded\":\"secret\"}]},"
+        "\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"Unknown\",\"reason\":"
+        "\"NodeStatusUnknown\",\"message\":\"secret\"}],\"images\":[\"secret\"]}}";
+    struct slice texts[] = {slice_of(node), project(KIND_NODE, node)};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct node_details got;
+        cr_assert(node_details_read(texts[i], &arena, &got));
+        cr_assert_eq(got.taints.count, 1);
+        expect_text(((struct taint *)got.taints.items)[0].effect, "NoExecute");
+        expect_text(details_condition(&got.conditions, SLICE("Ready"))->reason,
+                    "NodeStatusUnknown");
+    }
+}
+
+Test(details, what_is_no_such_object_is_refused)
+{
+    static const char *const texts[] = {
+        "",
+        "[]",
+        "{\"metadata\":{\"finalizers\":\"a\"}}",
+        "{\"metadata\":{\"finalizers\":[1]}}",
+        "{\"status\":{\"conditions\":[\"a\"]}}",
+        "{} {}",
+    };
+    struct pod_details got;
+
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        cr_expect_not(pod_details_read(slice_of(texts[i]), &arena, &got), "%s", texts[i]);
+    cr_expect(pod_details_read(SLICE("{\"metadata\":{\"finalizers\":null}}"), &arena, &got));
+    cr_expect_eq(got.grace_seconds, -1);
+}
+
+/* Finalizers until the arena is full. */
+Test(details, many_items_end_with_an_error)
+{
+    struct buf text;
+    struct pod_details got;
+
+    buf_init(&text, 1 << 22);
+    buf_put(&text, SLICE("{\"metadata\":{\"finalizers\":[\"a\""));
+    for (int i = 0; i < 200000; i++)
+        buf_put(&text, SLICE(",\"a\""));
+    buf_put(&text, SLICE("]}}"));
+    cr_expect_not(pod_details_read(buf_slice(&text), &arena, &got));
+    buf_dispose(&text);
+}
