@@ -35,8 +35,8 @@ struct command {
     const char *name, *synopsis, *summary;
     const char *details;      /* lines; those that begin with blanks are examples */
     const struct flag *flags; /* up to one without a name */
-    const char *operand; /* name of its operand, in brackets if it may be left out, with "..." at its
-                            end if it may be repeated; NULL: none */
+    const char *operand; /* its name: in brackets if it may be left out, with "..." at its end if it
+                            may be repeated; NULL: it has none */
     const char *values;  /* of the operand, as above */
     int (*run)(const struct arguments *arguments);
 };

@@ -110,6 +110,25 @@ static const struct flag *flag_of(const struct command *command, int chosen)
     return flag;
 }
 
+/* What is left of the command line. */
+static int take_operands(const struct command *command, int count, char **operands,
+                         struct arguments *arguments)
+{
+    struct slice name = slice_of(command->operand);
+    int most = slice_ends_with(name, SLICE("...")) || slice_ends_with(name, SLICE("...]"))
+                   ? ARGUMENT_NAMES_MAX
+                   : command->operand != NULL;
+
+    if (count > most)
+        return usage_error(command, "unexpected argument ", operands[most], "");
+    if (count == 0 && command->operand != NULL && command->operand[0] != '[')
+        return usage_error(command, "missing argument ", command->operand, "");
+    arguments->operand = count == 0 ? NULL : operands[0];
+    arguments->operands = operands;
+    arguments->operand_count = count;
+    return EXIT_DONE;
+}
+
 static int run_command(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments = {0};
@@ -133,13 +152,8 @@ static int run_command(const struct command *command, int argc, char **argv)
         help_print_command(command);
         return finish(EXIT_DONE);
     }
-    if (optind < argc && command->operand != NULL)
-        arguments.operand = argv[optind++];
-    if (optind < argc)
-        return usage_error(command, "unexpected argument ", argv[optind], "");
-    if (command->operand != NULL && command->operand[0] != '[' && arguments.operand == NULL)
-        return usage_error(command, "missing argument ", command->operand, "");
-    return finish(command->run(&arguments));
+    int status = take_operands(command, argc - optind, argv + optind, &arguments);
+    return status != EXIT_DONE ? status : finish(command->run(&arguments));
 }
 
 int command_unknown(const char *name)

@@ -334,7 +334,7 @@ static int run_all(struct dry_run *run, const struct arguments *arguments, struc
 {
     struct load_report report;
 
-    if (load_snapshot(&run->cluster, arguments->snapshot, &report, err) < 0 ||
+    if (load_snapshot(&run->cluster, arguments->snapshot, NULL, &report, err) < 0 ||
         choose_nodes(run, arguments, err) < 0)
         return err->code;
     show_notes(run, &report);

@@ -14,7 +14,7 @@ static int load(struct state *state, const char *path, struct error *err)
     struct load_report report;
     char objects[24], skipped[24];
 
-    if (load_snapshot(&state->cluster, path, &report, err) < 0)
+    if (load_snapshot(&state->cluster, path, NULL, &report, err) < 0)
         return err->code;
     for (int kind = 0; kind < KIND_COUNT; kind++)
         if (state->cluster.counts[kind] != 0)

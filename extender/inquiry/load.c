@@ -49,6 +49,7 @@ struct unclassed {
 
 struct loading {
     struct cluster *cluster;
+    const struct load_texts *texts;
     struct unclassed *unclassed;
 };
 
@@ -114,6 +115,13 @@ static int keep(void *context, const struct object *object, struct error *err)
     return cluster_apply(loading->cluster, object, err);
 }
 
+static int pass_on(void *context, const struct source_text *text, const struct object *object,
+                   struct error *err)
+{
+    const struct loading *loading = context;
+    return loading->texts->sink(loading->texts->context, text, object, err);
+}
+
 /* Fails if the snapshot has no object, because it is probably the wrong file. */
 static int check_objects(const char *path, const struct source_report *report, struct error *err)
 {
@@ -128,13 +136,14 @@ static int check_objects(const char *path, const struct source_report *report, s
                            name, report->skipped);
 }
 
-int load_snapshot(struct cluster *cluster, const char *path, struct load_report *report,
-                  struct error *err)
+int load_snapshot(struct cluster *cluster, const char *path, const struct load_texts *texts,
+                  struct load_report *report, struct error *err)
 {
     struct progress progress = {.started_ns = monotonic_ns()};
-    struct loading loading = {.cluster = cluster};
+    struct loading loading = {.cluster = cluster, .texts = texts};
     struct source source = {.path = path,
                             .sink = keep,
+                            .text_sink = texts == NULL ? NULL : pass_on,
                             .context = &loading,
                             .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
                             .progress_context = &progress};

@@ -14,12 +14,20 @@ struct load_report {
     bool lacks_classes; /* pods name PriorityClasses that the snapshot does not have */
 };
 
-/* A pod without a priority gets that of its PriorityClass, as the API server would set it; if there
- * is no such class, pod->has_no_priority is true.
- * Errors: as source_read; ERROR_INVALID if there is no object. The cluster then contains the
- * objects that were read before. */
-int load_snapshot(struct cluster *cluster, const char *path, struct load_report *report,
-                  struct error *err);
+/* As text_sink of source.h. */
+typedef int load_text_sink(void *context, const struct source_text *text,
+                           const struct object *object, struct error *err);
+struct load_texts {
+    load_text_sink *sink;
+    void *context;
+};
+
+/* texts: receives the text of each object; NULL: not wanted. A pod without a priority gets that of
+ * its PriorityClass, as the API server would set it; if there is no such class,
+ * pod->has_no_priority is true. Errors: as source_read; ERROR_INVALID if there is no object. The
+ * cluster then contains the objects that were read before. */
+int load_snapshot(struct cluster *cluster, const char *path, const struct load_texts *texts,
+                  struct load_report *report, struct error *err);
 
 enum { LOAD_WARNINGS_MAX = 6 };
 

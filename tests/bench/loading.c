@@ -47,7 +47,7 @@ static void load_ours(const char *path)
     struct load_report report;
     struct error err = {0};
 
-    if (load_snapshot(&loaded_cluster, path, &report, &err) < 0)
+    if (load_snapshot(&loaded_cluster, path, NULL, &report, &err) < 0)
         bench_die(err.message);
 }
 

@@ -1,0 +1,77 @@
+/*
+ * inquiry: a cluster as commands read it: the cluster that verdicts read, and details (details.h)
+ * of the objects that a command asks about. It comes from a snapshot, or from a live cluster, of
+ * which each kind is listed once. Either way, the text of each object goes through one function.
+ *
+ *     struct inquiry_origin origin = {.snapshot = path};
+ *     struct inquiry_wish wish = {.kinds = 1U << KIND_POD | 1U << KIND_CLAIM};
+ *     struct inquiry inquiry;
+ *     if (inquiry_open(&inquiry, &origin, err) == 0)
+ *         (void)inquiry_read(&inquiry, &wish, err);
+ *     inquiry_close(&inquiry);
+ *
+ * The order of objects does not matter. What the input does not have is a gap (inquiry_gap), which
+ * a command reports. Threads: one.
+ */
+#ifndef EXTENDER_INQUIRY_INQUIRY_H
+#define EXTENDER_INQUIRY_INQUIRY_H
+
+#include "cache/client/kubeconfig.h"
+#include "cache/objects/details.h"
+#include "extender/inquiry/load.h"
+
+/* Where the cluster is: a snapshot, else as kubeconfig.h finds it. NULL: not given. */
+struct inquiry_origin {
+    const char *snapshot, *kubeconfig, *context;
+};
+
+/* What a command wants to know. */
+struct inquiry_wish {
+    unsigned kinds; /* bits 1 << kind: listed of a live cluster; a snapshot is read as a whole */
+    const char *ns; /* of a live cluster, only objects of this namespace; NULL: of all */
+
+    /* Whether the details of this pod, claim or node are kept. NULL: of none. */
+    bool (*keeps)(void *context, const struct object *object);
+
+    /* As text_sink of source.h. Of a live cluster, the path is NULL and the place {0, 0}. NULL:
+     * texts are not wanted. */
+    load_text_sink *text_sink;
+    void *context;
+};
+
+enum gap { GAP_NONE, GAP_FORBIDDEN, GAP_UNSERVED };
+
+enum { INQUIRY_DETAILS_BYTES_MAX = 64 * 1024 /* of one object */ };
+
+struct inquiry_details;
+
+struct inquiry {
+    struct cluster cluster;
+    struct load_report report; /* of a snapshot */
+    const char *snapshot;      /* its path; NULL: a live cluster */
+    const char *default_ns;    /* of the context; "default" if it names none */
+    int64_t now_ms;            /* since 1970, of a live cluster; 0: not known */
+    enum gap gaps[KIND_COUNT]; /* of a live cluster */
+    uint64_t left_out;         /* objects of a live cluster that could not be decoded */
+    size_t without_details;    /* objects whose details are over INQUIRY_DETAILS_BYTES_MAX */
+    struct inquiry_details *details;
+    struct kubeconfig *kubeconfig; /* NULL: a snapshot */
+};
+
+/* Ownership: inquiry_close, also after an error. */
+int inquiry_open(struct inquiry *inquiry, const struct inquiry_origin *origin, struct error *err);
+void inquiry_close(struct inquiry *inquiry);
+
+/* Reads the cluster, and shows its progress if stderr is a terminal. Errors: as load_snapshot;
+ * ERROR_UNAVAILABLE: pods or claims of a live cluster cannot be listed, or it does not answer. */
+int inquiry_read(struct inquiry *inquiry, const struct inquiry_wish *wish, struct error *err);
+
+/* The text for details.h; {NULL, 0}: not kept. */
+struct slice inquiry_find_details(const struct inquiry *inquiry, enum kind kind, struct slice ns,
+                                  struct slice name);
+
+/* Why this input may lack objects of that kind, for people ("VolumeAttachments: ..."); in the
+ * arena. {"", 0}: it has some, or a live cluster has none. {NULL, 0}: the arena is full. */
+struct slice inquiry_gap(const struct inquiry *inquiry, enum kind kind, struct arena *arena);
+
+#endif

@@ -1,0 +1,59 @@
+#include "extender/inquiry/operand.h"
+
+static const struct {
+    const char *word;
+    enum kind kind;
+} words[] = {
+    {"po", KIND_POD},
+    {"pod", KIND_POD},
+    {"pods", KIND_POD},
+    {"pvc", KIND_CLAIM},
+    {"persistentvolumeclaim", KIND_CLAIM},
+    {"persistentvolumeclaims", KIND_CLAIM},
+};
+
+/* KIND_OTHER: it is no word for a kind. */
+static enum kind kind_of_word(struct slice word)
+{
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (slice_equal_fold(word, slice_of(words[i].word)))
+            return words[i].kind;
+    return KIND_OTHER;
+}
+
+/* Removes what is before the first slash from *rest. False: there is no slash. */
+static bool take_part(struct slice *rest, struct slice *part)
+{
+    const char *slash = rest->len == 0 ? NULL : memchr(rest->ptr, '/', rest->len);
+
+    if (slash == NULL)
+        return false;
+    *part = (struct slice){rest->ptr, (size_t)(slash - rest->ptr)};
+    *rest = (struct slice){slash + 1, rest->len - part->len - 1};
+    return true;
+}
+
+int operand_parse(struct operand *out, const char *text, enum kind kind, struct slice ns,
+                  struct error *err)
+{
+    struct slice rest = slice_of(text), part;
+    bool has_ns = take_part(&rest, &part);
+
+    if (has_ns && kind_of_word(part) != KIND_OTHER) {
+        if (kind_of_word(part) != kind)
+            return error_set(err, ERROR_INVALID, "%s: expected a %s", text, kind_text(kind));
+        has_ns = take_part(&rest, &part);
+    }
+    *out = (struct operand){has_ns ? part : ns, rest};
+    const struct object_reference reference = {.kind = kind, .ns = out->ns, .name = out->name};
+    if ((has_ns && part.len == 0) || !object_reference_is_possible(&reference))
+        return error_set(err, ERROR_INVALID, "%s: expected NAME, NAMESPACE/NAME or %s/NAME", text,
+                         kind == KIND_POD ? "pod" : "pvc");
+    return 0;
+}
+
+bool operand_is(const struct operand *operand, struct slice ns, struct slice name)
+{
+    return slice_equal(operand->name, name) &&
+           (operand->ns.len == 0 || slice_equal(operand->ns, ns));
+}

@@ -1,0 +1,176 @@
+/* A snapshot as commands read it, and the names of objects on a command line. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "extender/inquiry/inquiry.h"
+#include "extender/inquiry/operand.h"
+
+static struct inquiry inquiry;
+static struct error err;
+static char path[] = "/tmp/claimguard-test-XXXXXX";
+
+/* Reads the text, as a file. */
+static int read_text(const char *text, const struct inquiry_wish *wish)
+{
+    const struct inquiry_origin origin = {.snapshot = path};
+    int fd = mkstemp(path);
+    FILE *file = fdopen(fd, "w");
+
+    cr_assert_not_null(file);
+    (void)fputs(text, file);
+    cr_assert_eq(fclose(file), 0);
+    cr_assert_eq(inquiry_open(&inquiry, &origin, &err), 0);
+    int rc = inquiry_read(&inquiry, wish, &err);
+    (void)unlink(path);
+    return rc;
+}
+
+static bool keeps_not_b(void *context, const struct object *object)
+{
+    (void)context;
+    return !slice_equal(object->meta.name, SLICE("b"));
+}
+
+static const char cluster[] =
+    "kind: Pod\nmetadata: {name: a, namespace: n, finalizers: [f]}\nspec: {containers: [{env: "
+    "[{name: "
+    "A, value: secret}]}]}\n---\n"
+    "kind: Pod\nmetadata: {name: b, namespace: n, finalizers: [g]}\n---\n"
+    "kind: Node\nmetadata: {name: a}\nspec: {taints: [{key: k, effect: NoExecute}]}\n---\n"
+    "apiVersion: storage.k8s.io/v1\nkind: VolumeAttachment\nmetadata: {name: va}\nspec: {attacher: "
+    "d, "
+    "nodeName: a, source: {persistentVolumeName: v}}\nstatus: {attached: true}\n";
+
+Test(inquiry, keeps_the_details_that_are_wanted_and_nothing_else_of_the_text)
+{
+    struct pod_details details;
+    struct arena arena;
+
+    arena_init(&arena, 1 << 20);
+    cr_assert_eq(read_text(cluster, &(struct inquiry_wish){.keeps = keeps_not_b}), 0, "%s",
+                 err.message);
+    struct slice text = inquiry_find_details(&inquiry, KIND_POD, SLICE("n"), SLICE("a"));
+    cr_assert(pod_details_read(text, &arena, &details));
+    cr_expect_eq(details.finalizers.count, 1);
+    cr_expect_not(slice_has(text, SLICE("secret")));
+    cr_expect_null(inquiry_find_details(&inquiry, KIND_POD, SLICE("n"), SLICE("b")).ptr);
+    cr_expect_null(inquiry_find_details(&inquiry, KIND_POD, SLICE("m"), SLICE("a")).ptr);
+    cr_expect_not_null(inquiry_find_details(&inquiry, KIND_NODE, SLICE(""), SLICE("a")).ptr);
+    cr_expect_eq(inquiry.cluster.counts[KIND_POD], 2);
+    const struct resource *attachment =
+        cluster_find_resource(&inquiry.cluster, KIND_VOLUME_ATTACHMENT, SLICE("va"));
+    cr_assert_not_null(attachment);
+    cr_expect(
+        slice_equal(name_slice(attachment->attributes[VOLUME_ATTACHMENT_VOLUME]), SLICE("v")));
+    cr_expect_eq(attachment->number, VOLUME_ATTACHMENT_IS_ATTACHED);
+    inquiry_close(&inquiry);
+    arena_dispose(&arena);
+}
+
+Test(inquiry, says_what_the_snapshot_does_not_have)
+{
+    struct arena arena;
+
+    arena_init(&arena, 1 << 20);
+    cr_assert_eq(read_text(cluster, &(struct inquiry_wish){.kinds = 0}), 0);
+    cr_expect_eq(inquiry_gap(&inquiry, KIND_NODE, &arena).len, 0);
+    cr_expect(slice_equal(inquiry_gap(&inquiry, KIND_VOLUME, &arena),
+                          SLICE("persistentvolumes: the snapshot has none")));
+    cr_expect_str_eq(inquiry.default_ns, "default");
+    inquiry_close(&inquiry);
+    arena_dispose(&arena);
+}
+
+/* An object that is read twice, as from two files, has the later details. */
+Test(inquiry, the_last_object_of_a_name_counts)
+{
+    struct pod_details details;
+    struct arena arena;
+
+    arena_init(&arena, 1 << 20);
+    cr_assert_eq(read_text("kind: Pod\nmetadata: {name: a, finalizers: [f]}\n---\nkind: Pod\n"
+                           "metadata: {name: a}\n",
+                           &(struct inquiry_wish){.keeps = keeps_not_b}),
+                 0);
+    struct slice text = inquiry_find_details(&inquiry, KIND_POD, SLICE("default"), SLICE("a"));
+    cr_assert(pod_details_read(text, &arena, &details));
+    cr_expect_eq(details.finalizers.count, 0);
+    inquiry_close(&inquiry);
+    arena_dispose(&arena);
+}
+
+Test(inquiry, details_are_bounded_and_wrong_ones_are_named)
+{
+    struct buf text;
+
+    buf_init(&text, 1 << 20);
+    buf_put(&text, SLICE("kind: Pod\nmetadata:\n  name: a\n  finalizers:\n"));
+    for (int i = 0; i < 20000; i++)
+        buf_put(&text, SLICE("  - abcd\n"));
+    cr_assert_eq(read_text(buf_text(&text), &(struct inquiry_wish){.keeps = keeps_not_b}), 0);
+    cr_expect_eq(inquiry.without_details, 1);
+    cr_expect_null(inquiry_find_details(&inquiry, KIND_POD, SLICE("default"), SLICE("a")).ptr);
+    inquiry_close(&inquiry);
+    buf_dispose(&text);
+    (void)snprintf(path, sizeof path, "/tmp/claimguard-test-XXXXXX");
+    cr_expect_lt(read_text("kind: Pod\nmetadata: {name: a}\nstatus: {conditions: [1]}\n",
+                           &(struct inquiry_wish){.keeps = keeps_not_b}),
+                 0);
+    cr_expect_not_null(strstr(err.message, "expected an object"), "%s", err.message);
+    inquiry_close(&inquiry);
+}
+
+Test(inquiry, a_snapshot_and_a_live_cluster_are_not_given_together)
+{
+    cr_expect_lt(
+        inquiry_open(&inquiry, &(struct inquiry_origin){.snapshot = "s", .context = "c"}, &err), 0);
+    cr_expect_str_eq(err.message, "--snapshot and --context: give only one of them");
+    inquiry_close(&inquiry);
+}
+
+Test(operand, reads_what_users_of_kubectl_write)
+{
+    static const struct {
+        const char *text;
+        enum kind kind;
+        const char *ns, *name; /* NULL: refused */
+    } rows[] = {
+        {"data", KIND_CLAIM, "shop", "data"},
+        {"web/data", KIND_CLAIM, "web", "data"},
+        {"pvc/data", KIND_CLAIM, "shop", "data"},
+        {"PVC/data", KIND_CLAIM, "shop", "data"},
+        {"persistentvolumeclaim/data", KIND_CLAIM, "shop", "data"},
+        {"persistentvolumeclaims/web/data", KIND_CLAIM, "web", "data"},
+        {"pod/db-0", KIND_POD, "shop", "db-0"},
+        {"pods/web/db-0", KIND_POD, "web", "db-0"},
+        {"pod/db-0", KIND_CLAIM, NULL, NULL},
+        {"pvc/data", KIND_POD, NULL, NULL},
+        {"", KIND_CLAIM, NULL, NULL},
+        {"/", KIND_CLAIM, NULL, NULL},
+        {"web/", KIND_CLAIM, NULL, NULL},
+        {"/data", KIND_CLAIM, NULL, NULL},
+        {"pvc/", KIND_CLAIM, NULL, NULL},
+        {"a/b/c", KIND_CLAIM, NULL, NULL},
+        {"pvc/a/b/c", KIND_CLAIM, NULL, NULL},
+        {"web/..", KIND_CLAIM, NULL, NULL},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct operand got;
+        int rc = operand_parse(&got, rows[i].text, rows[i].kind, SLICE("shop"), &err);
+        cr_expect_eq(rc == 0, rows[i].name != NULL, "%s", rows[i].text);
+        if (rc == 0)
+            cr_expect(operand_is(&got, slice_of(rows[i].ns), slice_of(rows[i].name)), "%s",
+                      rows[i].text);
+    }
+}
+
+Test(operand, without_a_namespace_is_in_any)
+{
+    struct operand got;
+
+    cr_assert_eq(operand_parse(&got, "data", KIND_CLAIM, SLICE(""), &err), 0);
+    cr_expect(operand_is(&got, SLICE("web"), SLICE("data")));
+    cr_expect_not(operand_is(&got, SLICE("web"), SLICE("logs")));
+}
