@@ -1,6 +1,6 @@
 #include "extender/cli/help.h"
 
-#include <string.h>
+#include "extender/report/sheet.h"
 
 enum { COLUMNS = 100, TEXT_COLUMN = 35 };
 
@@ -11,27 +11,6 @@ void help_print(FILE *out)
     for (const struct command *command = command_table; command->name != NULL; command++)
         (void)fprintf(out, "  %-14s %s\n", command->name, command->summary);
     (void)fprintf(out, "\n\"claimguard COMMAND --help\" shows the options of a command.\n");
-}
-
-/* Prints the words from TEXT_COLUMN on, where the line has come to. */
-static void print_wrapped(const char *words)
-{
-    size_t column = TEXT_COLUMN;
-
-    while (*words != '\0') {
-        size_t len = strcspn(words, " ");
-        if (column + 1 + len > COLUMNS) {
-            (void)printf("\n%*s", TEXT_COLUMN, "");
-            column = TEXT_COLUMN;
-        } else if (column != TEXT_COLUMN) {
-            (void)fputc(' ', stdout);
-            column++;
-        }
-        (void)printf("%.*s", (int)len, words);
-        column += len;
-        words += len + strspn(words + len, " ");
-    }
-    (void)fputc('\n', stdout);
 }
 
 void help_print_command(const struct command *command)
@@ -48,6 +27,7 @@ void help_print_command(const struct command *command)
                        flag->metavar == NULL ? "" : " ",
                        flag->metavar == NULL ? "" : flag->metavar);
         (void)printf("  %-*s ", TEXT_COLUMN - 3, left);
-        print_wrapped(flag->help);
+        print_wrapped(flag->help, TEXT_COLUMN, COLUMNS, stdout);
+        (void)fputc('\n', stdout);
     }
 }

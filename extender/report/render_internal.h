@@ -9,17 +9,7 @@
 
 #include "config/base/buf.h"
 #include "extender/report/render.h"
-
-enum { COLUMNS_MAX = 8 };
-
-struct row {
-    char *cells[COLUMNS_MAX]; /* up to a NULL; owned */
-};
-
-struct sheet {
-    struct row *rows; /* the first is the heading */
-    size_t count;
-};
+#include "extender/report/sheet.h"
 
 struct render {
     enum output_format format;

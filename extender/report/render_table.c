@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/base/printable.h"
 #include "extender/report/render_internal.h"
 
 static const char *const headings[] = {
@@ -186,28 +185,9 @@ static char *nodes_cell(const json_t *result)
     return cell;
 }
 
-static struct row *add_row(struct render *render, struct sheet *sheet)
-{
-    struct row *grown = realloc(sheet->rows, (sheet->count + 1) * sizeof *grown);
-
-    if (grown == NULL) {
-        render->ok = false;
-        return NULL;
-    }
-    sheet->rows = grown;
-    grown[sheet->count] = (struct row){{NULL}};
-    return &grown[sheet->count++];
-}
-
-/* Adds a row with copies of the texts, which end with NULL. */
 static void add_texts(struct render *render, struct sheet *sheet, const char *const *texts)
 {
-    struct row *row = add_row(render, sheet);
-
-    for (size_t i = 0; row != NULL && texts[i] != NULL; i++) {
-        row->cells[i] = strdup(texts[i]);
-        render->ok = render->ok && row->cells[i] != NULL;
-    }
+    render->ok = sheet_add(sheet, texts) && render->ok;
 }
 
 /* A row for each decision about a volume of the pod. */
@@ -274,52 +254,30 @@ void render_table_begin(struct render *render)
 void render_table_put(struct render *render, const json_t *result)
 {
     const json_t *pod = json_object_get(result, "pod");
-    struct row *row = add_row(render, &render->pods);
+    char *cells[SHEET_COLUMNS_MAX];
     size_t i = 0;
 
-    if (row == NULL)
-        return;
-    row->cells[i++] = strdup(string_at(pod, "namespace"));
-    row->cells[i++] = strdup(string_at(pod, "name"));
-    row->cells[i++] = strdup(json_is_true(json_object_get(result, "schedulable")) ? "yes" : "no");
-    row->cells[i++] = strdup(verdict_of(result));
+    cells[i++] = strdup(string_at(pod, "namespace"));
+    cells[i++] = strdup(string_at(pod, "name"));
+    cells[i++] = strdup(json_is_true(json_object_get(result, "schedulable")) ? "yes" : "no");
+    cells[i++] = strdup(verdict_of(result));
     if (render->format == OUTPUT_WIDE) {
-        row->cells[i++] = nodes_cell(result);
-        row->cells[i++] = claims_cell(result);
+        cells[i++] = nodes_cell(result);
+        cells[i++] = claims_cell(result);
     }
-    row->cells[i++] = preemption_cell(render, result);
-    row->cells[i++] = reasons_cell(result);
-    for (size_t j = 0; j < i; j++)
-        render->ok = render->ok && row->cells[j] != NULL;
+    cells[i++] = preemption_cell(render, result);
+    cells[i++] = reasons_cell(result);
+    render->ok = sheet_add_owned(&render->pods, cells, i) && render->ok;
     put_warnings(render, result);
     put_volumes(render, result);
 }
 
 static void print_sheet(const struct render *render, const struct sheet *sheet)
 {
-    size_t widths[COLUMNS_MAX] = {0};
+    struct sheet_style style = sheet_style(stdout);
 
-    for (size_t r = 0; r < sheet->count; r++)
-        for (size_t c = 0; c < COLUMNS_MAX && sheet->rows[r].cells[c] != NULL; c++) {
-            make_printable(sheet->rows[r].cells[c]);
-            if (strlen(sheet->rows[r].cells[c]) > widths[c])
-                widths[c] = strlen(sheet->rows[r].cells[c]);
-        }
-    for (size_t r = 0; r < sheet->count && render->ok; r++) {
-        for (size_t c = 0; c < COLUMNS_MAX && sheet->rows[r].cells[c] != NULL; c++) {
-            bool is_last = c + 1 == COLUMNS_MAX || sheet->rows[r].cells[c + 1] == NULL;
-            (void)printf("%-*s%s", is_last ? 0 : (int)widths[c], sheet->rows[r].cells[c],
-                         is_last ? "\n" : "  ");
-        }
-    }
-}
-
-static void free_sheet(struct sheet *sheet)
-{
-    for (size_t r = 0; r < sheet->count; r++)
-        for (size_t c = 0; c < COLUMNS_MAX; c++)
-            free(sheet->rows[r].cells[c]);
-    free(sheet->rows);
+    if (render->ok)
+        (void)sheet_print(sheet, &style, stdout); /* render_finish looks for an error */
 }
 
 void render_table_finish(const struct render *render)
@@ -344,7 +302,7 @@ void render_table_finish(const struct render *render)
 
 void render_table_dispose(struct render *render)
 {
-    free_sheet(&render->pods);
-    free_sheet(&render->warnings);
-    free_sheet(&render->volumes);
+    sheet_dispose(&render->pods);
+    sheet_dispose(&render->warnings);
+    sheet_dispose(&render->volumes);
 }

@@ -1,0 +1,102 @@
+#include "extender/report/sheet.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+static const char *const headings[] = {"CODE", "WHAT", NULL};
+
+/* What is printed; static. */
+static const char *print_of(const struct sheet *sheet, struct sheet_style style)
+{
+    static char text[4096];
+    FILE *file = fmemopen(text, sizeof text, "w");
+
+    cr_assert_not_null(file);
+    cr_assert(sheet_print(sheet, &style, file));
+    (void)fclose(file);
+    return text;
+}
+
+static struct sheet sheet_of(const char *code, const char *what)
+{
+    const char *const texts[] = {code, what, NULL};
+    struct sheet sheet = {0};
+
+    cr_assert(sheet_add(&sheet, headings));
+    cr_assert(sheet_add(&sheet, texts));
+    return sheet;
+}
+
+Test(sheet, columns_are_as_wide_as_their_widest_cell)
+{
+    struct sheet sheet = sheet_of("CG102", "a rollout");
+
+    cr_expect_str_eq(print_of(&sheet, (struct sheet_style){0}), "CODE   WHAT\nCG102  a rollout\n");
+    sheet_dispose(&sheet);
+}
+
+Test(sheet, a_character_of_two_bytes_takes_one_column)
+{
+    struct sheet sheet = sheet_of("Caf\xc3\xa9s", "a");
+
+    cr_expect_str_eq(print_of(&sheet, (struct sheet_style){0}), "CODE   WHAT\nCaf\xc3\xa9s  a\n");
+    sheet_dispose(&sheet);
+}
+
+Test(sheet, the_last_column_is_wrapped_at_the_width_of_a_terminal)
+{
+    struct sheet sheet = sheet_of("1", "one two three four five six");
+
+    cr_expect_str_eq(print_of(&sheet, (struct sheet_style){.width = 30}),
+                     "CODE  WHAT\n1     one two three four five\n      six\n");
+    cr_expect_str_eq(print_of(&sheet, (struct sheet_style){.width = 29}),
+                     "CODE  WHAT\n1     one two three four five six\n", "too narrow for it");
+    cr_expect_str_eq(print_of(&sheet, (struct sheet_style){0}),
+                     "CODE  WHAT\n1     one two three four five six\n", "no terminal");
+    sheet_dispose(&sheet);
+    sheet = sheet_of("1", "a-word-that-is-wider-than-its-column b");
+    cr_expect_str_eq(print_of(&sheet, (struct sheet_style){.width = 30}),
+                     "CODE  WHAT\n1     a-word-that-is-wider-than-its-column\n      b\n");
+    sheet_dispose(&sheet);
+}
+
+Test(sheet, a_verdict_has_a_colour)
+{
+    struct sheet sheet = sheet_of("error", "x");
+
+    cr_expect_str_eq(print_of(&sheet, (struct sheet_style){.has_colours = true}),
+                     "CODE   WHAT\n\033[31merror\033[0m  x\n");
+    sheet_dispose(&sheet);
+}
+
+Test(sheet, a_cell_does_not_write_to_the_terminal)
+{
+    struct sheet sheet = sheet_of("\033[31m", "a\nb");
+
+    cr_expect_null(strchr(print_of(&sheet, (struct sheet_style){.has_colours = true}), '\033'));
+    cr_expect_null(strstr(print_of(&sheet, (struct sheet_style){0}), "a\nb"));
+    sheet_dispose(&sheet);
+}
+
+Test(sheet, a_row_without_memory_is_not_added)
+{
+    char *cells[] = {strdup("a"), NULL};
+    struct sheet sheet = {0};
+
+    cr_expect_not(sheet_add_owned(&sheet, cells, 2));
+    cr_expect_eq(sheet.count, 0);
+    sheet_dispose(&sheet);
+}
+
+Test(sheet, a_full_disk_is_an_error)
+{
+    struct sheet sheet = sheet_of("1", "x");
+    FILE *full = fopen("/dev/full", "w");
+    struct sheet_style style = {0};
+
+    cr_assert_not_null(full);
+    (void)setvbuf(full, NULL, _IONBF, 0);
+    cr_expect_not(sheet_print(&sheet, &style, full));
+    (void)fclose(full);
+    sheet_dispose(&sheet);
+}
