@@ -8,13 +8,13 @@
 #include "cache/client/http_client.h"
 #include "config/base/clock.h"
 #include "config/base/log.h"
-#include "config/base/printable.h"
 #include "config/quantity.h"
 #include "extender/certificates/folder.h"
 #include "extender/certificates/secrets.h"
 #include "extender/certificates/webhook.h"
 #include "extender/cli/commands.h"
 #include "extender/report/render.h"
+#include "extender/report/sheet.h"
 
 #define LIFE           "8760h"
 #define AUTHORITY_LIFE "87600h"
@@ -163,23 +163,27 @@ static void add_webhook(struct run *run, const struct webhook_configuration *web
     (void)add_line(run, "webhook", action, WEBHOOK_NAME, run->webhook_reason);
 }
 
-static void print_table(struct run *run)
+static const char *or_dash(const char *text)
 {
-    int width = (int)strlen("WHERE");
+    return text[0] == '\0' ? "-" : text;
+}
 
-    for (size_t i = 0; i < run->line_count; i++)
-        if ((int)strlen(run->lines[i].where) > width)
-            width = (int)strlen(run->lines[i].where);
-    (void)printf("%-9s  %-7s  %-20s  %-*s  %s\n", "NAME", "ACTION", "UNTIL", width, "WHERE",
-                 "REASON");
-    for (size_t i = 0; i < run->line_count; i++) {
+static bool print_table(const struct run *run)
+{
+    static const char *const headings[] = {"NAME", "ACTION", "UNTIL", "WHERE", "REASON", NULL};
+    struct sheet_style style = sheet_style(stdout);
+    struct sheet sheet = {0};
+    bool ok = sheet_add(&sheet, headings);
+
+    for (size_t i = 0; i < run->line_count && ok; i++) {
         const struct line *line = &run->lines[i];
-        char reason[ERROR_MESSAGE_BYTES];
-        (void)snprintf(reason, sizeof reason, "%s", line->reason[0] == '\0' ? "-" : line->reason);
-        make_printable(reason);
-        (void)printf("%-9s  %-7s  %-20s  %-*s  %s\n", line->name, line->action,
-                     line->until[0] == '\0' ? "-" : line->until, width, line->where, reason);
+        const char *const texts[] = {line->name,  line->action,          or_dash(line->until),
+                                     line->where, or_dash(line->reason), NULL};
+        ok = sheet_add(&sheet, texts);
     }
+    ok = ok && sheet_print(&sheet, &style, stdout);
+    sheet_dispose(&sheet);
+    return ok;
 }
 
 static bool print_values(const struct run *run)
@@ -202,9 +206,7 @@ static bool print_values(const struct run *run)
 
 static int print_lines(struct run *run, struct error *err)
 {
-    if (run->format == OUTPUT_TABLE)
-        print_table(run);
-    else if (!print_values(run))
+    if (!(run->format == OUTPUT_TABLE ? print_table(run) : print_values(run)))
         return error_set(err, ERROR_SYSTEM, "the result could not be written");
     if (run->arguments->is_dry_run)
         (void)fprintf(stderr, "claimguard: dry run: nothing was written\n");
