@@ -90,6 +90,18 @@ struct config {
 int config_load(struct config **out, const char *path, struct error *err);
 void config_free(struct config *config);
 
+struct yaml_node;
+
+/*
+ * Reads the file at path, or the files *.yaml of the folder at path, in the order of their names,
+ * as one tree. A value that two files of a folder set is an error: none silently takes the place of
+ * another.
+ * Ownership: the tree is in the arena, which has to be empty before.
+ * Errors: as yaml_load; ERROR_INVALID with FILE:LINE:COL for what cannot be merged.
+ */
+int config_load_tree(struct yaml_node **out, const char *path, struct arena *arena,
+                     struct error *err);
+
 /* Writes the configuration, with its defaults, as YAML that config_load can read. */
 void config_print(const struct config *config, struct buf *out);
 

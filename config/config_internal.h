@@ -36,18 +36,6 @@ extern const struct option file_options[];
 /* NULL: no option has that key. */
 const struct option *option_find(const struct option *options, struct slice key);
 
-struct yaml_node;
-
-/*
- * Reads the file at path, or the files *.yaml of the folder at path, in the order of their names,
- * as one tree. A value that two files of a folder set is an error: none silently takes the place of
- * another.
- * Ownership: the tree is in the arena, which has to be empty before.
- * Errors: as yaml_load; ERROR_INVALID with FILE:LINE:COL for what cannot be merged.
- */
-int config_load_tree(struct yaml_node **out, const char *path, struct arena *arena,
-                     struct error *err);
-
 /* Checks apiVersion and kind of the file whose root this is. */
 int config_check_type(const char *path, const struct yaml_node *root, struct error *err);
 

@@ -78,6 +78,18 @@ static const struct flag certificates_flags[] = {
     {HELP_FLAG},
     {NULL, 0, 0, 0, NULL, NULL, NULL},
 };
+static const struct flag doctor_flags[] = {
+    {"scheduler-config", '\0', FLAG_NAMES, 0, "FILE", VALUES_FILES,
+     "file of a kube-scheduler (KubeSchedulerConfiguration); may be repeated"},
+    {"config", 'c', FLAG_TEXT, AT(config), "FILE|FOLDER", VALUES_FILES,
+     "claimguard's configuration: a file, or a folder of them"},
+    {"output", 'o', FLAG_TEXT, AT(output), "FORMAT", "table json yaml",
+     "table (default), json or yaml"},
+    {"explain", '\0', FLAG_TEXT, AT(explain), "CODE", NULL,
+     "print the page of a rule, or of \"all\", and check nothing"},
+    {HELP_FLAG},
+    {NULL, 0, 0, 0, NULL, NULL, NULL},
+};
 static const struct flag plain_flags[] = {{HELP_FLAG}, {NULL, 0, 0, 0, NULL, NULL, NULL}};
 
 const struct command command_table[] = {
@@ -116,6 +128,12 @@ const struct command command_table[] = {
      "Without --kubeconfig, the cluster is that of $KUBECONFIG, of the pod's service account, or\n"
      "of ~/.kube/config.\n",
      certificates_flags, NULL, NULL, command_certificates},
+    {"doctor", "[--scheduler-config FILE]... [--config FILE|FOLDER] [-o FORMAT]",
+     "find what keeps claimguard from working",
+     "Reads the files of kube-schedulers and claimguard's configuration. Says what is wrong in\n"
+     "them and between them, what breaks, and the line to change; and what was not checked.\n"
+     "Exit status: 0: nothing above a note; 1: warnings or errors; 2: bad usage or input.\n",
+     doctor_flags, NULL, NULL, command_doctor},
     {"check-config", "FILE|FOLDER", "check a configuration, and print it with its defaults",
      "Exit status: 0: it is good; 2: it has an error, which is printed as FILE:LINE:COL.\n",
      plain_flags, "FILE|FOLDER", VALUES_FILES, command_check_config},

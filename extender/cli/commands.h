@@ -11,7 +11,7 @@
 
 enum exit_status {
     EXIT_DONE = 0,  /* success; of dry-run: schedulable */
-    EXIT_NO = 1,    /* of dry-run: not schedulable */
+    EXIT_NO = 1,    /* of dry-run: not schedulable; of doctor: something is wrong */
     EXIT_USAGE = 2, /* bad usage, configuration or input, or another failure */
 };
 
@@ -27,7 +27,8 @@ struct arguments {
     char **operands;     /* all of them, if the command takes several */
     int operand_count;
     const char *format, *ns, *life, *authority_life, *renew_before;
-    const char *names[ARGUMENT_NAMES_MAX]; /* of --node, or of --host */
+    const char *explain;
+    const char *names[ARGUMENT_NAMES_MAX]; /* of --node, --host or --scheduler-config */
     size_t name_count;
     bool all_pending, is_dry_run;
     bool help;
@@ -47,6 +48,7 @@ int command_serve(const struct arguments *arguments);
 int command_snapshot(const struct arguments *arguments);
 int command_dry_run(const struct arguments *arguments);
 int command_certificates(const struct arguments *arguments);
+int command_doctor(const struct arguments *arguments);
 int command_check_config(const struct arguments *arguments);
 int command_completion(const struct arguments *arguments);
 int command_man(const struct arguments *arguments);

@@ -1,0 +1,154 @@
+/* The command `doctor`: reads what it is given, applies the rules of extender/doctor, and prints
+ * what they find. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/base/log.h"
+#include "extender/cli/commands.h"
+#include "extender/doctor/config_rules.h"
+#include "extender/doctor/report.h"
+#include "extender/doctor/scheduler_rules.h"
+#include "extender/doctor/scheduler_schema.h"
+
+enum {
+    PAGES_BYTES_MAX = 1 << 20,
+    ARENA_BYTES_MAX = 256 << 20, /* each file takes over a MiB */
+    FILES_MAX = 64,
+};
+
+/* What is read. All is in the arena, but the configuration. */
+struct doctor {
+    const struct arguments *arguments;
+    enum output_format format;
+    struct arena arena, config_arena;
+    struct scheduler_file schedulers[FILES_MAX];
+    size_t scheduler_count;
+    struct config *config;
+    struct config_file config_file;
+    struct findings findings;
+};
+
+static int usage_fail(struct error *err, const char *what)
+{
+    return error_set(err, ERROR_INVALID, "doctor: %s (see claimguard doctor --help)", what);
+}
+
+/* ---- pages ---- */
+
+static int explain(const char *code, struct error *err)
+{
+    const struct doctor_rule *rule = doctor_rule_find(code);
+    bool is_all = strcmp(code, "all") == 0;
+    struct buf text;
+
+    if (rule == NULL && !is_all)
+        return error_set(err, ERROR_NOT_FOUND, "doctor: --explain %s: there is no such rule", code);
+    buf_init(&text, PAGES_BYTES_MAX);
+    if (is_all)
+        doctor_rules_put(&text);
+    else
+        doctor_rule_put(rule, &text);
+    bool ok = !text.failed && fwrite(text.bytes, 1, text.len, stdout) == text.len;
+    buf_dispose(&text);
+    return ok ? 0 : error_set(err, ERROR_SYSTEM, "the result could not be written");
+}
+
+/* ---- reading ---- */
+
+static int read_schedulers(struct doctor *doctor, struct error *err)
+{
+    const struct arguments *arguments = doctor->arguments;
+
+    if (arguments->name_count == 0)
+        finding_unread(&doctor->findings, "kube-scheduler's files (--scheduler-config)");
+    if (arguments->name_count > FILES_MAX)
+        return usage_fail(err, "--scheduler-config: too many files");
+    for (size_t i = 0; i < arguments->name_count; i++)
+        if (scheduler_file_read(&doctor->schedulers[doctor->scheduler_count++], arguments->names[i],
+                                &doctor->arena, err) < 0)
+            return err->code;
+    return 0;
+}
+
+static int read_config(struct doctor *doctor, struct error *err)
+{
+    const char *path = doctor->arguments->config;
+    struct yaml_node *root = NULL;
+
+    if (path == NULL) {
+        finding_unread(&doctor->findings, "claimguard's configuration (--config)");
+        return 0;
+    }
+    if (config_load(&doctor->config, path, err) < 0 ||
+        config_load_tree(&root, path, &doctor->config_arena, err) < 0)
+        return err->code;
+    doctor->config_file = (struct config_file){path, doctor->config, root};
+    return 0;
+}
+
+static int read_format(struct doctor *doctor, struct error *err)
+{
+    const char *word = doctor->arguments->output;
+
+    if (word != NULL &&
+        (!render_format_parse(&doctor->format, word) || doctor->format == OUTPUT_WIDE))
+        return usage_fail(err, "--output: expected table, json or yaml");
+    return 0;
+}
+
+static int read_all(struct doctor *doctor, struct error *err)
+{
+    if (read_format(doctor, err) < 0 || read_schedulers(doctor, err) < 0 ||
+        read_config(doctor, err) < 0)
+        return err->code;
+    if (doctor->scheduler_count == 0 && doctor->config == NULL)
+        return usage_fail(err, "give --scheduler-config or --config");
+    return 0;
+}
+
+/* ---- the rules ---- */
+
+static int check(struct doctor *doctor, struct error *err)
+{
+    struct findings *findings = &doctor->findings;
+
+    for (size_t i = 0; i < doctor->scheduler_count; i++) {
+        scheduler_schema_check(&doctor->schedulers[i], findings);
+        scheduler_rules_check(&doctor->schedulers[i], doctor->config, findings);
+    }
+    if (doctor->config != NULL)
+        config_rules_check(&doctor->config_file, doctor->schedulers, doctor->scheduler_count,
+                           findings);
+    findings_sort(findings);
+    if (findings->has_failed)
+        return error_no_memory(err);
+    if (!doctor_report(findings, doctor->format))
+        return error_set(err, ERROR_SYSTEM, "the result could not be written");
+    return 0;
+}
+
+int command_doctor(const struct arguments *arguments)
+{
+    struct doctor *doctor = calloc(1, sizeof *doctor);
+    struct error err = {0};
+    int status = EXIT_DONE;
+
+    if (doctor == NULL)
+        (void)error_no_memory(&err);
+    else if (arguments->explain != NULL)
+        (void)explain(arguments->explain, &err);
+    else {
+        doctor->arguments = arguments;
+        arena_init(&doctor->arena, ARENA_BYTES_MAX);
+        arena_init(&doctor->config_arena, ARENA_BYTES_MAX);
+        doctor->findings.arena = &doctor->arena;
+        if (read_all(doctor, &err) == 0 && check(doctor, &err) == 0)
+            status = findings_above_note(&doctor->findings) ? EXIT_NO : EXIT_DONE;
+        config_free(doctor->config);
+        arena_dispose(&doctor->config_arena);
+        arena_dispose(&doctor->arena);
+    }
+    free(doctor);
+    return err.code == 0 ? status : command_fail(&err);
+}

@@ -1,0 +1,168 @@
+#include "extender/doctor/rules.h"
+
+/* ---- the table ---- */
+
+#define RULE(code_, level_, title_, why_, mend_) \
+    { \
+        .code = (code_), .level = (level_), .title = (title_), .why = (why_), .mend = (mend_) \
+    }
+
+const struct doctor_rule doctor_rules[] = {
+    /* 5xx: a file of kube-scheduler */
+    RULE("CG501", FINDING_ERROR, "kube-scheduler refuses the file",
+         "kube-scheduler (1.37) does not start with it: a key that it does not know, a value of\n"
+         "another type, two profiles of one name, a resource that is managed twice, two extenders\n"
+         "with a `bindVerb`. An older kube-scheduler may refuse more keys.",
+         "what the finding says. `kube-scheduler --config FILE --write-config-to /dev/null` tries\n"
+         "the file."),
+    RULE("CG502", FINDING_ERROR, "no extender is claimguard",
+         "This scheduler never calls claimguard: its pods get claims that other pods have, unless\n"
+         "admission reviews their Bindings. An extender counts as claimguard if `urlPrefix` has\n"
+         "the word claimguard or the port of `server.listen`, or if it manages\n"
+         "`claimguard.io/claims`.",
+         "add the entry of `extenders:` in `manifests/tls/default-scheduler.yaml`."),
+    RULE(
+        "CG503", FINDING_ERROR, "the extender has no filterVerb",
+        "Without it, kube-scheduler lets all nodes pass, and reports nothing. Pods are chosen for\n"
+        "nodes without a check of their claims.",
+        "`filterVerb: filter`"),
+    RULE("CG504", FINDING_ERROR, "the extender has no bindVerb",
+         "kube-scheduler binds pods by itself, so claimguard takes no claim at the moment that\n"
+         "counts. Two schedulers then give one claim to two pods, and no mount is deferred.",
+         "`bindVerb: bind`"),
+    RULE("CG505", FINDING_WARNING, "the extender has no preemptVerb",
+         "When kube-scheduler preempts, it does not ask which pods hold the claims: it may evict\n"
+         "pods, and the claim is still in use.",
+         "`preemptVerb: preempt`"),
+    RULE(
+        "CG506", FINDING_ERROR, "the extender calls a path that claimguard does not have",
+        "claimguard answers such a call with 404. For `filter`, `bind` and `preempt`, the pod's\n"
+        "attempt fails; for `prioritize`, kube-scheduler ignores the failure after each call.",
+        "`filterVerb: filter`, `preemptVerb: preempt`, `bindVerb: bind`, no `prioritizeVerb`, and\n"
+        "no path in `urlPrefix`."),
+    RULE("CG507", FINDING_ERROR, "urlPrefix is not a URL",
+         "Each call fails, and with `ignorable: false` no pod is bound.",
+         "`urlPrefix: https://HOST:8888`"),
+    RULE("CG508", FINDING_ERROR, "the server's certificate is not checked",
+         "With `enableHTTPS` and no CA, or with `insecure`, kube-scheduler accepts any\n"
+         "certificate. Anyone between the two reads the pods, and answers for claimguard.",
+         "`tlsConfig: {caFile: /etc/kubernetes/claimguard/ca.crt}`"),
+    RULE("CG509", FINDING_ERROR, "https and enableHTTPS do not fit together",
+         "The scheme in `urlPrefix` decides whether calls are encrypted, not `enableHTTPS`. With\n"
+         "`https` and without a CA and `enableHTTPS`, the certificate is checked with the\n"
+         "authorities of the scheduler's system, which do not include claimguard's.",
+         "`https` in `urlPrefix`, `enableHTTPS: true`, and a CA in `tlsConfig`; or `http`, and\n"
+         "neither of the others."),
+    RULE("CG510", FINDING_ERROR, "the extender is ignorable",
+         "While claimguard is away or answers with an error, kube-scheduler skips it, in `filter`\n"
+         "and in `bind`: pods are bound without it, and a claim may get two pods.",
+         "`ignorable: false`"),
+    RULE("CG511", FINDING_ERROR, "tlsConfig has half a client certificate",
+         "kube-scheduler shows a client certificate only if it has both the certificate and its\n"
+         "key. Without one, claimguard's `clientCAFile` refuses each call.",
+         "both `certFile` and `keyFile`."),
+    RULE("CG512", FINDING_WARNING, "nodeCacheCapable is not true",
+         "kube-scheduler then sends whole Node objects with each call, instead of their names: a\n"
+         "scheduler of 5,000 nodes was five times slower. It also scores the nodes as if no pod\n"
+         "ran on them (kubernetes#141781).",
+         "`nodeCacheCapable: true`"),
+    RULE("CG513", FINDING_WARNING, "httpTimeout is too long or too short",
+         "kube-scheduler tries one pod at a time, so a call that hangs delays all pods for that\n"
+         "long (a negative time: for ever). A `bind` may take four seconds: a shorter time gives "
+         "up\n"
+         "binds that succeed.",
+         "`httpTimeout: 5s`, which is also the default."),
+    RULE("CG514", FINDING_WARNING, "managedResources does not have claimguard.io/claims",
+         "kube-scheduler calls claimguard only for pods that request one of `managedResources`.\n"
+         "The component `marks` sets `claimguard.io/claims`, so marked pods are bound without\n"
+         "claimguard. This is right only if something else sets the resource that is named.",
+         "`managedResources: [{name: claimguard.io/claims, ignoredByScheduler: true}]`"),
+    RULE("CG515", FINDING_NOTE, "the mark counts as a resource of nodes",
+         "A mark has the quantity 0, which fits every node. If a LimitRange sets 1, or a\n"
+         "user does, the pod fits no node unless the scheduler ignores the resource.",
+         "`ignoredByScheduler: true`"),
+    RULE("CG516", FINDING_WARNING, "ignoredResources of NodeResourcesFit is replaced",
+         "If any extender has a resource with `ignoredByScheduler: true`, kube-scheduler replaces\n"
+         "`ignoredResources` of each profile by the extenders' resources. Resources that only the\n"
+         "profile names count again, and their pods may fit no node.",
+         "name the resource under `managedResources` of its extender with `ignoredByScheduler:\n"
+         "true`, or set `ignoredByScheduler: false` for `claimguard.io/claims`, whose quantity is "
+         "0."),
+    RULE(
+        "CG517", FINDING_ERROR, "the plugin VolumeBinding is disabled",
+        "claimguard relies on it: it binds claims that wait for their first pod, and rejects "
+        "nodes\n"
+        "that a volume does not reach. Without it, pods are bound with claims that have no volume.",
+        "remove VolumeBinding (or `*`) from `disabled`."),
+    RULE("CG518", FINDING_WARNING, "the plugin NodeVolumeLimits is disabled",
+         "Nobody counts the volumes of a node: pods are bound to nodes that can attach no more, "
+         "and\n"
+         "wait in ContainerCreating. claimguard leaves this count to kube-scheduler.",
+         "remove NodeVolumeLimits (or `*`) from `disabled`."),
+    RULE(
+        "CG519", FINDING_WARNING, "the plugin DefaultPreemption is disabled",
+        "kube-scheduler preempts for no pod, and never calls `preempt`. claimguard still preempts\n"
+        "holders of claims by itself (`readWriteOncePod.preemption`), and nothing else is freed.",
+        "remove DefaultPreemption (or `*`) from `disabled`."),
+    RULE(
+        "CG520", FINDING_NOTE, "the plugin VolumeRestrictions is disabled",
+        "That is one of two ways ([its price](../manifests/README.md#volumerestrictions)): "
+        "claimguard\n"
+        "names the holder of a claim in the pod's event, and nothing keeps two pods that name one\n"
+        "GCE disk, EBS volume, iSCSI target or RBD image in their own `volumes` off one node.",
+        "remove VolumeRestrictions (or `*`) from `disabled`, if pods have such volumes."),
+    /* 6xx: claimguard's own configuration, and what it has to agree with */
+    RULE("CG602", FINDING_WARNING, "anyone may call the scheduler's port",
+         "`server.listen` is not on loopback, and callers need no certificate. Anyone who reaches\n"
+         "the port can have pods bound, and read which pod has a claim.",
+         "`server.tls` with `clientCAFile` (the component `tls`)."),
+    RULE("CG603", FINDING_ERROR, "only one side uses TLS",
+         "The scheduler calls with http and claimguard expects TLS, or the other way round: each\n"
+         "call fails.",
+         "`server.tls` in claimguard's configuration and `https` in `urlPrefix`, or neither."),
+    RULE("CG604", FINDING_ERROR, "the scheduler shows no client certificate",
+         "claimguard's `server.tls` has a `clientCAFile`, so it refuses callers without a\n"
+         "certificate: each call fails in the handshake.",
+         "`certFile` and `keyFile` in the extender's `tlsConfig`."),
+    RULE("CG605", FINDING_ERROR, "claimguard does not listen where the scheduler calls",
+         "`server.listen` is on loopback and `urlPrefix` is not, or the ports differ: each call\n"
+         "fails with `connection refused`.",
+         "`server: {listen: \":8888\"}` for calls from elsewhere, or the port of `urlPrefix`."),
+    RULE("CG606", FINDING_WARNING, "schedulers call several claimguards with claimLock: Local",
+         "The files name different addresses. If these are two claimguards (and not two names of\n"
+         "one Service), they do not know each other's reservations.",
+         "`readWriteOncePod: {claimLock: Annotation}`, or one address."),
+    {.code = NULL},
+};
+
+/* ---- pages ---- */
+
+const char *finding_level_text(enum finding_level level)
+{
+    static const char *const texts[] = {"note", "warning", "error"};
+
+    return texts[level];
+}
+
+const struct doctor_rule *doctor_rule_find(const char *code)
+{
+    for (const struct doctor_rule *rule = doctor_rules; rule->code != NULL; rule++)
+        if (slice_equal_fold(slice_of(rule->code), slice_of(code)))
+            return rule;
+    return NULL;
+}
+
+void doctor_rule_put(const struct doctor_rule *rule, struct buf *out)
+{
+    buf_printf(out, "## %s: %s\n\n%s\n\nLevel: %s.\n\n**Change**: %s\n", rule->code, rule->title,
+               rule->why, finding_level_text(rule->level), rule->mend);
+}
+
+void doctor_rules_put(struct buf *out)
+{
+    for (const struct doctor_rule *rule = doctor_rules; rule->code != NULL; rule++) {
+        if (rule != doctor_rules)
+            buf_put(out, SLICE("\n"));
+        doctor_rule_put(rule, out);
+    }
+}

@@ -1,0 +1,280 @@
+#include "extender/doctor/scheduler_rules.h"
+
+#include "extender/doctor/go_text.h"
+
+enum {
+    DEFAULT_PORT = 8888,
+    BIND_MS = 4000, /* that a bind may take: extender/bind/bind.h */
+    TIMEOUT_MS_MAX = 30000,
+};
+
+/* ---- which extender is claimguard ---- */
+
+bool scheduler_extender_is_own(const struct scheduler_extender *extender,
+                               const struct config *config, struct arena *arena)
+{
+    struct url url;
+    struct slice host;
+    uint16_t port = DEFAULT_PORT;
+
+    for (size_t i = 0; i < extender->managed_count; i++)
+        if (slice_equal(extender->managed[i].name.text, SLICE(MARK)))
+            return true;
+    if (slice_has(extender->url_prefix.text, SLICE("claimguard")))
+        return true;
+    if (config != NULL)
+        (void)config_split_address(config->server.listen, &host, &port);
+    return go_url(&url, extender->url_prefix.text, arena) && url.port == port;
+}
+
+const struct scheduler_extender *scheduler_own_extender(const struct scheduler_file *file,
+                                                        const struct config *config,
+                                                        struct arena *arena)
+{
+    for (size_t i = 0; i < file->extender_count; i++)
+        if (scheduler_extender_is_own(&file->extenders[i], config, arena))
+            return &file->extenders[i];
+    return NULL;
+}
+
+/* Without an extender: where the first one should be. */
+static void report_missing(const struct scheduler_file *file, struct findings *findings)
+{
+    const struct yaml_node *list = scheduler_value(file->root, "extenders");
+
+    (void)finding_add(findings, "CG502", finding_place(list == NULL ? file->root : list),
+                      "- urlPrefix: https://claimguard.claimguard.svc:8888",
+                      file->extender_count == 0
+                          ? "the file has no extenders: this scheduler does not call claimguard"
+                          : "none of the extenders is claimguard: this scheduler does not call it");
+}
+
+/* ---- verbs ---- */
+
+static void check_verb(const struct setting *verb, const char *key, const char *served,
+                       const char *code_if_missing, const char *without, struct findings *findings)
+{
+    struct slice change = arena_printf(findings->arena, "%s: %s", key, served);
+
+    if (!verb->is_set)
+        (void)finding_add(findings, code_if_missing, finding_place(verb->at),
+                          change.ptr == NULL ? "" : change.ptr, "%s is missing: %s", key, without);
+    else if (!slice_equal(verb->text, slice_of(served)))
+        (void)finding_add(findings, "CG506", finding_place(verb->at),
+                          change.ptr == NULL ? "" : change.ptr, "%s: claimguard has no path /%.*s",
+                          key, SLICE_ARG(verb->text));
+}
+
+static void check_verbs(const struct scheduler_extender *own, struct findings *findings)
+{
+    check_verb(&own->filter_verb, "filterVerb", "filter", "CG503",
+               "claimguard is not asked, and every node passes", findings);
+    check_verb(&own->bind_verb, "bindVerb", "bind", "CG504",
+               "kube-scheduler binds by itself, and two pods may get one claim", findings);
+    check_verb(&own->preempt_verb, "preemptVerb", "preempt", "CG505",
+               "kube-scheduler chooses victims without claimguard", findings);
+    if (own->prioritize_verb.is_set)
+        (void)finding_add(findings, "CG506", finding_place(own->prioritize_verb.at),
+                          "remove this key", "prioritizeVerb: claimguard gives no scores");
+}
+
+/* ---- the address ---- */
+
+/* kube-scheduler: with enableHTTPS and no CA, nothing is verified; without enableHTTPS, an https
+ * server is verified by the authorities of the scheduler's own system. */
+static void check_https(const struct scheduler_extender *own, struct findings *findings)
+{
+    if (own->insecure.is_true)
+        (void)finding_add(findings, "CG508", finding_place(own->insecure.at), "remove this key",
+                          "tlsConfig.insecure is true: the server's certificate is not checked");
+    else if (!own->ca.is_set && own->enable_https.is_true)
+        (void)finding_add(findings, "CG508", finding_place(own->enable_https.at),
+                          "tlsConfig: {caFile: /etc/kubernetes/claimguard/ca.crt}",
+                          "enableHTTPS without a CA in tlsConfig: the server's certificate is not "
+                          "checked");
+    else if (!own->ca.is_set)
+        (void)finding_add(findings, "CG509", finding_place(own->url_prefix.at),
+                          "tlsConfig: {caFile: /etc/kubernetes/claimguard/ca.crt}",
+                          "https without a CA in tlsConfig and without enableHTTPS: only the "
+                          "system's own authorities count, and claimguard's is not among them");
+    if (own->cert.is_set != own->key.is_set)
+        (void)finding_add(
+            findings, "CG511", finding_place(own->cert.is_set ? own->cert.at : own->key.at),
+            own->cert.is_set ? "keyFile: /etc/kubernetes/claimguard/client.key"
+                             : "certFile: /etc/kubernetes/claimguard/client.crt",
+            "tlsConfig has %s: kube-scheduler shows no certificate",
+            own->cert.is_set ? "a certificate without its key" : "a key without its certificate");
+}
+
+static void check_url(const struct scheduler_extender *own, struct findings *findings)
+{
+    struct url url;
+
+    if (!go_url(&url, own->url_prefix.text, findings->arena)) {
+        (void)finding_add(findings, "CG507", finding_place(own->url_prefix.at),
+                          "urlPrefix: https://claimguard.claimguard.svc:8888",
+                          "urlPrefix \"%.*s\" is no URL of http or https",
+                          SLICE_ARG(own->url_prefix.text));
+        return;
+    }
+    if (url.path.len != 0)
+        (void)finding_add(findings, "CG506", finding_place(own->url_prefix.at),
+                          "urlPrefix without a path",
+                          "urlPrefix ends in %.*s: claimguard's paths have nothing before them",
+                          SLICE_ARG(url.path));
+    if (slice_equal(url.scheme, SLICE("https")))
+        check_https(own, findings);
+    else if (own->enable_https.is_true)
+        (void)finding_add(findings, "CG509", finding_place(own->url_prefix.at),
+                          "urlPrefix: https://...",
+                          "enableHTTPS is true, and urlPrefix begins with http: the calls are "
+                          "plain text");
+}
+
+/* ---- calls ---- */
+
+static void check_timeout(const struct scheduler_extender *own, struct findings *findings)
+{
+    const struct setting *timeout = &own->http_timeout;
+    int64_t ms = 0;
+
+    if (!timeout->is_set || !go_duration_ms(&ms, timeout->text) || ms == 0)
+        return; /* 5 s; or the file is refused */
+    if (ms < 0 || ms > TIMEOUT_MS_MAX)
+        (void)finding_add(findings, "CG513", finding_place(timeout->at), "httpTimeout: 5s",
+                          "httpTimeout: %.*s: while a call hangs, this scheduler tries no other "
+                          "pod",
+                          SLICE_ARG(timeout->text));
+    else if (ms <= BIND_MS)
+        (void)finding_add(findings, "CG513", finding_place(timeout->at), "httpTimeout: 5s",
+                          "httpTimeout: %.*s: a bind may take four seconds, and is given up "
+                          "before it has ended",
+                          SLICE_ARG(timeout->text));
+}
+
+static void check_calls(const struct scheduler_extender *own, struct findings *findings)
+{
+    if (own->ignorable.is_true)
+        (void)finding_add(findings, "CG510", finding_place(own->ignorable.at), "ignorable: false",
+                          "ignorable is true: while claimguard does not answer, pods are bound "
+                          "without it");
+    if (!own->node_cache_capable.is_true)
+        (void)finding_add(findings, "CG512", finding_place(own->node_cache_capable.at),
+                          "nodeCacheCapable: true",
+                          "nodeCacheCapable is not true: each call carries whole Node objects");
+    check_timeout(own, findings);
+}
+
+/* ---- managed resources ---- */
+
+static bool is_ignored(const struct scheduler_file *file, struct slice resource)
+{
+    for (size_t i = 0; i < file->extender_count; i++)
+        for (size_t j = 0; j < file->extenders[i].managed_count; j++) {
+            const struct managed_resource *managed = &file->extenders[i].managed[j];
+            if (managed->ignored_by_scheduler.is_true && slice_equal(managed->name.text, resource))
+                return true;
+        }
+    return false;
+}
+
+static bool ignores_any(const struct scheduler_file *file)
+{
+    for (size_t i = 0; i < file->extender_count; i++)
+        for (size_t j = 0; j < file->extenders[i].managed_count; j++)
+            if (file->extenders[i].managed[j].ignored_by_scheduler.is_true)
+                return true;
+    return false;
+}
+
+static void check_managed(const struct scheduler_extender *own, struct findings *findings)
+{
+    const struct managed_resource *mark = NULL;
+
+    for (size_t i = 0; i < own->managed_count; i++)
+        if (slice_equal(own->managed[i].name.text, SLICE(MARK)))
+            mark = &own->managed[i];
+    if (own->managed_count != 0 && mark == NULL)
+        (void)finding_add(findings, "CG514", finding_place(own->managed[0].name.at),
+                          "- {name: " MARK ", ignoredByScheduler: true}",
+                          "managedResources does not have " MARK
+                          ": pods with the mark of manifests/marks are bound without claimguard");
+    if (mark != NULL && !mark->ignored_by_scheduler.is_true)
+        (void)finding_add(findings, "CG515", finding_place(mark->ignored_by_scheduler.at),
+                          "ignoredByScheduler: true",
+                          "a pod that requests 1 of " MARK
+                          " instead of 0 (a LimitRange can do that) fits no node");
+}
+
+/* The list of the extenders takes the place of the profile's. */
+static void check_ignored(const struct scheduler_file *file,
+                          const struct scheduler_profile *profile, struct findings *findings)
+{
+    const struct yaml_node *list = profile->fit_ignored;
+
+    if (list == NULL || list->type != YAML_SEQUENCE || !ignores_any(file))
+        return;
+    for (const struct yaml_node *item = list->first; item != NULL; item = item->next)
+        if (!is_ignored(file, item->text)) {
+            (void)finding_add(findings, "CG516", finding_place(list), "ignoredByScheduler: false",
+                              "profile %.*s: ignoredResources has no effect, because an extender "
+                              "has ignoredByScheduler: %.*s counts",
+                              SLICE_ARG(profile->name), SLICE_ARG(item->text));
+            return;
+        }
+}
+
+/* ---- plugins ---- */
+
+static const struct {
+    const char *code, *plugin, *points[5], *what;
+} plugin_rules[] = {
+    {"CG517",
+     "VolumeBinding",
+     {"preFilter", "filter", "reserve", "preBind", NULL},
+     "unbound claims are not bound to volumes"},
+    {"CG518", "NodeVolumeLimits", {"preFilter", "filter", NULL}, "no node has an attach limit"},
+    {"CG519",
+     "DefaultPreemption",
+     {"postFilter", NULL},
+     "this scheduler preempts for no pod, and calls preempt never"},
+    {"CG520",
+     "VolumeRestrictions",
+     {"preFilter", "filter", NULL},
+     "two pods with the same disk in their own volumes may share a node"},
+};
+
+static void check_plugins(const struct scheduler_profile *profile, struct findings *findings)
+{
+    const struct yaml_node *because;
+
+    for (size_t i = 0; i < sizeof plugin_rules / sizeof *plugin_rules; i++)
+        for (const char *const *point = plugin_rules[i].points; *point != NULL; point++) {
+            if (scheduler_plugin_works(profile, plugin_rules[i].plugin, *point, &because))
+                continue;
+            (void)finding_add(findings, plugin_rules[i].code, finding_place(because),
+                              "remove this item", "profile %.*s: %s is disabled (%s): %s",
+                              SLICE_ARG(profile->name), plugin_rules[i].plugin, *point,
+                              plugin_rules[i].what);
+            break;
+        }
+}
+
+void scheduler_rules_check(const struct scheduler_file *file, const struct config *config,
+                           struct findings *findings)
+{
+    const struct scheduler_extender *own = scheduler_own_extender(file, config, findings->arena);
+
+    for (size_t i = 0; i < file->profile_count; i++) {
+        check_plugins(&file->profiles[i], findings);
+        check_ignored(file, &file->profiles[i], findings);
+    }
+    if (own == NULL) {
+        report_missing(file, findings);
+        return;
+    }
+    check_verbs(own, findings);
+    check_url(own, findings);
+    check_calls(own, findings);
+    check_managed(own, findings);
+}

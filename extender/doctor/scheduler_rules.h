@@ -1,0 +1,33 @@
+/*
+ * scheduler_rules: what is wrong with a file of kube-scheduler that calls claimguard: its extender
+ * entry, and the plugins that have to stay in effect. And what is wrong between the files and
+ * claimguard's own configuration.
+ *
+ * Threads: any; pure, apart from the findings that they add.
+ */
+#ifndef EXTENDER_DOCTOR_SCHEDULER_RULES_H
+#define EXTENDER_DOCTOR_SCHEDULER_RULES_H
+
+#include "config/config.h"
+#include "extender/doctor/findings.h"
+#include "extender/doctor/scheduler_file.h"
+
+#define MARK "claimguard.io/claims"
+
+/*
+ * Whether the extender is claimguard: it manages claimguard.io/claims, its urlPrefix names
+ * claimguard, or its port is that of the configuration's server.listen (NULL: 8888).
+ */
+bool scheduler_extender_is_own(const struct scheduler_extender *extender,
+                               const struct config *config, struct arena *arena);
+
+/* The first extender that is claimguard; NULL: there is none. */
+const struct scheduler_extender *scheduler_own_extender(const struct scheduler_file *file,
+                                                        const struct config *config,
+                                                        struct arena *arena);
+
+/* The rules CG502 to CG519, of one file. config: NULL if none was given. */
+void scheduler_rules_check(const struct scheduler_file *file, const struct config *config,
+                           struct findings *findings);
+
+#endif

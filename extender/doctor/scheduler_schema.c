@@ -1,0 +1,273 @@
+#include "extender/doctor/scheduler_schema.h"
+
+#include "extender/doctor/go_text.h"
+
+enum value_type { TEXT, FLAG, NUMBER, DURATION, ANY, SECTION, LIST };
+
+/* A key of a mapping. Tables end with a NULL key. */
+struct member {
+    const char *key;
+    enum value_type type;
+    const struct member *members; /* of a section, or of the items of a list */
+};
+
+/* ---- the keys ---- */
+
+static const struct member plugin[] = {{"name", TEXT, NULL}, {"weight", NUMBER, NULL}, {NULL}};
+static const struct member plugin_set[] = {
+    {"enabled", LIST, plugin}, {"disabled", LIST, plugin}, {NULL}};
+static const struct member plugins[] = {
+    {"preEnqueue", SECTION, plugin_set},
+    {"queueSort", SECTION, plugin_set},
+    {"preFilter", SECTION, plugin_set},
+    {"filter", SECTION, plugin_set},
+    {"postFilter", SECTION, plugin_set},
+    {"preScore", SECTION, plugin_set},
+    {"score", SECTION, plugin_set},
+    {"reserve", SECTION, plugin_set},
+    {"permit", SECTION, plugin_set},
+    {"preBind", SECTION, plugin_set},
+    {"bind", SECTION, plugin_set},
+    {"postBind", SECTION, plugin_set},
+    {"multiPoint", SECTION, plugin_set},
+    {"placementGenerate", SECTION, plugin_set},
+    {"placementScore", SECTION, plugin_set},
+    {"podGroupPostFilter", SECTION, plugin_set},
+    {NULL},
+};
+static const struct member plugin_config[] = {{"name", TEXT, NULL}, {"args", ANY, NULL}, {NULL}};
+static const struct member profile[] = {
+    {"schedulerName", TEXT, NULL},
+    {"percentageOfNodesToScore", NUMBER, NULL},
+    {"plugins", SECTION, plugins},
+    {"pluginConfig", LIST, plugin_config},
+    {NULL},
+};
+static const struct member managed_resource[] = {
+    {"name", TEXT, NULL}, {"ignoredByScheduler", FLAG, NULL}, {NULL}};
+static const struct member tls_config[] = {
+    {"insecure", FLAG, NULL}, {"serverName", TEXT, NULL}, {"certFile", TEXT, NULL},
+    {"keyFile", TEXT, NULL},  {"caFile", TEXT, NULL},     {"certData", TEXT, NULL},
+    {"keyData", TEXT, NULL},  {"caData", TEXT, NULL},     {NULL},
+};
+static const struct member extender[] = {
+    {"urlPrefix", TEXT, NULL},
+    {"filterVerb", TEXT, NULL},
+    {"preemptVerb", TEXT, NULL},
+    {"prioritizeVerb", TEXT, NULL},
+    {"weight", NUMBER, NULL},
+    {"bindVerb", TEXT, NULL},
+    {"enableHTTPS", FLAG, NULL},
+    {"tlsConfig", SECTION, tls_config},
+    {"httpTimeout", DURATION, NULL},
+    {"nodeCacheCapable", FLAG, NULL},
+    {"managedResources", LIST, managed_resource},
+    {"ignorable", FLAG, NULL},
+    {NULL},
+};
+static const struct member leader_election[] = {
+    {"leaderElect", FLAG, NULL},       {"leaseDuration", DURATION, NULL},
+    {"renewDeadline", DURATION, NULL}, {"retryPeriod", DURATION, NULL},
+    {"resourceLock", TEXT, NULL},      {"resourceName", TEXT, NULL},
+    {"resourceNamespace", TEXT, NULL}, {NULL},
+};
+static const struct member client_connection[] = {
+    {"kubeconfig", TEXT, NULL},  {"acceptContentTypes", TEXT, NULL},
+    {"contentType", TEXT, NULL}, {"qps", NUMBER, NULL},
+    {"burst", NUMBER, NULL},     {NULL},
+};
+static const struct member root[] = {
+    {"apiVersion", TEXT, NULL},
+    {"kind", TEXT, NULL},
+    {"parallelism", NUMBER, NULL},
+    {"leaderElection", SECTION, leader_election},
+    {"clientConnection", SECTION, client_connection},
+    {"enableProfiling", FLAG, NULL},
+    {"enableContentionProfiling", FLAG, NULL},
+    {"percentageOfNodesToScore", NUMBER, NULL},
+    {"podInitialBackoffSeconds", NUMBER, NULL},
+    {"podMaxBackoffSeconds", NUMBER, NULL},
+    {"profiles", LIST, profile},
+    {"extenders", LIST, extender},
+    {"delayCacheUntilActive", FLAG, NULL},
+    {NULL},
+};
+
+/* ---- keys and types ---- */
+
+static const char *type_text(enum value_type type)
+{
+    static const char *const texts[] = {
+        "a string",  "true or false", "a number", "a duration, such as 5s",
+        "any value", "a mapping",     "a list"};
+
+    return texts[type];
+}
+
+static bool is_number(const struct yaml_node *node)
+{
+    double number;
+
+    return node->type == YAML_SCALAR && !node->is_quoted && go_number(&number, node->text);
+}
+
+static bool has_type(const struct yaml_node *node, enum value_type type)
+{
+    bool value;
+    int64_t ms;
+
+    switch (type) {
+    case TEXT:
+        return node->type == YAML_SCALAR && !scheduler_is_boolean(node, &value) && !is_number(node);
+    case FLAG: return scheduler_is_boolean(node, &value);
+    case NUMBER: return is_number(node);
+    case DURATION:
+        return node->type == YAML_SCALAR && !is_number(node) && go_duration_ms(&ms, node->text);
+    case ANY: return true;
+    case SECTION: return node->type == YAML_MAPPING;
+    case LIST: return node->type == YAML_SEQUENCE;
+    }
+    return true;
+}
+
+static const struct member *find_member(const struct member *members, struct slice key)
+{
+    while (members->key != NULL && !slice_equal(key, slice_of(members->key)))
+        members++;
+    return members->key == NULL ? NULL : members;
+}
+
+static void check_value(const struct yaml_node *node, const struct member *member,
+                        struct findings *findings);
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables above */
+static void check_mapping(const struct yaml_node *mapping, const struct member *members,
+                          struct findings *findings)
+{
+    for (const struct yaml_node *child = mapping->first; child != NULL; child = child->next) {
+        const struct member *member = find_member(members, child->key);
+        if (member == NULL)
+            (void)finding_add(findings, "CG501", finding_place(child), "remove this key",
+                              "kube-scheduler knows no key \"%.*s\" here (keys have exactly one "
+                              "spelling)",
+                              SLICE_ARG(child->key));
+        else
+            check_value(child, member, findings);
+    }
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables above */
+static void check_value(const struct yaml_node *node, const struct member *member,
+                        struct findings *findings)
+{
+    if (scheduler_is_null(node))
+        return;
+    if (!has_type(node, member->type)) {
+        (void)finding_add(findings, "CG501", finding_place(node), "", "%s: expected %s",
+                          member->key, type_text(member->type));
+        return;
+    }
+    if (member->type == SECTION)
+        check_mapping(node, member->members, findings);
+    if (member->type != LIST)
+        return;
+    for (const struct yaml_node *item = node->first; item != NULL; item = item->next) {
+        if (item->type == YAML_MAPPING)
+            check_mapping(item, member->members, findings);
+        else if (!scheduler_is_null(item))
+            (void)finding_add(findings, "CG501", finding_place(item), "",
+                              "%s: expected a list of mappings", member->key);
+    }
+}
+
+/* ---- values ---- */
+
+static void check_names(const struct scheduler_file *file, struct findings *findings)
+{
+    for (size_t i = 0; i < file->profile_count; i++) {
+        const struct scheduler_profile *a = &file->profiles[i];
+        if (a->name.len == 0)
+            (void)finding_add(findings, "CG501", finding_place(a->at), "schedulerName: NAME",
+                              "the profile has no schedulerName: only a single profile may do "
+                              "without");
+        for (size_t j = 0; j < i && a->name.len != 0; j++)
+            if (slice_equal(a->name, file->profiles[j].name)) {
+                (void)finding_add(
+                    findings, "CG501", finding_place(scheduler_value(a->at, "schedulerName")),
+                    "schedulerName: ANOTHER-NAME",
+                    "another profile has the schedulerName %.*s, too", SLICE_ARG(a->name));
+                break;
+            }
+    }
+}
+
+/* Whether an extender, or an item of the same one, manages the resource before that item. */
+static bool is_managed_before(const struct scheduler_file *file, size_t extender_index,
+                              size_t item_index, struct slice name)
+{
+    for (size_t i = 0; i <= extender_index; i++) {
+        const struct scheduler_extender *other = &file->extenders[i];
+        size_t end = i == extender_index ? item_index : other->managed_count;
+        for (size_t j = 0; j < end; j++)
+            if (slice_equal(other->managed[j].name.text, name))
+                return true;
+    }
+    return false;
+}
+
+static void check_managed(const struct scheduler_file *file, size_t index,
+                          struct findings *findings)
+{
+    const struct scheduler_extender *entry = &file->extenders[index];
+
+    for (size_t i = 0; i < entry->managed_count; i++) {
+        const struct setting *name = &entry->managed[i].name;
+        if (!go_is_extended_resource(name->text))
+            (void)finding_add(
+                findings, "CG501", finding_place(name->at), "name: claimguard.io/claims",
+                "\"%.*s\" is no name of an extended resource (DOMAIN/NAME)", SLICE_ARG(name->text));
+        else if (is_managed_before(file, index, i, name->text))
+            (void)finding_add(findings, "CG501", finding_place(name->at), "remove this item",
+                              "the resource %.*s is managed twice: \"duplicate extender managed "
+                              "resource name\"",
+                              SLICE_ARG(name->text));
+    }
+}
+
+static void check_extender(const struct scheduler_extender *entry, struct findings *findings)
+{
+    double weight = 0;
+
+    (void)go_number(&weight, entry->weight.text);
+    if (entry->prioritize_verb.is_set && weight <= 0)
+        (void)finding_add(findings, "CG501", finding_place(entry->prioritize_verb.at), "weight: 1",
+                          "prioritizeVerb needs a positive weight");
+    if (entry->ca.is_set && entry->insecure.is_true)
+        (void)finding_add(findings, "CG501", finding_place(entry->insecure.at), "insecure: false",
+                          "tlsConfig has a CA and insecure: true: \"specifying a root certificates "
+                          "file with the insecure flag is not allowed\"");
+}
+
+static void check_extenders(const struct scheduler_file *file, struct findings *findings)
+{
+    size_t binders = 0;
+
+    for (size_t i = 0; i < file->extender_count; i++) {
+        const struct scheduler_extender *entry = &file->extenders[i];
+        check_extender(entry, findings);
+        check_managed(file, i, findings);
+        binders += entry->bind_verb.is_set;
+        if (entry->bind_verb.is_set && binders == 2)
+            (void)finding_add(findings, "CG501", finding_place(entry->bind_verb.at),
+                              "remove this key",
+                              "two extenders have a bindVerb: \"only one extender can implement "
+                              "bind\"");
+    }
+}
+
+void scheduler_schema_check(const struct scheduler_file *file, struct findings *findings)
+{
+    check_mapping(file->root, root, findings);
+    check_names(file, findings);
+    check_extenders(file, findings);
+}

@@ -1,0 +1,156 @@
+/* claimguard doctor: texts as Go reads them, and limits. Its rules have cases in tests/commands. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "extender/doctor/findings.h"
+#include "extender/doctor/go_text.h"
+#include "extender/doctor/scheduler_file.h"
+
+static const struct {
+    const char *text;
+    bool is_duration;
+    int64_t ms;
+} durations[] = {
+    {"5s", true, 5000},
+    {"1m30s", true, 90000},
+    {"1.5h", true, 5400000},
+    {".5s", true, 500},
+    {"1.s", true, 1000},
+    {"-1s", true, -1000},
+    {"+2ms", true, 2},
+    {"0", true, 0},
+    {"100us", true, 0},
+    {"1500\xC2\xB5s", true, 1},
+    {"2540400h", true, 9145440000000},
+    {"", false, 0},
+    {"5", false, 0},
+    {"-", false, 0},
+    {"s", false, 0},
+    {"5 s", false, 0},
+    {"1.2.3s", false, 0},
+    {"5S", false, 0},
+    {"5d", false, 0},
+    {"2562048h", false, 0},
+    {".s", false, 0},
+    {"0x5s", false, 0},
+    {"1e3s", false, 0},
+};
+
+Test(doctor, durations_are_read_as_go_reads_them)
+{
+    for (size_t i = 0; i < sizeof durations / sizeof *durations; i++) {
+        int64_t ms = -77;
+        bool is_duration = go_duration_ms(&ms, slice_of(durations[i].text));
+        cr_expect_eq(is_duration, durations[i].is_duration, "%s", durations[i].text);
+        if (is_duration)
+            cr_expect_eq(ms, durations[i].ms, "%s: %lld", durations[i].text, (long long)ms);
+    }
+}
+
+static const struct {
+    const char *name;
+    bool is_extended;
+} names[] = {
+    {"claimguard.io/claims", true},
+    {"a/b", true},
+    {"a/B_c.d-e", true},
+    {"cpu", false},
+    {"/b", false},
+    {"a/", false},
+    {"a/b/c", false},
+    {"A/b", false},
+    {"kubernetes.io/b", false},
+    {"x.kubernetes.io/b", false},
+    {"requests.a/b", false},
+    {"a/-b", false},
+    {"a b/c", false},
+    {"", false},
+};
+
+Test(doctor, names_of_extended_resources_are_those_of_kubernetes)
+{
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        cr_expect_eq(go_is_extended_resource(slice_of(names[i].name)), names[i].is_extended, "%s",
+                     names[i].name);
+}
+
+static const struct {
+    const char *text, *scheme, *host, *path;
+    unsigned port;
+} urls[] = {
+    {"http://a", "http", "a", "", 80},
+    {"HTTPS://a.b:8888/", "https", "a.b", "", 8888},
+    {"https://a/x//", "https", "a", "/x", 443},
+    {"http://[::1]:1/x", "http", "::1", "/x", 1},
+    {"a:8888", NULL, NULL, NULL, 0},
+    {"ftp://a", NULL, NULL, NULL, 0},
+    {"http://", NULL, NULL, NULL, 0},
+    {"http://a:99999", NULL, NULL, NULL, 0},
+    {"", NULL, NULL, NULL, 0},
+};
+
+Test(doctor, urls_are_split)
+{
+    struct arena arena;
+
+    arena_init(&arena, 1 << 20);
+    for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
+        struct url url;
+        bool is_url = go_url(&url, slice_of(urls[i].text), &arena);
+        cr_expect_eq(is_url, urls[i].scheme != NULL, "%s", urls[i].text);
+        if (!is_url || urls[i].scheme == NULL)
+            continue;
+        cr_expect(slice_equal(url.scheme, slice_of(urls[i].scheme)), "%s", urls[i].text);
+        cr_expect(slice_equal(url.host, slice_of(urls[i].host)), "%s", urls[i].text);
+        cr_expect(slice_equal(url.path, slice_of(urls[i].path)), "%s", urls[i].text);
+        cr_expect_eq(url.port, urls[i].port, "%s", urls[i].text);
+    }
+    arena_dispose(&arena);
+}
+
+/* A scheduler's file with a list of that many empty items. Returns what reading it returns. */
+static int read_items(const char *list, int count)
+{
+    char path[] = "/tmp/test-doctor-XXXXXX";
+    FILE *file = fdopen(mkstemp(path), "w");
+    struct scheduler_file out;
+    struct arena arena;
+    struct error err = {0};
+
+    (void)fprintf(file,
+                  "apiVersion: kubescheduler.config.k8s.io/v1\n"
+                  "kind: KubeSchedulerConfiguration\n%s:\n",
+                  list);
+    for (int i = 0; i < count; i++)
+        (void)fputs("- {}\n", file);
+    (void)fclose(file);
+    arena_init(&arena, 64 << 20);
+    int rc = scheduler_file_read(&out, path, &arena, &err);
+    arena_dispose(&arena);
+    (void)unlink(path);
+    return rc;
+}
+
+Test(doctor, a_file_has_bounded_lists)
+{
+    cr_expect_eq(read_items("extenders", SCHEDULER_EXTENDERS_MAX), 0);
+    cr_expect_eq(read_items("extenders", SCHEDULER_EXTENDERS_MAX + 1), ERROR_INVALID);
+    cr_expect_eq(read_items("profiles", SCHEDULER_PROFILES_MAX), 0);
+    cr_expect_eq(read_items("profiles", SCHEDULER_PROFILES_MAX + 1), ERROR_INVALID);
+}
+
+Test(doctor, findings_beyond_the_limit_are_counted)
+{
+    struct arena arena;
+
+    arena_init(&arena, 16 << 20);
+    struct findings findings = {.arena = &arena};
+    for (int i = 0; i < FINDINGS_MAX + 3; i++)
+        (void)finding_add(&findings, "CG501", (struct place){.file = "f"}, "", "%d", i);
+    cr_expect_eq(findings.count, FINDINGS_MAX);
+    cr_expect_eq(findings.dropped, 3);
+    cr_expect(findings_above_note(&findings));
+    arena_dispose(&arena);
+}
