@@ -21,6 +21,7 @@
 #define CACHE_CLUSTER_RESERVATION_H
 
 #include "cache/cluster/cluster.h"
+#include "cache/objects/own_object.h"
 
 /* Of more reservations, the one that expires first ends, except those of pods that are being bound.
  */
@@ -72,6 +73,12 @@ struct reservation {
  */
 int reservation_take(struct cluster *cluster, const struct pod_object *pod, const bool *exclusive,
                      bool binds, uint64_t expires_ns, struct error *err);
+
+/* Makes the reservation that another claimguard had (own_object.h), after the cluster's objects
+ * were read: as reservation_take. It expires when it would have there; a pod that was being bound
+ * then is being bound from now on. Errors: ERROR_NO_MEMORY, ERROR_UNAVAILABLE. */
+int reservation_restore(struct cluster *cluster, const struct own_object *object, uint64_t now_ns,
+                        struct error *err);
 
 /* The reservation of the pod with that UID; NULL: it has none. */
 struct reservation *reservation_find(const struct cluster *cluster, const struct uid *uid);

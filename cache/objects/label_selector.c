@@ -127,15 +127,19 @@ static bool read_values(struct pull *json, struct arena *arena, void *field)
     return json->problem == NULL;
 }
 
+static const struct {
+    const char *name, *word;
+} operators[] = {
+    {"In", " in"}, {"NotIn", " notin"}, {"Exists", " exists"}, {"DoesNotExist", " absent"}};
+
+enum { OPERATORS = sizeof operators / sizeof *operators };
+
 static const char *operator_word(struct slice name)
 {
-    if (slice_equal(name, SLICE("In")))
-        return " in";
-    if (slice_equal(name, SLICE("NotIn")))
-        return " notin";
-    if (slice_equal(name, SLICE("Exists")))
-        return " exists";
-    return slice_equal(name, SLICE("DoesNotExist")) ? " absent" : NULL;
+    for (int i = 0; i < OPERATORS; i++)
+        if (slice_equal(name, slice_of(operators[i].name)))
+            return operators[i].word;
+    return NULL;
 }
 
 static bool read_expressions(struct pull *json, struct arena *arena, void *field)
@@ -181,6 +185,64 @@ bool selector_read(struct pull *json, struct arena *arena, void *field)
     return append(json, arena, field, "*", (struct slice){NULL, 0}) &&
            pull_fields(json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), arena, field) &&
            sort_lines(json, arena, field);
+}
+
+/* ---- writing ---- */
+
+static const char *operator_name(struct slice word)
+{
+    for (int i = 0; i < OPERATORS; i++)
+        if (slice_equal(word, slice_of(operators[i].word + 1)))
+            return operators[i].name;
+    return "";
+}
+
+void labels_write(struct slice labels, struct buf *out)
+{
+    const char *before = "";
+    struct slice first;
+    struct entry label;
+
+    buf_put(out, SLICE("{"));
+    for (bool has_lines = cut(&labels, '\n', &first); has_lines && next_entry(&labels, &label);
+         before = ",") {
+        buf_put(out, slice_of(before));
+        buf_json(out, label.key);
+        buf_put(out, SLICE(":"));
+        buf_json(out, label.rest);
+    }
+    buf_put(out, SLICE("}"));
+}
+
+static void write_values(struct slice values, struct buf *out)
+{
+    const char *before = "";
+    struct slice value;
+
+    buf_put(out, SLICE(",\"values\":["));
+    for (; cut(&values, ' ', &value); before = ",") {
+        buf_put(out, slice_of(before));
+        buf_json(out, value);
+    }
+    buf_put(out, SLICE("]}"));
+}
+
+void selector_write(struct slice selector, struct buf *out)
+{
+    const char *before = "";
+    struct slice word = {NULL, 0};
+    struct entry requirement;
+
+    buf_put(out, SLICE("{\"matchExpressions\":["));
+    for (bool has_lines = cut(&selector, '\n', &word);
+         has_lines && next_entry(&selector, &requirement); before = ",") {
+        (void)cut(&requirement.rest, ' ', &word);
+        buf_printf(out, "%s{\"key\":", before);
+        buf_json(out, requirement.key);
+        buf_printf(out, ",\"operator\":\"%s\"", operator_name(word));
+        write_values(requirement.rest, out);
+    }
+    buf_put(out, SLICE("]}"));
 }
 
 /* ---- matching ---- */

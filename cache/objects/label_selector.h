@@ -14,6 +14,7 @@
 #define CACHE_OBJECTS_LABEL_SELECTOR_H
 
 #include "cache/json/pull.h"
+#include "config/base/buf.h"
 
 /* Readers for pull_fields, into a struct slice. */
 bool labels_read(struct pull *json, struct arena *arena, void *field);
@@ -23,6 +24,11 @@ bool selector_read(struct pull *json, struct arena *arena, void *field);
  * nothing; an empty selector ("*") matches everything, as in policy/v1. The cost is linear in the
  * length of both texts. */
 bool selector_matches(struct slice selector, struct slice labels);
+
+/* Write the text as JSON that the reader above makes the same text of. A selector's requirements
+ * are all written as matchExpressions. */
+void labels_write(struct slice labels, struct buf *out);
+void selector_write(struct slice selector, struct buf *out);
 
 /* Whether the text is no selector, or a selector without requirements. */
 bool selector_is_empty(struct slice selector);

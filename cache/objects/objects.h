@@ -258,6 +258,11 @@ bool phase_is_terminal(struct slice phase);
  * none. */
 struct slice in_tree_driver(struct slice plugin);
 
+/* The field of a PersistentVolume's spec that has such a source: "awsElasticBlockStore"; NULL:
+ * none.
+ */
+const char *in_tree_source(struct slice plugin);
+
 /* The text by which the volumes that a claim of these classes could be bound to are found; {NULL,
  * 0}: no memory. */
 struct slice volume_offer(struct slice storage_class, struct slice attributes_class,

@@ -53,16 +53,17 @@ bool words_have(struct slice words, struct slice word)
  * to CSI drivers (k8s.io/csi-translation-lib), but for iSCSI and Fibre Channel. */
 static const struct in_tree {
     const char *plugin, *driver; /* driver NULL: none; the plug-in attaches the volume itself */
+    const char *source;          /* the field of a PersistentVolume's spec */
 } in_tree[IN_TREE_SOURCES] = {
-    {"kubernetes.io/aws-ebs", "ebs.csi.aws.com"},
-    {"kubernetes.io/gce-pd", "pd.csi.storage.gke.io"},
-    {"kubernetes.io/cinder", "cinder.csi.openstack.org"},
-    {"kubernetes.io/azure-disk", "disk.csi.azure.com"},
-    {"kubernetes.io/azure-file", "file.csi.azure.com"},
-    {"kubernetes.io/vsphere-volume", "csi.vsphere.vmware.com"},
-    {"kubernetes.io/portworx-volume", "pxd.portworx.com"},
-    {"kubernetes.io/iscsi", NULL},
-    {"kubernetes.io/fc", NULL},
+    {"kubernetes.io/aws-ebs", "ebs.csi.aws.com", "awsElasticBlockStore"},
+    {"kubernetes.io/gce-pd", "pd.csi.storage.gke.io", "gcePersistentDisk"},
+    {"kubernetes.io/cinder", "cinder.csi.openstack.org", "cinder"},
+    {"kubernetes.io/azure-disk", "disk.csi.azure.com", "azureDisk"},
+    {"kubernetes.io/azure-file", "file.csi.azure.com", "azureFile"},
+    {"kubernetes.io/vsphere-volume", "csi.vsphere.vmware.com", "vsphereVolume"},
+    {"kubernetes.io/portworx-volume", "pxd.portworx.com", "portworxVolume"},
+    {"kubernetes.io/iscsi", NULL, "iscsi"},
+    {"kubernetes.io/fc", NULL, "fc"},
 };
 
 struct slice in_tree_driver(struct slice plugin)
@@ -71,6 +72,14 @@ struct slice in_tree_driver(struct slice plugin)
         if (slice_equal(plugin, slice_of(in_tree[i].plugin)))
             return slice_of(in_tree[i].driver);
     return SLICE("");
+}
+
+const char *in_tree_source(struct slice plugin)
+{
+    for (size_t i = 0; i < IN_TREE_SOURCES; i++)
+        if (slice_equal(plugin, slice_of(in_tree[i].plugin)))
+            return in_tree[i].source;
+    return NULL;
 }
 
 /* As IsMultiAttachAllowed of Kubernetes' pkg/volume/util; ReadWriteOncePod has its own policy. */

@@ -33,10 +33,28 @@ static int take_other(struct reading *reading, const struct source_text *text, s
     return rc < 0 ? rc : 0;
 }
 
+/* An object of one of claimguard's own kinds. is_source_text: as for reading_take. */
+static int take_own(struct reading *reading, enum own_kind kind, const struct source_text *text,
+                    bool is_source_text, struct error *err)
+{
+    const struct source *source = reading->source;
+    struct own_object object;
+    struct pull json;
+
+    arena_reset(&reading->arena);
+    pull_init(&json, text->text);
+    if (own_object_read(&json, kind, &reading->arena, &object))
+        return source->own_sink(source->context, &object, err);
+    if (!is_source_text)
+        json.at = json.start; /* as in reading_take */
+    return pull_fail(&json, text->path, text->place, err);
+}
+
 int reading_take(struct reading *reading, const struct type *type, struct slice text,
                  struct place place, bool is_source_text, struct error *err)
 {
     enum kind kind = kind_of(slice_of(type->api_version), slice_of(type->kind));
+    enum own_kind own = own_kind_of(slice_of(type->api_version), slice_of(type->kind));
     const struct source_text source_text = {type, text, reading->input->path, place};
     struct object object;
     struct pull json;
@@ -46,6 +64,8 @@ int reading_take(struct reading *reading, const struct type *type, struct slice 
                          "%s:%zu:%zu: an object without kind (in a list whose kind comes later, "
                          "each item must say its own)",
                          reading->input->path, place.line, place.column);
+    if (own != OWN_NONE && reading->source->own_sink != NULL)
+        return take_own(reading, own, &source_text, is_source_text, err);
     if (kind == KIND_OTHER)
         return take_other(reading, &source_text, err);
     arena_reset(&reading->arena);

@@ -18,7 +18,7 @@
 #define CACHE_SNAPSHOT_SOURCE_H
 
 #include "cache/json/json_documents.h"
-#include "cache/objects/objects.h"
+#include "cache/objects/own_object.h"
 
 struct source_report {
     size_t objects;     /* passed to the sink, or taken as texts */
@@ -49,6 +49,10 @@ struct source {
      * err set: stop. NULL: texts are not wanted. */
     int (*text_sink)(void *context, const struct source_text *text, const struct object *object,
                      struct error *err);
+
+    /* As `sink`, for objects of claimguard's own kinds, which do not count; NULL: they are kinds
+     * that are not stored. */
+    int (*own_sink)(void *context, const struct own_object *object, struct error *err);
 
     /* Called a few times per MiB; may be NULL. */
     void (*progress)(void *context, const struct source_report *report);

@@ -96,11 +96,12 @@ const struct command command_table[] = {
     {"serve", "[--kubeconfig FILE | --snapshot FILE] [--config FILE|FOLDER] ...",
      "answer the extender calls of kube-scheduler",
      "Answers POST /filter, /prefilter, /preempt and /bind, and GET /livez, /healthz, /readyz,\n"
-     "/metrics, /statusz and /debug/cache; and, with admission.listen in the configuration, POST\n"
-     "/admit/binding and /admit/pod on a port of its own. The objects come from a live cluster,\n"
-     "by list and watch, or from a snapshot. With a snapshot, a bind changes only claimguard's\n"
-     "memory. SIGHUP or a change of the configuration file reloads it. After SIGTERM, claimguard\n"
-     "answers the requests that it has accepted, for five seconds at most, and exits.\n",
+     "/metrics, /statusz, /debug/cache and /debug/snapshot; and, with admission.listen in the\n"
+     "configuration, POST /admit/binding and /admit/pod on a port of its own. The objects come\n"
+     "from a live cluster, by list and watch, or from a snapshot. With a snapshot, a bind\n"
+     "changes only claimguard's memory. SIGHUP or a change of the configuration file reloads\n"
+     "it. After SIGTERM, claimguard answers the requests that it has accepted, for five seconds\n"
+     "at most, and exits.\n",
      serve_flags, NULL, NULL, command_serve},
     {"snapshot", "[--kubeconfig FILE] [--context NAME] [-o FILE]",
      "write a snapshot of a live cluster to a file, for dry-run",
@@ -112,7 +113,8 @@ const struct command command_table[] = {
     {"dry-run", "--snapshot FILE (--pod NS/NAME|FILE | --all-pending) [--node NAME]... ...",
      "check pods of a cluster snapshot",
      "Shows whether claimguard would let the pod pass, which pods hold its claims, and whether\n"
-     "preemption would help. \"claimguard snapshot\" writes a snapshot; so does\n"
+     "preemption would help. \"claimguard snapshot\" writes a snapshot; GET /debug/snapshot of a\n"
+     "server is one that has its reservations, too; so is the output of\n"
      "    kubectl get -A -o json pods,pvc,pv,nodes,pdb,storageclasses,csidrivers,csinodes,"
      "priorityclasses\n"
      "Exit status: 0: schedulable; 1: not schedulable (with --all-pending: not all pods are);\n"

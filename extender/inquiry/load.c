@@ -5,9 +5,13 @@
 #include <unistd.h>
 
 #include "cache/cluster/priority_class.h"
+#include "cache/cluster/reservation.h"
 #include "config/base/clock.h"
 
-enum { PROGRESS_MS = 100 };
+enum {
+    PROGRESS_MS = 100,
+    OWN_BYTES_MAX = 256 << 20, /* of reservations: 10,000 of 512 claims have names for less */
+};
 
 struct progress {
     uint64_t started_ns;
@@ -47,10 +51,18 @@ struct unclassed {
     char text[];     /* the strings of pod and class */
 };
 
+/* A reservation of the snapshot. */
+struct reserved {
+    struct own_object *object;
+    struct reserved *next;
+};
+
 struct loading {
     struct cluster *cluster;
     const struct load_texts *texts;
     struct unclassed *unclassed;
+    struct arena own;
+    struct reserved *first, **last; /* in the file's order */
 };
 
 static bool remember(struct loading *loading, const struct pod_object *pod)
@@ -122,6 +134,39 @@ static int pass_on(void *context, const struct source_text *text, const struct o
     return loading->texts->sink(loading->texts->context, text, object, err);
 }
 
+/* Reservations are made when all pods and claims are known. */
+static int keep_own(void *context, const struct own_object *object, struct error *err)
+{
+    struct loading *loading = context;
+
+    if (object->kind == OWN_UNSERVED_RESOURCE) {
+        for (int kind = 0; kind < KIND_COUNT; kind++)
+            if (slice_equal(object->meta.name, slice_of(kind_resource((enum kind)kind))))
+                loading->cluster->is_unserved[kind] = true;
+        return 0;
+    }
+    struct reserved *reserved = arena_alloc(&loading->own, sizeof *reserved);
+    if (reserved == NULL)
+        return error_no_memory(err);
+    reserved->object = own_object_copy(object, &loading->own);
+    if (reserved->object == NULL)
+        return error_no_memory(err);
+    *loading->last = reserved;
+    loading->last = &reserved->next;
+    return 0;
+}
+
+static int restore(const struct loading *loading, struct error *err)
+{
+    uint64_t now_ns = monotonic_ns();
+    int rc = 0;
+
+    for (const struct reserved *reserved = loading->first; rc == 0 && reserved != NULL;
+         reserved = reserved->next)
+        rc = reservation_restore(loading->cluster, reserved->object, now_ns, err);
+    return rc;
+}
+
 /* Fails if the snapshot has no object, because it is probably the wrong file. */
 static int check_objects(const char *path, const struct source_report *report, struct error *err)
 {
@@ -140,16 +185,21 @@ int load_snapshot(struct cluster *cluster, const char *path, const struct load_t
                   struct load_report *report, struct error *err)
 {
     struct progress progress = {.started_ns = monotonic_ns()};
-    struct loading loading = {.cluster = cluster, .texts = texts};
+    struct loading loading = {.cluster = cluster, .texts = texts, .last = &loading.first};
     struct source source = {.path = path,
                             .sink = keep,
                             .text_sink = texts == NULL ? NULL : pass_on,
+                            .own_sink = keep_own,
                             .context = &loading,
                             .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
                             .progress_context = &progress};
 
+    arena_init(&loading.own, OWN_BYTES_MAX);
     int rc = source_read(&source, &report->source, err);
     report->lacks_classes = !finish_loading(&loading, rc == 0);
+    if (rc == 0)
+        rc = restore(&loading, err);
+    arena_dispose(&loading.own);
     if (progress.shown_ms != 0)
         (void)fprintf(stderr, "\r\033[K");
     return rc < 0 ? rc : check_objects(path, &report->source, err);
@@ -198,7 +248,8 @@ size_t load_warnings(const struct cluster *cluster, const struct load_report *re
         warnings[count++] =
             "the snapshot has no Nodes, so nominated pods do not count, and no node "
             "is checked: add nodes to kubectl get";
-    if (cluster->counts[KIND_VOLUME_ATTRIBUTES_CLASS] == 0 && names_attributes_class(cluster))
+    if (cluster->counts[KIND_VOLUME_ATTRIBUTES_CLASS] == 0 &&
+        !cluster->is_unserved[KIND_VOLUME_ATTRIBUTES_CLASS] && names_attributes_class(cluster))
         warnings[count++] = "claims name VolumeAttributesClasses, and the snapshot has none: add "
                             "volumeattributesclasses to kubectl get";
     if (cluster->counts[KIND_CSI_DRIVER] == 0 && a_pod_lacks_drivers(cluster))

@@ -9,6 +9,7 @@
 #include "extender/verbs/verbs.h"
 #include "extender/version.h"
 #include "extender/zpages/debug_cache.h"
+#include "extender/zpages/debug_snapshot.h"
 #include "extender/zpages/scrape.h"
 #include "extender/zpages/survey.h"
 
@@ -194,29 +195,48 @@ static struct zpages_answer show_status(struct state *state, const struct zpages
     return text_answer(200);
 }
 
-static struct zpages_answer show_cache(struct state *state, const struct zpages_request *request,
-                                       struct buf *out)
+/* Begins a page of debug endpoints, if they are on. */
+static struct zpages_answer show_debug(struct state *state, const struct zpages_request *request,
+                                       struct buf *out,
+                                       struct pieces *(*make)(struct state *, struct quota_share *))
 {
     (void)pthread_rwlock_rdlock(&state->lock);
     bool is_on = state->config->server.debug_endpoints;
     (void)pthread_rwlock_unlock(&state->lock);
     if (!is_on) {
-        verb_write_failure(out, "/debug/cache is off: set server.debugEndpoints to true");
+        verb_write_failure(out, "this page is off: set server.debugEndpoints to true");
         return (struct zpages_answer){404, json_type, NULL};
     }
-    struct pieces *rest = debug_cache_new(state, request->share);
+    struct pieces *rest = make(state, request->share);
     if (rest != NULL)
         return (struct zpages_answer){200, json_type, rest};
     verb_write_failure(out, "no memory");
     return (struct zpages_answer){503, json_type, NULL};
 }
 
+static struct zpages_answer show_cache(struct state *state, const struct zpages_request *request,
+                                       struct buf *out)
+{
+    return show_debug(state, request, out, debug_cache_new);
+}
+
+static struct zpages_answer show_snapshot(struct state *state, const struct zpages_request *request,
+                                          struct buf *out)
+{
+    return show_debug(state, request, out, debug_snapshot_new);
+}
+
 static const struct {
     const char *path;
     page *show;
 } pages[] = {
-    {"/livez", show_live},      {"/healthz", show_live},   {"/readyz", show_ready},
-    {"/metrics", show_metrics}, {"/statusz", show_status}, {"/debug/cache", show_cache},
+    {"/livez", show_live},
+    {"/healthz", show_live},
+    {"/readyz", show_ready},
+    {"/metrics", show_metrics},
+    {"/statusz", show_status},
+    {"/debug/cache", show_cache},
+    {"/debug/snapshot", show_snapshot},
 };
 
 static page *find_page(struct slice path)

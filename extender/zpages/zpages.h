@@ -1,6 +1,6 @@
 /*
- * zpages: the pages of the server: probes, /metrics, /statusz and /debug/cache. Like verbs, they do
- * not need HTTP, so tests call them directly.
+ * zpages: the pages of the server: probes, /metrics, /statusz, /debug/cache and /debug/snapshot.
+ * Like verbs, they do not need HTTP, so tests call them directly.
  *
  * Threads: any. A page takes the state's lock for reading, for a short time.
  */

@@ -273,6 +273,8 @@ static void *run_all(void *unused)
     holds_report("/statusz");
     read_page("/debug/cache");
     holds_report("/debug/cache");
+    read_page("/debug/snapshot");
+    holds_report("/debug/snapshot");
     change_config();
     holds_report("another configuration");
     skipped_ns = UINT64_C(31000000000); /* the default TTL is 30 s */

@@ -67,6 +67,8 @@ static void *read_always(void *argument)
             read_page(&scratch, "/metrics");
         if (i % 10 == 0)
             read_page(&scratch, "/debug/cache");
+        if (i % 10 == 5)
+            read_page(&scratch, "/debug/snapshot");
     }
     scratch_dispose(&scratch);
     return NULL;

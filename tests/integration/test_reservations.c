@@ -94,6 +94,28 @@ static bool binds(const char *pod, const char *text)
     return answers("/bind", body, text);
 }
 
+/* Whether the dry run of /debug/snapshot as it is now shows the text about the pod. */
+static bool dry_runs(const char *pod, const char *text)
+{
+    struct response response;
+    char path[64], name[16], *out, *err;
+
+    http_call(server.metrics_port, "GET", "/debug/snapshot", NULL, &response);
+    cr_expect_eq(response.status, 200);
+    write_to("snapshot.json", response.body, path, sizeof path);
+    (void)snprintf(name, sizeof name, "d/%s", pod);
+    (void)process_run(
+        (const char *const[]){"dry-run", "--snapshot", path, "--pod", name, "-o", "json", NULL},
+        NULL, &out, &err);
+    bool has_text = strstr(out, text) != NULL;
+    if (!has_text)
+        (void)fprintf(stderr, "%s: %s%s\n%s\n", pod, out, err, response.body);
+    response_free(&response);
+    free(out);
+    free(err);
+    return has_text;
+}
+
 #define PASSES   "\"NodeNames\":[\"node-1\"]"
 #define RESERVED "claim d/data is reserved for pod d/a"
 
@@ -108,6 +130,20 @@ Test(reservations, between_filter_and_bind_the_claim_is_taken)
     cr_expect(binds("a", "{\"Error\":\"\"}"), "idempotent");
     cr_expect(filters("b", 0, "claim d/data is in use by pod d/a on node-1"));
     cr_expect(answers("/debug/cache", NULL, "\"reservations\": []"));
+}
+
+Test(reservations, a_snapshot_has_them)
+{
+    cr_expect(filters("a", 0, PASSES));
+    cr_expect(filters("b", 0, RESERVED));
+    cr_expect(dry_runs("b", RESERVED));
+    cr_expect(dry_runs("b", "\"as\": \"Reserved\""));
+    cr_expect(dry_runs("a", "\"code\": \"Success\""), "the pod itself");
+    cr_expect(dry_runs("h", "\"code\": \"Success\""), "a higher priority would take over");
+    cr_expect(filters("h", 10, PASSES));
+    cr_expect(dry_runs("a", "claim d/data is reserved for pod d/h"));
+    cr_expect(binds("h", "{\"Error\":\"\"}"));
+    cr_expect(dry_runs("a", "claim d/data is in use by pod d/h on node-1"));
 }
 
 Test(reservations, one_that_comes_to_nothing_ends_by_itself)

@@ -229,6 +229,7 @@ Test(serve, a_metric_shows_that_a_file_is_not_in_force)
 Test(serve, a_changed_file_is_reloaded_and_a_bad_one_ignored)
 {
     cr_expect_eq(http_get_status(server.port, "/debug/cache"), 404);
+    cr_expect_eq(http_get_status(server.port, "/debug/snapshot"), 404);
     write_config(HEAD "server: {debugEndpoints: true}\n");
     cr_expect(daemon_wait_for(&server, "configuration reloaded"));
     cr_expect_eq(http_get_status(server.port, "/debug/cache"), 200);

@@ -187,7 +187,7 @@ static void ask(enum verb verb, const char *body)
 
 static void ask_all(void)
 {
-    static const char *const paths[] = {"/metrics", "/statusz", "/debug/cache"};
+    static const char *const paths[] = {"/metrics", "/statusz", "/debug/cache", "/debug/snapshot"};
     struct buf out;
 
     ask(VERB_FILTER, "{" POD ",\"NodeNames\":[\"n\",\"m\"]}");

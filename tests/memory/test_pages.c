@@ -1,7 +1,8 @@
 /*
- * /metrics and /debug/cache of a large cluster, which are written in pieces: how long each holds
- * the cluster's lock (CPU time of the thread, so that other programs do not count), how much memory
- * they take, and that they are whole, and JSON, whatever changes between two pieces.
+ * /metrics, /debug/cache and /debug/snapshot of a large cluster, which are written in pieces: how
+ * long each holds the cluster's lock (CPU time of the thread, so that other programs do not count),
+ * how much memory they take, and that they are whole, and JSON, whatever changes between two
+ * pieces.
  *
  * The linker puts our own lock and unlock in the place of the C library's.
  */
@@ -113,13 +114,13 @@ static void read_page(const char *path, bool changes, struct buf *out)
 
 /* ---- what is in /debug/cache ---- */
 
-static json_t *read_cache(bool changes)
+static json_t *read_json(const char *path, bool changes)
 {
     struct buf out;
     json_error_t err;
 
     buf_init(&out, SIZE_MAX);
-    read_page("/debug/cache", changes, &out);
+    read_page(path, changes, &out);
     json_t *root = json_loadb(out.bytes, out.len, JSON_REJECT_DUPLICATES, &err);
     if (root == NULL)
         (void)fprintf(stderr, "%s: %.*s\n", err.text, 200, out.bytes + err.position);
@@ -182,7 +183,7 @@ static void expect_reservations(const json_t *root)
 
 static void the_cache_is_whole(void)
 {
-    json_t *root = read_cache(false);
+    json_t *root = read_json("/debug/cache", false);
 
     expect_pods(root, true);
     check(json_object_size(json_object_get(root, "nodes")) == NODES + 1, "nodes",
@@ -196,10 +197,65 @@ static void the_cache_is_whole(void)
 
 static void what_changes_leaves_it_json(void)
 {
-    json_t *root = read_cache(true);
+    json_t *root = read_json("/debug/cache", true);
 
     expect_pods(root, false);
     expect_reservations(root);
+    json_decref(root);
+}
+
+/* ---- what is in /debug/snapshot ---- */
+
+/* The objects of the kind. Each is there once. */
+static long count_items(const json_t *root, const char *kind)
+{
+    const json_t *item;
+    json_t *names = json_object();
+    long count = 0;
+    size_t i;
+
+    json_array_foreach (json_object_get(root, "items"), i, item) {
+        const json_t *meta = json_object_get(item, "metadata");
+        const char *name = json_string_value(json_object_get(meta, "name"));
+        const char *ns = json_string_value(json_object_get(meta, "namespace"));
+        char key[600];
+        if (strcmp(json_string_value(json_object_get(item, "kind")), kind) != 0)
+            continue;
+        (void)snprintf(key, sizeof key, "%s/%s", ns == NULL ? "" : ns, name);
+        check(json_object_get(names, key) == NULL, key, (long)i);
+        (void)json_object_set_new(names, key, json_true());
+        count++;
+    }
+    json_decref(names);
+    return count;
+}
+
+static void the_snapshot_is_whole(void)
+{
+    static const struct {
+        const char *kind;
+        long count;
+    } wanted[] = {{"Reservation", RESERVED},
+                  {"PersistentVolumeClaim", PODS + RESERVED + DEFERRED},
+                  {"Node", NODES}};
+    json_t *root = read_json("/debug/snapshot", false);
+
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        long count = count_items(root, wanted[i].kind);
+        check(count == wanted[i].count, wanted[i].kind, count);
+    }
+    check(count_items(root, "Pod") == (long)state.cluster.pods.count, "pods",
+          (long)state.cluster.pods.count);
+    json_decref(root);
+}
+
+/* What changes is there once, or not. */
+static void what_changes_leaves_the_snapshot_json(void)
+{
+    json_t *root = read_json("/debug/snapshot", true);
+    long count = count_items(root, "Pod");
+
+    check(count > PODS / 10, "pods", count);
     json_decref(root);
 }
 
@@ -271,7 +327,9 @@ int main(void)
     a_thread_that_does_not_come_to_an_end_is_named();
     a_reading_of_metrics_is_short(); /* first: what the others free, malloc cleans up at any time */
     the_cache_is_whole();
+    the_snapshot_is_whole();
     what_changes_leaves_it_json();
+    what_changes_leaves_the_snapshot_json();
     services_dispose(&state);
     return failed;
 }

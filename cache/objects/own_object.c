@@ -1,0 +1,121 @@
+#include "cache/objects/own_object.h"
+
+#include "cache/objects/objects_internal.h"
+
+static const char *const kinds[OWN_KIND_COUNT] = {"Reservation", "UnservedResource"};
+
+static bool read_names(struct pull *json, struct arena *arena, void *field)
+{
+    struct own_names *names = field;
+
+    if (!pull_array(json))
+        return json->problem == NULL;
+    while (pull_item(json)) {
+        struct slice *grown = arena_grow(arena, names->items, names->count, sizeof *grown);
+        if (grown == NULL)
+            return pull_problem(json, pull_too_big);
+        names->items = grown;
+        names->items[names->count] = (struct slice){NULL, 0};
+        if (!pull_string(json, arena, &names->items[names->count++]))
+            return false;
+    }
+    return json->problem == NULL;
+}
+
+static const struct pull_field own_meta_fields[] = {
+    FIELD("namespace", PULL_STRING, own_object, meta.ns),
+    FIELD("name", PULL_STRING, own_object, meta.name),
+};
+static const struct pull_field own_spec_fields[] = {
+    FIELD("podUID", PULL_STRING, own_object, pod_uid),
+    FIELD("priority", PULL_INTEGER, own_object, priority),
+    FIELD("node", PULL_STRING, own_object, node),
+    READ("claims", own_object, claims, read_names),
+    READ("sharedClaims", own_object, shared, read_names),
+    FIELD("binding", PULL_BOOLEAN, own_object, binds),
+    FIELD("preemptor", PULL_BOOLEAN, own_object, is_of_preemptor),
+    FIELD("expiresInMilliseconds", PULL_INTEGER, own_object, expires_in_ms),
+};
+static const struct pull_field own_fields[] = {
+    OBJECT("metadata", own_meta_fields),
+    OBJECT("spec", own_spec_fields),
+};
+
+enum own_kind own_kind_of(struct slice api_version, struct slice kind)
+{
+    struct slice group = SLICE("claimguard.io/");
+    bool is_own = api_version.len > group.len &&
+                  slice_equal((struct slice){api_version.ptr, group.len}, group);
+
+    for (int i = 0; is_own && i < OWN_KIND_COUNT; i++)
+        if (slice_equal(kind, slice_of(kinds[i])))
+            return (enum own_kind)i;
+    return OWN_NONE;
+}
+
+const char *own_kind_text(enum own_kind kind)
+{
+    return kinds[kind];
+}
+
+/* NULL, or what is wrong with a reservation. */
+static const char *find_problem(const struct own_object *object)
+{
+    if (object->pod_uid.len == 0)
+        return "a Reservation without spec.podUID";
+    if (object->priority < INT32_MIN || object->priority > INT32_MAX)
+        return "spec.priority does not fit 32 bits";
+    if (object->expires_in_ms < 0 || object->expires_in_ms > INT32_MAX)
+        return "spec.expiresInMilliseconds: expected 0 to 2147483647";
+    return object->claims.count + object->shared.count > POD_CLAIMS_MAX
+               ? "a Reservation of over 512 claims"
+               : NULL;
+}
+
+bool own_object_read(struct pull *json, enum own_kind kind, struct arena *arena,
+                     struct own_object *out)
+{
+    *out = (struct own_object){.kind = kind};
+    if (!pull_fields(json, PULL_CASE_EXACT, own_fields, PULL_FIELD_COUNT(own_fields), arena, out))
+        return false;
+    if (out->meta.name.len == 0)
+        return pull_problem(json, "an object without metadata.name");
+    if (kind != OWN_RESERVATION)
+        return true;
+    default_namespace(&out->meta);
+    const char *problem = find_problem(out);
+    return problem == NULL || pull_problem(json, problem);
+}
+
+/* False: the arena is full. */
+static bool copy_text(struct slice *text, struct arena *arena)
+{
+    *text = arena_copy(arena, *text);
+    return text->ptr != NULL;
+}
+
+static bool copy_names(struct own_names *names, struct arena *arena)
+{
+    struct slice *items = arena_alloc(arena, names->count * sizeof *items);
+
+    for (size_t i = 0; items != NULL && i < names->count; i++) {
+        items[i] = names->items[i];
+        if (!copy_text(&items[i], arena))
+            return false;
+    }
+    names->items = items;
+    return items != NULL;
+}
+
+struct own_object *own_object_copy(const struct own_object *object, struct arena *arena)
+{
+    struct own_object *copy = arena_alloc(arena, sizeof *copy);
+
+    if (copy == NULL)
+        return NULL;
+    *copy = *object;
+    bool is_whole = copy_text(&copy->meta.ns, arena) && copy_text(&copy->meta.name, arena) &&
+                    copy_text(&copy->pod_uid, arena) && copy_text(&copy->node, arena) &&
+                    copy_names(&copy->claims, arena) && copy_names(&copy->shared, arena);
+    return is_whole ? copy : NULL;
+}
