@@ -38,7 +38,7 @@ static const struct flag serve_flags[] = {
 };
 static const struct flag dry_run_flags[] = {
     {SNAPSHOT_FLAG},
-    {"pod", 'p', FLAG_TEXT, AT(pod), "NS/NAME|FILE", VALUES_PODS,
+    {"pod", 'p', FLAG_TEXT, AT(pod), "NS/NAME|FILE", VALUES_PODS_OR_FILES,
      "pod to check: a pod of the snapshot, or a manifest (- for standard input)"},
     {"all-pending", 'a', FLAG_SWITCH, AT(all_pending), NULL, NULL,
      "check each pod of the snapshot that is not assigned to a node"},

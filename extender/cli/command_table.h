@@ -24,12 +24,14 @@ struct flag {
 };
 
 /* Values that are not a list of words. */
-#define VALUES_FILES    "<file>"
-#define VALUES_FOLDERS  "<folder>"
-#define VALUES_CONTEXTS "<context>" /* of the kubeconfig */
-#define VALUES_PODS     "<pod>"     /* of the snapshot or the cluster */
-#define VALUES_NODES    "<node>"
-#define VALUES_COMMANDS "<command>"
+#define VALUES_FILES         "<file>"
+#define VALUES_FOLDERS       "<folder>"
+#define VALUES_CONTEXTS      "<context>" /* of the kubeconfig */
+#define VALUES_PODS          "<pod>"     /* of the snapshot or the cluster */
+#define VALUES_PODS_OR_FILES "<pod or file>"
+#define VALUES_CLAIMS        "<claim>"
+#define VALUES_NODES         "<node>"
+#define VALUES_COMMANDS      "<command>"
 
 struct command {
     const char *name, *synopsis, *summary;

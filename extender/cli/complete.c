@@ -2,13 +2,19 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cache/client/kubeconfig.h"
-#include "cache/snapshot/source.h"
 #include "config/base/printable.h"
 #include "extender/cli/command_table.h"
+#include "extender/inquiry/inquiry.h"
 
-enum { CONTEXTS_MAX = 1000, CONTEXTS_BYTES_MAX = 16 << 20, NAME_BYTES_MAX = 512 };
+enum {
+    CONTEXTS_MAX = 1000,
+    CONTEXTS_BYTES_MAX = 16 << 20,
+    NAME_BYTES_MAX = 512,
+    NAMES_SECONDS_MAX = 3
+};
 
 struct completion {
     const struct command *command;
@@ -51,12 +57,15 @@ static const char *value_of(const struct completion *completion, const char *nam
     return value;
 }
 
-struct names {
-    const struct completion *completion;
-    enum kind kind;
-};
+static bool has_flag(const struct command *command, const char *name)
+{
+    for (const struct flag *flag = command->flags; flag->name != NULL; flag++)
+        if (strcmp(flag->name, name) == 0)
+            return true;
+    return false;
+}
 
-/* A name from a file. */
+/* A name from a file, or from a cluster. */
 static void offer_name(const struct completion *completion, struct slice ns, struct slice name)
 {
     char word[NAME_BYTES_MAX];
@@ -68,27 +77,60 @@ static void offer_name(const struct completion *completion, struct slice ns, str
         offer(completion, word, "");
 }
 
-static int offer_object(void *context, const struct object *object, struct error *err)
-{
-    const struct names *names = context;
+struct object_names {
+    const struct completion *completion;
+    enum kind kind;
+    const char *ns; /* only of this namespace, and without it; NULL: of all */
+};
 
+static int offer_object(void *context, const struct source_text *text, const struct object *object,
+                        struct error *err)
+{
+    const struct object_names *names = context;
+
+    (void)text;
     (void)err;
-    if (object->kind == names->kind)
-        offer_name(names->completion, object->meta.ns, object->meta.name);
+    if (object == NULL || object->kind != names->kind)
+        return 0;
+    offer_name(names->completion, names->ns == NULL ? object->meta.ns : SLICE(""),
+               object->meta.name);
     return 0;
 }
 
-/* Objects of the snapshot that was given. */
+/* The namespace that the command looks in, in a live cluster; NULL: in all. */
+static const char *namespace_of(const struct completion *completion, const struct inquiry *inquiry)
+{
+    const char *given = value_of(completion, "namespace");
+    bool wants_all = !has_flag(completion->command, "namespace") || inquiry->snapshot != NULL ||
+                     strchr(completion->typed, '/') != NULL;
+
+    for (size_t i = 0; i < completion->count; i++)
+        wants_all = wants_all || strcmp(completion->words[i], "-A") == 0 ||
+                    strcmp(completion->words[i], "--all-namespaces") == 0;
+    return wants_all ? NULL : given != NULL ? given : inquiry->default_ns;
+}
+
+/* Objects of the snapshot that was given, else of the cluster if the command can ask one. Whoever
+ * waits at the shell gets no names if that takes too long. */
 static void offer_objects(const struct completion *completion, enum kind kind)
 {
-    struct names names = {completion, kind};
-    struct source source = {
-        .path = value_of(completion, "snapshot"), .sink = offer_object, .context = &names};
-    struct source_report report;
+    struct inquiry_origin origin = {.snapshot = value_of(completion, "snapshot"),
+                                    .kubeconfig = value_of(completion, "kubeconfig"),
+                                    .context = value_of(completion, "context")};
+    struct object_names names = {.completion = completion, .kind = kind};
+    struct inquiry_wish wish = {.kinds = 1U << kind, .text_sink = offer_object, .context = &names};
+    struct inquiry inquiry;
     struct error err = {0};
 
-    if (source.path != NULL && strcmp(source.path, "-") != 0)
-        (void)source_read(&source, &report, &err);
+    if (origin.snapshot == NULL ? !has_flag(completion->command, "kubeconfig")
+                                : strcmp(origin.snapshot, "-") == 0)
+        return;
+    (void)alarm(NAMES_SECONDS_MAX);
+    if (inquiry_open(&inquiry, &origin, &err) == 0) {
+        names.ns = wish.ns = namespace_of(completion, &inquiry);
+        (void)inquiry_read(&inquiry, &wish, &err);
+    }
+    inquiry_close(&inquiry);
 }
 
 static void offer_contexts(const struct completion *completion)
@@ -137,13 +179,15 @@ static void offer_values(struct completion *completion, const char *values)
         offer_commands(completion);
     else if (strcmp(values, VALUES_CONTEXTS) == 0)
         offer_contexts(completion);
-    else if (strcmp(values, VALUES_PODS) == 0)
+    else if (strcmp(values, VALUES_PODS) == 0 || strcmp(values, VALUES_PODS_OR_FILES) == 0)
         offer_objects(completion, KIND_POD);
+    else if (strcmp(values, VALUES_CLAIMS) == 0)
+        offer_objects(completion, KIND_CLAIM);
     else if (strcmp(values, VALUES_NODES) == 0)
         offer_objects(completion, KIND_NODE);
     completion->takes_files = strcmp(values, VALUES_FILES) == 0 ||
                               strcmp(values, VALUES_FOLDERS) == 0 ||
-                              strcmp(values, VALUES_PODS) == 0; /* or a manifest */
+                              strcmp(values, VALUES_PODS_OR_FILES) == 0;
 }
 
 static void offer_flags(const struct completion *completion)
