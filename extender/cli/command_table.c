@@ -83,6 +83,11 @@ static const struct flag doctor_flags[] = {
      "file of a kube-scheduler (KubeSchedulerConfiguration); may be repeated"},
     {"config", 'c', FLAG_TEXT, AT(config), "FILE|FOLDER", VALUES_FILES,
      "claimguard's configuration: a file, or a folder of them"},
+    {SNAPSHOT_FLAG},
+    {SNAPSHOT_KUBECONFIG_FLAG},
+    {CONTEXT_FLAG},
+    {"namespace", 'n', FLAG_TEXT, AT(ns), "NAME", NULL,
+     "claimguard's namespace (default: claimguard)"},
     {"output", 'o', FLAG_TEXT, AT(output), "FORMAT", "table json yaml",
      "table (default), json or yaml"},
     {"explain", '\0', FLAG_TEXT, AT(explain), "CODE", NULL,
@@ -130,10 +135,13 @@ const struct command command_table[] = {
      "Without --kubeconfig, the cluster is that of $KUBECONFIG, of the pod's service account, or\n"
      "of ~/.kube/config.\n",
      certificates_flags, NULL, NULL, command_certificates},
-    {"doctor", "[--scheduler-config FILE]... [--config FILE|FOLDER] [-o FORMAT]",
+    {"doctor", "[--scheduler-config FILE]... [--config FILE|FOLDER] [--snapshot FILE] ...",
      "find what keeps claimguard from working",
-     "Reads the files of kube-schedulers and claimguard's configuration. Says what is wrong in\n"
-     "them and between them, what breaks, and the line to change; and what was not checked.\n"
+     "Reads the files of kube-schedulers, claimguard's configuration, and the cluster. Says what\n"
+     "is wrong in them and between them, what breaks, and the line to change; and what was not\n"
+     "checked. The cluster is a snapshot (docs/doctor.md says of what), or that of --kubeconfig;\n"
+     "if no file is named, that of $KUBECONFIG, of the pod's service account, or of\n"
+     "~/.kube/config.\n"
      "Exit status: 0: nothing above a note; 1: warnings or errors; 2: bad usage or input.\n",
      doctor_flags, NULL, NULL, command_doctor},
     {"check-config", "FILE|FOLDER", "check a configuration, and print it with its defaults",

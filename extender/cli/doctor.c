@@ -4,12 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/base/log.h"
+#include "config/base/clock.h"
 #include "extender/cli/commands.h"
 #include "extender/doctor/config_rules.h"
 #include "extender/doctor/report.h"
 #include "extender/doctor/scheduler_rules.h"
 #include "extender/doctor/scheduler_schema.h"
+#include "extender/doctor/webhook_rules.h"
+
+#define NAMESPACE "claimguard"
 
 enum {
     PAGES_BYTES_MAX = 1 << 20,
@@ -26,6 +29,8 @@ struct doctor {
     size_t scheduler_count;
     struct config *config;
     struct config_file config_file;
+    struct installation installation;
+    bool has_installation;
     struct findings findings;
 };
 
@@ -97,13 +102,49 @@ static int read_format(struct doctor *doctor, struct error *err)
     return 0;
 }
 
+/* The kinds of which nothing was read, in one line. */
+static void report_unknown(struct doctor *doctor)
+{
+    const struct installation *installation = &doctor->installation;
+    struct slice names = SLICE("");
+
+    for (int kind = 0; kind < INSTALLED_COUNT; kind++)
+        if (!installation->is_known[kind])
+            names = arena_printf(&doctor->arena, "%.*s%s%s", SLICE_ARG(names),
+                                 names.len == 0 ? "" : ", ", installed_text((enum installed)kind));
+    if (names.len != 0)
+        finding_unread(&doctor->findings, "%.*s (%s)", SLICE_ARG(names),
+                       doctor->arguments->snapshot != NULL ? "the snapshot has none"
+                                                           : "these credentials may not list them");
+}
+
+/* The cluster that is named; without any file, the default one. */
+static int read_cluster(struct doctor *doctor, struct error *err)
+{
+    const struct arguments *arguments = doctor->arguments;
+    const struct inquiry_origin origin = {arguments->snapshot, arguments->kubeconfig,
+                                          arguments->context};
+
+    if (origin.snapshot == NULL && origin.kubeconfig == NULL && origin.context == NULL &&
+        (doctor->scheduler_count != 0 || doctor->config != NULL)) {
+        finding_unread(&doctor->findings, "the cluster (--snapshot or --kubeconfig)");
+        return 0;
+    }
+    doctor->has_installation = true;
+    if (installation_read(&doctor->installation, &origin,
+                          arguments->ns != NULL ? arguments->ns : NAMESPACE, err) < 0)
+        return err->code;
+    report_unknown(doctor);
+    return 0;
+}
+
 static int read_all(struct doctor *doctor, struct error *err)
 {
     if (read_format(doctor, err) < 0 || read_schedulers(doctor, err) < 0 ||
-        read_config(doctor, err) < 0)
+        read_config(doctor, err) < 0 || read_cluster(doctor, err) < 0)
         return err->code;
-    if (doctor->scheduler_count == 0 && doctor->config == NULL)
-        return usage_fail(err, "give --scheduler-config or --config");
+    for (size_t i = 0; i < doctor->scheduler_count; i++)
+        scheduler_find_own(&doctor->schedulers[i], doctor->config, &doctor->arena);
     return 0;
 }
 
@@ -115,11 +156,18 @@ static int check(struct doctor *doctor, struct error *err)
 
     for (size_t i = 0; i < doctor->scheduler_count; i++) {
         scheduler_schema_check(&doctor->schedulers[i], findings);
-        scheduler_rules_check(&doctor->schedulers[i], doctor->config, findings);
+        scheduler_rules_check(&doctor->schedulers[i], findings);
     }
     if (doctor->config != NULL)
         config_rules_check(&doctor->config_file, doctor->schedulers, doctor->scheduler_count,
                            findings);
+    if (doctor->has_installation) {
+        const struct examined examined = {doctor->schedulers, doctor->scheduler_count,
+                                          doctor->config == NULL ? NULL : &doctor->config_file,
+                                          &doctor->installation};
+        installation_rules_check(&examined, findings);
+        webhook_rules_check(&examined, now_ms() / 1000, findings);
+    }
     findings_sort(findings);
     if (findings->has_failed)
         return error_no_memory(err);
@@ -145,6 +193,8 @@ int command_doctor(const struct arguments *arguments)
         doctor->findings.arena = &doctor->arena;
         if (read_all(doctor, &err) == 0 && check(doctor, &err) == 0)
             status = findings_above_note(&doctor->findings) ? EXIT_NO : EXIT_DONE;
+        if (doctor->has_installation)
+            installation_dispose(&doctor->installation);
         config_free(doctor->config);
         arena_dispose(&doctor->config_arena);
         arena_dispose(&doctor->arena);

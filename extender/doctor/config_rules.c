@@ -5,11 +5,10 @@
 
 #include "config/yaml_node.h"
 #include "extender/doctor/go_text.h"
-#include "extender/doctor/scheduler_rules.h"
 
 #define KEYS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-struct place config_place(const struct config_file *file, const char *const *keys)
+struct location config_place(const struct config_file *file, const char *const *keys)
 {
     const struct yaml_node *found = file->root;
 
@@ -108,8 +107,7 @@ static void check_address(const struct config_file *file, const struct scheduler
 static void check_scheduler(const struct config_file *file, const struct scheduler_file *scheduler,
                             struct findings *findings)
 {
-    const struct scheduler_extender *own =
-        scheduler_own_extender(scheduler, file->config, findings->arena);
+    const struct scheduler_extender *own = scheduler->own;
     struct url url;
 
     if (own == NULL || !go_url(&url, own->url_prefix.text, findings->arena))
@@ -127,8 +125,7 @@ static void check_lock(const struct config_file *file, const struct scheduler_fi
     struct url a, b;
 
     for (size_t i = 0; i < count; i++) {
-        const struct scheduler_extender *own =
-            scheduler_own_extender(&schedulers[i], file->config, findings->arena);
+        const struct scheduler_extender *own = schedulers[i].own;
         if (own == NULL || !go_url(&b, own->url_prefix.text, findings->arena))
             continue;
         if (first == NULL) {

@@ -20,7 +20,7 @@ struct config_file {
 
 /* The line of a key; if the configuration does not have it, that of its section; without that,
  * the beginning. keys: from the root, up to a NULL. */
-struct place config_place(const struct config_file *file, const char *const *keys);
+struct location config_place(const struct config_file *file, const char *const *keys);
 
 /* The rules CG602 to CG606. */
 void config_rules_check(const struct config_file *file, const struct scheduler_file *schedulers,

@@ -9,21 +9,21 @@
 
 enum { TEXT_BYTES = 1024 };
 
-struct place finding_place(const struct yaml_node *node)
+struct location finding_place(const struct yaml_node *node)
 {
     struct yaml_mark at = node->key.len != 0 ? node->key_at : node->at;
 
-    return (struct place){.file = node->path, .line = at.line, .column = at.column};
+    return (struct location){.file = node->path, .line = at.line, .column = at.column};
 }
 
-struct place finding_object(struct findings *findings, const char *kind, struct slice ns,
-                            struct slice name)
+struct location finding_object(struct findings *findings, const char *kind, struct slice ns,
+                               struct slice name)
 {
     struct slice text = arena_printf(findings->arena, "%s %.*s%s%.*s", kind, SLICE_ARG(ns),
                                      ns.len == 0 ? "" : "/", SLICE_ARG(name));
 
     findings->has_failed = findings->has_failed || text.ptr == NULL;
-    return (struct place){.name = text};
+    return (struct location){.name = text};
 }
 
 /* A text of at most TEXT_BYTES - 1 bytes, in the arena. */
@@ -39,7 +39,7 @@ __attribute__((format(printf, 2, 0))) static struct slice keep_text(struct findi
     return kept;
 }
 
-struct finding *finding_add(struct findings *findings, const char *code, struct place place,
+struct finding *finding_add(struct findings *findings, const char *code, struct location place,
                             const char *change, const char *format, ...)
 {
     const struct doctor_rule *rule = doctor_rule_find(code);
@@ -88,7 +88,7 @@ bool findings_above_note(const struct findings *findings)
     return false;
 }
 
-static int compare_places(const struct place *a, const struct place *b)
+static int compare_places(const struct location *a, const struct location *b)
 {
     int order = slice_compare(slice_of(a->file), slice_of(b->file));
 

@@ -15,7 +15,7 @@ enum { FINDINGS_MAX = 1000 };
 struct yaml_node;
 
 /* Where something is: a line of a file, or an object of the cluster, in `name`. */
-struct place {
+struct location {
     const char *file; /* NULL: not in a file */
     size_t line, column;
     struct slice name; /* "Deployment claimguard/claimguard"; of a file: empty */
@@ -24,7 +24,7 @@ struct place {
 struct finding {
     const struct doctor_rule *rule;
     enum finding_level level; /* the rule's, or a lower one */
-    struct place place;
+    struct location place;
     struct slice what;   /* what is there, and what breaks */
     struct slice change; /* the line to write instead */
 };
@@ -40,15 +40,15 @@ struct findings {
 };
 
 /* The line of a value's key, or of an item of a list. */
-struct place finding_place(const struct yaml_node *node);
+struct location finding_place(const struct yaml_node *node);
 
 /* An object of the cluster. */
-struct place finding_object(struct findings *findings, const char *kind, struct slice ns,
-                            struct slice name);
+struct location finding_object(struct findings *findings, const char *kind, struct slice ns,
+                               struct slice name);
 
 /* Adds a finding of the rule with that code. Without memory, `has_failed` is set. Returns the
  * finding, whose level may be lowered; NULL if it was not added. change: borrowed. */
-struct finding *finding_add(struct findings *findings, const char *code, struct place place,
+struct finding *finding_add(struct findings *findings, const char *code, struct location place,
                             const char *change, const char *format, ...) PRINTF_LIKE(5, 6);
 
 /* Notes that something was not looked at. */

@@ -6,7 +6,7 @@
 
 enum { PLACE_BYTES = 1024, TEXT_BYTES = 1200 };
 
-static const char *place_text(const struct place *place, char text[PLACE_BYTES])
+static const char *place_text(const struct location *place, char text[PLACE_BYTES])
 {
     if (place->file == NULL)
         (void)snprintf(text, PLACE_BYTES, "%.*s", SLICE_ARG(place->name));

@@ -78,7 +78,7 @@ const struct doctor_rule doctor_rules[] = {
          "claimguard. This is right only if something else sets the resource that is named.",
          "`managedResources: [{name: claimguard.io/claims, ignoredByScheduler: true}]`"),
     RULE("CG515", FINDING_NOTE, "the mark counts as a resource of nodes",
-         "A mark has the quantity 0, which fits every node. If a LimitRange sets 1, or a\n"
+         "A mark has the quantity 0, which fits every node. If a LimitRange sets 1 (CG803), or a\n"
          "user does, the pod fits no node unless the scheduler ignores the resource.",
          "`ignoredByScheduler: true`"),
     RULE("CG516", FINDING_WARNING, "ignoredResources of NodeResourcesFit is replaced",
@@ -112,6 +112,13 @@ const struct doctor_rule doctor_rules[] = {
         "GCE disk, EBS volume, iSCSI target or RBD image in their own `volumes` off one node.",
         "remove VolumeRestrictions (or `*`) from `disabled`, if pods have such volumes."),
     /* 6xx: claimguard's own configuration, and what it has to agree with */
+    RULE(
+        "CG601", FINDING_ERROR, "several replicas with claimLock: Local",
+        "Each replica knows only its own reservations: a `filter` reaches one of them, the `bind`\n"
+        "another one, and a claim may get two pods.",
+        "`readWriteOncePod: {claimLock: Annotation}`, in force before there is a second replica; "
+        "or\n"
+        "`replicas: 1`."),
     RULE("CG602", FINDING_WARNING, "anyone may call the scheduler's port",
          "`server.listen` is not on loopback, and callers need no certificate. Anyone who reaches\n"
          "the port can have pods bound, and read which pod has a claim.",
@@ -132,6 +139,83 @@ const struct doctor_rule doctor_rules[] = {
          "The files name different addresses. If these are two claimguards (and not two names of\n"
          "one Service), they do not know each other's reservations.",
          "`readWriteOncePod: {claimLock: Annotation}`, or one address."),
+    /* 7xx: the webhooks that call claimguard */
+    RULE("CG701", FINDING_ERROR, "a webhook has no caBundle",
+         "The API server cannot call claimguard. With `failurePolicy: Ignore`, Bindings are "
+         "applied\n"
+         "without a review; with `Fail`, no pod is bound.",
+         "`claimguard certificates` writes it, after each `kubectl apply` of new webhooks."),
+    RULE("CG702", FINDING_ERROR, "a webhook's caBundle has no valid certificate",
+         "It is no PEM text, or all of its certificates have ended: the API server does not "
+         "believe\n"
+         "claimguard's certificate. What becomes of Bindings: CG701.",
+         "`claimguard certificates` writes the authority's certificate again."),
+    RULE("CG703", FINDING_ERROR, "a webhook's Service has no ready endpoint",
+         "No claimguard is ready, or the Service selects other pods, or there is no such Service.\n"
+         "What becomes of Bindings: CG701.",
+         "look at claimguard's pods and their `/readyz?verbose`; apply `manifests/service.yaml` "
+         "again."),
+    RULE("CG704", FINDING_NOTE, "Bindings are applied while claimguard does not answer",
+         "The webhook's `failurePolicy` is `Ignore`, as the component `admission` sets it: a "
+         "Binding\n"
+         "that cannot be reviewed is applied, and two pods may get one claim. This is reported\n"
+         "(`claimguard_exclusive_claim_violations`).",
+         "the component `admission-fail`, once reviews are seen to arrive."),
+    RULE("CG705", FINDING_WARNING, "a namespace that is not reviewed has exclusive claims",
+         "The webhook's `namespaceSelector` leaves the namespace out, and it has ReadWriteOncePod\n"
+         "claims: for them, only schedulers with the extender are kept from a second pod.\n"
+         "The component `admission-fail` leaves out `kube-system` and `claimguard` on purpose.",
+         "remove the namespace from the selector, or use only schedulers with the extender there."),
+    RULE("CG706", FINDING_ERROR, "a path for Bindings is not reviewed",
+         "The API server takes a Binding at `pods/binding` and, from older clients, at `bindings`. "
+         "A\n"
+         "webhook that names one of them lets the other pass.",
+         "`resources: [pods/binding, bindings]`"),
+    RULE("CG707", FINDING_ERROR, "webhooks call claimguard, which serves no admission",
+         "`admission.listen` is not set, so claimguard has no port for reviews: each call fails.\n"
+         "What becomes of Bindings: CG701.",
+         "the component `admission` writes it into the ConfigMap."),
+    /* 8xx: marks, pods and their schedulers */
+    RULE(
+        "CG801", FINDING_ERROR, "nothing in the cluster sets the mark",
+        "The scheduler calls claimguard only for pods that request one of its `managedResources`,\n"
+        "and no MutatingAdmissionPolicy with a binding sets `claimguard.io/claims`. Pods with "
+        "claims\n"
+        "are bound without claimguard, unless a webhook of your own sets it.",
+        "the component `marks`, or remove `managedResources` until it is there."),
+    RULE("CG802", FINDING_NOTE, "pods are marked, and claimguard is called for all",
+         "The component `marks` is there so that kube-scheduler need not call claimguard for pods\n"
+         "without claims. Without `managedResources`, it calls for each pod.",
+         "`managedResources: [{name: claimguard.io/claims, ignoredByScheduler: true}]`"),
+    RULE(
+        "CG803", FINDING_ERROR, "a LimitRange has the mark",
+        "With `min` or `maxLimitRequestRatio`, the API server refuses marked pods: a mark has the\n"
+        "quantity 0. With `default`, `defaultRequest` or `max` (then a warning), it gives the\n"
+        "resource to each container that does not have it, also of pods without claims: with a\n"
+        "quantity of 1, they fit no node unless the scheduler has `ignoredByScheduler: true`.",
+        "remove `claimguard.io/claims` from the LimitRange."),
+    RULE(
+        "CG804", FINDING_WARNING, "pending pods with claims have no mark",
+        "The scheduler has `managedResources`, so it binds unmarked pods without claimguard. They\n"
+        "were created before the policy, or while it was not in force; a pod cannot be marked "
+        "later.",
+        "delete them, so that their controllers create them again."),
+    RULE(
+        "CG805", FINDING_WARNING, "a scheduler without claimguard has pods with exclusive claims",
+        "None of the files has a profile of that name and calls claimguard. What that scheduler\n"
+        "binds is not checked, unless admission reviews its Bindings.",
+        "name its file with `--scheduler-config`, if it has one; else call claimguard from it, or\n"
+        "add the component `admission`."),
+    RULE("CG806", FINDING_ERROR, "claimguard's own pods need claimguard",
+         "The Deployment's pods are for a scheduler that binds no pod without claimguard: once\n"
+         "none runs, none is ever bound.",
+         "a static pod, or the component `marks` with `managedResources`, or another "
+         "`schedulerName`\n"
+         "([all ways](../manifests/README.md#use-the-clusters-own-scheduler))."),
+    RULE("CG807", FINDING_ERROR, "the scheduler cannot resolve the Service's name",
+         "kube-scheduler's pod is on the host's network, and its `dnsPolicy` is that of the host:\n"
+         "names of Services are not known there, and each call fails.",
+         "the Service's ClusterIP in `urlPrefix`, and its name as `tlsConfig.serverName`."),
     {.code = NULL},
 };
 

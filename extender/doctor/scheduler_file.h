@@ -52,6 +52,7 @@ struct scheduler_file {
     size_t profile_count;
     struct scheduler_extender *extenders;
     size_t extender_count;
+    const struct scheduler_extender *own; /* claimguard: scheduler_find_own; NULL: there is none */
 };
 
 /*

@@ -10,8 +10,8 @@ enum {
 
 /* ---- which extender is claimguard ---- */
 
-bool scheduler_extender_is_own(const struct scheduler_extender *extender,
-                               const struct config *config, struct arena *arena)
+static bool is_own(const struct scheduler_extender *extender, const struct config *config,
+                   struct arena *arena)
 {
     struct url url;
     struct slice host;
@@ -27,14 +27,13 @@ bool scheduler_extender_is_own(const struct scheduler_extender *extender,
     return go_url(&url, extender->url_prefix.text, arena) && url.port == port;
 }
 
-const struct scheduler_extender *scheduler_own_extender(const struct scheduler_file *file,
-                                                        const struct config *config,
-                                                        struct arena *arena)
+void scheduler_find_own(struct scheduler_file *file, const struct config *config,
+                        struct arena *arena)
 {
-    for (size_t i = 0; i < file->extender_count; i++)
-        if (scheduler_extender_is_own(&file->extenders[i], config, arena))
-            return &file->extenders[i];
-    return NULL;
+    file->own = NULL;
+    for (size_t i = 0; i < file->extender_count && file->own == NULL; i++)
+        if (is_own(&file->extenders[i], config, arena))
+            file->own = &file->extenders[i];
 }
 
 /* Without an extender: where the first one should be. */
@@ -260,21 +259,18 @@ static void check_plugins(const struct scheduler_profile *profile, struct findin
         }
 }
 
-void scheduler_rules_check(const struct scheduler_file *file, const struct config *config,
-                           struct findings *findings)
+void scheduler_rules_check(const struct scheduler_file *file, struct findings *findings)
 {
-    const struct scheduler_extender *own = scheduler_own_extender(file, config, findings->arena);
-
     for (size_t i = 0; i < file->profile_count; i++) {
         check_plugins(&file->profiles[i], findings);
         check_ignored(file, &file->profiles[i], findings);
     }
-    if (own == NULL) {
+    if (file->own == NULL) {
         report_missing(file, findings);
         return;
     }
-    check_verbs(own, findings);
-    check_url(own, findings);
-    check_calls(own, findings);
-    check_managed(own, findings);
+    check_verbs(file->own, findings);
+    check_url(file->own, findings);
+    check_calls(file->own, findings);
+    check_managed(file->own, findings);
 }

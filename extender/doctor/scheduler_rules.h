@@ -15,19 +15,14 @@
 #define MARK "claimguard.io/claims"
 
 /*
- * Whether the extender is claimguard: it manages claimguard.io/claims, its urlPrefix names
- * claimguard, or its port is that of the configuration's server.listen (NULL: 8888).
+ * Finds the first extender that is claimguard, and stores it in the file: it manages
+ * claimguard.io/claims, its urlPrefix names claimguard, or its port is that of the configuration's
+ * server.listen (config NULL: 8888).
  */
-bool scheduler_extender_is_own(const struct scheduler_extender *extender,
-                               const struct config *config, struct arena *arena);
+void scheduler_find_own(struct scheduler_file *file, const struct config *config,
+                        struct arena *arena);
 
-/* The first extender that is claimguard; NULL: there is none. */
-const struct scheduler_extender *scheduler_own_extender(const struct scheduler_file *file,
-                                                        const struct config *config,
-                                                        struct arena *arena);
-
-/* The rules CG502 to CG519, of one file. config: NULL if none was given. */
-void scheduler_rules_check(const struct scheduler_file *file, const struct config *config,
-                           struct findings *findings);
+/* The rules CG502 to CG520, of one file. */
+void scheduler_rules_check(const struct scheduler_file *file, struct findings *findings);
 
 #endif

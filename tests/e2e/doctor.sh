@@ -39,3 +39,61 @@ what_doctor_says_of_a_scheduler_s_file_is_what_kube_scheduler_does() {
     done
     echo "$count files, $(grep -lr '"CG501"' "$root"/tests/commands/doctor/*/want.json | wc -l) of them refused"
 }
+
+# doctor [ARGUMENT]...: the codes that it finds in the cluster, sorted, in one line.
+doctor_finds() {
+    { "$claimguard" doctor --kubeconfig "$plane/admin.kubeconfig" "$@" -o json || [ $? = 1 ]; } >"$plane/doctor.json"
+    jq -r '[.findings[].code] | unique | join(" ")' "$plane/doctor.json"
+}
+finds() { # CODES [ARGUMENT]...
+    local found
+    found=$(doctor_finds "${@:2}")
+    [ "$found" = "$1" ] || fail "expected $1: $(cat "$plane/doctor.json")"
+}
+
+# The cluster as manifests/ make it, then what goes wrong in it.
+doctor_finds_what_is_wrong_in_a_cluster() {
+    local second=$root/manifests/tls/second-scheduler.yaml
+    scheduler='claimguard-scheduler'
+    finds "" --scheduler-config "$second"
+    [ "$(jq -c .notChecked "$plane/doctor.json")" = '["claimguard'"'"'s configuration (--config)"]' ] || fail "$(cat "$plane/doctor.json")"
+    # pods of a scheduler that is not in the file
+    claim data
+    pod db-0 data
+    finds "" --scheduler-config "$second"
+    scheduler='default-scheduler'
+    claim other
+    pod db-1 other
+    finds CG805 --scheduler-config "$second"
+    jq -e --arg pod "Pod $namespace/db-1" '.findings[0].where == $pod' "$plane/doctor.json" >/dev/null
+    finds "CG806" --scheduler-config "$root/manifests/tls/default-scheduler.yaml" --scheduler-config "$second"
+    delete_pod db-1
+    # marks
+    sed 's/# managedResources/managedResources/' "$second" >"$plane/marks.yaml"
+    scheduler='claimguard-scheduler'
+    scheduled db-0
+    finds CG801 --scheduler-config "$plane/marks.yaml"
+    pod waits data 'schedulingGates: [{name: e2e.example.com/wait}]'
+    finds "CG801 CG804" --scheduler-config "$plane/marks.yaml"
+    k apply -f "$root/manifests/marks/marks.yaml" >/dev/null
+    finds CG804 --scheduler-config "$plane/marks.yaml"
+    delete_pod waits
+    finds "" --scheduler-config "$plane/marks.yaml"
+    finds CG802 --scheduler-config "$second"
+    k -n "$namespace" apply -f - >/dev/null <<END
+{apiVersion: v1, kind: LimitRange, metadata: {name: limits}, spec: {limits: [{type: Container, min: {claimguard.io/claims: "1"}}]}}
+END
+    finds CG803 --scheduler-config "$plane/marks.yaml"
+    k -n "$namespace" delete limitrange limits >/dev/null
+    k delete -f "$root/manifests/marks/marks.yaml" >/dev/null
+    # replicas
+    k -n claimguard patch deployment claimguard --type merge -p '{"spec":{"replicas":2}}' >/dev/null
+    finds "CG601" --config "$e2e/claimguard.yaml"
+    k -n claimguard patch deployment claimguard --type merge -p '{"spec":{"replicas":1}}' >/dev/null
+    # webhooks: as they are applied, without a bundle, and nothing is ready
+    webhook_yaml "" | sed 's#path: /}#path: /admit/binding}#' | k apply -f - >/dev/null
+    finds "CG701 CG703 CG704 CG706"
+    k delete validatingwebhookconfiguration claimguard >/dev/null
+    # credentials that may list pods and claims only
+    "$claimguard" doctor --kubeconfig "$plane/claimguard.kubeconfig" | grep 'Not checked: Deployments, .* (these credentials may not list them)'
+}

@@ -148,7 +148,7 @@ Test(doctor, findings_beyond_the_limit_are_counted)
     arena_init(&arena, 16 << 20);
     struct findings findings = {.arena = &arena};
     for (int i = 0; i < FINDINGS_MAX + 3; i++)
-        (void)finding_add(&findings, "CG501", (struct place){.file = "f"}, "", "%d", i);
+        (void)finding_add(&findings, "CG501", (struct location){.file = "f"}, "", "%d", i);
     cr_expect_eq(findings.count, FINDINGS_MAX);
     cr_expect_eq(findings.dropped, 3);
     cr_expect(findings_above_note(&findings));

@@ -1,0 +1,24 @@
+/*
+ * installation_rules: what is wrong with claimguard's objects in a cluster, with the marks of pods,
+ * and with the schedulers that pods name; also against the schedulers' files and the configuration.
+ *
+ * Threads: any; pure, apart from the findings that they add.
+ */
+#ifndef EXTENDER_DOCTOR_INSTALLATION_RULES_H
+#define EXTENDER_DOCTOR_INSTALLATION_RULES_H
+
+#include "extender/doctor/config_rules.h"
+#include "extender/doctor/installation.h"
+
+/* All that was read. */
+struct examined {
+    const struct scheduler_file *schedulers;
+    size_t scheduler_count;
+    const struct config_file *config;        /* NULL: not given */
+    const struct installation *installation; /* NULL: no cluster */
+};
+
+/* The rules CG601 and CG801 to CG807. */
+void installation_rules_check(const struct examined *examined, struct findings *findings);
+
+#endif

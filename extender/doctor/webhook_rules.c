@@ -1,0 +1,242 @@
+#include "extender/doctor/webhook_rules.h"
+
+#include <gnutls/x509.h>
+#include <stdio.h>
+
+#include "config/base/base64.h"
+
+#define BINDING_PATH "/admit/binding"
+#define POD_PATH     "/admit/pod"
+
+enum { BUNDLE_CERTIFICATES_MAX = 64 };
+
+/* One webhook of a configuration. */
+struct webhook_entry {
+    const json_t *webhook, *client;
+    struct location place;
+    const char *name;
+    bool is_binding; /* reviews Bindings; else pods */
+    bool fails;      /* failurePolicy Fail */
+};
+
+static bool ends_with(const char *text, const char *end)
+{
+    return slice_ends_with(slice_of(text), slice_of(end));
+}
+
+/* Whether the webhook calls one of claimguard's paths. */
+static bool read_entry(struct webhook_entry *out, const json_t *configuration,
+                       const json_t *webhook, struct findings *findings)
+{
+    const json_t *client = json_object_get(webhook, "clientConfig");
+    const char *path = installed_string(client, "service", "path", NULL);
+
+    if (*path == '\0')
+        path = installed_string(client, "url", NULL);
+    *out = (struct webhook_entry){
+        .webhook = webhook,
+        .client = client,
+        .name = installed_string(webhook, "name", NULL),
+        .is_binding = ends_with(path, BINDING_PATH),
+        .fails = strcmp(installed_string(webhook, "failurePolicy", NULL), "Ignore") != 0,
+    };
+    if (!out->is_binding && !ends_with(path, POD_PATH))
+        return false;
+    out->place =
+        finding_object(findings, "ValidatingWebhookConfiguration", SLICE(""),
+                       slice_of(installed_string(configuration, "metadata", "name", NULL)));
+    return true;
+}
+
+/* ---- the caBundle ---- */
+
+/* How many of the certificates in a PEM text have begun, and not ended; negative: it has none. */
+static int count_valid(struct slice pem, int64_t now_s)
+{
+    gnutls_datum_t text = {(unsigned char *)(uintptr_t)pem.ptr, (unsigned)pem.len};
+    gnutls_x509_crt_t *list = NULL;
+    unsigned count = 0;
+    int valid = 0;
+
+    if (gnutls_x509_crt_list_import2(&list, &count, &text, GNUTLS_X509_FMT_PEM, 0) < 0)
+        return -1;
+    for (unsigned i = 0; i < count; i++) {
+        valid += gnutls_x509_crt_get_activation_time(list[i]) <= now_s &&
+                 gnutls_x509_crt_get_expiration_time(list[i]) > now_s;
+        gnutls_x509_crt_deinit(list[i]);
+    }
+    gnutls_free(list);
+    return valid;
+}
+
+static void check_bundle(const struct webhook_entry *entry, int64_t now_s,
+                         struct findings *findings)
+{
+    const char *encoded = installed_string(entry->client, "caBundle", NULL);
+    const char *what = entry->fails ? "what it reviews is refused" : "nothing is reviewed";
+    struct slice pem = {NULL, 0};
+
+    if (*encoded == '\0') {
+        (void)finding_add(findings, "CG701", entry->place, "call claimguard certificates",
+                          "webhook %s has no caBundle, so the API server cannot call it: %s",
+                          entry->name, what);
+        return;
+    }
+    int valid =
+        base64_decode(slice_of(encoded), findings->arena, &pem) ? count_valid(pem, now_s) : -1;
+    if (valid <= 0)
+        (void)finding_add(findings, "CG702", entry->place, "call claimguard certificates",
+                          "the caBundle of webhook %s has no certificate%s: %s", entry->name,
+                          valid < 0 ? "" : " that is valid now", what);
+}
+
+/* ---- the Service ---- */
+
+static bool is_ready(const json_t *slice)
+{
+    const json_t *endpoint;
+    size_t i;
+
+    json_array_foreach (json_object_get(slice, "endpoints"), i, endpoint)
+        if (!json_is_false(json_object_get(json_object_get(endpoint, "conditions"), "ready")))
+            return true;
+    return false;
+}
+
+static void check_service(const struct webhook_entry *entry,
+                          const struct installation *installation, struct findings *findings)
+{
+    const char *ns = installed_string(entry->client, "service", "namespace", NULL);
+    const char *name = installed_string(entry->client, "service", "name", NULL);
+    const json_t *slices = installation->objects[INSTALLED_ENDPOINT_SLICE], *slice;
+    size_t i;
+
+    if (*name == '\0' || strcmp(ns, installation->ns) != 0)
+        return;
+    bool is_missing = installation->is_known[INSTALLED_SERVICE] &&
+                      installation_find(installation, INSTALLED_SERVICE, ns, name) == NULL;
+    json_array_foreach (slices, i, slice)
+        if (strcmp(installed_string(slice, "metadata", "namespace", NULL), ns) == 0 &&
+            strcmp(
+                installed_string(slice, "metadata", "labels", "kubernetes.io/service-name", NULL),
+                name) == 0 &&
+            is_ready(slice))
+            return;
+    if (is_missing || installation->is_known[INSTALLED_ENDPOINT_SLICE])
+        (void)finding_add(findings, "CG703", entry->place, "bring claimguard back",
+                          "webhook %s calls the Service %s/%s, which %s: %s", entry->name, ns, name,
+                          is_missing ? "does not exist" : "has no ready endpoint",
+                          entry->fails ? "what it reviews is refused" : "nothing is reviewed");
+}
+
+/* ---- what it reviews ---- */
+
+static bool has_string(const json_t *list, const char *text)
+{
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach (list, i, item)
+        if (json_is_string(item) && (strcmp(json_string_value(item), text) == 0 ||
+                                     strcmp(json_string_value(item), "*/*") == 0))
+            return true;
+    return false;
+}
+
+static void check_rules(const struct webhook_entry *entry, struct findings *findings)
+{
+    static const char *const resources[] = {"pods/binding", "bindings"};
+    const json_t *rule;
+    size_t j;
+
+    for (int i = 0; i < 2 && entry->is_binding; i++) {
+        bool is_named = false;
+        json_array_foreach (json_object_get(entry->webhook, "rules"), j, rule)
+            is_named = is_named || has_string(json_object_get(rule, "resources"), resources[i]);
+        if (!is_named)
+            (void)finding_add(findings, "CG706", entry->place,
+                              "resources: [pods/binding, bindings]",
+                              "webhook %s does not review %s: a client that posts a Binding there "
+                              "passes",
+                              entry->name, resources[i]);
+    }
+}
+
+/* Whether a namespaceSelector leaves a namespace out by its name. */
+static bool leaves_out(const json_t *webhook, const char *ns)
+{
+    const json_t *selector = json_object_get(webhook, "namespaceSelector"), *expression;
+    size_t i;
+
+    json_array_foreach (json_object_get(selector, "matchExpressions"), i, expression) {
+        const char *operator= installed_string(expression, "operator", NULL);
+        bool is_named = has_string(json_object_get(expression, "values"), ns);
+        if (strcmp(installed_string(expression, "key", NULL), "kubernetes.io/metadata.name") != 0)
+            continue;
+        if ((strcmp(operator, "NotIn") == 0 && is_named) ||
+            (strcmp(operator, "In") == 0 && !is_named))
+            return true;
+    }
+    return false;
+}
+
+static void check_namespaces(const struct webhook_entry *entry,
+                             const struct installation *installation, struct findings *findings)
+{
+    struct table_walk walk = {0};
+    const struct claim *claim;
+
+    while ((claim = cluster_next_claim(&installation->inquiry.cluster, &walk)) != NULL) {
+        struct slice ns = name_slice(claim->ns);
+        char text[256];
+        (void)snprintf(text, sizeof text, "%.*s", SLICE_ARG(ns));
+        if (!claim->exists || !claim->is_rwop || !leaves_out(entry->webhook, text))
+            continue;
+        (void)finding_add(findings, "CG705", entry->place, "take the namespace out of the selector",
+                          "webhook %s does not review the namespace %s, and its claim %.*s is "
+                          "ReadWriteOncePod",
+                          entry->name, text, SLICE_ARG(claim_name(claim)));
+        return;
+    }
+}
+
+/* ---- all ---- */
+
+static void check_entry(const struct examined *examined, const struct webhook_entry *entry,
+                        int64_t now_s, struct findings *findings)
+{
+    check_bundle(entry, now_s, findings);
+    check_service(entry, examined->installation, findings);
+    check_rules(entry, findings);
+    if (!entry->is_binding)
+        return;
+    check_namespaces(entry, examined->installation, findings);
+    if (!entry->fails)
+        (void)finding_add(findings, "CG704", entry->place, "add the component admission-fail",
+                          "webhook %s says Ignore: while claimguard does not answer, Bindings are "
+                          "applied without it",
+                          entry->name);
+}
+
+void webhook_rules_check(const struct examined *examined, int64_t now_s, struct findings *findings)
+{
+    const struct config_file *config = examined->config;
+    const json_t *configuration, *webhook;
+    bool is_called = false;
+    size_t i, j;
+
+    json_array_foreach (examined->installation->objects[INSTALLED_WEBHOOKS], i, configuration)
+        json_array_foreach (json_object_get(configuration, "webhooks"), j, webhook) {
+            struct webhook_entry entry;
+            if (!read_entry(&entry, configuration, webhook, findings))
+                continue;
+            check_entry(examined, &entry, now_s, findings);
+            if (!is_called && config != NULL && config->config->admission.listen.len == 0)
+                (void)finding_add(
+                    findings, "CG707",
+                    config_place(config, (const char *const[]){"admission", "listen", NULL}),
+                    "admission: {listen: \":8443\", tls: {certFile: ..., keyFile: ...}}",
+                    "webhook %s calls claimguard, and admission.listen is not set", entry.name);
+            is_called = true;
+        }
+}
