@@ -120,7 +120,7 @@ static bool is_old_enough(const struct claim_locks *locks, struct slice claim,
                           const struct remote *found, bool is_there)
 {
     uint64_t patience_ms = found->admitted.len != 0 ? BINDING_DEAD_MS : LOCK_PATIENCE_MS;
-    struct slice version = found->locked_at.len != 0 ? found->locked_at : found->version;
+    struct slice version = version_of(found->locked_at) != 0 ? found->locked_at : found->version;
     struct slice ns = locks->call->request->pod_namespace;
     struct slice key =
         is_of_creation(found)
@@ -201,16 +201,16 @@ static int fence_holder(struct claim_locks *locks, struct slice claim, struct sl
     return is_bound ? refuse(err, locks, claim, name, "in use by") : 0;
 }
 
-/* Whether the text has only the characters of names and UIDs. It becomes part of a request, and
- * anyone who may write annotations may write anything into it. */
-static bool is_plain(struct slice text)
+/* Whether the text has only the characters of names and UIDs, and is no longer. It becomes part of
+ * a request, and of what is remembered, and anyone who may write annotations may write anything. */
+static bool is_plain(struct slice text, size_t max)
 {
     for (size_t i = 0; i < text.len; i++) {
         char c = text.ptr[i];
         if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '-' && c != '.')
             return false;
     }
-    return text.len != 0;
+    return text.len != 0 && text.len <= max;
 }
 
 /* Returns 0 if the lock that was found may be replaced, or the error that says why not. */
@@ -224,7 +224,8 @@ static int evaluate_lock(struct claim_locks *locks, struct slice claim, const st
     struct slice uid = {found->holder.ptr, slash == NULL ? 0 : (size_t)(slash - found->holder.ptr)};
     struct slice name = {slash == NULL ? NULL : slash + 1,
                          slash == NULL ? 0 : found->holder.len - uid.len - 1};
-    if (!is_plain(uid) || !is_plain(name)) /* no lock, or not written by claimguard */
+    /* no lock, or not written by claimguard */
+    if (!is_plain(uid, UID_TEXT_BYTES) || !is_plain(name, POD_NAME_BYTES_MAX))
         return 0;
     if (slice_equal(uid, locks->call->request->pod_uid))
         return 0;

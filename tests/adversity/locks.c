@@ -76,6 +76,34 @@ static void a_lock_that_no_claimguard_wrote_is_replaced_and_not_asked_about(void
     guard_stop(&guard);
 }
 
+/* What is remembered of each lock is no longer than what claimguard writes. */
+static void a_lock_with_texts_that_are_too_long_is_not_remembered(void)
+{
+    static const char lock[] =
+        "{\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"namespace\":\"default\",\"name\":"
+        "\"data\",\"annotations\":{\"claimguard.io/holder\":\"%s/%s\",\"claimguard.io/locked-at\":"
+        "\"%s\",\"claimguard.io/admitted\":\"%s\",\"changed\":\"%d\"}},\"spec\":{\"accessModes\":["
+        "\"ReadWriteOncePod\"],\"volumeName\":\"pv-data\"},\"status\":{\"phase\":\"Bound\"}}";
+    char text[300] = "";
+    struct guard guard;
+
+    memset(text, '1', sizeof text - 1);
+    put_pair(NULL);
+    const char *uid = api_text("pods", "default", "a", "metadata.uid");
+    put_locked_claim("other", uid, text);
+    put_pod(&(struct test_pod){.name = "d", .claim = "other"});
+    guard_start(&guard, annotation);
+    api_put(lock, uid, "a", text, "", 0);
+    check(!bind_succeeds(&guard, "b", "node-2"), "another claimguard may be binding a");
+    sleep_ms(5200); /* LOCK_PATIENCE_MS */
+    api_put(lock, uid, "a", text, "", 1);
+    check(!bind_succeeds(&guard, "b", "node-2"), "with no version of its own, it is a new lock");
+    api_put(lock, text, "a", "7", "created", 2);
+    check(bind_succeeds(&guard, "b", "node-2"), "no pod has such a UID");
+    check(bind_succeeds(&guard, "d", "node-1"), "nor such a name");
+    guard_stop(&guard);
+}
+
 /* Of two claims, the first is locked, and the second belongs to another pod. */
 static void only_locks_that_were_taken_are_given_back(void)
 {
@@ -292,6 +320,7 @@ int main(int argc, char **argv)
         SCENARIO(a_lock_of_a_pending_pod_is_respected_for_its_time),
         SCENARIO(a_lock_gets_old_on_a_claim_that_others_write),
         SCENARIO(a_lock_that_no_claimguard_wrote_is_replaced_and_not_asked_about),
+        SCENARIO(a_lock_with_texts_that_are_too_long_is_not_remembered),
         SCENARIO(only_locks_that_were_taken_are_given_back),
         SCENARIO(a_fence_that_meets_a_conflict_is_no_proof_that_the_pod_is_gone),
         SCENARIO(a_take_over_fails_when_the_holder_locks_again),
