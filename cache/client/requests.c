@@ -73,6 +73,7 @@ static void observe(struct ticket *ticket, const struct http_result *result)
 
     if (observer->answered(observer->context, &answer, &err) < 0)
         ticket->problem = err;
+    buf_dispose(&ticket->answer); /* a caller may wait long for other objects */
 }
 
 /* Logs a failure that no caller waits for. */

@@ -1,7 +1,9 @@
 /* Reviews of what is over a limit: pods that are too big to be judged, and reviews that wait. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "config/base/buf.h"
+#include "support/process.h"
 #include "support/reviews.h"
 
 /* Volumes that name the claim data, and more of them than a pod may. Ownership: for the process. */
@@ -149,12 +151,72 @@ static void reviews_that_wait_do_not_pile_up(void)
     guard_stop(&guard);
 }
 
+/* ---- answers ---- */
+
+enum { CLAIMS = 16, CLAIM_BYTES = 1 << 20, PODS = 12, MIB_MAX = 55 };
+
+/* Claims that are large only where they are read one by one. Volumes that name them. */
+static const char *put_large_claims(void)
+{
+    char *text = calloc(1, CLAIM_BYTES);
+    const char *volumes = ",\"volumes\":[";
+
+    memset(text, 'x', CLAIM_BYTES - 1);
+    for (int i = 0; i < CLAIMS; i++) {
+        const char *name = scenario_printf("large-%d", i), *path = scenario_printf("/%s", name);
+        api_put(
+            "{\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"namespace\":\"default\",\"name\":"
+            "\"%s\"},\"spec\":{\"accessModes\":[\"ReadWriteMany\"]}}",
+            name);
+        const char *answer = scenario_printf(
+            "{\"kind\":\"PersistentVolumeClaim\",\"apiVersion\":\"v1\",\"metadata\":{\"namespace\":"
+            "\"default\",\"name\":\"%s\",\"uid\":\"%s\",\"resourceVersion\":\"1000\","
+            "\"annotations\":{"
+            "\"a\":\"%s\"}},\"spec\":{\"accessModes\":[\"ReadWriteMany\"]}}",
+            name, api_text("persistentvolumeclaims", "default", name, "metadata.uid"), text);
+        api_fault(
+            &(struct api_fault){.method = "GET", .path = path, .status = 200, .answer = answer});
+        volumes = scenario_printf(
+            "%s%s{\"name\":\"v-%d\",\"persistentVolumeClaim\":{\"claimName\":\"%s\"}}", volumes,
+            i == 0 ? "" : ",", i, name);
+    }
+    free(text);
+    return scenario_printf("%s]", volumes);
+}
+
+/* Each review asks about all claims, and waits for the answer about the last one. */
+static void answers_to_reviews_that_wait_take_no_memory(void)
+{
+    static struct review_beside waiting[PODS];
+    struct guard guard;
+
+    process_keep_sanitizer_small();
+    const char *volumes = put_large_claims();
+    for (int i = 0; i < PODS; i++)
+        put_pod(&(struct test_pod){.name = scenario_printf("p-%d", i), .more_spec = volumes});
+    admission_start(&guard, "readWriteOncePod: {claimLock: Annotation}\n");
+    long before = daemon_memory_mib(&(struct daemon){.pid = guard.pid}, "VmHWM");
+    api_fault(&(struct api_fault){.method = "GET", .path = "/large-15", .ending = API_HANG});
+    for (int i = 0; i < PODS; i++) {
+        review_begin(&waiting[i], &guard,
+                     (struct test_review){
+                         .pod = scenario_printf("p-%d", i), .node = "node-1", .is_dry_run = true});
+        sleep_ms(30); /* callers share no GET that was sent before they came */
+    }
+    for (int i = 0; i < PODS; i++)
+        check(starts_with(review_end(&waiting[i]), "failed: 500 "), "none is allowed");
+    long more = daemon_memory_mib(&(struct daemon){.pid = guard.pid}, "VmHWM") - before;
+    check(more < MIB_MAX, "%ld MiB more than before, %zu GETs", more, api_count("GET", "/large-"));
+    guard_stop(&guard);
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
         SCENARIO(a_pod_that_is_too_big_to_be_judged_is_denied),
         SCENARIO(a_pod_that_cannot_be_read_is_denied),
         SCENARIO(reviews_that_wait_do_not_pile_up),
+        SCENARIO(answers_to_reviews_that_wait_take_no_memory),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
 }
