@@ -88,13 +88,12 @@ static int prepare(struct binding *binding, struct error *err)
 static enum phase admit(struct binding *binding, struct error *err)
 {
     int rc = prepare(binding, err);
-    enum phase next = rc < 0 && binding->deferral.is_stale ? bind_try_again(binding) : PHASE_END;
 
-    if (next != PHASE_END || (rc < 0 && is_refusal(err)))
+    if (rc < 0 && is_refusal(err))
         bind_free_claims(binding);
     else
-        keep_claims(binding);
-    return next;
+        keep_claims(binding); /* perhaps there is no other decision before the review ends */
+    return rc < 0 && binding->deferral.is_stale ? bind_try_again(binding) : PHASE_END;
 }
 
 static void report(struct binding *binding, struct binding_review *review)

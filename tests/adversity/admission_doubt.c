@@ -73,6 +73,28 @@ static void what_cannot_be_written_is_not_allowed_and_keeps_its_claim(void)
     guard_stop(&guard);
 }
 
+/* The pod has changed since the decision, which then cannot be repeated. */
+static void what_is_not_decided_again_keeps_its_claim(void)
+{
+    struct guard guard;
+
+    put_vm();
+    admission_start(&guard, DEFERRAL);
+    api_fault(&(struct api_fault){.method = "GET", .path = "/pods/a", .ending = API_HANG});
+    api_fault(&(struct api_fault){.method = "PATCH", .path = "/pods/a", .status = 409, .times = 1});
+    check(starts_with(admit(&guard, &(struct test_review){.pod = "a", .node = "node-1"}),
+                      "failed: 500 "),
+          "the API server does not say what the pod is now");
+    check(!is_admitted(&guard, "b", "node-2"), "a may be bound nevertheless");
+    api_heal();
+    check(is_admitted(&guard, "a", "node-1"), "asked again, it is written");
+    check(!is_admitted(&guard, "b", "node-2"), "a has it");
+    check(guard_metric(&guard, "claimguard_reservations ") == 1, "once");
+    api_remove("pods", "default", "a");
+    AWAIT(is_admitted(&guard, "b", "node-2"), "a needs it no more");
+    guard_stop(&guard);
+}
+
 /* ---- a slow API server ---- */
 
 /* How long the answers took, without the client's time. */
@@ -260,6 +282,7 @@ int main(int argc, char **argv)
         SCENARIO(before_the_cache_is_synced_reviews_fail),
         SCENARIO(a_deferral_is_written_before_the_answer),
         SCENARIO(what_cannot_be_written_is_not_allowed_and_keeps_its_claim),
+        SCENARIO(what_is_not_decided_again_keeps_its_claim),
         SCENARIO(nothing_is_allowed_too_late),
         SCENARIO(a_conflict_that_cannot_be_confirmed_is_a_denial),
         SCENARIO(what_the_cache_does_not_know_is_no_denial_without_an_answer),
