@@ -63,10 +63,10 @@ struct reservation {
  * bound or finished, reserve nothing. exclusive has no value for claims that do not exist.
  *
  * binds: a bind begins, to pod->node. Until it ends, no other pod may use the pod's remaining
- * claims exclusively, and a call without binds changes nothing. If the pod is not bound,
- * reservation_doubt or reservation_undo ends the bind. A pod that the cluster does not have is
- * being created with its node: claims of its generic ephemeral volumes that do not exist are
- * reserved, too, unless they are for another such pod (POD-VOLUME may be two pods' name).
+ * claims exclusively, and a call without binds changes nothing. If the pod is not seen bound,
+ * reservation_doubt, reservation_admit or reservation_undo ends the bind. A pod that the cluster
+ * does not have is being created with its node: claims of its generic ephemeral volumes that do not
+ * exist are reserved, too, unless they are for another such pod (POD-VOLUME may be two pods' name).
  *
  * Errors: ERROR_NO_MEMORY, ERROR_UNAVAILABLE (CREATIONS_MAX and NAMESPACE_CREATIONS_MAX); nothing
  * has changed.

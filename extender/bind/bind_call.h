@@ -1,6 +1,6 @@
 /*
- * bind_call: what every step of one bind works with. It lies on the stack of bind_pod; the steps
- * only read it, and put what they read from the API server into its arena.
+ * bind_call: what every step of one bind works with. It lies on the stack of bind_pod or
+ * bind_admit; the steps only read it, and put what they read from the API server into its arena.
  */
 #ifndef EXTENDER_BIND_BIND_CALL_H
 #define EXTENDER_BIND_BIND_CALL_H

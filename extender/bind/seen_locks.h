@@ -1,6 +1,7 @@
 /*
  * seen_locks: the locks of other pods (claim_lock.h) that were seen, and since when they have not
  * changed. A lock is identified by its claim, its pod, and the claim's version when it was locked.
+ * All locks for a pod that is being created are one, since one request creates the pod.
  *
  * Threads: any. The state's lock guards it.
  */
@@ -20,8 +21,8 @@ struct seen_locks {
 };
 
 /* Whether the lock was seen for patience_ms; without memory, it was not. Or whether its pod was
- * there when the lock was seen before, and is not now. key: the claim's namespace and name, the
- * pod, and that version. Takes the state's lock. */
+ * there when the lock was seen before, and is not now. key: begins with the namespace and a slash,
+ * and is remembered whole, so the caller bounds its length. Takes the state's lock. */
 bool seen_locks_is_old(struct state *state, struct slice key, uint64_t patience_ms, bool is_there);
 
 void seen_locks_dispose(struct seen_locks *seen);
