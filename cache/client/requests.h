@@ -19,7 +19,8 @@
 
 enum {
     CONFIRM_MAX = 16,           /* objects in one call; more are ignored */
-    OBJECTS_ASKED_MAX = 1024,   /* GETs under way at a time, of all callers */
+    OBJECTS_ASKED_MAX = 4096,   /* GETs under way at a time, of all callers: more than those of all
+                                   reviews that wait (192 of CONFIRM_MAX objects) */
     FETCH_BYTES_MAX = 16 << 20, /* of the answer for one object */
     MESSAGES_MAX = 256,         /* of requests_send, without an answer yet; more are dropped */
     UNANSWERED_MS = 1000,       /* see requests_are_silent */
