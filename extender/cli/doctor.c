@@ -8,6 +8,7 @@
 #include "extender/cli/commands.h"
 #include "extender/doctor/config_rules.h"
 #include "extender/doctor/report.h"
+#include "extender/doctor/rights.h"
 #include "extender/doctor/scheduler_rules.h"
 #include "extender/doctor/scheduler_schema.h"
 #include "extender/doctor/webhook_rules.h"
@@ -31,6 +32,7 @@ struct doctor {
     struct config_file config_file;
     struct installation installation;
     bool has_installation;
+    struct rights rights; /* of a live cluster */
     struct findings findings;
 };
 
@@ -118,6 +120,28 @@ static void report_unknown(struct doctor *doctor)
                                                            : "these credentials may not list them");
 }
 
+/* What claimguard's user may do, by the configuration, or by the defaults. */
+static int read_rights(struct doctor *doctor, struct error *err)
+{
+    const struct kubeconfig *kubeconfig = doctor->installation.inquiry.kubeconfig;
+    struct config *defaults = NULL;
+
+    if (kubeconfig == NULL) {
+        finding_unread(&doctor->findings, "rights: a snapshot does not have them");
+        return 0;
+    }
+    if (config_load(&defaults, NULL, err) < 0)
+        return err->code;
+    const struct config *config = doctor->config != NULL ? doctor->config : defaults;
+    struct slice user = arena_copy(&doctor->arena, config->admission.own_user);
+    doctor->rights.user = user.ptr;
+    int rc = user.ptr == NULL
+                 ? error_no_memory(err)
+                 : rights_ask(&doctor->rights, config, kubeconfig, &doctor->arena, err);
+    config_free(defaults);
+    return rc;
+}
+
 /* The cluster that is named; without any file, the default one. */
 static int read_cluster(struct doctor *doctor, struct error *err)
 {
@@ -135,7 +159,7 @@ static int read_cluster(struct doctor *doctor, struct error *err)
                           arguments->ns != NULL ? arguments->ns : NAMESPACE, err) < 0)
         return err->code;
     report_unknown(doctor);
-    return 0;
+    return read_rights(doctor, err);
 }
 
 static int read_all(struct doctor *doctor, struct error *err)
@@ -167,6 +191,7 @@ static int check(struct doctor *doctor, struct error *err)
                                           &doctor->installation};
         installation_rules_check(&examined, findings);
         webhook_rules_check(&examined, now_ms() / 1000, findings);
+        rights_check(&doctor->rights, findings);
     }
     findings_sort(findings);
     if (findings->has_failed)

@@ -216,6 +216,15 @@ const struct doctor_rule doctor_rules[] = {
          "kube-scheduler's pod is on the host's network, and its `dnsPolicy` is that of the host:\n"
          "names of Services are not known there, and each call fails.",
          "the Service's ClusterIP in `urlPrefix`, and its name as `tlsConfig.serverName`."),
+    /* 9xx: what only a live cluster shows */
+    RULE("CG901", FINDING_ERROR, "claimguard's user lacks rights",
+         "It may not do what its configuration needs. Without a right to list, watch or bind,\n"
+         "claimguard is never ready, or binds no pod. Otherwise (then a warning) pods are not\n"
+         "requeued, nobody is evicted, or Events are missing. The user is `admission.ownUser` of "
+         "the\n"
+         "configuration, without which its defaults count. If the credentials may not create\n"
+         "SubjectAccessReviews, it is their own user that is asked about.",
+         "`kubectl apply -f manifests/rbac.yaml`"),
     {.code = NULL},
 };
 

@@ -94,6 +94,20 @@ END
     webhook_yaml "" | sed 's#path: /}#path: /admit/binding}#' | k apply -f - >/dev/null
     finds "CG701 CG703 CG704 CG706"
     k delete validatingwebhookconfiguration claimguard >/dev/null
+    # rights: each one of the ClusterRole that the defaults use
+    k get clusterrole claimguard -o json | jq "del(.metadata.resourceVersion, .metadata.uid)" >"$plane/clusterrole.json"
+    jq '.rules |= map(select(.resources != ["pods/status"]))' "$plane/clusterrole.json" | k apply -f - >/dev/null
+    await 10 "it is found" finds CG901
+    jq -e '.findings[0] | .finding == "may not: patch pods/status" and .level == "warning" and .where == "system:serviceaccount:claimguard:claimguard"' "$plane/doctor.json" >/dev/null
+    jq '.rules = []' "$plane/clusterrole.json" | k apply -f - >/dev/null
+    await 10 "nothing is allowed" finds_no_rights
+    k apply -f "$root/manifests/rbac.yaml" >/dev/null
+    await 10 "all is allowed again" finds ""
     # credentials that may list pods and claims only
     "$claimguard" doctor --kubeconfig "$plane/claimguard.kubeconfig" | grep 'Not checked: Deployments, .* (these credentials may not list them)'
+}
+
+finds_no_rights() {
+    finds CG901
+    jq -e '.findings[0] | .level == "error" and (.finding | contains("watch pods, get pods") and contains("create pods/binding"))' "$plane/doctor.json"
 }
