@@ -8,6 +8,7 @@
 
 #include "cache/json/json_text.h"
 #include "cache/snapshot/source_internal.h"
+#include "cache/snapshot/yaml_json.h"
 
 enum {
     OBJECT_ARENA_BYTES_MAX = 32 * 1024 * 1024,
@@ -33,9 +34,21 @@ static int take_other(struct reading *reading, const struct source_text *text, s
     return rc < 0 ? rc : 0;
 }
 
-/* An object of one of claimguard's own kinds. is_source_text: as for reading_take. */
+/* An object without kind. */
+static int take_foreign(struct reading *reading, const struct source_text *text, struct error *err)
+{
+    if (!reading->source->skips_foreign)
+        return error_set(err, ERROR_INVALID,
+                         "%s:%zu:%zu: an object without kind (in a list whose kind comes later, "
+                         "each item must say its own)",
+                         text->path, text->place.line, text->place.column);
+    reading->report->skipped++;
+    return 0;
+}
+
+/* An object of one of claimguard's own kinds. */
 static int take_own(struct reading *reading, enum own_kind kind, const struct source_text *text,
-                    bool is_source_text, struct error *err)
+                    struct error *err)
 {
     const struct source *source = reading->source;
     struct own_object object;
@@ -45,46 +58,49 @@ static int take_own(struct reading *reading, enum own_kind kind, const struct so
     pull_init(&json, text->text);
     if (own_object_read(&json, kind, &reading->arena, &object))
         return source->own_sink(source->context, &object, err);
-    if (!is_source_text)
-        json.at = json.start; /* as in reading_take */
+    if (text->is_made)
+        json.at = json.start; /* as in take_object */
     return pull_fail(&json, text->path, text->place, err);
 }
 
-int reading_take(struct reading *reading, const struct type *type, struct slice text,
-                 struct place place, bool is_source_text, struct error *err)
+static int take_object(struct reading *reading, enum kind kind, const struct source_text *text,
+                       struct error *err)
 {
-    enum kind kind = kind_of(slice_of(type->api_version), slice_of(type->kind));
-    enum own_kind own = own_kind_of(slice_of(type->api_version), slice_of(type->kind));
-    const struct source_text source_text = {type, text, reading->input->path, place};
     struct object object;
     struct pull json;
 
-    if (type->kind[0] == '\0')
-        return error_set(err, ERROR_INVALID,
-                         "%s:%zu:%zu: an object without kind (in a list whose kind comes later, "
-                         "each item must say its own)",
-                         reading->input->path, place.line, place.column);
-    if (own != OWN_NONE && reading->source->own_sink != NULL)
-        return take_own(reading, own, &source_text, is_source_text, err);
-    if (kind == KIND_OTHER)
-        return take_other(reading, &source_text, err);
     arena_reset(&reading->arena);
-    pull_init(&json, text);
+    pull_init(&json, text->text);
     if (!object_read(&json, kind, &reading->arena, &object)) {
         if (json.problem ==
             pod_has_too_many_claims) { /* one pod must not make a snapshot unusable */
             reading->report->unreadable++;
             return 0;
         }
-        if (!is_source_text)
+        if (text->is_made)
             json.at =
                 json.start; /* the file has no place inside generated text: name the object's */
-        return pull_fail(&json, reading->input->path, place, err);
+        return pull_fail(&json, text->path, text->place, err);
     }
     reading->report->objects++;
-    if (take_text(reading, &source_text, &object, err) < 0)
+    if (take_text(reading, text, &object, err) < 0)
         return err->code;
     return reading->source->sink(reading->source->context, &object, err);
+}
+
+int reading_take(struct reading *reading, struct source_text *text, struct error *err)
+{
+    enum kind kind = kind_of(slice_of(text->type->api_version), slice_of(text->type->kind));
+    enum own_kind own = own_kind_of(slice_of(text->type->api_version), slice_of(text->type->kind));
+
+    text->path = reading->input->path;
+    if (text->type->kind[0] == '\0')
+        return take_foreign(reading, text, err);
+    if (own != OWN_NONE && reading->source->own_sink != NULL)
+        return take_own(reading, own, text, err);
+    return kind == KIND_OTHER || reading->source->sink == NULL
+               ? take_other(reading, text, err)
+               : take_object(reading, kind, text, err);
 }
 
 int reading_fill(struct reading *reading, struct error *err)
@@ -198,4 +214,29 @@ int source_read(const struct source *source, struct source_report *report, struc
         S_ISDIR(status.st_mode))
         return read_directory(source, report, err);
     return read_file(source, source->path, report, err);
+}
+
+/* The last mark at or before the offset. */
+static struct place place_of_mark(const struct source_text *text, size_t offset)
+{
+    size_t low = 0, high = text->mark_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (text->marks[middle].offset <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low == 0 ? text->place : text->marks[low - 1].place;
+}
+
+struct place source_text_place(const struct source_text *text, struct slice part)
+{
+    const char *start = text->text.ptr;
+
+    if (part.ptr == NULL || part.ptr < start || part.ptr > start + text->text.len)
+        return text->place;
+    return text->is_made ? place_of_mark(text, (size_t)(part.ptr - start))
+                         : place_of(start, part.ptr, text->place);
 }

@@ -35,12 +35,18 @@ struct source_text {
     struct slice text;  /* its JSON; if the file is YAML, made of that */
     const char *path;   /* of the file */
     struct place place; /* where the object begins in the file */
+
+    /* Of a file that is YAML: where its scalars are; if the source wants places. */
+    const struct yaml_mark *marks;
+    size_t mark_count;
+    bool is_made; /* text is made, and does not stand like this in the file */
 };
 
 struct source {
     const char *path; /* a file, a directory (its *.json, *.yaml, *.yml by name), or "-" */
 
-    /* Receives one object, valid until it returns. Negative, with err set: stop. */
+    /* Receives one object, valid until it returns. Negative, with err set: stop. NULL: objects are
+     * not decoded, and all of them are passed on as texts alone. */
     int (*sink)(void *context, const struct object *object, struct error *err);
     void *context;
 
@@ -54,6 +60,12 @@ struct source {
      * that are not stored. */
     int (*own_sink)(void *context, const struct own_object *object, struct error *err);
 
+    bool wants_places; /* source_text_place finds more than the object's place in YAML */
+
+    /* Documents that are not Kubernetes objects (no mapping, or one without kind) are skipped, as
+     * those of other kinds; else they are errors. For folders of a repository. */
+    bool skips_foreign;
+
     /* Called a few times per MiB; may be NULL. */
     void (*progress)(void *context, const struct source_report *report);
     void *progress_context;
@@ -65,5 +77,9 @@ struct source {
  * name. Objects before the error were passed to the sink.
  */
 int source_read(const struct source *source, struct source_report *report, struct error *err);
+
+/* The place in the file of a text that points into the object's text; the object's, if that is not
+ * known. */
+struct place source_text_place(const struct source_text *text, struct slice part);
 
 #endif

@@ -13,11 +13,8 @@ struct reading {
     struct arena arena; /* of the object that is being read */
 };
 
-/* Decodes one object and passes it to the sink. place: where text starts in the file.
- * is_source_text: text is a part of the file, not made from YAML, so an error can name a place in
- * it. */
-int reading_take(struct reading *reading, const struct type *type, struct slice text,
-                 struct place place, bool is_source_text, struct error *err);
+/* Decodes one object and passes it to the sinks. text: all but its path. */
+int reading_take(struct reading *reading, struct source_text *text, struct error *err);
 
 /* input_fill, with progress. */
 int reading_fill(struct reading *reading, struct error *err);

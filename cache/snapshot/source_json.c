@@ -24,8 +24,11 @@ static int run_step(struct reading *reading, struct document *document, struct e
     int rc = 0;
     if (document->has_value) {
         struct type type = type_of_item(&document->item, &document->type);
-        rc = reading_take(reading, &type, document->extent,
-                          place_of(json.start, document->extent.ptr, input->place), true, err);
+        struct source_text text = {.type = &type,
+                                   .text = document->extent,
+                                   .place =
+                                       place_of(json.start, document->extent.ptr, input->place)};
+        rc = reading_take(reading, &text, err);
     }
     input_consume(input, (size_t)(json.at - json.start));
     return rc;

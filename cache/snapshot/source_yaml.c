@@ -80,7 +80,14 @@ static void note_member(struct yaml_reading *yaml, const yaml_event_t *event)
 
 static int take(struct yaml_reading *yaml, const struct type *type, struct error *err)
 {
-    return reading_take(yaml->reading, type, buf_slice(&yaml->writer.out), yaml->begin, false, err);
+    struct source_text text = {.type = type,
+                               .text = buf_slice(&yaml->writer.out),
+                               .place = yaml->begin,
+                               .marks = yaml->writer.marks,
+                               .mark_count = yaml->writer.mark_count,
+                               .is_made = true};
+
+    return reading_take(yaml->reading, &text, err);
 }
 
 /* A value ended: an item, or the whole document. */
@@ -153,7 +160,8 @@ static int put_event(struct yaml_reading *yaml, const yaml_event_t *event, struc
         yaml_json_start(&yaml->writer);
         bool is_null =
             event->type == YAML_SCALAR_EVENT && yaml->depth == 0 && event->data.scalar.length == 0;
-        if (event->type != YAML_MAPPING_START_EVENT && !is_null)
+        if (event->type != YAML_MAPPING_START_EVENT && !is_null &&
+            !yaml->reading->source->skips_foreign)
             return fail(yaml, yaml->begin, "expected an object (a mapping)", err);
     }
     note_member(yaml, event);
@@ -175,6 +183,7 @@ int source_read_yaml(struct reading *reading, struct error *err)
         return error_no_memory(err);
     err->code = 0;
     yaml_json_init(&yaml.writer, INPUT_OBJECT_BYTES_MAX);
+    yaml.writer.keeps_marks = reading->source->wants_places;
     yaml_parser_set_input(&yaml.parser, read_bytes, &yaml);
     while (rc == 0 && !is_done) {
         yaml_event_t event;

@@ -15,12 +15,14 @@ void yaml_json_dispose(struct yaml_json *writer)
 {
     buf_dispose(&writer->out);
     free(writer->keys);
+    free(writer->marks);
 }
 
 void yaml_json_start(struct yaml_json *writer)
 {
     writer->depth = 0;
     writer->key_count = 0;
+    writer->mark_count = 0;
     buf_reset(&writer->out, SIZE_MAX);
 }
 
@@ -72,6 +74,22 @@ static bool remember_key(struct yaml_json *writer, const yaml_event_t *event)
     uint64_t high = table_hash(key, 1);
     writer->keys[writer->key_count++] =
         (struct yaml_key){high << 32 | table_hash(key, 2), yaml_place(&event->start_mark)};
+    return true;
+}
+
+/* Adds a mark for a scalar that is written next. False: no memory. */
+static bool put_mark(struct yaml_json *writer, const yaml_event_t *event)
+{
+    if (writer->mark_count == writer->mark_capacity) {
+        size_t capacity = writer->mark_capacity == 0 ? 256 : writer->mark_capacity * 2;
+        struct yaml_mark *grown = realloc(writer->marks, capacity * sizeof *grown);
+        if (grown == NULL)
+            return false;
+        writer->marks = grown;
+        writer->mark_capacity = capacity;
+    }
+    writer->marks[writer->mark_count++] =
+        (struct yaml_mark){writer->out.len, yaml_place(&event->start_mark)};
     return true;
 }
 
@@ -141,6 +159,8 @@ static const char *put_scalar(struct yaml_json *writer, const yaml_event_t *even
     if (is_key && !remember_key(writer, event))
         return "out of memory";
     put_separator(writer);
+    if (writer->keeps_marks && !put_mark(writer, event))
+        return "out of memory";
     if (is_plain && !is_key)
         put_plain(&writer->out, yaml_scalar(event));
     else

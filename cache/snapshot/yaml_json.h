@@ -30,6 +30,12 @@ struct yaml_key {
     struct place place;
 };
 
+/* Where a scalar of the output stands in the YAML. */
+struct yaml_mark {
+    size_t offset; /* in the output */
+    struct place place;
+};
+
 struct yaml_json {
     struct buf out;
     unsigned depth;
@@ -41,6 +47,9 @@ struct yaml_json {
     } levels[YAML_DEPTH_MAX];
     struct yaml_key *keys; /* of all open mappings */
     size_t key_count, key_capacity;
+    bool keeps_marks;        /* set by the caller */
+    struct yaml_mark *marks; /* of the scalars, in their order */
+    size_t mark_count, mark_capacity;
 };
 
 void yaml_json_init(struct yaml_json *writer, size_t max_bytes);
