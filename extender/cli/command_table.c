@@ -20,6 +20,10 @@
     "context", '\0', FLAG_TEXT, AT(context), "NAME", VALUES_CONTEXTS, \
         "context of the kubeconfig, instead of its current one"
 
+#define AUDIT_CODES \
+    "CG001 CG101 CG102 CG103 CG104 CG105 CG106 CG201 CG202 CG203 CG301 CG302 CG303 CG304 CG305 " \
+    "CG401 CG402"
+
 static const struct flag serve_flags[] = {
     {CONFIG_FLAG},
     {SNAPSHOT_FLAG},
@@ -78,6 +82,25 @@ static const struct flag certificates_flags[] = {
     {HELP_FLAG},
     {NULL, 0, 0, 0, NULL, NULL, NULL},
 };
+static const struct flag audit_flags[] = {
+    {SNAPSHOT_FLAG},
+    {SNAPSHOT_KUBECONFIG_FLAG},
+    {CONTEXT_FLAG},
+    {"namespace", 'n', FLAG_TEXT, AT(ns), "NAME", NULL,
+     "only findings about objects of this namespace"},
+    {"output", 'o', FLAG_TEXT, AT(output), "FORMAT", "table json yaml sarif junit",
+     "table (default), json, yaml, sarif or junit"},
+    {"fail-on", '\0', FLAG_TEXT, AT(fail_on), "LEVEL", "error warning note never",
+     "exit with 1 for findings of that level or a higher one: error, warning, note (default) or "
+     "never"},
+    {"disable", '\0', FLAG_NAMES, 0, "CODE", AUDIT_CODES, "without this rule; may be repeated"},
+    {"schedulers", '\0', FLAG_TEXT, AT(schedulers), "NAME,...", NULL,
+     "other schedulers that call claimguard, for CG401"},
+    {"explain", '\0', FLAG_TEXT, AT(explain), "CODE", AUDIT_CODES " all",
+     "print the page of this rule, or of all rules, and exit"},
+    {HELP_FLAG},
+    {NULL, 0, 0, 0, NULL, NULL, NULL},
+};
 static const struct flag doctor_flags[] = {
     {"scheduler-config", '\0', FLAG_NAMES, 0, "FILE", VALUES_FILES,
      "file of a kube-scheduler (KubeSchedulerConfiguration); may be repeated"},
@@ -125,6 +148,16 @@ const struct command command_table[] = {
      "Exit status: 0: schedulable; 1: not schedulable (with --all-pending: not all pods are);\n"
      "2: no verdict, because of bad usage, bad input or another failure.\n",
      dry_run_flags, NULL, NULL, command_dry_run},
+    {"audit", "[FILE|FOLDER... | --snapshot FILE | --kubeconfig FILE] [-o FORMAT] ...",
+     "find claims and workloads that wait, or will wait, for ever",
+     "Reads manifests, rendered charts, a snapshot, or a live cluster, and applies the rules that\n"
+     "--explain all prints. In a repository, before a rollout:\n"
+     "    helm template charts/web | claimguard audit -\n"
+     "    claimguard audit deploy/ -o sarif > claimguard.sarif\n"
+     "An object with the annotation claimguard.io/audit-ignore: \"CG102: reason\" is not reported\n"
+     "for that rule. What the input does not have is not known, and is never reported as wrong.\n"
+     "Exit status: 0: no findings; 1: findings; 2: bad usage, bad input or another failure.\n",
+     audit_flags, "[FILE|FOLDER...]", VALUES_FILES, command_audit},
     {"certificates", "[-o FOLDER | --kubeconfig FILE] [--host NAME]... [--dry-run] ...",
      "make and renew the certificates for TLS",
      "Makes an authority, and a certificate of it for claimguard and for a scheduler. A later\n"

@@ -26,9 +26,10 @@ struct arguments {
     const char *operand; /* the first one */
     char **operands;     /* all of them, if the command takes several */
     int operand_count;
+    const char *fail_on, *schedulers; /* of audit */
     const char *format, *ns, *life, *authority_life, *renew_before;
     const char *explain;
-    const char *names[ARGUMENT_NAMES_MAX]; /* of --node, --host or --scheduler-config */
+    const char *names[ARGUMENT_NAMES_MAX]; /* of --node, --host, --scheduler-config, --disable */
     size_t name_count;
     bool all_pending, is_dry_run;
     bool help;
@@ -47,6 +48,7 @@ int command_unknown(const char *name);
 int command_serve(const struct arguments *arguments);
 int command_snapshot(const struct arguments *arguments);
 int command_dry_run(const struct arguments *arguments);
+int command_audit(const struct arguments *arguments);
 int command_certificates(const struct arguments *arguments);
 int command_doctor(const struct arguments *arguments);
 int command_check_config(const struct arguments *arguments);

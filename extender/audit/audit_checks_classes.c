@@ -1,0 +1,110 @@
+/* VolumeAttributesClasses of claims. */
+#include "extender/audit/audit_checks_internal.h"
+
+/* A claim that names a class. */
+struct classed {
+    const struct claim_record *claim;
+    struct audit_place place;
+    bool has_it; /* the volume has the class */
+};
+
+/* Whether an available volume of that class waits, which is bound by the names alone. */
+static bool is_offered(const struct inventory *inventory, const struct claim_record *claim)
+{
+    for (const struct record *at = inventory->first[RECORD_VOLUME]; at != NULL; at = at->next) {
+        const struct volume_record *volume = (const struct volume_record *)at;
+        if (volume->is_available && slice_equal(volume->class, claim->class) &&
+            slice_equal(volume->storage_class, claim->storage_class))
+            return true;
+    }
+    return false;
+}
+
+static void check_missing(struct audit_check *check, const struct classed *classed)
+{
+    const struct claim_record *claim = classed->claim;
+
+    if (classed->has_it || !inventory_is_complete(check->inventory, RECORD_ATTRIBUTES_CLASS) ||
+        (!claim->is_bound && is_offered(check->inventory, claim)))
+        return;
+    audit_report_add(check->report, RULE_CLASS_MISSING, LEVEL_ERROR, classed->place,
+                     "VolumeAttributesClass %.*s does not exist, so %s", SLICE_ARG(claim->class),
+                     claim->is_bound ? "the volume keeps its present class"
+                                     : "no volume is provisioned");
+}
+
+static void check_driver(struct audit_check *check, const struct classed *classed,
+                         const struct plain_record *class)
+{
+    struct slice driver = claim_driver(check->inventory, classed->claim);
+
+    if (driver.len == 0 || class->text.len == 0 || slice_equal(driver, class->text))
+        return;
+    audit_report_add(check->report, RULE_CLASS_OTHER_DRIVER, LEVEL_ERROR, classed->place,
+                     "VolumeAttributesClass %.*s is for driver %.*s, and the claim's %s %.*s",
+                     SLICE_ARG(classed->claim->class), SLICE_ARG(class->text),
+                     claim_volume(check->inventory, classed->claim) != NULL ? "volume is of driver"
+                                                                            : "provisioner is",
+                     SLICE_ARG(driver));
+}
+
+static void check_status(struct audit_check *check, const struct classed *classed)
+{
+    const struct claim_record *claim = classed->claim;
+    struct slice current = claim->current_class.len == 0 ? SLICE("no class") : claim->current_class;
+
+    if (slice_equal(claim->modify_status, SLICE("Infeasible")))
+        audit_report_add(
+            check->report, RULE_CLASS_INFEASIBLE, LEVEL_WARNING, classed->place,
+            "the driver has refused VolumeAttributesClass %.*s; the volume keeps %.*s",
+            SLICE_ARG(claim->target_class.len == 0 ? claim->class : claim->target_class),
+            SLICE_ARG(current));
+    else if (claim->is_bound && claim->modify_status.len == 0 && !classed->has_it)
+        audit_report_add(
+            check->report, RULE_CLASS_NOT_APPLIED, LEVEL_WARNING, classed->place,
+            "VolumeAttributesClass %.*s is not being applied: the volume has %.*s, and the status "
+            "has no modification",
+            SLICE_ARG(claim->class), SLICE_ARG(current));
+}
+
+static void check_claim(struct audit_check *check, const struct claim_record *claim)
+{
+    struct classed classed = {
+        claim, audit_place(&claim->record, claim->class_line, claim->class_column, claim->class),
+        slice_equal(claim->class, claim->current_class)};
+    const struct plain_record *class = (const struct plain_record *)inventory_find(
+        check->inventory, RECORD_ATTRIBUTES_CLASS, SLICE(""), claim->class);
+
+    check->has_class = true;
+    if (class == NULL)
+        check_missing(check, &classed);
+    else
+        check_driver(check, &classed, class);
+    if (class != NULL || !inventory_is_complete(check->inventory, RECORD_ATTRIBUTES_CLASS))
+        check_status(check, &classed);
+}
+
+static void check_deleting(struct audit_check *check, const struct plain_record *class)
+{
+    const struct inventory *inventory = check->inventory;
+
+    if (!class->is_deleting || class->is_named || !inventory_is_complete(inventory, RECORD_CLAIM))
+        return;
+    audit_report_add(check->report, RULE_CLASS_DELETING, LEVEL_NOTE,
+                     audit_place(&class->record, 0, 0, SLICE("")),
+                     "it is being deleted, and no claim and no volume of the input names it");
+}
+
+void audit_check_classes(struct audit_check *check)
+{
+    const struct inventory *inventory = check->inventory;
+
+    for (const struct record *at = inventory->first[RECORD_CLAIM]; at != NULL; at = at->next) {
+        const struct claim_record *claim = (const struct claim_record *)at;
+        if (claim->class.len != 0)
+            check_claim(check, claim);
+    }
+    for (const struct record *at = inventory->first[RECORD_ATTRIBUTES_CLASS]; at != NULL;
+         at = at->next)
+        check_deleting(check, (const struct plain_record *)at);
+}

@@ -1,0 +1,179 @@
+/* Workloads whose pods share a claim, at a rollout or always. */
+#include "extender/audit/audit_checks_internal.h"
+
+/* A workload, and a claim that its template names. */
+struct template_claim {
+    const struct workload *workload;
+    const struct volume_use *use;
+    const struct claim_record *claim;
+};
+
+/* ---- rollouts ---- */
+
+/* "maxSurge 1, maxUnavailable 0 of 1 replica" */
+static struct slice rollout_text(struct audit_report *report, const struct rollout_spec *spec)
+{
+    struct rollout rollout = rollout_of(spec);
+    struct slice text = arena_printf(
+        &report->arena, "maxSurge %lld, maxUnavailable 0 of %lld replica%s",
+        (long long)rollout.surge, (long long)spec->replicas, spec->replicas == 1 ? "" : "s");
+
+    report->has_failed |= text.ptr == NULL;
+    return text;
+}
+
+/* Whether all pods of the template run on one node, or near to one another. */
+static bool is_pinned(const struct pod_spec *spec)
+{
+    return spec->node.len != 0 || spec->requires_pods || audit_names_host(spec->selector);
+}
+
+static void check_rollout(struct audit_check *check, const struct template_claim *of)
+{
+    const struct workload *workload = of->workload;
+    struct audit_report *report = check->report;
+    bool is_for_one_pod = claim_is_for_one_pod(of->claim);
+    struct audit_place place =
+        audit_place(&workload->record, of->use->line, of->use->column, of->use->name);
+
+    if (workload->record.kind != RECORD_DEPLOYMENT || !rollout_adds_first(&workload->rollout))
+        return;
+    struct slice numbers = rollout_text(report, &workload->rollout);
+    if (is_for_one_pod) {
+        audit_report_add(report, RULE_POD_CLAIM_ROLLOUT, LEVEL_ERROR, place,
+                         "a rollout never ends: the new pod has to be Ready before the old one is "
+                         "removed (%.*s), and waits for its claim %.*s (ReadWriteOncePod)",
+                         SLICE_ARG(numbers), SLICE_ARG(of->use->name));
+        return;
+    }
+    enum attachment attachment = claim_attachment(check->inventory, of->claim);
+    if (!claim_is_for_one_node(check->inventory, of->claim) || attachment == ATTACHMENT_NO ||
+        is_pinned(&workload->spec))
+        return;
+    check->unknown_attachment += attachment == ATTACHMENT_UNKNOWN;
+    audit_report_add(
+        report, RULE_NODE_CLAIM_ROLLOUT, attachment == ATTACHMENT_YES ? LEVEL_WARNING : LEVEL_NOTE,
+        place,
+        "a rollout does not end if the new pod is on another node: it has to be Ready before the "
+        "old one is removed (%.*s), and waits for the volume of claim %.*s (ReadWriteOnce)%s",
+        SLICE_ARG(numbers), SLICE_ARG(of->use->name),
+        attachment == ATTACHMENT_YES ? "" : ", if that is attached to one node");
+}
+
+/* ---- many pods ---- */
+
+/* How many nodes the DaemonSet's selector allows; 2 if that is not known. */
+static size_t daemon_nodes(const struct inventory *inventory, const struct pod_spec *spec)
+{
+    size_t count = 0;
+
+    if (spec->node.len != 0 || audit_names_host(spec->selector) || spec->requires_nodes)
+        return 1;
+    if (!inventory_is_complete(inventory, RECORD_NODE))
+        return 2;
+    for (const struct record *at = inventory->first[RECORD_NODE]; at != NULL; at = at->next)
+        count += audit_selects(spec->selector, ((const struct plain_record *)at)->text);
+    return count;
+}
+
+static void check_count(struct audit_check *check, const struct template_claim *of)
+{
+    static const char *const fields[RECORD_KIND_COUNT] = {
+        [RECORD_DEPLOYMENT] = "replicas",  [RECORD_STATEFUL_SET] = "replicas",
+        [RECORD_REPLICA_SET] = "replicas", [RECORD_JOB] = "parallelism",
+        [RECORD_CRON_JOB] = "parallelism",
+    };
+    const struct workload *workload = of->workload;
+    struct slice name = of->use->name;
+    struct audit_place place = audit_place(&workload->record, of->use->line, of->use->column, name);
+
+    if (workload->record.kind == RECORD_DAEMON_SET) {
+        if (daemon_nodes(check->inventory, &workload->spec) > 1)
+            audit_report_add(check->report, RULE_POD_CLAIM_REPLICAS, LEVEL_ERROR, place,
+                             "a DaemonSet has a pod on each node, and only one of them gets claim "
+                             "%.*s (ReadWriteOncePod)",
+                             SLICE_ARG(name));
+    } else if (workload->rollout.replicas > 1) {
+        audit_report_add(check->report, RULE_POD_CLAIM_REPLICAS, LEVEL_ERROR, place,
+                         "%s is %lld, and only one of the pods gets claim %.*s (ReadWriteOncePod)",
+                         fields[workload->record.kind], (long long)workload->rollout.replicas,
+                         SLICE_ARG(name));
+    }
+}
+
+static void check_overlap(struct audit_check *check, const struct template_claim *of)
+{
+    if (of->workload->record.kind == RECORD_CRON_JOB && !of->workload->forbids_overlap)
+        audit_report_add(
+            check->report, RULE_CRON_JOB_OVERLAP, LEVEL_WARNING,
+            audit_place(&of->workload->record, of->use->line, of->use->column, of->use->name),
+            "concurrencyPolicy is Allow: a Job waits for claim %.*s "
+            "(ReadWriteOncePod) while the one before it runs",
+            SLICE_ARG(of->use->name));
+}
+
+static void check_claim(struct audit_check *check, const struct template_claim *of)
+{
+    check_rollout(check, of);
+    if (!claim_is_for_one_pod(of->claim))
+        return;
+    check_count(check, of);
+    check_overlap(check, of);
+}
+
+static void check_template(struct audit_check *check, const struct workload *workload)
+{
+    const struct pod_spec *spec = &workload->spec;
+
+    for (uint32_t i = 0; i < spec->use_count; i++) {
+        const struct volume_use *use = &spec->uses[i];
+        struct template_claim of = {workload, use,
+                                    claim_of_use(check->inventory, workload->record.ns, use)};
+        if (of.claim != NULL)
+            check_claim(check, &of);
+        else
+            check->unknown_claims += !use->is_inline && use->name.len != 0;
+    }
+    audit_check_placement(check, &workload->record, spec, true);
+}
+
+/* ---- autoscalers ---- */
+
+static void check_autoscaler(struct audit_check *check, const struct workload *autoscaler)
+{
+    const struct workload *target = (const struct workload *)inventory_find(
+        check->inventory, record_kind_of(autoscaler->owner_kind), autoscaler->record.ns,
+        autoscaler->owner);
+
+    if (target == NULL || autoscaler->rollout.replicas < 2 ||
+        target->record.kind > RECORD_REPLICA_SET)
+        return;
+    for (uint32_t i = 0; i < target->spec.use_count; i++) {
+        const struct volume_use *use = &target->spec.uses[i];
+        const struct claim_record *claim = claim_of_use(check->inventory, target->record.ns, use);
+        if (claim != NULL && claim_is_for_one_pod(claim))
+            audit_report_add(check->report, RULE_POD_CLAIM_REPLICAS, LEVEL_ERROR,
+                             audit_place(&autoscaler->record, autoscaler->target_line,
+                                         autoscaler->target_column, use->name),
+                             "maxReplicas is %lld, and only one of the pods of %s %.*s gets claim "
+                             "%.*s (ReadWriteOncePod)",
+                             (long long)autoscaler->rollout.replicas,
+                             record_kind_text((enum record_kind)target->record.kind),
+                             SLICE_ARG(autoscaler->owner), SLICE_ARG(use->name));
+    }
+}
+
+void audit_check_workloads(struct audit_check *check)
+{
+    const struct inventory *inventory = check->inventory;
+
+    for (int kind = RECORD_DEPLOYMENT; kind <= RECORD_AUTOSCALER; kind++)
+        for (const struct record *at = inventory->first[kind]; at != NULL; at = at->next) {
+            const struct workload *workload = (const struct workload *)at;
+            if (kind == RECORD_AUTOSCALER)
+                check_autoscaler(check, workload);
+            else if (!workload->is_finished &&
+                     !audit_is_covered(inventory, at->ns, workload->owner_kind, workload->owner))
+                check_template(check, workload);
+        }
+}

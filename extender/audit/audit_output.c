@@ -1,0 +1,217 @@
+#include "extender/audit/audit_output.h"
+
+#include <stdio.h>
+
+#include "extender/report/render.h"
+#include "extender/report/sheet.h"
+
+enum { TEXT_BYTES_MAX = 64 * 1024, JUNIT_BYTES_MAX = 1 << 30 };
+
+bool audit_format_parse(enum audit_format *out, const char *word)
+{
+    static const char *const words[] = {"table", "json", "yaml", "sarif", "junit"};
+
+    for (unsigned i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strcmp(word, words[i]) == 0) {
+            *out = (enum audit_format)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+void audit_put_object(const struct record *record, struct buf *out)
+{
+    buf_printf(out, "%s %.*s%s%.*s", record_kind_text((enum record_kind)record->kind),
+               SLICE_ARG(record->ns), record->ns.len == 0 ? "" : "/", SLICE_ARG(record->name));
+}
+
+void audit_put_spot(const struct spot *spot, struct buf *out)
+{
+    if (spot->path == NULL)
+        buf_put(out, SLICE("-"));
+    else
+        buf_printf(out, "%s:%u:%u", spot->path, spot->line, spot->column);
+}
+
+json_t *audit_text(struct slice text)
+{
+    json_t *value = json_stringn(text.len == 0 ? "" : text.ptr, text.len);
+    struct buf quoted;
+
+    if (value != NULL)
+        return value;
+    buf_init(&quoted, TEXT_BYTES_MAX);
+    buf_json(&quoted, text);
+    if (!quoted.failed)
+        value = json_loadb(quoted.bytes, quoted.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    buf_dispose(&quoted);
+    return value;
+}
+
+/* ---- JSON ---- */
+
+/* {"code", "level", "title", ...}: what --explain prints. */
+static json_t *rule_json(const struct audit_rule *rule)
+{
+    return json_pack("{ss ss ss ss ss ss ss}", "code", rule->code, "level",
+                     audit_level_text(rule->level), "title", rule->title, "what", rule->what, "why",
+                     rule->why, "mend", rule->mend, "link", rule->link);
+}
+
+static json_t *object_json(const struct record *record)
+{
+    return json_pack("{ss so so}", "kind", record_kind_text((enum record_kind)record->kind),
+                     "namespace", audit_text(record->ns), "name", audit_text(record->name));
+}
+
+static json_t *finding_json(const struct audit_finding *finding)
+{
+    const struct spot *spot = &finding->spot;
+    json_t *json =
+        json_pack("{ss ss ss so so}", "code", finding->rule->code, "level",
+                  audit_level_text(finding->level), "title", finding->rule->title, "object",
+                  object_json(finding->record), "message", audit_text(finding->message));
+
+    if (json != NULL && spot->path != NULL)
+        (void)json_object_set_new(json, "location",
+                                  json_pack("{so sI sI}", "file", audit_text(slice_of(spot->path)),
+                                            "line", (json_int_t)spot->line, "column",
+                                            (json_int_t)spot->column));
+    if (json != NULL && finding->ignored.len != 0)
+        (void)json_object_set_new(json, "ignored", audit_text(finding->ignored));
+    return json;
+}
+
+/* The rules that have findings. NULL: no memory. */
+static json_t *rules_json(const struct audit_report *report)
+{
+    bool has_finding[RULE_COUNT] = {false};
+    json_t *list = json_array();
+    bool ok = list != NULL;
+
+    for (size_t i = 0; i < report->count; i++)
+        has_finding[report->findings[i].rule - audit_rules] = true;
+    for (size_t i = 0; i < RULE_COUNT && ok; i++)
+        ok = !has_finding[i] || json_array_append_new(list, rule_json(&audit_rules[i])) == 0;
+    if (!ok) {
+        json_decref(list);
+        return NULL;
+    }
+    return list;
+}
+
+json_t *audit_json(const struct audit_report *report)
+{
+    json_t *findings = json_array(), *gaps = json_array();
+    bool ok = findings != NULL && gaps != NULL;
+
+    for (size_t i = 0; i < report->count && ok; i++)
+        ok = json_array_append_new(findings, finding_json(&report->findings[i])) == 0;
+    for (size_t i = 0; i < report->gap_count && ok; i++)
+        ok = json_array_append_new(gaps, audit_text(report->gaps[i])) == 0;
+    json_t *json = json_pack(
+        "{so so so s{sI sI sI sI} s{sI sI}}", "findings", findings, "rules", rules_json(report),
+        "notChecked", gaps, "summary", "error", (json_int_t)report->levels[LEVEL_ERROR], "warning",
+        (json_int_t)report->levels[LEVEL_WARNING], "note", (json_int_t)report->levels[LEVEL_NOTE],
+        "ignored", (json_int_t)report->ignored, "objects", "read", (json_int_t)report->objects,
+        "skipped", (json_int_t)report->skipped);
+    if (!ok) {
+        json_decref(json);
+        return NULL;
+    }
+    return json;
+}
+
+/* ---- table ---- */
+
+/* False without memory. */
+static bool add_row(struct sheet *sheet, const struct audit_finding *finding)
+{
+    struct buf object, spot, message;
+
+    buf_init(&object, TEXT_BYTES_MAX);
+    buf_init(&spot, TEXT_BYTES_MAX);
+    buf_init(&message, TEXT_BYTES_MAX);
+    audit_put_object(finding->record, &object);
+    audit_put_spot(&finding->spot, &spot);
+    buf_put(&message, finding->message);
+    const char *level = finding->ignored.len != 0 ? "ignored" : audit_level_text(finding->level);
+    const char *const texts[] = {level,           finding->rule->code, buf_text(&object),
+                                 buf_text(&spot), buf_text(&message),  NULL};
+    bool ok = texts[2] != NULL && texts[3] != NULL && texts[4] != NULL && sheet_add(sheet, texts);
+    buf_dispose(&object);
+    buf_dispose(&spot);
+    buf_dispose(&message);
+    return ok;
+}
+
+static void print_summary(const struct audit_report *report)
+{
+    if (report->count == 0)
+        (void)printf("No findings");
+    else
+        (void)printf("\n%zu error%s, %zu warning%s, %zu note%s", report->levels[LEVEL_ERROR],
+                     report->levels[LEVEL_ERROR] == 1 ? "" : "s", report->levels[LEVEL_WARNING],
+                     report->levels[LEVEL_WARNING] == 1 ? "" : "s", report->levels[LEVEL_NOTE],
+                     report->levels[LEVEL_NOTE] == 1 ? "" : "s");
+    if (report->ignored != 0)
+        (void)printf("; %zu ignored", report->ignored);
+    (void)printf(". Objects: %zu read, %zu of other kinds skipped.\n", report->objects,
+                 report->skipped);
+    if (report->count != 0)
+        (void)printf("\"claimguard audit --explain %s\" says why, and what to do.\n",
+                     report->findings[0].rule->code);
+    for (size_t i = 0; i < report->gap_count; i++)
+        (void)printf("Note: %.*s.\n", SLICE_ARG(report->gaps[i]));
+}
+
+bool audit_table(const struct audit_report *report)
+{
+    static const char *const headings[] = {"LEVEL", "CODE", "OBJECT", "WHERE", "FINDING", NULL};
+    struct sheet sheet = {.count = 0};
+    struct sheet_style style = sheet_style(stdout);
+    bool ok = report->count == 0 || sheet_add(&sheet, headings);
+
+    for (size_t i = 0; i < report->count && ok; i++)
+        ok = add_row(&sheet, &report->findings[i]);
+    ok = ok && (report->count == 0 || sheet_print(&sheet, &style, stdout));
+    sheet_dispose(&sheet);
+    print_summary(report);
+    return ok;
+}
+
+/* ---- all formats ---- */
+
+static bool print_value(json_t *value, enum output_format format)
+{
+    struct render *render = value == NULL ? NULL : render_new(format, false);
+    bool ok = render != NULL && render_put(render, value);
+
+    if (render != NULL && !ok)
+        render_discard(render);
+    json_decref(value);
+    return ok && render_finish(render);
+}
+
+static bool print_junit(const struct audit_report *report)
+{
+    struct buf text;
+
+    buf_init(&text, JUNIT_BYTES_MAX);
+    audit_junit(report, &text);
+    bool ok = !text.failed && fwrite(text.bytes, 1, text.len, stdout) == text.len;
+    buf_dispose(&text);
+    return ok;
+}
+
+bool audit_print(const struct audit_report *report, enum audit_format format)
+{
+    switch (format) {
+    case AUDIT_JSON: return print_value(audit_json(report), OUTPUT_JSON);
+    case AUDIT_YAML: return print_value(audit_json(report), OUTPUT_YAML);
+    case AUDIT_SARIF: return print_value(audit_sarif(report), OUTPUT_JSON);
+    case AUDIT_JUNIT: return print_junit(report);
+    default: return audit_table(report);
+    }
+}

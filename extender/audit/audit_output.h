@@ -1,0 +1,38 @@
+/*
+ * audit_output: a report as a table, JSON, YAML, SARIF 2.1.0 or JUnit XML, on standard output.
+ *
+ * Threads: one.
+ */
+#ifndef EXTENDER_AUDIT_AUDIT_OUTPUT_H
+#define EXTENDER_AUDIT_AUDIT_OUTPUT_H
+
+#include <jansson.h>
+
+#include "config/base/buf.h"
+#include "extender/audit/audit_report.h"
+
+enum audit_format { AUDIT_TABLE, AUDIT_JSON, AUDIT_YAML, AUDIT_SARIF, AUDIT_JUNIT };
+
+/* Reads "table", "json", "yaml", "sarif" or "junit". False for any other word. */
+bool audit_format_parse(enum audit_format *out, const char *word);
+
+/* Prints the report. False if it could not be written. */
+bool audit_print(const struct audit_report *report, enum audit_format format);
+
+/* The formats as values and texts. NULL, or a buffer that has failed: no memory.
+ * Ownership: the caller's. */
+json_t *audit_json(const struct audit_report *report);
+json_t *audit_sarif(const struct audit_report *report);
+void audit_junit(const struct audit_report *report, struct buf *out);
+
+/* Prints the table. False without memory. */
+bool audit_table(const struct audit_report *report);
+
+/* "Deployment shop/web"; "web.yaml:12:9" or "-" of a live cluster. */
+void audit_put_object(const struct record *record, struct buf *out);
+void audit_put_spot(const struct spot *spot, struct buf *out);
+
+/* A text as a JSON string: with U+FFFD for each byte that is not UTF-8. NULL: no memory. */
+json_t *audit_text(struct slice text);
+
+#endif

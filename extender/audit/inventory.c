@@ -1,0 +1,168 @@
+#include "extender/audit/inventory.h"
+
+#include "extender/audit/inventory_internal.h"
+
+enum { SCRATCH_BYTES_MAX = 64 << 20 };
+
+void inventory_init(struct inventory *inventory)
+{
+    *inventory = (struct inventory){.judged = 0};
+    arena_init(&inventory->arena, SIZE_MAX / 2);
+    arena_init(&inventory->scratch, SCRATCH_BYTES_MAX);
+}
+
+void inventory_dispose(struct inventory *inventory)
+{
+    table_dispose(&inventory->table);
+    arena_dispose(&inventory->arena);
+    arena_dispose(&inventory->scratch);
+}
+
+/* ---- names ---- */
+
+struct record_key {
+    enum record_kind kind;
+    struct slice ns, name;
+};
+
+static struct slice ns_of(enum record_kind kind, struct slice ns)
+{
+    if (kind >= RECORD_VOLUME)
+        return SLICE("");
+    return ns.len == 0 ? SLICE("default") : ns;
+}
+
+static uint32_t hash_of(const struct record_key *key)
+{
+    return table_hash(key->name, table_hash(ns_of(key->kind, key->ns), (uint32_t)key->kind));
+}
+
+static bool has_key(const struct table_record *found, const void *wanted)
+{
+    const struct record *record = (const struct record *)found;
+    const struct record_key *key = wanted;
+
+    return record->kind == key->kind && slice_equal(record->name, key->name) &&
+           slice_equal(ns_of(key->kind, record->ns), ns_of(key->kind, key->ns));
+}
+
+static struct record *find(const struct inventory *inventory, const struct record_key *key)
+{
+    return (struct record *)table_find(&inventory->table, hash_of(key), has_key, key);
+}
+
+struct record *inventory_find(const struct inventory *inventory, enum record_kind kind,
+                              struct slice ns, struct slice name)
+{
+    struct record_key key = {kind, ns, name};
+
+    return kind == RECORD_KIND_COUNT ? NULL : find(inventory, &key);
+}
+
+bool inventory_is_complete(const struct inventory *inventory, enum record_kind kind)
+{
+    return inventory->is_listed[kind] || (inventory->is_cluster && inventory->counts[kind] != 0);
+}
+
+struct record *inventory_add_name(struct taking *taking, struct record *record)
+{
+    struct record_key key = {taking->kind, record->ns, record->name};
+    struct record *found = find(taking->inventory, &key);
+
+    if (found != NULL)
+        return found;
+    record->table.hash = hash_of(&key);
+    taking->has_failed |= !table_add(&taking->inventory->table, &record->table);
+    return NULL;
+}
+
+/* ---- one object ---- */
+
+/* claimguard's own webhook for Bindings has this path (manifests/admission). */
+static bool admits_bindings(const struct source_text *object)
+{
+    return slice_equal(slice_of(object->type->kind), SLICE("ValidatingWebhookConfiguration")) &&
+           slice_has(object->text, SLICE("/admit/binding"));
+}
+
+int inventory_take(struct inventory *inventory, const struct source_text *object, struct error *err)
+{
+    struct taking taking = {
+        .inventory = inventory,
+        .object = object,
+        .kind = reading_kind(slice_of(object->type->api_version), slice_of(object->type->kind))};
+    struct pull json;
+
+    if (taking.kind == RECORD_KIND_COUNT) {
+        inventory->binds_are_admitted |= admits_bindings(object);
+        return 0;
+    }
+    arena_reset(&inventory->scratch);
+    pull_init(&json, object->text);
+    if (!reading_read(&json, taking.kind, &inventory->scratch, &taking.reading)) {
+        if (object->is_made)
+            json.at = json.start; /* text made from YAML: name the object's place */
+        return pull_fail(&json, object->path == NULL ? object->type->kind : object->path,
+                         object->place, err);
+    }
+    inventory->counts[taking.kind]++;
+    inventory_record(&taking);
+    return taking.has_failed ? error_no_memory(err) : 1;
+}
+
+/* ---- links ---- */
+
+static void name_class(struct inventory *inventory, struct slice name)
+{
+    struct plain_record *class =
+        name.len == 0 ? NULL
+                      : (struct plain_record *)inventory_find(inventory, RECORD_ATTRIBUTES_CLASS,
+                                                              SLICE(""), name);
+
+    if (class != NULL)
+        class->is_named = true;
+}
+
+static void name_classes(struct inventory *inventory)
+{
+    if (inventory->counts[RECORD_ATTRIBUTES_CLASS] == 0)
+        return;
+    for (const struct record *at = inventory->first[RECORD_CLAIM]; at != NULL; at = at->next) {
+        const struct claim_record *claim = (const struct claim_record *)at;
+        name_class(inventory, claim->class);
+        name_class(inventory, claim->current_class);
+        name_class(inventory, claim->target_class);
+    }
+    for (const struct record *at = inventory->first[RECORD_VOLUME]; at != NULL; at = at->next)
+        name_class(inventory, ((const struct volume_record *)at)->class);
+}
+
+/* Adds the pod to the users of its claims. False: no memory. */
+static bool add_users(struct inventory *inventory, const struct pod_record *pod)
+{
+    for (uint32_t i = 0; i < pod->spec.use_count; i++) {
+        const struct volume_use *use = &pod->spec.uses[i];
+        struct claim_record *claim = use->is_inline || use->name.len == 0
+                                         ? NULL
+                                         : (struct claim_record *)inventory_find(
+                                               inventory, RECORD_CLAIM, pod->record.ns, use->name);
+        if (claim == NULL)
+            continue;
+        struct claim_user *user = arena_alloc(&inventory->arena, sizeof *user);
+        if (user == NULL)
+            return false;
+        *user = (struct claim_user){claim->users, pod};
+        claim->users = user;
+    }
+    return true;
+}
+
+int inventory_link(struct inventory *inventory, struct error *err)
+{
+    inventory->is_cluster |= inventory->is_listed[RECORD_POD];
+    name_classes(inventory);
+    for (const struct record *at = inventory->first[RECORD_POD]; at != NULL; at = at->next)
+        if (!add_users(inventory, (const struct pod_record *)at))
+            return error_no_memory(err);
+    return 0;
+}
