@@ -135,7 +135,7 @@ static int request_all(struct listing_run *run, struct error *err)
     return 0;
 }
 
-int lister_list(struct lister *lister, enum kind kind, const char *ns,
+int lister_list(struct lister *lister, enum kind kind, struct slice ns,
                 const struct reflector_sink *sink, struct error *err)
 {
     struct listing_run run = {.lister = lister, .sink = sink, .err = err};

@@ -4,7 +4,7 @@
  *
  *     struct reflector_sink sink = {0}; // with all functions
  *     struct lister lister = {.client = client, .server = kubeconfig->server};
- *     if (lister_list(&lister, KIND_POD, NULL, &sink, err) < 0 && lister.status != 403)
+ *     if (lister_list(&lister, KIND_POD, SLICE(""), &sink, err) < 0 && lister.status != 403)
  *         return err->code;
  *
  * Threads: one: the client's.
@@ -24,12 +24,12 @@ struct lister {
 };
 
 /*
- * Lists a kind. ns: the only namespace, if the kind is namespaced; NULL: all. The sink is as in
+ * Lists a kind. ns: the only namespace, if the kind is namespaced; empty: all. The sink is as in
  * reflector.h; where the API server does not serve the kind, `unserved` is called, and that is no
  * error.
  * Errors: those of sink->take, which ends the list; ERROR_UNAVAILABLE: refused, or no good answer.
  */
-int lister_list(struct lister *lister, enum kind kind, const char *ns,
+int lister_list(struct lister *lister, enum kind kind, struct slice ns,
                 const struct reflector_sink *sink, struct error *err);
 
 #endif

@@ -126,9 +126,9 @@ void reflector_request(struct reflector *reflector, uint64_t now_ns, struct buf 
         reflector->has_begun = false;
     }
     buf_printf(path, "%s/", kind_api_path(reflector->kind));
-    if (reflector->ns != NULL && kind_is_namespaced(reflector->kind)) {
+    if (reflector->ns.len != 0 && kind_is_namespaced(reflector->kind)) {
         buf_put(path, SLICE("namespaces/"));
-        api_path_escape(path, slice_of(reflector->ns));
+        api_path_escape(path, reflector->ns);
         buf_put(path, SLICE("/"));
     }
     buf_printf(path, "%s?%s", kind_resource(reflector->kind),

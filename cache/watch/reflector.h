@@ -126,7 +126,7 @@ struct reflector {
     enum reflector_phase phase;
     struct reflector_sink sink;
     struct resource_status *status;
-    const char *ns;      /* the only namespace; NULL: all */
+    struct slice ns;     /* the only namespace; empty: all */
     bool is_list_only;   /* stops when the list is complete: for a snapshot */
     bool is_done;        /* it has stopped */
     bool can_stream;     /* the server can stream lists, as far as known */

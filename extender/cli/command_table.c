@@ -53,6 +53,21 @@ static const struct flag dry_run_flags[] = {
     {HELP_FLAG},
     {NULL, 0, 0, 0, NULL, NULL, NULL},
 };
+static const struct flag who_flags[] = {
+    {SNAPSHOT_FLAG},
+    {SNAPSHOT_KUBECONFIG_FLAG},
+    {CONTEXT_FLAG},
+    {"namespace", 'n', FLAG_TEXT, AT(ns), "NAME", NULL,
+     "namespace of the claims (default: that of the context)"},
+    {"all-namespaces", 'A', FLAG_SWITCH, AT(all_namespaces), NULL, NULL,
+     "claims of these names in all namespaces"},
+    {"all", 'a', FLAG_SWITCH, AT(all), NULL, NULL,
+     "each claim that a pod waits for, the longest wait first"},
+    {"output", 'o', FLAG_TEXT, AT(output), "FORMAT", "table json yaml",
+     "table (default), json or yaml"},
+    {HELP_FLAG},
+    {NULL, 0, 0, 0, NULL, NULL, NULL},
+};
 static const struct flag snapshot_flags[] = {
     {SNAPSHOT_KUBECONFIG_FLAG},
     {CONTEXT_FLAG},
@@ -132,9 +147,9 @@ const struct command command_table[] = {
      "at most, and exits.\n",
      serve_flags, NULL, NULL, command_serve},
     {"snapshot", "[--kubeconfig FILE] [--context NAME] [-o FILE]",
-     "write a snapshot of a live cluster to a file, for dry-run",
-     "Lists the objects that claimguard needs for its decisions, and writes only the fields that\n"
-     "it reads: no environment variables, no annotations except claimguard's own, no secrets.\n"
+     "write a snapshot of a live cluster to a file, for other commands",
+     "Lists the objects that claimguard's commands need, and writes only the fields that\n"
+     "they read: no environment variables, no annotations except claimguard's own, no secrets.\n"
      "Without --kubeconfig, the cluster is that of $KUBECONFIG, of the pod's service account, or\n"
      "of ~/.kube/config.\n",
      snapshot_flags, NULL, NULL, command_snapshot},
@@ -158,6 +173,15 @@ const struct command command_table[] = {
      "for that rule. What the input does not have is not known, and is never reported as wrong.\n"
      "Exit status: 0: no findings; 1: findings; 2: bad usage, bad input or another failure.\n",
      audit_flags, "[FILE|FOLDER...]", VALUES_FILES, command_audit},
+    {"who", "(CLAIM... | --all) [--snapshot FILE] [-n NAME | -A] [-o FORMAT] ...",
+     "show who holds a claim, who waits for it, and what would free it",
+     "Shows which pods hold the claims and which wait for them, where their volumes are attached,\n"
+     "finalizers, budgets and locks, and what frees each claim. A claim is NAME, NAMESPACE/NAME,\n"
+     "or pvc/NAME. With --all, it lists the claims that pods wait for, of all namespaces unless\n"
+     "--namespace is given. Without --snapshot, the cluster is that of --kubeconfig, of\n"
+     "$KUBECONFIG, of the pod's service account, or of ~/.kube/config.\n"
+     "Exit status: 0: each claim was found; 2: one was not, or another failure.\n",
+     who_flags, "[CLAIM...]", VALUES_CLAIMS, command_who},
     {"certificates", "[-o FOLDER | --kubeconfig FILE] [--host NAME]... [--dry-run] ...",
      "make and renew the certificates for TLS",
      "Makes an authority, and a certificate of it for claimguard and for a scheduler. A later\n"

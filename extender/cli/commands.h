@@ -32,6 +32,7 @@ struct arguments {
     const char *names[ARGUMENT_NAMES_MAX]; /* of --node, --host, --scheduler-config, --disable */
     size_t name_count;
     bool all_pending, is_dry_run;
+    bool all, all_namespaces;
     bool help;
 };
 
@@ -49,6 +50,7 @@ int command_serve(const struct arguments *arguments);
 int command_snapshot(const struct arguments *arguments);
 int command_dry_run(const struct arguments *arguments);
 int command_audit(const struct arguments *arguments);
+int command_who(const struct arguments *arguments);
 int command_certificates(const struct arguments *arguments);
 int command_doctor(const struct arguments *arguments);
 int command_check_config(const struct arguments *arguments);

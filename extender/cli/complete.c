@@ -127,7 +127,8 @@ static void offer_objects(const struct completion *completion, enum kind kind)
         return;
     (void)alarm(NAMES_SECONDS_MAX);
     if (inquiry_open(&inquiry, &origin, &err) == 0) {
-        names.ns = wish.ns = namespace_of(completion, &inquiry);
+        names.ns = namespace_of(completion, &inquiry);
+        wish.ns = slice_of(names.ns);
         (void)inquiry_read(&inquiry, &wish, &err);
     }
     inquiry_close(&inquiry);

@@ -111,7 +111,7 @@ static int capture_kind(struct capture *capture, enum kind kind, struct error *e
     const struct reflector_sink sink = {capture, begin_list, end_list, take, keep, unserved};
 
     capture->kind = kind;
-    int rc = lister_list(&capture->lister, kind, NULL, &sink, err);
+    int rc = lister_list(&capture->lister, kind, SLICE(""), &sink, err);
     return rc < 0 && is_left_out(capture, kind, err) ? 0 : rc;
 }
 

@@ -162,7 +162,7 @@ struct slice inquiry_gap(const struct inquiry *inquiry, enum kind kind, struct a
 
     if (inquiry->gaps[kind] == GAP_FORBIDDEN)
         return arena_printf(arena, "%s: these credentials may not list them", resource);
-    if (inquiry->gaps[kind] == GAP_UNSERVED)
+    if (inquiry->gaps[kind] == GAP_UNSERVED || inquiry->cluster.is_unserved[kind])
         return arena_printf(arena, "%s: this API server does not serve them", resource);
     if (inquiry->snapshot != NULL && inquiry->cluster.counts[kind] == 0)
         return arena_printf(arena, "%s: the snapshot has none", resource);

@@ -27,8 +27,8 @@ struct inquiry_origin {
 
 /* What a command wants to know. */
 struct inquiry_wish {
-    unsigned kinds; /* bits 1 << kind: listed of a live cluster; a snapshot is read as a whole */
-    const char *ns; /* of a live cluster, only objects of this namespace; NULL: of all */
+    unsigned kinds;  /* bits 1 << kind: listed of a live cluster; a snapshot is read as a whole */
+    struct slice ns; /* of a live cluster, only objects of this namespace; empty: of all */
 
     /* Whether the details of this pod, claim or node are kept. NULL: of none. */
     bool (*keeps)(void *context, const struct object *object);

@@ -63,6 +63,19 @@ Test(reflector, reads_pages_and_asks_for_one_again_wherever_it_was_cut)
     }
 }
 
+Test(reflector, asks_for_one_namespace_if_the_kind_has_them)
+{
+    struct bench *bench = bench_new(KIND_POD);
+
+    bench->reflector.ns = SLICE("a/b c");
+    asks(bench, "/api/v1/namespaces/a%2Fb%20c/pods?");
+    bench_free(bench);
+    bench = bench_new(KIND_NODE);
+    bench->reflector.ns = SLICE("a");
+    asks(bench, "/api/v1/nodes? !namespaces");
+    bench_free(bench);
+}
+
 Test(reflector, an_empty_list_begins_and_ends)
 {
     struct bench *bench = paging();

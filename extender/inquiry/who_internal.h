@@ -1,0 +1,83 @@
+/* who_internal: what the files who*.c share. Only they include it. */
+#ifndef EXTENDER_INQUIRY_WHO_INTERNAL_H
+#define EXTENDER_INQUIRY_WHO_INTERNAL_H
+
+#include "extender/inquiry/who.h"
+#include "extender/report/value.h"
+
+#define OUT_OF_SERVICE_TAINT "node.kubernetes.io/out-of-service"
+
+/* A pod names a claim. */
+struct naming {
+    const struct claim *claim;
+    const struct pod *pod;
+};
+
+/* VolumeAttachments, by their volumes. */
+struct who_index {
+    const struct resource **attachments;
+    size_t attachment_count;
+};
+
+static inline struct slice who_volume_of(const struct resource *attachment)
+{
+    return name_slice(attachment->attributes[VOLUME_ATTACHMENT_VOLUME]);
+}
+
+/* How many pods may use a claim at a time. */
+enum access { ACCESS_UNKNOWN, ACCESS_ANY, ACCESS_ONE_NODE, ACCESS_ONE_POD };
+
+enum node_state { NODE_UNKNOWN, NODE_READY, NODE_NOT_READY, NODE_MISSING };
+
+/* A pod that names the claim, with its details. */
+struct who_pod {
+    const struct pod *pod;
+    struct pod_details details;
+    struct slice since; /* when it was bound, or, of one that waits, when it was created */
+    struct owner owner; /* its controller; a Deployment instead of its ReplicaSet. Or no name */
+    enum node_state node_state;
+    bool is_out_of_service; /* its node has that taint */
+};
+
+/* What is known of one claim. */
+struct who_claim {
+    const struct inquiry *inquiry;
+    const struct claim *claim;
+    struct claim_details details;
+    enum access access;
+    struct slice volume; /* empty: not bound */
+    struct who_pod *holders, *waiters;
+    size_t holder_count, waiter_count;
+    const struct resource *const *attachments; /* of its volume */
+    size_t attachment_count;
+    struct arena *arena; /* of all this */
+};
+
+/* Collects all that is known of the claim; namings: the pods that name it. out has the inquiry and
+ * the arena. False: no memory. */
+bool who_gather(struct who_claim *out, const struct who_index *index, const struct claim *claim,
+                const struct naming *namings, size_t count);
+
+/* The claim as JSON; NULL: no memory. */
+json_t *who_describe(const struct who_claim *claim);
+
+/* Fills in the details of a pod. False: no memory. */
+bool who_pod_init(struct who_pod *out, const struct who_claim *claim, const struct pod *pod);
+
+/* Pods as JSON; NULL: no memory. */
+json_t *who_holder(const struct who_claim *claim, const struct who_pod *holder);
+json_t *who_waiter(const struct who_pod *waiter);
+
+/* A list of struct slice as JSON. */
+json_t *who_strings(const struct pull_items *items);
+
+/* A list of texts: what would free the claim; NULL: no memory. */
+json_t *who_freed_by(const struct who_claim *claim);
+
+/* The lock of the claim: name and UID of its pod. False: it has none. */
+bool who_lock(const struct who_claim *claim, struct slice *uid, struct slice *name);
+
+/* The pod that the lock names; NULL: the input does not have it. */
+const struct pod *who_locker(const struct who_claim *claim);
+
+#endif

@@ -1,0 +1,200 @@
+/* Pods that hold a claim, or wait for it. */
+#include "cache/objects/label_selector.h"
+#include "config/base/clock.h"
+#include "extender/inquiry/who_internal.h"
+
+/* ---- details ---- */
+
+/* A ReplicaSet of a Deployment has its name and the hash of its template. */
+static struct owner find_owner(const struct pod_details *details)
+{
+    const struct owner *controller = details_controller(&details->owners);
+    size_t hash = details->template_hash.len;
+
+    if (controller == NULL)
+        return (struct owner){.name = {"", 0}};
+    struct owner owner = *controller;
+    size_t rest = owner.name.len > hash ? owner.name.len - hash - 1 : 0;
+    if (slice_equal(owner.kind, SLICE("ReplicaSet")) && hash != 0 && rest != 0 &&
+        slice_ends_with(owner.name, details->template_hash) && owner.name.ptr[rest] == '-') {
+        owner.kind = SLICE("Deployment");
+        owner.name.len = rest;
+    }
+    return owner;
+}
+
+static enum node_state find_node_state(const struct inquiry *inquiry, const struct pod *pod)
+{
+    if (pod->node == NULL || inquiry->cluster.counts[KIND_NODE] == 0)
+        return NODE_UNKNOWN;
+    if (!pod->node->exists)
+        return NODE_MISSING;
+    return pod->node->is_not_ready ? NODE_NOT_READY : NODE_READY;
+}
+
+static bool has_taint(const struct inquiry *inquiry, struct slice node, struct slice key,
+                      struct arena *arena)
+{
+    struct slice text = inquiry_find_details(inquiry, KIND_NODE, SLICE(""), node);
+    struct node_details details;
+
+    if (text.ptr == NULL || !node_details_read(text, arena, &details))
+        return false;
+    const struct taint *taints = details.taints.items;
+    for (size_t i = 0; i < details.taints.count; i++)
+        if (slice_equal(taints[i].key, key))
+            return true;
+    return false;
+}
+
+/* When the pod was bound, as well as it is known. */
+static struct slice bound_since(const struct pod_details *details)
+{
+    const struct condition *scheduled =
+        details_condition(&details->conditions, SLICE("PodScheduled"));
+
+    if (scheduled != NULL && slice_equal(scheduled->status, SLICE("True")) &&
+        scheduled->changed.len != 0)
+        return scheduled->changed;
+    return details->started.len != 0 ? details->started : details->created;
+}
+
+bool who_pod_init(struct who_pod *out, const struct who_claim *claim, const struct pod *pod)
+{
+    struct slice text =
+        inquiry_find_details(claim->inquiry, KIND_POD, name_slice(pod->ns), pod_name(pod));
+
+    *out = (struct who_pod){.pod = pod, .details.grace_seconds = -1};
+    if (text.ptr != NULL && !pod_details_read(text, claim->arena, &out->details))
+        return false;
+    out->owner = find_owner(&out->details);
+    out->node_state = find_node_state(claim->inquiry, pod);
+    out->since = pod->node == NULL ? out->details.created : bound_since(&out->details);
+    out->is_out_of_service =
+        out->node_state == NODE_NOT_READY &&
+        has_taint(claim->inquiry, pod_node(pod), SLICE(OUT_OF_SERVICE_TAINT), claim->arena);
+    return true;
+}
+
+/* ---- JSON ---- */
+
+/* Adds a text, unless it is empty. */
+static int put_known(json_t *object, const char *key, struct slice text)
+{
+    return text.len == 0 ? 0 : value_put(object, key, value_text(text));
+}
+
+json_t *who_strings(const struct pull_items *items)
+{
+    const struct slice *texts = items->items;
+    json_t *list = json_array();
+    int rc = list == NULL ? -1 : 0;
+
+    for (size_t i = 0; i < items->count && rc == 0; i++)
+        rc = json_array_append_new(list, value_text(texts[i]));
+    return value_whole(list, rc);
+}
+
+/* What holders and waiters have in common. */
+static json_t *describe(const struct who_pod *pod)
+{
+    char uid[UID_TEXT_BYTES];
+    json_t *object = json_object();
+    int rc = value_put(object, "namespace", value_text(name_slice(pod->pod->ns))) |
+             value_put(object, "name", value_text(pod_name(pod->pod))) |
+             put_known(object, "uid", uid_text(&pod->pod->uid, uid)) |
+             value_put(object, "priority", json_integer(pod->pod->priority)) |
+             put_known(object, "scheduler", pod->details.scheduler) |
+             put_known(object, "since", pod->since);
+
+    if (pod->owner.name.len != 0)
+        rc |= value_put(object, "owner",
+                        json_pack("{s:o,s:o}", "kind", value_text(pod->owner.kind), "name",
+                                  value_text(pod->owner.name)));
+    return value_whole(object, rc);
+}
+
+static const char *node_state_text(const struct who_pod *holder)
+{
+    static const char *const texts[] = {
+        [NODE_UNKNOWN] = "Unknown",
+        [NODE_READY] = "Ready",
+        [NODE_NOT_READY] = "NotReady",
+        [NODE_MISSING] = "Missing",
+    };
+    return texts[holder->node_state];
+}
+
+/* "Terminating", as kubectl says; why a container waits; or the phase. */
+static struct slice state_of(const struct who_pod *pod)
+{
+    if (pod->pod->is_terminating)
+        return SLICE("Terminating");
+    if (pod->details.waiting_reason.len != 0)
+        return pod->details.waiting_reason;
+    return pod->details.phase;
+}
+
+/* The budgets that a pod counts for. */
+static json_t *find_budgets(const struct who_claim *claim, const struct pod *pod)
+{
+    const struct cluster *cluster = &claim->inquiry->cluster;
+    json_t *list = json_array();
+    struct table_walk walk = {.at = 0};
+    int rc = list == NULL ? -1 : 0;
+
+    for (const struct resource *budget;
+         rc == 0 &&
+         (budget = cluster_next_resource(cluster, KIND_POD_DISRUPTION_BUDGET, &walk)) != NULL;)
+        if (budget->key.ns == pod->ns &&
+            selector_matches(name_slice(budget->attributes[BUDGET_SELECTOR]),
+                             name_slice(pod->labels)))
+            rc = json_array_append_new(
+                list, json_pack("{s:o,s:I}", "name", value_text(name_slice(budget->key.name)),
+                                "disruptionsAllowed", (json_int_t)budget->number));
+    return value_whole(list, rc);
+}
+
+/* When the grace of a terminating pod ends, and how it was given. */
+static int put_grace(json_t *object, const struct who_claim *claim, const struct who_pod *holder)
+{
+    const struct pod_details *details = &holder->details;
+    int64_t end_ms = time_parse(details->deletion_timestamp);
+    int rc = end_ms == 0 ? 0 : put_known(object, "graceEnds", details->deletion_timestamp);
+
+    if (details->grace_seconds >= 0)
+        rc |= value_put(object, "graceSeconds", json_integer(details->grace_seconds));
+    if (claim->inquiry->now_ms != 0 && end_ms != 0)
+        rc |= value_put(object, "graceSecondsLeft",
+                        json_integer((end_ms - claim->inquiry->now_ms) / 1000));
+    return rc;
+}
+
+json_t *who_holder(const struct who_claim *claim, const struct who_pod *holder)
+{
+    json_t *object = describe(holder);
+    int rc = value_put(object, "node", value_text(pod_node(holder->pod))) |
+             value_put(object, "nodeState", json_string(node_state_text(holder))) |
+             value_put(object, "as",
+                       json_string(holder->pod->is_terminating ? "Terminating" : "Bound")) |
+             put_known(object, "state", state_of(holder)) |
+             value_put(object, "finalizers", who_strings(&holder->details.finalizers)) |
+             value_put(object, "budgets", find_budgets(claim, holder->pod));
+
+    if (holder->pod->is_terminating)
+        rc |= put_grace(object, claim, holder);
+    return value_whole(object, rc);
+}
+
+json_t *who_waiter(const struct who_pod *waiter)
+{
+    const struct condition *scheduled =
+        details_condition(&waiter->details.conditions, SLICE("PodScheduled"));
+    json_t *object = describe(waiter);
+    int rc = put_known(object, "nominatedNode", pod_nominated_node(waiter->pod)) |
+             value_put(object, "gated", json_boolean(waiter->pod->is_gated));
+
+    if (scheduled != NULL && !slice_equal(scheduled->status, SLICE("True")))
+        rc |= put_known(object, "message", scheduled->message);
+    return value_whole(object, rc);
+}
