@@ -5,7 +5,7 @@
  *     char hint[NEAREST_HINT_BYTES];
  *     nearest_offer(&nearest, "serve");
  *     nearest_offer(&nearest, "dry-run");
- *     return error_set(err, ERROR_INVALID, "no command dryrun%s", nearest_hint(&nearest, "", hint));
+ *     return error_set(err, ERROR_INVALID, "no command%s", nearest_hint(&nearest, "", hint));
  *
  * A word is near if at most a third of its characters, and at most NEAREST_EDITS_MAX, were left
  * out, added, changed, or swapped with their neighbour (optimal string alignment); or if what was
