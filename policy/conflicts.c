@@ -132,7 +132,7 @@ static const char *why_exclusive(const struct conflict *conflict)
                                : "";
 }
 
-static struct slice conflict_describe(const struct conflict *conflict, struct arena *arena)
+struct slice conflict_describe(const struct conflict *conflict, struct arena *arena)
 {
     const struct pod *holder = conflict->holder;
     struct slice ns = name_slice(conflict->claim->ns); /* also the holder's */

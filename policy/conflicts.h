@@ -42,6 +42,9 @@ bool conflicts_find(const struct view *view, const struct pod_object *pod,
 /* By claim in the pod's order, then by the holder's name: reasons read the same at any time. */
 void conflicts_sort(struct conflicts *conflicts);
 
+/* "claim default/data is in use by pod default/db-0 on node-2". {NULL, 0}: no memory. */
+struct slice conflict_describe(const struct conflict *conflict, struct arena *arena);
+
 /* Adds a reason for each, VERDICT_REASONS_MAX at most. */
 void conflicts_put_reasons(const struct conflicts *conflicts, struct arena *arena,
                            struct verdict *out);

@@ -96,7 +96,8 @@ static void on_end(void *context, const struct http_result *result)
         (void)error_set(&ticket->problem, ERROR_UNAVAILABLE, "%s", result->error);
     if (is_about_object(ticket))
         observe(ticket, result);
-    else if (is_message(ticket) && result->status / 100 != 2)
+    else if (is_message(ticket) && result->status / 100 != 2 &&
+             !(ticket->may_exist && result->status == 409))
         log_failure(ticket, result);
     (void)pthread_mutex_lock(&requests->mutex);
     ticket->status = result->is_cut ? 0 : result->status;
@@ -280,8 +281,10 @@ bool requests_send(struct requests *requests, const struct request *request)
     struct ticket *ticket = requests->message_count < MESSAGES_MAX
                                 ? ticket_for(requests, request, HTTP_MESSAGE, MESSAGE_TIMEOUT_MS)
                                 : NULL;
-    if (ticket != NULL)
+    if (ticket != NULL) {
+        ticket->may_exist = request->may_exist;
         ticket_queue(ticket);
+    }
     (void)pthread_mutex_unlock(&requests->mutex);
     if (ticket != NULL)
         http_client_wake(requests->client);

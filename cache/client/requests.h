@@ -37,6 +37,7 @@ struct request {
     const char *content_type; /* NULL: there is no body */
     struct slice body;
     int64_t timeout_ms; /* for requests_call; requests_send has its own */
+    bool may_exist;     /* of requests_send: what is created may be there: a 409 is no failure */
 };
 
 struct request_answer {

@@ -19,6 +19,7 @@ struct ticket {
     struct requests *requests;
     enum ticket_state state;
     bool is_handed_over; /* to the HTTP client */
+    bool may_exist;      /* as in struct request */
     bool is_refresh;     /* it is sent although no caller waits */
     uint64_t sent_ns;    /* it was sent after that */
     unsigned waiters;    /* callers that will read it; the last one frees it when it is done */

@@ -73,10 +73,12 @@ struct pod_object {
     struct slice phase;
     struct slice priority_class; /* spec.priorityClassName */
     struct slice preemption_policy;
-    struct slice labels;            /* as in label_selector.h */
-    int64_t priority;               /* fits 32 bits */
-    bool has_priority;              /* false: no API server has admitted the pod (a manifest) */
-    bool is_gated;                  /* has spec.schedulingGates: no scheduler tries it yet */
+    struct slice labels;     /* as in label_selector.h */
+    int64_t priority;        /* fits 32 bits */
+    bool has_priority;       /* false: no API server has admitted the pod (a manifest) */
+    bool is_gated;           /* has spec.schedulingGates: no scheduler tries it yet */
+    bool is_refused_unnamed; /* kube-scheduler's own check has rejected it last, since a pod has
+                                its ReadWriteOncePod claim, and has not said which */
     struct claim_reference *claims; /* each claim once, in the order of the pod's volumes */
     size_t claim_count;
     const struct pod_mounts *mounts; /* NULL: not known */

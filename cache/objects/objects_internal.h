@@ -35,6 +35,7 @@
 enum {
     META_FIELDS = 6,
     POD_FIELDS = 3,
+    POD_CONDITION_FIELDS = 4,
     NODE_FIELDS = 3,
     VOLUME_FIELDS = 3,
     STORAGE_CLASS_FIELDS = 2,
@@ -45,6 +46,7 @@ enum {
 };
 extern const struct pull_field meta_fields[META_FIELDS];
 extern const struct pull_field pod_fields[POD_FIELDS];
+extern const struct pull_field pod_condition_fields[POD_CONDITION_FIELDS];
 extern const struct pull_field node_fields[NODE_FIELDS];
 extern const struct pull_field volume_fields[VOLUME_FIELDS];
 extern const struct pull_field storage_class_fields[STORAGE_CLASS_FIELDS];
@@ -56,6 +58,9 @@ extern const struct pull_field volume_attachment_fields[VOLUME_ATTACHMENT_FIELDS
 /* Make attributes of what was read. False: a problem. */
 bool volume_finish(struct pull *json, struct arena *arena, struct resource_object *volume);
 bool csi_node_finish(struct pull *json, struct arena *arena, struct resource_object *node);
+
+/* Sets a bool, pod_object.is_refused_unnamed, by a pod's status.conditions. */
+bool read_pod_conditions(struct pull *json, struct arena *arena, void *field);
 
 /* Adds ",word" to a list in *field. False: a problem. */
 bool read_join(struct pull *json, struct arena *arena, struct slice *field, struct slice word);

@@ -187,6 +187,12 @@ static const struct pull_field pod_spec_fields[] = {
 static const struct pull_field pod_status_fields[] = {
     FIELD("phase", PULL_STRING, pod_reading, pod.phase),
     FIELD("nominatedNodeName", PULL_STRING, pod_reading, pod.nominated_node),
+    {.key = "conditions",
+     .type = PULL_READ,
+     .offset = offsetof(struct pod_reading, pod.is_refused_unnamed),
+     .members = pod_condition_fields,
+     .count = POD_CONDITION_FIELDS,
+     .read = read_pod_conditions},
 };
 
 static const struct pull_field pod_annotation_fields[] = {

@@ -8,13 +8,12 @@ enum { EVENT_BYTES_MAX = 64 * 1024, PATH_BYTES_MAX = 1024 };
 
 static const char *const reasons[EVENT_REASONS - 1] = {
     "ExclusiveClaimViolated", "Preempted",          "Preempting",    "PreemptionFailed",
-    "DeferFSMountRefused",    "DeferFSMountFailed", "VolumeWarning",
+    "DeferFSMountRefused",    "DeferFSMountFailed", "VolumeWarning", "ClaimInUse",
 };
 
 struct event {
     const struct object_reference *pod;
-    const char *type, *reason;
-    struct slice message;
+    const struct event_note *note;
     unsigned number;
 };
 
@@ -61,21 +60,23 @@ static void put_event(struct buf *out, const struct event *event, const char *ho
     buf_printf(out,
                "{\"apiVersion\":\"v1\",\"kind\":\"Event\",\"type\":\"%s\",\"reason\":\"%s\","
                "\"count\":1,\"firstTimestamp\":\"",
-               event->type, event->reason);
+               event->note->type, event->note->reason);
     buf_time(out, now, false);
     buf_put(out, SLICE("\",\"lastTimestamp\":\""));
     buf_time(out, now, false);
-    buf_printf(out,
-               "\",\"source\":{\"component\":\"claimguard\"},\"reportingComponent\":"
-               "\"claimguard\",\"metadata\":{\"name\":\"claimguard.%llx.%x\"",
-               (unsigned long long)now, event->number);
+    buf_printf(out, "\",\"source\":{\"component\":\"claimguard\"},\"reportingComponent\":"
+                    "\"claimguard\",\"metadata\":{\"name\":\"claimguard.");
+    if (event->note->name != NULL)
+        buf_printf(out, "%s\"", event->note->name);
+    else
+        buf_printf(out, "%llx.%x\"", (unsigned long long)now, event->number);
     put_text(out, "namespace", pod->ns);
     buf_put(out, SLICE("},\"involvedObject\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\""));
     put_text(out, "namespace", pod->ns);
     put_text(out, "name", pod->name);
     put_text(out, "uid", pod->uid);
     buf_put(out, SLICE("}"));
-    put_text(out, "message", event->message);
+    put_text(out, "message", event->note->message);
     put_text(out, "reportingInstance", slice_of(host));
     buf_put(out, SLICE("}"));
 }
@@ -86,7 +87,8 @@ static bool post(struct events *events, struct requests *requests, struct event 
     const struct object_reference *pod = event->pod;
     struct buf body, path;
 
-    if (event->message.ptr == NULL || !take_number(events, event->reason, &event->number))
+    if (event->note->message.ptr == NULL ||
+        !take_number(events, event->note->reason, &event->number))
         return false;
     buf_init(&body, EVENT_BYTES_MAX);
     buf_init(&path, PATH_BYTES_MAX);
@@ -94,13 +96,25 @@ static bool post(struct events *events, struct requests *requests, struct event 
     buf_printf(&path, "/api/v1/namespaces/%.*s/events", SLICE_ARG(pod->ns));
     path.failed = path.failed || !object_reference_is_possible(pod);
     const char *text = buf_text(&path);
-    bool is_posted = text != NULL && !body.failed &&
-                     requests_send(requests, &(struct request){.method = "POST",
-                                                               .path = text,
-                                                               .content_type = "application/json",
-                                                               .body = buf_slice(&body)});
+    bool is_posted =
+        text != NULL && !body.failed &&
+        requests_send(requests, &(struct request){.method = "POST",
+                                                  .path = text,
+                                                  .content_type = "application/json",
+                                                  .body = buf_slice(&body),
+                                                  .may_exist = event->note->name != NULL});
     buf_dispose(&body);
     buf_dispose(&path);
+    return is_posted;
+}
+
+bool events_post_once(struct events *events, struct requests *requests,
+                      const struct object_reference *pod, const struct event_note *note)
+{
+    struct event event = {.pod = pod, .note = note};
+    bool is_posted = requests == NULL || post(events, requests, &event);
+
+    atomic_fetch_add(&events->dropped, !is_posted);
     return is_posted;
 }
 
@@ -108,8 +122,7 @@ void events_post(struct events *events, struct requests *requests,
                  const struct object_reference *pod, const char *type, const char *reason,
                  struct slice message)
 {
-    struct event event = {.pod = pod, .type = type, .reason = reason, .message = message};
+    const struct event_note note = {.type = type, .reason = reason, .message = message};
 
-    if (requests != NULL && !post(events, requests, &event))
-        atomic_fetch_add(&events->dropped, 1);
+    (void)events_post_once(events, requests, pod, &note);
 }

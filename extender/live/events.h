@@ -18,7 +18,7 @@
 enum {
     EVENTS_BURST = 50,
     EVENTS_PER_MINUTE = 120,
-    EVENT_REASONS = 8, /* the last: all reasons that events.c does not list */
+    EVENT_REASONS = 9, /* the last: all reasons that events.c does not list */
 };
 
 struct events {
@@ -38,5 +38,17 @@ void events_dispose(struct events *events);
 void events_post(struct events *events, struct requests *requests,
                  const struct object_reference *pod, const char *type, const char *reason,
                  struct slice message);
+
+/* An Event with a name of its own. */
+struct event_note {
+    const char *type, *reason;
+    struct slice message;
+    const char *name; /* NULL: one that no other Event has */
+};
+
+/* The same, at most once for each name, also by several claimguards, as long as the API server
+ * keeps the Event. Returns whether it may be there now. */
+bool events_post_once(struct events *events, struct requests *requests,
+                      const struct object_reference *pod, const struct event_note *note);
 
 #endif

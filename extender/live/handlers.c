@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "config/base/log.h"
+#include "extender/live/claim_in_use.h"
 #include "extender/live/requeue.h"
 #include "extender/live/violations.h"
 #include "extender/live/wake.h"
@@ -16,6 +17,7 @@ struct handlers {
     struct informer *informer;
     bool is_synced;
     struct violations violations;
+    struct claim_in_use claim_in_use;
 };
 
 /* Requeues the pods that wait for one of the drivers of a node. */
@@ -77,6 +79,10 @@ static void changed(void *context, enum watch_change change, const struct object
         requeue_node(state, meta->name);
     if (object->kind == KIND_VOLUME && change == CHANGE_PUT)
         requeue_offer(state, object->resource.attributes[VOLUME_OFFER]);
+    if (is_gone_pod)
+        claim_in_use_delete(&handlers->claim_in_use, meta);
+    else if (object->kind == KIND_POD)
+        claim_in_use_put(&handlers->claim_in_use, &object->pod, was_there);
     if (!handlers->is_synced || change == CHANGE_DELETE)
         return;
     (void)pthread_rwlock_rdlock(&state->lock);
@@ -91,6 +97,7 @@ static void synced(void *context)
     handlers->is_synced = true;
     log_info("the cache is synced", LOG_NONE);
     violations_report_all(&handlers->violations);
+    claim_in_use_synced(&handlers->claim_in_use);
     wake_all(handlers->state);
 }
 
@@ -111,7 +118,7 @@ int handlers_start(struct handlers **out, struct state *state, const struct kube
     if (handlers == NULL)
         return error_no_memory(err);
     handlers->state = state;
-    handlers->violations.state = state;
+    handlers->violations.state = handlers->claim_in_use.state = state;
     (void)snprintf(state->source, sizeof state->source, "%s (by %s)", kubeconfig->server,
                    kubeconfig->origin);
     for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
@@ -137,5 +144,6 @@ void handlers_stop(struct handlers *handlers)
     informer_stop(handlers->informer);
     handlers->state->api = NULL;
     violations_dispose(&handlers->violations);
+    claim_in_use_dispose(&handlers->claim_in_use);
     free(handlers);
 }

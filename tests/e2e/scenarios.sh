@@ -44,6 +44,51 @@ a_second_pod_waits_and_its_event_names_claim_and_holder() {
         "claim $namespace/data is in use by pod $namespace/db-0 on $(node_of db-0)"
 }
 
+# VolumeRestrictions rejects it first, and names nobody; claimguard's Event does.
+an_event_names_the_holder_to_a_pod_that_kube_scheduler_rejects_first() {
+    scheduler=default-scheduler
+    claim data
+    pod db-0 data 'priorityClassName: high'
+    scheduled db-0
+    pod plain ''
+    pod db-1 data
+    in_use_by db-1 db-0
+    await 5 "an Event names the holder" has_event ClaimInUse \
+        "claim $namespace/data is in use by pod $namespace/db-0 on $(node_of db-0); preemption cannot help"
+    sleep 2 # nobody says it again
+    [ "$(claim_in_use_events)" = 'db-1' ]
+    delete_pod db-0
+    scheduled db-1
+    pod db-2 data
+    in_use_by db-2 db-1
+    await 5 "an Event names the new holder" has_event ClaimInUse "by pod $namespace/db-1 on $(node_of db-1)"
+    [ "$(claim_in_use_events)" = 'db-1 db-2' ]
+}
+# The pods that have such an Event, each as often as it has one.
+claim_in_use_events() {
+    k -n "$namespace" get events -o json |
+        jq -r '[.items[] | select(.reason == "ClaimInUse") | .involvedObject.name] | sort | join(" ")'
+}
+
+# Two pods wait for a claim; the one that gets it is the other one's new holder.
+an_event_names_each_new_holder_to_a_pod_that_waits() {
+    scheduler=default-scheduler
+    claim data
+    pod db-0 data
+    scheduled db-0
+    pod db-1 data
+    in_use_by db-1 db-0
+    pod db-2 data
+    in_use_by db-2 db-0
+    delete_pod db-0
+    await 15 "one of them gets the claim" some_scheduled db-1 db-2
+    local holder=db-1 other=db-2
+    is_scheduled db-1 || { holder=db-2 other=db-1; }
+    await 5 "an Event on the other one" has_event ClaimInUse "claim $namespace/data is in use by pod $namespace/$holder on "
+    [ "$(claim_in_use_events)" = "$(printf '%s\n' db-1 db-2 "$other" | sort | paste -sd ' ')" ]
+}
+some_scheduled() { is_scheduled "$1" || is_scheduled "$2"; }
+
 deleting_the_holder_lets_the_second_pod_run_within_seconds() {
     claim data
     pod db-0 data

@@ -142,6 +142,51 @@ Test(objects, wrong_types_are_named_with_their_path)
     }
 }
 
+Test(objects, only_a_refusal_of_the_scheduler_that_names_nobody_is_one)
+{
+#define TRIED(status, message) \
+    "[{\"type\":\"Ready\",\"status\":\"True\"},{\"message\":\"" message "\",\"type\":" \
+    "\"PodScheduled\",\"status\":\"" status "\",\"reason\":\"Unschedulable\"}]"
+    static const struct {
+        const char *conditions;
+        bool is_refused;
+    } rows[] = {
+        {TRIED("False", "2 node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod "
+                        "access mode already in-use by another pod."),
+         true},
+        {TRIED("False", "1 node has pod using PersistentVolumeClaim with the same name and "
+                        "ReadWriteOncePod access mode, 1 Insufficient cpu."),
+         true},
+        {TRIED("True", "with ReadWriteOncePod access mode"), false},
+        {TRIED("False", "with ReadWriteOncePod access mode is in use by pod default/a"), false},
+        {TRIED("False", "2 Insufficient cpu."), false},
+        {"[{\"type\":\"Ready\",\"status\":\"False\",\"reason\":\"Unschedulable\",\"message\":"
+         "\"ReadWriteOncePod access mode\"}]",
+         false},
+        {"[{\"type\":\"PodScheduled\",\"status\":\"False\",\"message\":"
+         "\"ReadWriteOncePod access mode\"}]",
+         false},
+        {"null", false},
+        {"[]", false},
+        {"{\"a\":\"ReadWriteOncePod access mode\"}", false},
+        {"[\"ReadWriteOncePod access mode\"]", false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct pod_object pod;
+        struct arena arena;
+        struct pull json;
+        char text[1024];
+        (void)snprintf(text, sizeof text,
+                       "{\"metadata\":{\"name\":\"a\"},\"status\":{\"conditions\":%s}}",
+                       rows[i].conditions);
+        arena_init(&arena, 1 << 20);
+        pull_init(&json, slice_of(text));
+        cr_assert(pod_read(&json, &arena, &pod), "%s: %s", text, json.problem);
+        cr_expect_eq(pod.is_refused_unnamed, rows[i].is_refused, "%s", text);
+        arena_dispose(&arena);
+    }
+}
+
 static size_t count_words(struct slice text)
 {
     size_t count = text.len != 0;
