@@ -176,7 +176,7 @@ static const struct pull_field node_details_fields[] = {
 
 struct pull_table details_table(enum kind kind)
 {
-#define TABLE(fields_) ((struct pull_table){(fields_), PULL_FIELD_COUNT(fields_)})
+#define TABLE(fields_) ((struct pull_table){(fields_), sizeof(fields_) / sizeof *(fields_)})
     switch (kind) {
     case KIND_POD: return TABLE(pod_details_fields);
     case KIND_CLAIM: return TABLE(claim_details_fields);

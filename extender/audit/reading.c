@@ -233,7 +233,7 @@ static const struct kind_row {
 } kinds[RECORD_KIND_COUNT] = {
 #define KIND(kind_, group_, fields_) \
     { \
-        (kind_), (group_), (fields_), PULL_FIELD_COUNT(fields_) \
+        (kind_), (group_), (fields_), sizeof(fields_) / sizeof *(fields_) \
     }
     [RECORD_POD] = KIND("Pod", "", pod_fields),
     [RECORD_DEPLOYMENT] = KIND("Deployment", "apps", workload_fields),

@@ -9,10 +9,14 @@
     { \
         .key = (key_), .type = (type_), .offset = offsetof(struct struct_, member_) \
     }
-#define TEXT(key_, member_) FIELD(key_, PULL_STRING, reading, member_)
+#define TEXT(key_, member_) \
+    { \
+        .key = (key_), .type = PULL_STRING, .offset = offsetof(struct reading, member_) \
+    }
 #define OBJECT(key_, fields_) \
     { \
-        .key = (key_), .type = PULL_OBJECT, PULL_MEMBERS(fields_) \
+        .key = (key_), .type = PULL_OBJECT, .members = (fields_), \
+        .count = sizeof(fields_) / sizeof *(fields_) \
     }
 #define READ(key_, member_, read_) \
     { \

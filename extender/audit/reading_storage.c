@@ -52,11 +52,11 @@ const struct pull_field reading_claim[READING_STORAGE_FIELDS] = {
 
 /* The sources of the plug-ins that have moved to CSI drivers, and of those that have not, and
  * attach. */
-static bool read_in_tree(struct pull *json, struct reading *reading, struct slice plugin)
+static bool read_in_tree(struct pull *json, struct reading *reading, const char *plugin)
 {
     if (pull_null(json))
         return true;
-    reading->in_tree = in_tree_driver(plugin);
+    reading->in_tree = in_tree_driver(slice_of(plugin));
     reading->is_attached_in_tree = reading->in_tree.len == 0;
     return pull_skip(json);
 }
@@ -65,7 +65,7 @@ static bool read_in_tree(struct pull *json, struct reading *reading, struct slic
     static bool read_##name_(struct pull *json, struct arena *arena, void *whole) \
     { \
         (void)arena; \
-        return read_in_tree(json, whole, SLICE("kubernetes.io/" plugin_)); \
+        return read_in_tree(json, whole, "kubernetes.io/" plugin_); \
     }
 IN_TREE(aws, "aws-ebs")
 IN_TREE(gce, "gce-pd")

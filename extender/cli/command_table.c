@@ -3,21 +3,22 @@
 #include <string.h>
 
 #define AT(member) offsetof(struct arguments, member)
-#define HELP_FLAG  "help", 'h', FLAG_SWITCH, AT(help), NULL, NULL, "show this help"
+#define HELP_FLAG \
+    "help", 'h', FLAG_SWITCH, offsetof(struct arguments, help), NULL, NULL, "show this help"
 #define CONFIG_FLAG \
-    "config", 'c', FLAG_TEXT, AT(config), "FILE|FOLDER", VALUES_FILES, \
+    "config", 'c', FLAG_TEXT, offsetof(struct arguments, config), "FILE|FOLDER", VALUES_FILES, \
         "configuration file, or a folder of them (without it: the defaults)"
 #define SNAPSHOT_FLAG \
-    "snapshot", 's', FLAG_TEXT, AT(snapshot), "FILE", VALUES_FILES, \
+    "snapshot", 's', FLAG_TEXT, offsetof(struct arguments, snapshot), "FILE", VALUES_FILES, \
         "cluster snapshot in JSON or YAML: a file, a directory, or - for standard input"
 #define KUBECONFIG_FLAG \
-    "kubeconfig", 'k', FLAG_TEXT, AT(kubeconfig), "FILE", VALUES_FILES, \
+    "kubeconfig", 'k', FLAG_TEXT, offsetof(struct arguments, kubeconfig), "FILE", VALUES_FILES, \
         "kubeconfig of the cluster (without it: $KUBECONFIG, or the pod's service account)"
 #define SNAPSHOT_KUBECONFIG_FLAG \
-    "kubeconfig", 'k', FLAG_TEXT, AT(kubeconfig), "FILE", VALUES_FILES, \
+    "kubeconfig", 'k', FLAG_TEXT, offsetof(struct arguments, kubeconfig), "FILE", VALUES_FILES, \
         "kubeconfig of the cluster (without it: see above)"
 #define CONTEXT_FLAG \
-    "context", '\0', FLAG_TEXT, AT(context), "NAME", VALUES_CONTEXTS, \
+    "context", '\0', FLAG_TEXT, offsetof(struct arguments, context), "NAME", VALUES_CONTEXTS, \
         "context of the kubeconfig, instead of its current one"
 
 #define AUDIT_CODES \

@@ -110,8 +110,8 @@ static const char *namespace_of(const struct completion *completion, const struc
     return wants_all ? NULL : given != NULL ? given : inquiry->default_ns;
 }
 
-/* Objects of the snapshot that was given, else of the cluster if the command can ask one. Whoever
- * waits at the shell gets no names if that takes too long. */
+/* Objects of the snapshot that was given, else of the cluster if the command can ask one. If
+ * that takes too long, the shell gets no names. */
 static void offer_objects(const struct completion *completion, enum kind kind)
 {
     struct inquiry_origin origin = {.snapshot = value_of(completion, "snapshot"),

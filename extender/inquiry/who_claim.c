@@ -83,8 +83,8 @@ static bool take_pods(struct who_claim *claim, const struct naming *namings, siz
     return true;
 }
 
-/* The volume's name. If the volume is not in the input, the claim may know it all the same. {NULL,
- * 0}: no memory. */
+/* The volume's name. If the volume is not in the input, the claim may know it. {NULL, 0}: no
+ * memory. */
 static struct slice volume_name(const struct claim *claim, const struct resource *volume,
                                 struct arena *arena)
 {

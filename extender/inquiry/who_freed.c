@@ -17,7 +17,9 @@ static void add(struct advice *advice, json_t *text)
 }
 
 /* The arguments of "%.*s/%.*s" and of "-n %.*s %.*s". */
-#define POD_ARG(pod) SLICE_ARG(name_slice((pod)->ns)), SLICE_ARG(pod_name(pod))
+#define POD_ARG(pod) \
+    (int)name_slice((pod)->ns).len, name_slice((pod)->ns).ptr, (int)pod_name(pod).len, \
+        pod_name(pod).ptr
 
 /* ---- the controller of a holder ---- */
 

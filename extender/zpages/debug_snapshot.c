@@ -98,10 +98,9 @@ static bool write_resource(void *context, const struct table_record *record)
 
 /* ---- the page ---- */
 
-#define TABLE(table_) offsetof(struct cluster, table_)
 #define RESOURCES(kind_) \
     { \
-        TABLE(resources[kind_]), write_resource, (kind_) \
+        offsetof(struct cluster, resources[kind_]), write_resource, (kind_) \
     }
 
 static const struct section {
@@ -109,9 +108,9 @@ static const struct section {
     scan_visit *write;
     enum kind kind; /* of write_resource */
 } sections[] = {
-    {TABLE(reserved), write_reservation, KIND_OTHER},
-    {TABLE(pods), write_pod, KIND_POD},
-    {TABLE(claims), write_claim, KIND_CLAIM},
+    {offsetof(struct cluster, reserved), write_reservation, KIND_OTHER},
+    {offsetof(struct cluster, pods), write_pod, KIND_POD},
+    {offsetof(struct cluster, claims), write_claim, KIND_CLAIM},
     RESOURCES(KIND_VOLUME),
     RESOURCES(KIND_STORAGE_CLASS),
     RESOURCES(KIND_CSI_DRIVER),
@@ -120,7 +119,7 @@ static const struct section {
     RESOURCES(KIND_PRIORITY_CLASS),
     RESOURCES(KIND_RUNTIME_CLASS),
     RESOURCES(KIND_VOLUME_ATTACHMENT),
-    {TABLE(nodes), write_node, KIND_NODE}, /* and CSINodes */
+    {offsetof(struct cluster, nodes), write_node, KIND_NODE}, /* and CSINodes */
 };
 
 enum { SECTIONS = sizeof sections / sizeof *sections };
