@@ -149,7 +149,8 @@ unsigned admit_answer(struct state *state, const struct admit_call *call, struct
     struct watched *watched = watchdog_begin(&state->watchdog, admit_text(call->path));
 
     int rc = functions[call->path](state, call, scratch, &result, &err);
-    if (rc == 0 && monotonic_ns() > admit_deadline_ns(call)) /* the claims stay reserved */
+    /* a denial that is late does no harm; of what was allowed, the claims stay reserved */
+    if (rc == 0 && result == REVIEW_ALLOWED && monotonic_ns() > admit_deadline_ns(call))
         rc = error_set(&err, ERROR_UNAVAILABLE, "the review took too long");
     if (scratch->share.was_refused || (rc == 0 && scratch->answer.failed))
         rc = error_set(&err, ERROR_UNAVAILABLE, "other requests take too much memory");
