@@ -158,7 +158,7 @@ const struct command command_table[] = {
      "check pods of a cluster snapshot",
      "Shows whether claimguard would let the pod pass, which pods hold its claims, and whether\n"
      "preemption would help. \"claimguard snapshot\" writes a snapshot; GET /debug/snapshot of a\n"
-     "server is one that has its reservations, too; so is the output of\n"
+     "server answers with one, and its reservations; so does kubectl:\n"
      "    kubectl get -A -o json pods,pvc,pv,nodes,pdb,storageclasses,csidrivers,csinodes,"
      "priorityclasses\n"
      "Exit status: 0: schedulable; 1: not schedulable (with --all-pending: not all pods are);\n"

@@ -57,7 +57,7 @@ static bool write_pod(void *context, const struct table_record *record)
     return has_room(snapshot);
 }
 
-/* A claim that only a pod names has a record, too. */
+/* A claim that only a pod names also has a record. */
 static bool write_claim(void *context, const struct table_record *record)
 {
     const struct claim *claim = (const struct claim *)(const void *)record;
@@ -124,7 +124,7 @@ static const struct section {
 
 enum { SECTIONS = sizeof sections / sizeof *sections };
 
-/* What the API server does not serve is known, too. */
+/* What the API server does not serve is also known. */
 static void begin(struct debug_snapshot *snapshot)
 {
     const struct cluster *cluster = &snapshot->state->cluster;
