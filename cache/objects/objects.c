@@ -92,7 +92,7 @@ static bool read_pod_names(struct pull *json, struct arena *arena, void *field)
         return json->problem == NULL;
     while (pull_key(json, &name)) {
         bool is_kept = name.len <= POD_NAME_BYTES_MAX && count < DISRUPTED_PODS_MAX;
-        if (is_kept && !read_join(json, arena, field, name))
+        if (is_kept && !words_add(json, arena, field, name))
             return false;
         count += is_kept;
         (void)pull_skip(json);

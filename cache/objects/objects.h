@@ -13,6 +13,7 @@
 
 #include "cache/json/pull.h"
 #include "cache/objects/pod_mounts.h"
+#include "cache/objects/words.h"
 #include "config/base/buf.h"
 
 /* The kinds that claimguard stores. */
@@ -269,10 +270,5 @@ const char *in_tree_source(struct slice plugin);
  * 0}: no memory. */
 struct slice volume_offer(struct slice storage_class, struct slice attributes_class,
                           struct arena *arena);
-
-/* Words joined by ',': removes the next one from *rest (false: there is none); whether there is
- * such a word. */
-bool words_next(struct slice *rest, struct slice *word);
-bool words_have(struct slice words, struct slice word);
 
 #endif

@@ -62,9 +62,6 @@ bool csi_node_finish(struct pull *json, struct arena *arena, struct resource_obj
 /* Sets a bool, pod_object.is_refused_unnamed, by a pod's status.conditions. */
 bool read_pod_conditions(struct pull *json, struct arena *arena, void *field);
 
-/* Adds ",word" to a list in *field. False: a problem. */
-bool read_join(struct pull *json, struct arena *arena, struct slice *field, struct slice word);
-
 static inline void default_namespace(struct meta *meta)
 {
     if (meta->ns.len == 0)

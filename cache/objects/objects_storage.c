@@ -3,50 +3,6 @@
 
 #include <stdlib.h>
 
-/* ---- lists of words ---- */
-
-bool read_join(struct pull *json, struct arena *arena, struct slice *field, struct slice word)
-{
-    return ((field->len == 0 || arena_append(arena, field, SLICE(","))) &&
-            arena_append(arena, field, word)) ||
-           pull_problem(json, pull_too_big);
-}
-
-static bool read_words(struct pull *json, struct arena *arena, void *field)
-{
-    if (!pull_array(json))
-        return json->problem == NULL;
-    while (pull_item(json)) {
-        struct slice word = {NULL, 0};
-        if (!pull_string(json, arena, &word) || !read_join(json, arena, field, word))
-            return false;
-    }
-    return json->problem == NULL;
-}
-
-bool words_next(struct slice *rest, struct slice *word)
-{
-    const char *comma;
-
-    if (rest->len == 0)
-        return false;
-    comma = memchr(rest->ptr, ',', rest->len);
-    *word = (struct slice){rest->ptr, comma == NULL ? rest->len : (size_t)(comma - rest->ptr)};
-    size_t taken = comma == NULL ? rest->len : word->len + 1;
-    *rest = (struct slice){rest->ptr + taken, rest->len - taken};
-    return true;
-}
-
-bool words_have(struct slice words, struct slice word)
-{
-    struct slice found;
-
-    while (words_next(&words, &found))
-        if (slice_equal(found, word))
-            return true;
-    return false;
-}
-
 /* ---- PersistentVolume ---- */
 
 /* The sources of volumes without a csi source that are attached to a node. The plug-ins have moved
@@ -87,7 +43,7 @@ static bool read_volume_modes(struct pull *json, struct arena *arena, void *fiel
 {
     struct slice modes = {NULL, 0};
 
-    if (!read_words(json, arena, &modes))
+    if (!words_read(json, arena, &modes))
         return false;
     if (modes.len != 0 && !words_have(modes, SLICE("ReadWriteMany")) &&
         !words_have(modes, SLICE("ReadOnlyMany")) && !words_have(modes, SLICE("ReadWriteOncePod")))
@@ -248,7 +204,7 @@ static bool read_attach_required(struct pull *json, struct arena *arena, void *f
 
 static const struct pull_field csi_driver_spec_fields[] = {
     READ("volumeLifecycleModes", resource_object, attributes[CSI_DRIVER_LIFECYCLE_MODES],
-         read_words),
+         words_read),
     READ("attachRequired", resource_object, number, read_attach_required),
 };
 const struct pull_field csi_driver_fields[CSI_DRIVER_FIELDS] = {
@@ -269,7 +225,7 @@ static bool read_driver_names(struct pull *json, struct arena *arena, void *fiel
         return false;
     const struct slice *names = items.items;
     for (size_t i = 0; i < items.count; i++)
-        if (!read_join(json, arena, field, names[i]))
+        if (!words_add(json, arena, field, names[i]))
             return false;
     return true;
 }
@@ -349,7 +305,7 @@ bool csi_node_finish(struct pull *json, struct arena *arena, struct resource_obj
 {
     struct slice *drivers = &node->attributes[CSI_NODE_DRIVERS];
 
-    if (node->reading.migrated.len != 0 && !read_join(json, arena, drivers, node->reading.migrated))
+    if (node->reading.migrated.len != 0 && !words_add(json, arena, drivers, node->reading.migrated))
         return false;
     return sort_words(arena, *drivers, drivers) || pull_problem(json, pull_too_big);
 }

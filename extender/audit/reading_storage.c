@@ -118,26 +118,6 @@ const struct pull_field reading_attributes_class[2] = {
     TEXT("driverName", text),
 };
 
-/* Appends ",word". */
-static bool join(struct pull *json, struct arena *arena, struct slice *text, struct slice word)
-{
-    return ((text->len == 0 || arena_append(arena, text, SLICE(","))) &&
-            arena_append(arena, text, word)) ||
-           pull_problem(json, pull_too_big);
-}
-
-static bool read_words(struct pull *json, struct arena *arena, void *field)
-{
-    if (!pull_array(json))
-        return json->problem == NULL;
-    while (pull_item(json)) {
-        struct slice word = {NULL, 0};
-        if (!pull_string(json, arena, &word) || !join(json, arena, field, word))
-            return false;
-    }
-    return json->problem == NULL;
-}
-
 static bool read_attach_required(struct pull *json, struct arena *arena, void *field)
 {
     bool is_required = true;
@@ -150,7 +130,7 @@ static bool read_attach_required(struct pull *json, struct arena *arena, void *f
 }
 
 static const struct pull_field csi_driver_spec_fields[] = {
-    READ("volumeLifecycleModes", text, read_words),
+    READ("volumeLifecycleModes", text, words_read),
     READ("attachRequired", does_not_attach, read_attach_required),
 };
 const struct pull_field reading_csi_driver[2] = {
@@ -168,7 +148,7 @@ static bool read_drivers(struct pull *json, struct arena *arena, void *field)
         return false;
     const struct slice *names = items.items;
     for (size_t i = 0; i < items.count; i++)
-        if (!join(json, arena, field, names[i]))
+        if (!words_add(json, arena, field, names[i]))
             return false;
     return true;
 }
