@@ -129,6 +129,9 @@ static const struct flag doctor_flags[] = {
      "claimguard's namespace (default: claimguard)"},
     {"output", 'o', FLAG_TEXT, AT(output), "FORMAT", "table json yaml",
      "table (default), json or yaml"},
+    {"fail-on", '\0', FLAG_TEXT, AT(fail_on), "LEVEL", "error warning note never",
+     "exit with 1 for findings of that level or a higher one: error, warning (default), note or "
+     "never"},
     {"explain", '\0', FLAG_TEXT, AT(explain), "CODE", NULL,
      "print the page of a rule, or of \"all\", and check nothing"},
     {HELP_FLAG},
@@ -200,7 +203,8 @@ const struct command command_table[] = {
      "checked. The cluster is a snapshot (docs/doctor.md says of what), or that of --kubeconfig;\n"
      "if no file is named, that of $KUBECONFIG, of the pod's service account, or of\n"
      "~/.kube/config.\n"
-     "Exit status: 0: nothing above a note; 1: warnings or errors; 2: bad usage or input.\n",
+     "Exit status: 0: nothing above a note (--fail-on); 1: warnings or errors; 2: bad usage or\n"
+     "input.\n",
      doctor_flags, NULL, NULL, command_doctor},
     {"check-config", "FILE|FOLDER", "check a configuration, and print it with its defaults",
      "Exit status: 0: it is good; 2: it has an error, which is printed as FILE:LINE:COL.\n",

@@ -16,7 +16,6 @@
 #define NAMESPACE "claimguard"
 
 enum {
-    PAGES_BYTES_MAX = 1 << 20,
     ARENA_BYTES_MAX = 256 << 20, /* each file takes over a MiB */
     FILES_MAX = 64,
 };
@@ -25,6 +24,7 @@ enum {
 struct doctor {
     const struct arguments *arguments;
     enum output_format format;
+    enum level fail_on;
     struct arena arena, config_arena;
     struct scheduler_file schedulers[FILES_MAX];
     size_t scheduler_count;
@@ -39,26 +39,6 @@ struct doctor {
 static int usage_fail(struct error *err, const char *what)
 {
     return error_set(err, ERROR_INVALID, "doctor: %s (see claimguard doctor --help)", what);
-}
-
-/* ---- pages ---- */
-
-static int explain(const char *code, struct error *err)
-{
-    const struct doctor_rule *rule = doctor_rule_find(code);
-    bool is_all = strcmp(code, "all") == 0;
-    struct buf text;
-
-    if (rule == NULL && !is_all)
-        return error_set(err, ERROR_NOT_FOUND, "doctor: --explain %s: there is no such rule", code);
-    buf_init(&text, PAGES_BYTES_MAX);
-    if (is_all)
-        doctor_rules_put(&text);
-    else
-        doctor_rule_put(rule, &text);
-    bool ok = !text.failed && fwrite(text.bytes, 1, text.len, stdout) == text.len;
-    buf_dispose(&text);
-    return ok ? 0 : error_set(err, ERROR_SYSTEM, "the result could not be written");
 }
 
 /* ---- reading ---- */
@@ -94,13 +74,15 @@ static int read_config(struct doctor *doctor, struct error *err)
     return 0;
 }
 
-static int read_format(struct doctor *doctor, struct error *err)
+static int read_words(struct doctor *doctor, struct error *err)
 {
-    const char *word = doctor->arguments->output;
+    const char *word = doctor->arguments->output, *level = doctor->arguments->fail_on;
 
     if (word != NULL &&
         (!render_format_parse(&doctor->format, word) || doctor->format == OUTPUT_WIDE))
         return usage_fail(err, "--output: expected table, json or yaml");
+    if (level != NULL && !level_parse(&doctor->fail_on, level))
+        return usage_fail(err, "--fail-on: expected error, warning, note or never");
     return 0;
 }
 
@@ -164,7 +146,7 @@ static int read_cluster(struct doctor *doctor, struct error *err)
 
 static int read_all(struct doctor *doctor, struct error *err)
 {
-    if (read_format(doctor, err) < 0 || read_schedulers(doctor, err) < 0 ||
+    if (read_words(doctor, err) < 0 || read_schedulers(doctor, err) < 0 ||
         read_config(doctor, err) < 0 || read_cluster(doctor, err) < 0)
         return err->code;
     for (size_t i = 0; i < doctor->scheduler_count; i++)
@@ -210,14 +192,15 @@ int command_doctor(const struct arguments *arguments)
     if (doctor == NULL)
         (void)error_no_memory(&err);
     else if (arguments->explain != NULL)
-        (void)explain(arguments->explain, &err);
+        (void)rules_explain(doctor_rules, arguments->explain, &err);
     else {
         doctor->arguments = arguments;
+        doctor->fail_on = LEVEL_WARNING;
         arena_init(&doctor->arena, ARENA_BYTES_MAX);
         arena_init(&doctor->config_arena, ARENA_BYTES_MAX);
         doctor->findings.arena = &doctor->arena;
         if (read_all(doctor, &err) == 0 && check(doctor, &err) == 0)
-            status = findings_above_note(&doctor->findings) ? EXIT_NO : EXIT_DONE;
+            status = findings_reach(&doctor->findings, doctor->fail_on) ? EXIT_NO : EXIT_DONE;
         if (doctor->has_installation)
             installation_dispose(&doctor->installation);
         config_free(doctor->config);

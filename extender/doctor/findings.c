@@ -42,7 +42,7 @@ __attribute__((format(printf, 2, 0))) static struct slice keep_text(struct findi
 struct finding *finding_add(struct findings *findings, const char *code, struct location place,
                             const char *change, const char *format, ...)
 {
-    const struct doctor_rule *rule = doctor_rule_find(code);
+    const struct rule *rule = rule_find(doctor_rules, slice_of(code));
     va_list args;
 
     assert(rule != NULL);
@@ -80,10 +80,10 @@ void finding_unread(struct findings *findings, const char *format, ...)
     va_end(args);
 }
 
-bool findings_above_note(const struct findings *findings)
+bool findings_reach(const struct findings *findings, enum level level)
 {
     for (size_t i = 0; i < findings->count; i++)
-        if (findings->items[i].level > FINDING_NOTE)
+        if (findings->items[i].level >= level)
             return true;
     return false;
 }

@@ -8,7 +8,7 @@
 #define EXTENDER_DOCTOR_FINDINGS_H
 
 #include "config/base/arena.h"
-#include "extender/doctor/rules.h"
+#include "extender/doctor/doctor_rules.h"
 
 enum { FINDINGS_MAX = 1000 };
 
@@ -22,8 +22,8 @@ struct location {
 };
 
 struct finding {
-    const struct doctor_rule *rule;
-    enum finding_level level; /* the rule's, or a lower one */
+    const struct rule *rule;
+    enum level level; /* the rule's, or a lower one */
     struct location place;
     struct slice what;   /* what is there, and what breaks */
     struct slice change; /* the line to write instead */
@@ -54,8 +54,8 @@ struct finding *finding_add(struct findings *findings, const char *code, struct 
 /* Notes that something was not looked at. */
 void finding_unread(struct findings *findings, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* Whether there is a warning or an error. */
-bool findings_above_note(const struct findings *findings);
+/* Whether there is a finding of that level, or of a higher one. */
+bool findings_reach(const struct findings *findings, enum level level);
 
 /* Sorts by file, line and column, by name, and by code. */
 void findings_sort(struct findings *findings);

@@ -199,7 +199,7 @@ static void check_limit(const json_t *range, const json_t *limit, struct finding
             finding_add(findings, "CG803", object_place(findings, "LimitRange", range),
                         "remove " MARK " from it", "%s of " MARK ": %s", keys[i].key, keys[i].what);
         if (finding != NULL && !keys[i].refuses)
-            finding->level = FINDING_WARNING;
+            finding->level = LEVEL_WARNING;
         return;
     }
 }

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "config/base/printable.h"
+#include "extender/report/sheet.h"
 
 enum { PLACE_BYTES = 1024, TEXT_BYTES = 1200 };
 
@@ -15,7 +15,7 @@ static const char *place_text(const struct location *place, char text[PLACE_BYTE
     return text;
 }
 
-static size_t count_level(const struct findings *findings, enum finding_level level)
+static size_t count_level(const struct findings *findings, enum level level)
 {
     size_t count = 0;
 
@@ -26,33 +26,15 @@ static size_t count_level(const struct findings *findings, enum finding_level le
 
 /* ---- a table ---- */
 
-static void print_line(const char *format, int width, const char *level, const char *code,
-                       const char *where, struct slice what)
-{
-    char text[TEXT_BYTES], place[PLACE_BYTES];
-
-    (void)snprintf(text, sizeof text, "%.*s", SLICE_ARG(what));
-    (void)snprintf(place, sizeof place, "%s", where);
-    make_printable(text);
-    make_printable(place);
-    (void)printf("%-7s  %-5s  %-*s  %s%s\n", level, code, width, place, format, text);
-}
-
-static int count_text(char *out, size_t size, size_t count, const char *what)
-{
-    return snprintf(out, size, "%zu %s%s", count, what, count == 1 ? "" : "s");
-}
-
 static void print_summary(const struct findings *findings)
 {
-    static const char *const words[] = {"note", "warning", "error"};
-    char counts[3][40];
+    size_t counts[LEVEL_NEVER];
 
-    for (int level = 0; level < 3; level++)
-        (void)count_text(counts[level], sizeof counts[level],
-                         count_level(findings, (enum finding_level)level), words[level]);
-    (void)printf("%s, %s, %s.", counts[FINDING_ERROR], counts[FINDING_WARNING],
-                 counts[FINDING_NOTE]);
+    for (int level = LEVEL_NOTE; level < LEVEL_NEVER; level++)
+        counts[level] = count_level(findings, (enum level)level);
+    for (int level = LEVEL_ERROR; level >= LEVEL_NOTE; level--)
+        (void)printf("%zu %s%s%s", counts[level], level_text((enum level)level),
+                     counts[level] == 1 ? "" : "s", level == LEVEL_NOTE ? "." : ", ");
     if (findings->count != 0)
         (void)printf(" \"claimguard doctor --explain CODE\" says what breaks.");
     if (findings->dropped != 0)
@@ -62,25 +44,31 @@ static void print_summary(const struct findings *findings)
         (void)printf("Not checked: %.*s\n", SLICE_ARG(findings->unread[i]));
 }
 
-static void print_table(const struct findings *findings)
+static bool add_finding(struct sheet *sheet, const struct finding *finding)
 {
-    char where[PLACE_BYTES];
-    int width = (int)strlen("WHERE");
+    char where[PLACE_BYTES], what[TEXT_BYTES], change[TEXT_BYTES];
+    const char *const texts[] = {level_text(finding->level), finding->rule->code,
+                                 place_text(&finding->place, where), what, NULL};
+    const char *const below[] = {"", "", "", change, NULL};
 
-    for (size_t i = 0; i < findings->count; i++) {
-        int len = (int)strlen(place_text(&findings->items[i].place, where));
-        width = len > width ? len : width;
-    }
-    if (findings->count != 0)
-        print_line("", width, "LEVEL", "CODE", "WHERE", SLICE("FINDING"));
-    for (size_t i = 0; i < findings->count; i++) {
-        const struct finding *finding = &findings->items[i];
-        print_line("", width, finding_level_text(finding->level), finding->rule->code,
-                   place_text(&finding->place, where), finding->what);
-        if (finding->change.len != 0)
-            print_line("change: ", width, "", "", "", finding->change);
-    }
+    (void)snprintf(what, sizeof what, "%.*s", SLICE_ARG(finding->what));
+    (void)snprintf(change, sizeof change, "change: %.*s", SLICE_ARG(finding->change));
+    return sheet_add(sheet, texts) && (finding->change.len == 0 || sheet_add(sheet, below));
+}
+
+static bool print_table(const struct findings *findings)
+{
+    static const char *const headings[] = {"LEVEL", "CODE", "WHERE", "FINDING", NULL};
+    const struct sheet_style style = sheet_style(stdout);
+    struct sheet sheet = {.rows = NULL};
+    bool ok = findings->count == 0 || sheet_add(&sheet, headings);
+
+    for (size_t i = 0; i < findings->count && ok; i++)
+        ok = add_finding(&sheet, &findings->items[i]);
+    ok = ok && sheet_print(&sheet, &style, stdout);
+    sheet_dispose(&sheet);
     print_summary(findings);
+    return ok;
 }
 
 /* ---- JSON and YAML ---- */
@@ -95,8 +83,8 @@ static json_t *finding_value(const struct finding *finding)
     char where[PLACE_BYTES];
     json_t *value =
         json_pack("{s:s,s:s,s:s,s:s,s:o,s:o}", "code", finding->rule->code, "level",
-                  finding_level_text(finding->level), "where", place_text(&finding->place, where),
-                  "title", finding->rule->title, "finding", text_value(finding->what), "change",
+                  level_text(finding->level), "where", place_text(&finding->place, where), "title",
+                  finding->rule->title, "finding", text_value(finding->what), "change",
                   text_value(finding->change));
 
     if (value != NULL && finding->place.file != NULL)
@@ -140,6 +128,5 @@ bool doctor_report(const struct findings *findings, enum output_format format)
 {
     if (format != OUTPUT_TABLE)
         return print_value(findings, format);
-    print_table(findings);
-    return fflush(stdout) == 0 && !ferror(stdout);
+    return print_table(findings) && fflush(stdout) == 0 && !ferror(stdout);
 }

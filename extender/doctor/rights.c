@@ -182,5 +182,5 @@ void rights_check(const struct rights *rights, struct findings *findings)
                                                   : slice_of(rights->user)},
         "kubectl apply -f manifests/rbac.yaml", "may not: %.*s", SLICE_ARG(rights->missing));
     if (finding != NULL && !rights->is_fatal)
-        finding->level = FINDING_WARNING;
+        finding->level = LEVEL_WARNING;
 }

@@ -80,7 +80,7 @@ static const struct {
      2,
      "claimguard: --snapshot and --kube"},
     {{"doctor", "--snapshot", EXAMPLE, "-o", "wide"}, 2, "claimguard: doctor: --output: expected"},
-    {{"doctor", "--explain", "CG9"}, 2, "claimguard: doctor: --explain CG9: there is no such rule"},
+    {{"doctor", "--explain", "CG9"}, 2, "claimguard: --explain CG9: there is no such rule"},
     {{"version", "now"}, 2, "claimguard: version: unexpected argument now"},
     {{"dryrun"}, 2, "claimguard: unknown command dryrun; did you mean dry-run? (see"},
     {{"dry-run", "--snapshto=x"},

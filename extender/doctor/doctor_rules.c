@@ -1,87 +1,85 @@
-#include "extender/doctor/rules.h"
-
-/* ---- the table ---- */
+#include "extender/doctor/doctor_rules.h"
 
 #define RULE(code_, level_, title_, why_, mend_) \
     { \
         .code = (code_), .level = (level_), .title = (title_), .why = (why_), .mend = (mend_) \
     }
 
-const struct doctor_rule doctor_rules[] = {
+const struct rule doctor_rules[] = {
     /* 5xx: a file of kube-scheduler */
-    RULE("CG501", FINDING_ERROR, "kube-scheduler refuses the file",
+    RULE("CG501", LEVEL_ERROR, "kube-scheduler refuses the file",
          "kube-scheduler (1.37) does not start with it: a key that it does not know, a value of\n"
          "another type, two profiles of one name, a resource that is managed twice, two extenders\n"
          "with a `bindVerb`. An older kube-scheduler may refuse more keys.",
          "what the finding says. `kube-scheduler --config FILE --write-config-to /dev/null` tries\n"
          "the file."),
-    RULE("CG502", FINDING_ERROR, "no extender is claimguard",
+    RULE("CG502", LEVEL_ERROR, "no extender is claimguard",
          "This scheduler never calls claimguard: its pods get claims that other pods have, unless\n"
          "admission reviews their Bindings. An extender counts as claimguard if `urlPrefix` has\n"
          "the word claimguard or the port of `server.listen`, or if it manages\n"
          "`claimguard.io/claims`.",
          "add the entry of `extenders:` in `manifests/tls/default-scheduler.yaml`."),
     RULE(
-        "CG503", FINDING_ERROR, "the extender has no filterVerb",
+        "CG503", LEVEL_ERROR, "the extender has no filterVerb",
         "Without it, kube-scheduler lets all nodes pass, and reports nothing. Pods are chosen for\n"
         "nodes without a check of their claims.",
         "`filterVerb: filter`"),
-    RULE("CG504", FINDING_ERROR, "the extender has no bindVerb",
+    RULE("CG504", LEVEL_ERROR, "the extender has no bindVerb",
          "kube-scheduler binds pods by itself, so claimguard takes no claim at the moment that\n"
          "counts. Two schedulers then give one claim to two pods, and no mount is deferred.",
          "`bindVerb: bind`"),
-    RULE("CG505", FINDING_WARNING, "the extender has no preemptVerb",
+    RULE("CG505", LEVEL_WARNING, "the extender has no preemptVerb",
          "When kube-scheduler preempts, it does not ask which pods hold the claims: it may evict\n"
          "pods, and the claim is still in use.",
          "`preemptVerb: preempt`"),
     RULE(
-        "CG506", FINDING_ERROR, "the extender calls a path that claimguard does not have",
+        "CG506", LEVEL_ERROR, "the extender calls a path that claimguard does not have",
         "claimguard answers such a call with 404. For `filter`, `bind` and `preempt`, the pod's\n"
         "attempt fails; for `prioritize`, kube-scheduler ignores the failure after each call.",
         "`filterVerb: filter`, `preemptVerb: preempt`, `bindVerb: bind`, no `prioritizeVerb`, and\n"
         "no path in `urlPrefix`."),
-    RULE("CG507", FINDING_ERROR, "urlPrefix is not a URL",
+    RULE("CG507", LEVEL_ERROR, "urlPrefix is not a URL",
          "Each call fails, and with `ignorable: false` no pod is bound.",
          "`urlPrefix: https://HOST:8888`"),
-    RULE("CG508", FINDING_ERROR, "the server's certificate is not checked",
+    RULE("CG508", LEVEL_ERROR, "the server's certificate is not checked",
          "With `enableHTTPS` and no CA, or with `insecure`, kube-scheduler accepts any\n"
          "certificate. Anyone between the two reads the pods, and answers for claimguard.",
          "`tlsConfig: {caFile: /etc/kubernetes/claimguard/ca.crt}`"),
-    RULE("CG509", FINDING_ERROR, "https and enableHTTPS do not fit together",
+    RULE("CG509", LEVEL_ERROR, "https and enableHTTPS do not fit together",
          "The scheme in `urlPrefix` decides whether calls are encrypted, not `enableHTTPS`. With\n"
          "`https` and without a CA and `enableHTTPS`, the certificate is checked with the\n"
          "authorities of the scheduler's system, which do not include claimguard's.",
          "`https` in `urlPrefix`, `enableHTTPS: true`, and a CA in `tlsConfig`; or `http`, and\n"
          "neither of the others."),
-    RULE("CG510", FINDING_ERROR, "the extender is ignorable",
+    RULE("CG510", LEVEL_ERROR, "the extender is ignorable",
          "While claimguard is away or answers with an error, kube-scheduler skips it, in `filter`\n"
          "and in `bind`: pods are bound without it, and a claim may get two pods.",
          "`ignorable: false`"),
-    RULE("CG511", FINDING_ERROR, "tlsConfig has half a client certificate",
+    RULE("CG511", LEVEL_ERROR, "tlsConfig has half a client certificate",
          "kube-scheduler shows a client certificate only if it has both the certificate and its\n"
          "key. Without one, claimguard's `clientCAFile` refuses each call.",
          "both `certFile` and `keyFile`."),
-    RULE("CG512", FINDING_WARNING, "nodeCacheCapable is not true",
+    RULE("CG512", LEVEL_WARNING, "nodeCacheCapable is not true",
          "kube-scheduler then sends whole Node objects with each call, instead of their names: a\n"
          "scheduler of 5,000 nodes was five times slower. It also scores the nodes as if no pod\n"
          "ran on them (kubernetes#141781).",
          "`nodeCacheCapable: true`"),
-    RULE("CG513", FINDING_WARNING, "httpTimeout is too long or too short",
+    RULE("CG513", LEVEL_WARNING, "httpTimeout is too long or too short",
          "kube-scheduler tries one pod at a time, so a call that hangs delays all pods for that\n"
          "long (a negative time: for ever). A `bind` may take four seconds: a shorter time gives "
          "up\n"
          "binds that succeed.",
          "`httpTimeout: 5s`, which is also the default."),
-    RULE("CG514", FINDING_WARNING, "managedResources does not have claimguard.io/claims",
+    RULE("CG514", LEVEL_WARNING, "managedResources does not have claimguard.io/claims",
          "kube-scheduler calls claimguard only for pods that request one of `managedResources`.\n"
          "The component `marks` sets `claimguard.io/claims`, so marked pods are bound without\n"
          "claimguard. This is right only if something else sets the resource that is named.",
          "`managedResources: [{name: claimguard.io/claims, ignoredByScheduler: true}]`"),
-    RULE("CG515", FINDING_NOTE, "the mark counts as a resource of nodes",
+    RULE("CG515", LEVEL_NOTE, "the mark counts as a resource of nodes",
          "A mark has the quantity 0, which fits every node. If a LimitRange sets 1 (CG803), or a\n"
          "user does, the pod fits no node unless the scheduler ignores the resource.",
          "`ignoredByScheduler: true`"),
-    RULE("CG516", FINDING_WARNING, "ignoredResources of NodeResourcesFit is replaced",
+    RULE("CG516", LEVEL_WARNING, "ignoredResources of NodeResourcesFit is replaced",
          "If any extender has a resource with `ignoredByScheduler: true`, kube-scheduler replaces\n"
          "`ignoredResources` of each profile by the extenders' resources. Resources that only the\n"
          "profile names count again, and their pods may fit no node.",
@@ -89,23 +87,23 @@ const struct doctor_rule doctor_rules[] = {
          "true`, or set `ignoredByScheduler: false` for `claimguard.io/claims`, whose quantity is "
          "0."),
     RULE(
-        "CG517", FINDING_ERROR, "the plugin VolumeBinding is disabled",
+        "CG517", LEVEL_ERROR, "the plugin VolumeBinding is disabled",
         "claimguard relies on it: it binds claims that wait for their first pod, and rejects "
         "nodes\n"
         "that a volume does not reach. Without it, pods are bound with claims that have no volume.",
         "remove VolumeBinding (or `*`) from `disabled`."),
-    RULE("CG518", FINDING_WARNING, "the plugin NodeVolumeLimits is disabled",
+    RULE("CG518", LEVEL_WARNING, "the plugin NodeVolumeLimits is disabled",
          "Nobody counts the volumes of a node: pods are bound to nodes that can attach no more, "
          "and\n"
          "wait in ContainerCreating. claimguard leaves this count to kube-scheduler.",
          "remove NodeVolumeLimits (or `*`) from `disabled`."),
     RULE(
-        "CG519", FINDING_WARNING, "the plugin DefaultPreemption is disabled",
+        "CG519", LEVEL_WARNING, "the plugin DefaultPreemption is disabled",
         "kube-scheduler preempts for no pod, and never calls `preempt`. claimguard still preempts\n"
         "holders of claims by itself (`readWriteOncePod.preemption`), and nothing else is freed.",
         "remove DefaultPreemption (or `*`) from `disabled`."),
     RULE(
-        "CG520", FINDING_NOTE, "the plugin VolumeRestrictions is disabled",
+        "CG520", LEVEL_NOTE, "the plugin VolumeRestrictions is disabled",
         "That is one of two ways ([its price](../manifests/README.md#volumerestrictions)): "
         "claimguard\n"
         "names the holder of a claim in the pod's event, and nothing keeps two pods that name one\n"
@@ -113,111 +111,111 @@ const struct doctor_rule doctor_rules[] = {
         "remove VolumeRestrictions (or `*`) from `disabled`, if pods have such volumes."),
     /* 6xx: claimguard's own configuration, and what it has to agree with */
     RULE(
-        "CG601", FINDING_ERROR, "several replicas with claimLock: Local",
+        "CG601", LEVEL_ERROR, "several replicas with claimLock: Local",
         "Each replica knows only its own reservations: a `filter` reaches one of them, the `bind`\n"
         "another one, and a claim may get two pods.",
         "`readWriteOncePod: {claimLock: Annotation}`, in force before there is a second replica; "
         "or\n"
         "`replicas: 1`."),
-    RULE("CG602", FINDING_WARNING, "anyone may call the scheduler's port",
+    RULE("CG602", LEVEL_WARNING, "anyone may call the scheduler's port",
          "`server.listen` is not on loopback, and callers need no certificate. Anyone who reaches\n"
          "the port can have pods bound, and read which pod has a claim.",
          "`server.tls` with `clientCAFile` (the component `tls`)."),
-    RULE("CG603", FINDING_ERROR, "only one side uses TLS",
+    RULE("CG603", LEVEL_ERROR, "only one side uses TLS",
          "The scheduler calls with http and claimguard expects TLS, or the other way round: each\n"
          "call fails.",
          "`server.tls` in claimguard's configuration and `https` in `urlPrefix`, or neither."),
-    RULE("CG604", FINDING_ERROR, "the scheduler shows no client certificate",
+    RULE("CG604", LEVEL_ERROR, "the scheduler shows no client certificate",
          "claimguard's `server.tls` has a `clientCAFile`, so it refuses callers without a\n"
          "certificate: each call fails in the handshake.",
          "`certFile` and `keyFile` in the extender's `tlsConfig`."),
-    RULE("CG605", FINDING_ERROR, "claimguard does not listen where the scheduler calls",
+    RULE("CG605", LEVEL_ERROR, "claimguard does not listen where the scheduler calls",
          "`server.listen` is on loopback and `urlPrefix` is not, or the ports differ: each call\n"
          "fails with `connection refused`.",
          "`server: {listen: \":8888\"}` for calls from elsewhere, or the port of `urlPrefix`."),
-    RULE("CG606", FINDING_WARNING, "schedulers call several claimguards with claimLock: Local",
+    RULE("CG606", LEVEL_WARNING, "schedulers call several claimguards with claimLock: Local",
          "The files name different addresses. If these are two claimguards (and not two names of\n"
          "one Service), they do not know each other's reservations.",
          "`readWriteOncePod: {claimLock: Annotation}`, or one address."),
     /* 7xx: the webhooks that call claimguard */
-    RULE("CG701", FINDING_ERROR, "a webhook has no caBundle",
+    RULE("CG701", LEVEL_ERROR, "a webhook has no caBundle",
          "The API server cannot call claimguard. With `failurePolicy: Ignore`, Bindings are "
          "applied\n"
          "without a review; with `Fail`, no pod is bound.",
          "`claimguard certificates` writes it, after each `kubectl apply` of new webhooks."),
-    RULE("CG702", FINDING_ERROR, "a webhook's caBundle has no valid certificate",
+    RULE("CG702", LEVEL_ERROR, "a webhook's caBundle has no valid certificate",
          "It is no PEM text, or all of its certificates have ended: the API server does not "
          "believe\n"
          "claimguard's certificate. What becomes of Bindings: CG701.",
          "`claimguard certificates` writes the authority's certificate again."),
-    RULE("CG703", FINDING_ERROR, "a webhook's Service has no ready endpoint",
+    RULE("CG703", LEVEL_ERROR, "a webhook's Service has no ready endpoint",
          "No claimguard is ready, or the Service selects other pods, or there is no such Service.\n"
          "What becomes of Bindings: CG701.",
          "look at claimguard's pods and their `/readyz?verbose`; apply `manifests/service.yaml` "
          "again."),
-    RULE("CG704", FINDING_NOTE, "Bindings are applied while claimguard does not answer",
+    RULE("CG704", LEVEL_NOTE, "Bindings are applied while claimguard does not answer",
          "The webhook's `failurePolicy` is `Ignore`, as the component `admission` sets it: a "
          "Binding\n"
          "that cannot be reviewed is applied, and two pods may get one claim. This is reported\n"
          "(`claimguard_exclusive_claim_violations`).",
          "the component `admission-fail`, once reviews are seen to arrive."),
-    RULE("CG705", FINDING_WARNING, "a namespace that is not reviewed has exclusive claims",
+    RULE("CG705", LEVEL_WARNING, "a namespace that is not reviewed has exclusive claims",
          "The webhook's `namespaceSelector` leaves the namespace out, and it has ReadWriteOncePod\n"
          "claims: for them, only schedulers with the extender are kept from a second pod.\n"
          "The component `admission-fail` leaves out `kube-system` and `claimguard` on purpose.",
          "remove the namespace from the selector, or use only schedulers with the extender there."),
-    RULE("CG706", FINDING_ERROR, "a path for Bindings is not reviewed",
+    RULE("CG706", LEVEL_ERROR, "a path for Bindings is not reviewed",
          "The API server takes a Binding at `pods/binding` and, from older clients, at `bindings`. "
          "A\n"
          "webhook that names one of them lets the other pass.",
          "`resources: [pods/binding, bindings]`"),
-    RULE("CG707", FINDING_ERROR, "webhooks call claimguard, which serves no admission",
+    RULE("CG707", LEVEL_ERROR, "webhooks call claimguard, which serves no admission",
          "`admission.listen` is not set, so claimguard has no port for reviews: each call fails.\n"
          "What becomes of Bindings: CG701.",
          "the component `admission` writes it into the ConfigMap."),
     /* 8xx: marks, pods and their schedulers */
     RULE(
-        "CG801", FINDING_ERROR, "nothing in the cluster sets the mark",
+        "CG801", LEVEL_ERROR, "nothing in the cluster sets the mark",
         "The scheduler calls claimguard only for pods that request one of its `managedResources`,\n"
         "and no MutatingAdmissionPolicy with a binding sets `claimguard.io/claims`. Pods with "
         "claims\n"
         "are bound without claimguard, unless a webhook of your own sets it.",
         "the component `marks`, or remove `managedResources` until it is there."),
-    RULE("CG802", FINDING_NOTE, "pods are marked, and claimguard is called for all",
+    RULE("CG802", LEVEL_NOTE, "pods are marked, and claimguard is called for all",
          "The component `marks` is there so that kube-scheduler need not call claimguard for pods\n"
          "without claims. Without `managedResources`, it calls for each pod.",
          "`managedResources: [{name: claimguard.io/claims, ignoredByScheduler: true}]`"),
     RULE(
-        "CG803", FINDING_ERROR, "a LimitRange has the mark",
+        "CG803", LEVEL_ERROR, "a LimitRange has the mark",
         "With `min` or `maxLimitRequestRatio`, the API server refuses marked pods: a mark has the\n"
         "quantity 0. With `default`, `defaultRequest` or `max` (then a warning), it gives the\n"
         "resource to each container that does not have it, also of pods without claims: with a\n"
         "quantity of 1, they fit no node unless the scheduler has `ignoredByScheduler: true`.",
         "remove `claimguard.io/claims` from the LimitRange."),
     RULE(
-        "CG804", FINDING_WARNING, "pending pods with claims have no mark",
+        "CG804", LEVEL_WARNING, "pending pods with claims have no mark",
         "The scheduler has `managedResources`, so it binds unmarked pods without claimguard. They\n"
         "were created before the policy, or while it was not in force; a pod cannot be marked "
         "later.",
         "delete them, so that their controllers create them again."),
     RULE(
-        "CG805", FINDING_WARNING, "a scheduler without claimguard has pods with exclusive claims",
+        "CG805", LEVEL_WARNING, "a scheduler without claimguard has pods with exclusive claims",
         "None of the files has a profile of that name and calls claimguard. What that scheduler\n"
         "binds is not checked, unless admission reviews its Bindings.",
         "name its file with `--scheduler-config`, if it has one; else call claimguard from it, or\n"
         "add the component `admission`."),
-    RULE("CG806", FINDING_ERROR, "claimguard's own pods need claimguard",
+    RULE("CG806", LEVEL_ERROR, "claimguard's own pods need claimguard",
          "The Deployment's pods are for a scheduler that binds no pod without claimguard: once\n"
          "none runs, none is ever bound.",
          "a static pod, or the component `marks` with `managedResources`, or another "
          "`schedulerName`\n"
          "([all ways](../manifests/README.md#use-the-clusters-own-scheduler))."),
-    RULE("CG807", FINDING_ERROR, "the scheduler cannot resolve the Service's name",
+    RULE("CG807", LEVEL_ERROR, "the scheduler cannot resolve the Service's name",
          "kube-scheduler's pod is on the host's network, and its `dnsPolicy` is that of the host:\n"
          "names of Services are not known there, and each call fails.",
          "the Service's ClusterIP in `urlPrefix`, and its name as `tlsConfig.serverName`."),
     /* 9xx: what only a live cluster shows */
-    RULE("CG901", FINDING_ERROR, "claimguard's user lacks rights",
+    RULE("CG901", LEVEL_ERROR, "claimguard's user lacks rights",
          "It may not do what its configuration needs. Without a right to list, watch or bind,\n"
          "claimguard is never ready, or binds no pod. Otherwise (then a warning) pods are not\n"
          "requeued, nobody is evicted, or Events are missing. The user is `admission.ownUser` of "
@@ -227,35 +225,3 @@ const struct doctor_rule doctor_rules[] = {
          "`kubectl apply -f manifests/rbac.yaml`"),
     {.code = NULL},
 };
-
-/* ---- pages ---- */
-
-const char *finding_level_text(enum finding_level level)
-{
-    static const char *const texts[] = {"note", "warning", "error"};
-
-    return texts[level];
-}
-
-const struct doctor_rule *doctor_rule_find(const char *code)
-{
-    for (const struct doctor_rule *rule = doctor_rules; rule->code != NULL; rule++)
-        if (slice_equal_fold(slice_of(rule->code), slice_of(code)))
-            return rule;
-    return NULL;
-}
-
-void doctor_rule_put(const struct doctor_rule *rule, struct buf *out)
-{
-    buf_printf(out, "## %s: %s\n\n%s\n\nLevel: %s.\n\n**Change**: %s\n", rule->code, rule->title,
-               rule->why, finding_level_text(rule->level), rule->mend);
-}
-
-void doctor_rules_put(struct buf *out)
-{
-    for (const struct doctor_rule *rule = doctor_rules; rule->code != NULL; rule++) {
-        if (rule != doctor_rules)
-            buf_put(out, SLICE("\n"));
-        doctor_rule_put(rule, out);
-    }
-}
