@@ -162,7 +162,8 @@ static int check(struct doctor *doctor, struct error *err)
 
     for (size_t i = 0; i < doctor->scheduler_count; i++) {
         scheduler_schema_check(&doctor->schedulers[i], findings);
-        scheduler_rules_check(&doctor->schedulers[i], findings);
+        scheduler_rules_check(&doctor->schedulers[i],
+                              doctor->has_installation ? &doctor->installation : NULL, findings);
     }
     if (doctor->config != NULL)
         config_rules_check(&doctor->config_file, doctor->schedulers, doctor->scheduler_count,

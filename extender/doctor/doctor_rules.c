@@ -103,12 +103,15 @@ const struct rule doctor_rules[] = {
         "holders of claims by itself (`readWriteOncePod.preemption`), and nothing else is freed.",
         "remove DefaultPreemption (or `*`) from `disabled`."),
     RULE(
-        "CG520", LEVEL_NOTE, "the plugin VolumeRestrictions is disabled",
-        "That is one of two ways ([its price](../manifests/README.md#volumerestrictions)): "
-        "claimguard\n"
-        "names the holder of a claim in the pod's event, and nothing keeps two pods that name one\n"
-        "GCE disk, EBS volume, iSCSI target or RBD image in their own `volumes` off one node.",
-        "remove VolumeRestrictions (or `*`) from `disabled`, if pods have such volumes."),
+        "CG520", LEVEL_WARNING, "the plugin VolumeRestrictions is disabled",
+        "`second-scheduler.yaml` disables it, so that the pod's event names the holder of a claim\n"
+        "([its price](../manifests/README.md#volumerestrictions)). Nothing else keeps two pods "
+        "that\n"
+        "name one GCE disk, EBS volume, iSCSI target or RBD image in their own `volumes` off one\n"
+        "node. With a cluster, it is a warning if a pod of that scheduler has such a volume, and\n"
+        "else nothing is reported. Without a cluster, it is a note.",
+        "nothing, if no pod has such a volume; else remove VolumeRestrictions (or `*`) from\n"
+        "`disabled`."),
     /* 6xx: claimguard's own configuration, and what it has to agree with */
     RULE(
         "CG601", LEVEL_ERROR, "several replicas with claimLock: Local",

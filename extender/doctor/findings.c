@@ -65,6 +65,12 @@ struct finding *finding_add(struct findings *findings, const char *code, struct 
     return finding;
 }
 
+void finding_lower(struct finding *finding, enum level level)
+{
+    if (finding != NULL)
+        finding->level = level;
+}
+
 void finding_unread(struct findings *findings, const char *format, ...)
 {
     struct slice *grown = arena_grow(findings->arena, findings->unread, findings->unread_count,

@@ -47,9 +47,12 @@ struct location finding_object(struct findings *findings, const char *kind, stru
                                struct slice name);
 
 /* Adds a finding of the rule with that code. Without memory, `has_failed` is set. Returns the
- * finding, whose level may be lowered; NULL if it was not added. change: borrowed. */
+ * finding, for finding_lower; NULL if it was not added. change: borrowed. */
 struct finding *finding_add(struct findings *findings, const char *code, struct location place,
                             const char *change, const char *format, ...) PRINTF_LIKE(5, 6);
+
+/* Gives the finding another level than its rule's. NULL is ignored. */
+void finding_lower(struct finding *finding, enum level level);
 
 /* Notes that something was not looked at. */
 void finding_unread(struct findings *findings, const char *format, ...) PRINTF_LIKE(2, 3);

@@ -90,7 +90,7 @@ int installation_take(struct installation *installation, const struct type *type
 /* What is read of a pod. */
 struct pod_fields {
     struct slice scheduler, component, dns_policy;
-    struct slice containers, init_containers; /* their JSON */
+    struct slice containers, init_containers, volumes; /* their JSON */
     bool is_host_network;
 };
 
@@ -110,6 +110,7 @@ static bool read_fields(struct slice text, struct arena *arena, struct pod_field
         FIELD("hostNetwork", PULL_BOOLEAN, is_host_network),
         FIELD("containers", PULL_RAW, containers),
         FIELD("initContainers", PULL_RAW, init_containers),
+        FIELD("volumes", PULL_RAW, volumes),
     };
     static const struct pull_field fields[] = {
         {.key = "metadata", .type = PULL_OBJECT, PULL_MEMBERS(meta)},
@@ -122,17 +123,14 @@ static bool read_fields(struct slice text, struct arena *arena, struct pod_field
     return pull_fields(&json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), arena, out);
 }
 
-/* Whether a JSON text has the mark as a key, which only resources have. */
-static bool has_mark(struct slice text)
+/* Whether a JSON text has that key, given with its quotes. */
+static bool has_key(struct slice text, struct slice key)
 {
-    static const char key[] = "\"" MARK "\"";
-
     for (;;) {
-        const char *found =
-            text.ptr == NULL ? NULL : memmem(text.ptr, text.len, key, sizeof key - 1);
+        const char *found = text.ptr == NULL ? NULL : memmem(text.ptr, text.len, key.ptr, key.len);
         if (found == NULL)
             return false;
-        const char *end = text.ptr + text.len, *after = found + sizeof key - 1;
+        const char *end = text.ptr + text.len, *after = found + key.len;
         while (after < end && (*after == ' ' || *after == '\n'))
             after++;
         if (after < end && *after == ':')
@@ -141,12 +139,53 @@ static bool has_mark(struct slice text)
     }
 }
 
+static bool has_mark(const struct pod_fields *fields)
+{
+    struct slice mark = SLICE("\"" MARK "\""); /* only resources have such a key */
+
+    return has_key(fields->containers, mark) || has_key(fields->init_containers, mark);
+}
+
+/* What VolumeRestrictions compares: kube-scheduler's isVolumeConflict. */
+static bool has_disk(const struct pod_fields *fields)
+{
+    return has_key(fields->volumes, SLICE("\"gcePersistentDisk\"")) ||
+           has_key(fields->volumes, SLICE("\"awsElasticBlockStore\"")) ||
+           has_key(fields->volumes, SLICE("\"iscsi\"")) ||
+           has_key(fields->volumes, SLICE("\"rbd\""));
+}
+
+const struct installed_disk *installation_find_disk(const struct installation *installation,
+                                                    struct slice scheduler)
+{
+    for (size_t i = 0; i < installation->disk_count; i++)
+        if (slice_equal(installation->disks[i].scheduler, scheduler))
+            return &installation->disks[i];
+    return NULL;
+}
+
+static int add_disk(struct installation *installation, const struct pod_object *pod,
+                    struct slice scheduler, struct error *err)
+{
+    struct arena *arena = &installation->arena;
+    struct installed_disk added = {arena_copy(arena, pod->meta.ns),
+                                   arena_copy(arena, pod->meta.name), arena_copy(arena, scheduler)};
+    struct installed_disk *grown =
+        arena_grow(arena, installation->disks, installation->disk_count, sizeof *grown);
+
+    if (grown == NULL || added.ns.ptr == NULL || added.name.ptr == NULL ||
+        added.scheduler.ptr == NULL)
+        return error_no_memory(err);
+    installation->disks = grown;
+    grown[installation->disk_count++] = added;
+    return 0;
+}
+
 static int add_pod(struct installation *installation, const struct pod_object *pod,
                    const struct pod_fields *fields, struct error *err)
 {
     struct arena *arena = &installation->arena;
-    struct slice scheduler =
-        fields->scheduler.len == 0 ? SLICE("default-scheduler") : fields->scheduler;
+    struct slice scheduler = fields->scheduler;
     const struct installed_pod *last =
         installation->pod_count == 0 ? NULL : &installation->pods[installation->pod_count - 1];
     struct installed_pod added = {
@@ -156,7 +195,7 @@ static int add_pod(struct installation *installation, const struct pod_object *p
         .scheduler = last != NULL && slice_equal(last->scheduler, scheduler)
                          ? last->scheduler
                          : arena_copy(arena, scheduler),
-        .is_marked = has_mark(fields->containers) || has_mark(fields->init_containers),
+        .is_marked = has_mark(fields),
         .is_assigned = pod->node.len != 0,
     };
 
@@ -178,6 +217,8 @@ static int take_pod(struct installation *installation, const struct pod_object *
 
     arena_init(&scratch, POD_BYTES_MAX);
     if (read_fields(text, &scratch, &fields)) {
+        if (fields.scheduler.len == 0)
+            fields.scheduler = SLICE("default-scheduler");
         if (slice_equal(pod->meta.ns, SLICE("kube-system")) && fields.is_host_network &&
             slice_equal(fields.component, SLICE("kube-scheduler")) &&
             !slice_equal(fields.dns_policy, SLICE("ClusterFirstWithHostNet")))
@@ -185,6 +226,9 @@ static int take_pod(struct installation *installation, const struct pod_object *
         if (pod->claim_count != 0 && !slice_equal(pod->phase, SLICE("Succeeded")) &&
             !slice_equal(pod->phase, SLICE("Failed")))
             rc = add_pod(installation, pod, &fields, err);
+        if (rc == 0 && has_disk(&fields) && installation->disk_count < INSTALLED_DISKS_MAX &&
+            installation_find_disk(installation, fields.scheduler) == NULL)
+            rc = add_disk(installation, pod, fields.scheduler, err);
     }
     arena_dispose(&scratch);
     return rc;

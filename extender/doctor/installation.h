@@ -25,13 +25,19 @@ enum installed {
     INSTALLED_COUNT
 };
 
-enum { INSTALLED_OBJECTS_MAX = 20000 /* of a kind */ };
+enum { INSTALLED_OBJECTS_MAX = 20000 /* of a kind */, INSTALLED_DISKS_MAX = 100 };
 
 /* A pod with claims that is not finished. */
 struct installed_pod {
     struct slice ns, name, scheduler;
     bool is_marked;   /* requests claimguard.io/claims */
     bool is_assigned; /* to a node */
+};
+
+/* A pod that names a disk in its own volumes, of those that VolumeRestrictions compares; the first
+ * one of its scheduler. */
+struct installed_disk {
+    struct slice ns, name, scheduler;
 };
 
 struct installation {
@@ -42,6 +48,8 @@ struct installation {
     bool is_known[INSTALLED_COUNT]; /* that all objects of the kind were read */
     struct installed_pod *pods;
     size_t pod_count;
+    struct installed_disk *disks; /* at most INSTALLED_DISKS_MAX */
+    size_t disk_count;
     bool is_scheduler_on_host; /* a pod of kube-scheduler is on the host's network, with its DNS */
 };
 
@@ -64,6 +72,10 @@ int installation_take(struct installation *installation, const struct type *type
 /* The object of that name; NULL: there is none. ns: NULL for kinds without namespaces. */
 const json_t *installation_find(const struct installation *installation, enum installed kind,
                                 const char *ns, const char *name);
+
+/* The pod with a disk of that scheduler; NULL: there is none. */
+const struct installed_disk *installation_find_disk(const struct installation *installation,
+                                                    struct slice scheduler);
 
 /* A text of an object, by keys up to a NULL ("metadata", "name"); "": there is none. */
 const char *installed_string(const json_t *object, ...) __attribute__((sentinel));

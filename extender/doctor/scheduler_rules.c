@@ -237,32 +237,66 @@ static const struct {
      "DefaultPreemption",
      {"postFilter", NULL},
      "this scheduler preempts for no pod, and calls preempt never"},
-    {"CG520",
-     "VolumeRestrictions",
-     {"preFilter", "filter", NULL},
-     "two pods with the same disk in their own volumes may share a node"},
 };
+
+/* The first of the points, which end with NULL, at which the plugin does not work; NULL: at none.
+ */
+static const char *find_stopped(const struct scheduler_profile *profile, const char *plugin,
+                                const char *const *points, const struct yaml_node **because)
+{
+    for (; *points != NULL; points++)
+        if (!scheduler_plugin_works(profile, plugin, *points, because))
+            return *points;
+    return NULL;
+}
 
 static void check_plugins(const struct scheduler_profile *profile, struct findings *findings)
 {
     const struct yaml_node *because;
 
-    for (size_t i = 0; i < sizeof plugin_rules / sizeof *plugin_rules; i++)
-        for (const char *const *point = plugin_rules[i].points; *point != NULL; point++) {
-            if (scheduler_plugin_works(profile, plugin_rules[i].plugin, *point, &because))
-                continue;
+    for (size_t i = 0; i < sizeof plugin_rules / sizeof *plugin_rules; i++) {
+        const char *plugin = plugin_rules[i].plugin;
+        const char *point = find_stopped(profile, plugin, plugin_rules[i].points, &because);
+        if (point != NULL)
             (void)finding_add(findings, plugin_rules[i].code, finding_place(because),
                               "remove this item", "profile %.*s: %s is disabled (%s): %s",
-                              SLICE_ARG(profile->name), plugin_rules[i].plugin, *point,
-                              plugin_rules[i].what);
-            break;
-        }
+                              SLICE_ARG(profile->name), plugin, point, plugin_rules[i].what);
+    }
 }
 
-void scheduler_rules_check(const struct scheduler_file *file, struct findings *findings)
+/* manifests/scheduler/second-scheduler.yaml disables it on purpose. */
+static void check_restrictions(const struct scheduler_profile *profile,
+                               const struct installation *installation, struct findings *findings)
+{
+    static const char *const points[] = {"preFilter", "filter", NULL};
+    const struct yaml_node *because;
+    const struct installed_disk *disk =
+        installation == NULL ? NULL : installation_find_disk(installation, profile->name);
+
+    if (find_stopped(profile, "VolumeRestrictions", points, &because) == NULL ||
+        (installation != NULL && disk == NULL))
+        return;
+    if (disk != NULL)
+        (void)finding_add(findings, "CG520", finding_place(because), "remove this item",
+                          "profile %.*s: VolumeRestrictions is disabled, and pod %.*s/%.*s has a "
+                          "disk in its own volumes: another pod with that disk may get its node",
+                          SLICE_ARG(profile->name), SLICE_ARG(disk->ns), SLICE_ARG(disk->name));
+    else
+        finding_lower(finding_add(findings, "CG520", finding_place(because),
+                                  "nothing, if no pod has a disk in its own volumes",
+                                  "profile %.*s: VolumeRestrictions is disabled: claimguard names "
+                                  "the holders of claims, and nothing compares disks in pods' own "
+                                  "volumes",
+                                  SLICE_ARG(profile->name)),
+                      LEVEL_NOTE);
+}
+
+void scheduler_rules_check(const struct scheduler_file *file,
+                           const struct installation *installation, struct findings *findings)
 {
     for (size_t i = 0; i < file->profile_count; i++) {
         check_plugins(&file->profiles[i], findings);
+        check_restrictions(&file->profiles[i], installation, findings);
         check_ignored(file, &file->profiles[i], findings);
     }
     if (file->own == NULL) {

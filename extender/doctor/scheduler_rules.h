@@ -10,6 +10,7 @@
 
 #include "config/config.h"
 #include "extender/doctor/findings.h"
+#include "extender/doctor/installation.h"
 #include "extender/doctor/scheduler_file.h"
 
 #define MARK "claimguard.io/claims"
@@ -22,7 +23,8 @@
 void scheduler_find_own(struct scheduler_file *file, const struct config *config,
                         struct arena *arena);
 
-/* The rules CG502 to CG520, of one file. */
-void scheduler_rules_check(const struct scheduler_file *file, struct findings *findings);
+/* The rules CG502 to CG520, of one file. installation: NULL without a cluster. */
+void scheduler_rules_check(const struct scheduler_file *file,
+                           const struct installation *installation, struct findings *findings);
 
 #endif
