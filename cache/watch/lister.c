@@ -103,7 +103,7 @@ static int request_page(struct listing_run *run, struct error *err)
 /* The API server refuses the list, or does not answer. */
 static int fail(const struct listing_run *run, struct error *err)
 {
-    const char *resource = kind_resource(run->reflector.kind);
+    const char *resource = reflector_resource(&run->reflector);
     const struct http_result *result = &run->result;
 
     if (result->status == 0)
@@ -135,15 +135,23 @@ static int request_all(struct listing_run *run, struct error *err)
     return 0;
 }
 
-int lister_list(struct lister *lister, enum kind kind, struct slice ns,
+/* What is listed. */
+struct listed {
+    enum kind kind;
+    const struct text_resource *texts; /* of KIND_OTHER */
+    struct slice ns;
+};
+
+static int list(struct lister *lister, const struct listed *listed,
                 const struct reflector_sink *sink, struct error *err)
 {
     struct listing_run run = {.lister = lister, .sink = sink, .err = err};
     const struct reflector_sink mine = {&run, begin, end, take, keep, unserved};
 
     err->code = 0;
-    reflector_init(&run.reflector, kind, &mine, &run.status, 1);
-    run.reflector.ns = ns;
+    reflector_init(&run.reflector, listed->kind, &mine, &run.status, 1);
+    run.reflector.texts = listed->texts;
+    run.reflector.ns = listed->ns;
     run.reflector.phase = PHASE_PAGES;
     run.reflector.can_stream = false;
     run.reflector.is_list_only = true;
@@ -152,4 +160,16 @@ int lister_list(struct lister *lister, enum kind kind, struct slice ns,
     lister->left_out += atomic_load(&run.status.skipped);
     reflector_dispose(&run.reflector);
     return rc;
+}
+
+int lister_list(struct lister *lister, enum kind kind, struct slice ns,
+                const struct reflector_sink *sink, struct error *err)
+{
+    return list(lister, &(struct listed){kind, NULL, ns}, sink, err);
+}
+
+int lister_list_texts(struct lister *lister, const struct text_resource *texts, struct slice ns,
+                      const struct reflector_sink *sink, struct error *err)
+{
+    return list(lister, &(struct listed){KIND_OTHER, texts, ns}, sink, err);
 }

@@ -32,4 +32,9 @@ struct lister {
 int lister_list(struct lister *lister, enum kind kind, struct slice ns,
                 const struct reflector_sink *sink, struct error *err);
 
+/* The same, of a kind that is not stored: sink->take gets each text, and an object of KIND_OTHER
+ * without fields. */
+int lister_list_texts(struct lister *lister, const struct text_resource *texts, struct slice ns,
+                      const struct reflector_sink *sink, struct error *err);
+
 #endif

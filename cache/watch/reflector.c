@@ -112,6 +112,25 @@ static unsigned watch_seconds(struct reflector *reflector)
     return WATCH_SECONDS - next_random(reflector) % (WATCH_SECONDS / 4);
 }
 
+/* The path, and the beginning of the query. */
+static void put_path(const struct reflector *reflector, struct buf *path)
+{
+    bool is_stored = reflector->kind != KIND_OTHER;
+    bool is_global = is_stored ? !kind_is_namespaced(reflector->kind) : reflector->texts->is_global;
+
+    if (is_stored)
+        buf_printf(path, "%s/", kind_api_path(reflector->kind));
+    else
+        buf_printf(path, "/apis/%s/", reflector->texts->api_version);
+    if (reflector->ns.len != 0 && !is_global) {
+        buf_put(path, SLICE("namespaces/"));
+        api_path_escape(path, reflector->ns);
+        buf_put(path, SLICE("/"));
+    }
+    buf_printf(path, "%s?%s", reflector_resource(reflector),
+               reflector->kind == KIND_POD ? UNFINISHED_PODS : "");
+}
+
 void reflector_request(struct reflector *reflector, uint64_t now_ns, struct buf *path)
 {
     enum reflector_phase phase = reflector->phase;
@@ -125,14 +144,7 @@ void reflector_request(struct reflector *reflector, uint64_t now_ns, struct buf 
         reflector->pages = 0;
         reflector->has_begun = false;
     }
-    buf_printf(path, "%s/", kind_api_path(reflector->kind));
-    if (reflector->ns.len != 0 && kind_is_namespaced(reflector->kind)) {
-        buf_put(path, SLICE("namespaces/"));
-        api_path_escape(path, reflector->ns);
-        buf_put(path, SLICE("/"));
-    }
-    buf_printf(path, "%s?%s", kind_resource(reflector->kind),
-               reflector->kind == KIND_POD ? UNFINISHED_PODS : "");
+    put_path(reflector, path);
     switch (phase) {
     case PHASE_STREAM: put_stream_query(path); break;
     case PHASE_PAGES: put_page_query(reflector, path); break;
@@ -193,7 +205,7 @@ static void be_absent(struct reflector *reflector, uint64_t now_ns)
 {
     if (!atomic_load(&reflector->status->is_absent))
         log_info("the API server does not serve a resource, so it is ignored",
-                 LOG_STR("resource", kind_resource(reflector->kind)));
+                 LOG_STR("resource", reflector_resource(reflector)));
     reflector->sink.unserved(reflector->sink.context, reflector->kind);
     atomic_store(&reflector->status->is_absent, true);
     atomic_store(&reflector->status->is_synced, true);
@@ -250,7 +262,7 @@ static int evaluate_ending(struct reflector *reflector, const struct reflector_e
 static void log_ending(const struct reflector *reflector, enum restart reason,
                        const struct reflector_ending *ending)
 {
-    const char *resource = kind_resource(reflector->kind), *text = restart_text(reason);
+    const char *resource = reflector_resource(reflector), *text = restart_text(reason);
     const char *error = ending->error == NULL || reflector->failure >= 0 ? "" : ending->error;
     char status[16];
 
@@ -270,7 +282,7 @@ static void log_ending(const struct reflector *reflector, enum restart reason,
 void reflector_advanced(struct reflector *reflector)
 {
     if (atomic_exchange(&reflector->status->is_stalled, false))
-        log_info("a resource advances again", LOG_STR("resource", kind_resource(reflector->kind)));
+        log_info("a resource advances again", LOG_STR("resource", reflector_resource(reflector)));
     reflector->refusals = 0;
     reflector->has_advanced = true;
 }
@@ -301,7 +313,7 @@ static bool count_refusal(struct reflector *reflector, enum restart reason, uint
     if (now_ns - reflector->refused_since_ns >= STALLED_MS * NS_PER_MS &&
         !atomic_exchange(&reflector->status->is_stalled, true))
         log_error("a resource does not advance: its cached objects get old",
-                  LOG_STR("resource", kind_resource(reflector->kind)),
+                  LOG_STR("resource", reflector_resource(reflector)),
                   LOG_STR("version", reflector->version), LOG_STR("reason", restart_text(reason)));
     return reflector->refusals >= REFUSED_MAX && reason != RESTART_UNAUTHORIZED &&
            reason != RESTART_FORBIDDEN;

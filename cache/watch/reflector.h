@@ -119,10 +119,19 @@ struct reflector_sink {
     void (*unserved)(void *context, enum kind kind);
 };
 
+/* A resource whose objects are not decoded, only listed as texts: of a kind that is not stored. */
+struct text_resource {
+    const char *api_version, *kind; /* "apps/v1", "Deployment" */
+    const char *resource;           /* "deployments" */
+    bool is_global;                 /* its objects have no namespace */
+};
+
 enum reflector_phase { PHASE_STREAM, PHASE_PAGES, PHASE_PROBE, PHASE_WATCH };
 
 struct reflector {
     enum kind kind;
+    const struct text_resource *texts; /* if the kind is KIND_OTHER, and is_list_only: then
+                                          sink.take gets an object without fields, and the text */
     enum reflector_phase phase;
     struct reflector_sink sink;
     struct resource_status *status;
@@ -162,6 +171,13 @@ struct reflector {
     char page[4096];       /* the continue token of that page; empty: the first page */
     struct arena arena;
 };
+
+/* The resource that it reads: "pods". */
+static inline const char *reflector_resource(const struct reflector *reflector)
+{
+    return reflector->kind == KIND_OTHER ? reflector->texts->resource
+                                         : kind_resource(reflector->kind);
+}
 
 void reflector_init(struct reflector *reflector, enum kind kind, const struct reflector_sink *sink,
                     struct resource_status *status, uint32_t seed);

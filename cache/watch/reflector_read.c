@@ -108,7 +108,25 @@ void reflector_end_list(struct reflector *reflector, struct slice version)
 
 bool reflector_is_of_kind(const struct reflector *reflector, const struct type *type)
 {
+    if (reflector->kind == KIND_OTHER)
+        return strcmp(type->kind, reflector->texts->kind) == 0 &&
+               strcmp(type->api_version, reflector->texts->api_version) == 0;
     return kind_of(slice_of(type->api_version), slice_of(type->kind)) == reflector->kind;
+}
+
+/* An object without fields, of a kind that is not stored. */
+static int read_object(struct reflector *reflector, struct slice text, struct object *out,
+                       struct error *err)
+{
+    struct pull json;
+
+    *out = (struct object){.kind = KIND_OTHER};
+    if (reflector->kind == KIND_OTHER)
+        return 0;
+    pull_init(&json, text);
+    return object_read(&json, reflector->kind, &reflector->arena, out)
+               ? 0
+               : pull_fail(&json, reflector_resource(reflector), (struct place){1, 1}, err);
 }
 
 bool reflector_take_object(struct reflector *reflector, enum watch_change change, struct slice text,
@@ -116,20 +134,16 @@ bool reflector_take_object(struct reflector *reflector, enum watch_change change
 {
     struct object object;
     struct error err = {0};
-    struct pull json;
+    int rc = read_object(reflector, text, &object, &err);
 
-    pull_init(&json, text);
-    int rc = object_read(&json, reflector->kind, &reflector->arena, &object)
-                 ? 0
-                 : pull_fail(&json, kind_resource(reflector->kind), (struct place){1, 1}, &err);
     if (rc == 0) {
         *version = object.meta.resource_version;
         rc = reflector->sink.take(reflector->sink.context, change, &object, text, &err);
     }
     if (rc == 0)
         return true;
-    if (rc != ERROR_INVALID && rc != ERROR_TOO_BIG) {
-        log_error("an object cannot be stored", LOG_STR("resource", kind_resource(reflector->kind)),
+    if ((rc != ERROR_INVALID && rc != ERROR_TOO_BIG) || reflector->kind == KIND_OTHER) {
+        log_error("an object cannot be stored", LOG_STR("resource", reflector_resource(reflector)),
                   LOG_STR("error", err.message));
         return reflector_give_up(reflector, RESTART_MALFORMED, true);
     }

@@ -59,7 +59,7 @@ void reflector_skip(struct reflector *reflector, enum watch_change change,
     if (reflector->now_ns >= reflector->log_skipped_ns) {
         reflector->log_skipped_ns = reflector->now_ns + LOG_SKIPPED_MS * NS_PER_MS;
         log_warn("an object is skipped: it cannot be decoded",
-                 LOG_STR("resource", kind_resource(reflector->kind)),
+                 LOG_STR("resource", reflector_resource(reflector)),
                  LOG_SLICE("namespace", identity->ns), LOG_SLICE("name", identity->name),
                  LOG_STR("error", problem));
     }

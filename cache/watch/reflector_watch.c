@@ -31,7 +31,7 @@ static bool take_error(struct reflector *reflector, struct slice text)
     if (!status_details_read(text, &reflector->arena, &details))
         return reflector_give_up(reflector, RESTART_MALFORMED, false);
     log_info("the API server ended a watch with an error",
-             LOG_STR("resource", kind_resource(reflector->kind)),
+             LOG_STR("resource", reflector_resource(reflector)),
              LOG_SLICE("reason", details.reason), LOG_SLICE("message", details.message));
     reflector->retry_after_ms = retry_after_ms(details.retry_after_s);
     if (reflector_refuses_streaming(reflector, details.code)) {

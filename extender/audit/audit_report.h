@@ -20,7 +20,7 @@ struct audit_finding {
     struct slice ignored; /* the reason of the object's annotation; empty: not ignored */
 };
 
-enum { AUDIT_GAPS_MAX = 8 };
+enum { AUDIT_GAPS_MAX = 32 };
 
 struct audit_report {
     struct arena arena;

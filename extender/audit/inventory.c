@@ -6,7 +6,7 @@ enum { SCRATCH_BYTES_MAX = 64 << 20 };
 
 void inventory_init(struct inventory *inventory)
 {
-    *inventory = (struct inventory){.judged = 0};
+    *inventory = (struct inventory){.is_cluster = false};
     arena_init(&inventory->arena, SIZE_MAX / 2);
     arena_init(&inventory->scratch, SCRATCH_BYTES_MAX);
 }
@@ -108,6 +108,17 @@ int inventory_take(struct inventory *inventory, const struct source_text *object
     inventory->counts[taking.kind]++;
     inventory_record(&taking);
     return taking.has_failed ? error_no_memory(err) : 1;
+}
+
+void inventory_forget(struct inventory *inventory, enum record_kind kind)
+{
+    for (struct record *at = inventory->first[kind]; at != NULL; at = at->next) {
+        struct record_key key = {kind, at->ns, at->name};
+        if (find(inventory, &key) == at)
+            table_remove(&inventory->table, &at->table);
+    }
+    inventory->first[kind] = inventory->last[kind] = NULL;
+    inventory->counts[kind] = 0;
 }
 
 /* ---- links ---- */

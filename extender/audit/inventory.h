@@ -30,7 +30,6 @@ struct inventory {
     bool is_cluster;                   /* the objects are, or look like, those of a cluster */
     bool uses_marks;                   /* a pod has the mark */
     bool binds_are_admitted;           /* claimguard's webhook checks Bindings */
-    size_t judged;                     /* objects with a record */
 };
 
 void inventory_init(struct inventory *inventory);
@@ -40,6 +39,9 @@ void inventory_dispose(struct inventory *inventory);
  * Errors: ERROR_INVALID "FILE:LINE:COL: ...", ERROR_NO_MEMORY. */
 int inventory_take(struct inventory *inventory, const struct source_text *object,
                    struct error *err);
+
+/* Removes what was read of a kind: a list of a live cluster begins, or begins again. */
+void inventory_forget(struct inventory *inventory, enum record_kind kind);
 
 /* Connects the records, after the last object. Errors: ERROR_NO_MEMORY. */
 int inventory_link(struct inventory *inventory, struct error *err);

@@ -67,7 +67,6 @@ static void *new_record(struct taking *taking, size_t size)
     else
         inventory->last[taking->kind]->next = record;
     inventory->last[taking->kind] = record;
-    inventory->judged++;
     return record;
 }
 

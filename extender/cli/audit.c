@@ -5,11 +5,9 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "cache/snapshot/source.h"
 #include "extender/audit/audit_checks.h"
 #include "extender/audit/audit_output.h"
-#include "extender/cli/commands.h"
-#include "extender/inquiry/inquiry.h"
+#include "extender/cli/audit_input.h"
 
 enum { PAGE_BYTES_MAX = 256 * 1024, FAIL_NEVER = LEVEL_ERROR + 1 };
 
@@ -52,7 +50,7 @@ static int check_arguments(struct audit *audit, const struct arguments *argument
 {
     bool is_live = arguments->kubeconfig != NULL || arguments->context != NULL;
 
-    audit->fail_on = LEVEL_NOTE;
+    audit->fail_on = LEVEL_WARNING;
     if (arguments->output != NULL && !audit_format_parse(&audit->format, arguments->output))
         return error_set(err, ERROR_INVALID,
                          "--output %s: expected table, json, yaml, sarif or junit",
@@ -63,86 +61,12 @@ static int check_arguments(struct audit *audit, const struct arguments *argument
     if (is_live && (arguments->operand_count != 0 || arguments->snapshot != NULL))
         return error_set(err, ERROR_INVALID,
                          "give a cluster (--kubeconfig, --context), or files; not both");
+    if (arguments->ns != NULL && arguments->all_namespaces)
+        return error_set(err, ERROR_INVALID,
+                         "--namespace and --all-namespaces: give only one of them");
     audit->report.ns = slice_of(arguments->ns);
     audit->options.schedulers = slice_of(arguments->schedulers);
     return disable_rules(&audit->report, arguments, err);
-}
-
-/* ---- input ---- */
-
-static int take_text(void *context, const struct source_text *text, const struct object *object,
-                     struct error *err)
-{
-    struct audit *audit = context;
-    int used = inventory_take(&audit->inventory, text, err);
-
-    (void)object;
-    audit->report.objects += used > 0;
-    return used;
-}
-
-static int read_path(struct audit *audit, const char *path, struct error *err)
-{
-    struct source source = {.path = path,
-                            .text_sink = take_text,
-                            .context = audit,
-                            .wants_places = true,
-                            .skips_foreign = true};
-    struct source_report report;
-
-    if (source_read(&source, &report, err) < 0)
-        return err->code;
-    audit->report.skipped += report.skipped;
-    if (report.objects != 0 || report.skipped != 0)
-        return 0;
-    return error_set(err, ERROR_INVALID, "%s: contains no Kubernetes object",
-                     strcmp(path, "-") == 0 ? "<stdin>" : path);
-}
-
-static int read_files(struct audit *audit, const struct arguments *arguments, struct error *err)
-{
-    int rc = 0;
-
-    if (arguments->snapshot != NULL)
-        rc = read_path(audit, arguments->snapshot, err);
-    for (int i = 0; i < arguments->operand_count && rc == 0; i++)
-        rc = read_path(audit, arguments->operands[i], err);
-    return rc;
-}
-
-/* The kinds that an inquiry can list of a live cluster. */
-static const struct live_kind {
-    enum kind kind;
-    enum record_kind record;
-} live_kinds[] = {
-    {KIND_POD, RECORD_POD},
-    {KIND_NODE, RECORD_NODE},
-    {KIND_CLAIM, RECORD_CLAIM},
-    {KIND_VOLUME, RECORD_VOLUME},
-    {KIND_STORAGE_CLASS, RECORD_STORAGE_CLASS},
-    {KIND_CSI_DRIVER, RECORD_CSI_DRIVER},
-    {KIND_CSI_NODE, RECORD_CSI_NODE},
-    {KIND_VOLUME_ATTRIBUTES_CLASS, RECORD_ATTRIBUTES_CLASS},
-};
-enum { LIVE_KINDS = sizeof live_kinds / sizeof *live_kinds };
-
-static int read_live(struct audit *audit, const struct arguments *arguments, struct error *err)
-{
-    struct inquiry_origin origin = {.kubeconfig = arguments->kubeconfig,
-                                    .context = arguments->context};
-    struct inquiry_wish wish = {.text_sink = take_text, .context = audit};
-    struct inquiry inquiry;
-
-    for (size_t i = 0; i < LIVE_KINDS; i++)
-        wish.kinds |= 1U << live_kinds[i].kind;
-    int rc = inquiry_open(&inquiry, &origin, err);
-    if (rc == 0)
-        rc = inquiry_read(&inquiry, &wish, err);
-    for (size_t i = 0; i < LIVE_KINDS && rc == 0; i++)
-        audit->inventory.is_listed[live_kinds[i].record] =
-            inquiry.gaps[live_kinds[i].kind] == GAP_NONE;
-    inquiry_close(&inquiry);
-    return rc;
 }
 
 /* ---- the command ---- */
@@ -166,11 +90,13 @@ static int print_page(const char *code, struct error *err)
 
 static int run(struct audit *audit, const struct arguments *arguments, struct error *err)
 {
+    struct audit_input input = {&audit->inventory, &audit->report, 0};
     bool has_files = arguments->snapshot != NULL || arguments->operand_count != 0;
     int rc = check_arguments(audit, arguments, err);
 
     if (rc == 0)
-        rc = has_files ? read_files(audit, arguments, err) : read_live(audit, arguments, err);
+        rc = has_files ? audit_read_files(&input, arguments, err)
+                       : audit_read_live(&input, arguments, err);
     if (rc == 0)
         rc = inventory_link(&audit->inventory, err);
     if (rc < 0)

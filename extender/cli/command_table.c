@@ -103,11 +103,12 @@ static const struct flag audit_flags[] = {
     {SNAPSHOT_KUBECONFIG_FLAG},
     {CONTEXT_FLAG},
     {"namespace", 'n', FLAG_TEXT, AT(ns), "NAME", NULL,
-     "only findings about objects of this namespace"},
+     "only this namespace, and what has none (default: all namespaces)"},
+    {"all-namespaces", 'A', FLAG_SWITCH, AT(all_namespaces), NULL, NULL, "all namespaces"},
     {"output", 'o', FLAG_TEXT, AT(output), "FORMAT", "table json yaml sarif junit",
      "table (default), json, yaml, sarif or junit"},
     {"fail-on", '\0', FLAG_TEXT, AT(fail_on), "LEVEL", "error warning note never",
-     "exit with 1 for findings of that level or a higher one: error, warning, note (default) or "
+     "exit with 1 for findings of that level or a higher one: error, warning (default), note or "
      "never"},
     {"disable", '\0', FLAG_NAMES, 0, "CODE", AUDIT_CODES, "without this rule; may be repeated"},
     {"schedulers", '\0', FLAG_TEXT, AT(schedulers), "NAME,...", NULL,
@@ -175,7 +176,9 @@ const struct command command_table[] = {
      "    claimguard audit deploy/ -o sarif > claimguard.sarif\n"
      "An object with the annotation claimguard.io/audit-ignore: \"CG102: reason\" is not reported\n"
      "for that rule. What the input does not have is not known, and is never reported as wrong.\n"
-     "Exit status: 0: no findings; 1: findings; 2: bad usage, bad input or another failure.\n",
+     "Without files, the cluster is that of --kubeconfig, of $KUBECONFIG, of the pod's service\n"
+     "account, or of ~/.kube/config.\n"
+     "Exit status: 0: nothing above a note; 1: warnings or errors; 2: bad usage or input.\n",
      audit_flags, "[FILE|FOLDER...]", VALUES_FILES, command_audit},
     {"who", "(CLAIM... | --all) [--snapshot FILE] [-n NAME | -A] [-o FORMAT] ...",
      "show who holds a claim, who waits for it, and what would free it",

@@ -18,6 +18,7 @@
 
 #include "cache/client/kubeconfig.h"
 #include "cache/objects/details.h"
+#include "cache/watch/reflector.h"
 #include "extender/inquiry/load.h"
 
 /* Where the cluster is: a snapshot, else as kubeconfig.h finds it. NULL: not given. */
@@ -37,11 +38,24 @@ struct inquiry_wish {
      * texts are not wanted. */
     load_text_sink *text_sink;
     void *context;
+
+    /* Of a live cluster: kinds that are not stored, and are listed as texts. */
+    const struct text_resource *resources;
+    size_t resource_count; /* at most INQUIRY_RESOURCES_MAX */
+
+    /* Of a live cluster: a list of that kind begins, or begins again: its objects come, all of
+     * them. NULL: not wanted. */
+    void (*list_begins)(void *context, const char *api_version, const char *kind);
+
+    bool is_texts_only; /* of a live cluster: nothing is stored in the inquiry's cluster */
 };
 
 enum gap { GAP_NONE, GAP_FORBIDDEN, GAP_UNSERVED };
 
-enum { INQUIRY_DETAILS_BYTES_MAX = 64 * 1024 /* of one object */ };
+enum {
+    INQUIRY_DETAILS_BYTES_MAX = 64 * 1024, /* of one object */
+    INQUIRY_RESOURCES_MAX = 8,
+};
 
 struct inquiry_details;
 
@@ -52,8 +66,9 @@ struct inquiry {
     const char *default_ns;    /* of the context; "default" if it names none */
     int64_t now_ms;            /* since 1970, of a live cluster; 0: not known */
     enum gap gaps[KIND_COUNT]; /* of a live cluster */
-    uint64_t left_out;         /* objects of a live cluster that could not be decoded */
-    size_t without_details;    /* objects whose details are over INQUIRY_DETAILS_BYTES_MAX */
+    enum gap resource_gaps[INQUIRY_RESOURCES_MAX];
+    uint64_t left_out;      /* objects of a live cluster that could not be decoded */
+    size_t without_details; /* objects whose details are over INQUIRY_DETAILS_BYTES_MAX */
     struct inquiry_details *details;
     struct kubeconfig *kubeconfig; /* NULL: a snapshot */
 };

@@ -15,8 +15,17 @@ struct live {
     const struct inquiry_wish *wish;
     struct lister lister;
     uint64_t shown_ns;
-    size_t objects; /* of the kind that is listed */
+    const struct text_resource *resource; /* that is listed; NULL: a kind that is stored */
+    size_t objects;                       /* of it */
 };
+
+/* The names of what is listed. */
+static struct text_resource names_of(const struct live *live, enum kind kind)
+{
+    return live->resource != NULL ? *live->resource
+                                  : (struct text_resource){kind_api_version(kind), kind_text(kind),
+                                                           kind_resource(kind), false};
+}
 
 static void show_progress(struct live *live, enum kind kind)
 {
@@ -25,22 +34,31 @@ static void show_progress(struct live *live, enum kind kind)
     if (!isatty(STDERR_FILENO) || now < live->shown_ns + PROGRESS_MS * NS_PER_MS)
         return;
     live->shown_ns = now;
-    (void)fprintf(stderr, "\rreading %s: %zu\033[K", kind_resource(kind), live->objects);
+    (void)fprintf(stderr, "\rreading %s: %zu\033[K", names_of(live, kind).resource, live->objects);
+}
+
+static bool is_stored(const struct live *live, enum kind kind)
+{
+    return kind != KIND_OTHER && !live->wish->is_texts_only;
 }
 
 static void begin(void *context, enum kind kind, bool overrides)
 {
     struct live *live = context;
+    struct text_resource names = names_of(live, kind);
 
     live->objects = 0;
-    cluster_list_begin(&live->inquiry->cluster, kind, overrides, monotonic_ns());
+    if (live->wish->list_begins != NULL)
+        live->wish->list_begins(live->wish->context, names.api_version, names.kind);
+    if (is_stored(live, kind))
+        cluster_list_begin(&live->inquiry->cluster, kind, overrides, monotonic_ns());
 }
 
 static void end(void *context, enum kind kind, uint64_t version)
 {
     struct live *live = context;
 
-    while (cluster_list_end(&live->inquiry->cluster, kind, version, NULL))
+    while (is_stored(live, kind) && cluster_list_end(&live->inquiry->cluster, kind, version, NULL))
         continue;
 }
 
@@ -50,39 +68,53 @@ static int take(void *context, enum watch_change change, const struct object *ob
     struct live *live = context;
     struct type type;
     const struct source_text source_text = {.type = &type, .text = text};
+    const struct text_resource names = names_of(live, object->kind);
 
     (void)change;
-    type_put(type.api_version, slice_of(kind_api_version(object->kind)));
-    type_put(type.kind, slice_of(kind_text(object->kind)));
-    if (inquiry_take(live->inquiry, live->wish, &source_text, object, err) < 0)
+    type_put(type.api_version, slice_of(names.api_version));
+    type_put(type.kind, slice_of(names.kind));
+    if (inquiry_take(live->inquiry, live->wish, &source_text,
+                     object->kind == KIND_OTHER ? NULL : object, err) < 0)
         return err->code;
     live->objects++;
     show_progress(live, object->kind);
-    return cluster_apply(&live->inquiry->cluster, object, err);
+    return is_stored(live, object->kind) ? cluster_apply(&live->inquiry->cluster, object, err) : 0;
 }
 
 static void keep(void *context, enum kind kind, struct slice ns, struct slice name)
 {
     struct live *live = context;
-    cluster_list_keep(&live->inquiry->cluster, kind, ns, name);
+
+    if (is_stored(live, kind))
+        cluster_list_keep(&live->inquiry->cluster, kind, ns, name);
+}
+
+static enum gap *gap_of(const struct live *live, enum kind kind)
+{
+    return live->resource != NULL
+               ? &live->inquiry->resource_gaps[live->resource - live->wish->resources]
+               : &live->inquiry->gaps[kind];
 }
 
 static void unserved(void *context, enum kind kind)
 {
-    struct live *live = context;
-    live->inquiry->gaps[kind] = GAP_UNSERVED;
+    *gap_of(context, kind) = GAP_UNSERVED;
 }
 
 /* Without pods or claims there is no answer; without another kind, it has a gap. */
 static int read_kind(struct live *live, enum kind kind, struct error *err)
 {
     const struct reflector_sink sink = {live, begin, end, take, keep, unserved};
+    int rc = live->resource != NULL
+                 ? lister_list_texts(&live->lister, live->resource, live->wish->ns, &sink, err)
+                 : lister_list(&live->lister, kind, live->wish->ns, &sink, err);
 
-    if (lister_list(&live->lister, kind, live->wish->ns, &sink, err) == 0)
+    if (rc == 0)
         return 0;
     if (live->lister.status != 403 || kind == KIND_POD || kind == KIND_CLAIM)
         return err->code;
-    live->inquiry->gaps[kind] = GAP_FORBIDDEN;
+    *gap_of(live, kind) = GAP_FORBIDDEN;
+    *err = (struct error){0};
     return 0;
 }
 
@@ -93,6 +125,10 @@ static int read_all(struct live *live, struct error *err)
     for (int kind = 0; kind < KIND_COUNT && rc == 0; kind++)
         if ((live->wish->kinds & 1U << kind) != 0)
             rc = read_kind(live, (enum kind)kind, err);
+    for (size_t i = 0; i < live->wish->resource_count && rc == 0; i++) {
+        live->resource = &live->wish->resources[i];
+        rc = read_kind(live, KIND_OTHER, err);
+    }
     if (live->shown_ns != 0)
         (void)fputs("\r\033[K", stderr);
     live->inquiry->left_out = live->lister.left_out;

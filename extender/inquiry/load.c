@@ -13,19 +13,14 @@ enum {
     OWN_BYTES_MAX = 256 << 20, /* of reservations: 10,000 of 512 claims have names for less */
 };
 
-struct progress {
-    uint64_t started_ns;
-    long shown_ms; /* when the line was last printed, since the start; 0: never */
-};
-
-static long elapsed_ms(const struct progress *progress)
+static long elapsed_ms(const struct load_progress *progress)
 {
     return (long)((monotonic_ns() - progress->started_ns) / NS_PER_MS);
 }
 
 static void show_progress(void *context, const struct source_report *report)
 {
-    struct progress *progress = context;
+    struct load_progress *progress = context;
     long ms = elapsed_ms(progress);
     double mib = (double)report->bytes_read / (1024 * 1024);
 
@@ -38,6 +33,19 @@ static void show_progress(void *context, const struct source_report *report)
                       100 * (double)report->bytes_read / (double)report->bytes_total);
     (void)fprintf(stderr, ", %zu objects, %.0f MiB/s \033[K", report->objects,
                   mib * 1000 / (double)ms);
+}
+
+void load_progress_begin(struct load_progress *progress, struct source *source)
+{
+    *progress = (struct load_progress){.started_ns = monotonic_ns()};
+    source->progress = isatty(STDERR_FILENO) ? show_progress : NULL;
+    source->progress_context = progress;
+}
+
+void load_progress_end(const struct load_progress *progress)
+{
+    if (progress->shown_ms != 0)
+        (void)fprintf(stderr, "\r\033[K");
 }
 
 /* ---- priorities ---- */
@@ -184,24 +192,22 @@ static int check_objects(const char *path, const struct source_report *report, s
 int load_snapshot(struct cluster *cluster, const char *path, const struct load_texts *texts,
                   struct load_report *report, struct error *err)
 {
-    struct progress progress = {.started_ns = monotonic_ns()};
+    struct load_progress progress;
     struct loading loading = {.cluster = cluster, .texts = texts, .last = &loading.first};
     struct source source = {.path = path,
                             .sink = keep,
                             .text_sink = texts == NULL ? NULL : pass_on,
                             .own_sink = keep_own,
-                            .context = &loading,
-                            .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
-                            .progress_context = &progress};
+                            .context = &loading};
 
+    load_progress_begin(&progress, &source);
     arena_init(&loading.own, OWN_BYTES_MAX);
     int rc = source_read(&source, &report->source, err);
     report->lacks_classes = !finish_loading(&loading, rc == 0);
     if (rc == 0)
         rc = restore(&loading, err);
     arena_dispose(&loading.own);
-    if (progress.shown_ms != 0)
-        (void)fprintf(stderr, "\r\033[K");
+    load_progress_end(&progress);
     return rc < 0 ? rc : check_objects(path, &report->source, err);
 }
 

@@ -14,6 +14,14 @@ struct load_report {
     bool lacks_classes; /* pods name PriorityClasses that the snapshot does not have */
 };
 
+/* The progress of reading a source, as a line on stderr if that is a terminal; _end removes it. */
+struct load_progress {
+    uint64_t started_ns;
+    long shown_ms; /* when the line was last printed, since the start; 0: never */
+};
+void load_progress_begin(struct load_progress *progress, struct source *source);
+void load_progress_end(const struct load_progress *progress);
+
 /* As text_sink of source.h. */
 typedef int load_text_sink(void *context, const struct source_text *text,
                            const struct object *object, struct error *err);

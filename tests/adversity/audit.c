@@ -6,6 +6,8 @@
 #include "support/process.h"
 #include "support/scenario.h"
 
+static const char *namespace_option; /* of the next audits: "-nshop"; NULL: none */
+
 /* Runs the audit of the API server; returns its exit status. Ownership: the caller frees *out, both
  * outputs. */
 static int audit(char **out)
@@ -14,7 +16,7 @@ static int audit(char **out)
 
     guard_user("{token: t}");
     (void)snprintf(kubeconfig, sizeof kubeconfig, "%s/kubeconfig", scenario_folder());
-    const char *arguments[] = {"audit", "--kubeconfig", kubeconfig, NULL};
+    const char *arguments[] = {"audit", "--kubeconfig", kubeconfig, namespace_option, NULL};
     int status = process_run(arguments, NULL, &text, &err);
     check(asprintf(out, "%s%s", text, err) > 0, "no memory");
     free(text);
@@ -40,11 +42,17 @@ static void put_drivers(const char *node)
             node);
 }
 
-static void put_held(const char *second_node)
+/* A claim, and its driver on all nodes. */
+static void put_world(void)
 {
     put_drivers("node-1");
     put_drivers("node-2");
     put_claim("data");
+}
+
+static void put_held(const char *second_node)
+{
+    put_world();
     put_pod(&(struct test_pod){.name = "a", .claim = "data", .node = "node-1"});
     put_pod(&(struct test_pod){.name = "b", .claim = "data", .node = second_node});
 }
@@ -87,6 +95,144 @@ static void what_may_not_be_listed_is_not_missing(void)
     expect(0, "add csidrivers", "CG201 ");
 }
 
+/* ---- workloads ---- */
+
+/* A Deployment in that namespace whose template names the claim data. */
+static void put_deployment(const char *ns, const char *name, const char *strategy,
+                           const char *annotations)
+{
+    api_put("{\"kind\":\"Deployment\",\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\","
+            "\"annotations\":{%s}},\"spec\":{\"replicas\":1,\"strategy\":{\"type\":\"%s\"},"
+            "\"template\":{\"spec\":{\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":"
+            "{\"claimName\":\"data\"}}]}}}}",
+            name, ns, annotations, strategy);
+}
+
+static void a_rollout_that_never_ends_is_found(void)
+{
+    put_world();
+    put_deployment("default", "web", "RollingUpdate", "");
+    expect(1, "error  CG102  Deployment default/web  -      a rollout never ends", NULL);
+}
+
+static void a_deployment_that_is_recreated_is_fine(void)
+{
+    put_world();
+    put_deployment("default", "web", "Recreate", "");
+    expect(0, "No findings. Objects: 7 read", "CG102");
+}
+
+static void an_annotation_silences_a_live_finding(void)
+{
+    put_world();
+    put_deployment("default", "web", "RollingUpdate",
+                   "\"claimguard.io/audit-ignore\":\"CG102: by hand\"");
+    expect(0, "ignored  CG102", NULL);
+}
+
+/* An API server would not store it; a proxy may invent it. */
+static void an_object_that_cannot_be_decoded_is_left_out(void)
+{
+    put_world();
+    api_put("{\"kind\":\"Deployment\",\"metadata\":{\"name\":\"bad\",\"namespace\":\"default\"},"
+            "\"spec\":{\"replicas\":\"one\"}}");
+    put_deployment("default", "web", "RollingUpdate", "");
+    expect(1, "Note: objects that could not be decoded were left out: 1.", NULL);
+}
+
+/* One kind that may not be listed hides no other. */
+static void what_may_not_be_listed_is_a_gap(void)
+{
+    put_world();
+    put_deployment("default", "web", "RollingUpdate", "");
+    api_fault(&(struct api_fault){.method = "GET", .path = "/cronjobs", .status = 403});
+    expect(1, "Note: cronjobs: these credentials may not list them.", "deployments: these");
+    api_fault(&(struct api_fault){.method = "GET", .path = "/deployments", .status = 403});
+    expect(0, "Note: deployments: these credentials may not list them.", "CG102 ");
+}
+
+static void kinds_that_are_not_served_are_no_error(void)
+{
+    put_world();
+    put_deployment("default", "web", "RollingUpdate", "");
+    api_fault(&(struct api_fault){.method = "GET", .path = "/cronjobs", .status = 404});
+    expect(1, "CG102", "cronjobs:");
+}
+
+static void only_the_namespace_that_is_asked_about_is_listed(void)
+{
+    put_world();
+    put_deployment("default", "web", "RollingUpdate", "");
+    put_deployment("shop", "cart", "RollingUpdate", "");
+    namespace_option = "-ndefault";
+    expect(1, "Deployment default/web", "shop/cart");
+    check(api_count("GET", "/namespaces/default/deployments?") == 1, "the Deployments of default");
+    check(api_count("GET", "/namespaces/default/validatingwebhookconfigurations") == 0, "webhooks");
+    namespace_option = "-nshop";
+    expect(0, "No findings", "CG102 ");
+}
+
+enum { DEPLOYMENTS = 501 }; /* a page has 500 */
+
+static void put_many(void)
+{
+    char name[32];
+
+    put_world();
+    for (int i = 0; i < DEPLOYMENTS; i++) {
+        (void)snprintf(name, sizeof name, "web-%03d", i);
+        put_deployment("default", name, "RollingUpdate", "");
+    }
+}
+
+static void workloads_are_read_in_pages(void)
+{
+    put_many();
+    expect(1, "\n501 errors, 0 warnings", NULL);
+    check(api_count("GET", "/deployments?limit=500&continue=") == 1, "the second page");
+}
+
+/* The token of the second page has expired: the list begins again, and nothing counts twice. */
+static void a_list_that_begins_again_counts_once(void)
+{
+    put_many();
+    api_fault(&(struct api_fault){
+        .method = "GET", .path = "/deployments?limit=500&continue=", .times = 1, .status = 410});
+    expect(1, "\n501 errors, 0 warnings", NULL);
+    check(api_count("GET", "/deployments?limit=500&continue=") == 2, "the second page, twice");
+}
+
+/* A page that is lost is asked for again. */
+static void a_page_that_is_lost_is_read_again(void)
+{
+    put_many();
+    api_fault(&(struct api_fault){
+        .method = "GET", .path = "/deployments?", .times = 1, .ending = API_CLOSE});
+    expect(1, "\n501 errors, 0 warnings", NULL);
+}
+
+static void put_guarded_pod(const char *path)
+{
+    put_world();
+    put_pod(&(struct test_pod){
+        .name = "a", .claim = "data", .more_spec = ",\"schedulerName\":\"volcano\""});
+    api_put("{\"kind\":\"ValidatingWebhookConfiguration\",\"metadata\":{\"name\":\"claimguard\"},"
+            "\"webhooks\":[{\"name\":\"a\",\"clientConfig\":{\"service\":{\"path\":\"%s\"}}}]}",
+            path);
+}
+
+static void another_scheduler_is_fine_with_the_webhook(void)
+{
+    put_guarded_pod("/admit/binding");
+    expect(0, "No findings", "CG401");
+}
+
+static void another_scheduler_is_found_without_the_webhook(void)
+{
+    put_guarded_pod("/other");
+    expect(1, "CG401", NULL);
+}
+
 static void without_pods_there_is_no_answer(void)
 {
     api_fault(&(struct api_fault){.method = "GET", .path = "/pods", .status = 403});
@@ -101,6 +247,18 @@ int main(int argc, char **argv)
         SCENARIO(a_driver_that_no_list_has_is_missing),
         SCENARIO(what_may_not_be_listed_is_not_missing),
         SCENARIO(without_pods_there_is_no_answer),
+        SCENARIO(a_rollout_that_never_ends_is_found),
+        SCENARIO(a_deployment_that_is_recreated_is_fine),
+        SCENARIO(an_annotation_silences_a_live_finding),
+        SCENARIO(an_object_that_cannot_be_decoded_is_left_out),
+        SCENARIO(what_may_not_be_listed_is_a_gap),
+        SCENARIO(kinds_that_are_not_served_are_no_error),
+        SCENARIO(only_the_namespace_that_is_asked_about_is_listed),
+        SCENARIO(workloads_are_read_in_pages),
+        SCENARIO(a_list_that_begins_again_counts_once),
+        SCENARIO(a_page_that_is_lost_is_read_again),
+        SCENARIO(another_scheduler_is_fine_with_the_webhook),
+        SCENARIO(another_scheduler_is_found_without_the_webhook),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
 }

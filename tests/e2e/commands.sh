@@ -50,3 +50,61 @@ END
     who_says '[.heldBy[].name] | join(" ")' db-1
     k delete volumeattachment "$namespace-data" --wait=false >/dev/null
 }
+
+# No CSI driver runs on these nodes, so CG203 is always true.
+audit_in() { "$claimguard" audit --disable CG203 --kubeconfig "$plane/admin.kubeconfig" -n "$namespace" "$@" 2>"$plane/audit.err"; }
+audit_json() { { audit_in -o json || true; } | jq -er "$1"; }
+
+# A Deployment whose pods name the claim data, with that image.
+shop_yaml() {
+    cat <<END
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: shop, namespace: $namespace}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: shop}}
+  template:
+    metadata: {labels: {app: shop}}
+    spec:
+      schedulerName: $scheduler
+      terminationGracePeriodSeconds: 0
+      containers: [{name: main, image: "shop:$1"}]
+      volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
+END
+}
+shop_pods() { k -n "$namespace" get pods -l app=shop -o "jsonpath={range .items[*]}{.spec.nodeName}/{.metadata.deletionTimestamp} {end}" | wc -w; }
+shop_is_stuck() { [ "$(k -n "$namespace" get pods -l app=shop -o json | jq '[.items[] | .spec.nodeName == null] | sort == [false, true]')" = true ]; }
+shop_runs_version() {
+    [ "$(k -n "$namespace" get pods -l app=shop -o json | jq -r '[.items[] | select(.spec.nodeName != null and .metadata.deletionTimestamp == null).spec.containers[0].image] | join(" ")')" = "shop:$1" ]
+}
+
+audit_finds_the_deployment_whose_rollout_is_stuck() {
+    claim data
+    shop_yaml 1 | k apply -f - >/dev/null
+    await 30 "the first pod is bound" shop_runs_version 1
+    # the next version waits for the claim of the pod that it is to replace
+    shop_yaml 2 | k apply -f - >/dev/null
+    await 30 "the second pod waits" shop_is_stuck
+    audit_in >"$plane/audit.txt" && fail "no finding: $(cat "$plane/audit.txt")"
+    grep -qE "^error +CG102 +Deployment $namespace/shop +- " "$plane/audit.txt" || fail "$(cat "$plane/audit.txt" "$plane/audit.err")"
+    # no pod and no ReplicaSet of it is reported once more
+    [ "$(audit_json '[.findings[] | .code] | join(" ")')" = CG102 ] || fail "$(audit_json .findings)"
+    # rights in one namespace are enough, and what they do not show is said
+    namespaced_kubeconfig >"$plane/try.kubeconfig"
+    k -n "$namespace" create role workloads --verb=list --resource=deployments.apps >/dev/null
+    k -n "$namespace" create rolebinding workloads --role=workloads --serviceaccount="$namespace:reader" >/dev/null
+    audit_in --kubeconfig "$plane/try.kubeconfig" >"$plane/audit.txt" && fail "no finding"
+    grep -qF CG102 "$plane/audit.txt" || fail "$(cat "$plane/audit.txt" "$plane/audit.err")"
+    grep -qF 'Note: cronjobs: these credentials may not list them.' "$plane/audit.txt" || fail "$(cat "$plane/audit.txt")"
+    # the annotation silences it
+    k -n "$namespace" annotate deployment shop 'claimguard.io/audit-ignore=CG102: rolled out by hand' >/dev/null
+    audit_in >"$plane/audit.txt" || fail "$(cat "$plane/audit.txt" "$plane/audit.err")"
+    grep -qE "^ignored +CG102 " "$plane/audit.txt" || fail "$(cat "$plane/audit.txt")"
+    k -n "$namespace" annotate deployment shop claimguard.io/audit-ignore- >/dev/null
+    # what it says is done: nothing is found, and the rollout ends
+    k -n "$namespace" patch deployment shop --type merge -p '{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}' >/dev/null
+    audit_in >"$plane/audit.txt" || fail "$(cat "$plane/audit.txt" "$plane/audit.err")"
+    # the old pod goes (its node has no kubelet, so it is deleted by hand, if the controller waits for that)
+    await 60 "the rollout ends" shop_runs_version 2
+}

@@ -92,6 +92,13 @@ static const struct {
     const char *kind, *resource, *api_version;
 } other_kinds[] = {
     {"Secret", "secrets", "v1"},
+    {"Deployment", "deployments", "apps/v1"},
+    {"StatefulSet", "statefulsets", "apps/v1"},
+    {"DaemonSet", "daemonsets", "apps/v1"},
+    {"ReplicaSet", "replicasets", "apps/v1"},
+    {"Job", "jobs", "batch/v1"},
+    {"CronJob", "cronjobs", "batch/v1"},
+    {"HorizontalPodAutoscaler", "horizontalpodautoscalers", "autoscaling/v2"},
     {"ValidatingWebhookConfiguration", "validatingwebhookconfigurations",
      "admissionregistration.k8s.io/v1"},
 };
@@ -115,21 +122,20 @@ static const char *resource_of(const char *kind, const char **api_version)
     return NULL;
 }
 
-bool api_is_served(const char *resource)
+struct api_kind api_kind_at(const char *resource)
 {
     for (int i = 0; i < OTHER_KINDS; i++)
         if (strcmp(other_kinds[i].resource, resource) == 0)
-            return true;
-    return api_kind_at(resource) != KIND_COUNT;
+            return (struct api_kind){other_kinds[i].kind, other_kinds[i].api_version};
+    for (int i = 0; i < KIND_COUNT; i++)
+        if (strcmp(kind_resource((enum kind)i), resource) == 0)
+            return (struct api_kind){kind_text((enum kind)i), kind_api_version((enum kind)i)};
+    return (struct api_kind){NULL, NULL};
 }
 
-enum kind api_kind_at(const char *resource)
+bool api_is_served(const char *resource)
 {
-    int i = 0;
-
-    while (i < KIND_COUNT && strcmp(kind_resource((enum kind)i), resource) != 0)
-        i++;
-    return (enum kind)i;
+    return api_kind_at(resource).kind != NULL;
 }
 
 const char *api_text_at(const json_t *object, const char *outer, const char *key)

@@ -10,8 +10,11 @@
 /* Ends the test. */
 void api_store_die(const char *what, const char *detail);
 
-/* KIND_COUNT: no kind has that resource. */
-enum kind api_kind_at(const char *resource);
+/* The kind of the objects of a resource; kind NULL: no kind has that resource. */
+struct api_kind {
+    const char *kind, *api_version;
+};
+struct api_kind api_kind_at(const char *resource);
 
 /* Whether there are objects of that resource. */
 bool api_is_served(const char *resource);

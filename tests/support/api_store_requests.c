@@ -28,7 +28,7 @@ static bool is_listed(const char *key, const json_t *object, const char *resourc
 
 static unsigned list(const struct api_store *store, const struct api_path *path, json_t **answer)
 {
-    enum kind kind = api_kind_at(path->resource);
+    const struct api_kind kind = api_kind_at(path->resource);
     char kind_list[80], version[24], value[64], next[24] = "";
     size_t limit = strtoul(api_path_value(path, "limit", value, sizeof value), NULL, 10);
     size_t from = strtoul(api_path_value(path, "continue", value, sizeof value), NULL, 10);
@@ -49,11 +49,11 @@ static unsigned list(const struct api_store *store, const struct api_path *path,
     }
     if (limit != 0 && at > from + limit)
         (void)snprintf(next, sizeof next, "%zu", from + limit);
-    (void)snprintf(kind_list, sizeof kind_list, "%sList", kind_text(kind));
+    (void)snprintf(kind_list, sizeof kind_list, "%sList", kind.kind);
     (void)snprintf(version, sizeof version, "%llu", (unsigned long long)store->version);
-    *answer = json_pack("{s:s,s:s,s:{s:s,s:s},s:o}", "kind", kind_list, "apiVersion",
-                        kind_api_version(kind), "metadata", "resourceVersion", version, "continue",
-                        next, "items", items);
+    *answer =
+        json_pack("{s:s,s:s,s:{s:s,s:s},s:o}", "kind", kind_list, "apiVersion", kind.api_version,
+                  "metadata", "resourceVersion", version, "continue", next, "items", items);
     return 200;
 }
 
@@ -79,8 +79,7 @@ char *api_store_stream(const struct api_store *store, const char *resource)
                   "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"%s\",\"apiVersion\":\"%s\","
                   "\"metadata\":{\"resourceVersion\":\"%s\",\"annotations\":"
                   "{\"k8s.io/initial-events-end\":\"true\"}}}}\n",
-                  kind_text(api_kind_at(resource)), kind_api_version(api_kind_at(resource)),
-                  version);
+                  api_kind_at(resource).kind, api_kind_at(resource).api_version, version);
     (void)fclose(out);
     return text;
 }
