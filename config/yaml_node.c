@@ -257,13 +257,11 @@ static int read_whole_file(const char *path, struct arena *arena, struct slice *
                : error_set(err, ERROR_TOO_BIG, "%s: over %d KiB", path, YAML_FILE_BYTES_MAX / 1024);
 }
 
-int yaml_load(struct yaml_node **out, const char *path, struct arena *arena, struct error *err)
+int yaml_load_text(struct yaml_node **out, const char *path, struct slice text, struct arena *arena,
+                   struct error *err)
 {
     struct loading loading = {.path = path, .arena = arena};
-    struct slice text = {NULL, 0};
 
-    if (read_whole_file(path, arena, &text, err) < 0)
-        return err->code;
     if (!yaml_parser_initialize(&loading.parser))
         return error_no_memory(err);
     yaml_parser_set_input_string(&loading.parser, (const unsigned char *)text.ptr, text.len);
@@ -273,4 +271,13 @@ int yaml_load(struct yaml_node **out, const char *path, struct arena *arena, str
         rc = error_set(err, ERROR_INVALID, "%s:1:1: the file is empty", path);
     *out = loading.root;
     return rc;
+}
+
+int yaml_load(struct yaml_node **out, const char *path, struct arena *arena, struct error *err)
+{
+    struct slice text = {NULL, 0};
+
+    if (read_whole_file(path, arena, &text, err) < 0)
+        return err->code;
+    return yaml_load_text(out, path, text, arena, err);
 }

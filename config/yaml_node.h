@@ -43,6 +43,10 @@ struct yaml_node {
  */
 int yaml_load(struct yaml_node **out, const char *path, struct arena *arena, struct error *err);
 
+/* The same of a text. path: for messages, and of the nodes; borrowed. */
+int yaml_load_text(struct yaml_node **out, const char *path, struct slice text, struct arena *arena,
+                   struct error *err);
+
 /* Sets ERROR_INVALID with "FILE:LINE:COL: ...", the place of the value or of its key. FILE is the
  * node's own path, or `path` if it has none. */
 int yaml_fail(struct error *err, const char *path, const struct yaml_node *node, const char *format,

@@ -119,8 +119,9 @@ static const struct flag audit_flags[] = {
     {NULL, 0, 0, 0, NULL, NULL, NULL},
 };
 static const struct flag doctor_flags[] = {
-    {"scheduler-config", '\0', FLAG_NAMES, 0, "FILE", VALUES_FILES,
-     "file of a kube-scheduler (KubeSchedulerConfiguration); may be repeated"},
+    {"scheduler-config", '\0', FLAG_NAMES, 0, "FILE|URL", VALUES_FILES,
+     "file of a kube-scheduler (KubeSchedulerConfiguration), or https://HOST:10259/configz; may be "
+     "repeated"},
     {"config", 'c', FLAG_TEXT, AT(config), "FILE|FOLDER", VALUES_FILES,
      "claimguard's configuration: a file, or a folder of them"},
     {SNAPSHOT_FLAG},
@@ -199,7 +200,7 @@ const struct command command_table[] = {
      "Without --kubeconfig, the cluster is that of $KUBECONFIG, of the pod's service account, or\n"
      "of ~/.kube/config.\n",
      certificates_flags, NULL, NULL, command_certificates},
-    {"doctor", "[--scheduler-config FILE]... [--config FILE|FOLDER] [--snapshot FILE] ...",
+    {"doctor", "[--scheduler-config FILE|URL]... [--config FILE|FOLDER] ...",
      "find what keeps claimguard from working",
      "Reads the files of kube-schedulers, claimguard's configuration, and the cluster. Says what\n"
      "is wrong in them and between them, what breaks, and the line to change; and what was not\n"

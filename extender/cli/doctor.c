@@ -11,6 +11,7 @@
 #include "extender/doctor/rights.h"
 #include "extender/doctor/scheduler_rules.h"
 #include "extender/doctor/scheduler_schema.h"
+#include "extender/doctor/scheduler_url.h"
 #include "extender/doctor/webhook_rules.h"
 
 #define NAMESPACE "claimguard"
@@ -25,6 +26,7 @@ struct doctor {
     const struct arguments *arguments;
     enum output_format format;
     enum level fail_on;
+    struct inquiry_origin origin;
     struct arena arena, config_arena;
     struct scheduler_file schedulers[FILES_MAX];
     size_t scheduler_count;
@@ -51,10 +53,15 @@ static int read_schedulers(struct doctor *doctor, struct error *err)
         finding_unread(&doctor->findings, "kube-scheduler's files (--scheduler-config)");
     if (arguments->name_count > FILES_MAX)
         return usage_fail(err, "--scheduler-config: too many files");
-    for (size_t i = 0; i < arguments->name_count; i++)
-        if (scheduler_file_read(&doctor->schedulers[doctor->scheduler_count++], arguments->names[i],
-                                &doctor->arena, err) < 0)
-            return err->code;
+    for (size_t i = 0; i < arguments->name_count; i++) {
+        const char *name = arguments->names[i];
+        struct scheduler_file *file = &doctor->schedulers[doctor->scheduler_count++];
+        int rc = scheduler_url_is(name)
+                     ? scheduler_url_read(file, name, &doctor->origin, &doctor->arena, err)
+                     : scheduler_file_read(file, name, &doctor->arena, err);
+        if (rc < 0)
+            return rc;
+    }
     return 0;
 }
 
@@ -128,8 +135,7 @@ static int read_rights(struct doctor *doctor, struct error *err)
 static int read_cluster(struct doctor *doctor, struct error *err)
 {
     const struct arguments *arguments = doctor->arguments;
-    const struct inquiry_origin origin = {arguments->snapshot, arguments->kubeconfig,
-                                          arguments->context};
+    const struct inquiry_origin origin = doctor->origin;
 
     if (origin.snapshot == NULL && origin.kubeconfig == NULL && origin.context == NULL &&
         (doctor->scheduler_count != 0 || doctor->config != NULL)) {
@@ -197,6 +203,8 @@ int command_doctor(const struct arguments *arguments)
     else {
         doctor->arguments = arguments;
         doctor->fail_on = LEVEL_WARNING;
+        doctor->origin =
+            (struct inquiry_origin){arguments->snapshot, arguments->kubeconfig, arguments->context};
         arena_init(&doctor->arena, ARENA_BYTES_MAX);
         arena_init(&doctor->config_arena, ARENA_BYTES_MAX);
         doctor->findings.arena = &doctor->arena;

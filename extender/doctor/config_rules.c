@@ -1,8 +1,5 @@
 #include "extender/doctor/config_rules.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-
 #include "config/yaml_node.h"
 #include "extender/doctor/go_text.h"
 
@@ -23,23 +20,6 @@ struct location config_place(const struct config_file *file, const char *const *
 
 /* ---- addresses ---- */
 
-static bool is_loopback(struct slice host)
-{
-    struct in_addr v4;
-    struct in6_addr v6;
-    char text[64];
-
-    if (host.len >= sizeof text)
-        return false;
-    memcpy(text, host.ptr, host.len);
-    text[host.len] = '\0';
-    if (inet_pton(AF_INET, text, &v4) == 1)
-        return ntohl(v4.s_addr) >> 24 == 127;
-    if (inet_pton(AF_INET6, text, &v6) == 1)
-        return IN6_IS_ADDR_LOOPBACK(&v6);
-    return slice_equal(host, SLICE("localhost"));
-}
-
 static void check_port(const struct config_file *file, struct findings *findings)
 {
     const struct config *config = file->config;
@@ -48,7 +28,8 @@ static void check_port(const struct config_file *file, struct findings *findings
     bool has_tls = config->server.tls.cert.len != 0;
 
     if (!config_split_address(config->server.listen, &host, &port) ||
-        (host.len != 0 && is_loopback(host)) || (has_tls && config->server.tls.client_ca.len != 0))
+        (host.len != 0 && go_is_loopback(host)) ||
+        (has_tls && config->server.tls.client_ca.len != 0))
         return;
     (void)finding_add(findings, "CG602",
                       has_tls ? config_place(file, KEYS("server", "tls"))
@@ -89,11 +70,11 @@ static void check_address(const struct config_file *file, const struct scheduler
 {
     struct slice host;
     uint16_t port;
-    bool is_local = is_loopback(url->host);
+    bool is_local = go_is_loopback(url->host);
 
     if (!config_split_address(file->config->server.listen, &host, &port))
         return;
-    if (!is_local && host.len != 0 && is_loopback(host))
+    if (!is_local && host.len != 0 && go_is_loopback(host))
         (void)finding_add(findings, "CG605", config_place(file, KEYS("server", "listen")),
                           "server: {listen: \":8888\"}", "server.listen is %.*s, and %s calls %.*s",
                           SLICE_ARG(file->config->server.listen), own->at->path,

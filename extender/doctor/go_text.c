@@ -1,6 +1,8 @@
 #include "extender/doctor/go_text.h"
 
+#include <arpa/inet.h>
 #include <curl/curl.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 
 enum { NUMBER_BYTES_MAX = 64, NAME_BYTES_MAX = 63, DOMAIN_BYTES_MAX = 253 };
@@ -160,4 +162,21 @@ bool go_url(struct url *out, struct slice text, struct arena *arena)
 
     curl_url_cleanup(url);
     return ok;
+}
+
+bool go_is_loopback(struct slice host)
+{
+    struct in_addr v4;
+    struct in6_addr v6;
+    char text[64];
+
+    if (host.len >= sizeof text)
+        return false;
+    memcpy(text, host.ptr, host.len);
+    text[host.len] = '\0';
+    if (inet_pton(AF_INET, text, &v4) == 1)
+        return ntohl(v4.s_addr) >> 24 == 127;
+    if (inet_pton(AF_INET6, text, &v6) == 1)
+        return IN6_IS_ADDR_LOOPBACK(&v6);
+    return slice_equal(host, SLICE("localhost"));
 }

@@ -31,4 +31,7 @@ struct url {
  * memory. Ownership: the texts are in the arena. */
 bool go_url(struct url *out, struct slice text, struct arena *arena);
 
+/* Whether a host is this machine: localhost, 127.0.0.0/8 or ::1. */
+bool go_is_loopback(struct slice host);
+
 #endif

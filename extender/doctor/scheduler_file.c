@@ -203,21 +203,41 @@ static int check_type(const struct scheduler_file *file, const char *key, const 
     return 0;
 }
 
+static int read_root(struct scheduler_file *out, const struct yaml_node *root, struct arena *arena,
+                     struct error *err)
+{
+    const struct yaml_node *running = scheduler_value(root, "componentconfig"); /* of /configz */
+
+    out->root = running == NULL ? root : running;
+    if (out->root->type != YAML_MAPPING)
+        return yaml_fail(err, out->path, out->root, "expected a mapping");
+    if (running != NULL && scheduler_value(running, "apiVersion") == NULL)
+        return yaml_fail(err, out->path, running,
+                         "this kube-scheduler shows its configuration without a version, which is "
+                         "not read: name its file");
+    if (check_type(out, "apiVersion", API_VERSION, err) < 0 ||
+        check_type(out, "kind", KIND, err) < 0 || read_profiles(out, arena, err) < 0)
+        return err->code;
+    return read_extenders(out, arena, err);
+}
+
+int scheduler_text_read(struct scheduler_file *out, const char *path, struct slice text,
+                        struct arena *arena, struct error *err)
+{
+    struct yaml_node *root = NULL;
+
+    *out = (struct scheduler_file){.path = path};
+    return yaml_load_text(&root, path, text, arena, err) < 0 ? err->code
+                                                             : read_root(out, root, arena, err);
+}
+
 int scheduler_file_read(struct scheduler_file *out, const char *path, struct arena *arena,
                         struct error *err)
 {
     struct yaml_node *root = NULL;
 
     *out = (struct scheduler_file){.path = path};
-    if (yaml_load(&root, path, arena, err) < 0)
-        return err->code;
-    out->root = root;
-    if (root->type != YAML_MAPPING)
-        return yaml_fail(err, path, root, "expected a mapping");
-    if (check_type(out, "apiVersion", API_VERSION, err) < 0 ||
-        check_type(out, "kind", KIND, err) < 0 || read_profiles(out, arena, err) < 0)
-        return err->code;
-    return read_extenders(out, arena, err);
+    return yaml_load(&root, path, arena, err) < 0 ? err->code : read_root(out, root, arena, err);
 }
 
 /* ---- plugins ---- */

@@ -47,7 +47,7 @@ struct scheduler_profile {
 
 struct scheduler_file {
     const char *path;
-    const struct yaml_node *root;
+    const struct yaml_node *root;       /* of the KubeSchedulerConfiguration */
     struct scheduler_profile *profiles; /* at least one */
     size_t profile_count;
     struct scheduler_extender *extenders;
@@ -56,14 +56,18 @@ struct scheduler_file {
 };
 
 /*
- * Reads a file of one document. What kube-scheduler would refuse, apart from that, is read as far
- * as possible: scheduler_schema.h finds it.
- * Ownership: all is in the arena, and path is borrowed.
- * Errors: as yaml_load; ERROR_INVALID with FILE:LINE:COL for another apiVersion or kind, and for
- * too many items.
+ * Reads a file of one document: a configuration, or what a kube-scheduler answers at /configz,
+ * which is the configuration that it runs with. What kube-scheduler would refuse, apart from that,
+ * is read as far as possible: scheduler_schema.h finds it. Ownership: all is in the arena, and path
+ * is borrowed. Errors: as yaml_load; ERROR_INVALID with FILE:LINE:COL for another apiVersion or
+ * kind, and for too many items.
  */
 int scheduler_file_read(struct scheduler_file *out, const char *path, struct arena *arena,
                         struct error *err);
+
+/* The same of a text; path: for messages. */
+int scheduler_text_read(struct scheduler_file *out, const char *path, struct slice text,
+                        struct arena *arena, struct error *err);
 
 /* The value of that key; NULL if the node is no mapping, or has no such key, or it is null. */
 const struct yaml_node *scheduler_value(const struct yaml_node *node, const char *key);
