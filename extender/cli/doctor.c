@@ -7,6 +7,7 @@
 #include "config/base/clock.h"
 #include "extender/cli/commands.h"
 #include "extender/doctor/config_rules.h"
+#include "extender/doctor/guard_rules.h"
 #include "extender/doctor/report.h"
 #include "extender/doctor/rights.h"
 #include "extender/doctor/scheduler_rules.h"
@@ -178,6 +179,7 @@ static int check(struct doctor *doctor, struct error *err)
         const struct examined examined = {doctor->schedulers, doctor->scheduler_count,
                                           doctor->config == NULL ? NULL : &doctor->config_file,
                                           &doctor->installation};
+        guard_rules_check(&examined, findings);
         installation_rules_check(&examined, findings);
         webhook_rules_check(&examined, now_ms() / 1000, findings);
         rights_check(&doctor->rights, findings);

@@ -113,13 +113,13 @@ const struct rule doctor_rules[] = {
         "nothing, if no pod has such a volume; else remove VolumeRestrictions (or `*`) from\n"
         "`disabled`."),
     /* 6xx: claimguard's own configuration, and what it has to agree with */
-    RULE(
-        "CG601", LEVEL_ERROR, "several replicas with claimLock: Local",
-        "Each replica knows only its own reservations: a `filter` reaches one of them, the `bind`\n"
-        "another one, and a claim may get two pods.",
-        "`readWriteOncePod: {claimLock: Annotation}`, in force before there is a second replica; "
-        "or\n"
-        "`replicas: 1`."),
+    RULE("CG601", LEVEL_ERROR, "several replicas with claimLock: Local",
+         "Each replica of the Deployment, or static pod, knows only its own reservations: a "
+         "`filter`\n"
+         "reaches one of them, the `bind` another one, and a claim may get two pods.",
+         "`readWriteOncePod: {claimLock: Annotation}`, in force before there is a second replica; "
+         "or\n"
+         "`replicas: 1`."),
     RULE("CG602", LEVEL_WARNING, "anyone may call the scheduler's port",
          "`server.listen` is not on loopback, and callers need no certificate. Anyone who reaches\n"
          "the port can have pods bound, and read which pod has a claim.",
@@ -140,6 +140,15 @@ const struct rule doctor_rules[] = {
          "The files name different addresses. If these are two claimguards (and not two names of\n"
          "one Service), they do not know each other's reservations.",
          "`readWriteOncePod: {claimLock: Annotation}`, or one address."),
+    RULE("CG607", LEVEL_WARNING, "the memory limit is too small",
+         "The kernel ends a container that takes more, and no pod is bound until it runs again.\n"
+         "claimguard takes 20 MiB, 450 bytes for each pod, twice `maxRequestBytes` (at least\n"
+         "64 MiB) for all calls together, and 32 MiB for reviews, if `admission.listen` is set.",
+         "`limits: {memory: ...}` of the container, or a smaller `server.maxRequestBytes`."),
+    RULE("CG608", LEVEL_NOTE, "claimguard has another version than this doctor",
+         "What doctor says of the configuration and of the rights is true of its own version. The\n"
+         "version is the tag of the image; other tags are not compared.",
+         "call the doctor of the image that runs."),
     /* 7xx: the webhooks that call claimguard */
     RULE("CG701", LEVEL_ERROR, "a webhook has no caBundle",
          "The API server cannot call claimguard. With `failurePolicy: Ignore`, Bindings are "

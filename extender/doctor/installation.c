@@ -56,6 +56,13 @@ const json_t *installation_find(const struct installation *installation, enum in
     return NULL;
 }
 
+struct location installed_place(struct findings *findings, const char *kind, const json_t *object)
+{
+    return finding_object(findings, kind,
+                          slice_of(installed_string(object, "metadata", "namespace", NULL)),
+                          slice_of(installed_string(object, "metadata", "name", NULL)));
+}
+
 static int find_kind(const struct type *type)
 {
     for (int kind = 0; kind < INSTALLED_COUNT; kind++)
@@ -89,7 +96,7 @@ int installation_take(struct installation *installation, const struct type *type
 
 /* What is read of a pod. */
 struct pod_fields {
-    struct slice scheduler, component, dns_policy;
+    struct slice scheduler, component, app, dns_policy;
     struct slice containers, init_containers, volumes; /* their JSON */
     bool is_host_network;
 };
@@ -101,7 +108,8 @@ struct pod_fields {
 
 static bool read_fields(struct slice text, struct arena *arena, struct pod_fields *out)
 {
-    static const struct pull_field labels[] = {FIELD("component", PULL_STRING, component)};
+    static const struct pull_field labels[] = {FIELD("component", PULL_STRING, component),
+                                               FIELD("app.kubernetes.io/name", PULL_STRING, app)};
     static const struct pull_field meta[] = {
         {.key = "labels", .type = PULL_OBJECT, PULL_MEMBERS(labels)}};
     static const struct pull_field spec[] = {
@@ -181,6 +189,17 @@ static int add_disk(struct installation *installation, const struct pod_object *
     return 0;
 }
 
+static int add_guard(struct installation *installation, struct slice text, struct error *err)
+{
+    json_t *pod = json_loadb(text.ptr, text.len, JSON_ALLOW_NUL, NULL);
+
+    if (pod == NULL || json_array_size(installation->guards) == INSTALLED_GUARDS_MAX) {
+        json_decref(pod);
+        return 0;
+    }
+    return json_array_append_new(installation->guards, pod) == 0 ? 0 : error_no_memory(err);
+}
+
 static int add_pod(struct installation *installation, const struct pod_object *pod,
                    const struct pod_fields *fields, struct error *err)
 {
@@ -215,6 +234,7 @@ static int take_pod(struct installation *installation, const struct pod_object *
     struct arena scratch;
     int rc = 0;
 
+    installation->all_pod_count++;
     arena_init(&scratch, POD_BYTES_MAX);
     if (read_fields(text, &scratch, &fields)) {
         if (fields.scheduler.len == 0)
@@ -223,9 +243,12 @@ static int take_pod(struct installation *installation, const struct pod_object *
             slice_equal(fields.component, SLICE("kube-scheduler")) &&
             !slice_equal(fields.dns_policy, SLICE("ClusterFirstWithHostNet")))
             installation->is_scheduler_on_host = true;
-        if (pod->claim_count != 0 && !slice_equal(pod->phase, SLICE("Succeeded")) &&
-            !slice_equal(pod->phase, SLICE("Failed")))
+        bool is_finished =
+            slice_equal(pod->phase, SLICE("Succeeded")) || slice_equal(pod->phase, SLICE("Failed"));
+        if (pod->claim_count != 0 && !is_finished)
             rc = add_pod(installation, pod, &fields, err);
+        if (rc == 0 && !is_finished && slice_equal(fields.app, SLICE("claimguard")))
+            rc = add_guard(installation, text, err);
         if (rc == 0 && has_disk(&fields) && installation->disk_count < INSTALLED_DISKS_MAX &&
             installation_find_disk(installation, fields.scheduler) == NULL)
             rc = add_disk(installation, pod, fields.scheduler, err);
@@ -257,6 +280,9 @@ int installation_read(struct installation *out, const struct inquiry_origin *ori
     *out = (struct installation){.ns = ns};
     arena_init(&out->arena, PODS_BYTES_MAX);
     int rc = inquiry_open(&out->inquiry, origin, err);
+    out->guards = json_array();
+    if (out->guards == NULL)
+        rc = error_no_memory(err);
     for (int kind = 0; kind < INSTALLED_COUNT; kind++) {
         out->objects[kind] = json_array();
         if (out->objects[kind] == NULL)
@@ -271,6 +297,7 @@ void installation_dispose(struct installation *installation)
 {
     for (int kind = 0; kind < INSTALLED_COUNT; kind++)
         json_decref(installation->objects[kind]);
+    json_decref(installation->guards);
     inquiry_close(&installation->inquiry);
     arena_dispose(&installation->arena);
 }

@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "cache/objects/objects.h"
+#include "extender/doctor/findings.h"
 #include "extender/inquiry/inquiry.h"
 
 /* The kinds that are kept as JSON. */
@@ -25,7 +26,11 @@ enum installed {
     INSTALLED_COUNT
 };
 
-enum { INSTALLED_OBJECTS_MAX = 20000 /* of a kind */, INSTALLED_DISKS_MAX = 100 };
+enum {
+    INSTALLED_OBJECTS_MAX = 20000 /* of a kind */,
+    INSTALLED_DISKS_MAX = 100,
+    INSTALLED_GUARDS_MAX = 100
+};
 
 /* A pod with claims that is not finished. */
 struct installed_pod {
@@ -48,6 +53,9 @@ struct installation {
     bool is_known[INSTALLED_COUNT]; /* that all objects of the kind were read */
     struct installed_pod *pods;
     size_t pod_count;
+    size_t all_pod_count;         /* also without claims, and finished */
+    json_t *guards;               /* claimguard's own pods: with the label of manifests/; at most
+                                     INSTALLED_GUARDS_MAX */
     struct installed_disk *disks; /* at most INSTALLED_DISKS_MAX */
     size_t disk_count;
     bool is_scheduler_on_host; /* a pod of kube-scheduler is on the host's network, with its DNS */
@@ -76,6 +84,9 @@ const json_t *installation_find(const struct installation *installation, enum in
 /* The pod with a disk of that scheduler; NULL: there is none. */
 const struct installed_disk *installation_find_disk(const struct installation *installation,
                                                     struct slice scheduler);
+
+/* Its place, for findings. */
+struct location installed_place(struct findings *findings, const char *kind, const json_t *object);
 
 /* A text of an object, by keys up to a NULL ("metadata", "name"); "": there is none. */
 const char *installed_string(const json_t *object, ...) __attribute__((sentinel));

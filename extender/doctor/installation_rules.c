@@ -8,88 +8,6 @@
 
 enum { NAMES_SHOWN = 3 };
 
-static const struct config *config_of(const struct examined *examined)
-{
-    return examined->config == NULL ? NULL : examined->config->config;
-}
-
-static struct location object_place(struct findings *findings, const char *kind,
-                                    const json_t *object)
-{
-    return finding_object(findings, kind,
-                          slice_of(installed_string(object, "metadata", "namespace", NULL)),
-                          slice_of(installed_string(object, "metadata", "name", NULL)));
-}
-
-/* ---- the Deployment ---- */
-
-static void check_replicas(const struct examined *examined, const json_t *deployment,
-                           struct findings *findings)
-{
-    const json_t *replicas = json_object_get(json_object_get(deployment, "spec"), "replicas");
-    json_int_t count = replicas == NULL ? 1 : json_integer_value(replicas);
-    const struct config *config = config_of(examined);
-
-    if (count > 1 && config != NULL && config->read_write_once_pod.claim_lock == CLAIM_LOCK_LOCAL)
-        (void)finding_add(findings, "CG601",
-                          config_place(examined->config, (const char *const[]){"readWriteOncePod",
-                                                                               "claimLock", NULL}),
-                          "readWriteOncePod: {claimLock: Annotation}",
-                          "claimLock is Local, and the Deployment %s/%s has %lld replicas",
-                          installed_string(deployment, "metadata", "namespace", NULL),
-                          installed_string(deployment, "metadata", "name", NULL), (long long)count);
-}
-
-/* Whether a profile of the file has that name. */
-static bool has_profile(const struct scheduler_file *file, struct slice name)
-{
-    for (size_t i = 0; i < file->profile_count; i++)
-        if (slice_equal(file->profiles[i].name, name))
-            return true;
-    return false;
-}
-
-/* claimguard's own pods wait for a scheduler that waits for claimguard. */
-static void check_own_scheduler(const struct examined *examined, const json_t *deployment,
-                                struct findings *findings)
-{
-    const json_t *template = json_object_get(json_object_get(deployment, "spec"), "template");
-    const char *name = installed_string(template, "spec", "schedulerName", NULL);
-
-    if (*name == '\0')
-        name = "default-scheduler";
-    if (*installed_string(template, "spec", "nodeName", NULL) != '\0')
-        return;
-    for (size_t i = 0; i < examined->scheduler_count; i++) {
-        const struct scheduler_extender *own = examined->schedulers[i].own;
-        if (own == NULL || own->managed_count != 0 || own->ignorable.is_true ||
-            !has_profile(&examined->schedulers[i], slice_of(name)))
-            continue;
-        (void)finding_add(findings, "CG806", object_place(findings, "Deployment", deployment),
-                          "schedulerName: ANOTHER-SCHEDULER",
-                          "its pods are for the scheduler %s, which binds no pod without "
-                          "claimguard (%s)",
-                          name, examined->schedulers[i].path);
-        return;
-    }
-}
-
-static void check_deployment(const struct examined *examined, struct findings *findings)
-{
-    const struct installation *installation = examined->installation;
-    const json_t *deployment =
-        installation_find(installation, INSTALLED_DEPLOYMENT, installation->ns, "claimguard");
-
-    if (deployment == NULL) {
-        finding_unread(findings,
-                       "replicas and scheduler of claimguard: there is no Deployment %s/claimguard",
-                       installation->ns);
-        return;
-    }
-    check_replicas(examined, deployment, findings);
-    check_own_scheduler(examined, deployment, findings);
-}
-
 /* ---- marks ---- */
 
 static bool names_mark(const json_t *object)
@@ -126,7 +44,7 @@ static void check_unmarked(const struct examined *examined, const struct schedul
 
     for (size_t i = 0; i < installation->pod_count; i++) {
         const struct installed_pod *pod = &installation->pods[i];
-        if (pod->is_marked || pod->is_assigned || !has_profile(file, pod->scheduler))
+        if (pod->is_marked || pod->is_assigned || !scheduler_has_profile(file, pod->scheduler))
             continue;
         if (count++ == 0)
             where = finding_object(findings, "Pod", pod->ns, pod->name);
@@ -196,7 +114,7 @@ static void check_limit(const json_t *range, const json_t *limit, struct finding
         if (quantity == NULL || is_zero(quantity))
             continue;
         struct finding *finding =
-            finding_add(findings, "CG803", object_place(findings, "LimitRange", range),
+            finding_add(findings, "CG803", installed_place(findings, "LimitRange", range),
                         "remove " MARK " from it", "%s of " MARK ": %s", keys[i].key, keys[i].what);
         if (finding != NULL && !keys[i].refuses)
             finding->level = LEVEL_WARNING;
@@ -220,7 +138,8 @@ static void check_limit_ranges(const struct installation *installation, struct f
 static bool is_guarded(const struct examined *examined, struct slice scheduler)
 {
     for (size_t i = 0; i < examined->scheduler_count; i++)
-        if (has_profile(&examined->schedulers[i], scheduler) && examined->schedulers[i].own != NULL)
+        if (scheduler_has_profile(&examined->schedulers[i], scheduler) &&
+            examined->schedulers[i].own != NULL)
             return true;
     return false;
 }
@@ -272,7 +191,8 @@ static void check_host_network(const struct examined *examined, struct findings 
          examined->installation->is_scheduler_on_host && i < examined->scheduler_count; i++) {
         const struct scheduler_extender *own = examined->schedulers[i].own;
         struct url url;
-        if (own == NULL || !has_profile(&examined->schedulers[i], SLICE("default-scheduler")) ||
+        if (own == NULL ||
+            !scheduler_has_profile(&examined->schedulers[i], SLICE("default-scheduler")) ||
             !go_url(&url, own->url_prefix.text, findings->arena) ||
             !(slice_ends_with(url.host, SLICE(".svc")) || slice_has(url.host, SLICE(".svc."))))
             continue;
@@ -287,7 +207,6 @@ static void check_host_network(const struct examined *examined, struct findings 
 
 void installation_rules_check(const struct examined *examined, struct findings *findings)
 {
-    check_deployment(examined, findings);
     check_marks(examined, findings);
     check_limit_ranges(examined->installation, findings);
     if (examined->scheduler_count != 0)

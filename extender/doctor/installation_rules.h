@@ -1,6 +1,6 @@
 /*
- * installation_rules: what is wrong with claimguard's objects in a cluster, with the marks of pods,
- * and with the schedulers that pods name; also against the schedulers' files and the configuration.
+ * installation_rules: what is wrong with the marks of pods, and with the schedulers that pods name;
+ * also against the schedulers' files.
  *
  * Threads: any; pure, apart from the findings that they add.
  */
@@ -18,7 +18,7 @@ struct examined {
     const struct installation *installation; /* NULL: no cluster */
 };
 
-/* The rules CG601 and CG801 to CG807. */
+/* The rules CG801 to CG805 and CG807. */
 void installation_rules_check(const struct examined *examined, struct findings *findings);
 
 #endif

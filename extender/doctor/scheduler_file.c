@@ -189,6 +189,14 @@ static int read_profiles(struct scheduler_file *file, struct arena *arena, struc
     return 0;
 }
 
+bool scheduler_has_profile(const struct scheduler_file *file, struct slice name)
+{
+    for (size_t i = 0; i < file->profile_count; i++)
+        if (slice_equal(file->profiles[i].name, name))
+            return true;
+    return false;
+}
+
 /* ---- the file ---- */
 
 static int check_type(const struct scheduler_file *file, const char *key, const char *expected,

@@ -69,6 +69,9 @@ int scheduler_file_read(struct scheduler_file *out, const char *path, struct are
 int scheduler_text_read(struct scheduler_file *out, const char *path, struct slice text,
                         struct arena *arena, struct error *err);
 
+/* Whether the file has a profile of that name. */
+bool scheduler_has_profile(const struct scheduler_file *file, struct slice name);
+
 /* The value of that key; NULL if the node is no mapping, or has no such key, or it is null. */
 const struct yaml_node *scheduler_value(const struct yaml_node *node, const char *key);
 
