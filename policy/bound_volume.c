@@ -2,9 +2,8 @@
 
 static bool is_of_claim(const struct resource *volume, const struct claim *claim)
 {
-    return slice_equal(name_slice(volume->attributes[VOLUME_CLAIM_NAMESPACE]),
-                       name_slice(claim->ns)) &&
-           slice_equal(name_slice(volume->attributes[VOLUME_CLAIM_NAME]), claim_name(claim));
+    return slice_equal(resource_attribute(volume, VOLUME_CLAIM_NAMESPACE), name_slice(claim->ns)) &&
+           slice_equal(resource_attribute(volume, VOLUME_CLAIM_NAME), claim_name(claim));
 }
 
 const struct resource *bound_volume_find(const struct cluster *cluster, const struct claim *claim)
@@ -15,16 +14,16 @@ const struct resource *bound_volume_find(const struct cluster *cluster, const st
 
     if (volume == NULL || is_of_claim(volume, claim))
         return volume;
-    return volume->attributes[VOLUME_CLAIM_NAME] == NULL && claim->phase == CLAIM_BOUND ? volume
-                                                                                        : NULL;
+    return resource_attribute(volume, VOLUME_CLAIM_NAME).len == 0 && claim->phase == CLAIM_BOUND
+               ? volume
+               : NULL;
 }
 
 struct slice bound_volume_driver(const struct resource *volume)
 {
-    struct slice driver = name_slice(volume->attributes[VOLUME_DRIVER]);
+    struct slice driver = resource_attribute(volume, VOLUME_DRIVER);
 
-    return driver.len != 0 ? driver
-                           : in_tree_driver(name_slice(volume->attributes[VOLUME_IN_TREE]));
+    return driver.len != 0 ? driver : in_tree_driver(resource_attribute(volume, VOLUME_IN_TREE));
 }
 
 struct slice bound_volume_provisioner(const struct cluster *cluster, const struct claim *claim,
@@ -33,7 +32,7 @@ struct slice bound_volume_provisioner(const struct cluster *cluster, const struc
     const struct resource *class =
         cluster_find_resource(cluster, KIND_STORAGE_CLASS, name_slice(claim->storage_class));
     struct slice provisioner =
-        name_slice(class == NULL ? NULL : class->attributes[STORAGE_CLASS_PROVISIONER]);
+        class == NULL ? SLICE("") : resource_attribute(class, STORAGE_CLASS_PROVISIONER);
     struct slice driver = in_tree_driver(provisioner);
 
     *plugin = driver.len != 0 ? provisioner : SLICE("");

@@ -44,8 +44,8 @@ static bool add_need(struct needs *needs, struct arena *arena, const struct need
 static void find_volume_driver(const struct resource *volume, struct need *need)
 {
     need->driver = bound_volume_driver(volume);
-    if (volume->attributes[VOLUME_DRIVER] == NULL)
-        need->plugin = name_slice(volume->attributes[VOLUME_IN_TREE]);
+    if (resource_attribute(volume, VOLUME_DRIVER).len == 0)
+        need->plugin = resource_attribute(volume, VOLUME_IN_TREE);
 }
 
 /* The driver that will provision the claim's volume; empty: none that is known. A provisioner need
@@ -137,8 +137,8 @@ static struct slice find_mode_problem(const struct cluster *cluster, const struc
     const struct resource *driver = cluster_find_resource(cluster, KIND_CSI_DRIVER, need->driver);
     struct slice modes = SLICE("Persistent"); /* the API server's default */
 
-    if (driver != NULL && driver->attributes[CSI_DRIVER_LIFECYCLE_MODES] != NULL)
-        modes = name_slice(driver->attributes[CSI_DRIVER_LIFECYCLE_MODES]);
+    if (driver != NULL && resource_attribute(driver, CSI_DRIVER_LIFECYCLE_MODES).len != 0)
+        modes = resource_attribute(driver, CSI_DRIVER_LIFECYCLE_MODES);
     if (need->plugin.len != 0 ||
         words_have(modes, need->claim == NULL ? SLICE("Ephemeral") : SLICE("Persistent")))
         return SLICE("");

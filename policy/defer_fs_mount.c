@@ -32,23 +32,24 @@ struct slice defer_storage_class(const struct claim *claim)
 
 /* ---- the rules that an entry decides ---- */
 
-/* Of the volume that the claim is bound to; NULL: none. */
-static const struct name *attribute(const struct decision *decision, enum volume_attribute index)
+/* Of the volume that the claim is bound to; empty: none. */
+static struct slice attribute(const struct decision *decision, enum volume_attribute index)
 {
-    return decision->persistent == NULL ? NULL : decision->persistent->attributes[index];
+    return decision->persistent == NULL ? SLICE("")
+                                        : resource_attribute(decision->persistent, index);
 }
 
 static bool has_driver(const struct decision *decision)
 {
     return decision->volume->source == VOLUME_SOURCE_CSI ||
-           attribute(decision, VOLUME_DRIVER) != NULL;
+           attribute(decision, VOLUME_DRIVER).len != 0;
 }
 
 static bool has_secret(const struct decision *decision)
 {
     return decision->volume->source == VOLUME_SOURCE_CSI
                ? decision->volume->has_secret
-               : attribute(decision, VOLUME_PUBLISH_SECRET) != NULL;
+               : attribute(decision, VOLUME_PUBLISH_SECRET).len != 0;
 }
 
 static bool is_block(const struct decision *decision)
@@ -56,14 +57,13 @@ static bool is_block(const struct decision *decision)
     const struct resource *persistent = decision->persistent;
 
     return (decision->claim != NULL && decision->claim->is_block) ||
-           (persistent != NULL && (persistent->number & VOLUME_IS_BLOCK) != 0);
+           (persistent != NULL && (resource_number(persistent) & VOLUME_IS_BLOCK) != 0);
 }
 
 struct slice defer_fs_type(const struct decision *decision)
 {
-    return decision->volume->source == VOLUME_SOURCE_CSI
-               ? decision->volume->fs_type
-               : name_slice(attribute(decision, VOLUME_FS_TYPE));
+    return decision->volume->source == VOLUME_SOURCE_CSI ? decision->volume->fs_type
+                                                         : attribute(decision, VOLUME_FS_TYPE);
 }
 
 struct slice defer_change_policy(const struct pod_mounts *mounts)

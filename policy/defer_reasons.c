@@ -41,8 +41,9 @@ static struct slice say_csi(const struct decision *decision, struct arena *arena
                             "rule 4, csi: claim \"%.*s\" is not bound to a volume that is known: "
                             "decided again when it is",
                             SLICE_ARG(decision->volume->claim));
+    char name[PROVISIONED_NAME_BYTES];
     return arena_printf(arena, "rule 4, csi: volume \"%.*s\" has no csi source",
-                        SLICE_ARG(name_slice(decision->persistent->key.name)));
+                        SLICE_ARG(resource_name(decision->persistent, name)));
 }
 
 static struct slice say_fs_group(const struct pod_object *pod, const struct decision *decision,

@@ -30,13 +30,13 @@ static bool is_for_one_node(const struct cluster *cluster, const struct resource
 {
     struct slice driver = bound_volume_driver(volume);
 
-    if ((volume->number & VOLUME_IS_FOR_ONE_NODE) == 0)
+    if ((resource_number(volume) & VOLUME_IS_FOR_ONE_NODE) == 0)
         return false;
     if (driver.len ==
         0) /* iSCSI and Fibre Channel are attached without one; NFS and such are not */
-        return volume->attributes[VOLUME_IN_TREE] != NULL;
+        return resource_attribute(volume, VOLUME_IN_TREE).len != 0;
     const struct resource *object = cluster_find_resource(cluster, KIND_CSI_DRIVER, driver);
-    return object == NULL || (object->number & CSI_DRIVER_DOES_NOT_ATTACH) == 0;
+    return object == NULL || (resource_number(object) & CSI_DRIVER_DOES_NOT_ATTACH) == 0;
 }
 
 /* Whether the policy is about the claim, number `index` of the pod. */

@@ -38,7 +38,7 @@ static bool is_unserved(const struct cluster *cluster)
 
 static struct slice driver_of(const struct resource *class)
 {
-    return name_slice(class->attributes[VOLUME_ATTRIBUTES_CLASS_DRIVER]);
+    return resource_attribute(class, VOLUME_ATTRIBUTES_CLASS_DRIVER);
 }
 
 /* Without memory, these return false, and the verdict is Error. */
@@ -156,7 +156,7 @@ static bool find_driver(const struct check *check, struct slice *driver)
 {
     const struct resource *volume = bound_volume_find(check->view->cluster, check->claim);
 
-    *driver = name_slice(volume == NULL ? NULL : volume->attributes[VOLUME_DRIVER]);
+    *driver = volume == NULL ? SLICE("") : resource_attribute(volume, VOLUME_DRIVER);
     return volume == NULL || driver->len != 0;
 }
 
@@ -249,7 +249,7 @@ static bool warn_of_class(const struct check *check, struct slice name, struct s
                                   SLICE_ARG(name_slice(check->claim->ns)),
                                   SLICE_ARG(claim_name(check->claim)), SLICE_ARG(driver))))
         return false;
-    return (class->number & VOLUME_ATTRIBUTES_CLASS_IS_DELETING) == 0 ||
+    return (resource_number(class) & VOLUME_ATTRIBUTES_CLASS_IS_DELETING) == 0 ||
            warn(check, arena_printf(check->arena, "class %.*s of claim %.*s/%.*s is being deleted",
                                     SLICE_ARG(name), SLICE_ARG(name_slice(check->claim->ns)),
                                     SLICE_ARG(claim_name(check->claim))));

@@ -44,6 +44,7 @@ struct cluster {
     struct table nodes;
     struct table refs; /* how many unfinished pods on a node use a claim: refcount.h */
     struct table resources[KIND_COUNT]; /* the other kinds; a CSINode is in its node's record */
+    struct table shapes;                /* of these: struct resource_shape */
     struct table tallies;
     struct table drivers;             /* how many nodes have a CSI driver */
     size_t bare_nodes;                /* nodes without a CSINode */

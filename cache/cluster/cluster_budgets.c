@@ -16,7 +16,7 @@ enum {
  * already. */
 static bool has_counted(const struct resource *budget, struct slice pod)
 {
-    struct slice names = name_slice(budget->attributes[BUDGET_DISRUPTED_PODS]);
+    struct slice names = resource_attribute(budget, BUDGET_DISRUPTED_PODS);
 
     while (names.len != 0) {
         const char *end = memchr(names.ptr, ',', names.len);
@@ -50,21 +50,21 @@ static bool counts(const struct tally *tally, struct slice selector, const struc
 /* Marks the pods whose eviction violates the budget. False: it would take too long. */
 static bool mark_violations(struct tally *tally, const struct resource *budget)
 {
-    struct slice selector = name_slice(budget->attributes[BUDGET_SELECTOR]);
+    struct slice selector = resource_attribute(budget, BUDGET_SELECTOR);
     size_t budget_bytes = COMPARISON_BYTES + selector.len;
     int64_t evicted = 0; /* pods that count against the budget */
 
-    budget_bytes += name_slice(budget->attributes[BUDGET_DISRUPTED_PODS]).len;
+    budget_bytes += resource_attribute(budget, BUDGET_DISRUPTED_PODS).len;
     for (size_t i = 0; i < tally->count; i++) {
         const struct pod *pod = tally->pods[i];
-        if (budget->key.ns != pod->ns)
+        if (resource_ns(budget) != pod->ns)
             continue;
         size_t bytes = budget_bytes + name_slice(pod->labels).len;
         if (bytes > tally->bytes_left)
             return false;
         tally->bytes_left -= bytes;
         if (counts(tally, selector, pod) && !has_counted(budget, pod_name(pod)) &&
-            ++evicted > budget->number)
+            ++evicted > resource_number(budget))
             tally->is_violation[i] = true;
     }
     return true;
@@ -81,7 +81,8 @@ static size_t count_violations(const struct cluster *cluster, struct tally *tall
     tally->bytes_left = COMPARED_BYTES_MAX;
     for (const struct resource *budget;
          (budget = cluster_next_resource(cluster, KIND_POD_DISRUPTION_BUDGET, &walk)) != NULL;)
-        if (!(tally->is_by_api_server && budget->number <= 0) && !mark_violations(tally, budget))
+        if (!(tally->is_by_api_server && resource_number(budget) <= 0) &&
+            !mark_violations(tally, budget))
             return violations + known;
     for (size_t i = 0; i < known; i++)
         violations += tally->is_violation[i];

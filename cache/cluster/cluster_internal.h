@@ -101,7 +101,10 @@ void csi_node_release_drivers(struct cluster *cluster, const struct csi_node *cs
  * the CSINode is not its own. */
 void node_update_drivers(struct cluster *cluster, struct node *node);
 
+int resource_apply(struct cluster *cluster, const struct object *object, struct error *err);
+void resource_delete(struct cluster *cluster, const struct object *object);
 void resource_remove(struct cluster *cluster, enum kind kind, struct resource *resource);
+void resources_dispose(struct cluster *cluster);
 
 /* As cluster_apply. asked_ns: when the list or the GET was sent; 0: the object is from a watch. */
 int object_apply(struct cluster *cluster, const struct object *object, uint64_t asked_ns,

@@ -116,9 +116,11 @@ static size_t sweep_csi_node(const struct sweep *sweep, struct node *node)
 
 static size_t sweep_resource(const struct sweep *sweep, struct resource *resource)
 {
+    char name[PROVISIONED_NAME_BYTES];
+
     if (!is_gone(sweep, resource->listed == sweep->number, resource->version))
         return 0;
-    report_gone(sweep, name_slice(resource->key.ns), name_slice(resource->key.name), NULL);
+    report_gone(sweep, name_slice(resource_ns(resource)), resource_name(resource, name), NULL);
     resource_remove(sweep->cluster, sweep->kind, resource);
     return 1;
 }

@@ -4,9 +4,10 @@
 
 static struct priority_class describe(const struct resource *resource)
 {
-    struct slice policy = name_slice(resource->attributes[PRIORITY_CLASS_PREEMPTION_POLICY]);
+    struct slice policy = resource_attribute(resource, PRIORITY_CLASS_PREEMPTION_POLICY);
 
-    return (struct priority_class){(int32_t)resource->number, slice_equal(policy, SLICE("Never"))};
+    return (struct priority_class){(int32_t)resource_number(resource),
+                                   slice_equal(policy, SLICE("Never"))};
 }
 
 /* Only a race creates two defaults. Admission takes the lowest then. */
@@ -17,8 +18,8 @@ static const struct resource *find_default(const struct cluster *cluster)
 
     for (const struct resource *resource;
          (resource = cluster_next_resource(cluster, KIND_PRIORITY_CLASS, &walk)) != NULL;)
-        if (resource->attributes[PRIORITY_CLASS_DEFAULT] != NULL &&
-            (found == NULL || resource->number < found->number))
+        if (resource_attribute(resource, PRIORITY_CLASS_DEFAULT).len != 0 &&
+            (found == NULL || resource_number(resource) < resource_number(found)))
             found = resource;
     return found;
 }

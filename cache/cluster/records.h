@@ -131,17 +131,36 @@ struct kept_mounts {
     struct pod_mounts mounts;
 };
 
-/* Any other kind: string attributes, by the enums of objects.h. */
-struct resource {
+/* What many resources of a kind have in common, stored once. */
+struct resource_shape {
     struct table_record record; /* by its key */
-    uint32_t listed;            /* as in struct node */
-    struct resource_key {
-        struct name *ns, *name;
+    uint32_t refs;
+    struct resource_shape_key {
+        struct name *ns;
+        struct name *attributes[RESOURCE_ATTRIBUTES]; /* without the own one */
+        int64_t number;
+        uint64_t own; /* the attribute that is not shared; RESOURCE_ATTRIBUTES: none */
     } key;
-    struct name *attributes[RESOURCE_ATTRIBUTES];
-    int64_t number;
-    uint64_t version;
 };
+
+/*
+ * Any other kind: string attributes, by the enums of objects.h. There are as many volumes as
+ * claims, so a record has only what is its own:
+ *
+ *     | struct resource | name, or the UID in it | own attribute, own_len bytes |
+ */
+struct resource {
+    struct table_record record; /* by namespace and name */
+    uint32_t listed;            /* as in struct node */
+    uint64_t version;
+    struct resource_shape *shape;
+    uint16_t name_len : 15;      /* of text */
+    uint16_t is_provisioned : 1; /* its name is pvc-UID, and text begins with the struct uid */
+    uint16_t own_len;
+    char text[];
+};
+
+enum { RESOURCE_NAME_MAX = INT16_MAX, PROVISIONED_NAME_BYTES = sizeof "pvc-" - 1 + UID_TEXT_BYTES };
 
 /* The number of claims with the same namespace, classes and phase: KEP-3751 asks for these. */
 struct claim_tally {
@@ -152,6 +171,9 @@ struct claim_tally {
     } key;
     size_t count;
 };
+
+/* The name, in buffer or in the record. */
+struct slice resource_name(const struct resource *resource, char buffer[PROVISIONED_NAME_BYTES]);
 
 /* Whether the pod holds the claims that it names: it is assigned to a node, and not finished. A
  * terminating pod holds its claims until it is gone (KEP-2485; kube-scheduler's NodeInfo counts it,
@@ -211,6 +233,26 @@ static inline struct slice pod_created(const struct pod *pod)
     return nomination == NULL || nomination->created[0] == '\0'
                ? (struct slice){"", 0}
                : (struct slice){nomination->created, CREATED_BYTES};
+}
+
+static inline const struct name *resource_ns(const struct resource *resource)
+{
+    return resource->shape->key.ns;
+}
+
+static inline int64_t resource_number(const struct resource *resource)
+{
+    return resource->shape->key.number;
+}
+
+/* Ownership: the resource's. Empty: it has none. */
+static inline struct slice resource_attribute(const struct resource *resource, unsigned index)
+{
+    const struct resource_shape_key *key = &resource->shape->key;
+
+    return index == key->own
+               ? (struct slice){resource->text + resource->name_len, resource->own_len}
+               : name_slice(key->attributes[index]);
 }
 
 static inline struct slice claim_name(const struct claim *claim)

@@ -28,9 +28,8 @@ static struct name *name_of(const struct uid *uid)
     return name;
 }
 
-/* A UUID as 16 bytes. False: another text, or one of the few UUIDs that begin like a stored name.
- */
-static bool parse(struct uid *uid, struct slice text)
+/* Also false for the few UUIDs that begin like a stored name. */
+bool uid_parse(struct uid *uid, struct slice text)
 {
     size_t nibble = 0;
 
@@ -61,12 +60,12 @@ struct uid uid_take(struct names *names, struct slice text, bool *failed)
 {
     struct uid uid;
 
-    return parse(&uid, text) ? uid : of_name(names_take(names, text, failed));
+    return uid_parse(&uid, text) ? uid : of_name(names_take(names, text, failed));
 }
 
 bool uid_find(const struct names *names, struct slice text, struct uid *out)
 {
-    if (parse(out, text))
+    if (uid_parse(out, text))
         return true;
     const struct name *name = names_find(names, text);
     *out = of_name(name);

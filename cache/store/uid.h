@@ -15,6 +15,9 @@ struct uid {
     unsigned char bytes[16]; /* all zero: no UID */
 };
 
+/* The UID of that text, if it needs no name. False: it is no UUID as the API server writes them. */
+bool uid_parse(struct uid *out, struct slice text);
+
 /* The UID of that text; empty: no UID. Without memory *failed is set. */
 struct uid uid_take(struct names *names, struct slice text, bool *failed);
 

@@ -112,10 +112,10 @@ static bool find_namings(struct who *who)
 static int compare_attachments(const void *a, const void *b)
 {
     const struct resource *const *x = a, *const *y = b;
+    char first[PROVISIONED_NAME_BYTES], second[PROVISIONED_NAME_BYTES];
     int order = slice_compare(who_volume_of(*x), who_volume_of(*y));
 
-    return order != 0 ? order
-                      : slice_compare(name_slice((*x)->key.name), name_slice((*y)->key.name));
+    return order != 0 ? order : slice_compare(resource_name(*x, first), resource_name(*y, second));
 }
 
 static bool find_attachments(struct who *who)

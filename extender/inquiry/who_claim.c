@@ -30,12 +30,12 @@ static enum access find_access(const struct who_claim *claim, const struct resou
                    : ACCESS_UNKNOWN;
     const struct resource *driver =
         cluster_find_resource(cluster, KIND_CSI_DRIVER, bound_volume_driver(volume));
-    bool attaches =
-        volume->attributes[VOLUME_DRIVER] != NULL || volume->attributes[VOLUME_IN_TREE] != NULL;
-    if (driver != NULL && (driver->number & CSI_DRIVER_DOES_NOT_ATTACH) != 0)
+    bool attaches = resource_attribute(volume, VOLUME_DRIVER).len != 0 ||
+                    resource_attribute(volume, VOLUME_IN_TREE).len != 0;
+    if (driver != NULL && (resource_number(driver) & CSI_DRIVER_DOES_NOT_ATTACH) != 0)
         attaches = false;
-    return attaches && (volume->number & VOLUME_IS_FOR_ONE_NODE) != 0 ? ACCESS_ONE_NODE
-                                                                      : ACCESS_ANY;
+    return attaches && (resource_number(volume) & VOLUME_IS_FOR_ONE_NODE) != 0 ? ACCESS_ONE_NODE
+                                                                               : ACCESS_ANY;
 }
 
 /* The attachments of the volume are in a row. */
@@ -88,10 +88,10 @@ static bool take_pods(struct who_claim *claim, const struct naming *namings, siz
 static struct slice volume_name(const struct claim *claim, const struct resource *volume,
                                 struct arena *arena)
 {
-    char uid[UID_TEXT_BYTES];
+    char uid[UID_TEXT_BYTES], name[PROVISIONED_NAME_BYTES];
 
     if (volume != NULL)
-        return name_slice(volume->key.name);
+        return arena_copy(arena, resource_name(volume, name));
     return claim->is_volume_provisioned
                ? arena_printf(arena, "pvc-%.*s", SLICE_ARG(uid_text(&claim->uid, uid)))
                : name_slice(claim->volume);
@@ -144,20 +144,22 @@ const struct pod *who_locker(const struct who_claim *claim)
 static json_t *describe_attachments(const struct who_claim *claim)
 {
     json_t *list = json_array();
+    char name[PROVISIONED_NAME_BYTES];
     int rc = list == NULL ? -1 : 0;
 
     for (size_t i = 0; i < claim->attachment_count && rc == 0; i++) {
         const struct resource *attachment = claim->attachments[i];
-        struct name *const *attributes = attachment->attributes;
         rc = json_array_append_new(
             list,
             json_pack(
-                "{s:o,s:o,s:b,s:b,s:o,s:o}", "name", value_text(name_slice(attachment->key.name)),
-                "node", value_text(name_slice(attributes[VOLUME_ATTACHMENT_NODE])), "attached",
-                (attachment->number & VOLUME_ATTACHMENT_IS_ATTACHED) != 0, "detaching",
-                (attachment->number & VOLUME_ATTACHMENT_IS_DELETING) != 0, "attachError",
-                value_text(name_slice(attributes[VOLUME_ATTACHMENT_ATTACH_ERROR])), "detachError",
-                value_text(name_slice(attributes[VOLUME_ATTACHMENT_DETACH_ERROR]))));
+                "{s:o,s:o,s:b,s:b,s:o,s:o}", "name", value_text(resource_name(attachment, name)),
+                "node", value_text(resource_attribute(attachment, VOLUME_ATTACHMENT_NODE)),
+                "attached", (resource_number(attachment) & VOLUME_ATTACHMENT_IS_ATTACHED) != 0,
+                "detaching", (resource_number(attachment) & VOLUME_ATTACHMENT_IS_DELETING) != 0,
+                "attachError",
+                value_text(resource_attribute(attachment, VOLUME_ATTACHMENT_ATTACH_ERROR)),
+                "detachError",
+                value_text(resource_attribute(attachment, VOLUME_ATTACHMENT_DETACH_ERROR))));
     }
     return value_whole(list, rc);
 }

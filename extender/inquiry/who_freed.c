@@ -155,8 +155,8 @@ static void advise_holder(struct advice *advice, const struct who_claim *claim,
 static void advise_attachment(struct advice *advice, const struct who_claim *claim,
                               const struct resource *attachment)
 {
-    struct slice node = name_slice(attachment->attributes[VOLUME_ATTACHMENT_NODE]);
-    struct slice error = name_slice(attachment->attributes[VOLUME_ATTACHMENT_DETACH_ERROR]);
+    struct slice node = resource_attribute(attachment, VOLUME_ATTACHMENT_NODE);
+    struct slice error = resource_attribute(attachment, VOLUME_ATTACHMENT_DETACH_ERROR);
 
     if (error.len != 0)
         add(advice, json_sprintf("volume %.*s cannot be detached from node %.*s: %.*s",

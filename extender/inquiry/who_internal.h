@@ -21,7 +21,7 @@ struct who_index {
 
 static inline struct slice who_volume_of(const struct resource *attachment)
 {
-    return name_slice(attachment->attributes[VOLUME_ATTACHMENT_VOLUME]);
+    return resource_attribute(attachment, VOLUME_ATTACHMENT_VOLUME);
 }
 
 /* How many pods may use a claim at a time. */

@@ -141,17 +141,17 @@ static json_t *find_budgets(const struct who_claim *claim, const struct pod *pod
     const struct cluster *cluster = &claim->inquiry->cluster;
     json_t *list = json_array();
     struct table_walk walk = {.at = 0};
+    char name[PROVISIONED_NAME_BYTES];
     int rc = list == NULL ? -1 : 0;
 
     for (const struct resource *budget;
          rc == 0 &&
          (budget = cluster_next_resource(cluster, KIND_POD_DISRUPTION_BUDGET, &walk)) != NULL;)
-        if (budget->key.ns == pod->ns &&
-            selector_matches(name_slice(budget->attributes[BUDGET_SELECTOR]),
-                             name_slice(pod->labels)))
+        if (resource_ns(budget) == pod->ns &&
+            selector_matches(resource_attribute(budget, BUDGET_SELECTOR), name_slice(pod->labels)))
             rc = json_array_append_new(
-                list, json_pack("{s:o,s:I}", "name", value_text(name_slice(budget->key.name)),
-                                "disruptionsAllowed", (json_int_t)budget->number));
+                list, json_pack("{s:o,s:I}", "name", value_text(resource_name(budget, name)),
+                                "disruptionsAllowed", (json_int_t)resource_number(budget)));
     return value_whole(list, rc);
 }
 

@@ -127,21 +127,17 @@ void record_json_csi_node(struct buf *out, const struct node *node)
 
 /* ---- the other kinds ---- */
 
-static struct slice attribute(const struct resource *resource, unsigned index)
-{
-    return name_slice(resource->attributes[index]);
-}
-
 static void put_csi_source(struct buf *out, const struct resource *volume)
 {
-    struct slice secret = attribute(volume, VOLUME_PUBLISH_SECRET);
+    struct slice secret = resource_attribute(volume, VOLUME_PUBLISH_SECRET);
 
-    if (attribute(volume, VOLUME_DRIVER).len + attribute(volume, VOLUME_FS_TYPE).len + secret.len ==
+    if (resource_attribute(volume, VOLUME_DRIVER).len +
+            resource_attribute(volume, VOLUME_FS_TYPE).len + secret.len ==
         0)
         return;
     json_begin(out, "csi", '{');
-    json_text(out, "driver", attribute(volume, VOLUME_DRIVER));
-    json_text(out, "fsType", attribute(volume, VOLUME_FS_TYPE));
+    json_text(out, "driver", resource_attribute(volume, VOLUME_DRIVER));
+    json_text(out, "fsType", resource_attribute(volume, VOLUME_FS_TYPE));
     if (secret.len != 0) {
         json_begin(out, "nodePublishSecretRef", '{');
         json_text(out, "name", secret);
@@ -153,8 +149,8 @@ static void put_csi_source(struct buf *out, const struct resource *volume)
 static void put_claim_reference(struct buf *out, const struct resource *volume)
 {
     json_begin(out, "claimRef", '{');
-    json_text(out, "namespace", attribute(volume, VOLUME_CLAIM_NAMESPACE));
-    json_text(out, "name", attribute(volume, VOLUME_CLAIM_NAME));
+    json_text(out, "namespace", resource_attribute(volume, VOLUME_CLAIM_NAMESPACE));
+    json_text(out, "name", resource_attribute(volume, VOLUME_CLAIM_NAME));
     json_end(out, '}');
 }
 
@@ -174,18 +170,18 @@ static void put_classes(struct buf *out, struct slice offer)
 /* Its classes and its phase are kept while it is Available. */
 static void put_volume(struct buf *out, const struct resource *volume)
 {
-    const char *source = in_tree_source(attribute(volume, VOLUME_IN_TREE));
-    struct slice offer = attribute(volume, VOLUME_OFFER);
+    const char *source = in_tree_source(resource_attribute(volume, VOLUME_IN_TREE));
+    struct slice offer = resource_attribute(volume, VOLUME_OFFER);
 
     json_begin(out, "spec", '{');
     put_csi_source(out, volume);
     json_presence(out, source, source != NULL);
-    if (attribute(volume, VOLUME_CLAIM_NAME).len != 0)
+    if (resource_attribute(volume, VOLUME_CLAIM_NAME).len != 0)
         put_claim_reference(out, volume);
-    if ((volume->number & VOLUME_IS_FOR_ONE_NODE) != 0)
+    if ((resource_number(volume) & VOLUME_IS_FOR_ONE_NODE) != 0)
         json_value(out, "accessModes", SLICE("[\"ReadWriteOnce\"]"));
     json_text(out, "volumeMode",
-              (volume->number & VOLUME_IS_BLOCK) != 0 ? SLICE("Block") : SLICE(""));
+              (resource_number(volume) & VOLUME_IS_BLOCK) != 0 ? SLICE("Block") : SLICE(""));
     put_classes(out, offer);
     json_end(out, '}');
     json_begin(out, "status", '{');
@@ -196,8 +192,9 @@ static void put_volume(struct buf *out, const struct resource *volume)
 static void put_csi_driver(struct buf *out, const struct resource *driver)
 {
     json_begin(out, "spec", '{');
-    put_words(out, "volumeLifecycleModes", NULL, attribute(driver, CSI_DRIVER_LIFECYCLE_MODES));
-    if ((driver->number & CSI_DRIVER_DOES_NOT_ATTACH) != 0)
+    put_words(out, "volumeLifecycleModes", NULL,
+              resource_attribute(driver, CSI_DRIVER_LIFECYCLE_MODES));
+    if ((resource_number(driver) & CSI_DRIVER_DOES_NOT_ATTACH) != 0)
         json_value(out, "attachRequired", SLICE("false"));
     json_end(out, '}');
 }
@@ -205,17 +202,17 @@ static void put_csi_driver(struct buf *out, const struct resource *driver)
 /* When the API server counted its disrupted pods is not kept. */
 static void put_budget(struct buf *out, const struct resource *budget)
 {
-    struct slice pods = attribute(budget, BUDGET_DISRUPTED_PODS), pod;
+    struct slice pods = resource_attribute(budget, BUDGET_DISRUPTED_PODS), pod;
     const char *before = "";
 
     json_begin(out, "spec", '{');
-    if (attribute(budget, BUDGET_SELECTOR).len != 0) {
+    if (resource_attribute(budget, BUDGET_SELECTOR).len != 0) {
         json_key(out, "selector");
-        selector_write(attribute(budget, BUDGET_SELECTOR), out);
+        selector_write(resource_attribute(budget, BUDGET_SELECTOR), out);
     }
     json_end(out, '}');
     json_begin(out, "status", '{');
-    json_number(out, "disruptionsAllowed", budget->number);
+    json_number(out, "disruptionsAllowed", resource_number(budget));
     json_begin(out, "disruptedPods", '{');
     for (; words_next(&pods, &pod); before = ",") {
         buf_put(out, slice_of(before));
@@ -238,24 +235,27 @@ static void put_attachment_error(struct buf *out, const char *key, struct slice 
 static void put_attachment(struct buf *out, const struct resource *attachment)
 {
     json_begin(out, "spec", '{');
-    json_text(out, "attacher", attribute(attachment, VOLUME_ATTACHMENT_DRIVER));
-    json_text(out, "nodeName", attribute(attachment, VOLUME_ATTACHMENT_NODE));
+    json_text(out, "attacher", resource_attribute(attachment, VOLUME_ATTACHMENT_DRIVER));
+    json_text(out, "nodeName", resource_attribute(attachment, VOLUME_ATTACHMENT_NODE));
     json_begin(out, "source", '{');
-    json_text(out, "persistentVolumeName", attribute(attachment, VOLUME_ATTACHMENT_VOLUME));
+    json_text(out, "persistentVolumeName",
+              resource_attribute(attachment, VOLUME_ATTACHMENT_VOLUME));
     json_end(out, '}');
     json_end(out, '}');
     json_begin(out, "status", '{');
-    json_flag(out, "attached", (attachment->number & VOLUME_ATTACHMENT_IS_ATTACHED) != 0);
-    put_attachment_error(out, "attachError", attribute(attachment, VOLUME_ATTACHMENT_ATTACH_ERROR));
-    put_attachment_error(out, "detachError", attribute(attachment, VOLUME_ATTACHMENT_DETACH_ERROR));
+    json_flag(out, "attached", (resource_number(attachment) & VOLUME_ATTACHMENT_IS_ATTACHED) != 0);
+    put_attachment_error(out, "attachError",
+                         resource_attribute(attachment, VOLUME_ATTACHMENT_ATTACH_ERROR));
+    put_attachment_error(out, "detachError",
+                         resource_attribute(attachment, VOLUME_ATTACHMENT_DETACH_ERROR));
     json_end(out, '}');
 }
 
 static void put_priority_class(struct buf *out, const struct resource *class)
 {
-    json_number(out, "value", class->number);
-    json_flag(out, "globalDefault", attribute(class, PRIORITY_CLASS_DEFAULT).len != 0);
-    json_text(out, "preemptionPolicy", attribute(class, PRIORITY_CLASS_PREEMPTION_POLICY));
+    json_number(out, "value", resource_number(class));
+    json_flag(out, "globalDefault", resource_attribute(class, PRIORITY_CLASS_DEFAULT).len != 0);
+    json_text(out, "preemptionPolicy", resource_attribute(class, PRIORITY_CLASS_PREEMPTION_POLICY));
 }
 
 static void put_fields(struct buf *out, enum kind kind, const struct resource *resource)
@@ -263,17 +263,17 @@ static void put_fields(struct buf *out, enum kind kind, const struct resource *r
     switch (kind) {
     case KIND_VOLUME: put_volume(out, resource); break;
     case KIND_STORAGE_CLASS:
-        json_text(out, "provisioner", attribute(resource, STORAGE_CLASS_PROVISIONER));
+        json_text(out, "provisioner", resource_attribute(resource, STORAGE_CLASS_PROVISIONER));
         break;
     case KIND_CSI_DRIVER: put_csi_driver(out, resource); break;
     case KIND_VOLUME_ATTRIBUTES_CLASS:
-        json_text(out, "driverName", attribute(resource, VOLUME_ATTRIBUTES_CLASS_DRIVER));
+        json_text(out, "driverName", resource_attribute(resource, VOLUME_ATTRIBUTES_CLASS_DRIVER));
         break;
     case KIND_POD_DISRUPTION_BUDGET: put_budget(out, resource); break;
     case KIND_VOLUME_ATTACHMENT: put_attachment(out, resource); break;
     case KIND_PRIORITY_CLASS: put_priority_class(out, resource); break;
     case KIND_RUNTIME_CLASS:
-        json_text(out, "handler", attribute(resource, RUNTIME_CLASS_HANDLER));
+        json_text(out, "handler", resource_attribute(resource, RUNTIME_CLASS_HANDLER));
         break;
     default: break;
     }
@@ -283,15 +283,18 @@ static bool is_deleting(enum kind kind, const struct resource *resource)
 {
     switch (kind) {
     case KIND_VOLUME_ATTRIBUTES_CLASS:
-        return (resource->number & VOLUME_ATTRIBUTES_CLASS_IS_DELETING) != 0;
-    case KIND_VOLUME_ATTACHMENT: return (resource->number & VOLUME_ATTACHMENT_IS_DELETING) != 0;
+        return (resource_number(resource) & VOLUME_ATTRIBUTES_CLASS_IS_DELETING) != 0;
+    case KIND_VOLUME_ATTACHMENT:
+        return (resource_number(resource) & VOLUME_ATTACHMENT_IS_DELETING) != 0;
     default: return false;
     }
 }
 
 void record_json_resource(struct buf *out, enum kind kind, const struct resource *resource)
 {
-    record_json_begin(out, kind, name_slice(resource->key.ns), name_slice(resource->key.name),
+    char name[PROVISIONED_NAME_BYTES];
+
+    record_json_begin(out, kind, name_slice(resource_ns(resource)), resource_name(resource, name),
                       resource->version);
     record_json_deletion(out, is_deleting(kind, resource));
     json_end(out, '}');

@@ -154,9 +154,10 @@ static bool has(const struct cluster *cluster, enum kind kind, struct slice name
     if (kind == KIND_CSI_NODE)
         return cluster_find_csi_node(cluster, name) != NULL;
     struct table_walk walk = {.at = 0};
+    char buffer[PROVISIONED_NAME_BYTES];
     for (const struct resource *resource;
          (resource = cluster_next_resource(cluster, kind, &walk)) != NULL;)
-        if (slice_equal(name_slice(resource->key.name), name))
+        if (slice_equal(resource_name(resource, buffer), name))
             return true;
     return false;
 }

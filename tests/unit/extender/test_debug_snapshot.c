@@ -178,6 +178,7 @@ static void expect_same_node(const struct node *a, const struct node *b)
 
 static void expect_same_resources(const struct cluster *a, const struct cluster *b, enum kind kind)
 {
+    char first[PROVISIONED_NAME_BYTES], second[PROVISIONED_NAME_BYTES];
     struct table_walk walk = {.at = 0};
 
     cr_expect_eq(a->counts[kind], b->counts[kind]);
@@ -185,13 +186,14 @@ static void expect_same_resources(const struct cluster *a, const struct cluster 
         struct table_walk others = {.at = 0};
         const struct resource *y;
         while ((y = cluster_next_resource(b, kind, &others)) != NULL &&
-               !(are_equal(x->key.ns, y->key.ns) && are_equal(x->key.name, y->key.name)))
+               !(are_equal(resource_ns(x), resource_ns(y)) &&
+                 slice_equal(resource_name(x, first), resource_name(y, second))))
             continue;
-        cr_assert_not_null(y, "%.*s", SLICE_ARG(name_slice(x->key.name)));
-        cr_expect(x->number == y->number && x->version == y->version);
-        for (int i = 0; i < RESOURCE_ATTRIBUTES; i++)
-            cr_expect(are_equal(x->attributes[i], y->attributes[i]), "%.*s: %d",
-                      SLICE_ARG(name_slice(x->key.name)), i);
+        cr_assert_not_null(y, "%.*s", SLICE_ARG(resource_name(x, first)));
+        cr_expect(resource_number(x) == resource_number(y) && x->version == y->version);
+        for (unsigned i = 0; i < RESOURCE_ATTRIBUTES; i++)
+            cr_expect(slice_equal(resource_attribute(x, i), resource_attribute(y, i)), "%.*s: %u",
+                      SLICE_ARG(resource_name(x, first)), i);
     }
 }
 

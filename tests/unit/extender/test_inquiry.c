@@ -61,9 +61,8 @@ Test(inquiry, keeps_the_details_that_are_wanted_and_nothing_else_of_the_text)
     const struct resource *attachment =
         cluster_find_resource(&inquiry.cluster, KIND_VOLUME_ATTACHMENT, SLICE("va"));
     cr_assert_not_null(attachment);
-    cr_expect(
-        slice_equal(name_slice(attachment->attributes[VOLUME_ATTACHMENT_VOLUME]), SLICE("v")));
-    cr_expect_eq(attachment->number, VOLUME_ATTACHMENT_IS_ATTACHED);
+    cr_expect(slice_equal(resource_attribute(attachment, VOLUME_ATTACHMENT_VOLUME), SLICE("v")));
+    cr_expect_eq(resource_number(attachment), VOLUME_ATTACHMENT_IS_ATTACHED);
     inquiry_close(&inquiry);
     arena_dispose(&arena);
 }
