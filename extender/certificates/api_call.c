@@ -8,6 +8,24 @@ struct exchange {
     bool has_ended;
 };
 
+int api_open(struct api *out, const struct kubeconfig *kubeconfig, struct error *err)
+{
+    *out = (struct api){.server = kubeconfig->server};
+    arena_init(&out->arena, API_ARENA_BYTES_MAX);
+    if (http_client_global_init(err) < 0)
+        return err->code;
+    out->is_started = true;
+    return http_client_new(&out->client, kubeconfig, err);
+}
+
+void api_close(struct api *api)
+{
+    http_client_free(api->client);
+    if (api->is_started)
+        http_client_global_cleanup();
+    arena_dispose(&api->arena);
+}
+
 static bool on_bytes(void *context, unsigned status, struct slice bytes)
 {
     struct exchange *exchange = context;

@@ -11,10 +11,15 @@
 enum { API_CALL_MS = 30000, API_ANSWER_BYTES_MAX = 8 << 20, API_ARENA_BYTES_MAX = 64 << 20 };
 
 struct api {
-    struct http_client *client; /* borrowed, like server */
-    const char *server;         /* for messages */
-    struct arena arena;         /* of all answers */
+    struct http_client *client;
+    const char *server; /* for messages; borrowed */
+    struct arena arena; /* of all answers */
+    bool is_started;    /* http_client_global_init was called */
 };
+
+/* Ownership: api_close, also after an error. The kubeconfig is borrowed. */
+int api_open(struct api *out, const struct kubeconfig *kubeconfig, struct error *err);
+void api_close(struct api *api);
 
 /* Sends a request with a path, once, and waits for its answer. timeout_ms is API_CALL_MS.
  * Errors: ERROR_UNAVAILABLE: no complete answer; a write may have happened. */

@@ -264,23 +264,16 @@ static int refresh_secrets(struct run *run, struct api *api, struct error *err)
 static int refresh_cluster(struct run *run, struct error *err)
 {
     struct kubeconfig *kubeconfig = NULL;
-    struct api api = {.client = NULL};
+    struct api api;
 
     log_configure(LOG_ERROR, LOG_TEXT); /* this file reports the result itself */
-    arena_init(&api.arena, API_ARENA_BYTES_MAX);
-    int rc = kubeconfig_load(&kubeconfig, run->arguments->kubeconfig, run->arguments->context, true,
-                             err);
+    if (kubeconfig_load(&kubeconfig, run->arguments->kubeconfig, run->arguments->context, true,
+                        err) < 0)
+        return err->code;
+    int rc = api_open(&api, kubeconfig, err);
     if (rc == 0)
-        rc = http_client_global_init(err);
-    if (rc == 0) {
-        api.server = kubeconfig->server;
-        rc = http_client_new(&api.client, kubeconfig, err);
-        if (rc == 0)
-            rc = refresh_secrets(run, &api, err);
-        http_client_free(api.client);
-        http_client_global_cleanup();
-    }
-    arena_dispose(&api.arena);
+        rc = refresh_secrets(run, &api, err);
+    api_close(&api);
     kubeconfig_free(kubeconfig);
     return rc;
 }

@@ -13,6 +13,7 @@
 #include "extender/doctor/scheduler_rules.h"
 #include "extender/doctor/scheduler_schema.h"
 #include "extender/doctor/scheduler_url.h"
+#include "extender/doctor/versions.h"
 #include "extender/doctor/webhook_rules.h"
 
 #define NAMESPACE "claimguard"
@@ -110,24 +111,36 @@ static void report_unknown(struct doctor *doctor)
                                                            : "these credentials may not list them");
 }
 
-/* What claimguard's user may do, by the configuration, or by the defaults. */
-static int read_rights(struct doctor *doctor, struct error *err)
+/* What claimguard's user may do, and what the API server has. */
+static int ask_server(struct doctor *doctor, const struct config *config, struct error *err)
 {
     const struct kubeconfig *kubeconfig = doctor->installation.inquiry.kubeconfig;
+    struct slice user = arena_copy(&doctor->arena, config->admission.own_user);
+    struct server_version version;
+
+    doctor->rights.user = user.ptr;
+    if (user.ptr == NULL)
+        return error_no_memory(err);
+    if (rights_ask(&doctor->rights, config, kubeconfig, &doctor->arena, err) < 0 ||
+        versions_ask(&version, kubeconfig, &doctor->arena, err) < 0)
+        return err->code;
+    versions_check(&version, config, &doctor->findings);
+    return 0;
+}
+
+/* By the configuration, or by the defaults. */
+static int read_server(struct doctor *doctor, struct error *err)
+{
     struct config *defaults = NULL;
 
-    if (kubeconfig == NULL) {
-        finding_unread(&doctor->findings, "rights: a snapshot does not have them");
+    if (doctor->installation.inquiry.kubeconfig == NULL) {
+        finding_unread(&doctor->findings,
+                       "rights, and the API server's version: a snapshot does not have them");
         return 0;
     }
     if (config_load(&defaults, NULL, err) < 0)
         return err->code;
-    const struct config *config = doctor->config != NULL ? doctor->config : defaults;
-    struct slice user = arena_copy(&doctor->arena, config->admission.own_user);
-    doctor->rights.user = user.ptr;
-    int rc = user.ptr == NULL
-                 ? error_no_memory(err)
-                 : rights_ask(&doctor->rights, config, kubeconfig, &doctor->arena, err);
+    int rc = ask_server(doctor, doctor->config != NULL ? doctor->config : defaults, err);
     config_free(defaults);
     return rc;
 }
@@ -148,7 +161,7 @@ static int read_cluster(struct doctor *doctor, struct error *err)
                           arguments->ns != NULL ? arguments->ns : NAMESPACE, err) < 0)
         return err->code;
     report_unknown(doctor);
-    return read_rights(doctor, err);
+    return read_server(doctor, err);
 }
 
 static int read_all(struct doctor *doctor, struct error *err)

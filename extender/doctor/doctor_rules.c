@@ -235,5 +235,13 @@ const struct rule doctor_rules[] = {
          "configuration, without which its defaults count. If the credentials may not create\n"
          "SubjectAccessReviews, it is their own user that is asked about.",
          "`kubectl apply -f manifests/rbac.yaml`"),
+    RULE(
+        "CG902", LEVEL_WARNING, "the API server lacks what claimguard checks",
+        "Before 1.27, an API server refuses claims with ReadWriteOncePod, unless its feature gate\n"
+        "is on: then there is nothing to protect but ReadWriteOnce claims. Without\n"
+        "VolumeAttributesClasses in v1 (since 1.34), no class counts as missing (a note).",
+        "a newer Kubernetes; or `volumeAttributesClasses: {mode: Off}`, which says the same as "
+        "the\n"
+        "cluster does."),
     {.code = NULL},
 };

@@ -60,18 +60,11 @@ static int list_kind(struct installation *installation, struct api *api, enum in
 
 int installation_read_live(struct installation *installation, struct error *err)
 {
-    const struct kubeconfig *kubeconfig = installation->inquiry.kubeconfig;
-    struct api api = {.server = kubeconfig->server};
+    struct api api;
+    int rc = api_open(&api, installation->inquiry.kubeconfig, err);
 
-    arena_init(&api.arena, API_ARENA_BYTES_MAX);
-    int rc = http_client_global_init(err);
-    if (rc == 0) {
-        rc = http_client_new(&api.client, kubeconfig, err);
-        for (int kind = 0; kind < INSTALLED_COUNT && rc == 0; kind++)
-            rc = list_kind(installation, &api, (enum installed)kind, err);
-        http_client_free(api.client);
-        http_client_global_cleanup();
-    }
-    arena_dispose(&api.arena);
+    for (int kind = 0; kind < INSTALLED_COUNT && rc == 0; kind++)
+        rc = list_kind(installation, &api, (enum installed)kind, err);
+    api_close(&api);
     return rc;
 }

@@ -155,20 +155,14 @@ static int ask_writes(struct asking *asking, const struct config *config, struct
 int rights_ask(struct rights *out, const struct config *config, const struct kubeconfig *kubeconfig,
                struct arena *arena, struct error *err)
 {
-    struct asking asking = {out, {.server = kubeconfig->server}, arena};
+    struct asking asking = {.rights = out, .arena = arena};
+    int rc = api_open(&asking.api, kubeconfig, err);
 
-    arena_init(&asking.api.arena, API_ARENA_BYTES_MAX);
-    int rc = http_client_global_init(err);
-    if (rc == 0) {
-        rc = http_client_new(&asking.api.client, kubeconfig, err);
-        if (rc == 0)
-            rc = ask_kinds(&asking, config, err);
-        if (rc == 0)
-            rc = ask_writes(&asking, config, err);
-        http_client_free(asking.api.client);
-        http_client_global_cleanup();
-    }
-    arena_dispose(&asking.api.arena);
+    if (rc == 0)
+        rc = ask_kinds(&asking, config, err);
+    if (rc == 0)
+        rc = ask_writes(&asking, config, err);
+    api_close(&asking.api);
     return rc;
 }
 

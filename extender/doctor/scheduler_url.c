@@ -36,18 +36,12 @@ static int aim(struct kubeconfig *out, const struct kubeconfig *kubeconfig, cons
 static int fetch(struct slice *out, const struct kubeconfig *kubeconfig, const char *path,
                  struct arena *arena, struct error *err)
 {
-    struct api api = {.server = kubeconfig->server};
     struct request_answer answer = {.status = 0};
+    struct api api;
+    int rc = api_open(&api, kubeconfig, err);
 
-    arena_init(&api.arena, API_ARENA_BYTES_MAX);
-    int rc = http_client_global_init(err);
-    if (rc == 0) {
-        rc = http_client_new(&api.client, kubeconfig, err);
-        if (rc == 0)
-            rc = api_call(&api, &(struct request){.method = "GET", .path = path}, &answer, err);
-        http_client_free(api.client);
-        http_client_global_cleanup();
-    }
+    if (rc == 0)
+        rc = api_call(&api, &(struct request){.method = "GET", .path = path}, &answer, err);
     if (rc == 0 && answer.status != 200)
         rc = error_set(err, ERROR_UNAVAILABLE, "%s%s: status %u%s%.*s", api.server, path,
                        answer.status, answer.message.len == 0 ? "" : ": ",
@@ -56,7 +50,7 @@ static int fetch(struct slice *out, const struct kubeconfig *kubeconfig, const c
         *out = arena_copy(arena, answer.body);
         rc = out->ptr == NULL ? error_no_memory(err) : 0;
     }
-    arena_dispose(&api.arena);
+    api_close(&api);
     return rc;
 }
 
