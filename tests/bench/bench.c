@@ -2,7 +2,8 @@
  * bench: measures claimguard against lower bounds, as ratios within one run (./dev bench). Prints a
  * Markdown table. Never asserts on time.
  *
- *     bench BUILD-FOLDER [--pods N] [--only round-trips|reviews|deferral|volumes|loading|verdicts]
+ *     bench BUILD-FOLDER [--pods N] [--only round-trips|reviews|deferral|volumes|loading|
+ *                         commands|verdicts]
  */
 #include "bench.h"
 
@@ -54,8 +55,10 @@ static void verdicts(unsigned pods)
 static const struct {
     const char *name;
     void (*run)(unsigned pods);
-} sections[] = {{"round-trips", round_trips}, {"reviews", reviews},       {"deferral", deferral},
-                {"volumes", volumes},         {"loading", bench_loading}, {"verdicts", verdicts}};
+} sections[] = {{"round-trips", round_trips}, {"reviews", reviews},
+                {"deferral", deferral},       {"volumes", volumes},
+                {"loading", bench_loading},   {"commands", bench_commands},
+                {"verdicts", verdicts}};
 
 int main(int argc, char **argv)
 {
@@ -87,6 +90,6 @@ int main(int argc, char **argv)
     if (system(command) != 0) /* NOLINT(cert-env33-c): a command of our own */
         return 1;
     if (run == 0)
-        bench_die("--only: round-trips, reviews, deferral, volumes, loading or verdicts");
+        bench_die("--only: round-trips, reviews, deferral, volumes, loading, commands or verdicts");
     return 0;
 }

@@ -25,6 +25,10 @@ void bench_reviews(const char *where);
 
 void bench_loading(unsigned pods);
 
+/* ---- commands.c: who, audit ---- */
+
+void bench_commands(unsigned pods);
+
 /* ---- verdicts.c ---- */
 
 void bench_verdicts(void);

@@ -2,7 +2,9 @@
  * generate: writes a made snapshot to standard output.
  *
  *     generate [--nodes N] [--pods N] [--claims N] [--exclusive SHARE] [--pending SHARE] [--seed N]
- *              [--volumes] [--drivers SHARE]
+ *              [--volumes] [--drivers SHARE] [--deployments N]
+ *
+ * With Deployments, the objects are those of model_put_real_*, with volumes.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -42,18 +44,35 @@ static unsigned number(const char *text)
     return (unsigned)value;
 }
 
+static bool put_real(const struct model *model, const char **separator)
+{
+    return put_all(model, model_put_real_node, model->nodes, separator) &&
+           put_all(model, model_put_csi_node, model->nodes, separator) &&
+           put_all(model, model_put_real_claim, model->claims, separator) &&
+           put_all(model, model_put_real_volume, model->claims, separator) &&
+           put_all(model, model_put_deployment, model->deployments, separator) &&
+           put_all(model, model_put_real_pod, model->pods, separator);
+}
+
+static bool put_plain(const struct model *model, const char **separator)
+{
+    unsigned csi_nodes = model->driver_share > 0 ? model->nodes : 0;
+
+    return put_all(model, model_put_node, model->nodes, separator) &&
+           put_all(model, model_put_csi_node, csi_nodes, separator) &&
+           put_all(model, model_put_claim, model->claims, separator) &&
+           put_all(model, model_put_volume, model->has_volumes ? model->claims : 0, separator) &&
+           put_all(model, model_put_pod, model->pods, separator);
+}
+
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"nodes", required_argument, NULL, 'n'},
-        {"pods", required_argument, NULL, 'p'},
-        {"claims", required_argument, NULL, 'c'},
-        {"exclusive", required_argument, NULL, 'e'},
-        {"pending", required_argument, NULL, 'w'},
-        {"seed", required_argument, NULL, 's'},
-        {"volumes", no_argument, NULL, 'v'},
-        {"drivers", required_argument, NULL, 'd'},
-        {NULL, 0, NULL, 0},
+        {"nodes", required_argument, NULL, 'n'},       {"pods", required_argument, NULL, 'p'},
+        {"claims", required_argument, NULL, 'c'},      {"exclusive", required_argument, NULL, 'e'},
+        {"pending", required_argument, NULL, 'w'},     {"seed", required_argument, NULL, 's'},
+        {"volumes", no_argument, NULL, 'v'},           {"drivers", required_argument, NULL, 'd'},
+        {"deployments", required_argument, NULL, 'D'}, {NULL, 0, NULL, 0},
     };
     struct model model = {.nodes = 5000,
                           .pods = 150000,
@@ -72,18 +91,14 @@ int main(int argc, char **argv)
         case 'e': model.exclusive_share = strtod(optarg, NULL); break;
         case 'w': model.pending_share = strtod(optarg, NULL); break;
         case 'd': model.driver_share = strtod(optarg, NULL); break;
+        case 'D': model.deployments = number(optarg); break;
         case 'v': model.has_volumes = true; break;
         case 's': model.seed = number(optarg); break;
         default: return 2;
         }
     }
     (void)fputs("{\"apiVersion\":\"v1\",\"items\":[\n", stdout);
-    unsigned csi_nodes = model.driver_share > 0 ? model.nodes : 0;
-    bool ok = put_all(&model, model_put_node, model.nodes, &separator) &&
-              put_all(&model, model_put_csi_node, csi_nodes, &separator) &&
-              put_all(&model, model_put_claim, model.claims, &separator) &&
-              put_all(&model, model_put_volume, model.has_volumes ? model.claims : 0, &separator) &&
-              put_all(&model, model_put_pod, model.pods, &separator);
+    bool ok = model.deployments == 0 ? put_plain(&model, &separator) : put_real(&model, &separator);
     (void)fputs("\n],\"kind\":\"List\",\"metadata\":{\"resourceVersion\":\"\"}}\n", stdout);
     return ok && fflush(stdout) == 0 ? 0 : 1;
 }

@@ -1,4 +1,4 @@
-#include "model.h"
+#include "model_internal.h"
 
 /* splitmix64: a number for each (seed, stream, index), in any order */
 static uint64_t mix(uint64_t seed, uint64_t stream, uint64_t index)
@@ -15,6 +15,11 @@ static double share(uint64_t number)
     return (double)(number >> 11) / 9007199254740992.0;
 }
 
+double model_share(const struct model *model, uint64_t stream, unsigned i)
+{
+    return share(mix(model->seed, stream, i));
+}
+
 bool model_claim_is_exclusive(const struct model *model, unsigned i)
 {
     return share(mix(model->seed, 1, i)) < model->exclusive_share;
@@ -25,7 +30,7 @@ bool model_pod_is_assigned(const struct model *model, unsigned i)
     return share(mix(model->seed, 2, i)) >= model->pending_share;
 }
 
-static void put_uid(const struct model *model, uint64_t stream, unsigned i, struct buf *out)
+void model_put_uid(const struct model *model, uint64_t stream, unsigned i, struct buf *out)
 {
     uint64_t a = mix(model->seed, stream, i), b = mix(model->seed, stream + 1, i);
 
@@ -40,22 +45,22 @@ static unsigned namespaces(const struct model *model)
 }
 
 /* Pod i and claim i are in the namespace of claim i % claims, so that they can meet. */
-static unsigned namespace_of(const struct model *model, unsigned claim)
+unsigned model_namespace(const struct model *model, unsigned claim)
 {
     return claim % namespaces(model);
 }
 
-static void put_meta(const struct model *model, const char *name, uint64_t stream, unsigned i,
-                     struct buf *out)
+void model_put_meta(const struct model *model, const char *name, uint64_t stream, unsigned i,
+                    struct buf *out)
 {
     buf_printf(out, "\"metadata\":{\"name\":\"%s-%u\",", name, i);
     buf_put(out, SLICE("\"uid\":\""));
-    put_uid(model, stream, i, out);
+    model_put_uid(model, stream, i, out);
     buf_printf(out, "\",\"resourceVersion\":\"%u\",\"creationTimestamp\":\"2026-11-20T19:37:44Z\"",
                1000 + i);
 }
 
-static const char managed_fields[] =
+const char model_managed_fields[] =
     ",\"managedFields\":[{\"manager\":\"kube-controller-manager\",\"operation\":\"Update\","
     "\"apiVersion\":\"v1\",\"time\":\"2026-11-20T19:46:13Z\",\"fieldsType\":\"FieldsV1\","
     "\"fieldsV1\":"
@@ -77,7 +82,7 @@ static const char managed_fields[] =
     "\":{"
     "\".\":{},\"f:name\":{},\"f:persistentVolumeClaim\":{\".\":{},\"f:claimName\":{}}}}}}}]";
 
-static const char containers[] =
+const char model_containers[] =
     "\"containers\":[{\"name\":\"app\",\"image\":\"registry.example/team/app:1.2.3\",\"env\":[{"
     "\"name\":\"POD_NAME\",\"valueFrom\":{\"fieldRef\":{\"apiVersion\":\"v1\",\"fieldPath\":"
     "\"metadata.name\"}}}],\"resources\":{\"requests\":{\"cpu\":\"100m\",\"memory\":\"128Mi\"}},"
@@ -95,7 +100,7 @@ static const char containers[] =
 void model_put_node(const struct model *model, unsigned i, struct buf *out)
 {
     buf_put(out, SLICE("{\"apiVersion\":\"v1\",\"kind\":\"Node\","));
-    put_meta(model, "ip-10-20-node", 10, i, out);
+    model_put_meta(model, "ip-10-20-node", 10, i, out);
     buf_put(
         out,
         SLICE(",\"labels\":{\"kubernetes.io/os\":\"linux\"}},\"spec\":{},\"status\":{\"capacity\":"
@@ -116,12 +121,12 @@ void model_put_csi_node(const struct model *model, unsigned i, struct buf *out)
         "kubernetes.io/portworx-volume,kubernetes.io/vsphere-volume\"},\"ownerReferences\":[{"
         "\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"ip-10-20-node-%u\",\"uid\":\"",
         i, i);
-    put_uid(model, 10, i, out);
+    model_put_uid(model, 10, i, out);
     buf_printf(out, "\"}]},\"spec\":{\"drivers\":[{\"name\":\"metrics.example.com\"}%s]}}",
                has_driver ? ",{\"name\":\"plugin1.example.com\"}" : "");
 }
 
-static const char *access_mode(const struct model *model, unsigned claim)
+const char *model_access_mode(const struct model *model, unsigned claim)
 {
     return model_claim_is_exclusive(model, claim) ? "ReadWriteOncePod" : "ReadWriteOnce";
 }
@@ -129,13 +134,13 @@ static const char *access_mode(const struct model *model, unsigned claim)
 void model_put_claim(const struct model *model, unsigned i, struct buf *out)
 {
     buf_put(out, SLICE("{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolumeClaim\","));
-    put_meta(model, "data-web-frontend", 20, i, out);
+    model_put_meta(model, "data-web-frontend", 20, i, out);
     buf_printf(out,
                ",\"namespace\":\"team-%03u\"},\"spec\":{\"accessModes\":[\"%s\"],\"resources\":{"
                "\"requests\":{\"storage\":\"10Gi\"}},\"storageClassName\":\"fast-storage\","
                "\"volumeMode\":\"Filesystem\",\"volumeName\":\"pvc-",
-               namespace_of(model, i), access_mode(model, i));
-    put_uid(model, 20, i, out);
+               model_namespace(model, i), model_access_mode(model, i));
+    model_put_uid(model, 20, i, out);
     buf_put(out, SLICE("\"},\"status\":{\"phase\":\"Bound\",\"accessModes\":[\"ReadWriteOnce\"],"
                        "\"capacity\":{\"storage\":\"10Gi\"}}}"));
 }
@@ -146,12 +151,12 @@ void model_put_volume(const struct model *model, unsigned i, struct buf *out)
     buf_put(out,
             SLICE("{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolume\",\"metadata\":{\"name\":"
                   "\"pvc-"));
-    put_uid(model, 20, i, out);
+    model_put_uid(model, 20, i, out);
     buf_printf(out,
                "\"},\"spec\":{\"accessModes\":[\"%s\"],"
                "\"csi\":{\"driver\":\"plugin1.example.com\",\"fsType\":\"ext4\"},"
                "\"claimRef\":{\"namespace\":\"team-%03u\",\"name\":\"data-web-frontend-%u\"}}}",
-               access_mode(model, i), namespace_of(model, i), i);
+               model_access_mode(model, i), model_namespace(model, i), i);
 }
 
 static void put_volumes(long claim, struct buf *out)
@@ -180,12 +185,12 @@ void model_put_pod(const struct model *model, unsigned i, struct buf *out)
     long claim = model->claims == 0 ? -1 : (long)(i % model->claims);
 
     buf_put(out, SLICE("{\"apiVersion\":\"v1\",\"kind\":\"Pod\","));
-    put_meta(model, "web-frontend-7d9f8b6c5d", 30, i, out);
-    put_namespace_and_labels(namespace_of(model, claim < 0 ? i : (unsigned)claim), i / 20, out);
-    buf_put(out, SLICE(managed_fields));
+    model_put_meta(model, "web-frontend-7d9f8b6c5d", 30, i, out);
+    put_namespace_and_labels(model_namespace(model, claim < 0 ? i : (unsigned)claim), i / 20, out);
+    buf_put(out, slice_of(model_managed_fields));
     buf_put(out, SLICE("},\"spec\":{"));
     put_volumes(claim, out);
-    buf_put(out, SLICE(containers));
+    buf_put(out, slice_of(model_containers));
     if (model_pod_is_assigned(model, i))
         buf_printf(out, ",\"nodeName\":\"ip-10-20-node-%u\"",
                    (unsigned)(mix(model->seed, 3, i) % (model->nodes == 0 ? 1 : model->nodes)));
@@ -198,7 +203,7 @@ void model_put_pod(const struct model *model, unsigned i, struct buf *out)
 
 void model_put_review(const struct model *model, unsigned i, struct buf *out)
 {
-    unsigned ns = namespace_of(model, model->claims == 0 ? i : i % model->claims);
+    unsigned ns = model_namespace(model, model->claims == 0 ? i : i % model->claims);
 
     buf_printf(
         out,
@@ -212,7 +217,7 @@ void model_put_review(const struct model *model, unsigned i, struct buf *out)
         "\"userInfo\":{\"username\":\"system:kube-scheduler\",\"groups\":["
         "\"system:authenticated\"]},\"object\":{\"kind\":\"Binding\",\"apiVersion\":\"v1\",",
         i, ns);
-    put_meta(model, "web-frontend-7d9f8b6c5d", 30, i, out);
+    model_put_meta(model, "web-frontend-7d9f8b6c5d", 30, i, out);
     buf_printf(out,
                ",\"namespace\":\"team-%03u\"},\"target\":{\"kind\":\"Node\",\"name\":"
                "\"ip-10-20-node-0\"}},\"oldObject\":null,\"dryRun\":false,\"options\":{\"kind\":"
@@ -224,15 +229,15 @@ void model_put_review(const struct model *model, unsigned i, struct buf *out)
 static void put_asking_pod(const struct model *model, long claim, struct buf *out)
 {
     buf_put(out, SLICE("\"Pod\":{"));
-    put_meta(model, model->asked_name == NULL ? "web-frontend-new" : model->asked_name, 40,
-             (unsigned)(claim + 1), out);
-    put_namespace_and_labels(claim < 0 ? 0 : namespace_of(model, (unsigned)claim), 1, out);
-    buf_put(out, SLICE(managed_fields));
+    model_put_meta(model, model->asked_name == NULL ? "web-frontend-new" : model->asked_name, 40,
+                   (unsigned)(claim + 1), out);
+    put_namespace_and_labels(claim < 0 ? 0 : model_namespace(model, (unsigned)claim), 1, out);
+    buf_put(out, slice_of(model_managed_fields));
     buf_put(out, SLICE("},\"spec\":{"));
     if (model->runtime_class != NULL)
         buf_printf(out, "\"runtimeClassName\":\"%s\",", model->runtime_class);
     put_volumes(claim, out);
-    buf_put(out, SLICE(containers));
+    buf_put(out, slice_of(model_containers));
     buf_put(out, SLICE(",\"priority\":50},\"status\":{\"phase\":\"Pending\"}}"));
 }
 

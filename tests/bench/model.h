@@ -20,6 +20,7 @@ struct model {
                             no CSINodes */
     const char *runtime_class; /* of the pod of a filter request; NULL: none */
     const char *asked_name;    /* of the pod in filter calls; NULL: any */
+    unsigned deployments;      /* of the objects of model_put_real_*; there is one pod of each */
 };
 
 /* Appends one object as JSON. Pod i names claim i % claims. */
@@ -28,6 +29,15 @@ void model_put_csi_node(const struct model *model, unsigned i, struct buf *out);
 void model_put_claim(const struct model *model, unsigned i, struct buf *out);
 void model_put_volume(const struct model *model, unsigned i, struct buf *out);
 void model_put_pod(const struct model *model, unsigned i, struct buf *out);
+
+/* The same, with all that objects of a real cluster have: owners, conditions, annotations,
+ * finalizers. The first pods are of the Deployments, the others of StatefulSets of twenty pods.
+ * Every other pod of these that is not assigned names the claim of its neighbour. */
+void model_put_real_node(const struct model *model, unsigned i, struct buf *out);
+void model_put_real_claim(const struct model *model, unsigned i, struct buf *out);
+void model_put_real_volume(const struct model *model, unsigned i, struct buf *out);
+void model_put_real_pod(const struct model *model, unsigned i, struct buf *out);
+void model_put_deployment(const struct model *model, unsigned i, struct buf *out);
 
 /* Appends a filter request for a pod that does not exist yet, with so many node names.
  * claim < 0: without claims; else it names that claim. */
