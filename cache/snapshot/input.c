@@ -21,8 +21,10 @@ int input_open(struct input *input, const char *path, struct error *err)
         return error_no_memory(err);
     }
     input->capacity = INPUT_WINDOW_BYTES;
-    if (fstat(input->fd, &status) == 0 && S_ISREG(status.st_mode))
+    if (fstat(input->fd, &status) == 0 && S_ISREG(status.st_mode)) {
         input->bytes_total = (size_t)status.st_size;
+        input->is_file = !is_stdin;
+    }
     return 0;
 }
 

@@ -18,6 +18,7 @@ struct input {
     const char *path; /* borrowed; "<stdin>" for standard input */
     int fd;
     bool at_eof;
+    bool is_file; /* can be read again by its path */
     char *window;
     size_t begin, end; /* bytes that are read but not consumed */
     size_t capacity;
@@ -37,6 +38,12 @@ int input_fill(struct input *input, struct error *err);
 static inline struct slice input_slice(const struct input *input)
 {
     return (struct slice){input->window + input->begin, input->end - input->begin};
+}
+
+/* Where in the file a byte of the slice is. */
+static inline uint64_t input_offset(const struct input *input, const char *byte)
+{
+    return input->bytes_read - (uint64_t)(input->window + input->end - byte);
 }
 
 /* Consumes count bytes. */

@@ -35,6 +35,8 @@ struct source_text {
     struct slice text;  /* its JSON; if the file is YAML, made of that */
     const char *path;   /* of the file */
     struct place place; /* where the object begins in the file */
+    bool is_in_file;    /* the text is in the file, which can be read again, from `offset` on */
+    uint64_t offset;
 
     /* Of a file that is YAML: where its scalars are; if the source wants places. */
     const struct yaml_mark *marks;

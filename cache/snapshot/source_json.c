@@ -27,7 +27,9 @@ static int run_step(struct reading *reading, struct document *document, struct e
         struct source_text text = {.type = &type,
                                    .text = document->extent,
                                    .place =
-                                       place_of(json.start, document->extent.ptr, input->place)};
+                                       place_of(json.start, document->extent.ptr, input->place),
+                                   .is_in_file = input->is_file,
+                                   .offset = input_offset(input, document->extent.ptr)};
         rc = reading_take(reading, &text, err);
     }
     input_consume(input, (size_t)(json.at - json.start));

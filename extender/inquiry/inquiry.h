@@ -17,8 +17,8 @@
 #define EXTENDER_INQUIRY_INQUIRY_H
 
 #include "cache/client/kubeconfig.h"
-#include "cache/objects/details.h"
 #include "cache/watch/reflector.h"
+#include "extender/inquiry/details_store.h"
 #include "extender/inquiry/load.h"
 
 /* Where the cluster is: a snapshot, else as kubeconfig.h finds it. NULL: not given. */
@@ -52,13 +52,9 @@ struct inquiry_wish {
 
 enum gap { GAP_NONE, GAP_FORBIDDEN, GAP_UNSERVED };
 
-enum {
-    INQUIRY_DETAILS_BYTES_MAX = 64 * 1024, /* of one object */
-    INQUIRY_RESOURCES_MAX = 8,
-};
+enum { INQUIRY_RESOURCES_MAX = 8 };
 
-struct inquiry_details;
-
+/* Must not be moved. */
 struct inquiry {
     struct cluster cluster;
     struct load_report report; /* of a snapshot */
@@ -68,8 +64,8 @@ struct inquiry {
     enum gap gaps[KIND_COUNT]; /* of a live cluster */
     enum gap resource_gaps[INQUIRY_RESOURCES_MAX];
     uint64_t left_out;      /* objects of a live cluster that could not be decoded */
-    size_t without_details; /* objects whose details are over INQUIRY_DETAILS_BYTES_MAX */
-    struct inquiry_details *details;
+    size_t without_details; /* objects whose details are lost, as in details_store.h */
+    struct details_store *details;
     struct kubeconfig *kubeconfig; /* NULL: a snapshot */
 };
 
@@ -81,9 +77,12 @@ void inquiry_close(struct inquiry *inquiry);
  * ERROR_UNAVAILABLE: pods or claims of a live cluster cannot be listed, or it does not answer. */
 int inquiry_read(struct inquiry *inquiry, const struct inquiry_wish *wish, struct error *err);
 
-/* The text for details.h; {NULL, 0}: not kept. */
+/* The text for details.h, valid until inquiry_forget_details; {NULL, 0}: not kept. */
 struct slice inquiry_find_details(const struct inquiry *inquiry, enum kind kind, struct slice ns,
                                   struct slice name);
+
+/* Frees the memory of texts that were found. They can be found again. */
+void inquiry_forget_details(const struct inquiry *inquiry);
 
 /* Why this input may lack objects of that kind, for people ("VolumeAttachments: ..."); in the
  * arena. {"", 0}: it has some, or a live cluster has none. {NULL, 0}: the arena is full. */

@@ -10,6 +10,8 @@ enum { CLAIM_ARENA_BYTES_MAX = 256 << 20, SIMILAR_MAX = 3, NOTES_BYTES_MAX = 64 
 struct who {
     const struct inquiry *inquiry;
     const struct who_question *question;
+    const struct claim **waited; /* is_all: the claims that pods wait for, by their addresses */
+    size_t waited_count;
     struct naming *namings; /* by claim */
     size_t naming_count;
     struct who_index index;
@@ -83,25 +85,72 @@ static int compare_namings(const void *a, const void *b)
     return order != 0 ? order : slice_compare(pod_name(x->pod), pod_name(y->pod));
 }
 
+static int compare_addresses(const void *a, const void *b)
+{
+    uintptr_t x = (uintptr_t) * (const struct claim *const *)a;
+    uintptr_t y = (uintptr_t) * (const struct claim *const *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* A pod that is not assigned waits for its claims. */
+static bool waits(const struct pod *pod)
+{
+    return !pod->is_terminal && !pod_holds(pod);
+}
+
+/* Makes room for one more item. NULL: no memory. */
+static void *grow(void *items, size_t count, size_t size)
+{
+    bool is_full = count == 0 || (count & (count - 1)) == 0;
+
+    return is_full ? realloc(items, (count == 0 ? 1 : count * 2) * size) : items;
+}
+
+/* Finds the claims that pods wait for, some of them twice. */
+static bool find_waited(struct who *who)
+{
+    struct table_walk walk = {.at = 0};
+
+    for (const struct pod *pod; (pod = cluster_next_pod(&who->inquiry->cluster, &walk)) != NULL;)
+        for (size_t i = 0; waits(pod) && i < pod->use_count; i++) {
+            const struct claim **grown =
+                grow((void *)who->waited, who->waited_count, sizeof *who->waited);
+            if (grown == NULL)
+                return false;
+            who->waited = grown;
+            who->waited[who->waited_count++] = pod->uses[i].claim;
+        }
+    if (who->waited_count != 0)
+        qsort((void *)who->waited, who->waited_count, sizeof *who->waited, compare_addresses);
+    return true;
+}
+
+/* Whether the answer has the claim, if pods name it. */
+static bool is_answered(const struct who *who, const struct claim *claim)
+{
+    if (!asks_for(who->question, name_slice(claim->ns), claim_name(claim)))
+        return false;
+    return !who->question->is_all ||
+           (who->waited_count != 0 &&
+            bsearch((const void *)&claim, (const void *)who->waited, who->waited_count,
+                    sizeof *who->waited, compare_addresses) != NULL);
+}
+
 /* Finds each pod that names a claim in question. Finished pods neither hold nor wait. */
 static bool find_namings(struct who *who)
 {
-    const struct cluster *cluster = &who->inquiry->cluster;
     struct table_walk walk = {.at = 0};
-    size_t room = 0;
 
-    for (const struct pod *pod; (pod = cluster_next_pod(cluster, &walk)) != NULL;)
+    for (const struct pod *pod; (pod = cluster_next_pod(&who->inquiry->cluster, &walk)) != NULL;)
         for (size_t i = 0; !pod->is_terminal && i < pod->use_count; i++) {
             const struct claim *claim = pod->uses[i].claim;
-            if (!asks_for(who->question, name_slice(claim->ns), claim_name(claim)))
+            if (!is_answered(who, claim))
                 continue;
-            if (who->naming_count == room) {
-                room = room * 2 + 64;
-                struct naming *grown = realloc(who->namings, room * sizeof *grown);
-                if (grown == NULL)
-                    return false;
-                who->namings = grown;
-            }
+            struct naming *grown = grow(who->namings, who->naming_count, sizeof *grown);
+            if (grown == NULL)
+                return false;
+            who->namings = grown;
             who->namings[who->naming_count++] = (struct naming){claim, pod};
         }
     if (who->naming_count != 0)
@@ -144,10 +193,9 @@ static bool add_claim(struct who *who, const struct claim *claim, const struct n
     struct who_claim gathered = {.inquiry = who->inquiry, .arena = &who->arena};
 
     arena_reset(&who->arena);
+    inquiry_forget_details(who->inquiry);
     if (!who_gather(&gathered, &who->index, claim, namings, count))
         return false;
-    if (who->question->is_all && gathered.waiter_count == 0)
-        return true;
     return json_array_append_new(who->claims, who_describe(&gathered)) == 0;
 }
 
@@ -267,8 +315,9 @@ static json_t *list_gaps(const struct inquiry *inquiry)
     }
     arena_dispose(&arena);
     if (inquiry->without_details != 0)
-        rc |= json_array_append_new(list, json_sprintf("details of %zu objects, which are too big",
-                                                       inquiry->without_details));
+        rc |= json_array_append_new(
+            list, json_sprintf("details of %zu objects, which are too big, or have changed",
+                               inquiry->without_details));
     if (inquiry->cluster.reservations == NULL)
         rc |= json_array_append_new(
             list,
@@ -282,9 +331,11 @@ json_t *who_answer(const struct inquiry *inquiry, const struct who_question *que
     json_t *answer = json_object();
 
     arena_init(&who.arena, CLAIM_ARENA_BYTES_MAX);
-    bool is_whole = who.claims != NULL && find_namings(&who) && find_attachments(&who) &&
-                    add_named(&who, found) && add_unnamed(&who, found);
+    bool is_whole = who.claims != NULL && (!question->is_all || find_waited(&who)) &&
+                    find_namings(&who) && find_attachments(&who) && add_named(&who, found) &&
+                    add_unnamed(&who, found);
     arena_dispose(&who.arena);
+    free((void *)who.waited);
     free(who.namings);
     free((void *)who.index.attachments);
     int rc = value_put(answer, "claims", sort_claims(who.claims, question->is_all)) |

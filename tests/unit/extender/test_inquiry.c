@@ -1,6 +1,7 @@
 /* A snapshot as commands read it, and the names of objects on a command line. */
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "extender/inquiry/inquiry.h"
@@ -79,6 +80,126 @@ Test(inquiry, says_what_the_snapshot_does_not_have)
     cr_expect_str_eq(inquiry.default_ns, "default");
     inquiry_close(&inquiry);
     arena_dispose(&arena);
+}
+
+/* ---- files in JSON, whose objects are read again ---- */
+
+static const char pods[] =
+    "{\"kind\":\"List\",\"apiVersion\":\"v1\",\"items\":[\n{\"kind\":\"Pod\",\"metadata\":"
+    "{\"name\":\"a\",\"namespace\":\"n\",\"finalizers\":[\"f\"]}},\n {\"kind\":\"Pod\","
+    "\"metadata\":{\"name\":\"a\",\"namespace\":\"m\",\"finalizers\":[\"g\",\"h\"]}}]}\n"
+    "{\"kind\":\"Node\",\"metadata\":{\"name\":\"a\"},\"spec\":{\"taints\":[{\"key\":\"k\"}]}}";
+
+static void write_file(const char *file, const char *text)
+{
+    FILE *out = fopen(file, "we");
+
+    cr_assert_not_null(out);
+    (void)fputs(text, out);
+    cr_assert_eq(fclose(out), 0);
+}
+
+static void read_path(const char *file, const struct inquiry_wish *wish)
+{
+    cr_assert_eq(inquiry_open(&inquiry, &(struct inquiry_origin){.snapshot = file}, &err), 0);
+    cr_assert_eq(inquiry_read(&inquiry, wish, &err), 0, "%s", err.message);
+}
+
+/* Finalizers of the pod; -1: its details are not known. */
+static int count_finalizers(const char *ns)
+{
+    struct slice text = inquiry_find_details(&inquiry, KIND_POD, slice_of(ns), SLICE("a"));
+    struct pod_details details;
+    struct arena arena;
+
+    if (text.ptr == NULL)
+        return -1;
+    arena_init(&arena, 1 << 20);
+    cr_assert(pod_details_read(text, &arena, &details));
+    int count = (int)details.finalizers.count;
+    arena_dispose(&arena);
+    return count;
+}
+
+Test(inquiry, reads_an_object_of_a_json_file_again_when_it_is_asked_for)
+{
+    const struct inquiry_wish wish = {.keeps = keeps_not_b};
+
+    cr_assert_eq(close(mkstemp(path)), 0);
+    write_file(path, pods);
+    read_path(path, &wish);
+    cr_expect_eq(count_finalizers("n"), 1);
+    cr_expect_eq(count_finalizers("m"), 2);
+    inquiry_forget_details(&inquiry);
+    cr_expect_eq(count_finalizers("n"), 1);
+    cr_expect_eq(count_finalizers("other"), -1);
+    cr_expect(slice_equal(inquiry_find_details(&inquiry, KIND_NODE, SLICE(""), SLICE("a")),
+                          SLICE("{\"spec\":{\"taints\":[{\"key\":\"k\"}]}}")));
+    cr_expect_eq(inquiry.without_details, 0);
+    inquiry_close(&inquiry);
+    (void)unlink(path);
+}
+
+/* Whatever stands there now, it is not taken for the object; and it counts once. */
+Test(inquiry, details_of_a_file_that_has_changed_are_lost)
+{
+    static const char *const later[] = {
+        "", "{",
+        "                                                                               "
+        "                                                                            "};
+
+    cr_assert_eq(close(mkstemp(path)), 0);
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
+        write_file(path, pods);
+        read_path(path, &(struct inquiry_wish){.keeps = keeps_not_b});
+        write_file(path, later[i]);
+        cr_expect_eq(count_finalizers("n"), -1);
+        cr_expect_eq(count_finalizers("n"), -1);
+        cr_expect_eq(inquiry.without_details, 1);
+        inquiry_close(&inquiry);
+    }
+    /* another pod is where this one was */
+    write_file(path, pods);
+    read_path(path, &(struct inquiry_wish){.keeps = keeps_not_b});
+    char *other = strdup(pods), *name = strstr(other, "\"namespace\":\"n\"");
+    name[strlen("\"namespace\":\"")] = 'x';
+    write_file(path, other);
+    cr_expect_eq(count_finalizers("n"), -1);
+    cr_expect_eq(count_finalizers("m"), 2);
+    inquiry_close(&inquiry);
+    free(other);
+    (void)unlink(path);
+}
+
+/* As the cluster does: with an object in two files, the later one counts, whatever they are. */
+Test(inquiry, the_last_file_counts)
+{
+    static const char *const rows[][2] = {
+        {"1.json", "2.json"}, {"1.json", "2.yaml"}, {"1.yaml", "2.json"}, {"1.yaml", "2.yaml"}};
+    static const char *const texts[] = {
+        "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\",\"finalizers\":[\"f\"]}}",
+        "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\",\"finalizers\":[\"g\",\"h\"]}}"};
+    char folder[] = "/tmp/claimguard-test-XXXXXX", files[2][64];
+    struct buf text;
+
+    cr_assert_not_null(mkdtemp(folder));
+    buf_init(&text, 4096);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        for (int f = 0; f < 2; f++) {
+            bool is_yaml = strstr(rows[i][f], ".yaml") != NULL;
+            (void)snprintf(files[f], sizeof files[f], "%s/%s", folder, rows[i][f]);
+            buf_reset(&text, 4096);
+            buf_printf(&text, "%s%s\n", is_yaml ? "--- \n" : "", texts[f]);
+            write_file(files[f], buf_text(&text));
+        }
+        read_path(folder, &(struct inquiry_wish){.keeps = keeps_not_b});
+        cr_expect_eq(count_finalizers("default"), 2, "%s, then %s", rows[i][0], rows[i][1]);
+        inquiry_close(&inquiry);
+        (void)unlink(files[0]);
+        (void)unlink(files[1]);
+    }
+    buf_dispose(&text);
+    (void)rmdir(folder);
 }
 
 /* An object that is read twice, as from two files, has the later details. */
