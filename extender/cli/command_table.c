@@ -131,6 +131,8 @@ static const struct flag doctor_flags[] = {
      "claimguard's namespace (default: claimguard)"},
     {"output", 'o', FLAG_TEXT, AT(output), "FORMAT", "table json yaml",
      "table (default), json or yaml"},
+    {"probe", '\0', FLAG_SWITCH, AT(probe), NULL, NULL,
+     "also call claimguard at urlPrefix from this machine, with the scheduler's certificates"},
     {"fail-on", '\0', FLAG_TEXT, AT(fail_on), "LEVEL", "error warning note never",
      "exit with 1 for findings of that level or a higher one: error, warning (default), note or "
      "never"},

@@ -33,6 +33,7 @@ struct arguments {
     size_t name_count;
     bool all_pending, is_dry_run;
     bool all, all_namespaces;
+    bool probe;
     bool help;
 };
 

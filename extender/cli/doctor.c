@@ -8,6 +8,7 @@
 #include "extender/cli/commands.h"
 #include "extender/doctor/config_rules.h"
 #include "extender/doctor/guard_rules.h"
+#include "extender/doctor/probe.h"
 #include "extender/doctor/report.h"
 #include "extender/doctor/rights.h"
 #include "extender/doctor/scheduler_rules.h"
@@ -171,6 +172,9 @@ static int read_all(struct doctor *doctor, struct error *err)
         return err->code;
     for (size_t i = 0; i < doctor->scheduler_count; i++)
         scheduler_find_own(&doctor->schedulers[i], doctor->config, &doctor->arena);
+    for (size_t i = 0; doctor->arguments->probe && i < doctor->scheduler_count; i++)
+        if (probe_scheduler(&doctor->schedulers[i], &doctor->findings, err) < 0)
+            return err->code;
     return 0;
 }
 

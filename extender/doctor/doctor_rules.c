@@ -243,5 +243,24 @@ const struct rule doctor_rules[] = {
         "a newer Kubernetes; or `volumeAttributesClasses: {mode: Off}`, which says the same as "
         "the\n"
         "cluster does."),
+    RULE(
+        "CG903", LEVEL_WARNING, "claimguard cannot be reached from this machine",
+        "`--probe` calls `/readyz` at the host and port of `urlPrefix`, with the certificates of\n"
+        "`tlsConfig`. It says nothing of other machines: a scheduler may reach what this one does\n"
+        "not, and know names of Services that this one does not.",
+        "call doctor where the scheduler runs; then look at the Service, at network policies, and\n"
+        "at the client certificate."),
+    RULE(
+        "CG904", LEVEL_ERROR, "claimguard's certificate is not one that the scheduler believes",
+        "The CA of `tlsConfig` has not signed it, or it has ended, or it is for other names than\n"
+        "the host in `urlPrefix` (or `tlsConfig.serverName`): each call fails. `--probe` has seen\n"
+        "that the server answers if its certificate is not checked.",
+        "`claimguard certificates --host NAME` adds a name; the scheduler's `caFile` has to be "
+        "the\n"
+        "`ca.crt` of the Secret `claimguard-tls`."),
+    RULE("CG905", LEVEL_WARNING, "claimguard is not ready",
+         "Until it has read all that it watches, its answers have `Error` set: no pod is bound.\n"
+         "With a status other than 503, another program answers at `urlPrefix`.",
+         "`/readyz?verbose` says what is missing."),
     {.code = NULL},
 };

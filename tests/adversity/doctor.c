@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/certificates.h"
 #include "support/process.h"
 #include "support/scenario.h"
 
@@ -136,6 +137,116 @@ static void a_version_that_is_not_told_is_not_checked(void)
     expect_of_cluster(0, "Not checked: the API server's version", "CG902");
 }
 
+/* ---- --probe ---- */
+
+/* A scheduler's file that calls claimguard there, with this tlsConfig. */
+static const char *scheduler_file(const char *url, const char *tls)
+{
+    const char *path = scenario_printf("%s/scheduler.yaml", scenario_folder());
+    FILE *file = fopen(path, "we");
+
+    check(file != NULL, "%s", path);
+    (void)fprintf(
+        file,
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "extenders:\n"
+        "- {urlPrefix: \"%s\", filterVerb: filter, preemptVerb: preempt, bindVerb: bind,\n"
+        "   nodeCacheCapable: true, managedResources: [{name: claimguard.io/claims,\n"
+        "   ignoredByScheduler: true}]%s}\n",
+        url, tls);
+    check(fclose(file) == 0, "%s", path);
+    return path;
+}
+
+static void expect_of_probe(const char *path, int status, const char *present, const char *absent)
+{
+    char *out;
+    int got =
+        run(&out, (const char *const[]){"doctor", "--scheduler-config", path, "--probe", NULL});
+
+    check(got == status && strstr(out, present) != NULL, "%s, status %d: %s", present, got, out);
+    check(absent == NULL || strstr(out, absent) == NULL, "%s: %s", absent, out);
+    free(out);
+}
+
+static const char *plain_url(void)
+{
+    return scenario_printf("http://127.0.0.1:%u", api_port());
+}
+
+static void what_answers_is_reached_and_its_readiness_is_told(void)
+{
+    api_fault(
+        &(struct api_fault){.method = "GET", .path = "/readyz", .status = 200, .answer = "ok"});
+    expect_of_probe(scheduler_file(plain_url(), ""), 0, "0 errors, 0 warnings", "CG90");
+    api_fault(&(struct api_fault){
+        .method = "GET", .path = "/readyz", .status = 503, .answer = "pods: not synced"});
+    expect_of_probe(scheduler_file(plain_url(), ""), 1, "CG905", "CG903");
+    expect_of_probe(scheduler_file(plain_url(), ""), 1,
+                    "/readyz answers with status 503: pods: not synced", "CG903");
+}
+
+static void nobody_is_called_without_probe(void)
+{
+    char *out;
+    int status = run(&out, (const char *const[]){"doctor", "--scheduler-config",
+                                                 scheduler_file(plain_url(), ""), NULL});
+
+    check(status == 0 && api_count("GET", "/readyz") == 0, "%d %s", status, out);
+    free(out);
+}
+
+static void where_nobody_listens_nothing_is_reached(void)
+{
+    const char *path = scheduler_file(plain_url(), "");
+
+    api_go_down();
+    expect_of_probe(path, 1, "CG903", "CG904");
+    api_come_back();
+}
+
+static char folder[CERTIFICATES_FOLDER_BYTES];
+
+static void start_with_tls(struct guard *guard)
+{
+    static const struct certificate all[] = {
+        {.name = "ca", .is_authority = true},
+        {.name = "other", .is_authority = true},
+        {.name = "tls", .issuer = "ca"},
+        {.name = "client", .issuer = "ca", .is_for_clients = true},
+    };
+
+    certificates_make(folder, all, sizeof all / sizeof *all);
+    guard_start(guard, scenario_printf("server: {tls: {certFile: %s/tls.crt, keyFile: %s/tls.key, "
+                                       "clientCAFile: %s/ca.crt}}\n",
+                                       folder, folder, folder));
+}
+
+static const char *tls_file(const struct guard *guard, const char *ca, const char *client,
+                            const char *more)
+{
+    return scheduler_file(
+        scenario_printf("https://127.0.0.1:%u", guard->port),
+        scenario_printf(", enableHTTPS: true, tlsConfig: {caFile: %s/%s.crt, certFile: "
+                        "%s/%s.crt, keyFile: %s/%s.key%s}",
+                        folder, ca, folder, client, folder, client, more));
+}
+
+static void a_certificate_is_checked_as_the_scheduler_does(void)
+{
+    struct guard guard;
+
+    start_with_tls(&guard);
+    expect_of_probe(tls_file(&guard, "ca", "client", ""), 0, "0 errors, 0 warnings", "CG90");
+    expect_of_probe(tls_file(&guard, "other", "client", ""), 1, "CG904", "CG903");
+    expect_of_probe(tls_file(&guard, "ca", "client", ", serverName: db.example.com"), 1, "CG904",
+                    "CG903");
+    expect_of_probe(tls_file(&guard, "ca", "other", ""), 1, "CG903", "CG904");
+    expect_of_probe(tls_file(&guard, "ca", "missing", ""), 0, "missing.crt of ", "CG90");
+    guard_stop(&guard);
+    certificates_remove(folder);
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
@@ -147,6 +258,10 @@ int main(int argc, char **argv)
         SCENARIO(an_api_server_without_classes_is_worth_a_note),
         SCENARIO(an_api_server_that_has_all_is_fine),
         SCENARIO(a_version_that_is_not_told_is_not_checked),
+        SCENARIO(what_answers_is_reached_and_its_readiness_is_told),
+        SCENARIO(nobody_is_called_without_probe),
+        SCENARIO(where_nobody_listens_nothing_is_reached),
+        SCENARIO(a_certificate_is_checked_as_the_scheduler_does),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
 }
