@@ -1,4 +1,5 @@
 #include "cache/objects/details.h"
+#include "cache/objects/label_selector.h"
 #include "cache/objects/objects_internal.h"
 
 /* ---- lists ---- */
@@ -57,7 +58,7 @@ static bool read_taints(struct pull *json, struct arena *arena, void *field)
                             arena, field);
 }
 
-static bool read_strings(struct pull *json, struct arena *arena, void *field)
+bool read_strings(struct pull *json, struct arena *arena, void *field)
 {
     struct pull_items *items = field;
 
@@ -137,6 +138,7 @@ static const struct pull_field pod_details_fields[] = {
 static const struct pull_field claim_annotation_fields[] = {
     FIELD(CLAIM_HOLDER_ANNOTATION, PULL_STRING, claim_details, holder),
     FIELD(CLAIM_ADMITTED_ANNOTATION, PULL_STRING, claim_details, admitted),
+    FIELD("volume.kubernetes.io/selected-node", PULL_STRING, claim_details, selected_node),
 };
 static const struct pull_field claim_meta_details[] = {
     FIELD("creationTimestamp", PULL_STRING, claim_details, created),
@@ -160,6 +162,9 @@ static const struct pull_field claim_details_fields[] = {
 
 /* ---- Node ---- */
 
+static const struct pull_field node_meta_details[] = {
+    READ("labels", node_details, labels, labels_read),
+};
 static const struct pull_field node_spec_details[] = {
     READ_MEMBERS("taints", node_details, taints, read_taints, taint_fields),
 };
@@ -168,8 +173,91 @@ static const struct pull_field node_status_details[] = {
                  short_condition_fields),
 };
 static const struct pull_field node_details_fields[] = {
+    OBJECT("metadata", node_meta_details),
     OBJECT("spec", node_spec_details),
     OBJECT("status", node_status_details),
+};
+
+/* ---- PersistentVolume ---- */
+
+static const struct pull_field volume_meta_details[] = {
+    FIELD("deletionTimestamp", PULL_STRING, volume_details, deletion_timestamp),
+    READ("finalizers", volume_details, finalizers, read_strings),
+    READ("labels", volume_details, labels, labels_read),
+};
+static const struct pull_field required_fields[] = {
+    READ_MEMBERS("nodeSelectorTerms", volume_details, terms, node_terms_read, node_term_fields),
+};
+static const struct pull_field affinity_fields[] = {OBJECT("required", required_fields)};
+static const struct pull_field volume_spec_details[] = {OBJECT("nodeAffinity", affinity_fields)};
+static const struct pull_field volume_details_fields[] = {
+    OBJECT("metadata", volume_meta_details),
+    OBJECT("spec", volume_spec_details),
+};
+
+/* ---- StorageClass ---- */
+
+static const struct pull_field topology_label_fields[] = {
+    FIELD("key", PULL_STRING, topology_label, key),
+    READ("values", topology_label, values, read_strings),
+};
+
+static bool read_topology_labels(struct pull *json, struct arena *arena, void *field)
+{
+    ((struct pull_items *)field)->size = sizeof(struct topology_label);
+    return pull_field_array(json, PULL_CASE_EXACT, topology_label_fields,
+                            PULL_FIELD_COUNT(topology_label_fields), arena, field);
+}
+
+static const struct pull_field topology_fields[] = {
+    READ_MEMBERS("matchLabelExpressions", topology, labels, read_topology_labels,
+                 topology_label_fields),
+};
+
+static bool read_topologies(struct pull *json, struct arena *arena, void *field)
+{
+    ((struct pull_items *)field)->size = sizeof(struct topology);
+    return pull_field_array(json, PULL_CASE_EXACT, topology_fields,
+                            PULL_FIELD_COUNT(topology_fields), arena, field);
+}
+
+static const struct pull_field storage_class_details_fields[] = {
+    FIELD("volumeBindingMode", PULL_STRING, storage_class_details, binding_mode),
+    READ_MEMBERS("allowedTopologies", storage_class_details, topologies, read_topologies,
+                 topology_fields),
+};
+
+/* ---- CSINode ---- */
+
+static bool read_limit(struct pull *json, struct arena *arena, void *field)
+{
+    struct volume_limit *limit = field;
+
+    (void)arena;
+    limit->is_known = !pull_null(json);
+    return !limit->is_known || pull_integer(json, &limit->count);
+}
+
+static const struct pull_field allocatable_fields[] = {
+    READ("count", driver_limit, volumes, read_limit),
+};
+static const struct pull_field driver_limit_fields[] = {
+    FIELD("name", PULL_STRING, driver_limit, name),
+    OBJECT("allocatable", allocatable_fields),
+};
+
+static bool read_drivers(struct pull *json, struct arena *arena, void *field)
+{
+    ((struct pull_items *)field)->size = sizeof(struct driver_limit);
+    return pull_field_array(json, PULL_CASE_EXACT, driver_limit_fields,
+                            PULL_FIELD_COUNT(driver_limit_fields), arena, field);
+}
+
+static const struct pull_field csi_node_spec_details[] = {
+    READ_MEMBERS("drivers", csi_node_details, drivers, read_drivers, driver_limit_fields),
+};
+static const struct pull_field csi_node_details_fields[] = {
+    OBJECT("spec", csi_node_spec_details),
 };
 
 /* ---- all of them ---- */
@@ -181,6 +269,9 @@ struct pull_table details_table(enum kind kind)
     case KIND_POD: return TABLE(pod_details_fields);
     case KIND_CLAIM: return TABLE(claim_details_fields);
     case KIND_NODE: return TABLE(node_details_fields);
+    case KIND_VOLUME: return TABLE(volume_details_fields);
+    case KIND_STORAGE_CLASS: return TABLE(storage_class_details_fields);
+    case KIND_CSI_NODE: return TABLE(csi_node_details_fields);
     default: return (struct pull_table){NULL, 0};
     }
 #undef TABLE
@@ -212,6 +303,25 @@ bool node_details_read(struct slice text, struct arena *arena, struct node_detai
 {
     *out = (struct node_details){.taints = {0}};
     return read_details(text, KIND_NODE, arena, out);
+}
+
+bool volume_details_read(struct slice text, struct arena *arena, struct volume_details *out)
+{
+    *out = (struct volume_details){.terms = {0}};
+    return read_details(text, KIND_VOLUME, arena, out);
+}
+
+bool storage_class_details_read(struct slice text, struct arena *arena,
+                                struct storage_class_details *out)
+{
+    *out = (struct storage_class_details){.topologies = {0}};
+    return read_details(text, KIND_STORAGE_CLASS, arena, out);
+}
+
+bool csi_node_details_read(struct slice text, struct arena *arena, struct csi_node_details *out)
+{
+    *out = (struct csi_node_details){.drivers = {0}};
+    return read_details(text, KIND_CSI_NODE, arena, out);
 }
 
 const struct owner *details_controller(const struct pull_items *owners)

@@ -1,7 +1,8 @@
 /*
- * details: what people want to know about pods, claims and nodes, and no decision reads: owners,
- * conditions, finalizers, times. The cluster does not store it. Commands read it from the text of
- * the few objects that they are asked about (extender/inquiry), and a snapshot has it.
+ * details: what people want to know about objects, and no decision reads: owners, conditions,
+ * finalizers, times; where volumes can be used, and the labels of nodes. The cluster does not store
+ * it. Commands read it from the text of the few objects that they are asked about
+ * (extender/inquiry), and a snapshot has it.
  *
  * Ownership: as objects.h: strings point into the text or into the arena. Threads: any.
  * Errors: false: the text is not such an object, or the arena is full.
@@ -10,6 +11,7 @@
 #define CACHE_OBJECTS_DETAILS_H
 
 #include "cache/json/pull_fields.h"
+#include "cache/objects/node_selector.h"
 #include "cache/objects/objects.h"
 
 struct owner {
@@ -39,6 +41,7 @@ struct pod_details {
 struct claim_details {
     struct slice created, deletion_timestamp;
     struct slice holder, admitted; /* the annotations of a lock */
+    struct slice selected_node;    /* the annotation of kube-scheduler: where the volume is made */
     struct slice phase;
     struct pull_items finalizers;   /* struct slice */
     struct pull_items access_modes; /* struct slice */
@@ -50,8 +53,45 @@ struct taint {
 };
 
 struct node_details {
+    struct slice labels;          /* as in label_selector.h */
     struct pull_items conditions; /* struct condition, without messages */
     struct pull_items taints;     /* struct taint */
+};
+
+struct volume_details {
+    struct slice deletion_timestamp;
+    struct slice labels;          /* as in label_selector.h */
+    struct pull_items finalizers; /* struct slice */
+    struct pull_items terms;      /* struct node_term, of nodeAffinity; none: any node */
+};
+
+struct topology {
+    struct pull_items labels; /* struct topology_label, which a node has to have all */
+};
+
+struct topology_label {
+    struct slice key;
+    struct pull_items values; /* struct slice */
+};
+
+struct storage_class_details {
+    struct slice binding_mode;    /* "Immediate", "WaitForFirstConsumer"; empty: not known */
+    struct pull_items topologies; /* struct topology, where volumes can be made; none: anywhere */
+};
+
+struct volume_limit {
+    bool is_known;
+    int64_t count;
+};
+
+/* A driver of a CSINode. */
+struct driver_limit {
+    struct slice name;
+    struct volume_limit volumes; /* how many the node can have */
+};
+
+struct csi_node_details {
+    struct pull_items drivers; /* struct driver_limit */
 };
 
 /* The fields that are read here of a kind. */
@@ -60,6 +100,10 @@ struct pull_table details_table(enum kind kind);
 bool pod_details_read(struct slice text, struct arena *arena, struct pod_details *out);
 bool claim_details_read(struct slice text, struct arena *arena, struct claim_details *out);
 bool node_details_read(struct slice text, struct arena *arena, struct node_details *out);
+bool volume_details_read(struct slice text, struct arena *arena, struct volume_details *out);
+bool storage_class_details_read(struct slice text, struct arena *arena,
+                                struct storage_class_details *out);
+bool csi_node_details_read(struct slice text, struct arena *arena, struct csi_node_details *out);
 
 /* The owner that is the controller; NULL: none. */
 const struct owner *details_controller(const struct pull_items *owners);

@@ -264,6 +264,21 @@ static bool holds(struct slice requirement, struct slice value)
     return slice_equal(word, SLICE("exists")) == (value.ptr != NULL);
 }
 
+bool labels_find(struct slice labels, struct slice key, struct slice *value)
+{
+    struct slice first;
+    struct entry label;
+
+    if (!cut(&labels, '\n', &first))
+        return false;
+    while (next_entry(&labels, &label))
+        if (slice_equal(label.key, key)) {
+            *value = label.rest;
+            return true;
+        }
+    return false;
+}
+
 bool selector_is_empty(struct slice selector)
 {
     return selector.len <= 1;

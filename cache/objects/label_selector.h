@@ -25,6 +25,9 @@ bool selector_read(struct pull *json, struct arena *arena, void *field);
  * length of both texts. */
 bool selector_matches(struct slice selector, struct slice labels);
 
+/* The value of a label; false: there is none of that key. */
+bool labels_find(struct slice labels, struct slice key, struct slice *value);
+
 /* Write the text as JSON that the reader above makes the same text of. A selector's requirements
  * are all written as matchExpressions. */
 void labels_write(struct slice labels, struct buf *out);

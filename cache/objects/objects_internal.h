@@ -59,6 +59,9 @@ extern const struct pull_field volume_attachment_fields[VOLUME_ATTACHMENT_FIELDS
 bool volume_finish(struct pull *json, struct arena *arena, struct resource_object *volume);
 bool csi_node_finish(struct pull *json, struct arena *arena, struct resource_object *node);
 
+/* Reads an array of strings into struct pull_items of struct slice. */
+bool read_strings(struct pull *json, struct arena *arena, void *field);
+
 /* Sets a bool, pod_object.is_refused_unnamed, by a pod's status.conditions. */
 bool read_pod_conditions(struct pull *json, struct arena *arena, void *field);
 

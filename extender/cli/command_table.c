@@ -69,6 +69,20 @@ static const struct flag who_flags[] = {
     {HELP_FLAG},
     {NULL, 0, 0, 0, NULL, NULL, NULL},
 };
+static const struct flag why_flags[] = {
+    {SNAPSHOT_FLAG},
+    {SNAPSHOT_KUBECONFIG_FLAG},
+    {CONTEXT_FLAG},
+    {"namespace", 'n', FLAG_TEXT, AT(ns), "NAME", NULL,
+     "namespace of the pods (default: that of the context)"},
+    {"all-namespaces", 'A', FLAG_SWITCH, AT(all_namespaces), NULL, NULL,
+     "pods of these names in all namespaces"},
+    {CONFIG_FLAG},
+    {"output", 'o', FLAG_TEXT, AT(output), "FORMAT", "table json yaml",
+     "table (default), json or yaml"},
+    {HELP_FLAG},
+    {NULL, 0, 0, 0, NULL, NULL, NULL},
+};
 static const struct flag snapshot_flags[] = {
     {SNAPSHOT_KUBECONFIG_FLAG},
     {CONTEXT_FLAG},
@@ -157,7 +171,8 @@ const struct command command_table[] = {
     {"snapshot", "[--kubeconfig FILE] [--context NAME] [-o FILE]",
      "write a snapshot of a live cluster to a file, for other commands",
      "Lists the objects that claimguard's commands need, and writes only the fields that\n"
-     "they read: no environment variables, no annotations except claimguard's own, no secrets.\n"
+     "they read: no environment variables, no secrets; of annotations, claimguard's own and the\n"
+     "node that a scheduler has chosen for a volume.\n"
      "Without --kubeconfig, the cluster is that of $KUBECONFIG, of the pod's service account, or\n"
      "of ~/.kube/config.\n",
      snapshot_flags, NULL, NULL, command_snapshot},
@@ -192,6 +207,15 @@ const struct command command_table[] = {
      "$KUBECONFIG, of the pod's service account, or of ~/.kube/config.\n"
      "Exit status: 0: each claim was found; 2: one was not, or another failure.\n",
      who_flags, "[CLAIM...]", VALUES_CLAIMS, command_who},
+    {"why", "POD... [--snapshot FILE] [-n NAME | -A] [--config FILE|FOLDER] [-o FORMAT] ...",
+     "show why a pod waits, as far as its claims are the cause, and what would help",
+     "Shows each cause that has to do with the pod's claims and volumes, in the order in which\n"
+     "one should look: claims that are missing, unbound, lost or in use; where their volumes can\n"
+     "be used; drivers, attach limits and attachments. A pod is NAME, NAMESPACE/NAME, or\n"
+     "pod/NAME. Without --snapshot, the cluster is that of --kubeconfig, of $KUBECONFIG, of the\n"
+     "pod's service account, or of ~/.kube/config.\n"
+     "Exit status: 0: each pod was found; 2: one was not, or another failure.\n",
+     why_flags, "POD...", VALUES_PODS, command_why},
     {"certificates", "[-o FOLDER | --kubeconfig FILE] [--host NAME]... [--dry-run] ...",
      "make and renew the certificates for TLS",
      "Makes an authority, and a certificate of it for claimguard and for a scheduler. A later\n"

@@ -52,6 +52,7 @@ int command_snapshot(const struct arguments *arguments);
 int command_dry_run(const struct arguments *arguments);
 int command_audit(const struct arguments *arguments);
 int command_who(const struct arguments *arguments);
+int command_why(const struct arguments *arguments);
 int command_certificates(const struct arguments *arguments);
 int command_doctor(const struct arguments *arguments);
 int command_check_config(const struct arguments *arguments);

@@ -35,8 +35,10 @@ static bool keeps(void *context, const struct object *object)
 {
     const struct who_question *question = context;
 
+    if (object->kind == KIND_CLAIM)
+        return asks_for(question, object->meta.ns, object->meta.name);
     if (object->kind != KIND_POD)
-        return object->kind != KIND_CLAIM || asks_for(question, object->meta.ns, object->meta.name);
+        return object->kind == KIND_NODE;
     for (size_t i = 0; i < object->pod.claim_count; i++)
         if (asks_for(question, object->meta.ns, object->pod.claims[i].name))
             return true;
@@ -167,20 +169,19 @@ static int compare_attachments(const void *a, const void *b)
     return order != 0 ? order : slice_compare(resource_name(*x, first), resource_name(*y, second));
 }
 
-static bool find_attachments(struct who *who)
+bool who_index_attachments(struct who_index *index, const struct cluster *cluster)
 {
-    const struct cluster *cluster = &who->inquiry->cluster;
     struct table_walk walk = {.at = 0};
 
-    who->index.attachments =
-        calloc(cluster->counts[KIND_VOLUME_ATTACHMENT] + 1, sizeof *who->index.attachments);
-    if (who->index.attachments == NULL)
+    index->attachments =
+        calloc(cluster->counts[KIND_VOLUME_ATTACHMENT] + 1, sizeof *index->attachments);
+    if (index->attachments == NULL)
         return false;
     for (const struct resource *attachment;
          (attachment = cluster_next_resource(cluster, KIND_VOLUME_ATTACHMENT, &walk)) != NULL;)
-        who->index.attachments[who->index.attachment_count++] = attachment;
-    qsort((void *)who->index.attachments, who->index.attachment_count,
-          sizeof *who->index.attachments, compare_attachments);
+        index->attachments[index->attachment_count++] = attachment;
+    qsort((void *)index->attachments, index->attachment_count, sizeof *index->attachments,
+          compare_attachments);
     return true;
 }
 
@@ -332,8 +333,8 @@ json_t *who_answer(const struct inquiry *inquiry, const struct who_question *que
 
     arena_init(&who.arena, CLAIM_ARENA_BYTES_MAX);
     bool is_whole = who.claims != NULL && (!question->is_all || find_waited(&who)) &&
-                    find_namings(&who) && find_attachments(&who) && add_named(&who, found) &&
-                    add_unnamed(&who, found);
+                    find_namings(&who) && who_index_attachments(&who.index, &inquiry->cluster) &&
+                    add_named(&who, found) && add_unnamed(&who, found);
     arena_dispose(&who.arena);
     free((void *)who.waited);
     free(who.namings);

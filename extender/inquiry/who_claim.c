@@ -15,6 +15,16 @@ static bool has_mode(const struct claim_details *details, struct slice mode)
     return false;
 }
 
+bool who_attaches(const struct cluster *cluster, const struct resource *volume)
+{
+    const struct resource *driver =
+        cluster_find_resource(cluster, KIND_CSI_DRIVER, bound_volume_driver(volume));
+
+    return (resource_attribute(volume, VOLUME_DRIVER).len != 0 ||
+            resource_attribute(volume, VOLUME_IN_TREE).len != 0) &&
+           (driver == NULL || (resource_number(driver) & CSI_DRIVER_DOES_NOT_ATTACH) == 0);
+}
+
 /* Without its volume, a ReadWriteOnce claim may be for one node, or for several,
  * if its driver does not attach it. */
 static enum access find_access(const struct who_claim *claim, const struct resource *volume)
@@ -28,14 +38,9 @@ static enum access find_access(const struct who_claim *claim, const struct resou
                        has_mode(&claim->details, SLICE("ReadOnlyMany"))
                    ? ACCESS_ANY
                    : ACCESS_UNKNOWN;
-    const struct resource *driver =
-        cluster_find_resource(cluster, KIND_CSI_DRIVER, bound_volume_driver(volume));
-    bool attaches = resource_attribute(volume, VOLUME_DRIVER).len != 0 ||
-                    resource_attribute(volume, VOLUME_IN_TREE).len != 0;
-    if (driver != NULL && (resource_number(driver) & CSI_DRIVER_DOES_NOT_ATTACH) != 0)
-        attaches = false;
-    return attaches && (resource_number(volume) & VOLUME_IS_FOR_ONE_NODE) != 0 ? ACCESS_ONE_NODE
-                                                                               : ACCESS_ANY;
+    return who_attaches(cluster, volume) && (resource_number(volume) & VOLUME_IS_FOR_ONE_NODE) != 0
+               ? ACCESS_ONE_NODE
+               : ACCESS_ANY;
 }
 
 /* The attachments of the volume are in a row. */

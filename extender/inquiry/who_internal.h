@@ -19,6 +19,9 @@ struct who_index {
     size_t attachment_count;
 };
 
+/* Fills the index. Ownership: free(index->attachments), also after false: no memory. */
+bool who_index_attachments(struct who_index *index, const struct cluster *cluster);
+
 static inline struct slice who_volume_of(const struct resource *attachment)
 {
     return resource_attribute(attachment, VOLUME_ATTACHMENT_VOLUME);
@@ -58,6 +61,9 @@ struct who_claim {
 bool who_gather(struct who_claim *out, const struct who_index *index, const struct claim *claim,
                 const struct naming *namings, size_t count);
 
+/* Whether the volume has to be attached to a node before a pod there can use it. */
+bool who_attaches(const struct cluster *cluster, const struct resource *volume);
+
 /* The claim as JSON; NULL: no memory. */
 json_t *who_describe(const struct who_claim *claim);
 
@@ -67,6 +73,9 @@ bool who_pod_init(struct who_pod *out, const struct who_claim *claim, const stru
 /* Pods as JSON; NULL: no memory. */
 json_t *who_holder(const struct who_claim *claim, const struct who_pod *holder);
 json_t *who_waiter(const struct who_pod *waiter);
+
+/* "Terminating", as kubectl says; why a container waits; or the phase. */
+struct slice who_state(const struct who_pod *pod);
 
 /* A list of struct slice as JSON. */
 json_t *who_strings(const struct pull_items *items);

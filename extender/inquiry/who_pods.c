@@ -125,8 +125,7 @@ static const char *node_state_text(const struct who_pod *holder)
     return texts[holder->node_state];
 }
 
-/* "Terminating", as kubectl says; why a container waits; or the phase. */
-static struct slice state_of(const struct who_pod *pod)
+struct slice who_state(const struct who_pod *pod)
 {
     if (pod->pod->is_terminating)
         return SLICE("Terminating");
@@ -177,7 +176,7 @@ json_t *who_holder(const struct who_claim *claim, const struct who_pod *holder)
              value_put(object, "nodeState", json_string(node_state_text(holder))) |
              value_put(object, "as",
                        json_string(holder->pod->is_terminating ? "Terminating" : "Bound")) |
-             put_known(object, "state", state_of(holder)) |
+             put_known(object, "state", who_state(holder)) |
              value_put(object, "finalizers", who_strings(&holder->details.finalizers)) |
              value_put(object, "budgets", find_budgets(claim, holder->pod));
 

@@ -82,7 +82,8 @@ Test(details, of_a_claim_are_read_from_its_text_and_from_a_snapshot)
 {
     static const char claim[] =
         "{\"metadata\":{\"name\":\"data\",\"finalizers\":[\"kubernetes.io/pvc-protection\"],"
-        "\"annotations\":{\"claimguard.io/holder\":\"u/db-0\",\"claimguard.io/admitted\":\"true\","
+        "\"annotations\":{\"volume.kubernetes.io/selected-node\":\"n\","
+        "\"claimguard.io/holder\":\"u/db-0\",\"claimguard.io/admitted\":\"true\","
         "\"a\":\"secret\"}},\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"],\"selector\":"
         "\"secret\"},\"status\":{\"phase\":\"Bound\",\"conditions\":[{\"type\":\"Unused\","
         "\"status\":\"True\",\"message\":\"secret\",\"lastTransitionTime\":"
@@ -94,6 +95,7 @@ Test(details, of_a_claim_are_read_from_its_text_and_from_a_snapshot)
         cr_assert(claim_details_read(texts[i], &arena, &got));
         expect_text(got.holder, "u/db-0");
         expect_text(got.admitted, "true");
+        expect_text(got.selected_node, "n");
         expect_text(got.phase, "Bound");
         cr_assert_eq(got.finalizers.count, 1);
         cr_assert_eq(got.access_modes.count, 1);
@@ -108,7 +110,8 @@ Test(details, of_a_claim_are_read_from_its_text_and_from_a_snapshot)
 Test(details, of_a_node_are_read_from_its_text_and_from_a_snapshot)
 {
     static const char node[] =
-        "{\"metadata\":{\"name\":\"n\",\"labels\":{\"a\":\"secret\"}},\"spec\":{\"taints\":[{"
+        "{\"metadata\":{\"name\":\"n\",\"labels\":{\"a\":\"b\"},\"annotations\":"
+        "{\"a\":\"secret\"}},\"spec\":{\"taints\":[{"
         "\"key\":\"k\",\"value\":\"v\",\"effect\":\"NoExecute\",\"timeAdded\":\"secret\"}]},"
         "\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"Unknown\",\"reason\":"
         "\"NodeStatusUnknown\",\"message\":\"secret\"}],\"images\":[\"secret\"]}}";
@@ -117,10 +120,74 @@ Test(details, of_a_node_are_read_from_its_text_and_from_a_snapshot)
     for (size_t i = 0; i < 2; i++) {
         struct node_details got;
         cr_assert(node_details_read(texts[i], &arena, &got));
+        expect_text(got.labels, "\na b");
         cr_assert_eq(got.taints.count, 1);
         expect_text(((struct taint *)got.taints.items)[0].effect, "NoExecute");
         expect_text(details_condition(&got.conditions, SLICE("Ready"))->reason,
                     "NodeStatusUnknown");
+    }
+}
+
+Test(details, of_a_volume_are_read_from_its_text_and_from_a_snapshot)
+{
+    static const char volume[] =
+        "{\"metadata\":{\"name\":\"v\",\"deletionTimestamp\":\"2026-11-22T11:00:30Z\","
+        "\"finalizers\":[\"f\"],\"labels\":{\"z\":\"a\"},\"annotations\":{\"a\":\"secret\"}},"
+        "\"spec\":{\"csi\":{\"driver\":\"d\",\"volumeAttributes\":{\"a\":\"secret\"}},"
+        "\"nodeAffinity\":{\"required\":{\"nodeSelectorTerms\":[{\"matchExpressions\":[{\"key\":"
+        "\"k\",\"operator\":\"In\",\"values\":[\"x\"]}]}]}}}}";
+    struct slice texts[] = {slice_of(volume), project(KIND_VOLUME, volume)};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct volume_details got;
+        cr_assert(volume_details_read(texts[i], &arena, &got));
+        expect_text(got.deletion_timestamp, "2026-11-22T11:00:30Z");
+        expect_text(got.labels, "\nz a");
+        cr_expect_eq(got.finalizers.count, 1);
+        cr_assert_eq(got.terms.count, 1);
+        expect_text(node_terms_text(&got.terms, &arena), "k in x");
+    }
+}
+
+Test(details, of_a_storage_class_are_read_from_its_text_and_from_a_snapshot)
+{
+    static const char class[] =
+        "{\"metadata\":{\"name\":\"c\"},\"parameters\":{\"a\":\"secret\"},\"volumeBindingMode\":"
+        "\"Immediate\",\"allowedTopologies\":[{\"matchLabelExpressions\":[{\"key\":\"k\","
+        "\"values\":[\"x\"]}]}]}";
+    struct slice texts[] = {slice_of(class), project(KIND_STORAGE_CLASS, class)};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct storage_class_details got;
+        cr_assert(storage_class_details_read(texts[i], &arena, &got));
+        expect_text(got.binding_mode, "Immediate");
+        cr_assert_eq(got.topologies.count, 1);
+        const struct topology *topology = got.topologies.items;
+        cr_assert_eq(topology->labels.count, 1);
+        const struct topology_label *label = topology->labels.items;
+        expect_text(label->key, "k");
+        cr_assert_eq(label->values.count, 1);
+    }
+}
+
+Test(details, of_a_csi_node_are_read_from_its_text_and_from_a_snapshot)
+{
+    static const char node[] =
+        "{\"metadata\":{\"name\":\"n\"},\"spec\":{\"drivers\":[{\"name\":\"a\",\"nodeID\":"
+        "\"secret\",\"allocatable\":{\"count\":0}},{\"name\":\"b\",\"allocatable\":{\"count\":"
+        "null}},{\"name\":\"c\"}]}}";
+    struct slice texts[] = {slice_of(node), project(KIND_CSI_NODE, node)};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct csi_node_details got;
+        cr_assert(csi_node_details_read(texts[i], &arena, &got));
+        cr_assert_eq(got.drivers.count, 3);
+        const struct driver_limit *drivers = got.drivers.items;
+        expect_text(drivers[0].name, "a");
+        cr_expect(drivers[0].volumes.is_known);
+        cr_expect_eq(drivers[0].volumes.count, 0);
+        cr_expect_not(drivers[1].volumes.is_known);
+        cr_expect_not(drivers[2].volumes.is_known);
     }
 }
 

@@ -333,7 +333,8 @@ static const struct {
      "\"kind\":\"Node\",\"uid\":\"u\",\"name\":\"secret\"}]},\"spec\":{\"drivers\":[{\"name\":"
      "\"d\",\"nodeID\":\"secret\",\"topologyKeys\":[\"secret\"]}]}}"},
     {KIND_NODE,
-     "{\"metadata\":{\"name\":\"n\",\"labels\":{\"a\":\"secret\"}},\"spec\":{\"unschedulable\":"
+     "{\"metadata\":{\"name\":\"n\",\"annotations\":{\"a\":\"secret\"}},\"spec\":{"
+     "\"unschedulable\":"
      "true,\"podCIDR\":\"secret\"},\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":"
      "\"False\",\"message\":\"secret\"}],\"addresses\":\"secret\"}}"},
 };

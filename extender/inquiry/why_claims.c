@@ -1,0 +1,318 @@
+/* Causes: the claims themselves, and what they are bound to. */
+#include "extender/inquiry/why_internal.h"
+
+/* ---- finalizers ---- */
+
+/* They go by themselves, when no pod uses the claim, and no claim the volume. */
+#define CLAIM_PROTECTION  "kubernetes.io/pvc-protection"
+#define VOLUME_PROTECTION "kubernetes.io/pv-protection"
+
+static void help_by_finalizers(struct why_pod *pod, const struct pull_items *finalizers,
+                               const char *what)
+{
+    const struct slice *items = finalizers->items;
+
+    for (size_t i = 0; i < finalizers->count; i++)
+        if (!slice_equal(items[i], SLICE(CLAIM_PROTECTION)) &&
+            !slice_equal(items[i], SLICE(VOLUME_PROTECTION)))
+            why_help(pod, json_sprintf("finalizer %.*s keeps the %s: what has set it has to remove "
+                                       "it",
+                                       SLICE_ARG(items[i]), what));
+}
+
+void why_finalizers(struct why_pod *pod)
+{
+    struct object_reference reference = why_pod_reference(pod);
+    const struct pull_items *finalizers = &pod->who.details.finalizers;
+
+    if (!pod->pod->is_terminating || finalizers->count == 0)
+        return;
+    why_add(pod, WHY_BLOCKS, &reference,
+            json_sprintf("pod %.*s/%.*s is being deleted, and finalizers keep it",
+                         WHY_POD_ARG(pod->pod)));
+    help_by_finalizers(pod, finalizers, "pod");
+}
+
+/* ---- a claim that cannot be used ---- */
+
+void why_claim_missing(struct why_pod *pod)
+{
+    bool are_claims_known =
+        pod->inquiry->cluster.counts[KIND_CLAIM] != 0 || pod->inquiry->snapshot == NULL;
+
+    for (size_t i = 0; i < pod->claim_count; i++) {
+        const struct why_claim *claim = &pod->claims[i];
+        struct object_reference reference = why_claim_reference(claim);
+        if (claim->who.claim->exists || !are_claims_known)
+            continue;
+        why_add(pod, WHY_BLOCKS, &reference,
+                json_sprintf("claim %.*s/%.*s does not exist", CLAIM_ARG(claim)));
+        if (claim->use->is_ephemeral)
+            why_help(pod, json_sprintf("wait: kube-controller-manager creates the claim of a "
+                                       "generic ephemeral volume"));
+        else
+            why_help(pod, json_sprintf("create PersistentVolumeClaim %.*s in namespace %.*s, or "
+                                       "correct the name in the pod's volumes",
+                                       SLICE_ARG(claim_name(claim->who.claim)),
+                                       SLICE_ARG(name_slice(claim->who.claim->ns))));
+    }
+}
+
+void why_claim_of_another(struct why_pod *pod)
+{
+    for (size_t i = 0; i < pod->claim_count; i++) {
+        const struct why_claim *claim = &pod->claims[i];
+        struct slice owner = name_slice(claim->who.claim->owner_uid);
+        struct object_reference reference = why_claim_reference(claim);
+        if (!claim->who.claim->exists || !claim->use->is_ephemeral ||
+            (owner.len != 0 && uid_is(&pod->pod->uid, owner)))
+            continue;
+        why_add(pod, WHY_BLOCKS, &reference,
+                json_sprintf("claim %.*s/%.*s is the name of the pod's generic ephemeral volume, "
+                             "and another object owns it",
+                             CLAIM_ARG(claim)));
+        why_help(pod, json_sprintf("if an earlier pod of that name owns it, wait until it is "
+                                   "collected; else kubectl delete pvc -n %.*s %.*s, or name the "
+                                   "pod or its volume differently",
+                                   CLAIM_ARG(claim)));
+    }
+}
+
+/* The pods for which the API server keeps a claim that is being deleted. */
+static void help_by_users(struct why_pod *pod, const struct why_claim *claim)
+{
+    size_t shown = 0;
+
+    for (size_t i = 0; i < claim->who.holder_count && shown < WHY_NAMES_SHOWN_MAX; i++) {
+        const struct pod *holder = claim->who.holders[i].pod;
+        if (holder == pod->pod)
+            continue;
+        shown++;
+        why_help(pod, json_sprintf("finalizer " CLAIM_PROTECTION " keeps the claim until pod "
+                                   "%.*s/%.*s on node %.*s has ended",
+                                   WHY_POD_ARG(holder), SLICE_ARG(pod_node(holder))));
+    }
+    if (claim->who.holder_count > WHY_NAMES_SHOWN_MAX)
+        why_help(pod, json_sprintf("%zu pods hold it", claim->who.holder_count));
+}
+
+void why_claim_deleting(struct why_pod *pod)
+{
+    for (size_t i = 0; i < pod->claim_count; i++) {
+        const struct why_claim *claim = &pod->claims[i];
+        struct object_reference reference = why_claim_reference(claim);
+        bool is_running = pod->stage == WHY_RUNNING;
+        if (!claim->who.claim->exists || !claim->who.claim->is_deleting)
+            continue;
+        why_add(pod, is_running ? WHY_LATER : WHY_BLOCKS, &reference,
+                json_sprintf(is_running ? "claim %.*s/%.*s is being deleted: it goes when this "
+                                          "pod ends, and no new pod can use it"
+                                        : "claim %.*s/%.*s is being deleted: no new pod can use "
+                                          "it",
+                             CLAIM_ARG(claim)));
+        help_by_users(pod, claim);
+        help_by_finalizers(pod, &claim->who.details.finalizers, "claim");
+        why_help(pod,
+                 json_sprintf("when it is gone, create it again; a deletion cannot be undone"));
+    }
+}
+
+void why_claim_lost(struct why_pod *pod)
+{
+    for (size_t i = 0; i < pod->claim_count; i++) {
+        const struct why_claim *claim = &pod->claims[i];
+        struct object_reference reference = why_claim_reference(claim);
+        if (!claim->who.claim->exists || claim->who.claim->phase != CLAIM_LOST)
+            continue;
+        why_add(pod, WHY_BLOCKS, &reference,
+                json_sprintf("claim %.*s/%.*s is Lost: its volume %.*s is gone, or is bound to "
+                             "another claim",
+                             CLAIM_ARG(claim), SLICE_ARG(claim->who.volume)));
+        why_help(pod, json_sprintf("kubectl delete pvc -n %.*s %.*s, and create it again for a new "
+                                   "volume; restore the data from a backup",
+                                   CLAIM_ARG(claim)));
+    }
+}
+
+/* ---- a claim that is not bound ---- */
+
+static bool is_unbound(const struct why_claim *claim)
+{
+    const struct claim *record = claim->who.claim;
+
+    return record->exists && !record->is_deleting && record->phase != CLAIM_LOST &&
+           record->phase != CLAIM_BOUND && !claim->is_bound;
+}
+
+static bool lacks_class(const struct why_pod *pod, const struct why_claim *claim)
+{
+    return claim->who.claim->storage_class != NULL && claim->class == NULL &&
+           (pod->inquiry->cluster.counts[KIND_STORAGE_CLASS] != 0 ||
+            (pod->inquiry->snapshot == NULL && pod->inquiry->gaps[KIND_STORAGE_CLASS] == GAP_NONE));
+}
+
+/* Whether the claim's volume is made only when a pod with it has a node. */
+static bool waits_for_consumer(const struct why_claim *claim)
+{
+    return slice_equal(claim->class_details.binding_mode, SLICE("WaitForFirstConsumer"));
+}
+
+static struct slice class_name(const struct why_claim *claim)
+{
+    return name_slice(claim->who.claim->storage_class);
+}
+
+static struct slice provisioner_of(const struct why_claim *claim)
+{
+    return claim->class == NULL ? SLICE("")
+                                : resource_attribute(claim->class, STORAGE_CLASS_PROVISIONER);
+}
+
+/* What is in the events, which no input has. */
+static void help_by_events(struct why_pod *pod, const struct why_claim *claim)
+{
+    struct slice provisioner = provisioner_of(claim);
+
+    if (slice_equal(provisioner, SLICE("kubernetes.io/no-provisioner")))
+        why_help(pod, json_sprintf("StorageClass %.*s makes no volumes: create a PersistentVolume "
+                                   "of it that fits the claim",
+                                   SLICE_ARG(class_name(claim))));
+    else if (provisioner.len != 0)
+        why_help(pod, json_sprintf("is the provisioner %.*s running? kubectl describe pvc -n %.*s "
+                                   "%.*s shows what it says",
+                                   SLICE_ARG(provisioner), CLAIM_ARG(claim)));
+    else
+        why_help(pod, json_sprintf("kubectl describe pvc -n %.*s %.*s shows its events",
+                                   CLAIM_ARG(claim)));
+}
+
+void why_class_missing(struct why_pod *pod)
+{
+    for (size_t i = 0; i < pod->claim_count; i++) {
+        const struct why_claim *claim = &pod->claims[i];
+        const struct object_reference reference = {.kind = KIND_STORAGE_CLASS,
+                                                   .name = class_name(claim)};
+        if (!is_unbound(claim) || !lacks_class(pod, claim))
+            continue;
+        why_add(pod, WHY_BLOCKS, &reference,
+                json_sprintf("StorageClass %.*s of claim %.*s/%.*s does not exist, so no volume "
+                             "is made for the claim",
+                             SLICE_ARG(reference.name), CLAIM_ARG(claim)));
+        why_help(pod, json_sprintf("create StorageClass %.*s, or a PersistentVolume with that "
+                                   "storageClassName; or delete the claim, and create it with a "
+                                   "class that exists (a claim's class cannot be changed)",
+                                   SLICE_ARG(reference.name)));
+    }
+}
+
+void why_claim_unbound(struct why_pod *pod)
+{
+    for (size_t i = 0; i < pod->claim_count; i++) {
+        const struct why_claim *claim = &pod->claims[i];
+        struct object_reference reference = why_claim_reference(claim);
+        if (!is_unbound(claim) || lacks_class(pod, claim) || waits_for_consumer(claim))
+            continue;
+        if (class_name(claim).len != 0 && claim->class_details.binding_mode.len == 0)
+            why_add(pod, WHY_LATER, &reference,
+                    json_sprintf("claim %.*s/%.*s is not bound; that is normal if StorageClass "
+                                 "%.*s has the volumeBindingMode WaitForFirstConsumer",
+                                 CLAIM_ARG(claim), SLICE_ARG(class_name(claim))));
+        else if (class_name(claim).len == 0)
+            why_add(pod, WHY_BLOCKS, &reference,
+                    json_sprintf("claim %.*s/%.*s is not bound, and names no StorageClass: it "
+                                 "waits for a PersistentVolume without a class, or for a default "
+                                 "class",
+                                 CLAIM_ARG(claim)));
+        else
+            why_add(pod, WHY_BLOCKS, &reference,
+                    json_sprintf("claim %.*s/%.*s is not bound, and StorageClass %.*s does not "
+                                 "wait for the pod's node: the volume comes first",
+                                 CLAIM_ARG(claim), SLICE_ARG(class_name(claim))));
+        help_by_events(pod, claim);
+    }
+}
+
+void why_first_consumer(struct why_pod *pod)
+{
+    for (size_t i = 0; i < pod->claim_count; i++) {
+        const struct why_claim *claim = &pod->claims[i];
+        struct object_reference reference = why_claim_reference(claim);
+        if (!is_unbound(claim) || !waits_for_consumer(claim) ||
+            claim->who.details.selected_node.len != 0)
+            continue;
+        why_add(pod, WHY_NORMAL, &reference,
+                json_sprintf("claim %.*s/%.*s waits for this pod: StorageClass %.*s makes the "
+                             "volume when a node is chosen for the pod",
+                             CLAIM_ARG(claim), SLICE_ARG(class_name(claim))));
+    }
+}
+
+void why_not_provisioned(struct why_pod *pod)
+{
+    const struct cluster *cluster = &pod->inquiry->cluster;
+
+    for (size_t i = 0; i < pod->claim_count; i++) {
+        const struct why_claim *claim = &pod->claims[i];
+        struct slice node = claim->who.details.selected_node;
+        struct object_reference reference = why_claim_reference(claim);
+        if (!is_unbound(claim) || !waits_for_consumer(claim) || node.len == 0)
+            continue;
+        why_add(pod, WHY_BLOCKS, &reference,
+                json_sprintf("the scheduler has chosen node %.*s for claim %.*s/%.*s, and its "
+                             "volume is not made yet",
+                             SLICE_ARG(node), CLAIM_ARG(claim)));
+        if (cluster->counts[KIND_NODE] != 0 && cluster_find_node(cluster, node) == NULL)
+            why_help(pod, json_sprintf("node %.*s does not exist: kubectl annotate pvc -n %.*s "
+                                       "%.*s volume.kubernetes.io/selected-node-",
+                                       SLICE_ARG(node), CLAIM_ARG(claim)));
+        help_by_events(pod, claim);
+        why_help(pod, json_sprintf("if the node has no room for the volume, wait: the provisioner "
+                                   "removes the annotation volume.kubernetes.io/selected-node, and "
+                                   "the scheduler tries another node"));
+    }
+}
+
+/* ---- its volume ---- */
+
+void why_volume_missing(struct why_pod *pod)
+{
+    const struct cluster *cluster = &pod->inquiry->cluster;
+
+    for (size_t i = 0; i < pod->claim_count; i++) {
+        const struct why_claim *claim = &pod->claims[i];
+        const struct claim *record = claim->who.claim;
+        struct object_reference reference = why_volume_reference(claim);
+        if (!record->exists || record->phase == CLAIM_LOST || !claim->is_bound ||
+            claim->volume != NULL || cluster->counts[KIND_VOLUME] == 0)
+            continue;
+        const struct resource *other =
+            cluster_find_resource(cluster, KIND_VOLUME, claim->who.volume);
+        if (other == NULL)
+            why_add(pod, WHY_BLOCKS, &reference,
+                    json_sprintf("volume %.*s of claim %.*s/%.*s does not exist",
+                                 SLICE_ARG(claim->who.volume), CLAIM_ARG(claim)));
+        else
+            why_add(pod, WHY_BLOCKS, &reference,
+                    json_sprintf("claim %.*s/%.*s names volume %.*s, which is not bound to it",
+                                 CLAIM_ARG(claim), SLICE_ARG(claim->who.volume)));
+        why_help(pod, json_sprintf(other == NULL ? "wait, if a provisioner makes it; else create "
+                                                   "the PersistentVolume, or a new claim"
+                                                 : "wait, if it is Available; else name another "
+                                                   "volume in a new claim"));
+    }
+}
+
+void why_volume_deleting(struct why_pod *pod)
+{
+    for (size_t i = 0; i < pod->claim_count; i++) {
+        const struct why_claim *claim = &pod->claims[i];
+        struct object_reference reference = why_volume_reference(claim);
+        if (claim->volume_details.deletion_timestamp.len == 0)
+            continue;
+        why_add(pod, WHY_LATER, &reference,
+                json_sprintf("volume %.*s of claim %.*s/%.*s is being deleted: it goes when the "
+                             "claim does",
+                             SLICE_ARG(claim->who.volume), CLAIM_ARG(claim)));
+        help_by_finalizers(pod, &claim->volume_details.finalizers, "volume");
+    }
+}

@@ -1,0 +1,196 @@
+/* One pod: what is known of it, of its claims and volumes, and of the nodes. */
+#include <stdlib.h>
+
+#include "extender/inquiry/why_internal.h"
+#include "policy/bound_volume.h"
+
+/* ---- claims ---- */
+
+static int compare_claims(const void *a, const void *b)
+{
+    uintptr_t x = (uintptr_t)((const struct naming *)a)->claim;
+    uintptr_t y = (uintptr_t)((const struct naming *)b)->claim;
+
+    return (x > y) - (x < y);
+}
+
+/* The namings of a claim: first those of pods that have not ended. */
+struct named {
+    const struct naming *namings;
+    size_t count, alive;
+};
+
+static struct named find_named(const struct naming *namings, size_t count,
+                               const struct claim *claim)
+{
+    const struct naming key = {.claim = claim};
+    const struct naming *found =
+        count == 0 ? NULL : bsearch(&key, namings, count, sizeof *namings, compare_claims);
+    struct named named = {.namings = found};
+
+    if (found == NULL)
+        return named;
+    while (named.namings > namings && named.namings[-1].claim == claim)
+        named.namings--;
+    while (named.namings + named.count < namings + count &&
+           named.namings[named.count].claim == claim)
+        named.alive += named.namings[named.count++].pod->is_terminal ? 0 : 1;
+    return named;
+}
+
+static bool take_finished(struct why_claim *out, const struct named *named, struct arena *arena)
+{
+    size_t count = named->count - named->alive;
+    const struct pod **pods = arena_alloc(arena, (count + 1) * sizeof *pods);
+
+    for (size_t i = 0; pods != NULL && i < count; i++)
+        pods[i] = named->namings[named->alive + i].pod;
+    out->finished = pods;
+    out->finished_count = count;
+    return pods != NULL;
+}
+
+/* Of its claims, the pod is no holder that it waits for. */
+static void leave_out(struct who_claim *claim, const struct pod *pod)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < claim->holder_count; i++)
+        if (claim->holders[i].pod != pod)
+            claim->holders[kept++] = claim->holders[i];
+    claim->holder_count = kept;
+}
+
+/* False: no memory. */
+static bool read_volume(struct why_claim *out, const struct inquiry *inquiry, struct arena *arena)
+{
+    const struct claim *claim = out->who.claim;
+
+    out->is_bound = claim->volume != NULL || claim->is_volume_provisioned;
+    out->volume = claim->exists ? bound_volume_find(&inquiry->cluster, claim) : NULL;
+    out->class = cluster_find_resource(&inquiry->cluster, KIND_STORAGE_CLASS,
+                                       name_slice(claim->storage_class));
+    struct slice text = out->volume == NULL ? (struct slice){NULL, 0}
+                                            : inquiry_find_details(inquiry, KIND_VOLUME, SLICE(""),
+                                                                   out->who.volume);
+    if (text.ptr != NULL && !volume_details_read(text, arena, &out->volume_details))
+        return false;
+    text = inquiry_find_details(inquiry, KIND_STORAGE_CLASS, SLICE(""),
+                                name_slice(claim->storage_class));
+    return out->class == NULL || text.ptr == NULL ||
+           storage_class_details_read(text, arena, &out->class_details);
+}
+
+static bool take_claims(struct why_pod *out, const struct who_index *index,
+                        const struct naming *namings, size_t count)
+{
+    out->claims = arena_alloc(out->arena, (out->pod->use_count + 1U) * sizeof *out->claims);
+    if (out->claims == NULL)
+        return false;
+    for (size_t i = 0; i < out->pod->use_count; i++) {
+        struct why_claim *claim = &out->claims[out->claim_count++];
+        const struct use *use = &out->pod->uses[i];
+        struct named named = find_named(namings, count, use->claim);
+        *claim = (struct why_claim){.use = use};
+        claim->who = (struct who_claim){.inquiry = out->inquiry, .arena = out->arena};
+        if (!who_gather(&claim->who, index, use->claim, named.namings, named.alive) ||
+            !take_finished(claim, &named, out->arena) ||
+            !read_volume(claim, out->inquiry, out->arena))
+            return false;
+        leave_out(&claim->who, out->pod);
+    }
+    return true;
+}
+
+/* ---- nodes ---- */
+
+static int compare_nodes(const void *a, const void *b)
+{
+    return slice_compare(((const struct why_node *)a)->name, ((const struct why_node *)b)->name);
+}
+
+static bool add_node(struct why_pod *out, const struct node *node)
+{
+    struct why_node *entry = &out->nodes[out->node_count++];
+    struct node_details details;
+
+    *entry = (struct why_node){.node = node, .name = name_slice(node->name), .labels = {"", 0}};
+    struct slice text = inquiry_find_details(out->inquiry, KIND_NODE, SLICE(""), entry->name);
+    if (text.ptr == NULL)
+        return true;
+    if (!node_details_read(text, out->arena, &details))
+        return false;
+    entry->labels = details.labels;
+    out->has_labels = out->has_labels || details.labels.len != 0;
+    return true;
+}
+
+static bool take_nodes(struct why_pod *out)
+{
+    const struct cluster *cluster = &out->inquiry->cluster;
+    size_t room = out->pod->node != NULL ? 1 : cluster->counts[KIND_NODE];
+    struct table_walk walk = {.at = 0};
+
+    out->nodes = arena_alloc(out->arena, (room + 1) * sizeof *out->nodes);
+    if (out->nodes == NULL)
+        return false;
+    if (out->pod->node != NULL)
+        return !out->pod->node->exists || add_node(out, out->pod->node);
+    for (const struct node *node; (node = cluster_next_node(cluster, &walk)) != NULL;)
+        if (node->exists && !add_node(out, node))
+            return false;
+    qsort(out->nodes, out->node_count, sizeof *out->nodes, compare_nodes);
+    return true;
+}
+
+/* Where the volumes of the claims can be used, by their nodeAffinity. */
+static bool take_fits(struct why_pod *out)
+{
+    for (size_t i = 0; i < out->claim_count; i++) {
+        struct why_claim *claim = &out->claims[i];
+        const struct pull_items *terms = &claim->volume_details.terms;
+        if (terms->count == 0 || !out->has_labels)
+            continue;
+        claim->fits = why_flags(out);
+        if (claim->fits == NULL)
+            return false;
+        for (size_t n = 0; n < out->node_count; n++)
+            claim->fits[n] = node_terms_match(terms, out->nodes[n].name, out->nodes[n].labels);
+    }
+    return true;
+}
+
+/* ---- the pod ---- */
+
+/* The kubelet mounts all volumes before it makes the pod's sandbox. */
+static bool has_mounted(const struct pod_details *details)
+{
+    const struct condition *ready =
+        details_condition(&details->conditions, SLICE("PodReadyToStartContainers"));
+
+    return ready != NULL && slice_equal(ready->status, SLICE("True"));
+}
+
+static enum why_stage find_stage(const struct why_pod *pod)
+{
+    if (pod->pod->is_terminal)
+        return WHY_FINISHED;
+    if (pod->pod->node == NULL)
+        return WHY_SCHEDULING;
+    return pod->pod->is_pending && !has_mounted(&pod->who.details) ? WHY_STARTING : WHY_RUNNING;
+}
+
+bool why_gather(struct why_pod *out, const struct who_index *index, const struct naming *namings,
+                size_t count, const struct why_asked *asked)
+{
+    const struct who_claim base = {.inquiry = out->inquiry, .arena = out->arena};
+
+    if (!who_pod_init(&out->who, &base, out->pod) ||
+        !cluster_describe_pod(out->pod, out->arena, &out->object))
+        return false;
+    if (out->object.mounts == NULL)
+        out->object.mounts = asked->mounts;
+    out->view.node = pod_node(out->pod);
+    out->stage = find_stage(out);
+    return take_claims(out, index, namings, count) && take_nodes(out) && take_fits(out);
+}

@@ -1,0 +1,225 @@
+/* Cause: how many volumes of a driver a node can have (CSINode allocatable.count), counted as
+ * kube-scheduler's NodeVolumeLimits does: those that the node's pods use, and those that are only
+ * attached. Volumes with different names
+ * count as different ones, whatever their handles are. */
+#include <stdlib.h>
+
+#include "cache/store/uthash_config.h"
+#include "extender/inquiry/why_internal.h"
+#include "policy/bound_volume.h"
+
+enum { LIMIT_DRIVERS_MAX = 64 /* of one pod */, CSI_NODE_BYTES_MAX = 1 << 20 };
+
+/* A volume on a node. */
+struct on_node {
+    const struct node *node;
+    const void *volume; /* its record; of an unbound claim, the claim's */
+};
+
+/* What the nodes have of one driver. */
+struct counting {
+    struct why_pod *pod;
+    struct slice driver;
+    struct on_node *items; /* by node, then by volume */
+    size_t count;
+    bool has_no_memory;
+};
+
+static int compare(const void *a, const void *b)
+{
+    const struct on_node *x = a, *y = b;
+    uintptr_t left = (uintptr_t)x->node, right = (uintptr_t)y->node;
+
+    if (left == right) {
+        left = (uintptr_t)x->volume;
+        right = (uintptr_t)y->volume;
+    }
+    return (left > right) - (left < right);
+}
+
+/* The driver of a claim, and what to count of it; NULL: it is not the driver's. */
+static const void *find_volume(const struct counting *counting, const struct claim *claim)
+{
+    const struct cluster *cluster = &counting->pod->inquiry->cluster;
+    const struct resource *volume = claim->exists ? bound_volume_find(cluster, claim) : NULL;
+    struct slice plugin;
+
+    if (!claim->exists)
+        return NULL;
+    if (volume != NULL)
+        return slice_equal(bound_volume_driver(volume), counting->driver) ? volume : NULL;
+    return slice_equal(bound_volume_provisioner(cluster, claim, &plugin), counting->driver)
+               ? (const void *)claim
+               : NULL;
+}
+
+static void count_one(struct counting *counting, const struct node *node, const void *volume)
+{
+    struct on_node *grown =
+        arena_grow(counting->pod->arena, counting->items, counting->count, sizeof *grown);
+
+    if (grown == NULL) {
+        counting->has_no_memory = true;
+        return;
+    }
+    grown[counting->count++] = (struct on_node){node, volume};
+    counting->items = grown;
+}
+
+static void count_used(struct counting *counting)
+{
+    struct table_walk walk = {.at = 0};
+
+    for (const struct refcount *ref;
+         (ref = cluster_next_refcount(&counting->pod->inquiry->cluster, &walk)) != NULL;) {
+        const void *volume = find_volume(counting, ref->claim);
+        if (volume != NULL)
+            count_one(counting, ref->node, volume);
+    }
+}
+
+static void count_attached(struct counting *counting)
+{
+    const struct cluster *cluster = &counting->pod->inquiry->cluster;
+    struct table_walk walk = {.at = 0};
+
+    for (const struct resource *attachment;
+         (attachment = cluster_next_resource(cluster, KIND_VOLUME_ATTACHMENT, &walk)) != NULL;) {
+        const struct resource *volume =
+            cluster_find_resource(cluster, KIND_VOLUME, who_volume_of(attachment));
+        if (volume != NULL && slice_equal(bound_volume_driver(volume), counting->driver))
+            count_one(
+                counting,
+                cluster_find_node(cluster, resource_attribute(attachment, VOLUME_ATTACHMENT_NODE)),
+                volume);
+    }
+}
+
+/* Sorts them, and counts each volume of a node once. */
+static void finish(struct counting *counting)
+{
+    size_t kept = 0;
+
+    if (counting->count != 0)
+        qsort(counting->items, counting->count, sizeof *counting->items, compare);
+    for (size_t i = 0; i < counting->count; i++)
+        if (kept == 0 || compare(&counting->items[i], &counting->items[kept - 1]) != 0)
+            counting->items[kept++] = counting->items[i];
+    counting->count = kept;
+}
+
+/* How many volumes the node has, and which of the pod's are not among them. */
+static void count_on(const struct counting *counting, const struct node *node, size_t *used,
+                     size_t *more)
+{
+    const struct on_node first = {node, NULL};
+    size_t low = 0, high = counting->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (compare(&counting->items[middle], &first) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (*used = 0; low + *used < counting->count && counting->items[low + *used].node == node;)
+        (*used)++;
+    *more = 0;
+    for (size_t i = 0; i < counting->pod->claim_count; i++) {
+        const void *volume = find_volume(counting, counting->pod->claims[i].who.claim);
+        const struct on_node key = {node, volume};
+        if (volume != NULL && (*used == 0 || bsearch(&key, counting->items + low, *used, sizeof key,
+                                                     compare) == NULL))
+            (*more)++;
+    }
+}
+
+/* The driver's limit on the node; negative: none, or it is not known. */
+static int64_t find_limit(const struct counting *counting, struct slice node, struct arena *arena)
+{
+    struct slice text =
+        inquiry_find_details(counting->pod->inquiry, KIND_CSI_NODE, SLICE(""), node);
+    struct csi_node_details details;
+
+    arena_reset(arena);
+    if (text.ptr == NULL || !csi_node_details_read(text, arena, &details))
+        return -1;
+    const struct driver_limit *drivers = details.drivers.items;
+    for (size_t i = 0; i < details.drivers.count; i++)
+        if (slice_equal(drivers[i].name, counting->driver))
+            return drivers[i].volumes.is_known ? drivers[i].volumes.count : -1;
+    return -1;
+}
+
+/* Flags the nodes that are full. *example: the first one in words. NULL: no memory. */
+static bool *find_full(struct counting *counting, struct slice *example)
+{
+    struct why_pod *pod = counting->pod;
+    bool *full = why_flags(pod);
+    struct arena arena;
+
+    arena_init(&arena, CSI_NODE_BYTES_MAX);
+    for (size_t n = 0; full != NULL && n < pod->node_count; n++) {
+        size_t used, more;
+        int64_t limit = find_limit(counting, pod->nodes[n].name, &arena);
+        count_on(counting, pod->nodes[n].node, &used, &more);
+        full[n] = limit >= 0 && more != 0 && (int64_t)(used + more) > limit;
+        if (full[n] && example->len == 0)
+            *example = arena_printf(pod->arena, "node %.*s has %zu of %lld",
+                                    SLICE_ARG(pod->nodes[n].name), used, (long long)limit);
+    }
+    arena_dispose(&arena);
+    return full;
+}
+
+static void check_driver(struct why_pod *pod, struct slice driver)
+{
+    struct counting counting = {.pod = pod, .driver = driver};
+    const struct object_reference reference = {.kind = KIND_CSI_DRIVER, .name = driver};
+    struct slice example = SLICE("");
+    size_t before = json_array_size(pod->causes);
+
+    count_used(&counting);
+    count_attached(&counting);
+    finish(&counting);
+    pod->rc |= counting.has_no_memory ? -1 : 0;
+    const bool *full = find_full(&counting, &example);
+    if (full == NULL)
+        return;
+    struct slice names = why_node_names(pod, full, true);
+    why_add_nodes(pod, WHY_NARROWS, full, &reference,
+                  json_sprintf("no more volumes of driver %.*s can be attached to node %.*s (%.*s)",
+                               SLICE_ARG(driver), SLICE_ARG(names), SLICE_ARG(example)));
+    if (json_array_size(pod->causes) != before)
+        why_help(pod, json_sprintf("move pods with volumes of %.*s away from there, or add a node",
+                                   SLICE_ARG(driver)));
+}
+
+/* The driver of the pod's claim; empty: none that is known. */
+static struct slice driver_of(const struct why_pod *pod, const struct why_claim *claim)
+{
+    struct slice plugin;
+
+    if (claim->volume != NULL)
+        return bound_volume_driver(claim->volume);
+    return claim->who.claim->exists && !claim->is_bound
+               ? bound_volume_provisioner(&pod->inquiry->cluster, claim->who.claim, &plugin)
+               : SLICE("");
+}
+
+void why_limit(struct why_pod *pod)
+{
+    struct slice seen[LIMIT_DRIVERS_MAX];
+    size_t count = 0;
+
+    for (size_t i = 0; i < pod->claim_count && count < LIMIT_DRIVERS_MAX; i++) {
+        struct slice driver = driver_of(pod, &pod->claims[i]);
+        bool is_new = driver.len != 0;
+        for (size_t j = 0; j < count; j++)
+            is_new = is_new && !slice_equal(seen[j], driver);
+        if (!is_new)
+            continue;
+        seen[count++] = driver;
+        check_driver(pod, driver);
+    }
+}

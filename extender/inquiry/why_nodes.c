@@ -1,0 +1,239 @@
+/* Causes: where volumes can be used, against the nodes that there are. */
+#include "cache/objects/label_selector.h"
+#include "extender/inquiry/why_internal.h"
+
+/* ---- nodeAffinity of a volume ---- */
+
+static void help_by_nodes(struct why_pod *pod, const bool *passes, struct slice what)
+{
+    struct slice names = why_node_names(pod, passes, true);
+
+    if (pod->stage == WHY_STARTING)
+        why_help(pod, json_sprintf("the pod must run elsewhere: delete it; a scheduler would not "
+                                   "have chosen the node (spec.nodeName)"));
+    else if (names.len == 0)
+        why_help(pod, json_sprintf("add a node with %.*s; or restore the data to a new volume "
+                                   "elsewhere",
+                                   SLICE_ARG(what)));
+    else
+        why_help(pod, json_sprintf("make room on %.*s, or add a node with %.*s", SLICE_ARG(names),
+                                   SLICE_ARG(what)));
+}
+
+static void find_unfit(struct why_pod *pod, const struct why_claim *claim)
+{
+    bool *rejected = why_flags(pod);
+    struct object_reference reference = why_volume_reference(claim);
+    struct slice terms = node_terms_text(&claim->volume_details.terms, pod->arena);
+    size_t before = json_array_size(pod->causes);
+
+    if (rejected == NULL || terms.ptr == NULL) {
+        pod->rc = -1;
+        return;
+    }
+    for (size_t n = 0; n < pod->node_count; n++)
+        rejected[n] = !claim->fits[n];
+    why_add_nodes(pod, pod->stage == WHY_STARTING ? WHY_BLOCKS : WHY_NARROWS, rejected, &reference,
+                  json_sprintf("volume %.*s of claim %.*s/%.*s can be used on %zu of %zu nodes: "
+                               "where %.*s",
+                               SLICE_ARG(claim->who.volume), CLAIM_ARG(claim),
+                               why_count_nodes(pod, rejected, false), pod->node_count,
+                               SLICE_ARG(terms)));
+    if (json_array_size(pod->causes) != before)
+        help_by_nodes(pod, claim->fits, terms);
+}
+
+void why_affinity(struct why_pod *pod)
+{
+    for (size_t i = 0; i < pod->claim_count; i++)
+        if (pod->claims[i].fits != NULL)
+            find_unfit(pod, &pod->claims[i]);
+}
+
+/* ---- two volumes ---- */
+
+static bool have_common_node(const struct why_pod *pod, const bool *a, const bool *b)
+{
+    for (size_t n = 0; n < pod->node_count; n++)
+        if (a[n] && b[n])
+            return true;
+    return false;
+}
+
+static void find_apart(struct why_pod *pod, const struct why_claim *a, const struct why_claim *b)
+{
+    struct object_reference reference = why_volume_reference(b);
+    struct slice x = why_node_names(pod, a->fits, true), y = why_node_names(pod, b->fits, true);
+
+    if (x.len == 0 || y.len == 0 || have_common_node(pod, a->fits, b->fits))
+        return;
+    why_add(pod, WHY_BLOCKS, &reference,
+            json_sprintf("volumes %.*s (node %.*s) and %.*s (node %.*s) have no node in common",
+                         SLICE_ARG(a->who.volume), SLICE_ARG(x), SLICE_ARG(b->who.volume),
+                         SLICE_ARG(y)));
+    why_help(pod, json_sprintf("restore one of them to a new volume where the other one is; a "
+                               "class with volumeBindingMode WaitForFirstConsumer makes both in "
+                               "one place"));
+}
+
+void why_apart(struct why_pod *pod)
+{
+    for (size_t i = 0; pod->stage == WHY_SCHEDULING && i < pod->claim_count; i++)
+        for (size_t j = i + 1; j < pod->claim_count; j++)
+            if (pod->claims[i].fits != NULL && pod->claims[j].fits != NULL)
+                find_apart(pod, &pod->claims[i], &pod->claims[j]);
+}
+
+/* ---- zone labels of a volume ---- */
+
+/* As kube-scheduler's VolumeZone: the value of a volume's label is a set, "a__b". */
+static bool is_in_set(struct slice set, struct slice value)
+{
+    while (set.len != 0) {
+        const char *end = memmem(set.ptr, set.len, "__", 2);
+        struct slice item = {set.ptr, end == NULL ? set.len : (size_t)(end - set.ptr)};
+        if (slice_equal(item, value))
+            return true;
+        set = end == NULL ? (struct slice){"", 0} : (struct slice){end + 2, set.len - item.len - 2};
+    }
+    return false;
+}
+
+/* Labels of volumes, and what the same is called on a node. */
+static const struct {
+    const char *key, *other;
+} zone_labels[] = {
+    {"topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"},
+    {"topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"},
+    {"failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"},
+    {"failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"},
+};
+enum { ZONE_LABELS = sizeof zone_labels / sizeof *zone_labels };
+
+/* A node without any zone label passes, as in kube-scheduler. */
+static bool is_in_zone(struct slice volume, struct slice node)
+{
+    bool has_any = false, is_in = true;
+
+    for (size_t i = 0; i < ZONE_LABELS; i++) {
+        struct slice wanted, value;
+        bool has = labels_find(node, slice_of(zone_labels[i].key), &value);
+        has_any = has_any || has;
+        has = has || labels_find(node, slice_of(zone_labels[i].other), &value);
+        if (labels_find(volume, slice_of(zone_labels[i].key), &wanted))
+            is_in = is_in && has && is_in_set(wanted, value);
+    }
+    return !has_any || is_in;
+}
+
+/* The volume's first zone label; false: it has none. */
+static bool find_zone(const struct why_claim *claim, struct slice *key, struct slice *value)
+{
+    for (size_t i = 0; i < ZONE_LABELS; i++) {
+        *key = slice_of(zone_labels[i].key);
+        if (labels_find(claim->volume_details.labels, *key, value))
+            return true;
+    }
+    return false;
+}
+
+/* A volume that has a nodeAffinity has its zones there, too. */
+void why_zone(struct why_pod *pod)
+{
+    struct slice key, value;
+
+    for (size_t i = 0; i < pod->claim_count; i++) {
+        const struct why_claim *claim = &pod->claims[i];
+        struct object_reference reference = why_volume_reference(claim);
+        size_t before = json_array_size(pod->causes);
+        if (claim->fits != NULL || !pod->has_labels || !find_zone(claim, &key, &value))
+            continue;
+        bool *rejected = why_flags(pod), *passes = why_flags(pod);
+        for (size_t n = 0; rejected != NULL && passes != NULL && n < pod->node_count; n++) {
+            passes[n] = is_in_zone(claim->volume_details.labels, pod->nodes[n].labels);
+            rejected[n] = !passes[n];
+        }
+        why_add_nodes(pod, pod->stage == WHY_STARTING ? WHY_BLOCKS : WHY_NARROWS, rejected,
+                      &reference,
+                      json_sprintf("volume %.*s of claim %.*s/%.*s is in %.*s (label %.*s)",
+                                   SLICE_ARG(claim->who.volume), CLAIM_ARG(claim), SLICE_ARG(value),
+                                   SLICE_ARG(key)));
+        if (json_array_size(pod->causes) != before)
+            help_by_nodes(pod, passes,
+                          arena_printf(pod->arena, "%.*s=%.*s", SLICE_ARG(key), SLICE_ARG(value)));
+    }
+}
+
+/* ---- where a class can make volumes ---- */
+
+static bool has_topology(const struct topology *topology, struct slice labels)
+{
+    const struct topology_label *wanted = topology->labels.items;
+
+    for (size_t i = 0; i < topology->labels.count; i++) {
+        const struct slice *values = wanted[i].values.items;
+        struct slice value;
+        bool is_met = false;
+        if (!labels_find(labels, wanted[i].key, &value))
+            return false;
+        for (size_t j = 0; j < wanted[i].values.count; j++)
+            is_met = is_met || slice_equal(values[j], value);
+        if (!is_met)
+            return false;
+    }
+    return true;
+}
+
+static bool has_a_topology(const struct storage_class_details *class, struct slice labels)
+{
+    const struct topology *topologies = class->topologies.items;
+
+    for (size_t i = 0; i < class->topologies.count; i++)
+        if (has_topology(&topologies[i], labels))
+            return true;
+    return false;
+}
+
+void why_topology(struct why_pod *pod)
+{
+    for (size_t i = 0; i < pod->claim_count && pod->has_labels; i++) {
+        const struct why_claim *claim = &pod->claims[i];
+        const struct object_reference reference = {
+            .kind = KIND_STORAGE_CLASS, .name = name_slice(claim->who.claim->storage_class)};
+        size_t before = json_array_size(pod->causes);
+        if (!claim->who.claim->exists || claim->is_bound ||
+            claim->class_details.topologies.count == 0)
+            continue;
+        bool *rejected = why_flags(pod);
+        for (size_t n = 0; rejected != NULL && n < pod->node_count; n++)
+            rejected[n] = !has_a_topology(&claim->class_details, pod->nodes[n].labels);
+        why_add_nodes(pod, WHY_NARROWS, rejected, &reference,
+                      json_sprintf("StorageClass %.*s of claim %.*s/%.*s makes volumes only where "
+                                   "its allowedTopologies say",
+                                   SLICE_ARG(reference.name), CLAIM_ARG(claim)));
+        if (json_array_size(pod->causes) != before)
+            why_help(pod, json_sprintf("make room on a node of those, or use another class"));
+    }
+}
+
+/* ---- all together ---- */
+
+/* Causes that reject some nodes each may leave none together. */
+void why_no_node(struct why_pod *pod)
+{
+    struct object_reference reference = why_pod_reference(pod);
+    const json_t *cause;
+    size_t i, left = 0;
+
+    json_array_foreach (pod->causes, i, cause)
+        if (strcmp(value_string(cause, "effect"), "Blocks") == 0)
+            return;
+    for (size_t n = 0; n < pod->node_count; n++)
+        left += pod->nodes[n].is_out ? 0 : 1;
+    if (pod->node_count == 0 || left != 0)
+        return;
+    why_add(pod, WHY_BLOCKS, &reference,
+            json_sprintf("each of the %zu nodes is rejected by one of the causes above",
+                         pod->node_count));
+    why_help(pod, json_sprintf("end one of those causes for a node"));
+}

@@ -1,0 +1,178 @@
+/* Causes: a pod that has a node, and whose volumes do not come there. */
+#include "extender/inquiry/why_internal.h"
+
+static struct slice node_of(const struct resource *attachment)
+{
+    return resource_attribute(attachment, VOLUME_ATTACHMENT_NODE);
+}
+
+static bool is_attached(const struct resource *attachment)
+{
+    return (resource_number(attachment) & VOLUME_ATTACHMENT_IS_ATTACHED) != 0;
+}
+
+/* The attachment of the claim's volume to the pod's node; NULL: none. */
+static const struct resource *find_own(const struct why_pod *pod, const struct why_claim *claim)
+{
+    for (size_t i = 0; i < claim->who.attachment_count; i++)
+        if (slice_equal(node_of(claim->who.attachments[i]), pod_node(pod->pod)))
+            return claim->who.attachments[i];
+    return NULL;
+}
+
+/* ---- another node has the volume ---- */
+
+/* The node that has it: by an attachment; else where a pod holds it. Empty: none. */
+static struct slice find_other_node(const struct why_pod *pod, const struct why_claim *claim)
+{
+    for (size_t i = 0; i < claim->who.attachment_count; i++) {
+        struct slice node = node_of(claim->who.attachments[i]);
+        if (!slice_equal(node, pod_node(pod->pod)))
+            return node;
+    }
+    for (size_t i = 0; i < claim->who.holder_count; i++) {
+        struct slice node = pod_node(claim->who.holders[i].pod);
+        if (!slice_equal(node, pod_node(pod->pod)))
+            return node;
+    }
+    return SLICE("");
+}
+
+/* What is to be known of that node. */
+static void help_by_node(struct why_pod *pod, struct slice name)
+{
+    const struct node *node = cluster_find_node(&pod->inquiry->cluster, name);
+
+    if (pod->inquiry->cluster.counts[KIND_NODE] == 0)
+        return;
+    if (node == NULL)
+        why_help(pod, json_sprintf("node %.*s does not exist: kube-controller-manager detaches its "
+                                   "volumes within minutes",
+                                   SLICE_ARG(name)));
+    else if (node->is_not_ready)
+        why_help(pod,
+                 json_sprintf("node %.*s is not ready: it is detached after 6 minutes without "
+                              "pods, or at once if its machine is shut down and you kubectl "
+                              "taint nodes %.*s " OUT_OF_SERVICE_TAINT "=nodeshutdown:NoExecute",
+                              SLICE_ARG(name), SLICE_ARG(name)));
+}
+
+/* What would free the volume: that pods which hold it end; else the node detaches it. */
+static void help_by_pods(struct why_pod *pod, const struct why_claim *claim, struct slice node)
+{
+    size_t there = 0;
+
+    for (size_t i = 0; i < claim->who.holder_count; i++)
+        there += slice_equal(pod_node(claim->who.holders[i].pod), node) ? 1 : 0;
+    if (there != 0)
+        why_help_all(pod, who_freed_by(&claim->who));
+    if (there != 0)
+        return;
+    bool is_finished = false;
+    for (size_t i = 0; i < claim->finished_count && !is_finished; i++)
+        if (slice_equal(pod_node(claim->finished[i]), node)) {
+            is_finished = true;
+            why_help(pod, json_sprintf("pod %.*s/%.*s there has ended: wait until its kubelet has "
+                                       "unmounted the volume",
+                                       WHY_POD_ARG(claim->finished[i])));
+        }
+    if (!is_finished)
+        why_help(pod, json_sprintf("no pod uses the volume on node %.*s any more: wait until it is "
+                                   "detached",
+                                   SLICE_ARG(node)));
+    help_by_node(pod, node);
+}
+
+static bool is_for_one_node(const struct why_pod *pod, const struct why_claim *claim)
+{
+    return claim->who.access == ACCESS_ONE_NODE ||
+           (claim->who.access == ACCESS_ONE_POD && claim->volume != NULL &&
+            who_attaches(&pod->inquiry->cluster, claim->volume));
+}
+
+void why_multi_attach(struct why_pod *pod)
+{
+    for (size_t i = 0; i < pod->claim_count; i++) {
+        const struct why_claim *claim = &pod->claims[i];
+        struct object_reference reference = why_volume_reference(claim);
+        const struct resource *own = find_own(pod, claim);
+        struct slice node = find_other_node(pod, claim);
+        if (!is_for_one_node(pod, claim) || node.len == 0 || (own != NULL && is_attached(own)))
+            continue;
+        why_add(pod, WHY_BLOCKS, &reference,
+                json_sprintf("volume %.*s of claim %.*s/%.*s is for one node at a time, and node "
+                             "%.*s has it (Multi-Attach)",
+                             SLICE_ARG(claim->who.volume), CLAIM_ARG(claim), SLICE_ARG(node)));
+        help_by_pods(pod, claim, node);
+        for (size_t j = 0; j < claim->who.attachment_count; j++) {
+            const struct resource *attachment = claim->who.attachments[j];
+            struct slice error = resource_attribute(attachment, VOLUME_ATTACHMENT_DETACH_ERROR);
+            char name[PROVISIONED_NAME_BYTES];
+            if (error.len != 0)
+                why_help(pod, json_sprintf("its detach fails (VolumeAttachment %.*s): %.*s",
+                                           SLICE_ARG(resource_name(attachment, name)),
+                                           SLICE_ARG(error)));
+        }
+    }
+}
+
+/* ---- the pod's own node ---- */
+
+void why_attach_failed(struct why_pod *pod)
+{
+    for (size_t i = 0; i < pod->claim_count; i++) {
+        const struct why_claim *claim = &pod->claims[i];
+        const struct resource *own = find_own(pod, claim);
+        if (own == NULL || resource_attribute(own, VOLUME_ATTACHMENT_ATTACH_ERROR).len == 0)
+            continue;
+        char name[PROVISIONED_NAME_BYTES];
+        const struct object_reference reference = {.kind = KIND_VOLUME_ATTACHMENT,
+                                                   .name = resource_name(own, name)};
+        why_add(pod, WHY_BLOCKS, &reference,
+                json_sprintf("volume %.*s of claim %.*s/%.*s cannot be attached to node %.*s: %.*s",
+                             SLICE_ARG(claim->who.volume), CLAIM_ARG(claim),
+                             SLICE_ARG(pod_node(pod->pod)),
+                             SLICE_ARG(resource_attribute(own, VOLUME_ATTACHMENT_ATTACH_ERROR))));
+        why_help(pod, json_sprintf("driver %.*s says so, and tries again: its controller's log has "
+                                   "more",
+                                   SLICE_ARG(resource_attribute(own, VOLUME_ATTACHMENT_DRIVER))));
+    }
+}
+
+/* Whether the volume has to be attached to a node. */
+static bool needs_attachment(const struct why_pod *pod, const struct why_claim *claim)
+{
+    return claim->volume != NULL && pod->inquiry->cluster.counts[KIND_VOLUME_ATTACHMENT] != 0 &&
+           who_attaches(&pod->inquiry->cluster, claim->volume);
+}
+
+void why_not_attached(struct why_pod *pod)
+{
+    for (size_t i = 0; i < pod->claim_count; i++) {
+        const struct why_claim *claim = &pod->claims[i];
+        const struct resource *own = find_own(pod, claim);
+        bool is_elsewhere = find_other_node(pod, claim).len != 0;
+        struct object_reference reference = why_volume_reference(claim);
+        if (!needs_attachment(pod, claim) || (own == NULL && is_elsewhere) ||
+            (own != NULL && (is_attached(own) ||
+                             resource_attribute(own, VOLUME_ATTACHMENT_ATTACH_ERROR).len != 0)))
+            continue;
+        if (own == NULL)
+            why_add(pod, WHY_BLOCKS, &reference,
+                    json_sprintf("volume %.*s of claim %.*s/%.*s has no VolumeAttachment to node "
+                                 "%.*s",
+                                 SLICE_ARG(claim->who.volume), CLAIM_ARG(claim),
+                                 SLICE_ARG(pod_node(pod->pod))));
+        else
+            why_add(pod, WHY_BLOCKS, &reference,
+                    json_sprintf("volume %.*s of claim %.*s/%.*s is being attached to node %.*s",
+                                 SLICE_ARG(claim->who.volume), CLAIM_ARG(claim),
+                                 SLICE_ARG(pod_node(pod->pod))));
+        why_help(pod,
+                 own == NULL
+                     ? json_sprintf("wait: kube-controller-manager makes it within seconds")
+                     : json_sprintf("wait; if it stays so, is the external-attacher of driver "
+                                    "%.*s running?",
+                                    SLICE_ARG(resource_attribute(own, VOLUME_ATTACHMENT_DRIVER))));
+    }
+}

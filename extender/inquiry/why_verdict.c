@@ -1,0 +1,266 @@
+/* Causes: what claimguard's policies say. */
+#include "extender/inquiry/why_internal.h"
+#include "policy/conflicts.h"
+#include "policy/csi_volumes.h"
+#include "policy/defer_fs_mount.h"
+#include "policy/read_write_once.h"
+#include "policy/read_write_once_pod.h"
+#include "policy/volume_attributes_class.h"
+
+/* What a rejection means: a policy that does not enforce lets the pod pass, which then waits on its
+ * node. */
+static enum why_effect effect_of(const struct why_pod *pod, const struct policy *policy,
+                                 enum why_effect enforced)
+{
+    bool is_enforced = policy->mode == NULL || policy->mode(pod->view.config) == MODE_ENFORCE;
+
+    return pod->stage == WHY_STARTING ? WHY_BLOCKS : is_enforced ? enforced : WHY_LATER;
+}
+
+/* ---- policies about a claim's class, and a driver ---- */
+
+/* A claim that names a class; else the pod. */
+static struct object_reference with_class(const struct why_pod *pod)
+{
+    for (size_t i = 0; i < pod->claim_count; i++)
+        if (pod->claims[i].who.claim->volume_attributes_class != NULL)
+            return why_claim_reference(&pod->claims[i]);
+    return why_pod_reference(pod);
+}
+
+void why_attributes_class(struct why_pod *pod)
+{
+    struct verdict verdict;
+    struct object_reference reference = with_class(pod);
+
+    volume_attributes_class.prefilter(&pod->view, &pod->object, pod->arena, &verdict);
+    pod->rc |= verdict.code == CODE_ERROR ? -1 : 0;
+    if (code_is_rejection(verdict.code)) {
+        why_add(pod, effect_of(pod, &volume_attributes_class, WHY_BLOCKS), &reference,
+                value_text(verdict_message(&verdict, pod->arena)));
+        why_help(pod, json_sprintf("create the VolumeAttributesClass, or delete the claim, and "
+                                   "create it with one that exists for its driver"));
+    }
+    for (size_t i = 0; i < verdict.warning_count; i++)
+        why_add(pod, WHY_NORMAL, &reference, value_text(verdict.warnings[i].text));
+}
+
+void why_driver_mode(struct why_pod *pod)
+{
+    struct verdict verdict;
+
+    csi_volumes.prefilter(&pod->view, &pod->object, pod->arena, &verdict);
+    pod->rc |= verdict.code == CODE_ERROR ? -1 : 0;
+    if (!code_is_rejection(verdict.code) ||
+        load_lacks_drivers(pod->view.cluster, pod->object.mounts))
+        return;
+    struct object_reference reference = why_pod_reference(pod);
+    for (size_t i = verdict.awaited_count; i-- > 0;)
+        if (verdict.awaited[i].kind == KIND_CSI_DRIVER)
+            reference = verdict.awaited[i];
+    why_add(pod, effect_of(pod, &csi_volumes, WHY_BLOCKS), &reference,
+            value_text(verdict_message(&verdict, pod->arena)));
+    why_help(pod, json_sprintf("install the driver, with a CSIDriver whose volumeLifecycleModes "
+                               "have the mode, or correct the driver's name in the pod"));
+}
+
+/* ---- claims that other pods hold ---- */
+
+/* The claim of a conflict, as it was gathered. */
+static const struct why_claim *find_claim(const struct why_pod *pod, const struct claim *claim)
+{
+    for (size_t i = 0; i < pod->claim_count; i++)
+        if (pod->claims[i].who.claim == claim)
+            return &pod->claims[i];
+    return NULL;
+}
+
+/* "claim shop/data is in use by pod shop/db-0 on node-1": the conflicts from `begin` on that are of
+ * one claim. *end: behind the last of them. */
+static struct slice describe_conflicts(const struct conflicts *conflicts, size_t begin, size_t *end,
+                                       struct arena *arena)
+{
+    const struct claim *claim = conflicts->items[begin].claim;
+    struct slice text = SLICE("");
+    size_t shown = 0;
+    bool ok = true;
+
+    for (*end = begin; ok && *end < conflicts->count && conflicts->items[*end].claim == claim;
+         (*end)++) {
+        struct slice one = shown == WHY_NAMES_SHOWN_MAX
+                               ? SLICE("")
+                               : conflict_describe(&conflicts->items[*end], arena);
+        shown += one.len != 0 ? 1 : 0;
+        ok = one.ptr != NULL &&
+             (one.len == 0 || ((text.len == 0 || arena_append(arena, &text, SLICE("; "))) &&
+                               arena_append(arena, &text, one)));
+    }
+    if (ok && *end - begin > shown)
+        return arena_printf(arena, "%.*s; and %zu more", SLICE_ARG(text), *end - begin - shown);
+    return ok ? text : (struct slice){NULL, 0};
+}
+
+/* Whether the whole pod could continue if pods were evicted, and which. */
+static void help_by_preemption(struct why_pod *pod)
+{
+    struct verdict verdict;
+    const struct policy *decided_by;
+
+    if (pod->stage != WHY_SCHEDULING)
+        return;
+    policy_prefilter(&pod->view, &pod->object, pod->arena, &verdict, &decided_by);
+    for (size_t i = 0; i < verdict.victim_count && i < WHY_NAMES_SHOWN_MAX; i++)
+        why_help(pod, json_sprintf("preemption: its priority %lld is higher than that of pod "
+                                   "%.*s/%.*s (%lld), which is evicted",
+                                   (long long)pod->object.priority, WHY_POD_ARG(verdict.victims[i]),
+                                   (long long)verdict.victims[i]->priority));
+}
+
+void why_in_use(struct why_pod *pod)
+{
+    struct conflicts conflicts = {.count = 0};
+    const struct claim **claims =
+        conflicts_find_claims(&pod->inquiry->cluster, &pod->object, pod->arena);
+
+    if (claims == NULL ||
+        !conflicts_find(&pod->view, &pod->object, claims, pod->arena, &conflicts)) {
+        pod->rc = -1;
+        return;
+    }
+    conflicts_sort(&conflicts);
+    for (size_t begin = 0, end; begin < conflicts.count; begin = end) {
+        const struct why_claim *claim = find_claim(pod, conflicts.items[begin].claim);
+        struct slice text = describe_conflicts(&conflicts, begin, &end, pod->arena);
+        if (claim == NULL || text.ptr == NULL) {
+            pod->rc = -1;
+            return;
+        }
+        struct object_reference reference = why_claim_reference(claim);
+        why_add(pod, WHY_BLOCKS, &reference, value_text(text));
+        why_help_all(pod, who_freed_by(&claim->who));
+        help_by_preemption(pod);
+    }
+}
+
+void why_locked(struct why_pod *pod)
+{
+    struct slice uid, name;
+
+    for (size_t i = 0; i < pod->claim_count; i++) {
+        const struct why_claim *claim = &pod->claims[i];
+        struct object_reference reference = why_claim_reference(claim);
+        if (!claim->who.claim->exists || !who_lock(&claim->who, &uid, &name) ||
+            uid_is(&pod->pod->uid, uid))
+            continue;
+        const struct pod *locker = who_locker(&claim->who);
+        if (locker != NULL && pod_holds(locker)) /* that is why it is in use */
+            continue;
+        why_add(pod, locker == NULL || locker->is_terminal ? WHY_NORMAL : WHY_BLOCKS, &reference,
+                json_sprintf("claim %.*s/%.*s is locked for pod %.*s (claimguard.io/holder)",
+                             CLAIM_ARG(claim), SLICE_ARG(name)));
+        why_help(pod,
+                 locker == NULL || locker->is_terminal
+                     ? json_sprintf("claimguard takes the lock over: that pod is gone, or has "
+                                    "ended")
+                     : json_sprintf("wait until pod %.*s is bound, or delete it", SLICE_ARG(name)));
+    }
+}
+
+/* ---- policies about nodes ---- */
+
+/* Flags the nodes that the policy rejects; *reason: the first one's. NULL: no memory. */
+static bool *reject_by(struct why_pod *pod, const struct policy *policy, struct slice *reason)
+{
+    bool *rejected = why_flags(pod);
+    struct verdict verdict;
+
+    *reason = SLICE("");
+    policy->prefilter(&pod->view, &pod->object, pod->arena, &verdict);
+    pod->rc |= verdict.code == CODE_ERROR ? -1 : 0;
+    if (rejected == NULL || code_is_rejection(verdict.code) || verdict.nodes == NULL)
+        return rejected;
+    for (size_t i = 0; i < pod->node_count; i++) {
+        struct slice why;
+        rejected[i] = policy_filter(&verdict, pod->nodes[i].name, pod->arena, &why) != NULL;
+        pod->rc |= rejected[i] && why.ptr == NULL ? -1 : 0;
+        if (rejected[i] && reason->len == 0)
+            *reason = why;
+    }
+    return rejected;
+}
+
+void why_elsewhere(struct why_pod *pod)
+{
+    struct slice reason;
+    const bool *rejected = reject_by(pod, &read_write_once, &reason);
+    struct object_reference reference = why_pod_reference(pod);
+    size_t before = json_array_size(pod->causes);
+
+    if (rejected == NULL)
+        return;
+    struct slice passing = why_node_names(pod, rejected, false);
+    for (size_t i = 0; i < pod->claim_count; i++)
+        if (pod->claims[i].who.access == ACCESS_ONE_NODE && pod->claims[i].who.holder_count != 0) {
+            reference = why_claim_reference(&pod->claims[i]);
+            break;
+        }
+    why_add_nodes(pod, effect_of(pod, &read_write_once, WHY_NARROWS), rejected, &reference,
+                  json_sprintf("%.*s: the volume is for one node at a time", SLICE_ARG(reason)));
+    if (json_array_size(pod->causes) == before)
+        return;
+    if (passing.len != 0)
+        why_help(pod, json_sprintf("the pod can share the volume on %.*s: make room there",
+                                   SLICE_ARG(passing)));
+    for (size_t i = 0; i < pod->claim_count; i++)
+        if (pod->claims[i].who.access == ACCESS_ONE_NODE && pod->claims[i].who.holder_count != 0)
+            why_help_all(pod, who_freed_by(&pod->claims[i].who));
+}
+
+void why_not_registered(struct why_pod *pod)
+{
+    struct slice reason;
+    const bool *rejected = reject_by(pod, &csi_volumes, &reason);
+    struct object_reference reference = why_pod_reference(pod);
+    size_t before = json_array_size(pod->causes);
+
+    if (rejected == NULL)
+        return;
+    struct slice names = why_node_names(pod, rejected, true);
+    if (pod->stage == WHY_STARTING)
+        reference = (struct object_reference){.kind = KIND_CSI_NODE, .name = pod_node(pod->pod)};
+    why_add_nodes(pod, effect_of(pod, &csi_volumes, WHY_NARROWS), rejected, &reference,
+                  json_sprintf("%.*s (%.*s)", SLICE_ARG(reason), SLICE_ARG(names)));
+    if (json_array_size(pod->causes) == before)
+        return;
+    why_help(pod, json_sprintf("does the driver's DaemonSet run there? kubectl get csinode -o yaml "
+                               "lists the drivers of a node"));
+    if (pod->stage == WHY_STARTING)
+        why_help(pod, json_sprintf("or move the pod: delete it, and cordon node %.*s before",
+                                   SLICE_ARG(pod_node(pod->pod))));
+}
+
+/* ---- deferrals ---- */
+
+void why_deferral(struct why_pod *pod)
+{
+    const struct pod_mounts *mounts = pod->object.mounts;
+    struct object_reference reference = why_pod_reference(pod);
+
+    for (uint32_t i = 0; mounts != NULL && i < mounts->volume_count; i++) {
+        struct decision decision;
+        defer_decide(&pod->view, &pod->object, &mounts->volumes[i], &decision);
+        if (decision.entry == NULL || decision.rule < RULE_VOLUME_MODE ||
+            decision.rule >= RULE_COUNT || decision.is_undecided)
+            continue;
+        struct slice reason = defer_reason(&pod->object, &decision, pod->arena);
+        if (reason.ptr == NULL) {
+            pod->rc = -1;
+            return;
+        }
+        why_add(pod, WHY_NORMAL, &reference,
+                json_sprintf("volume %.*s is not deferred (DeferFSMount): %.*s",
+                             SLICE_ARG(mounts->volumes[i].name), SLICE_ARG(reason)));
+        why_help(pod, json_sprintf("the node mounts it; docs/deferfsmount.md says what each rule "
+                                   "asks for"));
+    }
+}
