@@ -163,7 +163,8 @@ static int choose_files(struct files *files, const char *path, bool may_use_home
     }
     if (files->count == 0 && !*is_in_pod)
         return error_set(err, ERROR_NOT_FOUND,
-                         "no cluster: give --kubeconfig, or set KUBECONFIG, or run in a pod");
+                         "no cluster: give --kubeconfig, or set KUBECONFIG, or run in a pod%s",
+                         may_use_home ? ", or have a file ~/.kube/config" : "");
     return 0;
 }
 

@@ -14,9 +14,10 @@
 #define KUBECONFIG_FLAG \
     "kubeconfig", 'k', FLAG_TEXT, offsetof(struct arguments, kubeconfig), "FILE", VALUES_FILES, \
         "kubeconfig of the cluster (without it: $KUBECONFIG, or the pod's service account)"
-#define SNAPSHOT_KUBECONFIG_FLAG \
+#define CLUSTER_KUBECONFIG_FLAG \
     "kubeconfig", 'k', FLAG_TEXT, offsetof(struct arguments, kubeconfig), "FILE", VALUES_FILES, \
-        "kubeconfig of the cluster (without it: see above)"
+        "kubeconfig of the cluster (without it: $KUBECONFIG, the pod's service account, or " \
+        "~/.kube/config)"
 #define CONTEXT_FLAG \
     "context", '\0', FLAG_TEXT, offsetof(struct arguments, context), "NAME", VALUES_CONTEXTS, \
         "context of the kubeconfig, instead of its current one"
@@ -47,7 +48,9 @@ static const struct flag dry_run_flags[] = {
      "pod to check: a pod of the snapshot, or a manifest (- for standard input)"},
     {"all-pending", 'a', FLAG_SWITCH, AT(all_pending), NULL, NULL,
      "check each pod of the snapshot that is not assigned to a node"},
-    {"node", 'n', FLAG_NAMES, 0, "NAME", VALUES_NODES, "check this node only; may be repeated"},
+    {"namespace", 'n', FLAG_TEXT, AT(ns), "NAME", VALUES_NAMESPACES,
+     "namespace of --pod NAME; with --all-pending: only its pods (default: all)"},
+    {"node", '\0', FLAG_NAMES, 0, "NAME", VALUES_NODES, "check this node only; may be repeated"},
     {"output", 'o', FLAG_TEXT, AT(output), "FORMAT", "table wide json yaml",
      "table (default), wide, json or yaml"},
     {CONFIG_FLAG},
@@ -56,9 +59,9 @@ static const struct flag dry_run_flags[] = {
 };
 static const struct flag who_flags[] = {
     {SNAPSHOT_FLAG},
-    {SNAPSHOT_KUBECONFIG_FLAG},
+    {CLUSTER_KUBECONFIG_FLAG},
     {CONTEXT_FLAG},
-    {"namespace", 'n', FLAG_TEXT, AT(ns), "NAME", NULL,
+    {"namespace", 'n', FLAG_TEXT, AT(ns), "NAME", VALUES_NAMESPACES,
      "namespace of the claims (default: that of the context)"},
     {"all-namespaces", 'A', FLAG_SWITCH, AT(all_namespaces), NULL, NULL,
      "claims of these names in all namespaces"},
@@ -71,9 +74,9 @@ static const struct flag who_flags[] = {
 };
 static const struct flag why_flags[] = {
     {SNAPSHOT_FLAG},
-    {SNAPSHOT_KUBECONFIG_FLAG},
+    {CLUSTER_KUBECONFIG_FLAG},
     {CONTEXT_FLAG},
-    {"namespace", 'n', FLAG_TEXT, AT(ns), "NAME", NULL,
+    {"namespace", 'n', FLAG_TEXT, AT(ns), "NAME", VALUES_NAMESPACES,
      "namespace of the pods (default: that of the context)"},
     {"all-namespaces", 'A', FLAG_SWITCH, AT(all_namespaces), NULL, NULL,
      "pods of these names in all namespaces"},
@@ -84,8 +87,10 @@ static const struct flag why_flags[] = {
     {NULL, 0, 0, 0, NULL, NULL, NULL},
 };
 static const struct flag snapshot_flags[] = {
-    {SNAPSHOT_KUBECONFIG_FLAG},
+    {CLUSTER_KUBECONFIG_FLAG},
     {CONTEXT_FLAG},
+    {"namespace", 'n', FLAG_TEXT, AT(ns), "NAME", VALUES_NAMESPACES,
+     "only objects of this namespace, and what has none (default: all)"},
     {"output", 'o', FLAG_TEXT, AT(output), "FILE", VALUES_FILES,
      "file to write; - (default): standard output"},
     {HELP_FLAG},
@@ -94,9 +99,9 @@ static const struct flag snapshot_flags[] = {
 static const struct flag certificates_flags[] = {
     {"output", 'o', FLAG_TEXT, AT(output), "FOLDER", VALUES_FOLDERS,
      "write PEM files into this folder, and ask no cluster"},
-    {SNAPSHOT_KUBECONFIG_FLAG},
+    {CLUSTER_KUBECONFIG_FLAG},
     {CONTEXT_FLAG},
-    {"namespace", 'n', FLAG_TEXT, AT(ns), "NAME", NULL,
+    {"namespace", 'n', FLAG_TEXT, AT(ns), "NAME", VALUES_NAMESPACES,
      "claimguard's namespace (default: claimguard)"},
     {"host", '\0', FLAG_NAMES, 0, "NAME", NULL,
      "one more DNS name or IP address of the server; may be repeated"},
@@ -114,9 +119,9 @@ static const struct flag certificates_flags[] = {
 };
 static const struct flag audit_flags[] = {
     {SNAPSHOT_FLAG},
-    {SNAPSHOT_KUBECONFIG_FLAG},
+    {CLUSTER_KUBECONFIG_FLAG},
     {CONTEXT_FLAG},
-    {"namespace", 'n', FLAG_TEXT, AT(ns), "NAME", NULL,
+    {"namespace", 'n', FLAG_TEXT, AT(ns), "NAME", VALUES_NAMESPACES,
      "only this namespace, and what has none (default: all namespaces)"},
     {"all-namespaces", 'A', FLAG_SWITCH, AT(all_namespaces), NULL, NULL, "all namespaces"},
     {"output", 'o', FLAG_TEXT, AT(output), "FORMAT", "table json yaml sarif junit",
@@ -139,9 +144,9 @@ static const struct flag doctor_flags[] = {
     {"config", 'c', FLAG_TEXT, AT(config), "FILE|FOLDER", VALUES_FILES,
      "claimguard's configuration: a file, or a folder of them"},
     {SNAPSHOT_FLAG},
-    {SNAPSHOT_KUBECONFIG_FLAG},
+    {CLUSTER_KUBECONFIG_FLAG},
     {CONTEXT_FLAG},
-    {"namespace", 'n', FLAG_TEXT, AT(ns), "NAME", NULL,
+    {"namespace", 'n', FLAG_TEXT, AT(ns), "NAME", VALUES_NAMESPACES,
      "claimguard's namespace (default: claimguard)"},
     {"output", 'o', FLAG_TEXT, AT(output), "FORMAT", "table json yaml",
      "table (default), json or yaml"},
@@ -150,7 +155,7 @@ static const struct flag doctor_flags[] = {
     {"fail-on", '\0', FLAG_TEXT, AT(fail_on), "LEVEL", "error warning note never",
      "exit with 1 for findings of that level or a higher one: error, warning (default), note or "
      "never"},
-    {"explain", '\0', FLAG_TEXT, AT(explain), "CODE", NULL,
+    {"explain", '\0', FLAG_TEXT, AT(explain), "CODE", VALUES_DOCTOR_RULES,
      "print the page of a rule, or of \"all\", and check nothing"},
     {HELP_FLAG},
     {NULL, 0, 0, 0, NULL, NULL, NULL},
@@ -168,21 +173,20 @@ const struct command command_table[] = {
      "it. After SIGTERM, claimguard answers the requests that it has accepted, for five seconds\n"
      "at most, and exits.\n",
      serve_flags, NULL, NULL, command_serve},
-    {"snapshot", "[--kubeconfig FILE] [--context NAME] [-o FILE]",
+    {"snapshot", "[--kubeconfig FILE] [--context NAME] [-n NAME] [-o FILE]",
      "write a snapshot of a live cluster to a file, for other commands",
      "Lists the objects that claimguard's commands need, and writes only the fields that\n"
      "they read: no environment variables, no secrets; of annotations, claimguard's own and the\n"
-     "node that a scheduler has chosen for a volume.\n"
-     "Without --kubeconfig, the cluster is that of $KUBECONFIG, of the pod's service account, or\n"
-     "of ~/.kube/config.\n",
+     "node that a scheduler has chosen for a volume. What the credentials may not list is left\n"
+     "out with a message, except pods and claims.\n",
      snapshot_flags, NULL, NULL, command_snapshot},
     {"dry-run", "--snapshot FILE (--pod NS/NAME|FILE | --all-pending) [--node NAME]... ...",
      "check pods of a cluster snapshot",
      "Shows whether claimguard would let the pod pass, which pods hold its claims, and whether\n"
      "preemption would help. \"claimguard snapshot\" writes a snapshot; GET /debug/snapshot of a\n"
-     "server answers with one, and its reservations; so does kubectl:\n"
-     "    kubectl get -A -o json pods,pvc,pv,nodes,pdb,storageclasses,csidrivers,csinodes,"
-     "priorityclasses\n"
+     "server answers with one, and its reservations; so does \"kubectl get -A -o json\" with the\n"
+     "kinds pods, pvc, pv, nodes, pdb, storageclasses, csidrivers, csinodes,\n"
+     "volumeattributesclasses, priorityclasses and volumeattachments (the README has the line).\n"
      "Exit status: 0: schedulable; 1: not schedulable (with --all-pending: not all pods are);\n"
      "2: no verdict, because of bad usage, bad input or another failure.\n",
      dry_run_flags, NULL, NULL, command_dry_run},
@@ -203,8 +207,7 @@ const struct command command_table[] = {
      "Shows which pods hold the claims and which wait for them, where their volumes are attached,\n"
      "finalizers, budgets and locks, and what frees each claim. A claim is NAME, NAMESPACE/NAME,\n"
      "or pvc/NAME. With --all, it lists the claims that pods wait for, of all namespaces unless\n"
-     "--namespace is given. Without --snapshot, the cluster is that of --kubeconfig, of\n"
-     "$KUBECONFIG, of the pod's service account, or of ~/.kube/config.\n"
+     "--namespace is given.\n"
      "Exit status: 0: each claim was found; 2: one was not, or another failure.\n",
      who_flags, "[CLAIM...]", VALUES_CLAIMS, command_who},
     {"why", "POD... [--snapshot FILE] [-n NAME | -A] [--config FILE|FOLDER] [-o FORMAT] ...",
@@ -212,8 +215,7 @@ const struct command command_table[] = {
      "Shows each cause that has to do with the pod's claims and volumes, in the order in which\n"
      "one should look: claims that are missing, unbound, lost or in use; where their volumes can\n"
      "be used; drivers, attach limits and attachments. A pod is NAME, NAMESPACE/NAME, or\n"
-     "pod/NAME. Without --snapshot, the cluster is that of --kubeconfig, of $KUBECONFIG, of the\n"
-     "pod's service account, or of ~/.kube/config.\n"
+     "pod/NAME.\n"
      "Exit status: 0: each pod was found; 2: one was not, or another failure.\n",
      why_flags, "POD...", VALUES_PODS, command_why},
     {"certificates", "[-o FOLDER | --kubeconfig FILE] [--host NAME]... [--dry-run] ...",
@@ -222,9 +224,7 @@ const struct command command_table[] = {
      "call renews what ends soon, or lacks a name; the authority keeps its key, and is never\n"
      "replaced. With --output, they are files: ca.crt, ca.key, tls.crt, tls.key (of claimguard),\n"
      "client.crt, client.key. Otherwise they are the Secrets claimguard-ca, claimguard-tls and\n"
-     "claimguard-client, and a ValidatingWebhookConfiguration claimguard gets its caBundle.\n"
-     "Without --kubeconfig, the cluster is that of $KUBECONFIG, of the pod's service account, or\n"
-     "of ~/.kube/config.\n",
+     "claimguard-client, and a ValidatingWebhookConfiguration claimguard gets its caBundle.\n",
      certificates_flags, NULL, NULL, command_certificates},
     {"doctor", "[--scheduler-config FILE|URL]... [--config FILE|FOLDER] ...",
      "find what keeps claimguard from working",

@@ -129,6 +129,14 @@ static int take_operands(const struct command *command, int count, char **operan
     return EXIT_DONE;
 }
 
+/* kubectl's -o is always a format: private keys in a new folder "json" surprise. */
+static bool is_format_for_path(const struct flag *flag, const char *value)
+{
+    return flag->type == FLAG_TEXT && strcmp(flag->name, "output") == 0 && flag->values[0] == '<' &&
+           (strcmp(value, "json") == 0 || strcmp(value, "yaml") == 0 ||
+            strcmp(value, "table") == 0);
+}
+
 static int run_command(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments = {0};
@@ -145,6 +153,9 @@ static int run_command(const struct command *command, int argc, char **argv)
         if (chosen == ':')
             return usage_error(command, "no value for ", argv[optind - 1], "");
         const struct flag *flag = flag_of(command, chosen);
+        if (is_format_for_path(flag, optarg))
+            return usage_error(command, "--output is a path, no format; a path of that name: ./",
+                               optarg, "");
         if (!take_flag(flag, optarg, &arguments))
             return usage_error(command, "too many --", flag->name, "");
     }
@@ -166,6 +177,20 @@ int command_unknown(const char *name)
         nearest_offer(&nearest, command->name);
     (void)error_set(&err, ERROR_INVALID, "unknown command %s%s (see claimguard --help)", name,
                     nearest_hint(&nearest, "", hint));
+    return command_fail(&err);
+}
+
+/* kubectl takes options in front of its commands. */
+static int option_first(int argc, char **argv)
+{
+    const struct command *command = NULL;
+    struct error err;
+
+    for (int i = 2; i < argc && command == NULL; i++)
+        command = command_find(argv[i]);
+    (void)error_set(&err, ERROR_INVALID,
+                    "the command comes first: claimguard %s %s ... (see claimguard --help)",
+                    command == NULL ? "COMMAND" : command->name, argv[1]);
     return command_fail(&err);
 }
 
@@ -205,7 +230,7 @@ int commands_run(int argc, char **argv)
         help_print(stderr);
         return EXIT_USAGE;
     }
-    return command_unknown(name);
+    return name[0] == '-' ? option_first(argc, argv) : command_unknown(name);
 }
 
 int command_check_config(const struct arguments *arguments)

@@ -7,6 +7,7 @@
 #include "cache/client/kubeconfig.h"
 #include "config/base/printable.h"
 #include "extender/cli/command_table.h"
+#include "extender/doctor/doctor_rules.h"
 #include "extender/inquiry/inquiry.h"
 
 enum {
@@ -57,6 +58,15 @@ static const char *value_of(const struct completion *completion, const char *nam
     return value;
 }
 
+/* Whether the word stands on the command line already. */
+static bool is_there(const struct completion *completion, const char *word)
+{
+    for (size_t i = 0; i < completion->count; i++)
+        if (strcmp(completion->words[i], word) == 0)
+            return true;
+    return false;
+}
+
 static bool has_flag(const struct command *command, const char *name)
 {
     for (const struct flag *flag = command->flags; flag->name != NULL; flag++)
@@ -73,14 +83,15 @@ static void offer_name(const struct completion *completion, struct slice ns, str
                        SLICE_ARG(name));
 
     make_printable(word);
-    if (len < NAME_BYTES_MAX)
+    if (len < NAME_BYTES_MAX && !is_there(completion, word))
         offer(completion, word, "");
 }
 
 struct object_names {
     const struct completion *completion;
     enum kind kind;
-    const char *ns; /* only of this namespace, and without it; NULL: of all */
+    const char *ns;    /* only of this namespace, and without it; NULL: of all */
+    struct names seen; /* namespaces that were offered, if these are asked for */
 };
 
 static int offer_object(void *context, const struct source_text *text, const struct object *object,
@@ -90,35 +101,53 @@ static int offer_object(void *context, const struct source_text *text, const str
 
     (void)text;
     (void)err;
-    if (object == NULL || object->kind != names->kind)
+    if (object == NULL || object->kind != names->kind ||
+        (names->ns != NULL && !slice_equal(object->meta.ns, slice_of(names->ns))))
         return 0;
     offer_name(names->completion, names->ns == NULL ? object->meta.ns : SLICE(""),
                object->meta.name);
     return 0;
 }
 
-/* The namespace that the command looks in, in a live cluster; NULL: in all. */
+static int offer_namespace(void *context, const struct source_text *text,
+                           const struct object *object, struct error *err)
+{
+    struct object_names *names = context;
+    bool failed = false;
+
+    (void)text;
+    (void)err;
+    if (object == NULL || object->kind != names->kind ||
+        names_find(&names->seen, object->meta.ns) != NULL)
+        return 0;
+    (void)names_take(&names->seen, object->meta.ns, &failed);
+    offer_name(names->completion, SLICE(""), object->meta.ns);
+    return 0;
+}
+
+/* The namespace that the command looks in; NULL: in all. */
 static const char *namespace_of(const struct completion *completion, const struct inquiry *inquiry)
 {
     const char *given = value_of(completion, "namespace");
-    bool wants_all = !has_flag(completion->command, "namespace") || inquiry->snapshot != NULL ||
-                     strchr(completion->typed, '/') != NULL;
+    bool wants_all = !has_flag(completion->command, "namespace") ||
+                     strchr(completion->typed, '/') != NULL || is_there(completion, "-A") ||
+                     is_there(completion, "--all-namespaces");
 
-    for (size_t i = 0; i < completion->count; i++)
-        wants_all = wants_all || strcmp(completion->words[i], "-A") == 0 ||
-                    strcmp(completion->words[i], "--all-namespaces") == 0;
-    return wants_all ? NULL : given != NULL ? given : inquiry->default_ns;
+    if (wants_all || (given == NULL && inquiry->snapshot != NULL))
+        return NULL;
+    return given != NULL ? given : inquiry->default_ns;
 }
 
 /* Objects of the snapshot that was given, else of the cluster if the command can ask one. If
  * that takes too long, the shell gets no names. */
-static void offer_objects(const struct completion *completion, enum kind kind)
+static void offer_from_cluster(const struct completion *completion, enum kind kind,
+                               load_text_sink *sink)
 {
     struct inquiry_origin origin = {.snapshot = value_of(completion, "snapshot"),
                                     .kubeconfig = value_of(completion, "kubeconfig"),
                                     .context = value_of(completion, "context")};
     struct object_names names = {.completion = completion, .kind = kind};
-    struct inquiry_wish wish = {.kinds = 1U << kind, .text_sink = offer_object, .context = &names};
+    struct inquiry_wish wish = {.kinds = 1U << kind, .text_sink = sink, .context = &names};
     struct inquiry inquiry;
     struct error err = {0};
 
@@ -127,11 +156,24 @@ static void offer_objects(const struct completion *completion, enum kind kind)
         return;
     (void)alarm(NAMES_SECONDS_MAX);
     if (inquiry_open(&inquiry, &origin, &err) == 0) {
-        names.ns = namespace_of(completion, &inquiry);
+        names.ns = sink == offer_object ? namespace_of(completion, &inquiry) : NULL;
         wish.ns = slice_of(names.ns);
         (void)inquiry_read(&inquiry, &wish, &err);
     }
     inquiry_close(&inquiry);
+    names_dispose(&names.seen);
+}
+
+/* prefix: "pvc/", which may be in front of the name. */
+static void offer_objects(struct completion *completion, enum kind kind, struct slice prefix)
+{
+    if (strncmp(completion->typed, prefix.ptr, prefix.len) == 0) {
+        if (completion->before.len == 0)
+            completion->before.ptr = completion->typed;
+        completion->before.len += prefix.len;
+        completion->typed += prefix.len;
+    }
+    offer_from_cluster(completion, kind, offer_object);
 }
 
 static void offer_contexts(const struct completion *completion)
@@ -168,6 +210,13 @@ static void offer_words(const struct completion *completion, const char *words)
     }
 }
 
+static void offer_rules(const struct completion *completion)
+{
+    for (const struct rule *rule = doctor_rules; rule->code != NULL; rule++)
+        offer(completion, rule->code, rule->title);
+    offer(completion, "all", "");
+}
+
 static void offer_values(struct completion *completion, const char *values)
 {
     if (values == NULL)
@@ -181,11 +230,15 @@ static void offer_values(struct completion *completion, const char *values)
     else if (strcmp(values, VALUES_CONTEXTS) == 0)
         offer_contexts(completion);
     else if (strcmp(values, VALUES_PODS) == 0 || strcmp(values, VALUES_PODS_OR_FILES) == 0)
-        offer_objects(completion, KIND_POD);
+        offer_objects(completion, KIND_POD, SLICE("pod/"));
     else if (strcmp(values, VALUES_CLAIMS) == 0)
-        offer_objects(completion, KIND_CLAIM);
+        offer_objects(completion, KIND_CLAIM, SLICE("pvc/"));
     else if (strcmp(values, VALUES_NODES) == 0)
-        offer_objects(completion, KIND_NODE);
+        offer_objects(completion, KIND_NODE, SLICE("node/"));
+    else if (strcmp(values, VALUES_NAMESPACES) == 0)
+        offer_from_cluster(completion, KIND_CLAIM, offer_namespace);
+    else if (strcmp(values, VALUES_DOCTOR_RULES) == 0)
+        offer_rules(completion);
     completion->takes_files = strcmp(values, VALUES_FILES) == 0 ||
                               strcmp(values, VALUES_FOLDERS) == 0 ||
                               strcmp(values, VALUES_PODS_OR_FILES) == 0;

@@ -149,7 +149,8 @@ static int compare_pods(const void *a, const void *b)
     return order != 0 ? order : slice_compare(pod_name(*x), pod_name(*y));
 }
 
-static int evaluate_pending(struct dry_run *run, struct error *err)
+/* ns: only of this namespace; NULL: of all. */
+static int evaluate_pending(struct dry_run *run, const char *ns, struct error *err)
 {
     const struct pod **pods = calloc(run->cluster.counts[KIND_POD] + 1, sizeof *pods);
     size_t count = 0;
@@ -159,7 +160,8 @@ static int evaluate_pending(struct dry_run *run, struct error *err)
     if (pods == NULL)
         return error_no_memory(err);
     for (const struct pod *pod; (pod = cluster_next_pod(&run->cluster, &walk)) != NULL;)
-        if (pod->node == NULL && !pod->is_terminal)
+        if (pod->node == NULL && !pod->is_terminal &&
+            (ns == NULL || slice_equal(name_slice(pod->ns), slice_of(ns))))
             pods[count++] = pod;
     qsort((void *)pods, count, sizeof *pods, compare_pods);
     for (size_t i = 0; i < count && rc == 0; i++)
@@ -239,26 +241,33 @@ static int evaluate_file(struct dry_run *run, const char *path, struct error *er
                      strcmp(path, "-") == 0 ? "<stdin>" : path);
 }
 
-/* Evaluates the pod NS/NAME of the snapshot; if there is none, the pod of that file. */
-static int evaluate_named(struct dry_run *run, const char *name, struct error *err)
+/* The pod NS/NAME of the snapshot, or NAME of the namespace ns if that is not NULL. */
+static const struct pod *find_pod(const struct dry_run *run, const char *ns, const char *name)
 {
     const char *slash = strchr(name, '/');
-    const struct pod *pod =
-        slash == NULL
-            ? NULL
-            : cluster_find_pod(&run->cluster, (struct slice){name, (size_t)(slash - name)},
-                               slice_of(slash + 1));
 
+    if (slash == NULL)
+        return ns == NULL ? NULL : cluster_find_pod(&run->cluster, slice_of(ns), slice_of(name));
+    return cluster_find_pod(&run->cluster, (struct slice){name, (size_t)(slash - name)},
+                            slice_of(slash + 1));
+}
+
+/* Evaluates a pod of the snapshot; if there is none, the pod of that file. */
+static int evaluate_named(struct dry_run *run, const char *ns, const char *name, struct error *err)
+{
+    const struct pod *pod = find_pod(run, ns, name);
+
+    if (pod != NULL && ns != NULL && !slice_equal(name_slice(pod->ns), slice_of(ns)))
+        return error_set(err, ERROR_INVALID, "--pod %s is not in --namespace %s", name, ns);
     if (pod != NULL)
         return evaluate_cached(run, pod, err);
     if (evaluate_file(run, name, err) < 0)
-        return err->code != ERROR_SYSTEM
-                   ? err->code
-                   : error_set(
-                         err, ERROR_NOT_FOUND,
-                         "--pod %s: no pod of the snapshot (NS/NAME, such as default/web-0) and no "
-                         "file has this name",
-                         name);
+        return err->code != ERROR_SYSTEM ? err->code
+                                         : error_set(err, ERROR_NOT_FOUND,
+                                                     "--pod %s: no pod of the snapshot (NS/NAME, "
+                                                     "such as default/web-0; or NAME "
+                                                     "with --namespace) and no file has this name",
+                                                     name);
     return 0;
 }
 
@@ -341,8 +350,8 @@ static int run_all(struct dry_run *run, const struct arguments *arguments, struc
     run->render = render_new(run->format, arguments->all_pending);
     if (run->render == NULL)
         return error_no_memory(err);
-    int rc = arguments->all_pending ? evaluate_pending(run, err)
-                                    : evaluate_named(run, arguments->pod, err);
+    int rc = arguments->all_pending ? evaluate_pending(run, arguments->ns, err)
+                                    : evaluate_named(run, arguments->ns, arguments->pod, err);
     if (rc < 0) {
         render_discard(run->render);
         return rc;

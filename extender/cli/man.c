@@ -57,9 +57,9 @@ static void put_sentences(const char *text, size_t len)
 }
 
 /* Lines that begin with blanks are examples. */
-static void put_details(const char *details)
+static void put_details(const char *details, const char *end)
 {
-    while (*details != '\0') {
+    while (details < end) {
         size_t len = strcspn(details, "\n"), blanks = strspn(details, " ");
         if (blanks != 0) {
             (void)fputs(".Dl ", stdout);
@@ -96,23 +96,24 @@ static void put_flag(const struct flag *flag)
 
 static void put_command(const struct command *command)
 {
-    static const char end[] = ".El\n"
-                              ".Sh EXIT STATUS\n"
-                              "0 if it is done, 1 if the answer is no,\n"
-                              "2 after bad usage, bad input or another failure.\n"
-                              ".Sh SEE ALSO\n"
-                              ".Xr claimguard 1\n";
+    static const char status[] = "Exit status: ";
+    static const char done[] = "0: it is done; 2: bad usage, bad input or another failure.\n";
+    const char *end = strstr(command->details, status);
+    const char *last = command->details + strlen(command->details);
 
     put_head(command->name, command->summary);
     (void)printf(".Nm claimguard\n.Cm %s\n", command->name);
     put_text(command->synopsis, strlen(command->synopsis));
     (void)fputs(command->synopsis[0] == '\0' ? ".Sh DESCRIPTION\n" : "\n.Sh DESCRIPTION\n", stdout);
-    put_details(command->details);
-    (void)fputs(command->details[0] == '\0' ? "" : ".Pp\n", stdout);
+    put_details(command->details, end == NULL ? last : end);
+    (void)fputs(command->details[0] == '\0' || end == command->details ? "" : ".Pp\n", stdout);
     (void)fputs("Options:\n.Bl -tag -width Ds\n", stdout);
     for (const struct flag *flag = command->flags; flag->name != NULL; flag++)
         put_flag(flag);
-    (void)fputs(end, stdout);
+    (void)fputs(".El\n.Sh EXIT STATUS\n", stdout);
+    put_details(end == NULL ? done : end + sizeof status - 1,
+                end == NULL ? done + strlen(done) : last);
+    (void)fputs(".Sh SEE ALSO\n.Xr claimguard 1\n", stdout);
 }
 
 /* The next name in the order of the alphabet; NULL: that was the last. */
@@ -144,6 +145,8 @@ static void put_program(void)
                               "Kubeconfig files, with colons between them, if\n"
                               ".Fl \\-kubeconfig\n"
                               "is not given.\n"
+                              ".It Ev NO_COLOR\n"
+                              "If it is set, nothing is coloured.\n"
                               ".El\n"
                               ".Sh SEE ALSO\n";
 

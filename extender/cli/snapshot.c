@@ -20,6 +20,7 @@ enum { OBJECT_TEXT_BYTES_MAX = 32 << 20, PROGRESS_MS = 100 };
 struct capture {
     FILE *file;
     const char *path; /* for error messages */
+    struct slice ns;  /* only of this namespace; empty: of all */
     struct lister lister;
     enum kind kind; /* that is being listed */
     struct buf text;
@@ -96,11 +97,11 @@ static void unserved(void *context, enum kind kind)
     (void)kind;
 }
 
-/* Whether these credentials may not list the kind, but the snapshot is good without it: only the
- * dry run of a manifest, or a person, needs it. */
+/* Whether these credentials may not list the kind, but the snapshot is of use without it: a command
+ * that misses it says so. Of a namespace, few people may list nodes. */
 static bool is_left_out(const struct capture *capture, enum kind kind, const struct error *err)
 {
-    if (capture->lister.status != 403 || kind < KIND_WATCHED_COUNT)
+    if (capture->lister.status != 403 || kind == KIND_POD || kind == KIND_CLAIM)
         return false;
     (void)fprintf(stderr, "claimguard: %s; captured without them\n", err->message);
     return true;
@@ -111,7 +112,7 @@ static int capture_kind(struct capture *capture, enum kind kind, struct error *e
     const struct reflector_sink sink = {capture, begin_list, end_list, take, keep, unserved};
 
     capture->kind = kind;
-    int rc = lister_list(&capture->lister, kind, SLICE(""), &sink, err);
+    int rc = lister_list(&capture->lister, kind, capture->ns, &sink, err);
     return rc < 0 && is_left_out(capture, kind, err) ? 0 : rc;
 }
 
@@ -205,10 +206,13 @@ static int write_somewhere(struct capture *capture, const char *path, struct err
     return rc;
 }
 
-static int write_snapshot(const struct kubeconfig *kubeconfig, const char *path, struct error *err)
+static int write_snapshot(const struct kubeconfig *kubeconfig, const struct arguments *arguments,
+                          struct error *err)
 {
+    const char *path = arguments->output;
     bool to_stdout = path == NULL || strcmp(path, "-") == 0;
     struct capture capture = {.path = to_stdout ? "standard output" : path,
+                              .ns = slice_of(arguments->ns),
                               .lister.server = kubeconfig->server};
 
     buf_init(&capture.text, OBJECT_TEXT_BYTES_MAX);
@@ -237,7 +241,7 @@ int command_snapshot(const struct arguments *arguments)
         kubeconfig_free(kubeconfig);
         return command_fail(&err);
     }
-    int rc = write_snapshot(kubeconfig, arguments->output, &err);
+    int rc = write_snapshot(kubeconfig, arguments, &err);
     http_client_global_cleanup();
     kubeconfig_free(kubeconfig);
     return rc < 0 ? command_fail(&err) : EXIT_DONE;

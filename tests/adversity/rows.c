@@ -118,6 +118,36 @@ static void a_snapshot_without_the_right_to_priority_classes_says_so(void)
     free(err);
 }
 
+static void a_snapshot_without_the_right_to_nodes_says_so(void)
+{
+    char *err, *text;
+
+    put_claim("data");
+    api_fault(&(struct api_fault){.path = "/nodes", .status = 403});
+    text = capture(&err);
+    check(strstr(err, "nodes was answered with status 403") != NULL, "%s", err);
+    check(strstr(err, "captured without them") != NULL, "%s", err);
+    check(strstr(text, "PersistentVolumeClaim") != NULL, "%s", text);
+    free(text);
+    free(err);
+}
+
+/* Claims would look free. */
+static void there_is_no_snapshot_without_the_right_to_pods_or_claims(void)
+{
+    static const char *const paths[] = {"/persistentvolumeclaims", "/pods"};
+    char *err, file[64];
+
+    (void)snprintf(file, sizeof file, "%s/snapshot.json", scenario_folder());
+    for (int i = 0; i < 2; i++) {
+        api_fault(&(struct api_fault){.path = paths[i], .status = 403});
+        check(take_snapshot(file, &err) == 2, "%s", err);
+        check(strstr(err, paths[i] + 1) != NULL, "%s", err);
+        check(access(file, F_OK) != 0, "there is no file");
+        free(err);
+    }
+}
+
 static void priority_classes_are_not_watched(void)
 {
     struct guard guard;
@@ -200,6 +230,8 @@ int main(int argc, char **argv)
         SCENARIO(a_snapshot_is_json),
         SCENARIO(a_snapshot_has_the_priority_classes),
         SCENARIO(a_snapshot_without_the_right_to_priority_classes_says_so),
+        SCENARIO(a_snapshot_without_the_right_to_nodes_says_so),
+        SCENARIO(there_is_no_snapshot_without_the_right_to_pods_or_claims),
         SCENARIO(a_snapshot_goes_into_a_pipe_and_leaves_it_one),
         SCENARIO(a_snapshot_is_written_through_a_link),
         SCENARIO(priority_classes_are_not_watched),

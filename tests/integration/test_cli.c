@@ -27,8 +27,8 @@ static const struct {
     {{"dry-run", "--snapshot"}, 2, "claimguard: dry-run: no value for --snapshot"},
     {{"dry-run", "--snapshot", EXAMPLE, "--pod", "default/none"},
      2,
-     "claimguard: --pod default/none: no pod of the snapshot (NS/NAME, such as default/web-0) and "
-     "no file has this name"},
+     "claimguard: --pod default/none: no pod of the snapshot (NS/NAME, such as default/web-0; or "
+     "NAME with --namespace) and no file has this name"},
     {{"dry-run", "--snapshot", EXAMPLE, "--pod", "default/db-1", "--all-pending"},
      2,
      "claimguard: dry-run: --pod and --all-pending: give only one of them"},
@@ -73,6 +73,14 @@ static const struct {
     {{"serve", "--snapshot", EXAMPLE, "--log-level", "loud"}, 2, "claimguard: --log-level loud"},
     {{"check-config"}, 2, "claimguard: check-config: missing argument FILE"},
     {{"check-config", EXAMPLE}, 2, "claimguard: " EXAMPLE ":"},
+    {{"certificates", "-o", "json"}, 2, "claimguard: certificates: --output is a path, no format"},
+    {{"snapshot", "-oyaml"}, 2, "claimguard: snapshot: --output is a path, no format"},
+    {{"-n", "default", "who", "data"},
+     2,
+     "claimguard: the command comes first: claimguard who -n ... "},
+    {{"dry-run", "-s", EXAMPLE, "-p", "default/web-1", "-n", "shop"},
+     2,
+     "claimguard: --pod default/web-1 is not in --namespace shop"},
     {{"doctor", "--scheduler-config", "/nowhere"}, 2, "claimguard: /nowhere: No such file"},
     {{"doctor", "--scheduler-config", EXAMPLE}, 2, "claimguard: " EXAMPLE ":"},
     {{"doctor", "--config", EXAMPLE}, 2, "claimguard: " EXAMPLE ":"},
@@ -153,10 +161,29 @@ Test(cli, standard_input_is_a_snapshot_or_a_pod)
     run_free(&pod);
 }
 
+Test(cli, the_namespace_restricts_the_pods)
+{
+    struct run all = RUN("dry-run", "-s", EXAMPLE, "-a");
+    struct run of_namespace = RUN("dry-run", "-s", EXAMPLE, "-a", "-n", "default");
+    struct run of_another = RUN("dry-run", "-s", EXAMPLE, "-a", "-n", "other", "-o", "json");
+    struct run named = RUN("dry-run", "-s", EXAMPLE, "-p", "web-1", "-n", "default");
+    struct run whole = RUN("dry-run", "-s", EXAMPLE, "-p", "default/web-1");
+
+    cr_expect_str_eq(all.out, of_namespace.out);
+    cr_expect_str_eq(of_another.out, "[]\n");
+    cr_expect_eq(of_another.status, 0);
+    cr_expect_str_eq(named.out, whole.out);
+    run_free(&all);
+    run_free(&of_namespace);
+    run_free(&of_another);
+    run_free(&named);
+    run_free(&whole);
+}
+
 Test(cli, node_restricts_the_nodes)
 {
     struct run run =
-        RUN("dry-run", "-s", EXAMPLE, "-p", "default/web-1", "-n", "node-2", "-o", "json");
+        RUN("dry-run", "-s", EXAMPLE, "-p", "default/web-1", "--node", "node-2", "-o", "json");
     json_t *result = json_loads(run.out, 0, NULL);
     const json_t *nodes = json_object_get(result, "nodes");
 
