@@ -6,6 +6,7 @@
 
 #include "config/base/clock.h"
 #include "extender/cli/commands.h"
+#include "extender/doctor/certificate_rules.h"
 #include "extender/doctor/config_rules.h"
 #include "extender/doctor/guard_rules.h"
 #include "extender/doctor/probe.h"
@@ -37,6 +38,7 @@ struct doctor {
     struct config_file config_file;
     struct installation installation;
     bool has_installation;
+    struct certificates_read certificates;
     struct rights rights; /* of a live cluster */
     struct findings findings;
 };
@@ -192,10 +194,12 @@ static int check(struct doctor *doctor, struct error *err)
     if (doctor->config != NULL)
         config_rules_check(&doctor->config_file, doctor->schedulers, doctor->scheduler_count,
                            findings);
+    const struct config_file *config = doctor->config == NULL ? NULL : &doctor->config_file;
+    certificate_rules_check(config, doctor->schedulers, doctor->scheduler_count, now_ms() / 1000,
+                            &doctor->certificates, findings);
     if (doctor->has_installation) {
-        const struct examined examined = {doctor->schedulers, doctor->scheduler_count,
-                                          doctor->config == NULL ? NULL : &doctor->config_file,
-                                          &doctor->installation};
+        const struct examined examined = {doctor->schedulers, doctor->scheduler_count, config,
+                                          &doctor->certificates, &doctor->installation};
         guard_rules_check(&examined, findings);
         installation_rules_check(&examined, findings);
         webhook_rules_check(&examined, now_ms() / 1000, findings);
@@ -231,6 +235,7 @@ int command_doctor(const struct arguments *arguments)
             status = findings_reach(&doctor->findings, doctor->fail_on) ? EXIT_NO : EXIT_DONE;
         if (doctor->has_installation)
             installation_dispose(&doctor->installation);
+        certificates_read_free(&doctor->certificates);
         config_free(doctor->config);
         arena_dispose(&doctor->config_arena);
         arena_dispose(&doctor->arena);

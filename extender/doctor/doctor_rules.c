@@ -149,17 +149,33 @@ const struct rule doctor_rules[] = {
          "What doctor says of the configuration and of the rights is true of its own version. The\n"
          "version is the tag of the image; other tags are not compared.",
          "call the doctor of the image that runs."),
+    RULE("CG609", LEVEL_ERROR, "a certificate cannot be used, or not for long",
+         "It has ended, or begins later, or is no PEM text: calls fail in the handshake. If it "
+         "ends\n"
+         "within two weeks, this is a warning. Only files on this machine are read, and data in "
+         "the\n"
+         "files; kube-scheduler reads its own when it starts, so restart it after a change.",
+         "`claimguard certificates` renews those that it has made."),
+    RULE("CG610", LEVEL_ERROR, "a certificate is not one that the other side believes",
+         "The CA in `tlsConfig` has not signed claimguard's certificate, or that is for other "
+         "names\n"
+         "than the host in `urlPrefix` (or `tlsConfig.serverName`), or the authority in\n"
+         "`clientCAFile` has not signed the scheduler's: each call fails in the handshake. Only\n"
+         "files on this machine are compared; `--probe` (CG904) needs none of claimguard's.",
+         "`claimguard certificates` makes all of them; `--host NAME` adds a name."),
     /* 7xx: the webhooks that call claimguard */
     RULE("CG701", LEVEL_ERROR, "a webhook has no caBundle",
          "The API server cannot call claimguard. With `failurePolicy: Ignore`, Bindings are "
          "applied\n"
          "without a review; with `Fail`, no pod is bound.",
          "`claimguard certificates` writes it, after each `kubectl apply` of new webhooks."),
-    RULE("CG702", LEVEL_ERROR, "a webhook's caBundle has no valid certificate",
-         "It is no PEM text, or all of its certificates have ended: the API server does not "
-         "believe\n"
-         "claimguard's certificate. What becomes of Bindings: CG701.",
-         "`claimguard certificates` writes the authority's certificate again."),
+    RULE(
+        "CG702", LEVEL_ERROR, "a webhook's caBundle has no valid certificate",
+        "It is no PEM text, or all of its certificates have ended: the API server does not "
+        "believe\n"
+        "claimguard's certificate. If the last one ends within two weeks, this is a warning. What\n"
+        "becomes of Bindings: CG701.",
+        "`claimguard certificates` writes the authority's certificate again."),
     RULE("CG703", LEVEL_ERROR, "a webhook's Service has no ready endpoint",
          "No claimguard is ready, or the Service selects other pods, or there is no such Service.\n"
          "What becomes of Bindings: CG701.",
@@ -185,6 +201,14 @@ const struct rule doctor_rules[] = {
          "`admission.listen` is not set, so claimguard has no port for reviews: each call fails.\n"
          "What becomes of Bindings: CG701.",
          "the component `admission` writes it into the ConfigMap."),
+    RULE("CG708", LEVEL_ERROR, "a webhook's caBundle is of another authority",
+         "The API server does not believe claimguard's certificate. What becomes of Bindings: "
+         "CG701.\n"
+         "If `admission.tls` is not on this machine, and is the pair of `server.tls`, the bundle "
+         "is\n"
+         "compared with the scheduler's CA. Without a common key, one of the two is wrong (then a\n"
+         "warning).",
+         "`claimguard certificates` writes the authority's certificate again."),
     /* 8xx: marks, pods and their schedulers */
     RULE(
         "CG801", LEVEL_ERROR, "nothing in the cluster sets the mark",

@@ -7,6 +7,7 @@
 #ifndef EXTENDER_DOCTOR_INSTALLATION_RULES_H
 #define EXTENDER_DOCTOR_INSTALLATION_RULES_H
 
+#include "extender/doctor/certificate_rules.h"
 #include "extender/doctor/config_rules.h"
 #include "extender/doctor/installation.h"
 
@@ -14,7 +15,8 @@
 struct examined {
     const struct scheduler_file *schedulers;
     size_t scheduler_count;
-    const struct config_file *config;        /* NULL: not given */
+    const struct config_file *config; /* NULL: not given */
+    const struct certificates_read *certificates;
     const struct installation *installation; /* NULL: no cluster */
 };
 

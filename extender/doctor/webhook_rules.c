@@ -1,14 +1,11 @@
 #include "extender/doctor/webhook_rules.h"
 
-#include <gnutls/x509.h>
 #include <stdio.h>
 
 #include "config/base/base64.h"
 
 #define BINDING_PATH "/admit/binding"
 #define POD_PATH     "/admit/pod"
-
-enum { BUNDLE_CERTIFICATES_MAX = 64 };
 
 /* One webhook of a configuration. */
 struct webhook_entry {
@@ -50,30 +47,41 @@ static bool read_entry(struct webhook_entry *out, const json_t *configuration,
 
 /* ---- the caBundle ---- */
 
-/* How many of the certificates in a PEM text have begun, and not ended; negative: it has none. */
-static int count_valid(struct slice pem, int64_t now_s)
+/* The certificate of the admission port, or the authority of the scheduler's one if both are one
+ * pair, is what the bundle has to vouch for. */
+static void check_authority(const struct webhook_entry *entry,
+                            const struct certificate_list *bundle,
+                            const struct certificates_read *read, struct findings *findings)
 {
-    gnutls_datum_t text = {(unsigned char *)(uintptr_t)pem.ptr, (unsigned)pem.len};
-    gnutls_x509_crt_t *list = NULL;
-    unsigned count = 0;
-    int valid = 0;
+    const struct certificate_list *served = read->is_one_pair ? &read->server : &read->admission;
 
-    if (gnutls_x509_crt_list_import2(&list, &count, &text, GNUTLS_X509_FMT_PEM, 0) < 0)
-        return -1;
-    for (unsigned i = 0; i < count; i++) {
-        valid += gnutls_x509_crt_get_activation_time(list[i]) <= now_s &&
-                 gnutls_x509_crt_get_expiration_time(list[i]) > now_s;
-        gnutls_x509_crt_deinit(list[i]);
-    }
-    gnutls_free(list);
-    return valid;
+    if (served->count != 0 && !certificate_list_signs(bundle, served))
+        (void)finding_add(findings, "CG708", entry->place, "call claimguard certificates",
+                          "the caBundle of webhook %s is not of the authority that has signed the "
+                          "certificate of admission.tls",
+                          entry->name);
+    else if (served->count == 0 && read->is_one_pair && read->authority.count != 0 &&
+             !certificate_list_shares_key(bundle, &read->authority))
+        finding_lower(
+            finding_add(
+                findings, "CG708", entry->place, "call claimguard certificates",
+                "the caBundle of webhook %s and the CA in %s:%zu have no key in common, and "
+                "claimguard has one certificate for both ports",
+                entry->name, read->authority_place.file, read->authority_place.line),
+            LEVEL_WARNING);
 }
 
-static void check_bundle(const struct webhook_entry *entry, int64_t now_s,
-                         struct findings *findings)
+static void check_bundle(const struct webhook_entry *entry, const struct certificates_read *read,
+                         int64_t now_s, struct findings *findings)
 {
+    static const char *const lives[] = {
+        [LIFE_ENDS_SOON] = " that is valid for two more weeks",
+        [LIFE_ENDED] = " that is valid now",
+        [LIFE_NOT_BEGUN] = " that is valid now",
+    };
     const char *encoded = installed_string(entry->client, "caBundle", NULL);
     const char *what = entry->fails ? "what it reviews is refused" : "nothing is reviewed";
+    struct certificate_list bundle = {NULL, 0};
     struct slice pem = {NULL, 0};
 
     if (*encoded == '\0') {
@@ -82,12 +90,20 @@ static void check_bundle(const struct webhook_entry *entry, int64_t now_s,
                           entry->name, what);
         return;
     }
-    int valid =
-        base64_decode(slice_of(encoded), findings->arena, &pem) ? count_valid(pem, now_s) : -1;
-    if (valid <= 0)
-        (void)finding_add(findings, "CG702", entry->place, "call claimguard certificates",
-                          "the caBundle of webhook %s has no certificate%s: %s", entry->name,
-                          valid < 0 ? "" : " that is valid now", what);
+    bool is_read = base64_decode(slice_of(encoded), findings->arena, &pem) &&
+                   certificate_list_read(&bundle, pem);
+    enum certificate_life life = is_read ? certificate_list_life(&bundle, now_s) : LIFE_ENDED;
+    if (life != LIFE_LONG) {
+        struct finding *finding =
+            finding_add(findings, "CG702", entry->place, "call claimguard certificates",
+                        "the caBundle of webhook %s has no certificate%s: %s", entry->name,
+                        is_read ? lives[life] : "", what);
+        if (life == LIFE_ENDS_SOON)
+            finding_lower(finding, LEVEL_WARNING);
+    }
+    if (is_read)
+        check_authority(entry, &bundle, read, findings);
+    certificate_list_free(&bundle);
 }
 
 /* ---- the Service ---- */
@@ -205,7 +221,7 @@ static void check_namespaces(const struct webhook_entry *entry,
 static void check_entry(const struct examined *examined, const struct webhook_entry *entry,
                         int64_t now_s, struct findings *findings)
 {
-    check_bundle(entry, now_s, findings);
+    check_bundle(entry, examined->certificates, now_s, findings);
     check_service(entry, examined->installation, findings);
     check_rules(entry, findings);
     if (!entry->is_binding)

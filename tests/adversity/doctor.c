@@ -205,15 +205,22 @@ static void where_nobody_listens_nothing_is_reached(void)
     api_come_back();
 }
 
+enum { DAY_S = 24 * 60 * 60 };
+
 static char folder[CERTIFICATES_FOLDER_BYTES];
 
 static void start_with_tls(struct guard *guard)
 {
     static const struct certificate all[] = {
-        {.name = "ca", .is_authority = true},
-        {.name = "other", .is_authority = true},
-        {.name = "tls", .issuer = "ca"},
-        {.name = "client", .issuer = "ca", .is_for_clients = true},
+        {.name = "ca", .is_authority = true, .begins_s = -DAY_S, .ends_s = 99 * DAY_S},
+        {.name = "other", .is_authority = true, .begins_s = -DAY_S, .ends_s = 99 * DAY_S},
+        {.name = "tls", .issuer = "ca", .begins_s = -DAY_S, .ends_s = 99 * DAY_S},
+        {.name = "brief", .issuer = "ca", .is_for_clients = true},
+        {.name = "client",
+         .issuer = "ca",
+         .is_for_clients = true,
+         .begins_s = -DAY_S,
+         .ends_s = 99 * DAY_S},
     };
 
     certificates_make(folder, all, sizeof all / sizeof *all);
@@ -239,6 +246,8 @@ static void a_certificate_is_checked_as_the_scheduler_does(void)
     start_with_tls(&guard);
     expect_of_probe(tls_file(&guard, "ca", "client", ""), 0, "0 errors, 0 warnings", "CG90");
     expect_of_probe(tls_file(&guard, "other", "client", ""), 1, "CG904", "CG903");
+    expect_of_probe(tls_file(&guard, "ca", "brief", ""), 1, "brief.crt ends within two weeks",
+                    "error  CG");
     expect_of_probe(tls_file(&guard, "ca", "client", ", serverName: db.example.com"), 1, "CG904",
                     "CG903");
     expect_of_probe(tls_file(&guard, "ca", "other", ""), 1, "CG903", "CG904");

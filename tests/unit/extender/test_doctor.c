@@ -4,9 +4,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "extender/doctor/certificate_list.h"
 #include "extender/doctor/findings.h"
 #include "extender/doctor/go_text.h"
 #include "extender/doctor/scheduler_file.h"
+#include "support/process.h"
 
 static const struct {
     const char *text;
@@ -139,6 +141,34 @@ Test(doctor, a_file_has_bounded_lists)
     cr_expect_eq(read_items("extenders", SCHEDULER_EXTENDERS_MAX + 1), ERROR_INVALID);
     cr_expect_eq(read_items("profiles", SCHEDULER_PROFILES_MAX), 0);
     cr_expect_eq(read_items("profiles", SCHEDULER_PROFILES_MAX + 1), ERROR_INVALID);
+}
+
+enum { DAY_S = 24 * 60 * 60 };
+
+/* Of a file that is valid from 2020 to 2120. */
+Test(doctor, certificates_end)
+{
+    char *pem = read_file(TESTS_DIR "/commands/doctor/cg610_not_with_one_between/tls.crt");
+    struct certificate_list list;
+
+    cr_assert(certificate_list_read(&list, slice_of(pem)));
+    int64_t begin_s = gnutls_x509_crt_get_activation_time(list.items[0]);
+    int64_t end_s = gnutls_x509_crt_get_expiration_time(list.items[0]);
+    const struct {
+        int64_t now_s;
+        enum certificate_life life;
+    } rows[] = {
+        {begin_s - 1, LIFE_NOT_BEGUN},     {begin_s, LIFE_LONG},
+        {end_s - 14LL * DAY_S, LIFE_LONG}, {end_s - 14LL * DAY_S + 1, LIFE_ENDS_SOON},
+        {end_s - 1, LIFE_ENDS_SOON},       {end_s, LIFE_ENDED},
+    };
+    cr_expect_eq(list.count, 2);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        cr_expect_eq(certificate_list_life(&list, rows[i].now_s), rows[i].life, "row %zu", i);
+    certificate_list_free(&list);
+    cr_expect_not(certificate_list_read(&list, SLICE("-----BEGIN CERTIFICATE-----\nAAAA\n")));
+    cr_expect_eq(list.count, 0);
+    free(pem);
 }
 
 Test(doctor, findings_beyond_the_limit_are_counted)
