@@ -17,7 +17,20 @@ struct yaml_reading {
     bool in_items;      /* among the items of a list */
     bool is_list;       /* the document has items */
     struct place begin; /* of the item or the document */
+    bool has_braces;    /* "{{" was read: of a template */
+    char last;          /* byte that was read */
 };
+
+static const char render_first[] =
+    "; the file has \"{{\": if it is a template, render it first (helm template CHART)";
+
+static void note_braces(struct yaml_reading *yaml, struct slice bytes)
+{
+    if (bytes.len == 0)
+        return;
+    yaml->has_braces |= slice_has(bytes, SLICE("{{")) || (yaml->last == '{' && *bytes.ptr == '{');
+    yaml->last = bytes.ptr[bytes.len - 1];
+}
 
 /* libyaml's read handler. */
 static int read_bytes(void *data, unsigned char *buffer, size_t size, size_t *size_read)
@@ -33,6 +46,7 @@ static int read_bytes(void *data, unsigned char *buffer, size_t size, size_t *si
     }
     *size_read = left.len < size ? left.len : size;
     memcpy(buffer, left.ptr, *size_read);
+    note_braces(yaml, (struct slice){left.ptr, *size_read});
     input->begin += *size_read; /* libyaml counts the lines */
     return 1;
 }
@@ -40,8 +54,8 @@ static int read_bytes(void *data, unsigned char *buffer, size_t size, size_t *si
 static int fail(const struct yaml_reading *yaml, struct place place, const char *problem,
                 struct error *err)
 {
-    return error_set(err, ERROR_INVALID, "%s:%zu:%zu: %s", yaml->reading->input->path, place.line,
-                     place.column, problem);
+    return error_set(err, ERROR_INVALID, "%s:%zu:%zu: %s%s", yaml->reading->input->path, place.line,
+                     place.column, problem, yaml->has_braces ? render_first : "");
 }
 
 /* libyaml's error, or the error of reading the file. */
@@ -78,8 +92,23 @@ static void note_member(struct yaml_reading *yaml, const yaml_event_t *event)
     }
 }
 
-static int take(struct yaml_reading *yaml, const struct type *type, struct error *err)
+/* The type of an object whose kind may be an alias, or come with a merge key. */
+static void find_type(struct yaml_reading *yaml, struct type *type)
 {
+    struct type found;
+    struct slice extent;
+    struct pull json;
+
+    arena_reset(&yaml->reading->arena);
+    pull_init(&json, buf_slice(&yaml->writer.out));
+    if (document_object(&json, &yaml->reading->arena, &found, &extent))
+        *type = yaml->in_items ? type_of_item(&found, &yaml->document) : found;
+}
+
+static int take(struct yaml_reading *yaml, struct type *type, struct error *err)
+{
+    if (yaml->writer.has_aliases)
+        find_type(yaml, type);
     struct source_text text = {.type = type,
                                .text = buf_slice(&yaml->writer.out),
                                .place = yaml->begin,
@@ -129,30 +158,45 @@ static bool is_items_border(struct yaml_reading *yaml, const yaml_event_t *event
         /* the rest of the list is written as a separate object, and dropped */
         yaml_json_start(&yaml->writer);
         yaml->writer.depth = 1;
-        yaml->writer.levels[0].is_mapping = yaml->writer.levels[0].expects_key = true;
-        yaml->writer.levels[0].is_first = true;
-        yaml->writer.levels[0].keys_begin = 0;
+        yaml->writer.levels[0] =
+            (struct yaml_level){.is_mapping = true, .expects_key = true, .is_first = true};
         return true;
     }
     return false;
+}
+
+static void begin_document(struct yaml_reading *yaml)
+{
+    yaml->document = (struct type){0};
+    yaml->is_list = false;
+    yaml->key[0] = '\0';
+    yaml_json_start_document(&yaml->writer);
+}
+
+/* What is wrong with a value of `items:`; NULL: nothing, or it is none. */
+static const char *items_problem(const struct yaml_reading *yaml, const yaml_event_t *event)
+{
+    if (yaml->in_items || yaml->depth != 1 || strcmp(yaml->key, "items") != 0)
+        return NULL;
+    if (yaml->is_list && is_start(event))
+        return "items: this key appears twice";
+    return event->type == YAML_ALIAS_EVENT ? "items: an alias of a list: write the list out" : NULL;
 }
 
 static int put_event(struct yaml_reading *yaml, const yaml_event_t *event, struct error *err)
 {
     struct place place;
 
-    if (event->type == YAML_DOCUMENT_START_EVENT) {
-        yaml->document = (struct type){0};
-        yaml->is_list = false;
-        yaml->key[0] = '\0';
-    }
+    if (event->type == YAML_DOCUMENT_START_EVENT)
+        begin_document(yaml);
     if (!is_start(event) && !is_end(event) && event->type != YAML_SCALAR_EVENT &&
         event->type != YAML_ALIAS_EVENT)
         return 0;
     if (is_items_border(yaml, event))
         return 0;
-    if (yaml->is_list && yaml->depth == 1 && is_start(event) && strcmp(yaml->key, "items") == 0)
-        return fail(yaml, yaml_place(&event->start_mark), "items: this key appears twice", err);
+    const char *problem = items_problem(yaml, event);
+    if (problem != NULL)
+        return fail(yaml, yaml_place(&event->start_mark), problem, err);
     bool begins_value = yaml->depth == 0 || (yaml->in_items && yaml->depth == 2);
     if (begins_value && !is_end(event)) {
         yaml->item = (struct type){0};
@@ -160,12 +204,12 @@ static int put_event(struct yaml_reading *yaml, const yaml_event_t *event, struc
         yaml_json_start(&yaml->writer);
         bool is_null =
             event->type == YAML_SCALAR_EVENT && yaml->depth == 0 && event->data.scalar.length == 0;
-        if (event->type != YAML_MAPPING_START_EVENT && !is_null &&
-            !yaml->reading->source->skips_foreign)
+        if (event->type != YAML_MAPPING_START_EVENT && event->type != YAML_ALIAS_EVENT &&
+            !is_null && !yaml->reading->source->skips_foreign)
             return fail(yaml, yaml->begin, "expected an object (a mapping)", err);
     }
     note_member(yaml, event);
-    const char *problem = yaml_json_put(&yaml->writer, event, &place);
+    problem = yaml_json_put(&yaml->writer, event, &place);
     if (problem != NULL)
         return fail(yaml, place, problem, err);
     yaml->depth += is_start(event);

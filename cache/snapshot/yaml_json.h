@@ -1,8 +1,9 @@
 /*
  * yaml_json: converts YAML events to JSON text, as sigs.k8s.io/yaml does: plain scalars that look
  * like null, booleans or numbers become these, all others become strings; keys are strings.
- * Duplicate keys, merge keys (<<), aliases (which can expand without limit) and more than
- * YAML_DEPTH_MAX levels are errors. Threads: one at a time.
+ * Aliases (*NAME) and merge keys (<<) are expanded, up to YAML_COPIED_BYTES_MAX in one file, since
+ * a few lines of them can stand for terabytes. An anchor is known up to the end of its document.
+ * Duplicate keys and more than YAML_DEPTH_MAX levels are errors. Threads: one at a time.
  *
  *     const char *problem;
  *     yaml_json_start(writer);
@@ -22,7 +23,12 @@
 #include "cache/json/pull.h"
 #include "config/base/buf.h"
 
-enum { YAML_DEPTH_MAX = 1000 }; /* a level takes 16 bytes here */
+enum {
+    YAML_DEPTH_MAX = 1000, /* a level takes 80 bytes here */
+    YAML_ANCHORS_MAX = 1000,
+    YAML_MERGED_MAX = 64, /* mappings in the list of one merge key */
+    YAML_COPIED_BYTES_MAX = 64 << 20,
+};
 
 /* The hash of a key, which finds duplicates without storing the text. */
 struct yaml_key {
@@ -36,20 +42,40 @@ struct yaml_mark {
     struct place place;
 };
 
+/* The value of an anchor, in `anchored`. */
+struct yaml_anchor {
+    uint64_t name; /* its hash */
+    size_t begin, len;
+};
+
+/* A mapping or a sequence that is being written. */
+struct yaml_level {
+    bool is_mapping;
+    bool expects_key;
+    bool is_first;
+    bool is_merging;   /* the value of `<<` is being written, from value_begin of the output on */
+    size_t keys_begin; /* its keys in `keys` */
+    uint64_t anchor;   /* hash of its name; 0: none */
+    size_t begin;      /* where it begins in the output, if it has an anchor */
+    size_t value_begin;
+    size_t merge_begin, merge_len; /* the value of `<<` in `merges`; 0: there is none */
+    struct place merge_place;
+};
+
 struct yaml_json {
     struct buf out;
     unsigned depth;
-    struct {
-        bool is_mapping;
-        bool expects_key;
-        bool is_first;
-        size_t keys_begin; /* its keys in `keys` */
-    } levels[YAML_DEPTH_MAX];
+    struct yaml_level levels[YAML_DEPTH_MAX];
     struct yaml_key *keys; /* of all open mappings */
     size_t key_count, key_capacity;
     bool keeps_marks;        /* set by the caller */
     struct yaml_mark *marks; /* of the scalars, in their order */
     size_t mark_count, mark_capacity;
+    struct buf anchored, merges;
+    struct yaml_anchor *anchors; /* of the document */
+    size_t anchor_count;
+    size_t copied;    /* bytes, in the file */
+    bool has_aliases; /* the value has an alias or a merge key */
 };
 
 void yaml_json_init(struct yaml_json *writer, size_t max_bytes);
@@ -58,8 +84,11 @@ void yaml_json_dispose(struct yaml_json *writer);
 /* Clears the output, for another value. */
 void yaml_json_start(struct yaml_json *writer);
 
-/* Adds an event: a scalar, or the start or end of a mapping or sequence. Returns NULL, or a problem
- * (a static string) and its place. */
+/* Forgets the anchors: a document begins. */
+void yaml_json_start_document(struct yaml_json *writer);
+
+/* Adds an event: a scalar, an alias, or the start or end of a mapping or sequence. Returns NULL, or
+ * a problem (a static string) and its place. */
 const char *yaml_json_put(struct yaml_json *writer, const yaml_event_t *event, struct place *place);
 
 /* The scalar's text. */

@@ -105,6 +105,14 @@ int inventory_take(struct inventory *inventory, const struct source_text *object
         return pull_fail(&json, object->path == NULL ? object->type->kind : object->path,
                          object->place, err);
     }
+    if (slice_has(taking.reading.name, SLICE("{{"))) {
+        struct place place = source_text_place(object, taking.reading.name);
+        return error_set(err, ERROR_INVALID,
+                         "%s:%zu:%zu: metadata.name has \"{{\": a template; render it first (helm "
+                         "template CHART)",
+                         object->path == NULL ? object->type->kind : object->path, place.line,
+                         place.column);
+    }
     inventory->counts[taking.kind]++;
     inventory_record(&taking);
     return taking.has_failed ? error_no_memory(err) : 1;
