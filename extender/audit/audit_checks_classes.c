@@ -1,4 +1,6 @@
 /* VolumeAttributesClasses of claims. */
+#include <stdlib.h>
+
 #include "extender/audit/audit_checks_internal.h"
 
 /* A claim that names a class. */
@@ -8,24 +10,80 @@ struct classed {
     bool has_it; /* the volume has the class */
 };
 
-/* Whether an available volume of that class waits, which is bound by the names alone. */
-static bool is_offered(const struct inventory *inventory, const struct claim_record *claim)
+/* ---- available volumes ---- */
+
+/* The Available volumes that have a class, sorted by it and by their storage class. */
+struct offers {
+    const struct volume_record **volumes;
+    size_t count;
+};
+
+static bool is_offer(const struct record *record)
 {
-    for (const struct record *at = inventory->first[RECORD_VOLUME]; at != NULL; at = at->next) {
-        const struct volume_record *volume = (const struct volume_record *)at;
-        if (volume->is_available && slice_equal(volume->class, claim->class) &&
-            slice_equal(volume->storage_class, claim->storage_class))
+    const struct volume_record *volume = (const struct volume_record *)record;
+    return volume->is_available && volume->class.len != 0;
+}
+
+static int compare_classes(struct slice class, struct slice storage_class,
+                           const struct volume_record *volume)
+{
+    int order = slice_compare(class, volume->class);
+    return order != 0 ? order : slice_compare(storage_class, volume->storage_class);
+}
+
+static int compare_offers(const void *a, const void *b)
+{
+    const struct volume_record *const *x = a, *const *y = b;
+    return compare_classes((*x)->class, (*x)->storage_class, *y);
+}
+
+/* False: no memory. Ownership: free(out->volumes). */
+static bool find_offers(const struct inventory *inventory, struct offers *out)
+{
+    size_t count = 0;
+
+    *out = (struct offers){.volumes = NULL};
+    for (const struct record *at = inventory->first[RECORD_VOLUME]; at != NULL; at = at->next)
+        count += is_offer(at);
+    if (count == 0)
+        return true;
+    out->volumes = calloc(count, sizeof *out->volumes);
+    if (out->volumes == NULL)
+        return false;
+    for (const struct record *at = inventory->first[RECORD_VOLUME]; at != NULL; at = at->next)
+        if (is_offer(at))
+            out->volumes[out->count++] = (const struct volume_record *)at;
+    qsort((void *)out->volumes, out->count, sizeof *out->volumes, compare_offers);
+    return true;
+}
+
+/* Whether an available volume of that class waits, which is bound by the names alone. */
+static bool is_offered(const struct offers *offers, const struct claim_record *claim)
+{
+    size_t low = 0, high = offers->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = compare_classes(claim->class, claim->storage_class, offers->volumes[middle]);
+        if (order == 0)
             return true;
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
     }
     return false;
 }
 
-static void check_missing(struct audit_check *check, const struct classed *classed)
+/* ---- claims ---- */
+
+static void check_missing(struct audit_check *check, const struct classed *classed,
+                          const struct offers *offers)
 {
     const struct claim_record *claim = classed->claim;
 
     if (classed->has_it || !inventory_is_complete(check->inventory, RECORD_ATTRIBUTES_CLASS) ||
-        (!claim->is_bound && is_offered(check->inventory, claim)))
+        (!claim->is_bound && is_offered(offers, claim)))
         return;
     audit_report_add(check->report, RULE_CLASS_MISSING, LEVEL_ERROR, classed->place,
                      "VolumeAttributesClass %.*s does not exist, so %s", SLICE_ARG(claim->class),
@@ -67,7 +125,8 @@ static void check_status(struct audit_check *check, const struct classed *classe
             SLICE_ARG(claim->class), SLICE_ARG(current));
 }
 
-static void check_claim(struct audit_check *check, const struct claim_record *claim)
+static void check_claim(struct audit_check *check, const struct claim_record *claim,
+                        const struct offers *offers)
 {
     struct classed classed = {
         claim, audit_place(&claim->record, claim->class_line, claim->class_column, claim->class),
@@ -77,7 +136,7 @@ static void check_claim(struct audit_check *check, const struct claim_record *cl
 
     check->has_class = true;
     if (class == NULL)
-        check_missing(check, &classed);
+        check_missing(check, &classed, offers);
     else
         check_driver(check, &classed, class);
     if (class != NULL || !inventory_is_complete(check->inventory, RECORD_ATTRIBUTES_CLASS))
@@ -98,12 +157,18 @@ static void check_deleting(struct audit_check *check, const struct plain_record 
 void audit_check_classes(struct audit_check *check)
 {
     const struct inventory *inventory = check->inventory;
+    struct offers offers;
 
+    if (!find_offers(inventory, &offers)) {
+        check->report->has_failed = true;
+        return;
+    }
     for (const struct record *at = inventory->first[RECORD_CLAIM]; at != NULL; at = at->next) {
         const struct claim_record *claim = (const struct claim_record *)at;
         if (claim->class.len != 0)
-            check_claim(check, claim);
+            check_claim(check, claim, &offers);
     }
+    free((void *)offers.volumes);
     for (const struct record *at = inventory->first[RECORD_ATTRIBUTES_CLASS]; at != NULL;
          at = at->next)
         check_deleting(check, (const struct plain_record *)at);

@@ -2,10 +2,11 @@
 #include "cache/objects/objects.h"
 #include "extender/audit/audit_checks_internal.h"
 
-enum { NODES_NAMED_MAX = 3, MEMORY_ROWS = 16 };
+enum { NODES_NAMED_MAX = 3 };
 
 /* How many of the nodes that a selector allows have a driver. */
 struct node_count {
+    struct table_record table; /* of driver and selector */
     struct slice driver, selector;
     size_t allowed, lacking;
     struct slice named; /* some of those that lack it */
@@ -13,8 +14,7 @@ struct node_count {
 
 struct drivers {
     struct audit_check *check;
-    struct node_count memory[MEMORY_ROWS]; /* most templates have the same selector: none */
-    size_t next;                           /* row to overwrite */
+    struct table counts; /* struct node_count: most templates have the same selector */
 };
 
 /* What a pod or a template needs. */
@@ -71,17 +71,35 @@ static void name_node(struct audit_report *report, struct node_count *count, str
     report->has_failed |= count->named.ptr == NULL;
 }
 
+static bool is_count_of(const struct table_record *record, const void *key)
+{
+    const struct node_count *count = (const struct node_count *)record, *wanted = key;
+
+    return slice_equal(count->driver, wanted->driver) &&
+           slice_equal(count->selector, wanted->selector);
+}
+
+/* The count of that driver and that selector, which may have been made before. NULL: no memory. */
 static const struct node_count *count_nodes(struct drivers *drivers, struct slice driver,
                                             struct slice selector)
 {
     const struct inventory *inventory = drivers->check->inventory;
+    struct audit_report *report = drivers->check->report;
+    struct node_count wanted = {.driver = driver, .selector = selector};
+    struct node_count *count;
 
-    for (size_t i = 0; i < MEMORY_ROWS; i++)
-        if (slice_equal(drivers->memory[i].driver, driver) &&
-            slice_equal(drivers->memory[i].selector, selector))
-            return &drivers->memory[i];
-    struct node_count *count = &drivers->memory[drivers->next++ % MEMORY_ROWS];
-    *count = (struct node_count){.driver = driver, .selector = selector};
+    wanted.table.hash = table_hash(selector, table_hash(driver, 1));
+    count =
+        (struct node_count *)table_find(&drivers->counts, wanted.table.hash, is_count_of, &wanted);
+    if (count != NULL)
+        return count;
+    count = arena_alloc(&report->arena, sizeof *count);
+    if (count != NULL)
+        *count = wanted;
+    if (count == NULL || !table_add(&drivers->counts, &count->table)) {
+        report->has_failed = true;
+        return NULL;
+    }
     for (const struct record *at = inventory->first[RECORD_NODE]; at != NULL; at = at->next) {
         const struct plain_record *node = (const struct plain_record *)at;
         if (node->is_avoided || !audit_selects(selector, node->text))
@@ -105,7 +123,7 @@ static void check_nodes(struct drivers *drivers, const struct user *user,
     if (user->spec->requires_nodes || !inventory_is_complete(inventory, RECORD_NODE))
         return;
     count = count_nodes(drivers, driver, user->spec->selector);
-    if (count->lacking == 0)
+    if (count == NULL || count->lacking == 0)
         return;
     audit_report_add(drivers->check->report, RULE_DRIVER_NOT_ON_NODE, LEVEL_WARNING,
                      audit_place(user->record, use->line, use->column, driver),
@@ -190,4 +208,5 @@ void audit_check_drivers(struct audit_check *check)
             if (!user.is_covered)
                 check_user(&drivers, &user);
         }
+    table_dispose(&drivers.counts);
 }

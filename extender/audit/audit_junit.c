@@ -1,9 +1,16 @@
 /* A report as JUnit XML: a testsuite for each rule, a testcase for each object with findings. */
+#include <stdio.h>
+
 #include "config/base/clock.h"
 #include "config/base/utf8.h"
 #include "extender/audit/audit_output.h"
 
-enum { NAME_BYTES_MAX = 16 * 1024, TIME_CHARACTERS = 19 /* "2026-11-21T06:30:00" */ };
+enum {
+    PIECE_BYTES = 64 * 1024,
+    JUNIT_BYTES_MAX = 1 << 24,
+    NAME_BYTES_MAX = 16 * 1024,
+    TIME_CHARACTERS = 19 /* "2026-11-21T06:30:00" */
+};
 
 static bool is_character(struct slice c)
 {
@@ -88,6 +95,14 @@ static void put_case(struct buf *out, const struct audit_finding *finding)
     buf_put(out, SLICE("    </testcase>\n"));
 }
 
+/* Prints what the buffer has. */
+static void flush(struct buf *out)
+{
+    out->failed |= fwrite(out->bytes, 1, out->len, stdout) != out->len;
+    if (!out->failed)
+        buf_reset(out, SIZE_MAX);
+}
+
 struct suite {
     size_t cases, failures, skipped;
 };
@@ -120,27 +135,35 @@ static void put_suite(struct buf *out, const struct audit_report *report, size_t
                "timestamp=\"%.*s\">\n    <properties/>\n",
                rule->code, index, suite.cases == 0 ? 1 : suite.cases, suite.failures, suite.skipped,
                SLICE_ARG(time));
-    for (size_t i = 0; i < report->count; i++)
-        if (report->findings[i].rule == rule)
-            put_case(out, &report->findings[i]);
+    for (size_t i = 0; i < report->count; i++) {
+        if (report->findings[i].rule != rule)
+            continue;
+        put_case(out, &report->findings[i]);
+        if (out->len >= PIECE_BYTES)
+            flush(out);
+    }
     if (suite.cases == 0)
         buf_printf(out, "    <testcase classname=\"%s\" name=\"no finding\" time=\"0\"/>\n",
                    rule->code);
     buf_put(out, SLICE("    <system-out/>\n    <system-err/>\n  </testsuite>\n"));
 }
 
-void audit_junit(const struct audit_report *report, struct buf *out)
+bool audit_junit(const struct audit_report *report)
 {
-    struct buf time;
+    struct buf time, out;
 
+    buf_init(&out, JUNIT_BYTES_MAX);
     buf_init(&time, NAME_BYTES_MAX);
     buf_time(&time, now_ms(), false);
     struct slice when = {time.bytes, time.len < TIME_CHARACTERS ? time.len : TIME_CHARACTERS};
-    buf_put(out, SLICE("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"));
+    buf_put(&out, SLICE("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"));
     for (size_t i = 0; i < RULE_COUNT; i++)
         if (!report->is_disabled[i])
-            put_suite(out, report, i, when);
-    buf_put(out, SLICE("</testsuites>\n"));
-    out->failed |= time.failed;
+            put_suite(&out, report, i, when);
+    buf_put(&out, SLICE("</testsuites>\n"));
+    flush(&out);
+    bool ok = !out.failed && !time.failed && fflush(stdout) == 0;
+    buf_dispose(&out);
     buf_dispose(&time);
+    return ok;
 }

@@ -2,10 +2,9 @@
 
 #include <stdio.h>
 
-#include "extender/report/render.h"
 #include "extender/report/sheet.h"
 
-enum { TEXT_BYTES_MAX = 64 * 1024, JUNIT_BYTES_MAX = 1 << 30 };
+enum { TEXT_BYTES_MAX = 64 * 1024 };
 
 bool audit_format_parse(enum audit_format *out, const char *word)
 {
@@ -65,8 +64,10 @@ static json_t *object_json(const struct record *record)
                      "namespace", audit_text(record->ns), "name", audit_text(record->name));
 }
 
-static json_t *finding_json(const struct audit_finding *finding)
+static json_t *finding_json(const void *context, size_t index)
 {
+    const struct audit_report *report = context;
+    const struct audit_finding *finding = &report->findings[index];
     const struct spot *spot = &finding->spot;
     json_t *json =
         json_pack("{ss ss ss so so}", "code", finding->rule->code, "level",
@@ -101,26 +102,23 @@ static json_t *rules_json(const struct audit_report *report)
     return list;
 }
 
-json_t *audit_json(const struct audit_report *report)
+bool audit_json(const struct audit_report *report, enum output_format format)
 {
-    json_t *findings = json_array(), *gaps = json_array();
-    bool ok = findings != NULL && gaps != NULL;
+    const struct render_items findings = {"findings", report->count, finding_json, report};
+    json_t *gaps = json_array();
+    bool ok = gaps != NULL;
 
-    for (size_t i = 0; i < report->count && ok; i++)
-        ok = json_array_append_new(findings, finding_json(&report->findings[i])) == 0;
     for (size_t i = 0; i < report->gap_count && ok; i++)
         ok = json_array_append_new(gaps, audit_text(report->gaps[i])) == 0;
     json_t *json = json_pack(
-        "{so so so s{sI sI sI sI} s{sI sI}}", "findings", findings, "rules", rules_json(report),
+        "{s[] so so s{sI sI sI sI} s{sI sI}}", "findings", "rules", rules_json(report),
         "notChecked", gaps, "summary", "error", (json_int_t)report->levels[LEVEL_ERROR], "warning",
         (json_int_t)report->levels[LEVEL_WARNING], "note", (json_int_t)report->levels[LEVEL_NOTE],
         "ignored", (json_int_t)report->ignored, "objects", "read", (json_int_t)report->objects,
         "skipped", (json_int_t)report->skipped);
-    if (!ok) {
-        json_decref(json);
-        return NULL;
-    }
-    return json;
+    ok = ok && json != NULL && render_stream(format, json, &findings);
+    json_decref(json);
+    return ok;
 }
 
 /* ---- table ---- */
@@ -183,35 +181,13 @@ bool audit_table(const struct audit_report *report)
 
 /* ---- all formats ---- */
 
-static bool print_value(json_t *value, enum output_format format)
-{
-    struct render *render = value == NULL ? NULL : render_new(format, false);
-    bool ok = render != NULL && render_put(render, value);
-
-    if (render != NULL && !ok)
-        render_discard(render);
-    json_decref(value);
-    return ok && render_finish(render);
-}
-
-static bool print_junit(const struct audit_report *report)
-{
-    struct buf text;
-
-    buf_init(&text, JUNIT_BYTES_MAX);
-    audit_junit(report, &text);
-    bool ok = !text.failed && fwrite(text.bytes, 1, text.len, stdout) == text.len;
-    buf_dispose(&text);
-    return ok;
-}
-
 bool audit_print(const struct audit_report *report, enum audit_format format)
 {
     switch (format) {
-    case AUDIT_JSON: return print_value(audit_json(report), OUTPUT_JSON);
-    case AUDIT_YAML: return print_value(audit_json(report), OUTPUT_YAML);
-    case AUDIT_SARIF: return print_value(audit_sarif(report), OUTPUT_JSON);
-    case AUDIT_JUNIT: return print_junit(report);
+    case AUDIT_JSON: return audit_json(report, OUTPUT_JSON);
+    case AUDIT_YAML: return audit_json(report, OUTPUT_YAML);
+    case AUDIT_SARIF: return audit_sarif(report);
+    case AUDIT_JUNIT: return audit_junit(report);
     default: return audit_table(report);
     }
 }

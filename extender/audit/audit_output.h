@@ -10,6 +10,7 @@
 
 #include "config/base/buf.h"
 #include "extender/audit/audit_report.h"
+#include "extender/report/render.h"
 
 enum audit_format { AUDIT_TABLE, AUDIT_JSON, AUDIT_YAML, AUDIT_SARIF, AUDIT_JUNIT };
 
@@ -19,13 +20,11 @@ bool audit_format_parse(enum audit_format *out, const char *word);
 /* Prints the report. False if it could not be written. */
 bool audit_print(const struct audit_report *report, enum audit_format format);
 
-/* The formats as values and texts. NULL, or a buffer that has failed: no memory.
- * Ownership: the caller's. */
-json_t *audit_json(const struct audit_report *report);
-json_t *audit_sarif(const struct audit_report *report);
-void audit_junit(const struct audit_report *report, struct buf *out);
-
-/* Prints the table. False without memory. */
+/* One of them each. False if it could not be made or written. Findings are made and printed one by
+ * one, but for the table. */
+bool audit_json(const struct audit_report *report, enum output_format format);
+bool audit_sarif(const struct audit_report *report);
+bool audit_junit(const struct audit_report *report);
 bool audit_table(const struct audit_report *report);
 
 /* "Deployment shop/web"; "web.yaml:12:9" or "-" of a live cluster. */

@@ -154,8 +154,10 @@ static json_t *location_json(const struct audit_finding *finding)
                      "logicalLocations", "fullyQualifiedName", name, "kind", "resource");
 }
 
-static json_t *result_json(const struct audit_finding *finding)
+static json_t *result_json(const void *context, size_t index)
 {
+    const struct audit_report *report = context;
+    const struct audit_finding *finding = &report->findings[index];
     json_t *json =
         json_pack("{ss si ss s{so} s[o] so}", "ruleId", finding->rule->code, "ruleIndex",
                   (int)(finding->rule - audit_rules), "level", audit_level_text(finding->level),
@@ -169,24 +171,21 @@ static json_t *result_json(const struct audit_finding *finding)
     return json;
 }
 
-json_t *audit_sarif(const struct audit_report *report)
+bool audit_sarif(const struct audit_report *report)
 {
-    json_t *results = json_array(), *notes = json_array();
-    bool ok = results != NULL && notes != NULL;
+    const struct render_items results = {"results", report->count, result_json, report};
+    json_t *notes = json_array();
+    bool ok = notes != NULL;
 
-    for (size_t i = 0; i < report->count && ok; i++)
-        ok = json_array_append_new(results, result_json(&report->findings[i])) == 0;
     for (size_t i = 0; i < report->gap_count && ok; i++)
         ok = json_array_append_new(notes, json_pack("{ss s{so}}", "level", "note", "message",
                                                     "text", audit_text(report->gaps[i]))) == 0;
-    json_t *json = json_pack("{ss ss s[{s{so} ss s[{sb so}] so}]}", "$schema",
-                             "https://json.schemastore.org/sarif-2.1.0.json", "version", "2.1.0",
-                             "runs", "tool", "driver", driver_json(), "columnKind",
-                             "unicodeCodePoints", "invocations", "executionSuccessful", 1,
-                             "toolExecutionNotifications", notes, "results", results);
-    if (!ok) {
-        json_decref(json);
-        return NULL;
-    }
-    return json;
+    json_t *json =
+        json_pack("{ss ss s[{s{so} ss s[{sb so}] s[]}]}", "$schema",
+                  "https://json.schemastore.org/sarif-2.1.0.json", "version", "2.1.0", "runs",
+                  "tool", "driver", driver_json(), "columnKind", "unicodeCodePoints", "invocations",
+                  "executionSuccessful", 1, "toolExecutionNotifications", notes, "results");
+    ok = ok && json != NULL && render_stream(OUTPUT_JSON, json, &results);
+    json_decref(json);
+    return ok;
 }

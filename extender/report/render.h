@@ -28,6 +28,21 @@ bool render_put(struct render *render, const json_t *result);
 /* Prints the rest, and frees. False if something could not be written. */
 bool render_finish(struct render *render);
 
+/* The items of a long array: make returns the index-th (NULL: no memory). Ownership: render_stream
+ * frees it when it is printed. */
+struct render_items {
+    const char *key; /* of the array */
+    size_t count;
+    json_t *(*make)(const void *context, size_t index);
+    const void *context;
+};
+
+/* Prints an object as JSON or YAML (OUTPUT_JSON, OUTPUT_YAML), with these items in the array of
+ * that key, which is empty in the object; in YAML, it is a member of the object itself. So the
+ * array needs the memory of one item. False if something could not be made or written. */
+bool render_stream(enum output_format format, const json_t *object,
+                   const struct render_items *items);
+
 /* Frees, and prints nothing more: after an error. */
 void render_discard(struct render *render);
 

@@ -33,6 +33,9 @@ void render_table_dispose(struct render *render);
 
 void render_yaml_begin(struct render *render);
 void render_yaml_put(struct render *render, const json_t *result);
+void render_yaml_start(struct render *render, bool is_object);
+void render_yaml_key(struct render *render, const char *key);
+void render_yaml_end(struct render *render, bool is_object);
 void render_yaml_finish(struct render *render);
 void render_yaml_dispose(struct render *render);
 

@@ -23,7 +23,7 @@ static void emit_scalar(struct render *render, const char *text, bool is_string)
          &event);
 }
 
-static void emit_start(struct render *render, bool is_object)
+void render_yaml_start(struct render *render, bool is_object)
 {
     yaml_event_t event;
 
@@ -34,7 +34,7 @@ static void emit_start(struct render *render, bool is_object)
          &event);
 }
 
-static void emit_end(struct render *render, bool is_object)
+void render_yaml_end(struct render *render, bool is_object)
 {
     yaml_event_t event;
 
@@ -42,6 +42,11 @@ static void emit_end(struct render *render, bool is_object)
          is_object ? yaml_mapping_end_event_initialize(&event)
                    : yaml_sequence_end_event_initialize(&event),
          &event);
+}
+
+void render_yaml_key(struct render *render, const char *key)
+{
+    emit_scalar(render, key, false);
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): results are four levels deep */
@@ -54,18 +59,18 @@ void render_yaml_put(struct render *render, const json_t *value)
 
     switch (json_typeof(value)) {
     case JSON_OBJECT:
-        emit_start(render, true);
+        render_yaml_start(render, true);
         json_object_foreach ((json_t *)(uintptr_t)value, key, member) {
-            emit_scalar(render, key, false);
+            render_yaml_key(render, key);
             render_yaml_put(render, member);
         }
-        emit_end(render, true);
+        render_yaml_end(render, true);
         break;
     case JSON_ARRAY:
-        emit_start(render, false);
+        render_yaml_start(render, false);
         json_array_foreach (value, i, member)
             render_yaml_put(render, member);
-        emit_end(render, false);
+        render_yaml_end(render, false);
         break;
     case JSON_STRING: emit_scalar(render, json_string_value(value), true); break;
     case JSON_INTEGER:
@@ -87,7 +92,7 @@ void render_yaml_begin(struct render *render)
     emit(render, yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING), &event);
     emit(render, yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1), &event);
     if (render->is_list)
-        emit_start(render, false);
+        render_yaml_start(render, false);
 }
 
 void render_yaml_finish(struct render *render)
@@ -95,7 +100,7 @@ void render_yaml_finish(struct render *render)
     yaml_event_t event;
 
     if (render->is_list)
-        emit_end(render, false);
+        render_yaml_end(render, false);
     emit(render, yaml_document_end_event_initialize(&event, 1), &event);
     emit(render, yaml_stream_end_event_initialize(&event), &event);
 }
