@@ -127,11 +127,11 @@ int yaml_key_order(const void *a, const void *b)
 static bool keys_are_unique(struct yaml_json *writer, size_t begin, struct place *place)
 {
     size_t count = writer->key_count - begin;
-    struct yaml_key *keys = writer->keys + begin;
 
     writer->key_count = begin;
     if (count < 2)
         return true;
+    struct yaml_key *keys = writer->keys + begin;
     qsort(keys, count, sizeof *keys, yaml_key_order);
     for (size_t i = 1; i < count; i++) {
         if (keys[i].hash == keys[i - 1].hash) {

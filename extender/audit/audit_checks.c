@@ -17,10 +17,10 @@ static bool has_maker(const struct inventory *inventory, struct slice ns, enum r
            inventory_find(inventory, maker, ns, (struct slice){name.ptr, name.len - 1}) != NULL;
 }
 
-bool audit_is_covered(const struct inventory *inventory, struct slice ns, struct slice owner_kind,
-                      struct slice owner)
+bool audit_is_covered(const struct inventory *inventory, struct slice ns,
+                      enum record_kind owner_kind, struct slice owner)
 {
-    enum record_kind kind = owner.len == 0 ? RECORD_KIND_COUNT : record_kind_of(owner_kind);
+    enum record_kind kind = owner.len == 0 ? RECORD_KIND_COUNT : owner_kind;
 
     return kind != RECORD_KIND_COUNT && (inventory_find(inventory, kind, ns, owner) != NULL ||
                                          has_maker(inventory, ns, kind, owner));

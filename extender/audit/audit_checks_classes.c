@@ -21,20 +21,20 @@ struct offers {
 static bool is_offer(const struct record *record)
 {
     const struct volume_record *volume = (const struct volume_record *)record;
-    return volume->is_available && volume->class.len != 0;
+    return volume->is_available && volume->classes != NULL;
 }
 
 static int compare_classes(struct slice class, struct slice storage_class,
                            const struct volume_record *volume)
 {
-    int order = slice_compare(class, volume->class);
-    return order != 0 ? order : slice_compare(storage_class, volume->storage_class);
+    int order = slice_compare(class, volume->classes->class);
+    return order != 0 ? order : slice_compare(storage_class, volume->classes->storage_class);
 }
 
 static int compare_offers(const void *a, const void *b)
 {
     const struct volume_record *const *x = a, *const *y = b;
-    return compare_classes((*x)->class, (*x)->storage_class, *y);
+    return compare_classes((*x)->classes->class, (*x)->classes->storage_class, *y);
 }
 
 /* False: no memory. Ownership: free(out->volumes). */
@@ -64,7 +64,8 @@ static bool is_offered(const struct offers *offers, const struct claim_record *c
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        int order = compare_classes(claim->class, claim->storage_class, offers->volumes[middle]);
+        int order =
+            compare_classes(claim->classes->class, claim->storage_class, offers->volumes[middle]);
         if (order == 0)
             return true;
         if (order < 0)
@@ -85,10 +86,10 @@ static void check_missing(struct audit_check *check, const struct classed *class
     if (classed->has_it || !inventory_is_complete(check->inventory, RECORD_ATTRIBUTES_CLASS) ||
         (!claim->is_bound && is_offered(offers, claim)))
         return;
-    audit_report_add(check->report, RULE_CLASS_MISSING, LEVEL_ERROR, classed->place,
-                     "VolumeAttributesClass %.*s does not exist, so %s", SLICE_ARG(claim->class),
-                     claim->is_bound ? "the volume keeps its present class"
-                                     : "no volume is provisioned");
+    audit_report_add(
+        check->report, RULE_CLASS_MISSING, LEVEL_ERROR, classed->place,
+        "VolumeAttributesClass %.*s does not exist, so %s", SLICE_ARG(claim->classes->class),
+        claim->is_bound ? "the volume keeps its present class" : "no volume is provisioned");
 }
 
 static void check_driver(struct audit_check *check, const struct classed *classed,
@@ -100,7 +101,7 @@ static void check_driver(struct audit_check *check, const struct classed *classe
         return;
     audit_report_add(check->report, RULE_CLASS_OTHER_DRIVER, LEVEL_ERROR, classed->place,
                      "VolumeAttributesClass %.*s is for driver %.*s, and the claim's %s %.*s",
-                     SLICE_ARG(classed->claim->class), SLICE_ARG(class->text),
+                     SLICE_ARG(classed->claim->classes->class), SLICE_ARG(class->text),
                      claim_volume(check->inventory, classed->claim) != NULL ? "volume is of driver"
                                                                             : "provisioner is",
                      SLICE_ARG(driver));
@@ -109,30 +110,31 @@ static void check_driver(struct audit_check *check, const struct classed *classe
 static void check_status(struct audit_check *check, const struct classed *classed)
 {
     const struct claim_record *claim = classed->claim;
-    struct slice current = claim->current_class.len == 0 ? SLICE("no class") : claim->current_class;
+    const struct claim_classes *classes = claim->classes;
+    struct slice current = classes->current.len == 0 ? SLICE("no class") : classes->current;
 
-    if (slice_equal(claim->modify_status, SLICE("Infeasible")))
-        audit_report_add(
-            check->report, RULE_CLASS_INFEASIBLE, LEVEL_WARNING, classed->place,
-            "the driver has refused VolumeAttributesClass %.*s; the volume keeps %.*s",
-            SLICE_ARG(claim->target_class.len == 0 ? claim->class : claim->target_class),
-            SLICE_ARG(current));
-    else if (claim->is_bound && claim->modify_status.len == 0 && !classed->has_it)
+    if (slice_equal(classes->modify_status, SLICE("Infeasible")))
+        audit_report_add(check->report, RULE_CLASS_INFEASIBLE, LEVEL_WARNING, classed->place,
+                         "the driver has refused VolumeAttributesClass %.*s; the volume keeps %.*s",
+                         SLICE_ARG(classes->target.len == 0 ? classes->class : classes->target),
+                         SLICE_ARG(current));
+    else if (claim->is_bound && classes->modify_status.len == 0 && !classed->has_it)
         audit_report_add(
             check->report, RULE_CLASS_NOT_APPLIED, LEVEL_WARNING, classed->place,
             "VolumeAttributesClass %.*s is not being applied: the volume has %.*s, and the status "
             "has no modification",
-            SLICE_ARG(claim->class), SLICE_ARG(current));
+            SLICE_ARG(claim->classes->class), SLICE_ARG(current));
 }
 
 static void check_claim(struct audit_check *check, const struct claim_record *claim,
                         const struct offers *offers)
 {
+    const struct claim_classes *classes = claim->classes;
     struct classed classed = {
-        claim, audit_place(&claim->record, claim->class_line, claim->class_column, claim->class),
-        slice_equal(claim->class, claim->current_class)};
+        claim, audit_place(&claim->record, classes->line, classes->column, classes->class),
+        slice_equal(classes->class, classes->current)};
     const struct plain_record *class = (const struct plain_record *)inventory_find(
-        check->inventory, RECORD_ATTRIBUTES_CLASS, SLICE(""), claim->class);
+        check->inventory, RECORD_ATTRIBUTES_CLASS, SLICE(""), classes->class);
 
     check->has_class = true;
     if (class == NULL)
@@ -165,7 +167,7 @@ void audit_check_classes(struct audit_check *check)
     }
     for (const struct record *at = inventory->first[RECORD_CLAIM]; at != NULL; at = at->next) {
         const struct claim_record *claim = (const struct claim_record *)at;
-        if (claim->class.len != 0)
+        if (claim->classes != NULL && claim->classes->class.len != 0)
             check_claim(check, claim, &offers);
     }
     free((void *)offers.volumes);

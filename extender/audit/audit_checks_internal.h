@@ -17,8 +17,8 @@ struct audit_check {
 };
 
 /* Whether the controller is in the input, so that what is wrong is reported there. */
-bool audit_is_covered(const struct inventory *inventory, struct slice ns, struct slice owner_kind,
-                      struct slice owner);
+bool audit_is_covered(const struct inventory *inventory, struct slice ns,
+                      enum record_kind owner_kind, struct slice owner);
 
 void audit_check_claims(struct audit_check *check);    /* CG101, CG105 */
 void audit_check_workloads(struct audit_check *check); /* CG102, CG103, CG104, CG106, CG401 */

@@ -1,5 +1,9 @@
 /* Workloads whose pods share a claim, at a rollout or always. */
+#include <stdio.h>
+
 #include "extender/audit/audit_checks_internal.h"
+
+enum { ROLLOUT_BYTES = 128 };
 
 /* A workload, and a claim that its template names. */
 struct template_claim {
@@ -11,15 +15,13 @@ struct template_claim {
 /* ---- rollouts ---- */
 
 /* "maxSurge 1, maxUnavailable 0 of 1 replica" */
-static struct slice rollout_text(struct audit_report *report, const struct rollout_spec *spec)
+static void put_rollout(char text[static ROLLOUT_BYTES], const struct rollout_spec *spec)
 {
     struct rollout rollout = rollout_of(spec);
-    struct slice text = arena_printf(
-        &report->arena, "maxSurge %lld, maxUnavailable 0 of %lld replica%s",
-        (long long)rollout.surge, (long long)spec->replicas, spec->replicas == 1 ? "" : "s");
 
-    report->has_failed |= text.ptr == NULL;
-    return text;
+    (void)snprintf(text, ROLLOUT_BYTES, "maxSurge %lld, maxUnavailable 0 of %lld replica%s",
+                   (long long)rollout.surge, (long long)spec->replicas,
+                   spec->replicas == 1 ? "" : "s");
 }
 
 /* Whether all pods of the template run on one node, or near to one another. */
@@ -33,17 +35,18 @@ static void check_rollout(struct audit_check *check, const struct template_claim
     const struct workload *workload = of->workload;
     struct audit_report *report = check->report;
     bool is_for_one_pod = claim_is_for_one_pod(of->claim);
+    char numbers[ROLLOUT_BYTES];
     struct audit_place place =
         audit_place(&workload->record, of->use->line, of->use->column, of->use->name);
 
     if (workload->record.kind != RECORD_DEPLOYMENT || !rollout_adds_first(&workload->rollout))
         return;
-    struct slice numbers = rollout_text(report, &workload->rollout);
+    put_rollout(numbers, &workload->rollout);
     if (is_for_one_pod) {
         audit_report_add(report, RULE_POD_CLAIM_ROLLOUT, LEVEL_ERROR, place,
                          "a rollout never ends: the new pod has to be Ready before the old one is "
-                         "removed (%.*s), and waits for its claim %.*s (ReadWriteOncePod)",
-                         SLICE_ARG(numbers), SLICE_ARG(of->use->name));
+                         "removed (%s), and waits for its claim %.*s (ReadWriteOncePod)",
+                         numbers, SLICE_ARG(of->use->name));
         return;
     }
     enum attachment attachment = claim_attachment(check->inventory, of->claim);
@@ -55,8 +58,8 @@ static void check_rollout(struct audit_check *check, const struct template_claim
         report, RULE_NODE_CLAIM_ROLLOUT, attachment == ATTACHMENT_YES ? LEVEL_WARNING : LEVEL_NOTE,
         place,
         "a rollout does not end if the new pod is on another node: it has to be Ready before the "
-        "old one is removed (%.*s), and waits for the volume of claim %.*s (ReadWriteOnce)%s",
-        SLICE_ARG(numbers), SLICE_ARG(of->use->name),
+        "old one is removed (%s), and waits for the volume of claim %.*s (ReadWriteOnce)%s",
+        numbers, SLICE_ARG(of->use->name),
         attachment == ATTACHMENT_YES ? "" : ", if that is attached to one node");
 }
 
@@ -142,8 +145,7 @@ static void check_template(struct audit_check *check, const struct workload *wor
 static void check_autoscaler(struct audit_check *check, const struct workload *autoscaler)
 {
     const struct workload *target = (const struct workload *)inventory_find(
-        check->inventory, record_kind_of(autoscaler->owner_kind), autoscaler->record.ns,
-        autoscaler->owner);
+        check->inventory, autoscaler->owner_kind, autoscaler->record.ns, autoscaler->owner);
 
     if (target == NULL || autoscaler->rollout.replicas < 2 ||
         target->record.kind > RECORD_REPLICA_SET)

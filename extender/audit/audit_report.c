@@ -100,7 +100,7 @@ static bool are_codes(struct slice codes, const struct audit_rule *rule, bool *h
 /* The reason for which the object ignores the rule; empty: it does not. */
 static struct slice ignore_reason(const struct record *record, const struct audit_rule *rule)
 {
-    struct slice rest = record->ignore;
+    struct slice rest = slice_of(record->ignore);
     struct ignore_entry entry;
     bool has_rule;
 
@@ -112,7 +112,7 @@ static struct slice ignore_reason(const struct record *record, const struct audi
 
 static void report_entries(struct audit_report *report, const struct record *record)
 {
-    struct slice rest = record->ignore;
+    struct slice rest = slice_of(record->ignore);
     struct ignore_entry entry;
     bool has_rule;
 
@@ -133,7 +133,7 @@ void audit_report_ignores(struct audit_report *report, const struct inventory *i
 {
     for (int kind = 0; kind < RECORD_KIND_COUNT; kind++)
         for (const struct record *at = inventory->first[kind]; at != NULL; at = at->next)
-            if (at->ignore.len != 0)
+            if (at->ignore != NULL)
                 report_entries(report, at);
 }
 

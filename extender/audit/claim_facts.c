@@ -15,10 +15,8 @@ const struct claim_record *claim_of_use(const struct inventory *inventory, struc
 
 static bool is_of_claim(const struct volume_record *volume, const struct claim_record *claim)
 {
-    struct slice ns = claim->record.ns.len == 0 ? SLICE("default") : claim->record.ns;
-
-    return volume->claim.len == 0 ||
-           (slice_equal(volume->claim, claim->record.name) && slice_equal(volume->claim_ns, ns));
+    return volume->claim == 0 ||
+           volume->claim == inventory_claim_hash(claim->record.ns, claim->record.name);
 }
 
 const struct volume_record *claim_volume(const struct inventory *inventory,

@@ -76,6 +76,14 @@ struct record *inventory_add_name(struct taking *taking, struct record *record)
     return NULL;
 }
 
+uint64_t inventory_claim_hash(struct slice ns, struct slice name)
+{
+    struct record_key key = {RECORD_CLAIM, ns, name};
+    uint64_t high = table_hash(name, table_hash(ns_of(RECORD_CLAIM, ns), UINT32_MAX));
+
+    return (high << 32 | hash_of(&key)) | 1;
+}
+
 /* ---- one object ---- */
 
 /* claimguard's own webhook for Bindings has this path (manifests/admission). */
@@ -147,13 +155,18 @@ static void name_classes(struct inventory *inventory)
     if (inventory->counts[RECORD_ATTRIBUTES_CLASS] == 0)
         return;
     for (const struct record *at = inventory->first[RECORD_CLAIM]; at != NULL; at = at->next) {
-        const struct claim_record *claim = (const struct claim_record *)at;
-        name_class(inventory, claim->class);
-        name_class(inventory, claim->current_class);
-        name_class(inventory, claim->target_class);
+        const struct claim_classes *classes = ((const struct claim_record *)at)->classes;
+        if (classes == NULL)
+            continue;
+        name_class(inventory, classes->class);
+        name_class(inventory, classes->current);
+        name_class(inventory, classes->target);
     }
-    for (const struct record *at = inventory->first[RECORD_VOLUME]; at != NULL; at = at->next)
-        name_class(inventory, ((const struct volume_record *)at)->class);
+    for (const struct record *at = inventory->first[RECORD_VOLUME]; at != NULL; at = at->next) {
+        const struct volume_classes *classes = ((const struct volume_record *)at)->classes;
+        if (classes != NULL)
+            name_class(inventory, classes->class);
+    }
 }
 
 /* Adds the pod to the users of its claims. False: no memory. */

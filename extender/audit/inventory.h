@@ -23,9 +23,11 @@ struct inventory {
     struct arena scratch; /* of the object that is being read */
     struct table table;
     struct record *first[RECORD_KIND_COUNT], *last[RECORD_KIND_COUNT]; /* in the input's order */
-    size_t counts[RECORD_KIND_COUNT];  /* objects, also those without a record */
-    const char *last_path;             /* most objects have the file of the one before */
-    struct slice last_ns;              /* most objects have the namespace of the one before */
+    size_t counts[RECORD_KIND_COUNT]; /* objects, also those without a record */
+    const char *last_path;            /* most objects have the file of the one before */
+    struct slice *recent; /* texts by their hash: many objects have the same namespace, node, ... */
+    char *texts;          /* room for texts */
+    size_t texts_left;
     bool is_listed[RECORD_KIND_COUNT]; /* set by the owner: all objects of a live cluster came */
     bool is_cluster;                   /* the objects are, or look like, those of a cluster */
     bool uses_marks;                   /* a pod has the mark */
@@ -42,6 +44,9 @@ int inventory_take(struct inventory *inventory, const struct source_text *object
 
 /* Removes what was read of a kind: a list of a live cluster begins, or begins again. */
 void inventory_forget(struct inventory *inventory, enum record_kind kind);
+
+/* The hash of a claim's namespace and name (64 bits, seeded); not 0. */
+uint64_t inventory_claim_hash(struct slice ns, struct slice name);
 
 /* Connects the records, after the last object. Errors: ERROR_NO_MEMORY. */
 int inventory_link(struct inventory *inventory, struct error *err);

@@ -2,23 +2,70 @@
 #include "cache/objects/objects.h"
 #include "extender/audit/inventory_internal.h"
 
+enum { TEXTS_BYTES = 8192, RECENT = 16384 };
+
+/* Room for a text, which need not be aligned. NULL: no memory. */
+static char *text_room(struct inventory *inventory, size_t len)
+{
+    if (inventory->texts_left < len) {
+        size_t size = len < TEXTS_BYTES ? TEXTS_BYTES : len;
+        inventory->texts = arena_alloc(&inventory->arena, size);
+        inventory->texts_left = inventory->texts == NULL ? 0 : size;
+    }
+    if (inventory->texts == NULL)
+        return NULL;
+    char *room = inventory->texts;
+    inventory->texts += len;
+    inventory->texts_left -= len;
+    return room;
+}
+
+/* The text as it is kept: the same one as of an object before, if it is among the recent ones. */
 static struct slice copy(struct taking *taking, struct slice text)
 {
+    struct inventory *inventory = taking->inventory;
+
     if (text.len == 0)
         return SLICE("");
-    struct slice kept = arena_copy(&taking->inventory->arena, text);
-    taking->has_failed |= kept.ptr == NULL;
-    return kept;
+    if (inventory->recent == NULL)
+        inventory->recent = arena_alloc(&inventory->arena, RECENT * sizeof *inventory->recent);
+    if (inventory->recent == NULL) {
+        taking->has_failed = true;
+        return SLICE("");
+    }
+    struct slice *recent = &inventory->recent[table_hash(text, 1) % RECENT];
+    if (slice_equal(*recent, text))
+        return *recent;
+    char *room = text_room(inventory, text.len);
+    if (room == NULL) {
+        taking->has_failed = true;
+        return SLICE("");
+    }
+    memcpy(room, text.ptr, text.len);
+    *recent = (struct slice){room, text.len};
+    return *recent;
+}
+
+static const char *copy_string(struct taking *taking, struct slice text)
+{
+    struct slice kept = text.len == 0 ? text : arena_copy(&taking->inventory->arena, text);
+
+    taking->has_failed |= text.len != 0 && kept.ptr == NULL;
+    return text.len == 0 ? NULL : kept.ptr;
 }
 
 static struct slice copy_ns(struct taking *taking)
 {
-    struct inventory *inventory = taking->inventory;
-    struct slice ns = taking->kind >= RECORD_VOLUME ? SLICE("") : taking->reading.ns;
+    return copy(taking, taking->kind >= RECORD_VOLUME ? SLICE("") : taking->reading.ns);
+}
 
-    if (!slice_equal(ns, inventory->last_ns))
-        inventory->last_ns = copy(taking, ns);
-    return inventory->last_ns;
+/* size bytes for a record, or for a part of one. NULL: no memory. */
+static void *allocate(struct taking *taking, size_t size)
+{
+    void *room = arena_alloc(&taking->inventory->arena, size);
+
+    taking->has_failed |= room == NULL;
+    return room;
 }
 
 /* The path lives as long as the file is read. */
@@ -30,7 +77,7 @@ static const char *copy_path(struct taking *taking)
     if (path == NULL)
         return NULL;
     if (inventory->last_path == NULL || strcmp(path, inventory->last_path) != 0)
-        inventory->last_path = copy(taking, slice_of(path)).ptr;
+        inventory->last_path = copy_string(taking, slice_of(path));
     return inventory->last_path;
 }
 
@@ -48,16 +95,14 @@ static void *new_record(struct taking *taking, size_t size)
 {
     struct inventory *inventory = taking->inventory;
     const struct reading *reading = &taking->reading;
-    struct record *record = arena_alloc(&inventory->arena, size);
+    struct record *record = allocate(taking, size);
 
-    if (record == NULL) {
-        taking->has_failed = true;
+    if (record == NULL)
         return NULL;
-    }
     record->kind = (uint8_t)taking->kind;
     record->ns = copy_ns(taking);
     record->name = copy(taking, reading->name);
-    record->ignore = copy(taking, reading->ignore);
+    record->ignore = copy_string(taking, reading->ignore);
     record->has_controller = reading->owner.len != 0;
     record->spot.path = copy_path(taking);
     record->spot.line = (uint32_t)taking->object->place.line;
@@ -101,8 +146,7 @@ static void put_uses(struct taking *taking, struct pod_spec *spec)
         count += volumes[i].claim.len != 0 || volumes[i].driver.len != 0 || volumes[i].is_ephemeral;
     if (count == 0 || count > POD_CLAIMS_MAX)
         return;
-    spec->uses = arena_alloc(&taking->inventory->arena, count * sizeof *spec->uses);
-    taking->has_failed |= spec->uses == NULL;
+    spec->uses = allocate(taking, count * sizeof *spec->uses);
     for (size_t i = 0; i < reading->volumes.count && !taking->has_failed; i++) {
         const struct volume_reading *volume = &volumes[i];
         struct slice name = volume->claim.len != 0 ? volume->claim : volume->driver;
@@ -158,7 +202,7 @@ static void take_pod(struct taking *taking)
     if (pod == NULL)
         return;
     put_spec(taking, &pod->spec);
-    pod->owner_kind = copy(taking, reading->owner_kind);
+    pod->owner_kind = record_kind_of(reading->owner_kind);
     pod->owner = copy(taking, reading->owner);
     pod->is_terminating = reading->deletion_timestamp.len != 0;
     pod->is_finished = phase_is_terminal(reading->phase);
@@ -184,7 +228,8 @@ static void take_workload(struct taking *taking)
     if (workload == NULL)
         return;
     put_spec(taking, &workload->spec);
-    workload->owner_kind = copy(taking, is_autoscaler ? reading->target_kind : reading->owner_kind);
+    workload->owner_kind =
+        record_kind_of(is_autoscaler ? reading->target_kind : reading->owner_kind);
     workload->owner = copy(taking, is_autoscaler ? reading->target : reading->owner);
     if (is_autoscaler)
         put_place(taking, reading->target, &workload->target_line, &workload->target_column);
@@ -202,6 +247,28 @@ static void take_workload(struct taking *taking)
 
 /* ---- the other kinds ---- */
 
+/* NULL: it has none, or there is no memory. */
+static const struct claim_classes *copy_classes(struct taking *taking)
+{
+    const struct reading *reading = &taking->reading;
+    struct claim_classes *classes;
+
+    if (reading->class.len + reading->current_class.len + reading->target_class.len +
+            reading->modify_status.len ==
+        0)
+        return NULL;
+    classes = allocate(taking, sizeof *classes);
+    if (classes == NULL)
+        return NULL;
+    classes->class = copy(taking, reading->class);
+    classes->current = copy(taking, reading->current_class);
+    classes->target = copy(taking, reading->target_class);
+    classes->modify_status = copy(taking, reading->modify_status);
+    if (reading->class.len != 0)
+        put_place(taking, reading->class, &classes->line, &classes->column);
+    return classes;
+}
+
 static void take_claim(struct taking *taking)
 {
     const struct reading *reading = &taking->reading;
@@ -211,14 +278,9 @@ static void take_claim(struct taking *taking)
         return;
     claim->storage_class = copy(taking, reading->storage_class);
     claim->volume = copy(taking, reading->volume);
-    claim->class = copy(taking, reading->class);
-    claim->current_class = copy(taking, reading->current_class);
-    claim->target_class = copy(taking, reading->target_class);
-    claim->modify_status = copy(taking, reading->modify_status);
+    claim->classes = copy_classes(taking);
     claim->modes = reading->modes;
     claim->is_bound = slice_equal(reading->phase, SLICE("Bound"));
-    if (claim->class.len != 0)
-        put_place(taking, reading->class, &claim->class_line, &claim->class_column);
     struct claim_record *same = (struct claim_record *)inventory_add_name(taking, &claim->record);
     if (same != NULL && same->modes != claim->modes)
         same->is_ambiguous = true;
@@ -232,13 +294,17 @@ static void take_volume(struct taking *taking)
     if (volume == NULL)
         return;
     volume->driver = copy(taking, reading->driver.len != 0 ? reading->driver : reading->in_tree);
-    volume->class = copy(taking, reading->class);
-    volume->claim_ns = copy(taking, reading->claim_ns);
-    volume->claim = copy(taking, reading->claim);
+    if (reading->claim.len != 0)
+        volume->claim = inventory_claim_hash(reading->claim_ns, reading->claim);
     volume->modes = reading->modes;
     volume->is_available = slice_equal(reading->phase, SLICE("Available"));
-    if (volume->is_available)
-        volume->storage_class = copy(taking, reading->storage_class);
+    if (reading->class.len != 0) {
+        struct volume_classes *classes = allocate(taking, sizeof *classes);
+        if (classes != NULL)
+            *classes = (struct volume_classes){copy(taking, reading->class),
+                                               copy(taking, reading->storage_class)};
+        volume->classes = classes;
+    }
     volume->is_attached_in_tree = reading->is_attached_in_tree;
     volume->requires_nodes = reading->requires_nodes;
     (void)inventory_add_name(taking, &volume->record);

@@ -48,7 +48,7 @@ struct record {
     struct slice ns; /* as in the object: empty if it says none */
     struct slice name;
     struct spot spot;
-    struct slice ignore; /* the annotation claimguard.io/audit-ignore */
+    const char *ignore;  /* the annotation claimguard.io/audit-ignore; NULL: none */
     struct record *next; /* of its kind */
 };
 
@@ -74,7 +74,8 @@ struct pod_spec {
 struct pod_record {
     struct record record;
     struct pod_spec spec;
-    struct slice owner_kind, owner; /* its controller */
+    struct slice owner;          /* its controller */
+    enum record_kind owner_kind; /* RECORD_KIND_COUNT: another kind, or none */
     bool is_terminating, is_finished;
     bool is_manifest; /* no API server has stored it */
 };
@@ -82,7 +83,8 @@ struct pod_record {
 struct workload {
     struct record record;
     struct pod_spec spec;                /* of an autoscaler: empty */
-    struct slice owner_kind, owner;      /* its controller; of an autoscaler: its target */
+    struct slice owner;                  /* its controller; of an autoscaler: its target */
+    enum record_kind owner_kind;         /* as above */
     struct rollout_spec rollout;         /* replicas of all kinds that have some; of an autoscaler:
                                             maxReplicas; of a Job: the pods at the same time */
     uint32_t target_line, target_column; /* of an autoscaler's target */
@@ -93,11 +95,16 @@ struct workload {
 /* Access modes, as bits. */
 enum { MODE_RWO = 1, MODE_RWX = 2, MODE_ROX = 4, MODE_RWOP = 8, MODE_OTHER = 16 };
 
+/* VolumeAttributesClasses of a claim: few have some. */
+struct claim_classes {
+    struct slice class, current, target, modify_status;
+    uint32_t line, column; /* of class */
+};
+
 struct claim_record {
     struct record record;
     struct slice storage_class, volume;
-    struct slice class, current_class, target_class, modify_status;
-    uint32_t class_line, class_column;
+    const struct claim_classes *classes; /* NULL: none */
     uint8_t modes;
     bool is_bound;
     bool is_ambiguous; /* the input has it twice, with different modes */
@@ -110,12 +117,16 @@ struct claim_user {
     const struct pod_record *pod;
 };
 
+/* Of a volume with a VolumeAttributesClass: few have one. */
+struct volume_classes {
+    struct slice class, storage_class;
+};
+
 struct volume_record {
     struct record record;
-    struct slice driver;        /* empty: no CSI driver */
-    struct slice class;         /* VolumeAttributesClass */
-    struct slice storage_class; /* while it is Available */
-    struct slice claim_ns, claim;
+    struct slice driver;                  /* empty: no CSI driver */
+    const struct volume_classes *classes; /* NULL: none */
+    uint64_t claim; /* inventory_claim_hash of the claim; 0: it is bound to none */
     uint8_t modes;
     bool is_available;
     bool is_attached_in_tree; /* iSCSI, Fibre Channel: attached, without a CSI driver */
