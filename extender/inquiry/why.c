@@ -58,6 +58,7 @@ struct answer {
     struct arena arena; /* of one pod */
     json_t *pods;
     bool lacks_labels; /* of nodes, which a volume's nodeAffinity reads */
+    bool has_starting; /* a pod whose volumes may not be mounted yet */
 };
 
 /* ---- the pods ---- */
@@ -162,15 +163,21 @@ static bool find_namings(struct answer *answer)
 static json_t *describe_nodes(const struct why_pod *pod)
 {
     json_t *names = json_array();
-    size_t left = 0;
+    size_t left = 0, closed = 0;
     int rc = names == NULL ? -1 : 0;
 
-    for (size_t i = 0; i < pod->node_count && rc == 0; i++)
-        if (!pod->nodes[i].is_out && left++ < WHY_NAMES_SHOWN_MAX)
-            rc = json_array_append_new(names, value_text(pod->nodes[i].name));
+    for (size_t i = 0; i < pod->node_count && rc == 0; i++) {
+        const struct why_node *node = &pod->nodes[i];
+        if (node->is_out)
+            continue;
+        closed += node->node->is_unschedulable || node->node->is_not_ready ? 1 : 0;
+        if (left++ < WHY_NAMES_SHOWN_MAX)
+            rc = json_array_append_new(names, value_text(node->name));
+    }
     json_t *object = json_object();
     rc |= value_put(object, "total", json_integer((json_int_t)pod->node_count)) |
           value_put(object, "left", json_integer((json_int_t)left)) |
+          value_put(object, "leftClosed", json_integer((json_int_t)closed)) |
           value_put(object, "names", names);
     return value_whole(object, rc);
 }
@@ -241,6 +248,7 @@ static bool add_pod(struct answer *answer, const struct why_asked *asked)
     for (size_t i = 0; i < pod.claim_count; i++)
         if (pod.claims[i].volume != NULL && pod.node_count != 0 && !pod.has_labels)
             answer->lacks_labels = true;
+    answer->has_starting = answer->has_starting || pod.stage == WHY_STARTING;
     json_decref(pod.causes);
     return rc == 0;
 }
@@ -275,6 +283,11 @@ static json_t *list_unknown(const struct answer *answer)
         rc |= json_array_append_new(
             list, json_string("labels of nodes: the input has none, so where volumes can be used "
                               "is not checked"));
+    if (answer->has_starting)
+        rc |= json_array_append_new(
+            list,
+            json_string("what a node says when it mounts a volume: kubectl describe pod shows "
+                        "these events (FailedMount)"));
     if (inquiry->without_details != 0)
         rc |= json_array_append_new(
             list, json_sprintf("details of %zu objects, which are too big, or have changed",

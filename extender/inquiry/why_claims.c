@@ -35,6 +35,31 @@ void why_finalizers(struct why_pod *pod)
 
 /* ---- a claim that cannot be used ---- */
 
+/* Whether the pod's StatefulSet makes the claim, from volumeClaimTemplates: TEMPLATE-POD. */
+static bool is_of_template(const struct why_pod *pod, const struct why_claim *claim)
+{
+    struct slice name = claim_name(claim->who.claim), of_pod = pod_name(pod->pod);
+
+    return slice_equal(pod->who.owner.kind, SLICE("StatefulSet")) && name.len > of_pod.len + 1 &&
+           slice_ends_with(name, of_pod) && name.ptr[name.len - of_pod.len - 1] == '-';
+}
+
+static void help_missing(struct why_pod *pod, const struct why_claim *claim)
+{
+    if (claim->use->is_ephemeral)
+        why_help(pod, json_sprintf("wait: kube-controller-manager creates the claim of a generic "
+                                   "ephemeral volume"));
+    else if (is_of_template(pod, claim))
+        why_help(pod, json_sprintf("wait: StatefulSet %.*s creates it from its "
+                                   "volumeClaimTemplates; if it does not, its events say why",
+                                   SLICE_ARG(pod->who.owner.name)));
+    else
+        why_help(pod, json_sprintf("create PersistentVolumeClaim %.*s in namespace %.*s, or "
+                                   "correct the name in the pod's volumes",
+                                   SLICE_ARG(claim_name(claim->who.claim)),
+                                   SLICE_ARG(name_slice(claim->who.claim->ns))));
+}
+
 void why_claim_missing(struct why_pod *pod)
 {
     bool are_claims_known =
@@ -47,14 +72,7 @@ void why_claim_missing(struct why_pod *pod)
             continue;
         why_add(pod, WHY_BLOCKS, &reference,
                 json_sprintf("claim %.*s/%.*s does not exist", CLAIM_ARG(claim)));
-        if (claim->use->is_ephemeral)
-            why_help(pod, json_sprintf("wait: kube-controller-manager creates the claim of a "
-                                       "generic ephemeral volume"));
-        else
-            why_help(pod, json_sprintf("create PersistentVolumeClaim %.*s in namespace %.*s, or "
-                                       "correct the name in the pod's volumes",
-                                       SLICE_ARG(claim_name(claim->who.claim)),
-                                       SLICE_ARG(name_slice(claim->who.claim->ns))));
+        help_missing(pod, claim);
     }
 }
 
@@ -213,9 +231,9 @@ void why_claim_unbound(struct why_pod *pod)
         if (!is_unbound(claim) || lacks_class(pod, claim) || waits_for_consumer(claim))
             continue;
         if (class_name(claim).len != 0 && claim->class_details.binding_mode.len == 0)
-            why_add(pod, WHY_LATER, &reference,
-                    json_sprintf("claim %.*s/%.*s is not bound; that is normal if StorageClass "
-                                 "%.*s has the volumeBindingMode WaitForFirstConsumer",
+            why_add(pod, WHY_BLOCKS, &reference,
+                    json_sprintf("claim %.*s/%.*s is not bound; unless StorageClass %.*s has the "
+                                 "volumeBindingMode WaitForFirstConsumer, the volume comes first",
                                  CLAIM_ARG(claim), SLICE_ARG(class_name(claim))));
         else if (class_name(claim).len == 0)
             why_add(pod, WHY_BLOCKS, &reference,
@@ -240,10 +258,19 @@ void why_first_consumer(struct why_pod *pod)
         if (!is_unbound(claim) || !waits_for_consumer(claim) ||
             claim->who.details.selected_node.len != 0)
             continue;
-        why_add(pod, WHY_NORMAL, &reference,
-                json_sprintf("claim %.*s/%.*s waits for this pod: StorageClass %.*s makes the "
-                             "volume when a node is chosen for the pod",
+        if (pod->stage == WHY_SCHEDULING) {
+            why_add(pod, WHY_NORMAL, &reference,
+                    json_sprintf("claim %.*s/%.*s waits for this pod: StorageClass %.*s makes the "
+                                 "volume when a node is chosen for the pod",
+                                 CLAIM_ARG(claim), SLICE_ARG(class_name(claim))));
+            continue;
+        }
+        why_add(pod, WHY_BLOCKS, &reference,
+                json_sprintf("claim %.*s/%.*s waits until a scheduler chooses a node for a pod "
+                             "with it (StorageClass %.*s), and this pod has its node without one",
                              CLAIM_ARG(claim), SLICE_ARG(class_name(claim))));
+        why_help(pod, json_sprintf("create the pod again without spec.nodeName; a nodeSelector "
+                                   "can name the node"));
     }
 }
 

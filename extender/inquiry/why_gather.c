@@ -109,20 +109,46 @@ static int compare_nodes(const void *a, const void *b)
     return slice_compare(((const struct why_node *)a)->name, ((const struct why_node *)b)->name);
 }
 
-static bool add_node(struct why_pod *out, const struct node *node)
+static bool read_labels(struct why_pod *out, struct why_node *node)
 {
-    struct why_node *entry = &out->nodes[out->node_count++];
+    struct slice text = inquiry_find_details(out->inquiry, KIND_NODE, SLICE(""), node->name);
     struct node_details details;
 
-    *entry = (struct why_node){.node = node, .name = name_slice(node->name), .labels = {"", 0}};
-    struct slice text = inquiry_find_details(out->inquiry, KIND_NODE, SLICE(""), entry->name);
     if (text.ptr == NULL)
         return true;
     if (!node_details_read(text, out->arena, &details))
         return false;
-    entry->labels = details.labels;
+    node->labels = details.labels;
     out->has_labels = out->has_labels || details.labels.len != 0;
     return true;
+}
+
+/* Whether a claim can be used on some nodes only, so that the labels of all are needed. */
+static bool needs_labels(const struct why_pod *pod)
+{
+    for (size_t i = 0; i < pod->claim_count; i++)
+        if (pod->claims[i].volume_details.terms.count != 0 ||
+            pod->claims[i].volume_details.labels.len != 0 ||
+            pod->claims[i].class_details.topologies.count != 0)
+            return true;
+    return false;
+}
+
+/* Else it is enough to find out whether nodes have any. */
+static bool take_labels(struct why_pod *out)
+{
+    bool needs_all = needs_labels(out);
+
+    for (size_t i = 0; i < out->node_count && (needs_all || !out->has_labels); i++)
+        if (!read_labels(out, &out->nodes[i]))
+            return false;
+    return true;
+}
+
+static void add_node(struct why_pod *out, const struct node *node)
+{
+    out->nodes[out->node_count++] =
+        (struct why_node){.node = node, .name = name_slice(node->name), .labels = {"", 0}};
 }
 
 static bool take_nodes(struct why_pod *out)
@@ -134,11 +160,12 @@ static bool take_nodes(struct why_pod *out)
     out->nodes = arena_alloc(out->arena, (room + 1) * sizeof *out->nodes);
     if (out->nodes == NULL)
         return false;
-    if (out->pod->node != NULL)
-        return !out->pod->node->exists || add_node(out, out->pod->node);
-    for (const struct node *node; (node = cluster_next_node(cluster, &walk)) != NULL;)
-        if (node->exists && !add_node(out, node))
-            return false;
+    if (out->pod->node != NULL && out->pod->node->exists)
+        add_node(out, out->pod->node);
+    for (const struct node *node;
+         out->pod->node == NULL && (node = cluster_next_node(cluster, &walk)) != NULL;)
+        if (node->exists)
+            add_node(out, node);
     qsort(out->nodes, out->node_count, sizeof *out->nodes, compare_nodes);
     return true;
 }
@@ -192,5 +219,6 @@ bool why_gather(struct why_pod *out, const struct who_index *index, const struct
         out->object.mounts = asked->mounts;
     out->view.node = pod_node(out->pod);
     out->stage = find_stage(out);
-    return take_claims(out, index, namings, count) && take_nodes(out) && take_fits(out);
+    return take_claims(out, index, namings, count) && take_nodes(out) && take_labels(out) &&
+           take_fits(out);
 }

@@ -151,24 +151,41 @@ static int64_t find_limit(const struct counting *counting, struct slice node, st
     return -1;
 }
 
+/* The limits of the nodes that are left, by node; NULL: there are none, or no memory. */
+static int64_t *find_limits(const struct counting *counting)
+{
+    struct why_pod *pod = counting->pod;
+    int64_t *limits = arena_alloc(pod->arena, (pod->node_count + 1) * sizeof *limits);
+    bool has_any = false;
+    struct arena arena;
+
+    pod->rc |= limits == NULL ? -1 : 0;
+    arena_init(&arena, CSI_NODE_BYTES_MAX);
+    for (size_t n = 0; limits != NULL && n < pod->node_count; n++) {
+        limits[n] = pod->nodes[n].is_out ? -1 : find_limit(counting, pod->nodes[n].name, &arena);
+        has_any = has_any || limits[n] >= 0;
+    }
+    arena_dispose(&arena);
+    return has_any ? limits : NULL;
+}
+
 /* Flags the nodes that are full. *example: the first one in words. NULL: no memory. */
-static bool *find_full(struct counting *counting, struct slice *example)
+static bool *find_full(const struct counting *counting, const int64_t *limits,
+                       struct slice *example)
 {
     struct why_pod *pod = counting->pod;
     bool *full = why_flags(pod);
-    struct arena arena;
 
-    arena_init(&arena, CSI_NODE_BYTES_MAX);
     for (size_t n = 0; full != NULL && n < pod->node_count; n++) {
         size_t used, more;
-        int64_t limit = find_limit(counting, pod->nodes[n].name, &arena);
+        if (limits[n] < 0)
+            continue;
         count_on(counting, pod->nodes[n].node, &used, &more);
-        full[n] = limit >= 0 && more != 0 && (int64_t)(used + more) > limit;
+        full[n] = more != 0 && (int64_t)(used + more) > limits[n];
         if (full[n] && example->len == 0)
             *example = arena_printf(pod->arena, "node %.*s has %zu of %lld",
-                                    SLICE_ARG(pod->nodes[n].name), used, (long long)limit);
+                                    SLICE_ARG(pod->nodes[n].name), used, (long long)limits[n]);
     }
-    arena_dispose(&arena);
     return full;
 }
 
@@ -176,14 +193,17 @@ static void check_driver(struct why_pod *pod, struct slice driver)
 {
     struct counting counting = {.pod = pod, .driver = driver};
     const struct object_reference reference = {.kind = KIND_CSI_DRIVER, .name = driver};
+    const int64_t *limits = find_limits(&counting);
     struct slice example = SLICE("");
     size_t before = json_array_size(pod->causes);
 
+    if (limits == NULL)
+        return;
     count_used(&counting);
     count_attached(&counting);
     finish(&counting);
     pod->rc |= counting.has_no_memory ? -1 : 0;
-    const bool *full = find_full(&counting, &example);
+    const bool *full = find_full(&counting, limits, &example);
     if (full == NULL)
         return;
     struct slice names = why_node_names(pod, full, true);

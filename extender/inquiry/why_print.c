@@ -126,6 +126,8 @@ static void add_nodes(struct block *block, const json_t *nodes)
     long long total = json_integer_value(json_object_get(nodes, "total"));
     long long left = json_integer_value(json_object_get(nodes, "left"));
     const json_t *names = json_object_get(nodes, "names"), *name;
+
+    long long closed = json_integer_value(json_object_get(nodes, "leftClosed"));
     size_t i;
 
     if (left == total)
@@ -135,6 +137,8 @@ static void add_nodes(struct block *block, const json_t *nodes)
         buf_printf(&block->line, "%s%s", i == 0 ? ": " : ", ", json_string_value(name));
     if (left > (long long)json_array_size(names))
         buf_printf(&block->line, " and %lld more", left - (long long)json_array_size(names));
+    if (closed != 0)
+        buf_printf(&block->line, "; of these, %lld cordoned or not ready", closed);
     end_row(block, "  nodes");
 }
 

@@ -28,6 +28,7 @@ static const struct row {
     {"`who CLAIM`", {"who", "team-000/data-web-frontend-0"}, 1.1, 1.5},
     {"`who --all`", {"who", "--all"}, 1.1, 1.5},
     {"`who --all -o json`", {"who", "--all", "-o", "json"}, 1.1, 1.5},
+    {"`why POD`", {"why", "team-016/web-frontend-7d9f8b6c5d-16"}, 1.1, 1.5},
     {"`audit`", {"audit"}, 2, 1.5},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
