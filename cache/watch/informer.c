@@ -1,17 +1,15 @@
 #include "cache/watch/informer.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
 #include "cache/watch/apply.h"
+#include "cache/watch/reflector_run.h"
 #include "config/base/clock.h"
 #include "config/base/log.h"
 
 enum {
     POLL_MS_MAX = 1000,
-    REFUSAL_BYTES_MAX = 1024,
-    PATH_BYTES_MAX = 16 * 1024,
     REFERENCE_BYTES_MAX = 4096,
     CHECK_AGAIN_MS = 1000, /* after a failed GET, or if there is nothing to check */
 };
@@ -20,9 +18,8 @@ enum {
 struct watched_kind {
     struct informer *informer;
     bool is_started; /* it is watched; else there is no transfer, and no object in the cluster */
-    struct reflector reflector;
-    struct http_transfer *transfer; /* NULL: none is under way */
-    struct buf refusal;             /* the beginning of an error answer */
+    struct reflector_run run;
+    uint64_t news; /* of the reflector, so far */
 };
 
 struct informer {
@@ -45,7 +42,7 @@ static void begin_list(void *context, enum kind kind, bool overrides)
 {
     const struct watched_kind *watched = context;
     apply_list_begin(&watched->informer->target, kind, overrides,
-                     watched->reflector.list_started_ns);
+                     watched->run.reflector.list_started_ns);
 }
 
 static void end_list(void *context, enum kind kind, uint64_t version)
@@ -96,86 +93,16 @@ static void note_synced(struct informer *informer)
         informer->target.synced(informer->target.context);
 }
 
-static void keep_refusal(struct buf *refusal, struct slice bytes)
-{
-    size_t room = REFUSAL_BYTES_MAX - refusal->len;
-
-    buf_put(refusal, (struct slice){bytes.ptr, bytes.len < room ? bytes.len : room});
-}
-
-static bool on_bytes(void *context, unsigned status, struct slice bytes)
+static void progressed(void *context)
 {
     struct watched_kind *watched = context;
     struct informer *informer = watched->informer;
-    uint64_t news = watched->reflector.news;
+    const struct reflector *reflector = &watched->run.reflector;
 
-    if (status != 200)
-        keep_refusal(&watched->refusal, bytes);
-    bool continues = reflector_take(&watched->reflector, status, bytes, monotonic_ns());
-    if (watched->reflector.news != news)
-        atomic_store(&informer->target.status[watched->reflector.kind].last_event_ms, now_ms());
+    if (reflector->news != watched->news)
+        atomic_store(&informer->target.status[reflector->kind].last_event_ms, now_ms());
+    watched->news = reflector->news;
     note_synced(informer);
-    return continues;
-}
-
-static void end_transfer(struct watched_kind *watched, const struct reflector_ending *ending)
-{
-    watched->transfer = NULL;
-    reflector_end(&watched->reflector, ending, monotonic_ns());
-    note_synced(watched->informer);
-}
-
-static void on_end(void *context, const struct http_result *result)
-{
-    struct watched_kind *watched = context;
-    struct arena arena;
-
-    arena_init(&arena, (size_t)2 * REFUSAL_BYTES_MAX);
-    struct slice said = request_status_message(buf_slice(&watched->refusal), &arena);
-    struct slice text = arena_copy(&arena, said);
-    end_transfer(watched,
-                 &(struct reflector_ending){.status = result->status,
-                                            .is_cut = result->is_cut,
-                                            .retry_after_ms = result->retry_after_ms,
-                                            .error = text.len != 0 ? text.ptr : result->error});
-    arena_dispose(&arena);
-}
-
-static void start_transfer(struct watched_kind *watched, uint64_t now_ns)
-{
-    struct error err = {0};
-    struct buf path;
-
-    buf_reset(&watched->refusal, 0);
-    buf_init(&path, PATH_BYTES_MAX);
-    reflector_request(&watched->reflector, now_ns, &path);
-    const char *text = buf_text(&path);
-    int rc = text == NULL ? error_no_memory(&err)
-                          : http_client_start(watched->informer->client,
-                                              &(struct http_request){.path = text,
-                                                                     .class = HTTP_WATCH,
-                                                                     .on_bytes = on_bytes,
-                                                                     .on_end = on_end,
-                                                                     .context = watched},
-                                              &watched->transfer, &err);
-    buf_dispose(&path);
-    if (rc < 0)
-        end_transfer(watched, &(struct reflector_ending){.error = err.message});
-}
-
-/* Starts the list or watch if it is due, and cancels it if it is silent. Returns when the next is
- * due. */
-static uint64_t run_reflector(struct watched_kind *watched, uint64_t now_ns)
-{
-    const struct reflector *reflector = &watched->reflector;
-
-    if (watched->transfer != NULL && now_ns >= reflector->deadline_ns) {
-        http_client_cancel(watched->informer->client, watched->transfer);
-        end_transfer(watched, &(struct reflector_ending){.status = 200, .is_silent = true});
-    }
-    if (watched->transfer == NULL && now_ns >= reflector->due_ns)
-        start_transfer(watched, now_ns);
-    return watched->transfer != NULL ? reflector->deadline_ns : reflector->due_ns;
 }
 
 /* ---- kinds that are not watched any more ---- */
@@ -203,23 +130,23 @@ static void init_reflector(struct watched_kind *watched, enum kind kind, uint32_
 {
     struct reflector_sink sink = {watched, begin_list, end_list, take, keep, unserved};
 
-    reflector_init(&watched->reflector, kind, &sink, &watched->informer->target.status[kind], seed);
+    watched->news = 0;
+    reflector_init(&watched->run.reflector, kind, &sink, &watched->informer->target.status[kind],
+                   seed);
 }
 
 /* Ends the kind's list or watch, and removes its objects, as an empty list would. */
 static void stop_kind(struct watched_kind *watched, uint64_t now_ns)
 {
     const struct informer *informer = watched->informer;
-    enum kind kind = watched->reflector.kind;
+    enum kind kind = watched->run.reflector.kind;
 
     if (!mark_unwatched(informer, kind))
         return;
-    if (watched->transfer != NULL)
-        http_client_cancel(informer->client, watched->transfer);
-    watched->transfer = NULL;
+    reflector_run_stop(&watched->run);
     watched->is_started = false;
-    uint32_t seed = watched->reflector.random;
-    reflector_dispose(&watched->reflector);
+    uint32_t seed = watched->run.reflector.random;
+    reflector_dispose(&watched->run.reflector);
     init_reflector(watched, kind, seed);
     apply_list_begin(&informer->target, kind, false, now_ns);
     apply_list_end(&informer->target, kind, 0);
@@ -238,7 +165,7 @@ static uint64_t run_reflectors(struct informer *informer, uint64_t now_ns)
         if (watched->is_started && is_unwanted)
             stop_kind(watched, now_ns);
         watched->is_started = watched->is_started || !is_unwanted;
-        uint64_t at_ns = watched->is_started ? run_reflector(watched, now_ns) : next_ns;
+        uint64_t at_ns = watched->is_started ? reflector_run_step(&watched->run, now_ns) : next_ns;
         next_ns = at_ns < next_ns ? at_ns : next_ns;
     }
     note_synced(informer);
@@ -254,7 +181,8 @@ static int take_answer(const struct informer *informer, const struct object_answ
 
     if (answer->status == 200 && !answer->is_cut)
         return apply_object(&informer->target, object, answer->body,
-                            informer->kinds[object->kind].reflector.number, answer->sent_ns, err);
+                            informer->kinds[object->kind].run.reflector.number, answer->sent_ns,
+                            err);
     if (answer->status != 404 || answer->is_cut || !apply_says_absent(object, answer->body))
         return error_set(err, ERROR_UNAVAILABLE, "status %u %s", answer->status, answer->error);
     apply_absence(&informer->target, object);
@@ -325,17 +253,19 @@ static void init_kinds(struct informer *informer)
     for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++) {
         struct watched_kind *watched = &informer->kinds[kind];
         watched->informer = informer;
-        buf_init(&watched->refusal, REFUSAL_BYTES_MAX);
+        watched->run.progressed = progressed;
+        watched->run.context = watched;
         init_reflector(watched, (enum kind)kind, seed + (uint32_t)kind * 7919);
     }
 }
 
 static void informer_free(struct informer *informer)
 {
-    http_client_free(informer->client);
+    http_client_free(informer->client); /* with all transfers */
     for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++) {
-        reflector_dispose(&informer->kinds[kind].reflector);
-        buf_dispose(&informer->kinds[kind].refusal);
+        informer->kinds[kind].run.transfer = NULL;
+        reflector_run_stop(&informer->kinds[kind].run);
+        reflector_dispose(&informer->kinds[kind].run.reflector);
     }
     requests_free(informer->requests);
     free(informer);
@@ -351,6 +281,8 @@ int informer_start(struct informer **out, const struct kubeconfig *kubeconfig,
     informer->target = *target;
     init_kinds(informer);
     int rc = http_client_new(&informer->client, kubeconfig, err);
+    for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
+        informer->kinds[kind].run.client = informer->client;
     if (rc == 0) {
         http_client_observe(informer->client, target->stats);
         informer->requests =

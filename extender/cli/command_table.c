@@ -67,6 +67,8 @@ static const struct flag who_flags[] = {
      "claims of these names in all namespaces"},
     {"all", 'a', FLAG_SWITCH, AT(all), NULL, NULL,
      "each claim that a pod waits for, the longest wait first"},
+    {"watch", 'w', FLAG_SWITCH, AT(watch), NULL, NULL,
+     "follow a live cluster, and show each change, until interrupted"},
     {"output", 'o', FLAG_TEXT, AT(output), "FORMAT", "table json yaml",
      "table (default), json or yaml"},
     {HELP_FLAG},
@@ -202,12 +204,13 @@ const struct command command_table[] = {
      "account, or of ~/.kube/config.\n"
      "Exit status: 0: nothing above a note; 1: warnings or errors; 2: bad usage or input.\n",
      audit_flags, "[FILE|FOLDER...]", VALUES_FILES, command_audit},
-    {"who", "(CLAIM... | --all) [--snapshot FILE] [-n NAME | -A] [-o FORMAT] ...",
+    {"who", "(CLAIM... | --all) [--snapshot FILE | --watch] [-n NAME | -A] [-o FORMAT] ...",
      "show who holds a claim, who waits for it, and what would free it",
      "Shows which pods hold the claims and which wait for them, where their volumes are attached,\n"
      "finalizers, budgets and locks, and what frees each claim. A claim is NAME, NAMESPACE/NAME,\n"
      "or pvc/NAME. With --all, it lists the claims that pods wait for, of all namespaces unless\n"
-     "--namespace is given.\n"
+     "--namespace is given. With --watch, it shows each change: on a terminal, the present state;\n"
+     "otherwise a line for each claim that has changed, or with -o json an object on a line.\n"
      "Exit status: 0: each claim was found; 2: one was not, or another failure.\n",
      who_flags, "[CLAIM...]", VALUES_CLAIMS, command_who},
     {"why", "POD... [--snapshot FILE] [-n NAME | -A] [--config FILE|FOLDER] [-o FORMAT] ...",

@@ -32,7 +32,7 @@ struct arguments {
     const char *names[ARGUMENT_NAMES_MAX]; /* of --node, --host, --scheduler-config, --disable */
     size_t name_count;
     bool all_pending, is_dry_run;
-    bool all, all_namespaces;
+    bool all, all_namespaces, watch;
     bool probe;
     bool help;
 };

@@ -8,6 +8,7 @@
 
 #include "extender/cli/commands.h"
 #include "extender/cli/nearest.h"
+#include "extender/cli/who_watch.h"
 #include "extender/report/render.h"
 
 enum { HINT_BYTES_MAX = 4096 };
@@ -35,6 +36,10 @@ static int check_arguments(struct who_run *run, struct error *err)
     else if (arguments->output != NULL &&
              (!render_format_parse(&run->format, arguments->output) || run->format == OUTPUT_WIDE))
         problem = "--output: expected table, json or yaml";
+    else if (arguments->watch && arguments->snapshot != NULL)
+        problem = "--watch follows a live cluster, and a snapshot does not change";
+    else if (arguments->watch && run->format == OUTPUT_YAML)
+        problem = "--watch: --output is table or json";
     return problem == NULL
                ? 0
                : error_set(err, ERROR_INVALID, "who: %s (see claimguard who --help)", problem);
@@ -145,11 +150,28 @@ static void show_notes(const struct who_run *run)
                               "they hold may look free\n");
 }
 
+/* What is said once, when the cluster was read. */
+static void begin_watch(void *context)
+{
+    const struct who_run *run = context;
+
+    show_notes(run);
+    (void)report_all_missing(run);
+}
+
 /* Returns the exit status, or an error. */
 static int answer(struct who_run *run, struct error *err)
 {
     const struct inquiry_wish wish = who_wish(&run->question);
 
+    if (run->arguments->watch)
+        return who_watch(&(struct who_watch){.inquiry = &run->inquiry,
+                                             .question = &run->question,
+                                             .is_json = run->format == OUTPUT_JSON,
+                                             .found = run->found,
+                                             .begin = begin_watch,
+                                             .context = run},
+                         err);
     if (inquiry_read(&run->inquiry, &wish, err) < 0)
         return err->code;
     show_notes(run);

@@ -113,7 +113,14 @@ static struct kept *find_kept(const struct details_store *store, struct slice ke
     return found;
 }
 
-/* Replaces what was kept of an object with that key. NULL: no memory. */
+static void drop(struct details_store *store, struct kept *kept)
+{
+    *store->lost -= kept->text_len == 0;
+    HASH_DEL(store->kept, kept);
+    free(kept);
+}
+
+/* Replaces what was kept of an object with that key. An empty text: it is lost. NULL: no memory. */
 static struct kept *keep(struct details_store *store, size_t file, struct slice key,
                          struct slice text)
 {
@@ -128,15 +135,15 @@ static struct kept *keep(struct details_store *store, size_t file, struct slice 
     memcpy(kept->bytes, key.ptr, key.len);
     if (text.len != 0)
         memcpy(kept->bytes + key.len, text.ptr, text.len);
-    if (known != NULL) {
-        HASH_DEL(store->kept, known);
-        free(known);
-    }
+    if (known != NULL)
+        drop(store, known);
     HASH_ADD_KEYPTR(hh, store->kept, kept->bytes, kept->key_len, kept);
-    if (kept->hh.tbl != NULL)
-        return kept;
-    free(kept);
-    return NULL;
+    if (kept->hh.tbl == NULL) {
+        free(kept);
+        return NULL;
+    }
+    *store->lost += text.len == 0;
+    return kept;
 }
 
 /* Writes the details to store->projected. False: a problem, in json. */
@@ -158,10 +165,8 @@ static int put_text(struct details_store *store, const struct source_text *text,
     if (!project(store, object->kind, text->text, &json))
         return pull_fail(&json, text->path == NULL ? kind_resource(object->kind) : text->path,
                          text->place, err);
-    bool is_lost = store->projected.failed;
-    *store->lost += is_lost;
     return keep(store, store->file_count, key,
-                is_lost ? SLICE("") : buf_slice(&store->projected)) == NULL
+                store->projected.failed ? SLICE("") : buf_slice(&store->projected)) == NULL
                ? error_no_memory(err)
                : 0;
 }
@@ -315,12 +320,22 @@ struct slice details_store_find(struct details_store *store, enum kind kind, str
     if (last > first && (kept == NULL || kept->file < store->places[last - 1].file)) {
         size_t file = store->places[last - 1].file;
         text = recall_last(store, first, last, kind, ns, name);
-        if (text.ptr == NULL && keep(store, file, key, SLICE("")) != NULL)
-            ++*store->lost; /* once for each object */
+        if (text.ptr == NULL)
+            (void)keep(store, file, key, SLICE(""));
     } else if (kept != NULL && kept->text_len != 0) {
         text = (struct slice){kept->bytes + kept->key_len, kept->text_len};
     }
     return text;
+}
+
+void details_store_drop(struct details_store *store, enum kind kind, struct slice ns,
+                        struct slice name)
+{
+    struct slice key = key_of(store, kind, ns, name);
+    struct kept *kept = key.ptr == NULL ? NULL : find_kept(store, key);
+
+    if (kept != NULL)
+        drop(store, kept);
 }
 
 void details_store_forget(struct details_store *store)

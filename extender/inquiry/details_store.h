@@ -28,6 +28,10 @@ void details_store_free(struct details_store *store);
 int details_store_put(struct details_store *store, const struct source_text *text,
                       const struct object *object, struct error *err);
 
+/* The object is gone: what was put is freed, unless it is in a file. */
+void details_store_drop(struct details_store *store, enum kind kind, struct slice ns,
+                        struct slice name);
+
 /* The text for details.h, valid until details_store_forget; {NULL, 0}: not known. */
 struct slice details_store_find(struct details_store *store, enum kind kind, struct slice ns,
                                 struct slice name);

@@ -108,3 +108,26 @@ audit_finds_the_deployment_whose_rollout_is_stuck() {
     # the old pod goes (its node has no kubelet, so it is deleted by hand, if the controller waits for that)
     await 60 "the rollout ends" shop_runs_version 2
 }
+
+watched() { grep -qE "  $namespace/data  $1\$" "$plane/watch.txt"; }
+watch_shows() { await 30 "$1" watched "$1"; }
+
+who_watch_shows_each_change_of_a_live_claim() {
+    local watcher
+    claim data
+    "$claimguard" who data -n "$namespace" --watch --kubeconfig "$plane/admin.kubeconfig" >"$plane/watch.txt" 2>"$plane/watch.err" &
+    watcher=$!
+    watch_shows 'held by no pod; no pod waits'
+    pod db-0 data
+    scheduled db-0
+    watch_shows "held by db-0 on $(node_of db-0), Bound; no pod waits"
+    pod db-1 data
+    in_use_by db-1 db-0
+    watch_shows "held by db-0 on $(node_of db-0), Bound; db-1 waits"
+    k -n "$namespace" delete pod db-0 --force --grace-period=0 >/dev/null 2>&1
+    scheduled db-1
+    watch_shows "held by db-1 on $(node_of db-1), Bound; no pod waits"
+    kill -INT "$watcher"
+    wait "$watcher" || fail "exit status $?: $(cat "$plane/watch.err")"
+    [ ! -s "$plane/watch.err" ] || fail "$(cat "$plane/watch.err")"
+}
