@@ -232,5 +232,5 @@ json_t *who_describe(const struct who_claim *claim)
 
     rc |= put_pods(object, claim) | put_lock(object, claim) |
           put_reservation(object, record->reservation);
-    return value_whole(object, rc | value_put(object, "freedBy", who_freed_by(claim)));
+    return value_whole(object, rc | value_put(object, "freedBy", who_freed_by(claim, true)));
 }

@@ -150,6 +150,36 @@ static void advise_holder(struct advice *advice, const struct who_claim *claim,
         advise_by_owner(advice, holder);
 }
 
+/* ---- preemption ---- */
+
+/* Whether a scheduler may preempt the holders for the pod. */
+static bool may_preempt(const struct who_claim *claim, const struct pod *pod)
+{
+    for (size_t i = 0; i < claim->holder_count; i++)
+        if (claim->holders[i].pod->priority >= pod->priority)
+            return false;
+    return !pod->never_preempts && !pod->is_gated && !pod->is_terminating;
+}
+
+/* Names the pod of the highest priority that may preempt. */
+static void advise_preemption(struct advice *advice, const struct who_claim *claim)
+{
+    const struct pod *preemptor = NULL;
+
+    for (size_t i = 0; i < claim->waiter_count; i++) {
+        const struct pod *pod = claim->waiters[i].pod;
+        if (may_preempt(claim, pod) && (preemptor == NULL || pod->priority > preemptor->priority))
+            preemptor = pod;
+    }
+    for (size_t i = 0; preemptor != NULL && i < claim->holder_count; i++)
+        if (!claim->holders[i].pod->is_terminating)
+            add(advice, json_sprintf("the scheduler may preempt pod %.*s/%.*s (priority %lld) for "
+                                     "pod %.*s/%.*s (priority %lld)",
+                                     POD_ARG(claim->holders[i].pod),
+                                     (long long)claim->holders[i].pod->priority, POD_ARG(preemptor),
+                                     (long long)preemptor->priority));
+}
+
 /* ---- a claim that no pod holds ---- */
 
 static void advise_attachment(struct advice *advice, const struct who_claim *claim,
@@ -191,10 +221,12 @@ static void advise_unheld(struct advice *advice, const struct who_claim *claim)
                                  SLICE_ARG(ns), SLICE_ARG(name)));
 }
 
-json_t *who_freed_by(const struct who_claim *claim)
+json_t *who_freed_by(const struct who_claim *claim, bool names_preemptor)
 {
     struct advice advice = {.list = json_array()};
 
+    if (names_preemptor && claim->access == ACCESS_ONE_POD)
+        advise_preemption(&advice, claim);
     for (size_t i = 0; i < claim->holder_count && claim->access != ACCESS_ANY; i++)
         advise_holder(&advice, claim, &claim->holders[i]);
     if (claim->holder_count == 0)

@@ -80,8 +80,9 @@ struct slice who_state(const struct who_pod *pod);
 /* A list of struct slice as JSON. */
 json_t *who_strings(const struct pull_items *items);
 
-/* A list of texts: what would free the claim; NULL: no memory. */
-json_t *who_freed_by(const struct who_claim *claim);
+/* A list of texts: what would free the claim; NULL: no memory. names_preemptor: also the pod for
+ * which holders may be preempted. */
+json_t *who_freed_by(const struct who_claim *claim, bool names_preemptor);
 
 /* The lock of the claim: name and UID of its pod. False: it has none. */
 bool who_lock(const struct who_claim *claim, struct slice *uid, struct slice *name);

@@ -65,7 +65,7 @@ static void help_by_pods(struct why_pod *pod, const struct why_claim *claim, str
     for (size_t i = 0; i < claim->who.holder_count; i++)
         there += slice_equal(pod_node(claim->who.holders[i].pod), node) ? 1 : 0;
     if (there != 0)
-        why_help_all(pod, who_freed_by(&claim->who));
+        why_help_all(pod, who_freed_by(&claim->who, false));
     if (there != 0)
         return;
     bool is_finished = false;

@@ -137,7 +137,7 @@ void why_in_use(struct why_pod *pod)
         }
         struct object_reference reference = why_claim_reference(claim);
         why_add(pod, WHY_BLOCKS, &reference, value_text(text));
-        why_help_all(pod, who_freed_by(&claim->who));
+        why_help_all(pod, who_freed_by(&claim->who, false));
         help_by_preemption(pod);
     }
 }
@@ -213,7 +213,7 @@ void why_elsewhere(struct why_pod *pod)
                                    SLICE_ARG(passing)));
     for (size_t i = 0; i < pod->claim_count; i++)
         if (pod->claims[i].who.access == ACCESS_ONE_NODE && pod->claims[i].who.holder_count != 0)
-            why_help_all(pod, who_freed_by(&pod->claims[i].who));
+            why_help_all(pod, who_freed_by(&pod->claims[i].who, false));
 }
 
 void why_not_registered(struct why_pod *pod)
