@@ -40,6 +40,28 @@ what_doctor_says_of_a_scheduler_s_file_is_what_kube_scheduler_does() {
     echo "$count files, $(grep -lr '"CG501"' "$root"/tests/commands/doctor/*/want.json | wc -l) of them refused"
 }
 
+# A scheduler that runs with a file in which doctor finds CG510: with the credentials of an administrator, its /configz says the same.
+doctor_reads_what_a_running_kube_scheduler_has() {
+    local port url status=0
+    port=$(($(cat "$plane/port") + 25))
+    url=https://127.0.0.1:$port/configz
+    mkdir -p "$plane/running"
+    sed -e "s#caFile: ca.crt#caFile: $plane/certs/apiserver.crt#" "$root/tests/commands/doctor/cg510_ignorable/scheduler.yaml" >"$plane/running/scheduler.yaml"
+    echo "{clientConnection: {kubeconfig: $plane/admin.kubeconfig}, leaderElection: {leaderElect: true, resourceName: asked}}" |
+        sed 's/^{//; s/}$//; s/, leaderElection/\nleaderElection/' >>"$plane/running/scheduler.yaml"
+    "$claimguard" doctor --scheduler-config "$plane/running/scheduler.yaml" -o json >"$plane/running/file.json" || [ $? = 1 ]
+    plane_run "$plane" running "$tools/kube-scheduler" --config "$plane/running/scheduler.yaml" --bind-address 127.0.0.1 --secure-port "$port" \
+        --cert-dir "$plane/running" --authentication-kubeconfig "$plane/admin.kubeconfig" --authorization-kubeconfig "$plane/admin.kubeconfig"
+    await 30 "it answers" curl -sk -o "$plane/running/answer" "$url"
+    KUBECONFIG=$plane/admin.kubeconfig "$claimguard" doctor --scheduler-config "$url" -o json >"$plane/running/url.json" || [ $? = 1 ]
+    diff <(jq -c '[.findings[].code]' "$plane/running/file.json") <(jq -c '[.findings[].code]' "$plane/running/url.json") || status=1
+    jq -e 'any(.findings[]; .code == "CG510")' "$plane/running/url.json" >/dev/null || status=1
+    KUBECONFIG=$plane/claimguard.kubeconfig "$claimguard" doctor --scheduler-config "$url" 2>"$plane/running/refused" && status=1
+    grep -q 'status 403' "$plane/running/refused" || status=1
+    plane_kill "$plane" running
+    [ $status = 0 ] || fail "$(cat "$plane"/running/*.json "$plane/running/refused")"
+}
+
 # doctor [ARGUMENT]...: the codes that it finds in the cluster, sorted, in one line.
 doctor_finds() {
     { "$claimguard" doctor --kubeconfig "$plane/admin.kubeconfig" "$@" -o json || [ $? = 1 ]; } >"$plane/doctor.json"
