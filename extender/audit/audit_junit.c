@@ -81,7 +81,7 @@ static void put_case(struct buf *out, const struct audit_finding *finding)
     buf_put(out, SLICE("\" time=\"0\">\n"));
     buf_printf(out,
                is_ignored ? "      <skipped message=\"" : "      <failure type=\"%s\" message=\"",
-               audit_level_text(finding->level));
+               level_text(finding->level));
     put_xml(out, is_ignored ? finding->ignored : finding->message);
     if (is_ignored) {
         buf_put(out, SLICE("\"/>\n"));
@@ -107,7 +107,7 @@ struct suite {
     size_t cases, failures, skipped;
 };
 
-static struct suite count(const struct audit_report *report, const struct audit_rule *rule)
+static struct suite count(const struct audit_report *report, const struct rule *rule)
 {
     struct suite suite = {0, 0, 0};
 
@@ -126,7 +126,7 @@ static struct suite count(const struct audit_report *report, const struct audit_
 static void put_suite(struct buf *out, const struct audit_report *report, size_t index,
                       struct slice time)
 {
-    const struct audit_rule *rule = &audit_rules[index];
+    const struct rule *rule = &audit_rules[index];
     struct suite suite = count(report, rule);
 
     buf_printf(out,

@@ -51,11 +51,11 @@ json_t *audit_text(struct slice text)
 /* ---- JSON ---- */
 
 /* {"code", "level", "title", ...}: what --explain prints. */
-static json_t *rule_json(const struct audit_rule *rule)
+static json_t *rule_json(const struct rule *rule)
 {
-    return json_pack("{ss ss ss ss ss ss ss}", "code", rule->code, "level",
-                     audit_level_text(rule->level), "title", rule->title, "what", rule->what, "why",
-                     rule->why, "mend", rule->mend, "link", rule->link);
+    return json_pack("{ss ss ss ss ss ss ss}", "code", rule->code, "level", level_text(rule->level),
+                     "title", rule->title, "what", rule->what, "why", rule->why, "mend", rule->mend,
+                     "link", rule->link);
 }
 
 static json_t *object_json(const struct record *record)
@@ -69,10 +69,9 @@ static json_t *finding_json(const void *context, size_t index)
     const struct audit_report *report = context;
     const struct audit_finding *finding = &report->findings[index];
     const struct spot *spot = &finding->spot;
-    json_t *json =
-        json_pack("{ss ss ss so so}", "code", finding->rule->code, "level",
-                  audit_level_text(finding->level), "title", finding->rule->title, "object",
-                  object_json(finding->record), "message", audit_text(finding->message));
+    json_t *json = json_pack("{ss ss ss so so}", "code", finding->rule->code, "level",
+                             level_text(finding->level), "title", finding->rule->title, "object",
+                             object_json(finding->record), "message", audit_text(finding->message));
 
     if (json != NULL && spot->path != NULL)
         (void)json_object_set_new(json, "location",
@@ -134,7 +133,7 @@ static bool add_row(struct sheet *sheet, const struct audit_finding *finding)
     audit_put_object(finding->record, &object);
     audit_put_spot(&finding->spot, &spot);
     buf_put(&message, finding->message);
-    const char *level = finding->ignored.len != 0 ? "ignored" : audit_level_text(finding->level);
+    const char *level = finding->ignored.len != 0 ? "ignored" : level_text(finding->level);
     const char *const texts[] = {level,           finding->rule->code, buf_text(&object),
                                  buf_text(&spot), buf_text(&message),  NULL};
     bool ok = texts[2] != NULL && texts[3] != NULL && texts[4] != NULL && sheet_add(sheet, texts);
@@ -148,11 +147,10 @@ static void print_summary(const struct audit_report *report)
 {
     if (report->count == 0)
         (void)printf("No findings");
-    else
-        (void)printf("\n%zu error%s, %zu warning%s, %zu note%s", report->levels[LEVEL_ERROR],
-                     report->levels[LEVEL_ERROR] == 1 ? "" : "s", report->levels[LEVEL_WARNING],
-                     report->levels[LEVEL_WARNING] == 1 ? "" : "s", report->levels[LEVEL_NOTE],
-                     report->levels[LEVEL_NOTE] == 1 ? "" : "s");
+    if (report->count != 0) {
+        (void)printf("\n");
+        level_print_counts(report->levels, stdout);
+    }
     if (report->ignored != 0)
         (void)printf("; %zu ignored", report->ignored);
     (void)printf(". Objects: %zu read, %zu of other kinds skipped.\n", report->objects,

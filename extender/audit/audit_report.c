@@ -84,13 +84,13 @@ static bool next_entry(struct slice *rest, struct ignore_entry *out)
 }
 
 /* Whether all of the codes are of rules; and whether one is that rule's. */
-static bool are_codes(struct slice codes, const struct audit_rule *rule, bool *has_rule)
+static bool are_codes(struct slice codes, const struct rule *rule, bool *has_rule)
 {
     bool are_good = codes.len != 0;
 
     *has_rule = false;
     while (codes.len != 0) {
-        const struct audit_rule *found = audit_rule_find(cut(&codes, ","));
+        const struct rule *found = rule_find(audit_rules, cut(&codes, ","));
         are_good = are_good && found != NULL;
         *has_rule |= found != NULL && found == rule;
     }
@@ -98,7 +98,7 @@ static bool are_codes(struct slice codes, const struct audit_rule *rule, bool *h
 }
 
 /* The reason for which the object ignores the rule; empty: it does not. */
-static struct slice ignore_reason(const struct record *record, const struct audit_rule *rule)
+static struct slice ignore_reason(const struct record *record, const struct rule *rule)
 {
     struct slice rest = slice_of(record->ignore);
     struct ignore_entry entry;
@@ -179,10 +179,10 @@ static bool is_wanted(const struct audit_report *report, const struct record *re
     return report->ns.len == 0 || (record->kind < RECORD_VOLUME && slice_equal(ns, report->ns));
 }
 
-void audit_report_add(struct audit_report *report, enum audit_rule_index index,
-                      enum audit_level level, struct audit_place place, const char *format, ...)
+void audit_report_add(struct audit_report *report, enum audit_rule_index index, enum level level,
+                      struct audit_place place, const char *format, ...)
 {
-    const struct audit_rule *rule = &audit_rules[index];
+    const struct rule *rule = &audit_rules[index];
     va_list arguments;
 
     if (report->is_disabled[index] || !is_wanted(report, place.record))

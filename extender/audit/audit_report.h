@@ -11,8 +11,8 @@
 #include "extender/audit/inventory.h"
 
 struct audit_finding {
-    const struct audit_rule *rule;
-    enum audit_level level;      /* the rule's, or a lower one */
+    const struct rule *rule;
+    enum level level;            /* the rule's, or a lower one */
     const struct record *record; /* the object */
     struct spot spot;            /* of the field, if it is known */
     struct slice subject;        /* what it is about besides the object: a claim, a driver */
@@ -52,9 +52,8 @@ struct audit_place audit_place(const struct record *record, uint32_t line, uint3
 
 /* Adds a finding, unless its rule is disabled or its namespace is not wanted. Without memory,
  * has_failed is set. */
-void audit_report_add(struct audit_report *report, enum audit_rule_index rule,
-                      enum audit_level level, struct audit_place place, const char *format, ...)
-    PRINTF_LIKE(5, 6);
+void audit_report_add(struct audit_report *report, enum audit_rule_index rule, enum level level,
+                      struct audit_place place, const char *format, ...) PRINTF_LIKE(5, 6);
 
 /* Adds something that could not be checked. */
 void audit_report_gap(struct audit_report *report, const char *format, ...) PRINTF_LIKE(2, 3);

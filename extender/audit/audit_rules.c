@@ -7,7 +7,7 @@
 #define INLINE     STORAGE "ephemeral-volumes/#csi-ephemeral-volumes"
 #define CLASSES    STORAGE "volume-attributes-classes/"
 
-const struct audit_rule audit_rules[RULE_COUNT] = {
+const struct rule audit_rules[RULE_COUNT + 1] = {
     [RULE_BAD_IGNORE] =
         {"CG001", LEVEL_WARNING,
          "The annotation claimguard.io/audit-ignore has no reason, or no rule",
@@ -187,38 +187,5 @@ const struct audit_rule audit_rules[RULE_COUNT] = {
          "policy includes its namespace.",
          "https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/"
          "#extended-resources"},
+    [RULE_COUNT] = {.code = NULL},
 };
-
-const struct audit_rule *audit_rule_find(struct slice code)
-{
-    for (size_t i = 0; i < RULE_COUNT; i++)
-        if (slice_equal_fold(code, slice_of(audit_rules[i].code)))
-            return &audit_rules[i];
-    return NULL;
-}
-
-const char *audit_level_text(enum audit_level level)
-{
-    static const char *const texts[] = {"note", "warning", "error"};
-
-    return texts[level];
-}
-
-void audit_rule_put(const struct audit_rule *rule, struct buf *out)
-{
-    buf_printf(out, "## %s: %s\n\nLevel: %s.\n\n**When.**\n%s\n\n**Why.**\n%s\n\n", rule->code,
-               rule->title, audit_level_text(rule->level), rule->what, rule->why);
-    buf_printf(out, "**What to do.**\n%s\n\n<%s>\n", rule->mend, rule->link);
-}
-
-void audit_rules_put(struct buf *out)
-{
-    buf_put(out, SLICE("| code | level | finding |\n|---|---|---|\n"));
-    for (size_t i = 0; i < RULE_COUNT; i++)
-        buf_printf(out, "| %s | %s | %s |\n", audit_rules[i].code,
-                   audit_level_text(audit_rules[i].level), audit_rules[i].title);
-    for (size_t i = 0; i < RULE_COUNT; i++) {
-        buf_put(out, SLICE("\n"));
-        audit_rule_put(&audit_rules[i], out);
-    }
-}

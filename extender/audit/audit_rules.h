@@ -7,9 +7,7 @@
 #ifndef EXTENDER_AUDIT_AUDIT_RULES_H
 #define EXTENDER_AUDIT_AUDIT_RULES_H
 
-#include "config/base/buf.h"
-
-enum audit_level { LEVEL_NOTE, LEVEL_WARNING, LEVEL_ERROR };
+#include "extender/report/rules.h"
 
 /* In the order of their codes. */
 enum audit_rule_index {
@@ -33,27 +31,6 @@ enum audit_rule_index {
     RULE_COUNT
 };
 
-/* Texts are Markdown with lines of at most 100 columns. */
-struct audit_rule {
-    const char *code;       /* never used for another rule */
-    enum audit_level level; /* the highest one of its findings */
-    const char *title;      /* one line without a period */
-    const char *what;       /* when it fires, and when it does not */
-    const char *why;
-    const char *mend;
-    const char *link; /* a page of Kubernetes about it */
-};
-
-extern const struct audit_rule audit_rules[RULE_COUNT];
-
-/* The rule of that code, in capital or small letters; NULL: there is none. */
-const struct audit_rule *audit_rule_find(struct slice code);
-
-/* "note", "warning", "error": as in SARIF. */
-const char *audit_level_text(enum audit_level level);
-
-/* Appends a rule's page in Markdown; or a table of all rules, and their pages. */
-void audit_rule_put(const struct audit_rule *rule, struct buf *out);
-void audit_rules_put(struct buf *out);
+extern const struct rule audit_rules[RULE_COUNT + 1];
 
 #endif

@@ -23,12 +23,12 @@ static json_t *one_line(const char *text)
     return value;
 }
 
-static const char *severity_of(enum audit_level level)
+static const char *severity_of(enum level level)
 {
-    return level == LEVEL_NOTE ? "recommendation" : audit_level_text(level);
+    return level == LEVEL_NOTE ? "recommendation" : level_text(level);
 }
 
-static json_t *help_json(const struct audit_rule *rule)
+static json_t *help_json(const struct rule *rule)
 {
     struct buf markdown, text;
 
@@ -45,12 +45,12 @@ static json_t *help_json(const struct audit_rule *rule)
     return json;
 }
 
-static json_t *rule_json(const struct audit_rule *rule)
+static json_t *rule_json(const struct rule *rule)
 {
     return json_pack("{ss s{ss} s{so} so ss s{ss} s{ss s[ss]}}", "id", rule->code,
                      "shortDescription", "text", rule->title, "fullDescription", "text",
                      one_line(rule->what), "help", help_json(rule), "helpUri", rule->link,
-                     "defaultConfiguration", "level", audit_level_text(rule->level), "properties",
+                     "defaultConfiguration", "level", level_text(rule->level), "properties",
                      "problem.severity", severity_of(rule->level), "tags", "kubernetes", "storage");
 }
 
@@ -160,7 +160,7 @@ static json_t *result_json(const void *context, size_t index)
     const struct audit_finding *finding = &report->findings[index];
     json_t *json =
         json_pack("{ss si ss s{so} s[o] so}", "ruleId", finding->rule->code, "ruleIndex",
-                  (int)(finding->rule - audit_rules), "level", audit_level_text(finding->level),
+                  (int)(finding->rule - audit_rules), "level", level_text(finding->level),
                   "message", "text", audit_text(finding->message), "locations",
                   location_json(finding), "partialFingerprints", fingerprint_json(finding));
 

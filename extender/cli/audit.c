@@ -9,34 +9,21 @@
 #include "extender/audit/audit_output.h"
 #include "extender/cli/audit_input.h"
 
-enum { PAGE_BYTES_MAX = 256 * 1024, FAIL_NEVER = LEVEL_ERROR + 1 };
-
 struct audit {
     struct inventory inventory;
     struct audit_report report;
     struct audit_options options;
     enum audit_format format;
-    int fail_on; /* the lowest level that fails; FAIL_NEVER: none does */
+    enum level fail_on; /* the lowest level that fails */
 };
 
 /* ---- arguments ---- */
-
-static bool parse_fail_on(int *out, const char *word)
-{
-    for (int level = LEVEL_NOTE; level <= LEVEL_ERROR; level++)
-        if (strcmp(word, audit_level_text((enum audit_level)level)) == 0) {
-            *out = level;
-            return true;
-        }
-    *out = FAIL_NEVER;
-    return strcmp(word, "never") == 0;
-}
 
 static int disable_rules(struct audit_report *report, const struct arguments *arguments,
                          struct error *err)
 {
     for (size_t i = 0; i < arguments->name_count; i++) {
-        const struct audit_rule *rule = audit_rule_find(slice_of(arguments->names[i]));
+        const struct rule *rule = rule_find(audit_rules, slice_of(arguments->names[i]));
         if (rule == NULL)
             return error_set(err, ERROR_INVALID, "--disable %s: there is no such rule",
                              arguments->names[i]);
@@ -55,7 +42,7 @@ static int check_arguments(struct audit *audit, const struct arguments *argument
         return error_set(err, ERROR_INVALID,
                          "--output %s: expected table, json, yaml, sarif or junit",
                          arguments->output);
-    if (arguments->fail_on != NULL && !parse_fail_on(&audit->fail_on, arguments->fail_on))
+    if (arguments->fail_on != NULL && !level_parse(&audit->fail_on, arguments->fail_on))
         return error_set(err, ERROR_INVALID, "--fail-on %s: expected error, warning, note or never",
                          arguments->fail_on);
     if (is_live && (arguments->operand_count != 0 || arguments->snapshot != NULL))
@@ -70,23 +57,6 @@ static int check_arguments(struct audit *audit, const struct arguments *argument
 }
 
 /* ---- the command ---- */
-
-static int print_page(const char *code, struct error *err)
-{
-    const struct audit_rule *rule = audit_rule_find(slice_of(code));
-    struct buf page;
-
-    if (rule == NULL && strcmp(code, "all") != 0)
-        return error_set(err, ERROR_NOT_FOUND, "--explain %s: there is no such rule", code);
-    buf_init(&page, PAGE_BYTES_MAX);
-    if (rule == NULL)
-        audit_rules_put(&page);
-    else
-        audit_rule_put(rule, &page);
-    bool ok = !page.failed && fwrite(page.bytes, 1, page.len, stdout) == page.len;
-    buf_dispose(&page);
-    return ok ? 0 : error_system(err, errno == 0 ? EIO : errno, "standard output");
-}
 
 static int run(struct audit *audit, const struct arguments *arguments, struct error *err)
 {
@@ -123,7 +93,8 @@ int command_audit(const struct arguments *arguments)
     struct error err = {0};
 
     if (arguments->explain != NULL)
-        return print_page(arguments->explain, &err) < 0 ? command_fail(&err) : EXIT_DONE;
+        return rules_explain(audit_rules, arguments->explain, &err) < 0 ? command_fail(&err)
+                                                                        : EXIT_DONE;
     inventory_init(&audit.inventory);
     audit_report_init(&audit.report);
     int rc = run(&audit, arguments, &err);

@@ -22,10 +22,6 @@
     "context", '\0', FLAG_TEXT, offsetof(struct arguments, context), "NAME", VALUES_CONTEXTS, \
         "context of the kubeconfig, instead of its current one"
 
-#define AUDIT_CODES \
-    "CG001 CG101 CG102 CG103 CG104 CG105 CG106 CG201 CG202 CG203 CG301 CG302 CG303 CG304 CG305 " \
-    "CG401 CG402"
-
 static const struct flag serve_flags[] = {
     {CONFIG_FLAG},
     {SNAPSHOT_FLAG},
@@ -131,10 +127,11 @@ static const struct flag audit_flags[] = {
     {"fail-on", '\0', FLAG_TEXT, AT(fail_on), "LEVEL", "error warning note never",
      "exit with 1 for findings of that level or a higher one: error, warning (default), note or "
      "never"},
-    {"disable", '\0', FLAG_NAMES, 0, "CODE", AUDIT_CODES, "without this rule; may be repeated"},
+    {"disable", '\0', FLAG_NAMES, 0, "CODE", VALUES_AUDIT_CODES,
+     "without this rule; may be repeated"},
     {"schedulers", '\0', FLAG_TEXT, AT(schedulers), "NAME,...", NULL,
      "other schedulers that call claimguard, for CG401"},
-    {"explain", '\0', FLAG_TEXT, AT(explain), "CODE", AUDIT_CODES " all",
+    {"explain", '\0', FLAG_TEXT, AT(explain), "CODE", VALUES_AUDIT_RULES,
      "print the page of this rule, or of all rules, and exit"},
     {HELP_FLAG},
     {NULL, 0, 0, 0, NULL, NULL, NULL},

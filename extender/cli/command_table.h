@@ -27,13 +27,15 @@ struct flag {
 #define VALUES_FILES         "<file>"
 #define VALUES_FOLDERS       "<folder>"
 #define VALUES_CONTEXTS      "<context>" /* of the kubeconfig */
-#define VALUES_PODS          "<pod>" /* of the snapshot or the cluster */
+#define VALUES_PODS          "<pod>"     /* of the snapshot or the cluster */
 #define VALUES_PODS_OR_FILES "<pod or file>"
 #define VALUES_NAMESPACES    "<namespace>" /* of the claims and pods there */
 #define VALUES_CLAIMS        "<claim>"
 #define VALUES_NODES         "<node>"
 #define VALUES_COMMANDS      "<command>"
-#define VALUES_DOCTOR_RULES  "<rule>" /* their codes, and "all" */
+#define VALUES_AUDIT_CODES   "<code>"
+#define VALUES_AUDIT_RULES   "<rule of audit>" /* their codes, and "all" */
+#define VALUES_DOCTOR_RULES  "<rule>"
 
 struct command {
     const char *name, *synopsis, *summary;

@@ -6,6 +6,7 @@
 
 #include "cache/client/kubeconfig.h"
 #include "config/base/printable.h"
+#include "extender/audit/audit_rules.h"
 #include "extender/cli/command_table.h"
 #include "extender/doctor/doctor_rules.h"
 #include "extender/inquiry/inquiry.h"
@@ -210,11 +211,10 @@ static void offer_words(const struct completion *completion, const char *words)
     }
 }
 
-static void offer_rules(const struct completion *completion)
+static void offer_rules(const struct completion *completion, const struct rule *rules)
 {
-    for (const struct rule *rule = doctor_rules; rule->code != NULL; rule++)
-        offer(completion, rule->code, rule->title);
-    offer(completion, "all", "");
+    for (; rules->code != NULL; rules++)
+        offer(completion, rules->code, rules->title);
 }
 
 static void offer_values(struct completion *completion, const char *values)
@@ -237,8 +237,12 @@ static void offer_values(struct completion *completion, const char *values)
         offer_objects(completion, KIND_NODE, SLICE("node/"));
     else if (strcmp(values, VALUES_NAMESPACES) == 0)
         offer_from_cluster(completion, KIND_CLAIM, offer_namespace);
+    else if (strcmp(values, VALUES_AUDIT_CODES) == 0 || strcmp(values, VALUES_AUDIT_RULES) == 0)
+        offer_rules(completion, audit_rules);
     else if (strcmp(values, VALUES_DOCTOR_RULES) == 0)
-        offer_rules(completion);
+        offer_rules(completion, doctor_rules);
+    if (strcmp(values, VALUES_AUDIT_RULES) == 0 || strcmp(values, VALUES_DOCTOR_RULES) == 0)
+        offer(completion, "all", "");
     completion->takes_files = strcmp(values, VALUES_FILES) == 0 ||
                               strcmp(values, VALUES_FOLDERS) == 0 ||
                               strcmp(values, VALUES_PODS_OR_FILES) == 0;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "extender/report/sheet.h"
+#include "extender/report/value.h"
 
 enum { PLACE_BYTES = 1024, TEXT_BYTES = 1200 };
 
@@ -32,9 +33,8 @@ static void print_summary(const struct findings *findings)
 
     for (int level = LEVEL_NOTE; level < LEVEL_NEVER; level++)
         counts[level] = count_level(findings, (enum level)level);
-    for (int level = LEVEL_ERROR; level >= LEVEL_NOTE; level--)
-        (void)printf("%zu %s%s%s", counts[level], level_text((enum level)level),
-                     counts[level] == 1 ? "" : "s", level == LEVEL_NOTE ? "." : ", ");
+    level_print_counts(counts, stdout);
+    (void)printf(".");
     if (findings->count != 0)
         (void)printf(" \"claimguard doctor --explain CODE\" says what breaks.");
     if (findings->dropped != 0)
@@ -73,19 +73,14 @@ static bool print_table(const struct findings *findings)
 
 /* ---- JSON and YAML ---- */
 
-static json_t *text_value(struct slice text)
-{
-    return json_stringn(text.len == 0 ? "" : text.ptr, text.len);
-}
-
 static json_t *finding_value(const struct finding *finding)
 {
     char where[PLACE_BYTES];
     json_t *value =
         json_pack("{s:s,s:s,s:s,s:s,s:o,s:o}", "code", finding->rule->code, "level",
                   level_text(finding->level), "where", place_text(&finding->place, where), "title",
-                  finding->rule->title, "finding", text_value(finding->what), "change",
-                  text_value(finding->change));
+                  finding->rule->title, "finding", value_text(finding->what), "change",
+                  value_text(finding->change));
 
     if (value != NULL && finding->place.file != NULL)
         (void)json_object_update_new(value, json_pack("{s:s,s:I,s:I}", "file", finding->place.file,
@@ -101,7 +96,7 @@ static json_t *result_value(const struct findings *findings)
     for (size_t i = 0; i < findings->count; i++)
         (void)json_array_append_new(items, finding_value(&findings->items[i]));
     for (size_t i = 0; i < findings->unread_count; i++)
-        (void)json_array_append_new(unread, text_value(findings->unread[i]));
+        (void)json_array_append_new(unread, value_text(findings->unread[i]));
     if (json_array_size(items) != findings->count ||
         json_array_size(unread) != findings->unread_count) {
         json_decref(items);
@@ -115,11 +110,8 @@ static json_t *result_value(const struct findings *findings)
 static bool print_value(const struct findings *findings, enum output_format format)
 {
     json_t *value = result_value(findings);
-    struct render *render = value == NULL ? NULL : render_new(format, false);
-    bool ok = render != NULL && render_put(render, value);
+    bool ok = render_value(value, format);
 
-    if (render != NULL)
-        ok = render_finish(render) && ok;
     json_decref(value);
     return ok;
 }

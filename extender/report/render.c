@@ -95,3 +95,13 @@ void render_discard(struct render *render)
         render_yaml_dispose(render);
     free(render);
 }
+
+bool render_value(const json_t *value, enum output_format format)
+{
+    struct render *render = value == NULL ? NULL : render_new(format, false);
+
+    if (render == NULL)
+        return false;
+    bool is_put = render_put(render, value);
+    return render_finish(render) && is_put;
+}

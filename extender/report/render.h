@@ -15,6 +15,10 @@ enum output_format { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_JSON, OUTPUT_YAML };
 
 struct render;
 
+/* Prints one value as JSON or YAML, which is borrowed; NULL: there was no memory for it. False if
+ * it could not be written. */
+bool render_value(const json_t *value, enum output_format format);
+
 /* Reads "table", "wide", "json" or "yaml". False for any other word. */
 bool render_format_parse(enum output_format *out, const char *word);
 

@@ -1,7 +1,6 @@
 #include "extender/report/rules.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 enum { PAGES_BYTES_MAX = 1 << 20 };
 
@@ -10,6 +9,13 @@ static const char *const level_words[] = {"note", "warning", "error", "never"};
 const char *level_text(enum level level)
 {
     return level_words[level];
+}
+
+void level_print_counts(const size_t *counts, FILE *file)
+{
+    for (int level = LEVEL_ERROR; level >= LEVEL_NOTE; level--)
+        (void)fprintf(file, "%zu %s%s%s", counts[level], level_words[level],
+                      counts[level] == 1 ? "" : "s", level == LEVEL_NOTE ? "" : ", ");
 }
 
 bool level_parse(enum level *out, const char *word)

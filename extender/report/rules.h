@@ -14,6 +14,8 @@
 #ifndef EXTENDER_REPORT_RULES_H
 #define EXTENDER_REPORT_RULES_H
 
+#include <stdio.h>
+
 #include "config/base/buf.h"
 #include "config/base/error.h"
 
@@ -38,6 +40,9 @@ const struct rule *rule_find(const struct rule *rules, struct slice code);
 
 /* "note", "warning", "error"; of LEVEL_NEVER "never". */
 const char *level_text(enum level level);
+
+/* Prints "1 error, 0 warnings, 2 notes". counts: of each level below LEVEL_NEVER. */
+void level_print_counts(const size_t *counts, FILE *file);
 
 /* Reads such a word. False for any other. */
 bool level_parse(enum level *out, const char *word);

@@ -78,7 +78,7 @@ doctor_finds_what_is_wrong_in_a_cluster() {
     local second=$root/manifests/tls/second-scheduler.yaml
     scheduler='claimguard-scheduler'
     finds "" --scheduler-config "$second"
-    [ "$(jq -c .notChecked "$plane/doctor.json")" = '["claimguard'"'"'s configuration (--config)"]' ] || fail "$(cat "$plane/doctor.json")"
+    [ "$(jq -c '[.notChecked[] | select(startswith("certificates") | not)]' "$plane/doctor.json")" = '["claimguard'"'"'s configuration (--config)"]' ] || fail "$(cat "$plane/doctor.json")"
     # pods of a scheduler that is not in the file
     claim data
     pod db-0 data
