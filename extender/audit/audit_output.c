@@ -123,7 +123,7 @@ bool audit_json(const struct audit_report *report, enum output_format format)
 /* ---- table ---- */
 
 /* False without memory. */
-static bool add_row(struct sheet *sheet, const struct audit_finding *finding)
+static bool add_finding(struct sheet *sheet, const struct audit_finding *finding)
 {
     struct buf object, spot, message;
 
@@ -141,6 +141,16 @@ static bool add_row(struct sheet *sheet, const struct audit_finding *finding)
     buf_dispose(&spot);
     buf_dispose(&message);
     return ok;
+}
+
+/* The heading, or the finding before that index. False without memory. */
+static bool add_row(struct sheet *sheet, const void *context, size_t index)
+{
+    static const char *const headings[] = {"LEVEL", "CODE", "OBJECT", "WHERE", "FINDING", NULL};
+    const struct audit_report *report = context;
+
+    return index == 0 ? sheet_add(sheet, headings)
+                      : add_finding(sheet, &report->findings[index - 1]);
 }
 
 static void print_summary(const struct audit_report *report)
@@ -164,15 +174,10 @@ static void print_summary(const struct audit_report *report)
 
 bool audit_table(const struct audit_report *report)
 {
-    static const char *const headings[] = {"LEVEL", "CODE", "OBJECT", "WHERE", "FINDING", NULL};
-    struct sheet sheet = {.count = 0};
+    const struct sheet_rows rows = {report->count + 1, add_row, report};
     struct sheet_style style = sheet_style(stdout);
-    bool ok = report->count == 0 || sheet_add(&sheet, headings);
+    bool ok = report->count == 0 || sheet_stream(&rows, &style, stdout);
 
-    for (size_t i = 0; i < report->count && ok; i++)
-        ok = add_row(&sheet, &report->findings[i]);
-    ok = ok && (report->count == 0 || sheet_print(&sheet, &style, stdout));
-    sheet_dispose(&sheet);
     print_summary(report);
     return ok;
 }

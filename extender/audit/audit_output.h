@@ -21,7 +21,7 @@ bool audit_format_parse(enum audit_format *out, const char *word);
 bool audit_print(const struct audit_report *report, enum audit_format format);
 
 /* One of them each. False if it could not be made or written. Findings are made and printed one by
- * one, but for the table. */
+ * one. */
 bool audit_json(const struct audit_report *report, enum output_format format);
 bool audit_sarif(const struct audit_report *report);
 bool audit_junit(const struct audit_report *report);

@@ -138,16 +138,40 @@ static void print_row(const struct sheet_row *row, const size_t *widths,
     (void)fputc('\n', file);
 }
 
-bool sheet_print(const struct sheet *sheet, const struct sheet_style *style, FILE *file)
+/* The columns become as wide as the cells of the sheet. */
+static void widen(size_t widths[static SHEET_COLUMNS_MAX], const struct sheet *sheet)
 {
-    size_t widths[SHEET_COLUMNS_MAX] = {0};
-
     for (size_t r = 0; r < sheet->count; r++)
         for (size_t c = 0; c < SHEET_COLUMNS_MAX && sheet->rows[r].cells[c] != NULL; c++) {
             size_t columns = columns_of(sheet->rows[r].cells[c]);
             widths[c] = columns > widths[c] ? columns : widths[c];
         }
+}
+
+bool sheet_print(const struct sheet *sheet, const struct sheet_style *style, FILE *file)
+{
+    size_t widths[SHEET_COLUMNS_MAX] = {0};
+
+    widen(widths, sheet);
     for (size_t r = 0; r < sheet->count && !ferror(file); r++)
         print_row(&sheet->rows[r], widths, style, file);
     return !ferror(file);
+}
+
+bool sheet_stream(const struct sheet_rows *rows, const struct sheet_style *style, FILE *file)
+{
+    size_t widths[SHEET_COLUMNS_MAX] = {0};
+    bool ok = true;
+
+    for (size_t i = 0; i < 2 * rows->count && ok; i++) {
+        struct sheet sheet = {0};
+        ok = rows->add(&sheet, rows->context, i % rows->count);
+        if (i < rows->count)
+            widen(widths, &sheet);
+        else if (ok)
+            print_row(&sheet.rows[0], widths, style, file);
+        sheet_dispose(&sheet);
+        ok = ok && !ferror(file);
+    }
+    return ok;
 }

@@ -55,6 +55,17 @@ bool sheet_print(const struct sheet *sheet, const struct sheet_style *style, FIL
 
 void sheet_dispose(struct sheet *sheet);
 
+/* Rows of a long sheet: add puts the index-th one, and no other, into a sheet. False: no memory. */
+struct sheet_rows {
+    size_t count; /* with the heading */
+    bool (*add)(struct sheet *sheet, const void *context, size_t index);
+    const void *context;
+};
+
+/* Prints them as sheet_print does, with the memory of one row: each is made twice, since the widths
+ * come first. False without memory, or if something could not be written. */
+bool sheet_stream(const struct sheet_rows *rows, const struct sheet_style *style, FILE *file);
+
 /* Prints words from column `from` on, where the line has come to; a line ends before column
  * `width`, and the next one begins at `from`. */
 void print_wrapped(const char *words, size_t from, size_t width, FILE *file);

@@ -30,6 +30,9 @@ static const struct row {
     {"`who --all -o json`", {"who", "--all", "-o", "json"}, 1.1, 1.5},
     {"`why POD`", {"why", "team-016/web-frontend-7d9f8b6c5d-16"}, 1.1, 1.5},
     {"`audit`", {"audit"}, 2, 1.5},
+    {"`audit -o json`", {"audit", "-o", "json"}, 2, 1.5},
+    {"`audit -o sarif`", {"audit", "-o", "sarif"}, 2, 1.5},
+    {"`audit -o junit`", {"audit", "-o", "junit"}, 2, 1.5},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
