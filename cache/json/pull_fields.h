@@ -6,11 +6,11 @@
  *         struct slice name, phase;
  *     } pod;
  *     static const struct pull_field metadata_fields[] = {
- *         {"name", PULL_STRING, offsetof(struct example, name)},
+ *         PULL_FIELD("name", PULL_STRING, example, name),
  *     };
  *     static const struct pull_field pod_fields[] = {
- *         {"metadata", PULL_OBJECT, 0, PULL_MEMBERS(metadata_fields)},
- *         {"phase", PULL_STRING, offsetof(struct example, phase)},
+ *         PULL_NESTED("metadata", metadata_fields),
+ *         PULL_FIELD("phase", PULL_STRING, example, phase),
  *     };
  *     pull_fields(json, PULL_CASE_EXACT, pod_fields, PULL_FIELD_COUNT(pod_fields), arena, &pod);
  *
@@ -45,6 +45,28 @@ struct pull_field {
     unsigned count;
     bool (*read)(struct pull *json, struct arena *arena, void *field);
 };
+
+/* Rows of a table: a member of the struct; an object whose members are the fields; a value that a
+ * function reads into a member, and one of which it reads the fields. */
+#define PULL_FIELD(key_, type_, struct_, member_) \
+    { \
+        .key = (key_), .type = (type_), .offset = offsetof(struct struct_, member_) \
+    }
+#define PULL_NESTED(key_, fields_) \
+    { \
+        .key = (key_), .type = PULL_OBJECT, .members = (fields_), \
+        .count = sizeof(fields_) / sizeof *(fields_) \
+    }
+#define PULL_READER(key_, struct_, member_, read_) \
+    { \
+        .key = (key_), .type = PULL_READ, .offset = offsetof(struct struct_, member_), \
+        .read = (read_) \
+    }
+#define PULL_READER_OF(key_, struct_, member_, read_, fields_) \
+    { \
+        .key = (key_), .type = PULL_READ, .offset = offsetof(struct struct_, member_), \
+        .read = (read_), .members = (fields_), .count = sizeof(fields_) / sizeof *(fields_) \
+    }
 
 #define PULL_FIELD_COUNT(fields) (sizeof(fields) / sizeof *(fields))
 #define PULL_MEMBERS(fields)     .members = (fields), .count = sizeof(fields) / sizeof *(fields)

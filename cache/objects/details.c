@@ -5,29 +5,29 @@
 /* ---- lists ---- */
 
 static const struct pull_field owner_fields[] = {
-    FIELD("apiVersion", PULL_STRING, owner, api_version),
-    FIELD("kind", PULL_STRING, owner, kind),
-    FIELD("name", PULL_STRING, owner, name),
-    FIELD("controller", PULL_BOOLEAN, owner, is_controller),
+    PULL_FIELD("apiVersion", PULL_STRING, owner, api_version),
+    PULL_FIELD("kind", PULL_STRING, owner, kind),
+    PULL_FIELD("name", PULL_STRING, owner, name),
+    PULL_FIELD("controller", PULL_BOOLEAN, owner, is_controller),
 };
 static const struct pull_field condition_fields[] = {
-    FIELD("type", PULL_STRING, condition, type),
-    FIELD("status", PULL_STRING, condition, status),
-    FIELD("reason", PULL_STRING, condition, reason),
-    FIELD("message", PULL_STRING, condition, message),
-    FIELD("lastTransitionTime", PULL_STRING, condition, changed),
+    PULL_FIELD("type", PULL_STRING, condition, type),
+    PULL_FIELD("status", PULL_STRING, condition, status),
+    PULL_FIELD("reason", PULL_STRING, condition, reason),
+    PULL_FIELD("message", PULL_STRING, condition, message),
+    PULL_FIELD("lastTransitionTime", PULL_STRING, condition, changed),
 };
 /* Of objects whose messages a driver or a node chooses. */
 static const struct pull_field short_condition_fields[] = {
-    FIELD("type", PULL_STRING, condition, type),
-    FIELD("status", PULL_STRING, condition, status),
-    FIELD("reason", PULL_STRING, condition, reason),
-    FIELD("lastTransitionTime", PULL_STRING, condition, changed),
+    PULL_FIELD("type", PULL_STRING, condition, type),
+    PULL_FIELD("status", PULL_STRING, condition, status),
+    PULL_FIELD("reason", PULL_STRING, condition, reason),
+    PULL_FIELD("lastTransitionTime", PULL_STRING, condition, changed),
 };
 static const struct pull_field taint_fields[] = {
-    FIELD("key", PULL_STRING, taint, key),
-    FIELD("value", PULL_STRING, taint, value),
-    FIELD("effect", PULL_STRING, taint, effect),
+    PULL_FIELD("key", PULL_STRING, taint, key),
+    PULL_FIELD("value", PULL_STRING, taint, value),
+    PULL_FIELD("effect", PULL_STRING, taint, effect),
 };
 
 static bool read_owners(struct pull *json, struct arena *arena, void *field)
@@ -84,10 +84,10 @@ struct container_status {
 };
 
 static const struct pull_field waiting_fields[] = {
-    FIELD("reason", PULL_STRING, container_status, waiting_reason),
+    PULL_FIELD("reason", PULL_STRING, container_status, waiting_reason),
 };
-static const struct pull_field state_fields[] = {OBJECT("waiting", waiting_fields)};
-static const struct pull_field container_status_fields[] = {OBJECT("state", state_fields)};
+static const struct pull_field state_fields[] = {PULL_NESTED("waiting", waiting_fields)};
+static const struct pull_field container_status_fields[] = {PULL_NESTED("state", state_fields)};
 
 static bool read_containers(struct pull *json, struct arena *arena, void *field)
 {
@@ -104,102 +104,103 @@ static bool read_containers(struct pull *json, struct arena *arena, void *field)
 }
 
 static const struct pull_field pod_label_fields[] = {
-    FIELD("pod-template-hash", PULL_STRING, pod_details, template_hash),
+    PULL_FIELD("pod-template-hash", PULL_STRING, pod_details, template_hash),
 };
 static const struct pull_field pod_meta_details[] = {
-    FIELD("creationTimestamp", PULL_STRING, pod_details, created),
-    FIELD("deletionTimestamp", PULL_STRING, pod_details, deletion_timestamp),
-    FIELD("deletionGracePeriodSeconds", PULL_INTEGER, pod_details, grace_seconds),
-    READ("finalizers", pod_details, finalizers, read_strings),
-    READ_MEMBERS("ownerReferences", pod_details, owners, read_owners, owner_fields),
-    OBJECT("labels", pod_label_fields),
+    PULL_FIELD("creationTimestamp", PULL_STRING, pod_details, created),
+    PULL_FIELD("deletionTimestamp", PULL_STRING, pod_details, deletion_timestamp),
+    PULL_FIELD("deletionGracePeriodSeconds", PULL_INTEGER, pod_details, grace_seconds),
+    PULL_READER("finalizers", pod_details, finalizers, read_strings),
+    PULL_READER_OF("ownerReferences", pod_details, owners, read_owners, owner_fields),
+    PULL_NESTED("labels", pod_label_fields),
 };
 static const struct pull_field pod_spec_details[] = {
-    FIELD("schedulerName", PULL_STRING, pod_details, scheduler),
+    PULL_FIELD("schedulerName", PULL_STRING, pod_details, scheduler),
 };
 static const struct pull_field pod_status_details[] = {
-    FIELD("phase", PULL_STRING, pod_details, phase),
-    FIELD("reason", PULL_STRING, pod_details, reason),
-    FIELD("startTime", PULL_STRING, pod_details, started),
-    READ_MEMBERS("conditions", pod_details, conditions, read_conditions, condition_fields),
-    READ_MEMBERS("containerStatuses", pod_details, waiting_reason, read_containers,
-                 container_status_fields),
-    READ_MEMBERS("initContainerStatuses", pod_details, waiting_reason, read_containers,
-                 container_status_fields),
+    PULL_FIELD("phase", PULL_STRING, pod_details, phase),
+    PULL_FIELD("reason", PULL_STRING, pod_details, reason),
+    PULL_FIELD("startTime", PULL_STRING, pod_details, started),
+    PULL_READER_OF("conditions", pod_details, conditions, read_conditions, condition_fields),
+    PULL_READER_OF("containerStatuses", pod_details, waiting_reason, read_containers,
+                   container_status_fields),
+    PULL_READER_OF("initContainerStatuses", pod_details, waiting_reason, read_containers,
+                   container_status_fields),
 };
 static const struct pull_field pod_details_fields[] = {
-    OBJECT("metadata", pod_meta_details),
-    OBJECT("spec", pod_spec_details),
-    OBJECT("status", pod_status_details),
+    PULL_NESTED("metadata", pod_meta_details),
+    PULL_NESTED("spec", pod_spec_details),
+    PULL_NESTED("status", pod_status_details),
 };
 
 /* ---- PersistentVolumeClaim ---- */
 
 static const struct pull_field claim_annotation_fields[] = {
-    FIELD(CLAIM_HOLDER_ANNOTATION, PULL_STRING, claim_details, holder),
-    FIELD(CLAIM_ADMITTED_ANNOTATION, PULL_STRING, claim_details, admitted),
-    FIELD("volume.kubernetes.io/selected-node", PULL_STRING, claim_details, selected_node),
+    PULL_FIELD(CLAIM_HOLDER_ANNOTATION, PULL_STRING, claim_details, holder),
+    PULL_FIELD(CLAIM_ADMITTED_ANNOTATION, PULL_STRING, claim_details, admitted),
+    PULL_FIELD("volume.kubernetes.io/selected-node", PULL_STRING, claim_details, selected_node),
 };
 static const struct pull_field claim_meta_details[] = {
-    FIELD("creationTimestamp", PULL_STRING, claim_details, created),
-    FIELD("deletionTimestamp", PULL_STRING, claim_details, deletion_timestamp),
-    READ("finalizers", claim_details, finalizers, read_strings),
-    OBJECT("annotations", claim_annotation_fields),
+    PULL_FIELD("creationTimestamp", PULL_STRING, claim_details, created),
+    PULL_FIELD("deletionTimestamp", PULL_STRING, claim_details, deletion_timestamp),
+    PULL_READER("finalizers", claim_details, finalizers, read_strings),
+    PULL_NESTED("annotations", claim_annotation_fields),
 };
 static const struct pull_field claim_spec_details[] = {
-    READ("accessModes", claim_details, access_modes, read_strings),
+    PULL_READER("accessModes", claim_details, access_modes, read_strings),
 };
 static const struct pull_field claim_status_details[] = {
-    FIELD("phase", PULL_STRING, claim_details, phase),
-    READ_MEMBERS("conditions", claim_details, conditions, read_short_conditions,
-                 short_condition_fields),
+    PULL_FIELD("phase", PULL_STRING, claim_details, phase),
+    PULL_READER_OF("conditions", claim_details, conditions, read_short_conditions,
+                   short_condition_fields),
 };
 static const struct pull_field claim_details_fields[] = {
-    OBJECT("metadata", claim_meta_details),
-    OBJECT("spec", claim_spec_details),
-    OBJECT("status", claim_status_details),
+    PULL_NESTED("metadata", claim_meta_details),
+    PULL_NESTED("spec", claim_spec_details),
+    PULL_NESTED("status", claim_status_details),
 };
 
 /* ---- Node ---- */
 
 static const struct pull_field node_meta_details[] = {
-    READ("labels", node_details, labels, labels_read),
+    PULL_READER("labels", node_details, labels, labels_read),
 };
 static const struct pull_field node_spec_details[] = {
-    READ_MEMBERS("taints", node_details, taints, read_taints, taint_fields),
+    PULL_READER_OF("taints", node_details, taints, read_taints, taint_fields),
 };
 static const struct pull_field node_status_details[] = {
-    READ_MEMBERS("conditions", node_details, conditions, read_short_conditions,
-                 short_condition_fields),
+    PULL_READER_OF("conditions", node_details, conditions, read_short_conditions,
+                   short_condition_fields),
 };
 static const struct pull_field node_details_fields[] = {
-    OBJECT("metadata", node_meta_details),
-    OBJECT("spec", node_spec_details),
-    OBJECT("status", node_status_details),
+    PULL_NESTED("metadata", node_meta_details),
+    PULL_NESTED("spec", node_spec_details),
+    PULL_NESTED("status", node_status_details),
 };
 
 /* ---- PersistentVolume ---- */
 
 static const struct pull_field volume_meta_details[] = {
-    FIELD("deletionTimestamp", PULL_STRING, volume_details, deletion_timestamp),
-    READ("finalizers", volume_details, finalizers, read_strings),
-    READ("labels", volume_details, labels, labels_read),
+    PULL_FIELD("deletionTimestamp", PULL_STRING, volume_details, deletion_timestamp),
+    PULL_READER("finalizers", volume_details, finalizers, read_strings),
+    PULL_READER("labels", volume_details, labels, labels_read),
 };
 static const struct pull_field required_fields[] = {
-    READ_MEMBERS("nodeSelectorTerms", volume_details, terms, node_terms_read, node_term_fields),
+    PULL_READER_OF("nodeSelectorTerms", volume_details, terms, node_terms_read, node_term_fields),
 };
-static const struct pull_field affinity_fields[] = {OBJECT("required", required_fields)};
-static const struct pull_field volume_spec_details[] = {OBJECT("nodeAffinity", affinity_fields)};
+static const struct pull_field affinity_fields[] = {PULL_NESTED("required", required_fields)};
+static const struct pull_field volume_spec_details[] = {
+    PULL_NESTED("nodeAffinity", affinity_fields)};
 static const struct pull_field volume_details_fields[] = {
-    OBJECT("metadata", volume_meta_details),
-    OBJECT("spec", volume_spec_details),
+    PULL_NESTED("metadata", volume_meta_details),
+    PULL_NESTED("spec", volume_spec_details),
 };
 
 /* ---- StorageClass ---- */
 
 static const struct pull_field topology_label_fields[] = {
-    FIELD("key", PULL_STRING, topology_label, key),
-    READ("values", topology_label, values, read_strings),
+    PULL_FIELD("key", PULL_STRING, topology_label, key),
+    PULL_READER("values", topology_label, values, read_strings),
 };
 
 static bool read_topology_labels(struct pull *json, struct arena *arena, void *field)
@@ -210,8 +211,8 @@ static bool read_topology_labels(struct pull *json, struct arena *arena, void *f
 }
 
 static const struct pull_field topology_fields[] = {
-    READ_MEMBERS("matchLabelExpressions", topology, labels, read_topology_labels,
-                 topology_label_fields),
+    PULL_READER_OF("matchLabelExpressions", topology, labels, read_topology_labels,
+                   topology_label_fields),
 };
 
 static bool read_topologies(struct pull *json, struct arena *arena, void *field)
@@ -222,9 +223,9 @@ static bool read_topologies(struct pull *json, struct arena *arena, void *field)
 }
 
 static const struct pull_field storage_class_details_fields[] = {
-    FIELD("volumeBindingMode", PULL_STRING, storage_class_details, binding_mode),
-    READ_MEMBERS("allowedTopologies", storage_class_details, topologies, read_topologies,
-                 topology_fields),
+    PULL_FIELD("volumeBindingMode", PULL_STRING, storage_class_details, binding_mode),
+    PULL_READER_OF("allowedTopologies", storage_class_details, topologies, read_topologies,
+                   topology_fields),
 };
 
 /* ---- CSINode ---- */
@@ -239,11 +240,11 @@ static bool read_limit(struct pull *json, struct arena *arena, void *field)
 }
 
 static const struct pull_field allocatable_fields[] = {
-    READ("count", driver_limit, volumes, read_limit),
+    PULL_READER("count", driver_limit, volumes, read_limit),
 };
 static const struct pull_field driver_limit_fields[] = {
-    FIELD("name", PULL_STRING, driver_limit, name),
-    OBJECT("allocatable", allocatable_fields),
+    PULL_FIELD("name", PULL_STRING, driver_limit, name),
+    PULL_NESTED("allocatable", allocatable_fields),
 };
 
 static bool read_drivers(struct pull *json, struct arena *arena, void *field)
@@ -254,10 +255,10 @@ static bool read_drivers(struct pull *json, struct arena *arena, void *field)
 }
 
 static const struct pull_field csi_node_spec_details[] = {
-    READ_MEMBERS("drivers", csi_node_details, drivers, read_drivers, driver_limit_fields),
+    PULL_READER_OF("drivers", csi_node_details, drivers, read_drivers, driver_limit_fields),
 };
 static const struct pull_field csi_node_details_fields[] = {
-    OBJECT("spec", csi_node_spec_details),
+    PULL_NESTED("spec", csi_node_spec_details),
 };
 
 /* ---- all of them ---- */

@@ -9,9 +9,9 @@
 /* ---- reading ---- */
 
 static const struct pull_field requirement_fields[] = {
-    FIELD("key", PULL_STRING, node_requirement, key),
-    FIELD("operator", PULL_STRING, node_requirement, operator),
-    READ("values", node_requirement, values, read_strings),
+    PULL_FIELD("key", PULL_STRING, node_requirement, key),
+    PULL_FIELD("operator", PULL_STRING, node_requirement, operator),
+    PULL_READER("values", node_requirement, values, read_strings),
 };
 
 static bool read_requirements(struct pull *json, struct arena *arena, void *field)
@@ -22,8 +22,9 @@ static bool read_requirements(struct pull *json, struct arena *arena, void *fiel
 }
 
 const struct pull_field node_term_fields[NODE_TERM_FIELDS] = {
-    READ_MEMBERS("matchExpressions", node_term, expressions, read_requirements, requirement_fields),
-    READ_MEMBERS("matchFields", node_term, fields, read_requirements, requirement_fields),
+    PULL_READER_OF("matchExpressions", node_term, expressions, read_requirements,
+                   requirement_fields),
+    PULL_READER_OF("matchFields", node_term, fields, read_requirements, requirement_fields),
 };
 
 bool node_terms_read(struct pull *json, struct arena *arena, void *field)

@@ -8,9 +8,9 @@ struct owner_reference {
 };
 
 static const struct pull_field owner_fields[] = {
-    FIELD("kind", PULL_STRING, owner_reference, kind),
-    FIELD("uid", PULL_STRING, owner_reference, uid),
-    FIELD("controller", PULL_BOOLEAN, owner_reference, is_controller),
+    PULL_FIELD("kind", PULL_STRING, owner_reference, kind),
+    PULL_FIELD("uid", PULL_STRING, owner_reference, uid),
+    PULL_FIELD("controller", PULL_BOOLEAN, owner_reference, is_controller),
 };
 
 /* The UID of the Pod that controls the object, as metav1.IsControlledBy. */
@@ -29,12 +29,12 @@ static bool read_owners(struct pull *json, struct arena *arena, void *field)
 }
 
 const struct pull_field meta_fields[META_FIELDS] = {
-    FIELD("namespace", PULL_STRING, meta, ns),
-    FIELD("name", PULL_STRING, meta, name),
-    FIELD("uid", PULL_STRING, meta, uid),
-    FIELD("resourceVersion", PULL_STRING, meta, resource_version),
-    FIELD("deletionTimestamp", PULL_STRING, meta, deletion_timestamp),
-    READ_MEMBERS("ownerReferences", meta, owner_uid, read_owners, owner_fields),
+    PULL_FIELD("namespace", PULL_STRING, meta, ns),
+    PULL_FIELD("name", PULL_STRING, meta, name),
+    PULL_FIELD("uid", PULL_STRING, meta, uid),
+    PULL_FIELD("resourceVersion", PULL_STRING, meta, resource_version),
+    PULL_FIELD("deletionTimestamp", PULL_STRING, meta, deletion_timestamp),
+    PULL_READER_OF("ownerReferences", meta, owner_uid, read_owners, owner_fields),
 };
 
 bool phase_is_terminal(struct slice phase)
@@ -59,25 +59,25 @@ static bool read_access_modes(struct pull *json, struct arena *arena, void *fiel
 }
 
 static const struct pull_field claim_spec_fields[] = {
-    READ("accessModes", claim_object, is_rwop, read_access_modes),
-    FIELD("storageClassName", PULL_STRING, claim_object, storage_class),
-    FIELD("volumeAttributesClassName", PULL_STRING, claim_object, volume_attributes_class),
-    FIELD("volumeName", PULL_STRING, claim_object, volume),
-    FIELD("volumeMode", PULL_STRING, claim_object, volume_mode),
+    PULL_READER("accessModes", claim_object, is_rwop, read_access_modes),
+    PULL_FIELD("storageClassName", PULL_STRING, claim_object, storage_class),
+    PULL_FIELD("volumeAttributesClassName", PULL_STRING, claim_object, volume_attributes_class),
+    PULL_FIELD("volumeName", PULL_STRING, claim_object, volume),
+    PULL_FIELD("volumeMode", PULL_STRING, claim_object, volume_mode),
 };
 static const struct pull_field claim_modify_fields[] = {
-    FIELD("targetVolumeAttributesClassName", PULL_STRING, claim_object, target_class),
-    FIELD("status", PULL_STRING, claim_object, modify_status),
+    PULL_FIELD("targetVolumeAttributesClassName", PULL_STRING, claim_object, target_class),
+    PULL_FIELD("status", PULL_STRING, claim_object, modify_status),
 };
 static const struct pull_field claim_status_fields[] = {
-    FIELD("phase", PULL_STRING, claim_object, phase),
-    FIELD("currentVolumeAttributesClassName", PULL_STRING, claim_object, current_class),
-    OBJECT("modifyVolumeStatus", claim_modify_fields),
+    PULL_FIELD("phase", PULL_STRING, claim_object, phase),
+    PULL_FIELD("currentVolumeAttributesClassName", PULL_STRING, claim_object, current_class),
+    PULL_NESTED("modifyVolumeStatus", claim_modify_fields),
 };
 static const struct pull_field claim_fields[] = {
-    OBJECT("metadata", meta_fields),
-    OBJECT("spec", claim_spec_fields),
-    OBJECT("status", claim_status_fields),
+    PULL_NESTED("metadata", meta_fields),
+    PULL_NESTED("spec", claim_spec_fields),
+    PULL_NESTED("status", claim_status_fields),
 };
 
 /* ---- kinds with few objects ---- */
@@ -101,20 +101,21 @@ static bool read_pod_names(struct pull *json, struct arena *arena, void *field)
 }
 
 static const struct pull_field runtime_class_fields[] = {
-    OBJECT("metadata", meta_fields),
+    PULL_NESTED("metadata", meta_fields),
     ATTRIBUTE("handler", RUNTIME_CLASS_HANDLER),
 };
 static const struct pull_field budget_spec_fields[] = {
-    READ("selector", resource_object, attributes[BUDGET_SELECTOR], selector_read),
+    PULL_READER("selector", resource_object, attributes[BUDGET_SELECTOR], selector_read),
 };
 static const struct pull_field budget_status_fields[] = {
-    FIELD("disruptionsAllowed", PULL_INTEGER, resource_object, number),
-    READ("disruptedPods", resource_object, attributes[BUDGET_DISRUPTED_PODS], read_pod_names),
+    PULL_FIELD("disruptionsAllowed", PULL_INTEGER, resource_object, number),
+    PULL_READER("disruptedPods", resource_object, attributes[BUDGET_DISRUPTED_PODS],
+                read_pod_names),
 };
 static const struct pull_field budget_fields[] = {
-    OBJECT("metadata", meta_fields),
-    OBJECT("spec", budget_spec_fields),
-    OBJECT("status", budget_status_fields),
+    PULL_NESTED("metadata", meta_fields),
+    PULL_NESTED("spec", budget_spec_fields),
+    PULL_NESTED("status", budget_status_fields),
 };
 
 /* true -> "true"; false -> "". */
@@ -130,9 +131,9 @@ static bool read_flag(struct pull *json, struct arena *arena, void *field)
 }
 
 static const struct pull_field priority_class_fields[] = {
-    OBJECT("metadata", meta_fields),
-    FIELD("value", PULL_INTEGER, resource_object, number),
-    READ("globalDefault", resource_object, attributes[PRIORITY_CLASS_DEFAULT], read_flag),
+    PULL_NESTED("metadata", meta_fields),
+    PULL_FIELD("value", PULL_INTEGER, resource_object, number),
+    PULL_READER("globalDefault", resource_object, attributes[PRIORITY_CLASS_DEFAULT], read_flag),
     ATTRIBUTE("preemptionPolicy", PRIORITY_CLASS_PREEMPTION_POLICY),
 };
 

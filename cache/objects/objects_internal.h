@@ -5,26 +5,7 @@
 #include "cache/json/pull_fields.h"
 #include "cache/objects/objects.h"
 
-/* Rows of a table of fields. */
-#define FIELD(key_, type_, struct_, member_) \
-    { \
-        .key = (key_), .type = (type_), .offset = offsetof(struct struct_, member_) \
-    }
-#define OBJECT(key_, fields_) \
-    { \
-        .key = (key_), .type = PULL_OBJECT, .members = (fields_), \
-        .count = sizeof(fields_) / sizeof *(fields_) \
-    }
-#define READ(key_, struct_, member_, read_) \
-    { \
-        .key = (key_), .type = PULL_READ, .offset = offsetof(struct struct_, member_), \
-        .read = (read_) \
-    }
-#define READ_MEMBERS(key_, struct_, member_, read_, fields_) \
-    { \
-        .key = (key_), .type = PULL_READ, .offset = offsetof(struct struct_, member_), \
-        .read = (read_), .members = (fields_), .count = sizeof(fields_) / sizeof *(fields_) \
-    }
+/* A row of a table of fields. */
 #define ATTRIBUTE(key_, index_) \
     { \
         .key = (key_), .type = PULL_STRING, \

@@ -46,17 +46,17 @@ static bool read_defer_field(struct pull *json, struct arena *arena, void *field
 }
 
 static const struct pull_field claim_source_fields[] = {
-    FIELD("claimName", PULL_STRING, pod_volume, claim),
-    READ("deferFSMount", pod_volume, field, read_defer_field),
+    PULL_FIELD("claimName", PULL_STRING, pod_volume, claim),
+    PULL_READER("deferFSMount", pod_volume, field, read_defer_field),
 };
 static const struct pull_field ephemeral_source_fields[] = {
-    READ("deferFSMount", pod_volume, field, read_defer_field),
+    PULL_READER("deferFSMount", pod_volume, field, read_defer_field),
 };
 static const struct pull_field csi_source_fields[] = {
-    FIELD("driver", PULL_STRING, pod_volume, driver),
-    FIELD("fsType", PULL_STRING, pod_volume, fs_type),
-    FIELD("nodePublishSecretRef", PULL_PRESENCE, pod_volume, has_secret),
-    READ("deferFSMount", pod_volume, field, read_defer_field),
+    PULL_FIELD("driver", PULL_STRING, pod_volume, driver),
+    PULL_FIELD("fsType", PULL_STRING, pod_volume, fs_type),
+    PULL_FIELD("nodePublishSecretRef", PULL_PRESENCE, pod_volume, has_secret),
+    PULL_READER("deferFSMount", pod_volume, field, read_defer_field),
 };
 
 /* Reads a volume source, unless it is null. A volume has one source; in a file with several, a
@@ -93,10 +93,11 @@ static bool read_csi_source(struct pull *json, struct arena *arena, void *volume
 _Static_assert(offsetof(struct pod_volume, name) == 0, "a pod_volume begins with its name");
 
 static const struct pull_field pod_volume_fields[] = {
-    FIELD("name", PULL_STRING, pod_volume, name),
-    READ_MEMBERS("persistentVolumeClaim", pod_volume, name, read_claim_source, claim_source_fields),
-    READ_MEMBERS("ephemeral", pod_volume, name, read_ephemeral_source, ephemeral_source_fields),
-    READ_MEMBERS("csi", pod_volume, name, read_csi_source, csi_source_fields),
+    PULL_FIELD("name", PULL_STRING, pod_volume, name),
+    PULL_READER_OF("persistentVolumeClaim", pod_volume, name, read_claim_source,
+                   claim_source_fields),
+    PULL_READER_OF("ephemeral", pod_volume, name, read_ephemeral_source, ephemeral_source_fields),
+    PULL_READER_OF("csi", pod_volume, name, read_csi_source, csi_source_fields),
 };
 
 static bool read_volumes(struct pull *json, struct arena *arena, void *field)
@@ -114,9 +115,9 @@ static bool read_volumes(struct pull *json, struct arena *arena, void *field)
 /* ---- containers ---- */
 
 static const struct pull_field mount_fields[] = {
-    FIELD("name", PULL_STRING, container_mount, volume),
-    FIELD("subPath", PULL_STRING, container_mount, sub_path),
-    FIELD("subPathExpr", PULL_STRING, container_mount, sub_path_expr),
+    PULL_FIELD("name", PULL_STRING, container_mount, volume),
+    PULL_FIELD("subPath", PULL_STRING, container_mount, sub_path),
+    PULL_FIELD("subPathExpr", PULL_STRING, container_mount, sub_path_expr),
 };
 
 static bool read_mounts(struct pull *json, struct arena *arena, void *field)
@@ -132,11 +133,11 @@ static bool read_mounts(struct pull *json, struct arena *arena, void *field)
 }
 
 static const struct pull_field container_security_fields[] = {
-    FIELD("seLinuxOptions", PULL_PRESENCE, container, has_selinux),
+    PULL_FIELD("seLinuxOptions", PULL_PRESENCE, container, has_selinux),
 };
 static const struct pull_field container_fields[] = {
-    READ_MEMBERS("volumeMounts", container, mounts, read_mounts, mount_fields),
-    OBJECT("securityContext", container_security_fields),
+    PULL_READER_OF("volumeMounts", container, mounts, read_mounts, mount_fields),
+    PULL_NESTED("securityContext", container_security_fields),
 };
 
 /* Adds to the containers that were read before. */
@@ -165,28 +166,28 @@ static bool read_priority(struct pull *json, struct arena *arena, void *field)
 }
 
 static const struct pull_field pod_security_fields[] = {
-    FIELD("fsGroup", PULL_PRESENCE, pod_reading, mounts.has_fs_group),
-    FIELD("fsGroupChangePolicy", PULL_STRING, pod_reading, mounts.fs_group_change_policy),
-    FIELD("seLinuxOptions", PULL_PRESENCE, pod_reading, mounts.has_selinux),
+    PULL_FIELD("fsGroup", PULL_PRESENCE, pod_reading, mounts.has_fs_group),
+    PULL_FIELD("fsGroupChangePolicy", PULL_STRING, pod_reading, mounts.fs_group_change_policy),
+    PULL_FIELD("seLinuxOptions", PULL_PRESENCE, pod_reading, mounts.has_selinux),
 };
 
 static const struct pull_field pod_spec_fields[] = {
-    READ_MEMBERS("volumes", pod_reading, pod, read_volumes, pod_volume_fields),
-    READ_MEMBERS("initContainers", pod_reading, pod, read_containers, container_fields),
-    READ_MEMBERS("containers", pod_reading, pod, read_containers, container_fields),
-    READ_MEMBERS("ephemeralContainers", pod_reading, pod, read_containers, container_fields),
-    FIELD("nodeName", PULL_STRING, pod_reading, pod.node),
-    READ("priority", pod_reading, pod, read_priority),
-    FIELD("priorityClassName", PULL_STRING, pod_reading, pod.priority_class),
-    FIELD("preemptionPolicy", PULL_STRING, pod_reading, pod.preemption_policy),
-    FIELD("runtimeClassName", PULL_STRING, pod_reading, mounts.runtime_class),
-    FIELD("schedulingGates", PULL_PRESENCE, pod_reading, pod.is_gated),
-    OBJECT("securityContext", pod_security_fields),
+    PULL_READER_OF("volumes", pod_reading, pod, read_volumes, pod_volume_fields),
+    PULL_READER_OF("initContainers", pod_reading, pod, read_containers, container_fields),
+    PULL_READER_OF("containers", pod_reading, pod, read_containers, container_fields),
+    PULL_READER_OF("ephemeralContainers", pod_reading, pod, read_containers, container_fields),
+    PULL_FIELD("nodeName", PULL_STRING, pod_reading, pod.node),
+    PULL_READER("priority", pod_reading, pod, read_priority),
+    PULL_FIELD("priorityClassName", PULL_STRING, pod_reading, pod.priority_class),
+    PULL_FIELD("preemptionPolicy", PULL_STRING, pod_reading, pod.preemption_policy),
+    PULL_FIELD("runtimeClassName", PULL_STRING, pod_reading, mounts.runtime_class),
+    PULL_FIELD("schedulingGates", PULL_PRESENCE, pod_reading, pod.is_gated),
+    PULL_NESTED("securityContext", pod_security_fields),
 };
 
 static const struct pull_field pod_status_fields[] = {
-    FIELD("phase", PULL_STRING, pod_reading, pod.phase),
-    FIELD("nominatedNodeName", PULL_STRING, pod_reading, pod.nominated_node),
+    PULL_FIELD("phase", PULL_STRING, pod_reading, pod.phase),
+    PULL_FIELD("nominatedNodeName", PULL_STRING, pod_reading, pod.nominated_node),
     {.key = "conditions",
      .type = PULL_READ,
      .offset = offsetof(struct pod_reading, pod.is_refused_unnamed),
@@ -196,24 +197,24 @@ static const struct pull_field pod_status_fields[] = {
 };
 
 static const struct pull_field pod_annotation_fields[] = {
-    FIELD(DEFER_FS_MOUNT_ANNOTATION, PULL_STRING, pod_reading, mounts.annotation),
+    PULL_FIELD(DEFER_FS_MOUNT_ANNOTATION, PULL_STRING, pod_reading, mounts.annotation),
 };
 
 static const struct pull_field pod_meta_fields[] = {
-    FIELD("namespace", PULL_STRING, pod_reading, pod.meta.ns),
-    FIELD("name", PULL_STRING, pod_reading, pod.meta.name),
-    FIELD("uid", PULL_STRING, pod_reading, pod.meta.uid),
-    FIELD("resourceVersion", PULL_STRING, pod_reading, pod.meta.resource_version),
-    FIELD("creationTimestamp", PULL_STRING, pod_reading, pod.created),
-    FIELD("deletionTimestamp", PULL_STRING, pod_reading, pod.meta.deletion_timestamp),
-    READ("labels", pod_reading, pod.labels, labels_read),
-    OBJECT("annotations", pod_annotation_fields),
+    PULL_FIELD("namespace", PULL_STRING, pod_reading, pod.meta.ns),
+    PULL_FIELD("name", PULL_STRING, pod_reading, pod.meta.name),
+    PULL_FIELD("uid", PULL_STRING, pod_reading, pod.meta.uid),
+    PULL_FIELD("resourceVersion", PULL_STRING, pod_reading, pod.meta.resource_version),
+    PULL_FIELD("creationTimestamp", PULL_STRING, pod_reading, pod.created),
+    PULL_FIELD("deletionTimestamp", PULL_STRING, pod_reading, pod.meta.deletion_timestamp),
+    PULL_READER("labels", pod_reading, pod.labels, labels_read),
+    PULL_NESTED("annotations", pod_annotation_fields),
 };
 
 const struct pull_field pod_fields[POD_FIELDS] = {
-    OBJECT("metadata", pod_meta_fields),
-    OBJECT("spec", pod_spec_fields),
-    OBJECT("status", pod_status_fields),
+    PULL_NESTED("metadata", pod_meta_fields),
+    PULL_NESTED("spec", pod_spec_fields),
+    PULL_NESTED("status", pod_status_fields),
 };
 
 /* The claim of an ephemeral volume is <pod>-<volume> (KEP-1698). False: no memory. */

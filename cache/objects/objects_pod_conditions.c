@@ -18,10 +18,10 @@ struct condition {
 };
 
 const struct pull_field pod_condition_fields[POD_CONDITION_FIELDS] = {
-    FIELD("type", PULL_STRING, condition, type),
-    FIELD("status", PULL_STRING, condition, status),
-    FIELD("reason", PULL_STRING, condition, reason),
-    FIELD("message", PULL_STRING, condition, message),
+    PULL_FIELD("type", PULL_STRING, condition, type),
+    PULL_FIELD("status", PULL_STRING, condition, status),
+    PULL_FIELD("reason", PULL_STRING, condition, reason),
+    PULL_FIELD("message", PULL_STRING, condition, message),
 };
 
 static bool is_refusal(const struct condition *condition)

@@ -66,7 +66,7 @@ static const struct pull_field secret_fields[] = {ATTRIBUTE("name", VOLUME_PUBLI
 static const struct pull_field volume_csi_fields[] = {
     ATTRIBUTE("driver", VOLUME_DRIVER),
     ATTRIBUTE("fsType", VOLUME_FS_TYPE),
-    OBJECT("nodePublishSecretRef", secret_fields),
+    PULL_NESTED("nodePublishSecretRef", secret_fields),
 };
 static const struct pull_field claim_ref_fields[] = {
     ATTRIBUTE("namespace", VOLUME_CLAIM_NAMESPACE),
@@ -78,12 +78,12 @@ static const struct pull_field claim_ref_fields[] = {
         .offset = offsetof(struct resource_object, reading.sources[index_]) \
     }
 static const struct pull_field volume_spec_fields[] = {
-    OBJECT("csi", volume_csi_fields),
-    OBJECT("claimRef", claim_ref_fields),
-    READ("accessModes", resource_object, number, read_volume_modes),
-    READ("volumeMode", resource_object, number, read_volume_mode),
-    FIELD("storageClassName", PULL_STRING, resource_object, reading.storage_class),
-    FIELD("volumeAttributesClassName", PULL_STRING, resource_object, reading.attributes_class),
+    PULL_NESTED("csi", volume_csi_fields),
+    PULL_NESTED("claimRef", claim_ref_fields),
+    PULL_READER("accessModes", resource_object, number, read_volume_modes),
+    PULL_READER("volumeMode", resource_object, number, read_volume_mode),
+    PULL_FIELD("storageClassName", PULL_STRING, resource_object, reading.storage_class),
+    PULL_FIELD("volumeAttributesClassName", PULL_STRING, resource_object, reading.attributes_class),
     SOURCE("awsElasticBlockStore", 0), /* in the order of in_tree */
     SOURCE("gcePersistentDisk", 1),
     SOURCE("cinder", 2),
@@ -95,12 +95,12 @@ static const struct pull_field volume_spec_fields[] = {
     SOURCE("fc", 8),
 };
 static const struct pull_field volume_status_fields[] = {
-    FIELD("phase", PULL_STRING, resource_object, reading.phase),
+    PULL_FIELD("phase", PULL_STRING, resource_object, reading.phase),
 };
 const struct pull_field volume_fields[VOLUME_FIELDS] = {
-    OBJECT("metadata", meta_fields),
-    OBJECT("spec", volume_spec_fields),
-    OBJECT("status", volume_status_fields),
+    PULL_NESTED("metadata", meta_fields),
+    PULL_NESTED("spec", volume_spec_fields),
+    PULL_NESTED("status", volume_status_fields),
 };
 
 bool volume_finish(struct pull *json, struct arena *arena, struct resource_object *volume)
@@ -125,12 +125,12 @@ struct slice volume_offer(struct slice storage_class, struct slice attributes_cl
 /* ---- StorageClass, VolumeAttributesClass ---- */
 
 const struct pull_field storage_class_fields[STORAGE_CLASS_FIELDS] = {
-    OBJECT("metadata", meta_fields),
+    PULL_NESTED("metadata", meta_fields),
     ATTRIBUTE("provisioner", STORAGE_CLASS_PROVISIONER),
 };
 
 const struct pull_field volume_attributes_class_fields[VOLUME_ATTRIBUTES_CLASS_FIELDS] = {
-    OBJECT("metadata", meta_fields),
+    PULL_NESTED("metadata", meta_fields),
     ATTRIBUTE("driverName", VOLUME_ATTRIBUTES_CLASS_DRIVER),
 };
 
@@ -169,23 +169,23 @@ static const struct pull_field attachment_source_fields[] = {
 static const struct pull_field attachment_spec_fields[] = {
     ATTRIBUTE("attacher", VOLUME_ATTACHMENT_DRIVER),
     ATTRIBUTE("nodeName", VOLUME_ATTACHMENT_NODE),
-    OBJECT("source", attachment_source_fields),
+    PULL_NESTED("source", attachment_source_fields),
 };
 static const struct pull_field attach_error_fields[] = {
-    READ("message", resource_object, attributes[VOLUME_ATTACHMENT_ATTACH_ERROR], read_error),
+    PULL_READER("message", resource_object, attributes[VOLUME_ATTACHMENT_ATTACH_ERROR], read_error),
 };
 static const struct pull_field detach_error_fields[] = {
-    READ("message", resource_object, attributes[VOLUME_ATTACHMENT_DETACH_ERROR], read_error),
+    PULL_READER("message", resource_object, attributes[VOLUME_ATTACHMENT_DETACH_ERROR], read_error),
 };
 static const struct pull_field attachment_status_fields[] = {
-    READ("attached", resource_object, number, read_attached),
-    OBJECT("attachError", attach_error_fields),
-    OBJECT("detachError", detach_error_fields),
+    PULL_READER("attached", resource_object, number, read_attached),
+    PULL_NESTED("attachError", attach_error_fields),
+    PULL_NESTED("detachError", detach_error_fields),
 };
 const struct pull_field volume_attachment_fields[VOLUME_ATTACHMENT_FIELDS] = {
-    OBJECT("metadata", meta_fields),
-    OBJECT("spec", attachment_spec_fields),
-    OBJECT("status", attachment_status_fields),
+    PULL_NESTED("metadata", meta_fields),
+    PULL_NESTED("spec", attachment_spec_fields),
+    PULL_NESTED("status", attachment_status_fields),
 };
 
 /* ---- CSIDriver ---- */
@@ -203,13 +203,13 @@ static bool read_attach_required(struct pull *json, struct arena *arena, void *f
 }
 
 static const struct pull_field csi_driver_spec_fields[] = {
-    READ("volumeLifecycleModes", resource_object, attributes[CSI_DRIVER_LIFECYCLE_MODES],
-         words_read),
-    READ("attachRequired", resource_object, number, read_attach_required),
+    PULL_READER("volumeLifecycleModes", resource_object, attributes[CSI_DRIVER_LIFECYCLE_MODES],
+                words_read),
+    PULL_READER("attachRequired", resource_object, number, read_attach_required),
 };
 const struct pull_field csi_driver_fields[CSI_DRIVER_FIELDS] = {
-    OBJECT("metadata", meta_fields),
-    OBJECT("spec", csi_driver_spec_fields),
+    PULL_NESTED("metadata", meta_fields),
+    PULL_NESTED("spec", csi_driver_spec_fields),
 };
 
 /* ---- CSINode ---- */
@@ -235,8 +235,8 @@ struct node_owner {
 };
 
 static const struct pull_field node_owner_fields[] = {
-    FIELD("kind", PULL_STRING, node_owner, kind),
-    FIELD("uid", PULL_STRING, node_owner, uid),
+    PULL_FIELD("kind", PULL_STRING, node_owner, kind),
+    PULL_FIELD("uid", PULL_STRING, node_owner, uid),
 };
 
 static bool read_node_owner(struct pull *json, struct arena *arena, void *field)
@@ -254,25 +254,25 @@ static bool read_node_owner(struct pull *json, struct arena *arena, void *field)
 }
 
 static const struct pull_field csi_node_annotation_fields[] = {
-    FIELD("storage.alpha.kubernetes.io/migrated-plugins", PULL_STRING, resource_object,
-          reading.migrated),
+    PULL_FIELD("storage.alpha.kubernetes.io/migrated-plugins", PULL_STRING, resource_object,
+               reading.migrated),
 };
 static const struct pull_field csi_node_meta_fields[] = {
-    FIELD("name", PULL_STRING, meta, name),
-    FIELD("uid", PULL_STRING, meta, uid),
-    FIELD("resourceVersion", PULL_STRING, meta, resource_version),
-    FIELD("deletionTimestamp", PULL_STRING, meta, deletion_timestamp),
-    READ_MEMBERS("ownerReferences", resource_object, attributes[CSI_NODE_OWNER], read_node_owner,
-                 node_owner_fields),
-    OBJECT("annotations", csi_node_annotation_fields),
+    PULL_FIELD("name", PULL_STRING, meta, name),
+    PULL_FIELD("uid", PULL_STRING, meta, uid),
+    PULL_FIELD("resourceVersion", PULL_STRING, meta, resource_version),
+    PULL_FIELD("deletionTimestamp", PULL_STRING, meta, deletion_timestamp),
+    PULL_READER_OF("ownerReferences", resource_object, attributes[CSI_NODE_OWNER], read_node_owner,
+                   node_owner_fields),
+    PULL_NESTED("annotations", csi_node_annotation_fields),
 };
 static const struct pull_field csi_node_spec_fields[] = {
-    READ_MEMBERS("drivers", resource_object, attributes[CSI_NODE_DRIVERS], read_driver_names,
-                 driver_name_fields),
+    PULL_READER_OF("drivers", resource_object, attributes[CSI_NODE_DRIVERS], read_driver_names,
+                   driver_name_fields),
 };
 const struct pull_field csi_node_fields[CSI_NODE_FIELDS] = {
-    OBJECT("metadata", csi_node_meta_fields),
-    OBJECT("spec", csi_node_spec_fields),
+    PULL_NESTED("metadata", csi_node_meta_fields),
+    PULL_NESTED("spec", csi_node_spec_fields),
 };
 
 /* Sorts the words and removes those that appear twice, so that nodes with the same drivers share
@@ -317,8 +317,8 @@ struct node_condition {
 };
 
 static const struct pull_field condition_fields[] = {
-    FIELD("type", PULL_STRING, node_condition, type),
-    FIELD("status", PULL_STRING, node_condition, status),
+    PULL_FIELD("type", PULL_STRING, node_condition, type),
+    PULL_FIELD("status", PULL_STRING, node_condition, status),
 };
 
 static bool read_conditions(struct pull *json, struct arena *arena, void *field)
@@ -349,13 +349,13 @@ static bool read_unschedulable(struct pull *json, struct arena *arena, void *fie
 }
 
 static const struct pull_field node_spec_fields[] = {
-    READ("unschedulable", resource_object, number, read_unschedulable),
+    PULL_READER("unschedulable", resource_object, number, read_unschedulable),
 };
 static const struct pull_field node_status_fields[] = {
-    READ_MEMBERS("conditions", resource_object, number, read_conditions, condition_fields),
+    PULL_READER_OF("conditions", resource_object, number, read_conditions, condition_fields),
 };
 const struct pull_field node_fields[NODE_FIELDS] = {
-    OBJECT("metadata", meta_fields),
-    OBJECT("spec", node_spec_fields),
-    OBJECT("status", node_status_fields),
+    PULL_NESTED("metadata", meta_fields),
+    PULL_NESTED("spec", node_spec_fields),
+    PULL_NESTED("status", node_status_fields),
 };

@@ -23,22 +23,22 @@ static bool read_names(struct pull *json, struct arena *arena, void *field)
 }
 
 static const struct pull_field own_meta_fields[] = {
-    FIELD("namespace", PULL_STRING, own_object, meta.ns),
-    FIELD("name", PULL_STRING, own_object, meta.name),
+    PULL_FIELD("namespace", PULL_STRING, own_object, meta.ns),
+    PULL_FIELD("name", PULL_STRING, own_object, meta.name),
 };
 static const struct pull_field own_spec_fields[] = {
-    FIELD("podUID", PULL_STRING, own_object, pod_uid),
-    FIELD("priority", PULL_INTEGER, own_object, priority),
-    FIELD("node", PULL_STRING, own_object, node),
-    READ("claims", own_object, claims, read_names),
-    READ("sharedClaims", own_object, shared, read_names),
-    FIELD("binding", PULL_BOOLEAN, own_object, binds),
-    FIELD("preemptor", PULL_BOOLEAN, own_object, is_of_preemptor),
-    FIELD("expiresInMilliseconds", PULL_INTEGER, own_object, expires_in_ms),
+    PULL_FIELD("podUID", PULL_STRING, own_object, pod_uid),
+    PULL_FIELD("priority", PULL_INTEGER, own_object, priority),
+    PULL_FIELD("node", PULL_STRING, own_object, node),
+    PULL_READER("claims", own_object, claims, read_names),
+    PULL_READER("sharedClaims", own_object, shared, read_names),
+    PULL_FIELD("binding", PULL_BOOLEAN, own_object, binds),
+    PULL_FIELD("preemptor", PULL_BOOLEAN, own_object, is_of_preemptor),
+    PULL_FIELD("expiresInMilliseconds", PULL_INTEGER, own_object, expires_in_ms),
 };
 static const struct pull_field own_fields[] = {
-    OBJECT("metadata", own_meta_fields),
-    OBJECT("spec", own_spec_fields),
+    PULL_NESTED("metadata", own_meta_fields),
+    PULL_NESTED("spec", own_spec_fields),
 };
 
 enum own_kind own_kind_of(struct slice api_version, struct slice kind)

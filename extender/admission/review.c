@@ -2,11 +2,6 @@
 
 #include "cache/json/pull_fields.h"
 
-#define FIELD(key_, type_, struct_, member_) \
-    { \
-        .key = (key_), .type = (type_), .offset = offsetof(struct struct_, member_) \
-    }
-
 /* A whole body. */
 struct envelope {
     struct slice api_version, kind;
@@ -72,23 +67,23 @@ static int read_part(struct part *part, const struct pull_field *fields, size_t 
 int review_read(struct review *out, struct slice body, struct arena *arena, struct error *err)
 {
     static const struct pull_field resource[] = {
-        FIELD("resource", PULL_STRING, envelope, review.resource)};
+        PULL_FIELD("resource", PULL_STRING, envelope, review.resource)};
     static const struct pull_field user[] = {
-        FIELD("username", PULL_STRING, envelope, review.user_name)};
+        PULL_FIELD("username", PULL_STRING, envelope, review.user_name)};
     static const struct pull_field request[] = {
-        FIELD("uid", PULL_STRING, envelope, review.uid),
+        PULL_FIELD("uid", PULL_STRING, envelope, review.uid),
         {.key = "resource", .type = PULL_OBJECT, PULL_MEMBERS(resource)},
-        FIELD("subResource", PULL_STRING, envelope, review.sub_resource),
-        FIELD("operation", PULL_STRING, envelope, review.operation),
-        FIELD("namespace", PULL_STRING, envelope, review.ns),
-        FIELD("name", PULL_STRING, envelope, review.name),
+        PULL_FIELD("subResource", PULL_STRING, envelope, review.sub_resource),
+        PULL_FIELD("operation", PULL_STRING, envelope, review.operation),
+        PULL_FIELD("namespace", PULL_STRING, envelope, review.ns),
+        PULL_FIELD("name", PULL_STRING, envelope, review.name),
         {.key = "userInfo", .type = PULL_OBJECT, PULL_MEMBERS(user)},
-        FIELD("dryRun", PULL_BOOLEAN, envelope, review.is_dry_run),
-        FIELD("object", PULL_RAW, envelope, review.object),
+        PULL_FIELD("dryRun", PULL_BOOLEAN, envelope, review.is_dry_run),
+        PULL_FIELD("object", PULL_RAW, envelope, review.object),
     };
     static const struct pull_field fields[] = {
-        FIELD("apiVersion", PULL_STRING, envelope, api_version),
-        FIELD("kind", PULL_STRING, envelope, kind),
+        PULL_FIELD("apiVersion", PULL_STRING, envelope, api_version),
+        PULL_FIELD("kind", PULL_STRING, envelope, kind),
         {.key = "request", .type = PULL_OBJECT, PULL_MEMBERS(request)},
     };
     struct envelope envelope = {.kind = SLICE("")};
@@ -160,15 +155,15 @@ int review_read_binding(struct bind_request *out, struct slice *annotation,
                         struct error *err)
 {
     static const struct pull_field annotations[] = {
-        FIELD(DEFER_FS_MOUNT_ANNOTATION, PULL_STRING, binding_object, annotation)};
+        PULL_FIELD(DEFER_FS_MOUNT_ANNOTATION, PULL_STRING, binding_object, annotation)};
     static const struct pull_field meta[] = {
-        FIELD("name", PULL_STRING, binding_object, name),
-        FIELD("uid", PULL_STRING, binding_object, uid),
+        PULL_FIELD("name", PULL_STRING, binding_object, name),
+        PULL_FIELD("uid", PULL_STRING, binding_object, uid),
         {.key = "annotations", .type = PULL_OBJECT, PULL_MEMBERS(annotations)},
     };
     static const struct pull_field target[] = {
-        FIELD("kind", PULL_STRING, binding_object, target_kind),
-        FIELD("name", PULL_STRING, binding_object, target_name),
+        PULL_FIELD("kind", PULL_STRING, binding_object, target_kind),
+        PULL_FIELD("name", PULL_STRING, binding_object, target_name),
     };
     static const struct pull_field fields[] = {
         {.key = "metadata", .type = PULL_OBJECT, PULL_MEMBERS(meta)},

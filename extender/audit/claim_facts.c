@@ -34,8 +34,10 @@ const struct volume_record *claim_volume(const struct inventory *inventory,
 bool claim_is_for_one_node(const struct inventory *inventory, const struct claim_record *claim)
 {
     const struct volume_record *volume = claim_volume(inventory, claim);
-    unsigned modes = volume != NULL ? volume->modes : claim->modes;
+    unsigned modes = claim->modes;
 
+    if (volume != NULL)
+        return volume->is_for_one_node;
     return (modes & MODE_RWO) != 0 && (modes & (MODE_RWX | MODE_ROX | MODE_RWOP)) == 0;
 }
 

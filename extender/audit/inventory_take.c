@@ -293,10 +293,10 @@ static void take_volume(struct taking *taking)
 
     if (volume == NULL)
         return;
-    volume->driver = copy(taking, reading->driver.len != 0 ? reading->driver : reading->in_tree);
+    volume->driver = copy(taking, reading->driver);
     if (reading->claim.len != 0)
         volume->claim = inventory_claim_hash(reading->claim_ns, reading->claim);
-    volume->modes = reading->modes;
+    volume->is_for_one_node = reading->is_for_one_node;
     volume->is_available = slice_equal(reading->phase, SLICE("Available"));
     if (reading->class.len != 0) {
         struct volume_classes *classes = allocate(taking, sizeof *classes);

@@ -10,9 +10,9 @@ struct owner_reading {
 };
 
 static const struct pull_field owner_fields[] = {
-    FIELD("kind", PULL_STRING, owner_reading, kind),
-    FIELD("name", PULL_STRING, owner_reading, name),
-    FIELD("controller", PULL_BOOLEAN, owner_reading, is_controller),
+    PULL_FIELD("kind", PULL_STRING, owner_reading, kind),
+    PULL_FIELD("name", PULL_STRING, owner_reading, name),
+    PULL_FIELD("controller", PULL_BOOLEAN, owner_reading, is_controller),
 };
 
 static bool read_owners(struct pull *json, struct arena *arena, void *whole)
@@ -41,22 +41,22 @@ const struct pull_field reading_meta[READING_META_FIELDS] = {
     TEXT("uid", uid),
     TEXT("deletionTimestamp", deletion_timestamp),
     READ_WHOLE("ownerReferences", read_owners),
-    OBJECT("annotations", annotation_fields),
+    PULL_NESTED("annotations", annotation_fields),
 };
 
 /* ---- pods and templates ---- */
 
 static const struct pull_field claim_source_fields[] = {
-    FIELD("claimName", PULL_STRING, volume_reading, claim),
+    PULL_FIELD("claimName", PULL_STRING, volume_reading, claim),
 };
 static const struct pull_field csi_source_fields[] = {
-    FIELD("driver", PULL_STRING, volume_reading, driver),
+    PULL_FIELD("driver", PULL_STRING, volume_reading, driver),
 };
 static const struct pull_field pod_volume_fields[] = {
-    FIELD("name", PULL_STRING, volume_reading, name),
-    OBJECT("persistentVolumeClaim", claim_source_fields),
-    OBJECT("csi", csi_source_fields),
-    FIELD("ephemeral", PULL_PRESENCE, volume_reading, is_ephemeral),
+    PULL_FIELD("name", PULL_STRING, volume_reading, name),
+    PULL_NESTED("persistentVolumeClaim", claim_source_fields),
+    PULL_NESTED("csi", csi_source_fields),
+    PULL_FIELD("ephemeral", PULL_PRESENCE, volume_reading, is_ephemeral),
 };
 
 static bool read_volumes(struct pull *json, struct arena *arena, void *field)
@@ -72,14 +72,14 @@ struct container_reading {
 };
 
 static const struct pull_field mark_fields[] = {
-    FIELD(AUDIT_MARK, PULL_PRESENCE, container_reading, is_marked),
+    PULL_FIELD(AUDIT_MARK, PULL_PRESENCE, container_reading, is_marked),
 };
 static const struct pull_field resources_fields[] = {
-    OBJECT("requests", mark_fields),
-    OBJECT("limits", mark_fields),
+    PULL_NESTED("requests", mark_fields),
+    PULL_NESTED("limits", mark_fields),
 };
 static const struct pull_field container_fields[] = {
-    OBJECT("resources", resources_fields),
+    PULL_NESTED("resources", resources_fields),
 };
 
 static bool read_containers(struct pull *json, struct arena *arena, void *field)
@@ -96,21 +96,21 @@ static bool read_containers(struct pull *json, struct arena *arena, void *field)
 
 #define REQUIRED "requiredDuringSchedulingIgnoredDuringExecution"
 static const struct pull_field node_affinity_fields[] = {
-    FIELD(REQUIRED, PULL_PRESENCE, reading, requires_nodes),
+    PULL_FIELD(REQUIRED, PULL_PRESENCE, reading, requires_nodes),
 };
 static const struct pull_field pod_affinity_fields[] = {
-    FIELD(REQUIRED, PULL_PRESENCE, reading, requires_pods),
+    PULL_FIELD(REQUIRED, PULL_PRESENCE, reading, requires_pods),
 };
 static const struct pull_field affinity_fields[] = {
-    OBJECT("nodeAffinity", node_affinity_fields),
-    OBJECT("podAffinity", pod_affinity_fields),
+    PULL_NESTED("nodeAffinity", node_affinity_fields),
+    PULL_NESTED("podAffinity", pod_affinity_fields),
 };
 static const struct pull_field pod_spec_fields[] = {
-    READ("volumes", volumes, read_volumes),
-    READ("containers", is_marked, read_containers),
-    READ("initContainers", is_marked, read_containers),
-    READ("nodeSelector", selector, labels_read),
-    OBJECT("affinity", affinity_fields),
+    PULL_READER("volumes", reading, volumes, read_volumes),
+    PULL_READER("containers", reading, is_marked, read_containers),
+    PULL_READER("initContainers", reading, is_marked, read_containers),
+    PULL_READER("nodeSelector", reading, selector, labels_read),
+    PULL_NESTED("affinity", affinity_fields),
     TEXT("nodeName", node),
     TEXT("schedulerName", scheduler),
 };
@@ -118,28 +118,28 @@ const struct pull_field reading_phase[READING_PHASE_FIELDS] = {
     TEXT("phase", phase),
 };
 static const struct pull_field pod_fields[] = {
-    OBJECT("metadata", reading_meta),
-    OBJECT("spec", pod_spec_fields),
-    OBJECT("status", reading_phase),
+    PULL_NESTED("metadata", reading_meta),
+    PULL_NESTED("spec", pod_spec_fields),
+    PULL_NESTED("status", reading_phase),
 };
 static const struct pull_field template_fields[] = {
-    OBJECT("spec", pod_spec_fields),
+    PULL_NESTED("spec", pod_spec_fields),
 };
 
 /* ---- workloads ---- */
 
 static const struct pull_field rolling_update_fields[] = {
-    FIELD("maxSurge", PULL_RAW, reading, surge),
-    FIELD("maxUnavailable", PULL_RAW, reading, unavailable),
+    PULL_FIELD("maxSurge", PULL_RAW, reading, surge),
+    PULL_FIELD("maxUnavailable", PULL_RAW, reading, unavailable),
 };
 static const struct pull_field strategy_fields[] = {
     TEXT("type", strategy),
-    OBJECT("rollingUpdate", rolling_update_fields),
+    PULL_NESTED("rollingUpdate", rolling_update_fields),
 };
 
 static const struct pull_field template_name_fields[] = {{.key = "name", .type = PULL_STRING}};
 static const struct pull_field template_meta_fields[] = {
-    OBJECT("metadata", template_name_fields),
+    PULL_NESTED("metadata", template_name_fields),
 };
 
 static bool read_claim_templates(struct pull *json, struct arena *arena, void *field)
@@ -153,12 +153,12 @@ static bool read_claim_templates(struct pull *json, struct arena *arena, void *f
 
 /* Of a Deployment, a ReplicaSet, a StatefulSet and a DaemonSet, and of a Job. */
 static const struct pull_field workload_spec_fields[] = {
-    FIELD("replicas", PULL_INTEGER, reading, replicas),
-    FIELD("parallelism", PULL_INTEGER, reading, parallelism),
-    FIELD("completions", PULL_INTEGER, reading, completions),
-    OBJECT("strategy", strategy_fields),
-    READ("volumeClaimTemplates", claim_templates, read_claim_templates),
-    OBJECT("template", template_fields),
+    PULL_FIELD("replicas", PULL_INTEGER, reading, replicas),
+    PULL_FIELD("parallelism", PULL_INTEGER, reading, parallelism),
+    PULL_FIELD("completions", PULL_INTEGER, reading, completions),
+    PULL_NESTED("strategy", strategy_fields),
+    PULL_READER("volumeClaimTemplates", reading, claim_templates, read_claim_templates),
+    PULL_NESTED("template", template_fields),
 };
 
 struct condition_reading {
@@ -166,8 +166,8 @@ struct condition_reading {
 };
 
 static const struct pull_field condition_fields[] = {
-    FIELD("type", PULL_STRING, condition_reading, type),
-    FIELD("status", PULL_STRING, condition_reading, status),
+    PULL_FIELD("type", PULL_STRING, condition_reading, type),
+    PULL_FIELD("status", PULL_STRING, condition_reading, status),
 };
 
 /* The conditions of a Job, or of a Node. */
@@ -194,21 +194,21 @@ const struct pull_field reading_conditions[READING_CONDITIONS_FIELDS] = {
     READ_WHOLE("conditions", read_conditions),
 };
 static const struct pull_field workload_fields[] = {
-    OBJECT("metadata", reading_meta),
-    OBJECT("spec", workload_spec_fields),
-    OBJECT("status", reading_conditions),
+    PULL_NESTED("metadata", reading_meta),
+    PULL_NESTED("spec", workload_spec_fields),
+    PULL_NESTED("status", reading_conditions),
 };
 
 static const struct pull_field job_template_fields[] = {
-    OBJECT("spec", workload_spec_fields),
+    PULL_NESTED("spec", workload_spec_fields),
 };
 static const struct pull_field cron_job_spec_fields[] = {
     TEXT("concurrencyPolicy", concurrency_policy),
-    OBJECT("jobTemplate", job_template_fields),
+    PULL_NESTED("jobTemplate", job_template_fields),
 };
 static const struct pull_field cron_job_fields[] = {
-    OBJECT("metadata", reading_meta),
-    OBJECT("spec", cron_job_spec_fields),
+    PULL_NESTED("metadata", reading_meta),
+    PULL_NESTED("spec", cron_job_spec_fields),
 };
 
 static const struct pull_field target_fields[] = {
@@ -216,24 +216,26 @@ static const struct pull_field target_fields[] = {
     TEXT("name", target),
 };
 static const struct pull_field autoscaler_spec_fields[] = {
-    FIELD("maxReplicas", PULL_INTEGER, reading, replicas),
-    OBJECT("scaleTargetRef", target_fields),
+    PULL_FIELD("maxReplicas", PULL_INTEGER, reading, replicas),
+    PULL_NESTED("scaleTargetRef", target_fields),
 };
 static const struct pull_field autoscaler_fields[] = {
-    OBJECT("metadata", reading_meta),
-    OBJECT("spec", autoscaler_spec_fields),
+    PULL_NESTED("metadata", reading_meta),
+    PULL_NESTED("spec", autoscaler_spec_fields),
 };
 
 /* ---- all kinds ---- */
 
 static const struct kind_row {
     const char *kind, *group;
-    const struct pull_field *fields;
+    const struct pull_field *fields; /* NULL: none besides those of cache/objects */
     size_t count;
+    enum kind object; /* that cache/objects reads first; 0: none */
 } kinds[RECORD_KIND_COUNT] = {
 #define KIND(kind_, group_, fields_) \
     { \
-        (kind_), (group_), (fields_), sizeof(fields_) / sizeof *(fields_) \
+        .kind = (kind_), .group = (group_), .fields = (fields_), \
+        .count = sizeof(fields_) / sizeof *(fields_) \
     }
     [RECORD_POD] = KIND("Pod", "", pod_fields),
     [RECORD_DEPLOYMENT] = KIND("Deployment", "apps", workload_fields),
@@ -244,10 +246,10 @@ static const struct kind_row {
     [RECORD_CRON_JOB] = KIND("CronJob", "batch", cron_job_fields),
     [RECORD_AUTOSCALER] = KIND("HorizontalPodAutoscaler", "autoscaling", autoscaler_fields),
     [RECORD_CLAIM] = KIND("PersistentVolumeClaim", "", reading_claim),
-    [RECORD_VOLUME] = KIND("PersistentVolume", "", reading_volume),
-    [RECORD_STORAGE_CLASS] = KIND("StorageClass", "storage.k8s.io", reading_storage_class),
-    [RECORD_CSI_DRIVER] = KIND("CSIDriver", "storage.k8s.io", reading_csi_driver),
-    [RECORD_CSI_NODE] = KIND("CSINode", "storage.k8s.io", reading_csi_node),
+    [RECORD_VOLUME] = {"PersistentVolume", "", reading_volume, READING_VOLUME_FIELDS, KIND_VOLUME},
+    [RECORD_STORAGE_CLASS] = {"StorageClass", "storage.k8s.io", NULL, 0, KIND_STORAGE_CLASS},
+    [RECORD_CSI_DRIVER] = {"CSIDriver", "storage.k8s.io", NULL, 0, KIND_CSI_DRIVER},
+    [RECORD_CSI_NODE] = {"CSINode", "storage.k8s.io", NULL, 0, KIND_CSI_NODE},
     [RECORD_NODE] = KIND("Node", "", reading_node),
     [RECORD_ATTRIBUTES_CLASS] =
         KIND("VolumeAttributesClass", "storage.k8s.io", reading_attributes_class),
@@ -288,8 +290,16 @@ enum record_kind reading_kind(struct slice api_version, struct slice kind)
 bool reading_read(struct pull *json, enum record_kind kind, struct arena *arena,
                   struct reading *out)
 {
+    const struct kind_row *row = &kinds[kind];
+    struct slice text = {json->start, (size_t)(json->end - json->start)};
+
     *out = (struct reading){.replicas = -1, .parallelism = -1, .completions = -1};
-    if (!pull_fields(json, PULL_CASE_EXACT, kinds[kind].fields, kinds[kind].count, arena, out))
+    if (row->object != 0 && (!reading_object(json, row->object, arena, out) || !pull_finish(json)))
         return false;
-    return pull_finish(json);
+    if (row->fields == NULL)
+        return true;
+    if (row->object != 0)
+        pull_init(json, text);
+    return pull_fields(json, PULL_CASE_EXACT, row->fields, row->count, arena, out) &&
+           pull_finish(json);
 }

@@ -39,8 +39,8 @@ struct reading {
     uint8_t modes;
     struct slice storage_class, volume, class, current_class, target_class, modify_status;
     struct slice driver, claim_ns, claim;
+    bool is_for_one_node;     /* a volume whose access modes are ReadWriteOnce alone */
     bool is_attached_in_tree; /* iSCSI, Fibre Channel: attached, without a CSI driver */
-    struct slice in_tree;     /* the driver that has replaced the in-tree plug-in */
 
     /* of the other kinds */
     struct slice text;

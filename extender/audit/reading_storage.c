@@ -30,7 +30,7 @@ static bool read_modes(struct pull *json, struct arena *arena, void *field)
 }
 
 static const struct pull_field claim_spec_fields[] = {
-    READ("accessModes", modes, read_modes),
+    PULL_READER("accessModes", reading, modes, read_modes),
     TEXT("storageClassName", storage_class),
     TEXT("volumeAttributesClassName", class),
     TEXT("volumeName", volume),
@@ -42,124 +42,70 @@ static const struct pull_field modify_fields[] = {
 static const struct pull_field claim_status_fields[] = {
     TEXT("phase", phase),
     TEXT("currentVolumeAttributesClassName", current_class),
-    OBJECT("modifyVolumeStatus", modify_fields),
+    PULL_NESTED("modifyVolumeStatus", modify_fields),
 };
 const struct pull_field reading_claim[READING_STORAGE_FIELDS] = {
-    OBJECT("metadata", reading_meta),
-    OBJECT("spec", claim_spec_fields),
-    OBJECT("status", claim_status_fields),
+    PULL_NESTED("metadata", reading_meta),
+    PULL_NESTED("spec", claim_spec_fields),
+    PULL_NESTED("status", claim_status_fields),
 };
 
-/* The sources of the plug-ins that have moved to CSI drivers, and of those that have not, and
- * attach. */
-static bool read_in_tree(struct pull *json, struct reading *reading, const char *plugin)
-{
-    if (pull_null(json))
-        return true;
-    reading->in_tree = in_tree_driver(slice_of(plugin));
-    reading->is_attached_in_tree = reading->in_tree.len == 0;
-    return pull_skip(json);
-}
-
-#define IN_TREE(name_, plugin_) \
-    static bool read_##name_(struct pull *json, struct arena *arena, void *whole) \
-    { \
-        (void)arena; \
-        return read_in_tree(json, whole, "kubernetes.io/" plugin_); \
-    }
-IN_TREE(aws, "aws-ebs")
-IN_TREE(gce, "gce-pd")
-IN_TREE(cinder, "cinder")
-IN_TREE(azure_disk, "azure-disk")
-IN_TREE(azure_file, "azure-file")
-IN_TREE(vsphere, "vsphere-volume")
-IN_TREE(portworx, "portworx-volume")
-IN_TREE(iscsi, "iscsi")
-IN_TREE(fc, "fc")
-
-static const struct pull_field volume_csi_fields[] = {
-    TEXT("driver", driver),
-};
-static const struct pull_field claim_ref_fields[] = {
-    TEXT("namespace", claim_ns),
-    TEXT("name", claim),
-};
+/* What cache/objects does not read of a volume. */
 static const struct pull_field volume_spec_fields[] = {
-    OBJECT("csi", volume_csi_fields),
-    OBJECT("claimRef", claim_ref_fields),
-    READ("accessModes", modes, read_modes),
-    TEXT("storageClassName", storage_class),
-    TEXT("volumeAttributesClassName", class),
-    FIELD("nodeAffinity", PULL_PRESENCE, reading, requires_nodes),
-    READ_WHOLE("awsElasticBlockStore", read_aws),
-    READ_WHOLE("gcePersistentDisk", read_gce),
-    READ_WHOLE("cinder", read_cinder),
-    READ_WHOLE("azureDisk", read_azure_disk),
-    READ_WHOLE("azureFile", read_azure_file),
-    READ_WHOLE("vsphereVolume", read_vsphere),
-    READ_WHOLE("portworxVolume", read_portworx),
-    READ_WHOLE("iscsi", read_iscsi),
-    READ_WHOLE("fc", read_fc),
+    PULL_FIELD("nodeAffinity", PULL_PRESENCE, reading, requires_nodes),
 };
-const struct pull_field reading_volume[READING_STORAGE_FIELDS] = {
-    OBJECT("metadata", reading_meta),
-    OBJECT("spec", volume_spec_fields),
-    OBJECT("status", reading_phase),
+const struct pull_field reading_volume[READING_VOLUME_FIELDS] = {
+    PULL_NESTED("metadata", reading_meta),
+    PULL_NESTED("spec", volume_spec_fields),
 };
+
+static void take_volume(const struct resource_object *volume, struct reading *out)
+{
+    struct slice plugin = volume->attributes[VOLUME_IN_TREE];
+
+    out->driver = volume->attributes[VOLUME_DRIVER];
+    if (out->driver.len == 0)
+        out->driver = in_tree_driver(plugin);
+    out->is_attached_in_tree = plugin.len != 0 && in_tree_driver(plugin).len == 0;
+    out->claim_ns = volume->attributes[VOLUME_CLAIM_NAMESPACE];
+    out->claim = volume->attributes[VOLUME_CLAIM_NAME];
+    out->is_for_one_node = (volume->number & VOLUME_IS_FOR_ONE_NODE) != 0;
+    out->class = volume->reading.attributes_class;
+    out->storage_class = volume->reading.storage_class;
+    out->phase = volume->reading.phase;
+}
 
 /* ---- the other kinds ---- */
 
-const struct pull_field reading_storage_class[2] = {
-    OBJECT("metadata", reading_meta),
-    TEXT("provisioner", text),
-};
 const struct pull_field reading_attributes_class[2] = {
-    OBJECT("metadata", reading_meta),
+    PULL_NESTED("metadata", reading_meta),
     TEXT("driverName", text),
 };
 
-static bool read_attach_required(struct pull *json, struct arena *arena, void *field)
+static void take_object(const struct object *object, struct reading *out)
 {
-    bool is_required = true;
+    const struct resource_object *resource = &object->resource;
 
-    (void)arena;
-    if (!pull_boolean(json, &is_required))
-        return false;
-    *(bool *)field = !is_required;
-    return true;
+    out->name = resource->meta.name;
+    switch (object->kind) {
+    case KIND_VOLUME: take_volume(resource, out); break;
+    case KIND_STORAGE_CLASS: out->text = resource->attributes[STORAGE_CLASS_PROVISIONER]; break;
+    case KIND_CSI_NODE: out->text = resource->attributes[CSI_NODE_DRIVERS]; break;
+    default: /* a CSIDriver */
+        out->text = resource->attributes[CSI_DRIVER_LIFECYCLE_MODES];
+        out->does_not_attach = (resource->number & CSI_DRIVER_DOES_NOT_ATTACH) != 0;
+    }
 }
 
-static const struct pull_field csi_driver_spec_fields[] = {
-    READ("volumeLifecycleModes", text, words_read),
-    READ("attachRequired", does_not_attach, read_attach_required),
-};
-const struct pull_field reading_csi_driver[2] = {
-    OBJECT("metadata", reading_meta),
-    OBJECT("spec", csi_driver_spec_fields),
-};
-
-static const struct pull_field driver_name_fields[] = {{.key = "name", .type = PULL_STRING}};
-
-static bool read_drivers(struct pull *json, struct arena *arena, void *field)
+bool reading_object(struct pull *json, enum kind kind, struct arena *arena, struct reading *out)
 {
-    struct pull_items items = {.size = sizeof(struct slice)};
+    struct object object;
 
-    if (!read_items(json, arena, driver_name_fields, PULL_FIELD_COUNT(driver_name_fields), &items))
+    if (!object_read(json, kind, arena, &object))
         return false;
-    const struct slice *names = items.items;
-    for (size_t i = 0; i < items.count; i++)
-        if (!words_add(json, arena, field, names[i]))
-            return false;
+    take_object(&object, out);
     return true;
 }
-
-static const struct pull_field csi_node_spec_fields[] = {
-    READ("drivers", text, read_drivers),
-};
-const struct pull_field reading_csi_node[2] = {
-    OBJECT("metadata", reading_meta),
-    OBJECT("spec", csi_node_spec_fields),
-};
 
 /* A taint that keeps pods away, unless they tolerate it. */
 struct taint_reading {
@@ -167,7 +113,7 @@ struct taint_reading {
 };
 
 static const struct pull_field taint_fields[] = {
-    FIELD("effect", PULL_STRING, taint_reading, effect),
+    PULL_FIELD("effect", PULL_STRING, taint_reading, effect),
 };
 
 static bool read_taints(struct pull *json, struct arena *arena, void *field)
@@ -196,14 +142,14 @@ static bool read_true(struct pull *json, struct arena *arena, void *field)
 static const struct pull_field node_meta_fields[] = {
     TEXT("name", name),
     TEXT("uid", uid),
-    READ("labels", text, labels_read),
+    PULL_READER("labels", reading, text, labels_read),
 };
 static const struct pull_field node_spec_fields[] = {
-    READ("unschedulable", is_avoided, read_true),
-    READ("taints", is_avoided, read_taints),
+    PULL_READER("unschedulable", reading, is_avoided, read_true),
+    PULL_READER("taints", reading, is_avoided, read_taints),
 };
 const struct pull_field reading_node[READING_STORAGE_FIELDS] = {
-    OBJECT("metadata", node_meta_fields),
-    OBJECT("spec", node_spec_fields),
-    OBJECT("status", reading_conditions),
+    PULL_NESTED("metadata", node_meta_fields),
+    PULL_NESTED("spec", node_spec_fields),
+    PULL_NESTED("status", reading_conditions),
 };

@@ -126,8 +126,8 @@ struct volume_record {
     struct record record;
     struct slice driver;                  /* empty: no CSI driver */
     const struct volume_classes *classes; /* NULL: none */
-    uint64_t claim; /* inventory_claim_hash of the claim; 0: it is bound to none */
-    uint8_t modes;
+    uint64_t claim;       /* inventory_claim_hash of the claim; 0: it is bound to none */
+    bool is_for_one_node; /* its access modes are ReadWriteOnce alone */
     bool is_available;
     bool is_attached_in_tree; /* iSCSI, Fibre Channel: attached, without a CSI driver */
     bool requires_nodes;      /* spec.nodeAffinity */

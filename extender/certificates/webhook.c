@@ -12,21 +12,17 @@ enum { PATCH_BYTES_MAX = 4 << 20 };
 
 /* ---- reading ---- */
 
-#define FIELD(key_, struct_, member_) \
-    { \
-        .key = (key_), .type = PULL_STRING, .offset = offsetof(struct struct_, member_) \
-    }
-
 static bool read_items(struct pull *json, struct arena *arena, void *field)
 {
-    static const struct pull_field service[] = {FIELD("name", webhook, service),
-                                                FIELD("namespace", webhook, service_ns)};
+    static const struct pull_field service[] = {
+        PULL_FIELD("name", PULL_STRING, webhook, service),
+        PULL_FIELD("namespace", PULL_STRING, webhook, service_ns)};
     static const struct pull_field client[] = {
-        FIELD("caBundle", webhook, bundle),
+        PULL_FIELD("caBundle", PULL_STRING, webhook, bundle),
         {.key = "service", .type = PULL_OBJECT, PULL_MEMBERS(service)},
     };
     static const struct pull_field fields[] = {
-        FIELD("name", webhook, name),
+        PULL_FIELD("name", PULL_STRING, webhook, name),
         {.key = "clientConfig", .type = PULL_OBJECT, PULL_MEMBERS(client)},
     };
     struct webhook_configuration *out = field;
@@ -42,8 +38,8 @@ static bool read_items(struct pull *json, struct arena *arena, void *field)
 static bool parse(struct webhook_configuration *out, struct slice body, struct arena *arena)
 {
     static const struct pull_field meta[] = {
-        FIELD("uid", webhook_configuration, uid),
-        FIELD("resourceVersion", webhook_configuration, version)};
+        PULL_FIELD("uid", PULL_STRING, webhook_configuration, uid),
+        PULL_FIELD("resourceVersion", PULL_STRING, webhook_configuration, version)};
     static const struct pull_field fields[] = {
         {.key = "metadata", .type = PULL_OBJECT, PULL_MEMBERS(meta)},
         {.key = "webhooks", .type = PULL_READ, .read = read_items},

@@ -97,10 +97,10 @@ int protocol_read_bind(struct bind_request *out, struct slice body, struct arena
                        struct error *err)
 {
     static const struct pull_field fields[] = {
-        FIELD("PodName", PULL_STRING, bind_request, pod_name),
-        FIELD("PodNamespace", PULL_STRING, bind_request, pod_namespace),
-        FIELD("PodUID", PULL_STRING, bind_request, pod_uid),
-        FIELD("Node", PULL_STRING, bind_request, node),
+        PULL_FIELD("PodName", PULL_STRING, bind_request, pod_name),
+        PULL_FIELD("PodNamespace", PULL_STRING, bind_request, pod_namespace),
+        PULL_FIELD("PodUID", PULL_STRING, bind_request, pod_uid),
+        PULL_FIELD("Node", PULL_STRING, bind_request, node),
     };
     const struct {
         const char *key;

@@ -19,7 +19,7 @@ struct named {
 
 static bool read_items(struct pull *json, struct arena *arena, void *field)
 {
-    static const struct pull_field meta[] = {FIELD("name", PULL_STRING, named, name)};
+    static const struct pull_field meta[] = {PULL_FIELD("name", PULL_STRING, named, name)};
     static const struct pull_field fields[] = {
         {.key = "metadata", .type = PULL_OBJECT, PULL_MEMBERS(meta)},
     };
@@ -56,7 +56,7 @@ int protocol_read_filter(struct filter_request *out, struct slice body, struct a
                          struct error *err)
 {
     static const struct pull_field fields[] = {
-        READ("Pod", filter_request, pod, protocol_pull_pod),
+        PULL_READER("Pod", filter_request, pod, protocol_pull_pod),
         {.key = "Nodes", .type = PULL_READ, .read = read_nodes},
         {.key = "NodeNames", .type = PULL_READ, .read = read_node_names},
     };

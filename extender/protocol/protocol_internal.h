@@ -5,16 +5,6 @@
 #include "cache/json/pull_fields.h"
 #include "extender/protocol/protocol.h"
 
-#define FIELD(key_, type_, struct_, member_) \
-    { \
-        .key = (key_), .type = (type_), .offset = offsetof(struct struct_, member_) \
-    }
-#define READ(key_, struct_, member_, read_) \
-    { \
-        .key = (key_), .type = PULL_READ, .offset = offsetof(struct struct_, member_), \
-        .read = (read_) \
-    }
-
 /* A body is one object with a table of fields. */
 int protocol_read_body(const struct pull_field *fields, size_t count, struct slice body,
                        struct arena *arena, void *out, struct error *err);

@@ -15,9 +15,9 @@ struct victims {
 /* Pods by their UID: {"UID": ...} in meta victims, else whole objects. */
 static bool read_victim_pods(struct pull *json, struct arena *arena, void *field)
 {
-    static const struct pull_field meta[] = {FIELD("uid", PULL_STRING, victim, uid)};
+    static const struct pull_field meta[] = {PULL_FIELD("uid", PULL_STRING, victim, uid)};
     static const struct pull_field fields[] = {
-        FIELD("UID", PULL_STRING, victim, uid),
+        PULL_FIELD("UID", PULL_STRING, victim, uid),
         {.key = "metadata", .type = PULL_OBJECT, PULL_MEMBERS(meta)},
     };
     struct victims *victims = field;
@@ -56,8 +56,8 @@ static bool add_candidate(struct preempt_request *request, struct slice node,
 static bool read_candidates(struct pull *json, struct arena *arena, void *field)
 {
     static const struct pull_field fields[] = {
-        READ("Pods", victims, uids, read_victim_pods),
-        FIELD("NumPDBViolations", PULL_INTEGER, victims, budget_violations),
+        PULL_READER("Pods", victims, uids, read_victim_pods),
+        PULL_FIELD("NumPDBViolations", PULL_INTEGER, victims, budget_violations),
     };
     struct slice node;
 
@@ -105,7 +105,7 @@ int protocol_read_preempt(struct preempt_request *out, struct slice body, struct
 {
     /* both maps fill the same list; the scheduler sends one, and null for the other */
     static const struct pull_field fields[] = {
-        READ("Pod", preempt_request, pod, protocol_pull_pod),
+        PULL_READER("Pod", preempt_request, pod, protocol_pull_pod),
         {.key = "NodeNameToVictims", .type = PULL_READ, .read = read_candidates},
         {.key = "NodeNameToMetaVictims", .type = PULL_READ, .read = read_candidates},
     };

@@ -11,8 +11,9 @@ int protocol_read_predicate(struct predicate_request *out, struct slice body, st
                             struct error *err)
 {
     static const struct pull_field task[] = {
-        READ("Pod", predicate_request, pod, protocol_pull_pod)};
-    static const struct pull_field node[] = {FIELD("Name", PULL_STRING, predicate_request, node)};
+        PULL_READER("Pod", predicate_request, pod, protocol_pull_pod)};
+    static const struct pull_field node[] = {
+        PULL_FIELD("Name", PULL_STRING, predicate_request, node)};
     static const struct pull_field fields[] = {
         {.key = "task", .type = PULL_OBJECT, PULL_MEMBERS(task)},
         {.key = "node", .type = PULL_OBJECT, PULL_MEMBERS(node)},

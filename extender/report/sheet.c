@@ -158,20 +158,30 @@ bool sheet_print(const struct sheet *sheet, const struct sheet_style *style, FIL
     return !ferror(file);
 }
 
+/* Makes the row, and prints it; or widens the columns for it. */
+static bool stream_row(const struct sheet_rows *rows, size_t index,
+                       size_t widths[static SHEET_COLUMNS_MAX], const struct sheet_style *style,
+                       FILE *file)
+{
+    struct sheet sheet = {0};
+    bool ok = rows->add(&sheet, rows->context, index);
+
+    if (ok && file != NULL)
+        print_row(&sheet.rows[0], widths, style, file);
+    else if (ok)
+        widen(widths, &sheet);
+    sheet_dispose(&sheet);
+    return ok && (file == NULL || !ferror(file));
+}
+
 bool sheet_stream(const struct sheet_rows *rows, const struct sheet_style *style, FILE *file)
 {
     size_t widths[SHEET_COLUMNS_MAX] = {0};
     bool ok = true;
 
-    for (size_t i = 0; i < 2 * rows->count && ok; i++) {
-        struct sheet sheet = {0};
-        ok = rows->add(&sheet, rows->context, i % rows->count);
-        if (i < rows->count)
-            widen(widths, &sheet);
-        else if (ok)
-            print_row(&sheet.rows[0], widths, style, file);
-        sheet_dispose(&sheet);
-        ok = ok && !ferror(file);
-    }
+    for (size_t i = 0; i < rows->count && ok; i++)
+        ok = stream_row(rows, i, widths, style, NULL);
+    for (size_t i = 0; i < rows->count && ok; i++)
+        ok = stream_row(rows, i, widths, style, file);
     return ok;
 }

@@ -35,6 +35,33 @@ Test(sheet, columns_are_as_wide_as_their_widest_cell)
     sheet_dispose(&sheet);
 }
 
+static bool add_row(struct sheet *sheet, const void *context, size_t index)
+{
+    const char *const texts[] = {index == 1 ? "CG102" : "1", context, NULL};
+    return sheet_add(sheet, index == 0 ? headings : texts);
+}
+
+static bool fail_at_row(struct sheet *sheet, const void *context, size_t index)
+{
+    return index != 2 && add_row(sheet, context, index);
+}
+
+Test(sheet, a_stream_of_rows_looks_the_same)
+{
+    const struct sheet_rows rows = {3, add_row, "one two three four five six"};
+    const struct sheet_rows broken = {3, fail_at_row, ""};
+    const struct sheet_style style = {.width = 31};
+    char text[256] = "";
+    FILE *file = fmemopen(text, sizeof text, "w");
+
+    cr_assert_not_null(file);
+    cr_expect(sheet_stream(&rows, &style, file));
+    cr_expect_not(sheet_stream(&broken, &style, file), "no memory: nothing is printed");
+    (void)fclose(file);
+    cr_expect_str_eq(text, "CODE   WHAT\nCG102  one two three four five\n       six\n"
+                           "1      one two three four five\n       six\n");
+}
+
 Test(sheet, a_character_of_two_bytes_takes_one_column)
 {
     struct sheet sheet = sheet_of("Caf\xc3\xa9s", "a");
