@@ -58,6 +58,7 @@ struct answer {
     struct arena arena; /* of one pod */
     json_t *pods;
     bool lacks_labels; /* of nodes, which a volume's nodeAffinity reads */
+    bool names_class;  /* a claim names a VolumeAttributesClass */
     bool has_starting; /* a pod whose volumes may not be mounted yet */
 };
 
@@ -230,6 +231,20 @@ static json_t *describe_pod(struct why_pod *pod)
     return value_whole(object, rc);
 }
 
+/* What the answer on this pod may lack. */
+static void note_unknown(struct answer *answer, const struct why_pod *pod)
+{
+    bool lacks_labels = pod->node_count != 0 && !pod->has_labels;
+
+    for (size_t i = 0; i < pod->claim_count; i++) {
+        const struct why_claim *claim = &pod->claims[i];
+        answer->lacks_labels = answer->lacks_labels || (lacks_labels && claim->volume != NULL);
+        answer->names_class =
+            answer->names_class || claim->who.claim->volume_attributes_class != NULL;
+    }
+    answer->has_starting = answer->has_starting || pod->stage == WHY_STARTING;
+}
+
 /* False: no memory. */
 static bool add_pod(struct answer *answer, const struct why_asked *asked)
 {
@@ -245,10 +260,7 @@ static bool add_pod(struct answer *answer, const struct why_asked *asked)
         pod.causes != NULL && pod.pod != NULL &&
         why_gather(&pod, &answer->index, answer->namings, answer->naming_count, asked);
     int rc = is_gathered ? json_array_append_new(answer->pods, describe_pod(&pod)) : -1;
-    for (size_t i = 0; i < pod.claim_count; i++)
-        if (pod.claims[i].volume != NULL && pod.node_count != 0 && !pod.has_labels)
-            answer->lacks_labels = true;
-    answer->has_starting = answer->has_starting || pod.stage == WHY_STARTING;
+    note_unknown(answer, &pod);
     json_decref(pod.causes);
     return rc == 0;
 }
@@ -257,14 +269,20 @@ static bool add_pod(struct answer *answer, const struct why_asked *asked)
 
 static int list_gaps(const struct answer *answer, json_t *list)
 {
-    static const enum kind kinds[] = {
-        KIND_NODE,       KIND_CLAIM,    KIND_VOLUME,           KIND_STORAGE_CLASS,
-        KIND_CSI_DRIVER, KIND_CSI_NODE, KIND_VOLUME_ATTACHMENT};
+    static const enum kind kinds[] = {KIND_NODE,
+                                      KIND_CLAIM,
+                                      KIND_VOLUME,
+                                      KIND_STORAGE_CLASS,
+                                      KIND_CSI_DRIVER,
+                                      KIND_CSI_NODE,
+                                      KIND_VOLUME_ATTACHMENT,
+                                      KIND_VOLUME_ATTRIBUTES_CLASS};
+    size_t count = sizeof kinds / sizeof *kinds - (answer->names_class ? 0 : 1);
     struct arena arena;
     int rc = 0;
 
     arena_init(&arena, NOTES_BYTES_MAX);
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && rc == 0; i++) {
+    for (size_t i = 0; i < count && rc == 0; i++) {
         struct slice gap = inquiry_gap(answer->inquiry, kinds[i], &arena);
         if (gap.ptr == NULL || gap.len != 0)
             rc = gap.ptr == NULL ? -1 : json_array_append_new(list, value_text(gap));

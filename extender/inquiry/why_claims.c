@@ -62,13 +62,10 @@ static void help_missing(struct why_pod *pod, const struct why_claim *claim)
 
 void why_claim_missing(struct why_pod *pod)
 {
-    bool are_claims_known =
-        pod->inquiry->cluster.counts[KIND_CLAIM] != 0 || pod->inquiry->snapshot == NULL;
-
     for (size_t i = 0; i < pod->claim_count; i++) {
         const struct why_claim *claim = &pod->claims[i];
         struct object_reference reference = why_claim_reference(claim);
-        if (claim->who.claim->exists || !are_claims_known)
+        if (claim->who.claim->exists || !why_knows(pod, KIND_CLAIM))
             continue;
         why_add(pod, WHY_BLOCKS, &reference,
                 json_sprintf("claim %.*s/%.*s does not exist", CLAIM_ARG(claim)));
@@ -165,8 +162,7 @@ static bool is_unbound(const struct why_claim *claim)
 static bool lacks_class(const struct why_pod *pod, const struct why_claim *claim)
 {
     return claim->who.claim->storage_class != NULL && claim->class == NULL &&
-           (pod->inquiry->cluster.counts[KIND_STORAGE_CLASS] != 0 ||
-            (pod->inquiry->snapshot == NULL && pod->inquiry->gaps[KIND_STORAGE_CLASS] == GAP_NONE));
+           why_knows(pod, KIND_STORAGE_CLASS);
 }
 
 /* Whether the claim's volume is made only when a pod with it has a node. */
@@ -288,7 +284,7 @@ void why_not_provisioned(struct why_pod *pod)
                 json_sprintf("the scheduler has chosen node %.*s for claim %.*s/%.*s, and its "
                              "volume is not made yet",
                              SLICE_ARG(node), CLAIM_ARG(claim)));
-        if (cluster->counts[KIND_NODE] != 0 && cluster_find_node(cluster, node) == NULL)
+        if (why_knows(pod, KIND_NODE) && cluster_find_node(cluster, node) == NULL)
             why_help(pod, json_sprintf("node %.*s does not exist: kubectl annotate pvc -n %.*s "
                                        "%.*s volume.kubernetes.io/selected-node-",
                                        SLICE_ARG(node), CLAIM_ARG(claim)));
@@ -310,7 +306,7 @@ void why_volume_missing(struct why_pod *pod)
         const struct claim *record = claim->who.claim;
         struct object_reference reference = why_volume_reference(claim);
         if (!record->exists || record->phase == CLAIM_LOST || !claim->is_bound ||
-            claim->volume != NULL || cluster->counts[KIND_VOLUME] == 0)
+            claim->volume != NULL || !why_knows(pod, KIND_VOLUME))
             continue;
         const struct resource *other =
             cluster_find_resource(cluster, KIND_VOLUME, claim->who.volume);

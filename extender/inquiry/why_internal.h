@@ -85,6 +85,15 @@ struct why_pod {
     struct arena *arena;
 };
 
+/* Whether an object of that kind that is not in the input does not exist. */
+static inline bool why_knows(const struct why_pod *pod, enum kind kind)
+{
+    const struct inquiry *inquiry = pod->inquiry;
+
+    return inquiry->cluster.counts[kind] != 0 ||
+           (inquiry->snapshot == NULL && inquiry->gaps[kind] == GAP_NONE);
+}
+
 /* Fills in claims, nodes and the stage; out has what is before them. False: no memory. */
 bool why_gather(struct why_pod *out, const struct who_index *index, const struct naming *namings,
                 size_t count, const struct why_asked *asked);

@@ -43,7 +43,7 @@ static void help_by_node(struct why_pod *pod, struct slice name)
 {
     const struct node *node = cluster_find_node(&pod->inquiry->cluster, name);
 
-    if (pod->inquiry->cluster.counts[KIND_NODE] == 0)
+    if (!why_knows(pod, KIND_NODE))
         return;
     if (node == NULL)
         why_help(pod, json_sprintf("node %.*s does not exist: kube-controller-manager detaches its "
@@ -142,7 +142,7 @@ void why_attach_failed(struct why_pod *pod)
 /* Whether the volume has to be attached to a node. */
 static bool needs_attachment(const struct why_pod *pod, const struct why_claim *claim)
 {
-    return claim->volume != NULL && pod->inquiry->cluster.counts[KIND_VOLUME_ATTACHMENT] != 0 &&
+    return claim->volume != NULL && why_knows(pod, KIND_VOLUME_ATTACHMENT) &&
            who_attaches(&pod->inquiry->cluster, claim->volume);
 }
 

@@ -35,7 +35,7 @@ void why_attributes_class(struct why_pod *pod)
 
     volume_attributes_class.prefilter(&pod->view, &pod->object, pod->arena, &verdict);
     pod->rc |= verdict.code == CODE_ERROR ? -1 : 0;
-    if (code_is_rejection(verdict.code)) {
+    if (code_is_rejection(verdict.code) && why_knows(pod, KIND_VOLUME_ATTRIBUTES_CLASS)) {
         why_add(pod, effect_of(pod, &volume_attributes_class, WHY_BLOCKS), &reference,
                 value_text(verdict_message(&verdict, pod->arena)));
         why_help(pod, json_sprintf("create the VolumeAttributesClass, or delete the claim, and "
@@ -51,8 +51,7 @@ void why_driver_mode(struct why_pod *pod)
 
     csi_volumes.prefilter(&pod->view, &pod->object, pod->arena, &verdict);
     pod->rc |= verdict.code == CODE_ERROR ? -1 : 0;
-    if (!code_is_rejection(verdict.code) ||
-        load_lacks_drivers(pod->view.cluster, pod->object.mounts))
+    if (!code_is_rejection(verdict.code) || !why_knows(pod, KIND_CSI_DRIVER))
         return;
     struct object_reference reference = why_pod_reference(pod);
     for (size_t i = verdict.awaited_count; i-- > 0;)
@@ -223,7 +222,7 @@ void why_not_registered(struct why_pod *pod)
     struct object_reference reference = why_pod_reference(pod);
     size_t before = json_array_size(pod->causes);
 
-    if (rejected == NULL)
+    if (rejected == NULL || !why_knows(pod, KIND_CSI_NODE))
         return;
     struct slice names = why_node_names(pod, rejected, true);
     if (pod->stage == WHY_STARTING)
