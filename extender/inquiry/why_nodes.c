@@ -60,13 +60,16 @@ static bool have_common_node(const struct why_pod *pod, const bool *a, const boo
     return false;
 }
 
-static void find_apart(struct why_pod *pod, const struct why_claim *a, const struct why_claim *b)
+/* Whether a cause was added. */
+static bool find_apart(struct why_pod *pod, const struct why_claim *a, const struct why_claim *b)
 {
     struct object_reference reference = why_volume_reference(b);
-    struct slice x = why_node_names(pod, a->fits, true), y = why_node_names(pod, b->fits, true);
 
-    if (x.len == 0 || y.len == 0 || have_common_node(pod, a->fits, b->fits))
-        return;
+    if (have_common_node(pod, a->fits, b->fits))
+        return false;
+    struct slice x = why_node_names(pod, a->fits, true), y = why_node_names(pod, b->fits, true);
+    if (x.len == 0 || y.len == 0) /* it has no node at all */
+        return false;
     why_add(pod, WHY_BLOCKS, &reference,
             json_sprintf("volumes %.*s (node %.*s) and %.*s (node %.*s) have no node in common",
                          SLICE_ARG(a->who.volume), SLICE_ARG(x), SLICE_ARG(b->who.volume),
@@ -74,14 +77,17 @@ static void find_apart(struct why_pod *pod, const struct why_claim *a, const str
     why_help(pod, json_sprintf("restore one of them to a new volume where the other one is; a "
                                "class with volumeBindingMode WaitForFirstConsumer makes both in "
                                "one place"));
+    return true;
 }
 
+/* One pair is enough. */
 void why_apart(struct why_pod *pod)
 {
     for (size_t i = 0; pod->stage == WHY_SCHEDULING && i < pod->claim_count; i++)
         for (size_t j = i + 1; j < pod->claim_count; j++)
-            if (pod->claims[i].fits != NULL && pod->claims[j].fits != NULL)
-                find_apart(pod, &pod->claims[i], &pod->claims[j]);
+            if (pod->claims[i].fits != NULL && pod->claims[j].fits != NULL &&
+                find_apart(pod, &pod->claims[i], &pod->claims[j]))
+                return;
 }
 
 /* ---- zone labels of a volume ---- */
