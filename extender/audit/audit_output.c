@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "extender/report/sheet.h"
+#include "extender/report/value.h"
 
 enum { TEXT_BYTES_MAX = 64 * 1024 };
 
@@ -33,21 +34,6 @@ void audit_put_spot(const struct spot *spot, struct buf *out)
         buf_printf(out, "%s:%u:%u", spot->path, spot->line, spot->column);
 }
 
-json_t *audit_text(struct slice text)
-{
-    json_t *value = json_stringn(text.len == 0 ? "" : text.ptr, text.len);
-    struct buf quoted;
-
-    if (value != NULL)
-        return value;
-    buf_init(&quoted, TEXT_BYTES_MAX);
-    buf_json(&quoted, text);
-    if (!quoted.failed)
-        value = json_loadb(quoted.bytes, quoted.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
-    buf_dispose(&quoted);
-    return value;
-}
-
 /* ---- JSON ---- */
 
 /* {"code", "level", "title", ...}: what --explain prints. */
@@ -61,7 +47,7 @@ static json_t *rule_json(const struct rule *rule)
 static json_t *object_json(const struct record *record)
 {
     return json_pack("{ss so so}", "kind", record_kind_text((enum record_kind)record->kind),
-                     "namespace", audit_text(record->ns), "name", audit_text(record->name));
+                     "namespace", value_text(record->ns), "name", value_text(record->name));
 }
 
 static json_t *finding_json(const void *context, size_t index)
@@ -71,15 +57,15 @@ static json_t *finding_json(const void *context, size_t index)
     const struct spot *spot = &finding->spot;
     json_t *json = json_pack("{ss ss ss so so}", "code", finding->rule->code, "level",
                              level_text(finding->level), "title", finding->rule->title, "object",
-                             object_json(finding->record), "message", audit_text(finding->message));
+                             object_json(finding->record), "message", value_text(finding->message));
 
     if (json != NULL && spot->path != NULL)
         (void)json_object_set_new(json, "location",
-                                  json_pack("{so sI sI}", "file", audit_text(slice_of(spot->path)),
+                                  json_pack("{so sI sI}", "file", value_text(slice_of(spot->path)),
                                             "line", (json_int_t)spot->line, "column",
                                             (json_int_t)spot->column));
     if (json != NULL && finding->ignored.len != 0)
-        (void)json_object_set_new(json, "ignored", audit_text(finding->ignored));
+        (void)json_object_set_new(json, "ignored", value_text(finding->ignored));
     return json;
 }
 
@@ -108,7 +94,7 @@ bool audit_json(const struct audit_report *report, enum output_format format)
     bool ok = gaps != NULL;
 
     for (size_t i = 0; i < report->gap_count && ok; i++)
-        ok = json_array_append_new(gaps, audit_text(report->gaps[i])) == 0;
+        ok = json_array_append_new(gaps, value_text(report->gaps[i])) == 0;
     json_t *json = json_pack(
         "{s[] so so s{sI sI sI sI} s{sI sI}}", "findings", "rules", rules_json(report),
         "notChecked", gaps, "summary", "error", (json_int_t)report->levels[LEVEL_ERROR], "warning",

@@ -31,7 +31,4 @@ bool audit_table(const struct audit_report *report);
 void audit_put_object(const struct record *record, struct buf *out);
 void audit_put_spot(const struct spot *spot, struct buf *out);
 
-/* A text as a JSON string: with U+FFFD for each byte that is not UTF-8. NULL: no memory. */
-json_t *audit_text(struct slice text);
-
 #endif

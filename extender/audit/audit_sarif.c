@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "extender/audit/audit_output.h"
+#include "extender/report/value.h"
 #include "extender/version.h"
 
 enum { URI_BYTES_MAX = 64 * 1024 };
@@ -147,7 +148,7 @@ static json_t *location_json(const struct audit_finding *finding)
 
     buf_init(&object, URI_BYTES_MAX);
     audit_put_object(finding->record, &object);
-    json_t *name = object.failed ? NULL : audit_text(buf_slice(&object));
+    json_t *name = object.failed ? NULL : value_text(buf_slice(&object));
     buf_dispose(&object);
     return json_pack("{s{s{so} s{sI sI}} s[{so ss}]}", "physicalLocation", "artifactLocation",
                      "uri", uri_json(finding), "region", "startLine", line, "startColumn", column,
@@ -161,13 +162,13 @@ static json_t *result_json(const void *context, size_t index)
     json_t *json =
         json_pack("{ss si ss s{so} s[o] so}", "ruleId", finding->rule->code, "ruleIndex",
                   (int)(finding->rule - audit_rules), "level", level_text(finding->level),
-                  "message", "text", audit_text(finding->message), "locations",
+                  "message", "text", value_text(finding->message), "locations",
                   location_json(finding), "partialFingerprints", fingerprint_json(finding));
 
     if (json != NULL && finding->ignored.len != 0)
         (void)json_object_set_new(json, "suppressions",
                                   json_pack("[{ss so}]", "kind", "inSource", "justification",
-                                            audit_text(finding->ignored)));
+                                            value_text(finding->ignored)));
     return json;
 }
 
@@ -179,7 +180,7 @@ bool audit_sarif(const struct audit_report *report)
 
     for (size_t i = 0; i < report->gap_count && ok; i++)
         ok = json_array_append_new(notes, json_pack("{ss s{so}}", "level", "note", "message",
-                                                    "text", audit_text(report->gaps[i]))) == 0;
+                                                    "text", value_text(report->gaps[i]))) == 0;
     json_t *json =
         json_pack("{ss ss s[{s{so} ss s[{sb so}] s[]}]}", "$schema",
                   "https://json.schemastore.org/sarif-2.1.0.json", "version", "2.1.0", "runs",

@@ -247,7 +247,9 @@ static int take_pod(struct installation *installation, const struct pod_object *
             slice_equal(pod->phase, SLICE("Succeeded")) || slice_equal(pod->phase, SLICE("Failed"));
         if (pod->claim_count != 0 && !is_finished)
             rc = add_pod(installation, pod, &fields, err);
-        if (rc == 0 && !is_finished && slice_equal(fields.app, SLICE("claimguard")))
+        if (rc == 0 && !is_finished && slice_equal(fields.app, SLICE("claimguard")) &&
+            (slice_equal(pod->meta.ns, SLICE("kube-system")) ||
+             slice_equal(pod->meta.ns, slice_of(installation->ns))))
             rc = add_guard(installation, text, err);
         if (rc == 0 && has_disk(&fields) && installation->disk_count < INSTALLED_DISKS_MAX &&
             installation_find_disk(installation, fields.scheduler) == NULL)

@@ -54,7 +54,8 @@ struct installation {
     struct installed_pod *pods;
     size_t pod_count;
     size_t all_pod_count;         /* also without claims, and finished */
-    json_t *guards;               /* claimguard's own pods: with the label of manifests/; at most
+    json_t *guards;               /* claimguard's own pods: with the label of manifests/, in its
+                             namespace or kube-system, so that nobody else makes some; at most
                                      INSTALLED_GUARDS_MAX */
     struct installed_disk *disks; /* at most INSTALLED_DISKS_MAX */
     size_t disk_count;

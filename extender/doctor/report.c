@@ -75,17 +75,18 @@ static bool print_table(const struct findings *findings)
 
 static json_t *finding_value(const struct finding *finding)
 {
+    const struct location *place = &finding->place;
     char where[PLACE_BYTES];
     json_t *value =
-        json_pack("{s:s,s:s,s:s,s:s,s:o,s:o}", "code", finding->rule->code, "level",
-                  level_text(finding->level), "where", place_text(&finding->place, where), "title",
-                  finding->rule->title, "finding", value_text(finding->what), "change",
-                  value_text(finding->change));
+        json_pack("{s:s,s:s,s:o,s:s,s:o,s:o}", "code", finding->rule->code, "level",
+                  level_text(finding->level), "where",
+                  value_text(slice_of(place_text(place, where))), "title", finding->rule->title,
+                  "finding", value_text(finding->what), "change", value_text(finding->change));
 
-    if (value != NULL && finding->place.file != NULL)
-        (void)json_object_update_new(value, json_pack("{s:s,s:I,s:I}", "file", finding->place.file,
-                                                      "line", (json_int_t)finding->place.line,
-                                                      "column", (json_int_t)finding->place.column));
+    if (value != NULL && place->file != NULL)
+        (void)json_object_update_new(
+            value, json_pack("{s:o,s:I,s:I}", "file", value_text(slice_of(place->file)), "line",
+                             (json_int_t)place->line, "column", (json_int_t)place->column));
     return value;
 }
 

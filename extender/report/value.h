@@ -11,10 +11,8 @@
 
 #include "config/base/slice.h"
 
-static inline json_t *value_text(struct slice s)
-{
-    return json_stringn(s.ptr == NULL ? "" : s.ptr, s.len);
-}
+/* A JSON string: with U+FFFD for each byte that is not UTF-8. NULL: no memory. */
+json_t *value_text(struct slice s);
 
 /* Adds the value, which may be NULL, to the object: -1 when anything is missing. */
 static inline int value_put(json_t *object, const char *key, json_t *value)
