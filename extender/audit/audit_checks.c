@@ -60,6 +60,35 @@ bool audit_names_host(struct slice selector)
     return slice_has(selector, SLICE("\nkubernetes.io/hostname "));
 }
 
+/* ---- claims for one pod ---- */
+
+static bool may_defer(const struct config *config, const struct pod_spec *spec,
+                      const struct claim_record *claim)
+{
+    if (config == NULL || config->defer_fs_mount.apply == DEFER_DISABLED ||
+        spec->runtime_class.len == 0 || claim->storage_class.len == 0)
+        return false;
+    for (size_t i = 0; i < config->defer_fs_mount.entry_count; i++) {
+        const struct defer_entry *entry = &config->defer_fs_mount.entries[i];
+        if (entry->non_exclusive_claims == NON_EXCLUSIVE_EXCLUSIVE &&
+            slice_equal(entry->storage_class, claim->storage_class) &&
+            slice_equal(entry->runtime_class, spec->runtime_class))
+            return true;
+    }
+    return false;
+}
+
+const char *audit_one_pod_reason(const struct audit_check *check, const struct pod_spec *spec,
+                                 const struct claim_record *claim, enum level *level)
+{
+    if (claim_is_for_one_pod(claim))
+        return "ReadWriteOncePod";
+    if (!may_defer(check->options->config, spec, claim))
+        return NULL;
+    *level = LEVEL_WARNING;
+    return "its mount is deferred, nonExclusiveClaims: Exclusive";
+}
+
 /* ---- pods ---- */
 
 static bool is_guarded(const struct audit_check *check, struct slice scheduler)
@@ -67,6 +96,8 @@ static bool is_guarded(const struct audit_check *check, struct slice scheduler)
     const struct audit_options *options = check->options;
 
     if (scheduler.len == 0 || slice_equal(scheduler, SLICE("claimguard-scheduler")))
+        return true;
+    if (options->config != NULL && options->config->admission.listen.len != 0)
         return true;
     return words_have(options->schedulers, scheduler) || check->inventory->binds_are_admitted;
 }
@@ -99,9 +130,21 @@ void audit_check_placement(struct audit_check *check, const struct record *recor
             SLICE_ARG(spec->scheduler), SLICE_ARG(name));
 }
 
+/* Whether a policy in force judges one of the pod's volumes. */
+static bool is_checked(const struct audit_check *check, const struct pod_spec *spec)
+{
+    const struct config *config = check->options->config;
+    bool checks_inline = config == NULL || config->csi_volumes.mode != MODE_OFF;
+
+    for (uint32_t i = 0; i < spec->use_count; i++)
+        if (!spec->uses[i].is_inline || checks_inline)
+            return true;
+    return false;
+}
+
 static void check_mark(struct audit_check *check, const struct pod_record *pod)
 {
-    if (!check->inventory->uses_marks || pod->spec.is_marked || pod->spec.use_count == 0)
+    if (!check->inventory->uses_marks || pod->spec.is_marked || !is_checked(check, &pod->spec))
         return;
     audit_report_add(check->report, RULE_NO_MARK, LEVEL_WARNING,
                      audit_place(&pod->record, 0, 0, SLICE("")),

@@ -6,10 +6,12 @@
 #ifndef EXTENDER_AUDIT_AUDIT_CHECKS_H
 #define EXTENDER_AUDIT_AUDIT_CHECKS_H
 
+#include "config/config.h"
 #include "extender/audit/audit_report.h"
 
 struct audit_options {
-    struct slice schedulers; /* names of others that call claimguard, joined by ',' */
+    struct slice schedulers;     /* names of others that call claimguard, joined by ',' */
+    const struct config *config; /* claimguard's; NULL: not known */
 };
 
 /* Adds all findings and all gaps, sorted. The inventory is linked. */

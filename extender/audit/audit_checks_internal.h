@@ -31,6 +31,12 @@ void audit_check_pods(struct audit_check *check);      /* CG401, CG402 */
 bool audit_selects(struct slice selector, struct slice labels);
 bool audit_names_host(struct slice selector);
 
+/* Why one pod at a time gets the claim, for people: its access mode, or, if *level is lowered to a
+ * warning, that claimguard's configuration defers its mount for pods of that template, unless a
+ * field of theirs prevents it. NULL: several pods may have it. */
+const char *audit_one_pod_reason(const struct audit_check *check, const struct pod_spec *spec,
+                                 const struct claim_record *claim, enum level *level);
+
 /* CG401: the claim of a pod or a template is placed without claimguard. Adds a finding for the
  * first claim that belongs to one pod. */
 void audit_check_placement(struct audit_check *check, const struct record *record,

@@ -10,6 +10,8 @@ struct template_claim {
     const struct workload *workload;
     const struct volume_use *use;
     const struct claim_record *claim;
+    const char *one_pod; /* audit_one_pod_reason */
+    enum level level;    /* of findings about it */
 };
 
 /* ---- rollouts ---- */
@@ -34,7 +36,6 @@ static void check_rollout(struct audit_check *check, const struct template_claim
 {
     const struct workload *workload = of->workload;
     struct audit_report *report = check->report;
-    bool is_for_one_pod = claim_is_for_one_pod(of->claim);
     char numbers[ROLLOUT_BYTES];
     struct audit_place place =
         audit_place(&workload->record, of->use->line, of->use->column, of->use->name);
@@ -42,11 +43,11 @@ static void check_rollout(struct audit_check *check, const struct template_claim
     if (workload->record.kind != RECORD_DEPLOYMENT || !rollout_adds_first(&workload->rollout))
         return;
     put_rollout(numbers, &workload->rollout);
-    if (is_for_one_pod) {
-        audit_report_add(report, RULE_POD_CLAIM_ROLLOUT, LEVEL_ERROR, place,
+    if (of->one_pod != NULL) {
+        audit_report_add(report, RULE_POD_CLAIM_ROLLOUT, of->level, place,
                          "a rollout never ends: the new pod has to be Ready before the old one is "
-                         "removed (%s), and waits for its claim %.*s (ReadWriteOncePod)",
-                         numbers, SLICE_ARG(of->use->name));
+                         "removed (%s), and waits for its claim %.*s (%s)",
+                         numbers, SLICE_ARG(of->use->name), of->one_pod);
         return;
     }
     enum attachment attachment = claim_attachment(check->inventory, of->claim);
@@ -92,15 +93,15 @@ static void check_count(struct audit_check *check, const struct template_claim *
 
     if (workload->record.kind == RECORD_DAEMON_SET) {
         if (daemon_nodes(check->inventory, &workload->spec) > 1)
-            audit_report_add(check->report, RULE_POD_CLAIM_REPLICAS, LEVEL_ERROR, place,
+            audit_report_add(check->report, RULE_POD_CLAIM_REPLICAS, of->level, place,
                              "a DaemonSet has a pod on each node, and only one of them gets claim "
-                             "%.*s (ReadWriteOncePod)",
-                             SLICE_ARG(name));
+                             "%.*s (%s)",
+                             SLICE_ARG(name), of->one_pod);
     } else if (workload->rollout.replicas > 1) {
-        audit_report_add(check->report, RULE_POD_CLAIM_REPLICAS, LEVEL_ERROR, place,
-                         "%s is %lld, and only one of the pods gets claim %.*s (ReadWriteOncePod)",
+        audit_report_add(check->report, RULE_POD_CLAIM_REPLICAS, of->level, place,
+                         "%s is %lld, and only one of the pods gets claim %.*s (%s)",
                          fields[workload->record.kind], (long long)workload->rollout.replicas,
-                         SLICE_ARG(name));
+                         SLICE_ARG(name), of->one_pod);
     }
 }
 
@@ -111,14 +112,14 @@ static void check_overlap(struct audit_check *check, const struct template_claim
             check->report, RULE_CRON_JOB_OVERLAP, LEVEL_WARNING,
             audit_place(&of->workload->record, of->use->line, of->use->column, of->use->name),
             "concurrencyPolicy is Allow: a Job waits for claim %.*s "
-            "(ReadWriteOncePod) while the one before it runs",
-            SLICE_ARG(of->use->name));
+            "(%s) while the one before it runs",
+            SLICE_ARG(of->use->name), of->one_pod);
 }
 
 static void check_claim(struct audit_check *check, const struct template_claim *of)
 {
     check_rollout(check, of);
-    if (!claim_is_for_one_pod(of->claim))
+    if (of->one_pod == NULL)
         return;
     check_count(check, of);
     check_overlap(check, of);
@@ -131,11 +132,14 @@ static void check_template(struct audit_check *check, const struct workload *wor
     for (uint32_t i = 0; i < spec->use_count; i++) {
         const struct volume_use *use = &spec->uses[i];
         struct template_claim of = {workload, use,
-                                    claim_of_use(check->inventory, workload->record.ns, use)};
-        if (of.claim != NULL)
+                                    claim_of_use(check->inventory, workload->record.ns, use), NULL,
+                                    LEVEL_ERROR};
+        if (of.claim != NULL) {
+            of.one_pod = audit_one_pod_reason(check, spec, of.claim, &of.level);
             check_claim(check, &of);
-        else
+        } else {
             check->unknown_claims += !use->is_inline && use->name.len != 0;
+        }
     }
     audit_check_placement(check, &workload->record, spec, true);
 }
@@ -153,15 +157,18 @@ static void check_autoscaler(struct audit_check *check, const struct workload *a
     for (uint32_t i = 0; i < target->spec.use_count; i++) {
         const struct volume_use *use = &target->spec.uses[i];
         const struct claim_record *claim = claim_of_use(check->inventory, target->record.ns, use);
-        if (claim != NULL && claim_is_for_one_pod(claim))
-            audit_report_add(check->report, RULE_POD_CLAIM_REPLICAS, LEVEL_ERROR,
+        enum level level = LEVEL_ERROR;
+        const char *reason =
+            claim == NULL ? NULL : audit_one_pod_reason(check, &target->spec, claim, &level);
+        if (reason != NULL)
+            audit_report_add(check->report, RULE_POD_CLAIM_REPLICAS, level,
                              audit_place(&autoscaler->record, autoscaler->target_line,
                                          autoscaler->target_column, use->name),
                              "maxReplicas is %lld, and only one of the pods of %s %.*s gets claim "
-                             "%.*s (ReadWriteOncePod)",
+                             "%.*s (%s)",
                              (long long)autoscaler->rollout.replicas,
                              record_kind_text((enum record_kind)target->record.kind),
-                             SLICE_ARG(autoscaler->owner), SLICE_ARG(use->name));
+                             SLICE_ARG(autoscaler->owner), SLICE_ARG(use->name), reason);
     }
 }
 

@@ -37,7 +37,10 @@ const struct rule audit_rules[RULE_COUNT + 1] = {
          "one\n"
          "(maxSurge at least 1 and maxUnavailable 0, after rounding), and its template names a\n"
          "ReadWriteOncePod claim. With one to three replicas, the defaults give exactly this: of\n"
-         "25 %, maxSurge is rounded up to 1, and maxUnavailable is rounded down to 0.",
+         "25 %, maxSurge is rounded up to 1, and maxUnavailable is rounded down to 0. With "
+         "--config,\n"
+         "the level is warning for claims that `nonExclusiveClaims: Exclusive` gives to one pod\n"
+         "while its mount is deferred.",
          "The new pod has to be Ready before the old one is removed, and it cannot get the claim\n"
          "before the old one is removed. The rollout waits until progressDeadlineSeconds, and "
          "then\n"

@@ -169,6 +169,7 @@ static void put_spec(struct taking *taking, struct pod_spec *spec)
     if (!slice_equal(reading->scheduler, SLICE("default-scheduler")))
         spec->scheduler = copy(taking, reading->scheduler);
     spec->selector = copy(taking, reading->selector);
+    spec->runtime_class = copy(taking, reading->runtime_class);
     spec->requires_nodes = reading->requires_nodes;
     spec->requires_pods = reading->requires_pods;
     spec->is_marked = reading->is_marked;

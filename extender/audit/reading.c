@@ -113,6 +113,7 @@ static const struct pull_field pod_spec_fields[] = {
     PULL_NESTED("affinity", affinity_fields),
     TEXT("nodeName", node),
     TEXT("schedulerName", scheduler),
+    TEXT("runtimeClassName", runtime_class),
 };
 const struct pull_field reading_phase[READING_PHASE_FIELDS] = {
     TEXT("phase", phase),

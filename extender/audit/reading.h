@@ -24,7 +24,7 @@ struct reading {
 
     /* of a pod, or of a template */
     struct pull_items volumes; /* struct volume_reading */
-    struct slice node, scheduler, selector, phase;
+    struct slice node, scheduler, selector, runtime_class, phase;
     bool requires_nodes, requires_pods, is_marked;
 
     /* of workloads */

@@ -61,7 +61,7 @@ struct volume_use {
 
 /* A pod, or the template of pods. */
 struct pod_spec {
-    struct slice node, scheduler;
+    struct slice node, scheduler, runtime_class;
     struct slice selector; /* nodeSelector, as labels in label_selector.h */
     uint32_t node_line, node_column, scheduler_line, scheduler_column;
     bool requires_nodes; /* a required node affinity */

@@ -13,6 +13,7 @@ struct audit {
     struct inventory inventory;
     struct audit_report report;
     struct audit_options options;
+    struct config *config; /* NULL: none is given */
     enum audit_format format;
     enum level fail_on; /* the lowest level that fails */
 };
@@ -64,6 +65,9 @@ static int run(struct audit *audit, const struct arguments *arguments, struct er
     bool has_files = arguments->snapshot != NULL || arguments->operand_count != 0;
     int rc = check_arguments(audit, arguments, err);
 
+    if (rc == 0 && arguments->config != NULL)
+        rc = config_load(&audit->config, arguments->config, err);
+    audit->options.config = audit->config;
     if (rc == 0)
         rc = has_files ? audit_read_files(&input, arguments, err)
                        : audit_read_live(&input, arguments, err);
@@ -101,6 +105,7 @@ int command_audit(const struct arguments *arguments)
     bool is_bad = has_failed(&audit);
     audit_report_dispose(&audit.report);
     inventory_dispose(&audit.inventory);
+    config_free(audit.config);
     if (rc < 0)
         return command_fail(&err);
     return is_bad ? EXIT_NO : EXIT_DONE;

@@ -116,6 +116,8 @@ static const struct flag certificates_flags[] = {
     {NULL, 0, 0, 0, NULL, NULL, NULL},
 };
 static const struct flag audit_flags[] = {
+    {"config", 'c', FLAG_TEXT, AT(config), "FILE|FOLDER", VALUES_FILES,
+     "claimguard's configuration, which some rules read"},
     {SNAPSHOT_FLAG},
     {CLUSTER_KUBECONFIG_FLAG},
     {CONTEXT_FLAG},
