@@ -65,19 +65,10 @@ static int read_question(struct who_run *run, struct error *err)
 
 static int print_answer(const struct who_run *run, const json_t *answer, struct error *err)
 {
-    if (run->format == OUTPUT_TABLE)
-        return who_print(answer, run->arguments->all, stdout)
-                   ? 0
-                   : error_system(err, errno == 0 ? EIO : errno, "standard output");
-    struct render *render = render_new(run->format, false);
-    if (render == NULL)
-        return error_no_memory(err);
-    if (!render_put(render, answer)) {
-        render_discard(render);
-        return error_system(err, errno == 0 ? EIO : errno, "standard output");
-    }
-    return render_finish(render) ? 0
-                                 : error_system(err, errno == 0 ? EIO : errno, "standard output");
+    bool ok = run->format == OUTPUT_TABLE ? who_print(answer, run->arguments->all, stdout)
+                                          : render_value(answer, run->format);
+
+    return ok ? 0 : error_system(err, errno == 0 ? EIO : errno, "standard output");
 }
 
 /* "; did you mean NAME?": a claim where this one was looked for; "": none has a similar name. */

@@ -55,22 +55,11 @@ static int read_question(struct why_run *run, struct error *err)
 
 static int print_answer(const struct why_run *run, const json_t *answer, struct error *err)
 {
-    struct render *render = NULL;
-
     errno = 0;
-    if (run->format == OUTPUT_TABLE)
-        return why_print(answer, stdout)
-                   ? 0
-                   : error_system(err, errno == 0 ? EIO : errno, "standard output");
-    render = render_new(run->format, false);
-    if (render == NULL)
-        return error_no_memory(err);
-    if (!render_put(render, answer)) {
-        render_discard(render);
-        return error_system(err, errno == 0 ? EIO : errno, "standard output");
-    }
-    return render_finish(render) ? 0
-                                 : error_system(err, errno == 0 ? EIO : errno, "standard output");
+    bool ok =
+        run->format == OUTPUT_TABLE ? why_print(answer, stdout) : render_value(answer, run->format);
+
+    return ok ? 0 : error_system(err, errno == 0 ? EIO : errno, "standard output");
 }
 
 /* ---- pods that are not there ---- */
