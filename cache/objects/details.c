@@ -190,7 +190,9 @@ static const struct pull_field required_fields[] = {
 };
 static const struct pull_field affinity_fields[] = {PULL_NESTED("required", required_fields)};
 static const struct pull_field volume_spec_details[] = {
-    PULL_NESTED("nodeAffinity", affinity_fields)};
+    PULL_NESTED("nodeAffinity", affinity_fields),
+    PULL_FIELD("persistentVolumeReclaimPolicy", PULL_STRING, volume_details, reclaim_policy),
+};
 static const struct pull_field volume_details_fields[] = {
     PULL_NESTED("metadata", volume_meta_details),
     PULL_NESTED("spec", volume_spec_details),

@@ -60,6 +60,7 @@ struct node_details {
 
 struct volume_details {
     struct slice deletion_timestamp;
+    struct slice reclaim_policy;  /* "Delete", "Retain"; empty: not known */
     struct slice labels;          /* as in label_selector.h */
     struct pull_items finalizers; /* struct slice */
     struct pull_items terms;      /* struct node_term, of nodeAffinity; none: any node */
@@ -94,6 +95,21 @@ struct csi_node_details {
     struct pull_items drivers; /* struct driver_limit */
 };
 
+struct claim_template {
+    struct slice name;
+};
+
+/* Of a Deployment, a StatefulSet, or another kind that `kubectl scale` scales. No such object is
+ * stored. */
+struct workload_details {
+    struct slice ns, name;
+    int64_t replicas;
+    struct slice strategy;             /* of a Deployment; empty: the default, RollingUpdate */
+    struct slice when_scaled;          /* of a StatefulSet, for its claims; empty: Retain */
+    int64_t first_ordinal;             /* of its pods */
+    struct pull_items claim_templates; /* struct claim_template */
+};
+
 /* The fields that are read here of a kind. */
 struct pull_table details_table(enum kind kind);
 
@@ -104,6 +120,7 @@ bool volume_details_read(struct slice text, struct arena *arena, struct volume_d
 bool storage_class_details_read(struct slice text, struct arena *arena,
                                 struct storage_class_details *out);
 bool csi_node_details_read(struct slice text, struct arena *arena, struct csi_node_details *out);
+bool workload_details_read(struct slice text, struct arena *arena, struct workload_details *out);
 
 /* The owner that is the controller; NULL: none. */
 const struct owner *details_controller(const struct pull_items *owners);

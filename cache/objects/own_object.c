@@ -2,7 +2,8 @@
 
 #include "cache/objects/objects_internal.h"
 
-static const char *const kinds[OWN_KIND_COUNT] = {"Reservation", "UnservedResource"};
+static const char *const kinds[OWN_KIND_COUNT] = {"Reservation", "UnservedResource",
+                                                  "ListedResource"};
 
 static bool read_names(struct pull *json, struct arena *arena, void *field)
 {

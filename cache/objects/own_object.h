@@ -19,6 +19,10 @@
  *     kind: UnservedResource              # the API server does not serve it
  *     metadata: {name: volumeattributesclasses}
  *
+ *     apiVersion: claimguard.io/v1alpha1
+ *     kind: ListedResource                # the file has all objects that there were, perhaps none
+ *     metadata: {name: poddisruptionbudgets}
+ *
  * Ownership: as objects.h. Threads: any.
  */
 #ifndef CACHE_OBJECTS_OWN_OBJECT_H
@@ -28,7 +32,16 @@
 
 #define OWN_API_VERSION "claimguard.io/v1alpha1"
 
-enum own_kind { OWN_RESERVATION, OWN_UNSERVED_RESOURCE, OWN_KIND_COUNT, OWN_NONE = OWN_KIND_COUNT };
+enum own_kind {
+    OWN_RESERVATION,
+    OWN_UNSERVED_RESOURCE,
+    OWN_LISTED_RESOURCE,
+    OWN_KIND_COUNT,
+    OWN_NONE = OWN_KIND_COUNT
+};
+
+/* The name of a ListedResource for reservations, which are in /debug/snapshot. */
+#define OWN_RESERVATIONS "reservations"
 
 struct own_names {
     struct slice *items;

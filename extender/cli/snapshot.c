@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cache/objects/own_object.h"
 #include "cache/watch/lister.h"
 #include "config/base/log.h"
 #include "extender/cli/commands.h"
@@ -25,6 +26,8 @@ struct capture {
     enum kind kind; /* that is being listed */
     struct buf text;
     off_t start;         /* where the objects of this kind begin in the file */
+    bool has_item;       /* of the kinds before */
+    bool is_whole;       /* no object of this kind is left out */
     size_t objects;      /* of the kinds before */
     size_t kind_objects; /* of this kind */
     uint64_t shown_ns;
@@ -50,14 +53,27 @@ static void begin_list(void *context, enum kind kind, bool overrides)
     (void)overrides;
     (void)fseeko(capture->file, capture->start, SEEK_SET);
     capture->kind_objects = 0;
+    capture->is_whole = true;
 }
 
+/* Between the items of the file. */
+static const char *separator(const struct capture *capture)
+{
+    return capture->has_item || capture->kind_objects != 0 ? ",\n" : "\n";
+}
+
+/* Also says that there are no more, so that a kind without objects is no gap. */
 static void end_list(void *context, enum kind kind, uint64_t version)
 {
     struct capture *capture = context;
 
-    (void)kind;
     (void)version;
+    if (capture->is_whole)
+        (void)fprintf(capture->file,
+                      "%s{\"apiVersion\":\"" OWN_API_VERSION
+                      "\",\"kind\":\"%s\",\"metadata\":{\"name\":\"%s\"}}",
+                      separator(capture), own_kind_text(OWN_LISTED_RESOURCE), kind_resource(kind));
+    capture->has_item = capture->has_item || capture->is_whole || capture->kind_objects != 0;
     capture->objects += capture->kind_objects;
     capture->kind_objects = 0;
     capture->start = ftello(capture->file);
@@ -70,8 +86,7 @@ static int take(void *context, enum watch_change change, const struct object *ob
 
     (void)change;
     buf_reset(&capture->text, OBJECT_TEXT_BYTES_MAX);
-    buf_put(&capture->text,
-            capture->objects + capture->kind_objects == 0 ? SLICE("\n") : SLICE(",\n"));
+    buf_put(&capture->text, slice_of(separator(capture)));
     if (object_project(text, object->kind, &capture->text, err) < 0)
         return err->code;
     if (fwrite(capture->text.bytes, 1, capture->text.len, capture->file) != capture->text.len)
@@ -84,7 +99,7 @@ static int take(void *context, enum watch_change change, const struct object *ob
 /* reflector_sink: an object that could not be decoded. The reflector counts it; it is left out. */
 static void keep(void *context, enum kind kind, struct slice ns, struct slice name)
 {
-    (void)context;
+    ((struct capture *)context)->is_whole = false;
     (void)kind;
     (void)ns;
     (void)name;

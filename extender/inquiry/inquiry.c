@@ -18,6 +18,8 @@ int inquiry_take(struct inquiry *inquiry, const struct inquiry_wish *wish,
 {
     int used = wish->text_sink == NULL ? 0 : wish->text_sink(wish->context, text, object, err);
 
+    if (used == 0 && object == NULL && wish->keeps_workloads)
+        used = workloads_take(inquiry->workloads, text, err);
     if (used < 0 || object == NULL || wish->keeps == NULL || details_table(object->kind).count == 0)
         return used;
     if (wish->keeps(wish->context, object) &&
@@ -39,19 +41,20 @@ int inquiry_open(struct inquiry *inquiry, const struct inquiry_origin *origin, s
     inquiry->details = details_store_new(&inquiry->without_details);
     if (inquiry->details == NULL)
         return error_no_memory(err);
-    if (origin->snapshot != NULL)
-        return 0;
-    if (kubeconfig_load(&inquiry->kubeconfig, origin->kubeconfig, origin->context, true, err) < 0)
+    if (origin->snapshot == NULL &&
+        kubeconfig_load(&inquiry->kubeconfig, origin->kubeconfig, origin->context, true, err) < 0)
         return err->code;
-    if (inquiry->kubeconfig->ns != NULL)
+    if (inquiry->kubeconfig != NULL && inquiry->kubeconfig->ns != NULL)
         inquiry->default_ns = inquiry->kubeconfig->ns;
-    return 0;
+    inquiry->workloads = workloads_new(inquiry->kubeconfig);
+    return inquiry->workloads == NULL ? error_no_memory(err) : 0;
 }
 
 void inquiry_close(struct inquiry *inquiry)
 {
     details_store_free(inquiry->details);
     cluster_dispose(&inquiry->cluster);
+    workloads_free(inquiry->workloads);
     kubeconfig_free(inquiry->kubeconfig);
 }
 
@@ -88,7 +91,8 @@ struct slice inquiry_gap(const struct inquiry *inquiry, enum kind kind, struct a
         return arena_printf(arena, "%s: these credentials may not list them", resource);
     if (inquiry->gaps[kind] == GAP_UNSERVED || inquiry->cluster.is_unserved[kind])
         return arena_printf(arena, "%s: this API server does not serve them", resource);
-    if (inquiry->snapshot != NULL && inquiry->cluster.counts[kind] == 0)
+    if (inquiry->snapshot != NULL && inquiry->cluster.counts[kind] == 0 &&
+        (inquiry->report.listed & 1U << kind) == 0)
         return arena_printf(arena, "%s: the snapshot has none", resource);
     return SLICE("");
 }

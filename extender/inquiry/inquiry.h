@@ -20,6 +20,7 @@
 #include "cache/watch/reflector.h"
 #include "extender/inquiry/details_store.h"
 #include "extender/inquiry/load.h"
+#include "extender/inquiry/workloads.h"
 
 /* Where the cluster is: a snapshot, else as kubeconfig.h finds it. NULL: not given. */
 struct inquiry_origin {
@@ -47,6 +48,8 @@ struct inquiry_wish {
      * them. NULL: not wanted. */
     void (*list_begins)(void *context, const char *api_version, const char *kind);
 
+    bool keeps_workloads; /* of a snapshot: those of workloads.h */
+
     bool is_texts_only; /* of a live cluster: nothing is stored in the inquiry's cluster */
 };
 
@@ -67,6 +70,7 @@ struct inquiry {
     size_t without_details; /* objects whose details are lost, as in details_store.h */
     struct details_store *details;
     struct kubeconfig *kubeconfig; /* NULL: a snapshot */
+    struct workloads *workloads;
 };
 
 /* Ownership: inquiry_close, also after an error. */

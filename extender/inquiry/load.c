@@ -68,6 +68,7 @@ struct reserved {
 struct loading {
     struct cluster *cluster;
     const struct load_texts *texts;
+    struct load_report *report;
     struct unclassed *unclassed;
     struct arena own;
     struct reserved *first, **last; /* in the file's order */
@@ -142,15 +143,29 @@ static int pass_on(void *context, const struct source_text *text, const struct o
     return loading->texts->sink(loading->texts->context, text, object, err);
 }
 
+/* A resource that is not served; or of which all objects are there. */
+static void note_resource(struct loading *loading, const struct own_object *object)
+{
+    bool is_listed = object->kind == OWN_LISTED_RESOURCE;
+
+    if (is_listed && slice_equal(object->meta.name, SLICE(OWN_RESERVATIONS)))
+        loading->report->is_of_claimguard = true;
+    for (int kind = 0; kind < KIND_COUNT; kind++)
+        if (!slice_equal(object->meta.name, slice_of(kind_resource((enum kind)kind))))
+            continue;
+        else if (is_listed)
+            loading->report->listed |= 1U << kind;
+        else
+            loading->cluster->is_unserved[kind] = true;
+}
+
 /* Reservations are made when all pods and claims are known. */
 static int keep_own(void *context, const struct own_object *object, struct error *err)
 {
     struct loading *loading = context;
 
-    if (object->kind == OWN_UNSERVED_RESOURCE) {
-        for (int kind = 0; kind < KIND_COUNT; kind++)
-            if (slice_equal(object->meta.name, slice_of(kind_resource((enum kind)kind))))
-                loading->cluster->is_unserved[kind] = true;
+    if (object->kind != OWN_RESERVATION) {
+        note_resource(loading, object);
         return 0;
     }
     struct reserved *reserved = arena_alloc(&loading->own, sizeof *reserved);
@@ -193,13 +208,15 @@ int load_snapshot(struct cluster *cluster, const char *path, const struct load_t
                   struct load_report *report, struct error *err)
 {
     struct load_progress progress;
-    struct loading loading = {.cluster = cluster, .texts = texts, .last = &loading.first};
+    struct loading loading = {
+        .cluster = cluster, .texts = texts, .report = report, .last = &loading.first};
     struct source source = {.path = path,
                             .sink = keep,
                             .text_sink = texts == NULL ? NULL : pass_on,
                             .own_sink = keep_own,
                             .context = &loading};
 
+    *report = (struct load_report){.listed = 0};
     load_progress_begin(&progress, &source);
     arena_init(&loading.own, OWN_BYTES_MAX);
     int rc = source_read(&source, &report->source, err);

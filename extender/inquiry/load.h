@@ -11,7 +11,9 @@
 
 struct load_report {
     struct source_report source;
-    bool lacks_classes; /* pods name PriorityClasses that the snapshot does not have */
+    bool lacks_classes;    /* pods name PriorityClasses that the snapshot does not have */
+    unsigned listed;       /* bits 1 << kind: the snapshot has all objects that there were */
+    bool is_of_claimguard; /* of /debug/snapshot: it has all reservations, and no owners */
 };
 
 /* The progress of reading a source, as a line on stderr if that is a terminal; _end removes it. */

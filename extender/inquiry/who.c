@@ -4,7 +4,7 @@
 
 #include "extender/inquiry/who_internal.h"
 
-enum { CLAIM_ARENA_BYTES_MAX = 256 << 20, SIMILAR_MAX = 3, NOTES_BYTES_MAX = 64 * 1024 };
+enum { CLAIM_ARENA_BYTES_MAX = 256 << 20, SIMILAR_MAX = 3 };
 
 /* An answer that is being made. */
 struct who {
@@ -38,7 +38,7 @@ static bool keeps(void *context, const struct object *object)
     if (object->kind == KIND_CLAIM)
         return asks_for(question, object->meta.ns, object->meta.name);
     if (object->kind != KIND_POD)
-        return object->kind == KIND_NODE;
+        return object->kind == KIND_NODE || object->kind == KIND_VOLUME;
     for (size_t i = 0; i < object->pod.claim_count; i++)
         if (asks_for(question, object->meta.ns, object->pod.claims[i].name))
             return true;
@@ -63,6 +63,7 @@ struct inquiry_wish who_wish(const struct who_question *question)
         .kinds = 1U << KIND_POD | 1U << KIND_NODE | 1U << KIND_CLAIM | 1U << KIND_VOLUME |
                  1U << KIND_CSI_DRIVER | 1U << KIND_POD_DISRUPTION_BUDGET |
                  1U << KIND_VOLUME_ATTACHMENT,
+        .keeps_workloads = true,
         .ns = only_namespace(question),
         .keeps = keeps,
         .context = (void *)(uintptr_t)question,
@@ -95,10 +96,10 @@ static int compare_addresses(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A pod that is not assigned waits for its claims. */
+/* A pod may wait for its claims until it has started: its volume may be on another node. */
 static bool waits(const struct pod *pod)
 {
-    return !pod->is_terminal && !pod_holds(pod);
+    return !pod->is_terminal && (!pod_holds(pod) || pod->is_pending);
 }
 
 /* Makes room for one more item. NULL: no memory. */
@@ -197,6 +198,8 @@ static bool add_claim(struct who *who, const struct claim *claim, const struct n
     inquiry_forget_details(who->inquiry);
     if (!who_gather(&gathered, &who->index, claim, namings, count))
         return false;
+    if (who->question->is_all && !gathered.is_waited_for)
+        return true;
     return json_array_append_new(who->claims, who_describe(&gathered)) == 0;
 }
 
@@ -298,39 +301,12 @@ static json_t *sort_claims(json_t *claims, bool is_all)
     return value_whole(sorted, rc);
 }
 
-/* ---- what is not known ---- */
-
-static json_t *list_gaps(const struct inquiry *inquiry)
-{
-    static const enum kind kinds[] = {KIND_NODE, KIND_VOLUME, KIND_VOLUME_ATTACHMENT,
-                                      KIND_POD_DISRUPTION_BUDGET};
-    json_t *list = json_array();
-    struct arena arena;
-    int rc = list == NULL ? -1 : 0;
-
-    arena_init(&arena, NOTES_BYTES_MAX);
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && rc == 0; i++) {
-        struct slice gap = inquiry_gap(inquiry, kinds[i], &arena);
-        if (gap.ptr == NULL || gap.len != 0)
-            rc = gap.ptr == NULL ? -1 : json_array_append_new(list, value_text(gap));
-    }
-    arena_dispose(&arena);
-    if (inquiry->without_details != 0)
-        rc |= json_array_append_new(
-            list, json_sprintf("details of %zu objects, which are too big, or have changed",
-                               inquiry->without_details));
-    if (inquiry->cluster.reservations == NULL)
-        rc |= json_array_append_new(
-            list,
-            json_string("reservations: only a running claimguard knows them (/debug/snapshot)"));
-    return value_whole(list, rc);
-}
-
 json_t *who_answer(const struct inquiry *inquiry, const struct who_question *question, bool *found)
 {
     struct who who = {.inquiry = inquiry, .question = question, .claims = json_array()};
     json_t *answer = json_object();
 
+    workloads_forget(inquiry->workloads);
     arena_init(&who.arena, CLAIM_ARENA_BYTES_MAX);
     bool is_whole = who.claims != NULL && (!question->is_all || find_waited(&who)) &&
                     find_namings(&who) && who_index_attachments(&who.index, &inquiry->cluster) &&
@@ -339,8 +315,9 @@ json_t *who_answer(const struct inquiry *inquiry, const struct who_question *que
     free((void *)who.waited);
     free(who.namings);
     free((void *)who.index.attachments);
+    json_t *gaps = who_gaps(inquiry, who.claims);
     int rc = value_put(answer, "claims", sort_claims(who.claims, question->is_all)) |
-             value_put(answer, "notKnown", list_gaps(inquiry));
+             value_put(answer, "notKnown", gaps);
     return value_whole(answer, is_whole ? rc : -1);
 }
 

@@ -84,6 +84,7 @@ static bool take_pods(struct who_claim *claim, const struct naming *namings, siz
         if (!who_pod_init(pod, claim, namings[i].pod))
             return false;
     }
+    who_find_waits(claim);
     qsort(claim->waiters, claim->waiter_count, sizeof *claim->waiters, compare_since);
     return true;
 }
@@ -102,6 +103,19 @@ static struct slice volume_name(const struct claim *claim, const struct resource
                : name_slice(claim->volume);
 }
 
+/* False: no memory. */
+static bool take_reclaim_policy(struct who_claim *claim)
+{
+    struct slice text = inquiry_find_details(claim->inquiry, KIND_VOLUME, SLICE(""), claim->volume);
+    struct volume_details details;
+
+    if (text.ptr == NULL || claim->volume.len == 0)
+        return true;
+    bool ok = volume_details_read(text, claim->arena, &details);
+    claim->reclaim_policy = ok ? details.reclaim_policy : SLICE("");
+    return ok;
+}
+
 bool who_gather(struct who_claim *out, const struct who_index *index, const struct claim *claim,
                 const struct naming *namings, size_t count)
 {
@@ -114,7 +128,7 @@ bool who_gather(struct who_claim *out, const struct who_index *index, const stru
     if (text.ptr != NULL && !claim_details_read(text, out->arena, &out->details))
         return false;
     out->volume = volume_name(claim, volume, out->arena);
-    if (out->volume.ptr == NULL)
+    if (out->volume.ptr == NULL || !take_reclaim_policy(out))
         return false;
     out->access = find_access(out, volume);
     link_attachments(index, out);
@@ -154,14 +168,15 @@ static json_t *describe_attachments(const struct who_claim *claim)
 
     for (size_t i = 0; i < claim->attachment_count && rc == 0; i++) {
         const struct resource *attachment = claim->attachments[i];
+        struct slice node = resource_attribute(attachment, VOLUME_ATTACHMENT_NODE);
         rc = json_array_append_new(
             list,
             json_pack(
-                "{s:o,s:o,s:b,s:b,s:o,s:o}", "name", value_text(resource_name(attachment, name)),
-                "node", value_text(resource_attribute(attachment, VOLUME_ATTACHMENT_NODE)),
-                "attached", (resource_number(attachment) & VOLUME_ATTACHMENT_IS_ATTACHED) != 0,
-                "detaching", (resource_number(attachment) & VOLUME_ATTACHMENT_IS_DELETING) != 0,
-                "attachError",
+                "{s:o,s:o,s:s,s:b,s:b,s:o,s:o}", "name",
+                value_text(resource_name(attachment, name)), "node", value_text(node), "nodeState",
+                who_node_state_text(who_node_state(claim->inquiry, node)), "attached",
+                (resource_number(attachment) & VOLUME_ATTACHMENT_IS_ATTACHED) != 0, "detaching",
+                (resource_number(attachment) & VOLUME_ATTACHMENT_IS_DELETING) != 0, "attachError",
                 value_text(resource_attribute(attachment, VOLUME_ATTACHMENT_ATTACH_ERROR)),
                 "detachError",
                 value_text(resource_attribute(attachment, VOLUME_ATTACHMENT_DETACH_ERROR))));
@@ -207,6 +222,18 @@ static int put_reservation(json_t *object, const struct reservation *reservation
                                reservation->binds != 0 || reservation->is_doubtful));
 }
 
+/* Whether the next pod gets it at once. */
+static bool is_free(const struct who_claim *claim)
+{
+    const struct claim *record = claim->claim;
+    struct slice uid, name;
+
+    return record->exists && !record->is_deleting && claim->assigned_count == 0 &&
+           record->phase != CLAIM_LOST && record->phase != CLAIM_PENDING &&
+           record->reservation == NULL && claim->attachment_count == 0 &&
+           !who_lock(claim, &uid, &name);
+}
+
 json_t *who_describe(const struct who_claim *claim)
 {
     static const char *const accesses[] = {[ACCESS_UNKNOWN] = "Unknown",
@@ -224,8 +251,10 @@ json_t *who_describe(const struct who_claim *claim)
              value_put(object, "accessModes", who_strings(&claim->details.access_modes)) |
              value_put(object, "usableBy", json_string(accesses[claim->access])) |
              value_put(object, "violated",
-                       json_boolean(claim->access == ACCESS_ONE_POD && claim->holder_count > 1)) |
+                       json_boolean(claim->access == ACCESS_ONE_POD && claim->assigned_count > 1)) |
              value_put(object, "deleting", json_boolean(record->is_deleting)) |
+             value_put(object, "free", json_boolean(is_free(claim))) |
+             value_put(object, "reclaimPolicy", value_text(claim->reclaim_policy)) |
              value_put(object, "volume", value_text(claim->volume)) |
              value_put(object, "finalizers", who_strings(&claim->details.finalizers)) |
              value_put(object, "attachments", describe_attachments(claim));

@@ -3,6 +3,7 @@
 #define EXTENDER_INQUIRY_WHO_INTERNAL_H
 
 #include "extender/inquiry/who.h"
+#include "extender/report/sheet.h"
 #include "extender/report/value.h"
 
 #define OUT_OF_SERVICE_TAINT "node.kubernetes.io/out-of-service"
@@ -32,14 +33,27 @@ enum access { ACCESS_UNKNOWN, ACCESS_ANY, ACCESS_ONE_NODE, ACCESS_ONE_POD };
 
 enum node_state { NODE_UNKNOWN, NODE_READY, NODE_NOT_READY, NODE_MISSING };
 
+/* What a pod that names the claim, and does not have it, waits for. */
+enum waits_for {
+    WAITS_OTHER, /* not for the claim */
+    WAITS_HOLDER,
+    WAITS_DETACH, /* its node is chosen, and the volume is attached to another one */
+    WAITS_CLAIM,  /* it does not exist, is being deleted, or is Lost */
+    WAITS_BINDING,
+    WAITS_RESERVATION,
+    WAITS_LOCK,
+};
+
 /* A pod that names the claim, with its details. */
 struct who_pod {
     const struct pod *pod;
     struct pod_details details;
-    struct slice since; /* when it was bound, or, of one that waits, when it was created */
-    struct owner owner; /* its controller; a Deployment instead of its ReplicaSet. Or no name */
+    struct slice since;  /* when it was bound, or, of one that waits, when it was created */
+    struct owner owner;  /* its controller; a Deployment instead of its ReplicaSet. Or no name */
+    bool is_owner_known; /* false: the input does not have owners */
     enum node_state node_state;
-    bool is_out_of_service; /* its node has that taint */
+    bool is_out_of_service;   /* its node has that taint */
+    enum waits_for waits_for; /* of one that waits */
 };
 
 /* What is known of one claim. */
@@ -48,9 +62,12 @@ struct who_claim {
     const struct claim *claim;
     struct claim_details details;
     enum access access;
-    struct slice volume; /* empty: not bound */
+    struct slice volume;         /* empty: not bound */
+    struct slice reclaim_policy; /* of the volume; empty: not known */
     struct who_pod *holders, *waiters;
     size_t holder_count, waiter_count;
+    size_t assigned_count; /* pods with a node: the holders, and those that wait for a detach */
+    bool is_waited_for;
     const struct resource *const *attachments; /* of its volume */
     size_t attachment_count;
     struct arena *arena; /* of all this */
@@ -67,6 +84,15 @@ bool who_attaches(const struct cluster *cluster, const struct resource *volume);
 /* The claim as JSON; NULL: no memory. */
 json_t *who_describe(const struct who_claim *claim);
 
+/* Finds what each pod waits for. Of the holders, those that cannot have the volume, because it is
+ * attached elsewhere, become waiters. */
+void who_find_waits(struct who_claim *claim);
+
+/* What is known of a node. */
+enum node_state who_node_state(const struct inquiry *inquiry, struct slice node);
+const char *who_node_state_text(enum node_state state);
+bool who_is_out_of_service(const struct inquiry *inquiry, struct slice node, struct arena *arena);
+
 /* Fills in the details of a pod. False: no memory. */
 bool who_pod_init(struct who_pod *out, const struct who_claim *claim, const struct pod *pod);
 
@@ -77,12 +103,25 @@ json_t *who_waiter(const struct who_pod *waiter);
 /* "Terminating", as kubectl says; why a container waits; or the phase. */
 struct slice who_state(const struct who_pod *pod);
 
+/* Adds rows: what to do, a warning of what that stops or destroys, and the command, which is never
+ * wrapped. The label is of the first. False: no memory. */
+bool who_add_advice(struct sheet *sheet, const char *label, const json_t *advice);
+
+/* Prints a row for each claim. False: it could not be written. */
+bool who_print_all(const json_t *claims, const struct sheet_style *style, FILE *file);
+
 /* A list of struct slice as JSON. */
 json_t *who_strings(const struct pull_items *items);
 
-/* A list of texts: what would free the claim; NULL: no memory. names_preemptor: also the pod for
- * which holders may be preempted. */
+/* A list of {"text", "command", "warning"}: what would free the claim; NULL: no memory.
+ * names_preemptor: also the pod for which holders may be preempted. */
 json_t *who_freed_by(const struct who_claim *claim, bool names_preemptor);
+
+/* What the input does not have, and would matter to these claims: a list of texts. */
+json_t *who_gaps(const struct inquiry *inquiry, const json_t *claims);
+
+/* Adds those of the workloads that advice asked for. Not 0: no memory. */
+int who_list_workloads(json_t *list, const struct inquiry *inquiry);
 
 /* The lock of the claim: name and UID of its pod. False: it has none. */
 bool who_lock(const struct who_claim *claim, struct slice *uid, struct slice *name);

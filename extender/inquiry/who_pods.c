@@ -23,17 +23,19 @@ static struct owner find_owner(const struct pod_details *details)
     return owner;
 }
 
-static enum node_state find_node_state(const struct inquiry *inquiry, const struct pod *pod)
+enum node_state who_node_state(const struct inquiry *inquiry, struct slice name)
 {
-    if (pod->node == NULL || inquiry->cluster.counts[KIND_NODE] == 0)
+    const struct node *node = cluster_find_node(&inquiry->cluster, name);
+
+    if (name.len == 0 || inquiry->cluster.counts[KIND_NODE] == 0)
         return NODE_UNKNOWN;
-    if (!pod->node->exists)
+    if (node == NULL || !node->exists)
         return NODE_MISSING;
-    return pod->node->is_not_ready ? NODE_NOT_READY : NODE_READY;
+    return node->is_not_ready ? NODE_NOT_READY : NODE_READY;
 }
 
-static bool has_taint(const struct inquiry *inquiry, struct slice node, struct slice key,
-                      struct arena *arena)
+/* Whether the node, which is not ready, has that taint. */
+bool who_is_out_of_service(const struct inquiry *inquiry, struct slice node, struct arena *arena)
 {
     struct slice text = inquiry_find_details(inquiry, KIND_NODE, SLICE(""), node);
     struct node_details details;
@@ -42,7 +44,7 @@ static bool has_taint(const struct inquiry *inquiry, struct slice node, struct s
         return false;
     const struct taint *taints = details.taints.items;
     for (size_t i = 0; i < details.taints.count; i++)
-        if (slice_equal(taints[i].key, key))
+        if (slice_equal(taints[i].key, SLICE(OUT_OF_SERVICE_TAINT)))
             return true;
     return false;
 }
@@ -68,11 +70,13 @@ bool who_pod_init(struct who_pod *out, const struct who_claim *claim, const stru
     if (text.ptr != NULL && !pod_details_read(text, claim->arena, &out->details))
         return false;
     out->owner = find_owner(&out->details);
-    out->node_state = find_node_state(claim->inquiry, pod);
+    out->is_owner_known =
+        out->details.owners.count != 0 ||
+        (out->details.created.len != 0 && !claim->inquiry->report.is_of_claimguard);
+    out->node_state = who_node_state(claim->inquiry, pod_node(pod));
     out->since = pod->node == NULL ? out->details.created : bound_since(&out->details);
-    out->is_out_of_service =
-        out->node_state == NODE_NOT_READY &&
-        has_taint(claim->inquiry, pod_node(pod), SLICE(OUT_OF_SERVICE_TAINT), claim->arena);
+    out->is_out_of_service = out->node_state == NODE_NOT_READY &&
+                             who_is_out_of_service(claim->inquiry, pod_node(pod), claim->arena);
     return true;
 }
 
@@ -114,7 +118,7 @@ static json_t *describe(const struct who_pod *pod)
     return value_whole(object, rc);
 }
 
-static const char *node_state_text(const struct who_pod *holder)
+const char *who_node_state_text(enum node_state state)
 {
     static const char *const texts[] = {
         [NODE_UNKNOWN] = "Unknown",
@@ -122,7 +126,7 @@ static const char *node_state_text(const struct who_pod *holder)
         [NODE_NOT_READY] = "NotReady",
         [NODE_MISSING] = "Missing",
     };
-    return texts[holder->node_state];
+    return texts[state];
 }
 
 struct slice who_state(const struct who_pod *pod)
@@ -173,7 +177,7 @@ json_t *who_holder(const struct who_claim *claim, const struct who_pod *holder)
 {
     json_t *object = describe(holder);
     int rc = value_put(object, "node", value_text(pod_node(holder->pod))) |
-             value_put(object, "nodeState", json_string(node_state_text(holder))) |
+             value_put(object, "nodeState", json_string(who_node_state_text(holder->node_state))) |
              value_put(object, "as",
                        json_string(holder->pod->is_terminating ? "Terminating" : "Bound")) |
              put_known(object, "state", who_state(holder)) |
@@ -189,10 +193,19 @@ json_t *who_waiter(const struct who_pod *waiter)
 {
     const struct condition *scheduled =
         details_condition(&waiter->details.conditions, SLICE("PodScheduled"));
+    static const char *const waits[] = {
+        [WAITS_OTHER] = "Other", [WAITS_HOLDER] = "Holder",   [WAITS_DETACH] = "Detach",
+        [WAITS_CLAIM] = "Claim", [WAITS_BINDING] = "Binding", [WAITS_RESERVATION] = "Reservation",
+        [WAITS_LOCK] = "Lock",
+    };
     json_t *object = describe(waiter);
     int rc = put_known(object, "nominatedNode", pod_nominated_node(waiter->pod)) |
-             value_put(object, "gated", json_boolean(waiter->pod->is_gated));
+             value_put(object, "gated", json_boolean(waiter->pod->is_gated)) |
+             value_put(object, "waitsFor", json_string(waits[waiter->waits_for])) |
+             put_known(object, "node", pod_node(waiter->pod));
 
+    if (waiter->pod->node != NULL)
+        rc |= put_known(object, "state", who_state(waiter));
     if (scheduled != NULL && !slice_equal(scheduled->status, SLICE("True")))
         rc |= put_known(object, "message", scheduled->message);
     return value_whole(object, rc);

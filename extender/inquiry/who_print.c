@@ -1,7 +1,7 @@
 /* An answer as text. */
 #include <string.h>
 
-#include "extender/inquiry/who.h"
+#include "extender/inquiry/who_internal.h"
 #include "extender/report/sheet.h"
 #include "extender/report/value.h"
 
@@ -66,23 +66,30 @@ static void put_pod(struct buf *line, const json_t *pod)
     put_member(line, " on ", pod, "node");
     put_member(line, " since ", pod, "since");
     put_member(line, ", ", pod, "state");
-    buf_printf(line, ", priority %lld",
-               (long long)json_integer_value(json_object_get(pod, "priority")));
+    long long priority = json_integer_value(json_object_get(pod, "priority"));
+    if (priority != 0)
+        buf_printf(line, ", priority %lld", priority);
     put_member(line, ", of ", owner, "kind");
     put_member(line, " ", owner, "name");
 }
 
+static void put_node_state(struct buf *line, const json_t *object)
+{
+    const char *state = value_string(object, "nodeState");
+
+    if (strcmp(state, "NotReady") == 0)
+        buf_put(line, SLICE("; the node is not ready"));
+    else if (strcmp(state, "Missing") == 0)
+        buf_put(line, SLICE("; the node does not exist"));
+}
+
 static void add_holder(struct block *block, const json_t *holder)
 {
-    const char *state = value_string(holder, "nodeState");
     json_t *budget;
     size_t i;
 
     put_pod(&block->line, holder);
-    if (strcmp(state, "NotReady") == 0)
-        buf_put(&block->line, SLICE("; the node is not ready"));
-    else if (strcmp(state, "Missing") == 0)
-        buf_put(&block->line, SLICE("; the node does not exist"));
+    put_node_state(&block->line, holder);
     end_row(block, "  held by");
     json_array_foreach (json_object_get(holder, "budgets"), i, budget) {
         put_member(&block->line, "PodDisruptionBudget ", budget, "name");
@@ -98,6 +105,8 @@ static void add_waiter(struct block *block, const json_t *waiter)
     put_member(&block->line, ", nominated to ", waiter, "nominatedNode");
     if (json_is_true(json_object_get(waiter, "gated")))
         buf_put(&block->line, SLICE(", has scheduling gates"));
+    if (strcmp(value_string(waiter, "waitsFor"), "Other") == 0)
+        buf_put(&block->line, SLICE(", not for this claim"));
     put_member(&block->line, ": ", waiter, "message");
     end_row(block, "  waiting");
 }
@@ -126,6 +135,7 @@ static void add_attachments(struct block *block, const json_t *claim)
             buf_put(&block->line, SLICE(", being detached"));
         else if (!json_is_true(json_object_get(attachment, "attached")))
             buf_put(&block->line, SLICE(", not yet"));
+        put_node_state(&block->line, attachment);
         put_member(&block->line, ": ", attachment, "attachError");
         end_row(block, "  attached");
     }
@@ -169,23 +179,38 @@ static void add_notes(struct block *block, const json_t *claim)
     } else if (strcmp(use, "Any") == 0 && json_is_true(json_object_get(claim, "found"))) {
         add_row(block, "  note", "any number of pods may use it");
     }
+    if (json_is_true(json_object_get(claim, "free")) && strcmp(use, "Any") != 0)
+        add_row(block, "  note", "it is free: no pod has it");
 }
 
-/* "claim shop/data (ReadWriteOncePod, Bound, volume pv-1)" */
+/* "ReadWriteOncePod, Bound, volume pv-1" */
 static void put_heading(struct buf *line, const json_t *claim)
 {
-    put_member(line, "claim ", claim, "namespace");
-    put_member(line, "/", claim, "name");
     if (!json_is_true(json_object_get(claim, "found"))) {
-        buf_put(line, SLICE(" (does not exist)"));
+        buf_put(line, SLICE("does not exist"));
         return;
     }
-    buf_put(line, SLICE(" ("));
+    size_t before = line->len;
     put_list(line, json_object_get(claim, "accessModes"));
-    put_member(line, ", ", claim, "phase");
-    put_member(line, ", volume ", claim, "volume");
-    buf_put(line, json_is_true(json_object_get(claim, "deleting")) ? SLICE(", being deleted)")
-                                                                   : SLICE(")"));
+    put_member(line, line->len == before ? "" : ", ", claim, "phase");
+    put_member(line, line->len == before ? "volume " : ", volume ", claim, "volume");
+    if (json_is_true(json_object_get(claim, "deleting")))
+        buf_put(line, line->len == before ? SLICE("being deleted") : SLICE(", being deleted"));
+}
+
+static void put_whole_heading(struct block *block, const json_t *claim)
+{
+    struct buf inner;
+
+    put_member(&block->line, "claim ", claim, "namespace");
+    put_member(&block->line, "/", claim, "name");
+    buf_init(&inner, LINE_BYTES_MAX);
+    put_heading(&inner, claim);
+    const char *text = buf_text(&inner);
+    if (text != NULL && *text != '\0')
+        buf_printf(&block->line, " (%s)", text);
+    block->has_failed = block->has_failed || text == NULL;
+    buf_dispose(&inner);
 }
 
 static bool print_block(const json_t *claim, const struct sheet_style *style, FILE *file)
@@ -195,10 +220,10 @@ static bool print_block(const json_t *claim, const struct sheet_style *style, FI
     size_t i;
 
     buf_init(&block.line, LINE_BYTES_MAX);
-    put_heading(&block.line, claim);
+    put_whole_heading(&block, claim);
     struct sheet heading = {NULL, 0};
     const char *const texts[] = {buf_text(&block.line), NULL};
-    block.has_failed = texts[0] == NULL || !sheet_add(&heading, texts);
+    block.has_failed = block.has_failed || texts[0] == NULL || !sheet_add(&heading, texts);
     buf_reset(&block.line, LINE_BYTES_MAX);
     add_pods(&block, claim);
     add_attachments(&block, claim);
@@ -206,7 +231,8 @@ static bool print_block(const json_t *claim, const struct sheet_style *style, FI
     add_reservation(&block, json_object_get(claim, "reservedFor"));
     add_notes(&block, claim);
     json_array_foreach (json_object_get(claim, "freedBy"), i, advice)
-        add_row(&block, "  freed by", json_string_value(advice));
+        block.has_failed =
+            !who_add_advice(&block.sheet, i == 0 ? "  freed by" : " ", advice) || block.has_failed;
     bool ok = !block.has_failed && sheet_print(&heading, style, file) &&
               sheet_print(&block.sheet, style, file);
     sheet_dispose(&heading);
@@ -215,61 +241,27 @@ static bool print_block(const json_t *claim, const struct sheet_style *style, FI
     return ok;
 }
 
-/* ---- --all: a row for each claim ---- */
-
-static const char *or_dash(const char *text)
+bool who_add_advice(struct sheet *sheet, const char *label, const json_t *advice)
 {
-    return *text == '\0' ? "-" : text;
-}
+    const char *command = value_string(advice, "command");
+    const char *warning = value_string(advice, "warning");
+    struct buf first, second, third;
 
-/* "db-1 and 2 more" */
-static void put_first(struct buf *line, const json_t *pods)
-{
-    const json_t *first = json_array_get(pods, 0);
-
-    buf_put(line, slice_of(or_dash(value_string(first, "name"))));
-    if (json_array_size(pods) > 1)
-        buf_printf(line, " and %zu more", json_array_size(pods) - 1);
-}
-
-static bool add_claim(struct sheet *sheet, const json_t *claim)
-{
-    const json_t *holders = json_object_get(claim, "heldBy");
-    const json_t *waiters = json_object_get(claim, "waiting");
-    struct buf holder, waiter;
-
-    buf_init(&holder, LINE_BYTES_MAX);
-    buf_init(&waiter, LINE_BYTES_MAX);
-    put_first(&holder, holders);
-    put_first(&waiter, waiters);
-    const char *const texts[] = {value_string(claim, "namespace"),
-                                 value_string(claim, "name"),
-                                 buf_text(&holder),
-                                 or_dash(value_string(json_array_get(holders, 0), "node")),
-                                 or_dash(value_string(json_array_get(waiters, 0), "since")),
-                                 buf_text(&waiter),
-                                 NULL};
-    bool ok = texts[2] != NULL && texts[5] != NULL && sheet_add(sheet, texts);
-    buf_dispose(&holder);
-    buf_dispose(&waiter);
-    return ok;
-}
-
-static bool print_all(const json_t *claims, const struct sheet_style *style, FILE *file)
-{
-    static const char *const headings[] = {"NAMESPACE",     "CLAIM",   "HELD BY", "NODE",
-                                           "WAITING SINCE", "WAITING", NULL};
-    struct sheet sheet = {NULL, 0};
-    json_t *claim;
-    size_t i;
-
-    if (json_array_size(claims) == 0)
-        return fputs("No pod waits for a claim.\n", file) >= 0;
-    bool ok = sheet_add(&sheet, headings);
-    json_array_foreach (claims, i, claim)
-        ok = ok && add_claim(&sheet, claim);
-    ok = ok && sheet_print(&sheet, style, file);
-    sheet_dispose(&sheet);
+    buf_init(&first, LINE_BYTES_MAX);
+    buf_init(&second, LINE_BYTES_MAX);
+    buf_init(&third, LINE_BYTES_MAX);
+    buf_printf(&first, "%s%s", value_string(advice, "text"), *command == '\0' ? "" : ":");
+    buf_printf(&second, "WARNING: %s", warning);
+    buf_printf(&third, "  %s", command);
+    const char *const texts[][3] = {{label, buf_text(&first), NULL},
+                                    {" ", buf_text(&second), NULL},
+                                    {" ", buf_text(&third), NULL}};
+    bool ok = texts[0][1] != NULL && texts[1][1] != NULL && texts[2][1] != NULL;
+    ok = ok && sheet_add(sheet, texts[0]) && (*warning == '\0' || sheet_add(sheet, texts[1])) &&
+         (*command == '\0' || sheet_add_whole(sheet, texts[2]));
+    buf_dispose(&first);
+    buf_dispose(&second);
+    buf_dispose(&third);
     return ok;
 }
 
@@ -279,14 +271,14 @@ bool who_print(const json_t *answer, bool is_all, FILE *file)
     const struct sheet_style style = sheet_style(file);
     json_t *item;
     size_t i;
-    bool ok = !is_all || print_all(claims, &style, file);
+    bool ok = !is_all || who_print_all(claims, &style, file);
 
     if (!is_all)
         json_array_foreach (claims, i, item) {
             (void)fputs(i == 0 ? "" : "\n", file);
             ok = ok && print_block(item, &style, file);
         }
-    if (json_array_size(claims) == 0)
+    if (json_array_size(claims) == 0 || json_array_size(json_object_get(answer, "notKnown")) == 0)
         return ok;
     (void)fputs("\nNot known from this input:\n", file);
     json_array_foreach (json_object_get(answer, "notKnown"), i, item)

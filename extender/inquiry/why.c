@@ -295,7 +295,7 @@ static json_t *list_unknown(const struct answer *answer)
 {
     const struct inquiry *inquiry = answer->inquiry;
     json_t *list = json_array();
-    int rc = list == NULL ? -1 : list_gaps(answer, list);
+    int rc = list == NULL ? -1 : list_gaps(answer, list) | who_list_workloads(list, inquiry);
 
     if (answer->lacks_labels)
         rc |= json_array_append_new(
@@ -310,7 +310,7 @@ static json_t *list_unknown(const struct answer *answer)
         rc |= json_array_append_new(
             list, json_sprintf("details of %zu objects, which are too big, or have changed",
                                inquiry->without_details));
-    if (inquiry->cluster.reservations == NULL)
+    if (inquiry->cluster.reservations == NULL && !inquiry->report.is_of_claimguard)
         rc |= json_array_append_new(
             list,
             json_string("reservations: only a running claimguard knows them (/debug/snapshot)"));
@@ -338,6 +338,7 @@ json_t *why_answer(struct why *why, const struct inquiry *inquiry, const struct 
     struct answer answer = {.inquiry = inquiry, .config = config, .pods = json_array()};
     json_t *object = json_object();
 
+    workloads_forget(inquiry->workloads);
     arena_init(&answer.arena, POD_ARENA_BYTES_MAX);
     bool is_whole = !why->has_no_memory && answer.pods != NULL && sort_asked(&answer, why) &&
                     find_claims(&answer) && find_namings(&answer) &&

@@ -40,18 +40,17 @@ static json_t *last_cause(const struct why_pod *pod)
 
 void why_help(struct why_pod *pod, json_t *text)
 {
-    pod->rc |= json_array_append_new(json_object_get(last_cause(pod), "helps"), text);
+    json_t *help = json_object();
+    int rc = value_put(help, "text", text);
+
+    pod->rc |= rc | json_array_append_new(json_object_get(last_cause(pod), "helps"), help);
 }
 
-void why_help_all(struct why_pod *pod, json_t *texts)
+void why_help_all(struct why_pod *pod, json_t *helps)
 {
-    json_t *text;
-    size_t i;
-
-    pod->rc |= texts == NULL ? -1 : 0;
-    json_array_foreach (texts, i, text)
-        why_help(pod, json_incref(text));
-    json_decref(texts);
+    pod->rc |=
+        helps == NULL ? -1 : json_array_extend(json_object_get(last_cause(pod), "helps"), helps);
+    json_decref(helps);
 }
 
 /* ---- nodes ---- */

@@ -102,9 +102,9 @@ bool why_gather(struct why_pod *out, const struct who_index *index, const struct
 void why_add(struct why_pod *pod, enum why_effect effect, const struct object_reference *object,
              json_t *text);
 
-/* Adds to the last cause what would help. Steals the text. why_help_all: a list of texts. */
+/* Adds to the last cause what would help. Steals the text, or the list of advice (who_freed_by). */
 void why_help(struct why_pod *pod, json_t *text);
-void why_help_all(struct why_pod *pod, json_t *texts);
+void why_help_all(struct why_pod *pod, json_t *helps);
 
 /* Adds a cause that rejects the nodes with these flags, unless there are none; NULL: no memory. One
  * that narrows blocks the pod if it rejects all nodes. */

@@ -1,9 +1,8 @@
 /* An answer as text. */
 #include <string.h>
 
+#include "extender/inquiry/who_internal.h"
 #include "extender/inquiry/why.h"
-#include "extender/report/sheet.h"
-#include "extender/report/value.h"
 
 enum { LINE_BYTES_MAX = 1 << 20 };
 
@@ -86,10 +85,9 @@ static void add_cause(struct block *block, const json_t *cause)
         buf_put(&block->line, SLICE("(not now, but later) "));
     put_member(&block->line, "", cause, "text");
     end_row(block, label);
-    json_array_foreach (json_object_get(cause, "helps"), i, help) {
-        buf_put(&block->line, slice_of(json_string_value(help)));
-        end_row(block, i == 0 ? "    helps" : " ");
-    }
+    json_array_foreach (json_object_get(cause, "helps"), i, help)
+        block->has_failed =
+            !who_add_advice(&block->sheet, i == 0 ? "    helps" : " ", help) || block->has_failed;
 }
 
 static bool blocks_or_narrows(const json_t *pod)

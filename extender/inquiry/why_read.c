@@ -171,6 +171,7 @@ struct inquiry_wish why_wish(struct why *why)
                  1U << KIND_VOLUME_ATTACHMENT,
         .ns = only_namespace(why->question),
         .keeps = keeps,
+        .keeps_workloads = true,
         .context = why,
     };
 }

@@ -38,49 +38,17 @@ static struct slice find_other_node(const struct why_pod *pod, const struct why_
     return SLICE("");
 }
 
-/* What is to be known of that node. */
-static void help_by_node(struct why_pod *pod, struct slice name)
-{
-    const struct node *node = cluster_find_node(&pod->inquiry->cluster, name);
-
-    if (!why_knows(pod, KIND_NODE))
-        return;
-    if (node == NULL)
-        why_help(pod, json_sprintf("node %.*s does not exist: kube-controller-manager detaches its "
-                                   "volumes within minutes",
-                                   SLICE_ARG(name)));
-    else if (node->is_not_ready)
-        why_help(pod,
-                 json_sprintf("node %.*s is not ready: it is detached after 6 minutes without "
-                              "pods, or at once if its machine is shut down and you kubectl "
-                              "taint nodes %.*s " OUT_OF_SERVICE_TAINT "=nodeshutdown:NoExecute",
-                              SLICE_ARG(name), SLICE_ARG(name)));
-}
-
-/* What would free the volume: that pods which hold it end; else the node detaches it. */
+/* What would free the volume. A pod that has ended is no holder, and its kubelet may be late. */
 static void help_by_pods(struct why_pod *pod, const struct why_claim *claim, struct slice node)
 {
-    size_t there = 0;
-
-    for (size_t i = 0; i < claim->who.holder_count; i++)
-        there += slice_equal(pod_node(claim->who.holders[i].pod), node) ? 1 : 0;
-    if (there != 0)
-        why_help_all(pod, who_freed_by(&claim->who, false));
-    if (there != 0)
-        return;
-    bool is_finished = false;
-    for (size_t i = 0; i < claim->finished_count && !is_finished; i++)
+    for (size_t i = 0; i < claim->finished_count; i++)
         if (slice_equal(pod_node(claim->finished[i]), node)) {
-            is_finished = true;
             why_help(pod, json_sprintf("pod %.*s/%.*s there has ended: wait until its kubelet has "
                                        "unmounted the volume",
                                        WHY_POD_ARG(claim->finished[i])));
+            break;
         }
-    if (!is_finished)
-        why_help(pod, json_sprintf("no pod uses the volume on node %.*s any more: wait until it is "
-                                   "detached",
-                                   SLICE_ARG(node)));
-    help_by_node(pod, node);
+    why_help_all(pod, who_freed_by(&claim->who, false));
 }
 
 static bool is_for_one_node(const struct why_pod *pod, const struct why_claim *claim)
@@ -104,15 +72,6 @@ void why_multi_attach(struct why_pod *pod)
                              "%.*s has it (Multi-Attach)",
                              SLICE_ARG(claim->who.volume), CLAIM_ARG(claim), SLICE_ARG(node)));
         help_by_pods(pod, claim, node);
-        for (size_t j = 0; j < claim->who.attachment_count; j++) {
-            const struct resource *attachment = claim->who.attachments[j];
-            struct slice error = resource_attribute(attachment, VOLUME_ATTACHMENT_DETACH_ERROR);
-            char name[PROVISIONED_NAME_BYTES];
-            if (error.len != 0)
-                why_help(pod, json_sprintf("its detach fails (VolumeAttachment %.*s): %.*s",
-                                           SLICE_ARG(resource_name(attachment, name)),
-                                           SLICE_ARG(error)));
-        }
     }
 }
 

@@ -42,7 +42,7 @@ bool sheet_add_owned(struct sheet *sheet, char *const *cells, size_t count)
             free(cells[i]);
         return false;
     }
-    grown[sheet->count] = (struct sheet_row){{NULL}};
+    grown[sheet->count] = (struct sheet_row){.cells = {NULL}};
     for (size_t i = 0; i < count; i++) {
         grown[sheet->count].cells[i] = cells[i];
         make_printable(cells[i]);
@@ -59,6 +59,15 @@ bool sheet_add(struct sheet *sheet, const char *const *texts)
     for (; count < SHEET_COLUMNS_MAX && texts[count] != NULL; count++)
         cells[count] = strdup(texts[count]);
     return sheet_add_owned(sheet, cells, count);
+}
+
+bool sheet_add_whole(struct sheet *sheet, const char *const *texts)
+{
+    bool ok = sheet_add(sheet, texts);
+
+    if (ok)
+        sheet->rows[sheet->count - 1].is_whole = true;
+    return ok;
 }
 
 void sheet_dispose(struct sheet *sheet)
@@ -126,7 +135,7 @@ static void print_row(const struct sheet_row *row, const size_t *widths,
         const char *cell = row->cells[c], *colour = style->has_colours ? colour_of(cell) : "";
         bool is_last = c + 1 == SHEET_COLUMNS_MAX || row->cells[c + 1] == NULL;
         (void)fputs(colour, file);
-        if (is_last && style->width >= from + WRAPPED_MIN)
+        if (is_last && !row->is_whole && style->width >= from + WRAPPED_MIN)
             print_wrapped(cell, from, style->width, file);
         else
             (void)fputs(cell, file);

@@ -26,6 +26,7 @@ enum { SHEET_COLUMNS_MAX = 8 };
 
 struct sheet_row {
     char *cells[SHEET_COLUMNS_MAX]; /* up to a NULL; owned */
+    bool is_whole;                  /* not wrapped: to be copied and pasted */
 };
 
 /* All zero: empty. */
@@ -46,8 +47,11 @@ struct sheet_style sheet_style(FILE *file);
 /* Adds a row with copies of the texts, which end with NULL. False without memory. */
 bool sheet_add(struct sheet *sheet, const char *const *texts);
 
-/* The same; the row takes over the cells, and frees them also if it returns false. False, too, if a
- * cell before `count` is NULL: there was no memory for it. */
+/* The same; the row is never wrapped. */
+bool sheet_add_whole(struct sheet *sheet, const char *const *texts);
+
+/* As sheet_add; the row takes over the cells, and frees them also if it returns false. False, too,
+ * if a cell before `count` is NULL: there was no memory for it. */
 bool sheet_add_owned(struct sheet *sheet, char *const *cells, size_t count);
 
 /* False if something could not be written. */

@@ -124,19 +124,21 @@ static const struct section {
 
 enum { SECTIONS = sizeof sections / sizeof *sections };
 
-/* What the API server does not serve is also known. */
+/* What the API server does not serve is also known; and all reservations are. */
 static void begin(struct debug_snapshot *snapshot)
 {
     const struct cluster *cluster = &snapshot->state->cluster;
 
     snapshot->has_begun = true;
     buf_put(snapshot->out, SLICE("{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":["));
+    begin_item(snapshot);
+    record_json_about(snapshot->out, OWN_LISTED_RESOURCE, OWN_RESERVATIONS);
     (void)pthread_rwlock_rdlock(&snapshot->state->lock);
     for (int kind = 0; kind < KIND_COUNT; kind++) {
         if (!cluster->is_unserved[kind])
             continue;
         begin_item(snapshot);
-        record_json_unserved(snapshot->out, (enum kind)kind);
+        record_json_about(snapshot->out, OWN_UNSERVED_RESOURCE, kind_resource((enum kind)kind));
     }
     (void)pthread_rwlock_unlock(&snapshot->state->lock);
 }

@@ -347,10 +347,10 @@ void record_json_reservation(struct buf *out, const struct reservation *reservat
     json_end(out, '}');
 }
 
-void record_json_unserved(struct buf *out, enum kind kind)
+void record_json_about(struct buf *out, enum own_kind about, const char *resource)
 {
-    begin_own(out, OWN_UNSERVED_RESOURCE);
-    json_text(out, "name", slice_of(kind_resource(kind)));
+    begin_own(out, about);
+    json_text(out, "name", slice_of(resource));
     json_end(out, '}');
     json_end(out, '}');
 }

@@ -40,11 +40,12 @@ END
     if who_in data --all-namespaces --kubeconfig "$plane/try.kubeconfig" >/dev/null; then fail "it has no right to that"; fi
     grep -qF 'these credentials may not list them' "$plane/who.err" || fail "$(cat "$plane/who.err")"
     # what it says is done; while the grace lasts, it says for how long
-    advice=$(who_json '.freedBy[0]' | grep -oE "kubectl delete pod -n $namespace db-0") || fail "$(who_json .freedBy)"
+    advice=$(who_json '.freedBy[0].command')
+    [ "$advice" = "kubectl delete pod -n $namespace db-0" ] || fail "$(who_json .freedBy)"
     # shellcheck disable=SC2086 # words
     k ${advice#kubectl } --wait=false >/dev/null
     who_says '.heldBy[0].as' Terminating
-    who_json '.freedBy[0]' | grep -qE 's of grace left$' || fail "$(who_json .freedBy)"
+    who_json '.freedBy[0].text' | grep -qE 's of grace left$' || fail "$(who_json .freedBy)"
     k -n "$namespace" delete pod db-0 --force --grace-period=0 >/dev/null 2>&1
     scheduled db-1
     who_says '[.heldBy[].name] | join(" ")' db-1

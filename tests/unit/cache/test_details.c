@@ -133,7 +133,8 @@ Test(details, of_a_volume_are_read_from_its_text_and_from_a_snapshot)
     static const char volume[] =
         "{\"metadata\":{\"name\":\"v\",\"deletionTimestamp\":\"2026-11-22T11:00:30Z\","
         "\"finalizers\":[\"f\"],\"labels\":{\"z\":\"a\"},\"annotations\":{\"a\":\"secret\"}},"
-        "\"spec\":{\"csi\":{\"driver\":\"d\",\"volumeAttributes\":{\"a\":\"secret\"}},"
+        "\"spec\":{\"persistentVolumeReclaimPolicy\":\"Retain\","
+        "\"csi\":{\"driver\":\"d\",\"volumeAttributes\":{\"a\":\"secret\"}},"
         "\"nodeAffinity\":{\"required\":{\"nodeSelectorTerms\":[{\"matchExpressions\":[{\"key\":"
         "\"k\",\"operator\":\"In\",\"values\":[\"x\"]}]}]}}}}";
     struct slice texts[] = {slice_of(volume), project(KIND_VOLUME, volume)};
@@ -141,6 +142,7 @@ Test(details, of_a_volume_are_read_from_its_text_and_from_a_snapshot)
     for (size_t i = 0; i < 2; i++) {
         struct volume_details got;
         cr_assert(volume_details_read(texts[i], &arena, &got));
+        expect_text(got.reclaim_policy, "Retain");
         expect_text(got.deletion_timestamp, "2026-11-22T11:00:30Z");
         expect_text(got.labels, "\nz a");
         cr_expect_eq(got.finalizers.count, 1);
@@ -222,4 +224,40 @@ Test(details, many_items_end_with_an_error)
     buf_put(&text, SLICE("]}}"));
     cr_expect_not(pod_details_read(buf_slice(&text), &arena, &got));
     buf_dispose(&text);
+}
+
+Test(details, of_a_workload_are_what_scaling_it_does)
+{
+    struct workload_details got;
+
+    cr_assert(workload_details_read(
+        SLICE("{\"metadata\":{\"name\":\"pg\",\"namespace\":\"shop\"},\"spec\":{\"replicas\":3,"
+              "\"ordinals\":{\"start\":5},\"persistentVolumeClaimRetentionPolicy\":{\"whenScaled\":"
+              "\"Delete\"},\"volumeClaimTemplates\":[{\"metadata\":{\"name\":\"data\"},\"spec\":{}}"
+              "],\"strategy\":{\"type\":\"Recreate\",\"rollingUpdate\":null}}}"),
+        &arena, &got));
+    expect_text(got.ns, "shop");
+    expect_text(got.name, "pg");
+    cr_expect_eq(got.replicas, 3);
+    cr_expect_eq(got.first_ordinal, 5);
+    expect_text(got.when_scaled, "Delete");
+    expect_text(got.strategy, "Recreate");
+    cr_assert_eq(got.claim_templates.count, 1);
+    expect_text(((const struct claim_template *)got.claim_templates.items)[0].name, "data");
+}
+
+/* The API server sets one replica where there is none, and refuses the others. */
+Test(details, of_a_workload_have_a_number_of_replicas_that_an_api_server_accepts)
+{
+    static const char *const bad[] = {"-1", "2147483648", "9223372036854775807"};
+    struct workload_details got;
+
+    cr_assert(workload_details_read(SLICE("{\"spec\":{}}"), &arena, &got));
+    cr_expect_eq(got.replicas, 1);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct slice text = arena_printf(&arena, "{\"spec\":{\"replicas\":%s}}", bad[i]);
+        cr_expect_not(workload_details_read(text, &arena, &got), "%s", bad[i]);
+        text = arena_printf(&arena, "{\"spec\":{\"ordinals\":{\"start\":%s}}}", bad[i]);
+        cr_expect_not(workload_details_read(text, &arena, &got), "%s", bad[i]);
+    }
 }

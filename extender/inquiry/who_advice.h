@@ -1,0 +1,91 @@
+/*
+ * who_advice: what would free a claim, as a list of JSON objects. Only the files who*.c include it.
+ *
+ *     advice_add(advice, json_sprintf("pod %.*s finishes, or is deleted", SLICE_ARG(name)));
+ *     advice_command(advice, "kubectl delete pod -n % %", (const struct slice[]){ns, name});
+ *     advice_warn(advice, json_string("no controller creates it again"));
+ *
+ * A command is for a shell, and is pasted as it is. Names in it come from the input: nobody has
+ * checked the owner that a pod names. So a command with a name that is no plain word is left out.
+ *
+ * Ownership: JSON values are taken over. Threads: one.
+ */
+#ifndef EXTENDER_INQUIRY_WHO_ADVICE_H
+#define EXTENDER_INQUIRY_WHO_ADVICE_H
+
+#include "extender/inquiry/who_internal.h"
+
+struct advice {
+    json_t *list;
+    json_t *last; /* borrowed from the list; NULL: it was left out */
+    int rc;       /* not 0: no memory */
+};
+
+/* Begins a piece of advice. NULL: no memory. */
+void advice_add(struct advice *advice, json_t *text);
+
+/* The command of the last piece. Each % of the format is one of the words. If an earlier piece has
+ * that command, the last one is left out. */
+void advice_command(struct advice *advice, const char *format, const struct slice *words);
+
+/* What the last piece destroys or stops; a second warning is added to the first. */
+void advice_warn(struct advice *advice, json_t *text);
+
+/* "shop/db-0", as two arguments for "%.*s/%.*s"; and for "-n % %". */
+#define POD_ARG(pod) \
+    (int)name_slice((pod)->ns).len, name_slice((pod)->ns).ptr, (int)pod_name(pod).len, \
+        pod_name(pod).ptr
+#define POD_WORDS(pod) ((const struct slice[]){name_slice((pod)->ns), pod_name(pod)})
+
+/* What is lost, besides, when the pod ends: a claim that is being deleted or is the pod's own. */
+void advice_warn_of_loss(struct advice *advice, const struct who_claim *claim,
+                         const struct who_pod *holder);
+
+/* A holder with a controller that `kubectl scale` scales. */
+struct scaling {
+    struct advice *advice;
+    const struct who_claim *claim;
+    const struct who_pod *holder;
+    const char *resource;
+    const struct workload_answer *workload;
+};
+
+/* "StatefulSet db", as two arguments for "%.*s %.*s". */
+#define OWNER_ARG(owner) \
+    (int)(owner)->kind.len, (owner)->kind.ptr, (int)(owner)->name.len, (owner)->name.ptr
+
+static inline bool owner_is_kind(const struct owner *owner, struct slice kind)
+{
+    return slice_equal(owner->kind, kind);
+}
+
+static inline bool scaling_is_known(const struct scaling *scaling)
+{
+    return scaling->workload->state == WORKLOAD_KNOWN;
+}
+
+/* The number at the end of a StatefulSet's pod; negative: there is none. */
+int64_t scaling_ordinal(const struct scaling *scaling);
+
+/* The command of the last piece scales the controller. */
+void scaling_command(const struct scaling *scaling, int64_t replicas);
+
+/* Scales it, says what that stops and destroys, and scales it back. */
+void advice_to_scale(const struct scaling *scaling);
+
+/* What makes a holder give the claim up, by its controller. */
+void advice_by_owner(struct advice *advice, const struct who_claim *claim,
+                     const struct who_pod *holder);
+
+/* Its controller makes a terminating holder again, before a pod that waits. */
+void advice_of_return(struct advice *advice, const struct who_claim *claim,
+                      const struct who_pod *holder);
+
+/* A holder on a node that does not answer, which never reports that its pods have ended. */
+void advice_of_node(struct advice *advice, const struct who_claim *claim,
+                    const struct who_pod *holder);
+
+/* The volume is attached to nodes where no pod holds the claim. */
+void advice_of_attachments(struct advice *advice, const struct who_claim *claim);
+
+#endif

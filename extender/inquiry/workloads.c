@@ -1,0 +1,239 @@
+#include "extender/inquiry/workloads.h"
+
+#include <stdlib.h>
+
+#include "cache/client/api_path.h"
+#include "cache/store/uthash_config.h"
+#include "extender/certificates/api_call.h"
+
+enum { WORKLOADS_BYTES_MAX = 512 << 20, PATH_BYTES_MAX = 8192 };
+
+static const struct {
+    const char *kind, *resource, *api;
+} kinds[] = {
+    {"Deployment", "deployment", "/apis/apps/v1"},
+    {"StatefulSet", "statefulset", "/apis/apps/v1"},
+    {"ReplicaSet", "replicaset", "/apis/apps/v1"},
+    {"ReplicationController", "replicationcontroller", "/api/v1"},
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+struct entry {
+    UT_hash_handle hh;
+    struct slice key; /* "KIND NS/NAME" */
+    struct workload_answer workload;
+};
+
+struct workloads {
+    const struct kubeconfig *kubeconfig;
+    struct http_client *client; /* NULL: nothing was read yet */
+    struct entry *entries;      /* uthash; they lie in the arena */
+    struct arena arena;         /* and their texts */
+    struct arena scratch;       /* of the object that is read now */
+    size_t reads;
+    bool is_client_started;
+};
+
+struct workloads *workloads_new(const struct kubeconfig *kubeconfig)
+{
+    struct workloads *workloads = calloc(1, sizeof *workloads);
+
+    if (workloads == NULL)
+        return NULL;
+    workloads->kubeconfig = kubeconfig;
+    arena_init(&workloads->arena, WORKLOADS_BYTES_MAX);
+    arena_init(&workloads->scratch, API_ARENA_BYTES_MAX);
+    return workloads;
+}
+
+static void clear(struct workloads *workloads)
+{
+    HASH_CLEAR(hh, workloads->entries);
+    arena_reset(&workloads->arena);
+    workloads->reads = 0;
+}
+
+void workloads_free(struct workloads *workloads)
+{
+    if (workloads == NULL)
+        return;
+    clear(workloads);
+    http_client_free(workloads->client);
+    if (workloads->is_client_started)
+        http_client_global_cleanup();
+    arena_dispose(&workloads->arena);
+    arena_dispose(&workloads->scratch);
+    free(workloads);
+}
+
+void workloads_forget(struct workloads *workloads)
+{
+    if (workloads->kubeconfig != NULL)
+        clear(workloads);
+}
+
+/* Index into kinds[]; KINDS: another kind. */
+static size_t kind_index(struct slice kind)
+{
+    size_t i = 0;
+
+    while (i < KINDS && !slice_equal(kind, slice_of(kinds[i].kind)))
+        i++;
+    return i;
+}
+
+const char *workload_resource(struct slice kind)
+{
+    size_t index = kind_index(kind);
+
+    return index == KINDS ? NULL : kinds[index].resource;
+}
+
+/* ---- entries ---- */
+
+static struct entry *find(const struct workloads *workloads, struct slice key)
+{
+    struct entry *found = NULL;
+
+    HASH_FIND(hh, workloads->entries, key.ptr, key.len, found);
+    return found;
+}
+
+/* The entry with that key, perhaps a new one. NULL: no memory. */
+static struct entry *add(struct workloads *workloads, struct slice kind, struct slice ns,
+                         struct slice name)
+{
+    struct slice key = arena_printf(&workloads->scratch, "%.*s %.*s/%.*s", SLICE_ARG(kind),
+                                    SLICE_ARG(ns), SLICE_ARG(name));
+    struct entry *entry = key.ptr == NULL ? NULL : find(workloads, key);
+
+    if (entry != NULL || key.ptr == NULL)
+        return entry;
+    entry = arena_alloc(&workloads->arena, sizeof *entry);
+    key = arena_copy(&workloads->arena, key);
+    if (entry == NULL || key.ptr == NULL)
+        return NULL;
+    *entry = (struct entry){.key = key, .workload.state = WORKLOAD_NOT_THERE};
+    HASH_ADD_KEYPTR(hh, workloads->entries, entry->key.ptr, entry->key.len, entry);
+    return entry->hh.tbl == NULL ? NULL : entry;
+}
+
+/* Copies the texts. False: no memory. */
+static bool store(struct workloads *workloads, const struct workload_details *read,
+                  struct workload_answer *out)
+{
+    struct arena *arena = &workloads->arena;
+    const struct claim_template *templates = read->claim_templates.items;
+    size_t count = read->claim_templates.count;
+    struct claim_template *copies = arena_alloc(arena, (count + 1) * sizeof *copies);
+    bool is_whole = copies != NULL;
+
+    out->details = *read;
+    out->details.ns = out->details.name = SLICE(""); /* the key has them */
+    out->details.strategy = arena_copy(arena, read->strategy);
+    out->details.when_scaled = arena_copy(arena, read->when_scaled);
+    for (size_t i = 0; is_whole && i < count; i++) {
+        copies[i].name = arena_copy(arena, templates[i].name);
+        is_whole = copies[i].name.ptr != NULL;
+    }
+    out->details.claim_templates.items = copies;
+    out->state = WORKLOAD_KNOWN;
+    return is_whole && out->details.strategy.ptr != NULL && out->details.when_scaled.ptr != NULL;
+}
+
+int workloads_take(struct workloads *workloads, const struct source_text *text, struct error *err)
+{
+    struct slice kind = slice_of(text->type->kind);
+    struct workload_details read;
+
+    if (kind_index(kind) == KINDS)
+        return 0;
+    arena_reset(&workloads->scratch);
+    if (!workload_details_read(text->text, &workloads->scratch, &read))
+        return 1;
+    struct entry *entry =
+        add(workloads, kind, read.ns.len == 0 ? SLICE("default") : read.ns, read.name);
+    return entry != NULL && store(workloads, &read, &entry->workload) ? 1 : error_no_memory(err);
+}
+
+/* ---- a live cluster ---- */
+
+static bool start_client(struct workloads *workloads, struct error *err)
+{
+    if (!workloads->is_client_started)
+        workloads->is_client_started = http_client_global_init(err) == 0;
+    return workloads->is_client_started &&
+           (workloads->client != NULL ||
+            http_client_new(&workloads->client, workloads->kubeconfig, err) == 0);
+}
+
+/* Sends the GET. False: there is no answer. */
+static bool get(struct workloads *workloads, size_t kind, struct slice ns, struct slice name,
+                struct request_answer *answer)
+{
+    struct api api = {.client = workloads->client, .server = workloads->kubeconfig->server};
+    struct error err;
+    struct buf path;
+
+    buf_init(&path, PATH_BYTES_MAX);
+    buf_printf(&path, "%s/namespaces/", kinds[kind].api);
+    api_path_escape(&path, ns);
+    buf_printf(&path, "/%ss/", kinds[kind].resource);
+    api_path_escape(&path, name);
+    const struct request request = {.method = "GET", .path = buf_text(&path)};
+    api.arena = workloads->scratch;
+    bool ok = request.path != NULL && api_call(&api, &request, answer, &err) == 0;
+    workloads->scratch = api.arena;
+    buf_dispose(&path);
+    return ok;
+}
+
+static void read_live(struct workloads *workloads, size_t kind, struct slice ns, struct slice name,
+                      struct workload_answer *out)
+{
+    const struct object_reference reference = {.ns = ns, .name = name};
+    struct request_answer answer;
+    struct workload_details read;
+    struct error err;
+
+    out->state = WORKLOAD_UNREADABLE;
+    if (!object_reference_is_possible(&reference) || workloads->reads == WORKLOADS_READ_MAX ||
+        !start_client(workloads, &err))
+        return;
+    workloads->reads++;
+    if (!get(workloads, kind, ns, name, &answer))
+        return;
+    if (answer.status == 403)
+        out->state = WORKLOAD_FORBIDDEN;
+    else if (answer.status == 404)
+        out->state = WORKLOAD_GONE;
+    else if (answer.status == 200 &&
+             (!workload_details_read(answer.body, &workloads->scratch, &read) ||
+              !store(workloads, &read, out)))
+        out->state = WORKLOAD_UNREADABLE;
+}
+
+const struct workload_answer *workloads_find(struct workloads *workloads, struct slice kind,
+                                             struct slice ns, struct slice name)
+{
+    size_t count = HASH_COUNT(workloads->entries);
+
+    arena_reset(&workloads->scratch);
+    struct entry *entry = add(workloads, kind, ns, name);
+    if (entry == NULL)
+        return NULL;
+    if (HASH_COUNT(workloads->entries) != count && workloads->kubeconfig != NULL)
+        read_live(workloads, kind_index(kind), ns, name, &entry->workload);
+    return &entry->workload;
+}
+
+bool workloads_unknown(const struct workloads *workloads,
+                       bool (*visit)(void *context, struct slice key, enum workload_state state),
+                       void *context)
+{
+    for (const struct entry *entry = workloads->entries; entry != NULL; entry = entry->hh.next)
+        if (entry->workload.state != WORKLOAD_KNOWN && entry->workload.state != WORKLOAD_GONE &&
+            !visit(context, entry->key, entry->workload.state))
+            return false;
+    return true;
+}

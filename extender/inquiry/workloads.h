@@ -1,0 +1,63 @@
+/*
+ * workloads: the Deployments, StatefulSets, ReplicaSets and ReplicationControllers of an input: how
+ * many pods they have, and what scaling them does. Those of a snapshot are taken while it is read.
+ * Of a live cluster, one that is asked for is read with one GET: nothing is listed.
+ *
+ *     const struct workload_answer *workload =
+ *         workloads_find(inquiry->workloads, SLICE("StatefulSet"), ns, name);
+ *     if (workload->state == WORKLOAD_KNOWN)
+ *         printf("%lld replicas\n", (long long)workload->details.replicas);
+ *
+ * Threads: one.
+ */
+#ifndef EXTENDER_INQUIRY_WORKLOADS_H
+#define EXTENDER_INQUIRY_WORKLOADS_H
+
+#include "cache/client/kubeconfig.h"
+#include "cache/objects/details.h"
+#include "cache/snapshot/source.h"
+
+/* GETs in a row. Of further ones, nothing is known. */
+enum { WORKLOADS_READ_MAX = 64 };
+
+enum workload_state {
+    WORKLOAD_KNOWN,
+    WORKLOAD_GONE,      /* a live cluster does not have it */
+    WORKLOAD_NOT_THERE, /* a snapshot does not have it: perhaps it has no such objects at all */
+    WORKLOAD_FORBIDDEN,
+    WORKLOAD_UNREADABLE, /* no good answer, or too many GETs */
+};
+
+struct workload_answer {
+    enum workload_state state;
+    struct workload_details details; /* WORKLOAD_KNOWN */
+};
+
+struct workloads;
+
+/* kubeconfig: of the live cluster, borrowed; NULL: a snapshot. Ownership: workloads_free. NULL: no
+ * memory. */
+struct workloads *workloads_new(const struct kubeconfig *kubeconfig);
+void workloads_free(struct workloads *workloads);
+
+/* "deployment" for "Deployment": what `kubectl scale` takes. NULL: it cannot scale that kind. */
+const char *workload_resource(struct slice kind);
+
+/* Keeps the object if it is a workload that can be decoded. Returns whether it is one. Errors: no
+ * memory. */
+int workloads_take(struct workloads *workloads, const struct source_text *text, struct error *err);
+
+/* The workload of that kind, which has a workload_resource; valid until workloads_forget. NULL: no
+ * memory. */
+const struct workload_answer *workloads_find(struct workloads *workloads, struct slice kind,
+                                             struct slice ns, struct slice name);
+
+/* Forgets what was read of a live cluster, so that the next answer is about the present. */
+void workloads_forget(struct workloads *workloads);
+
+/* Calls `visit` for each workload that was asked for, and is not known. False: a visit said so. */
+bool workloads_unknown(const struct workloads *workloads,
+                       bool (*visit)(void *context, struct slice key, enum workload_state state),
+                       void *context);
+
+#endif
