@@ -227,6 +227,13 @@ static void check_unconfirmed(struct informer *informer, uint64_t now_ns)
 
 /* ---- the thread ---- */
 
+static uint64_t tick(const struct informer *informer, uint64_t now_ns)
+{
+    const struct informer_target *target = &informer->target;
+
+    return target->tick == NULL ? UINT64_MAX : target->tick(target->context, now_ns);
+}
+
 static void *run(void *context)
 {
     struct informer *informer = context;
@@ -236,6 +243,8 @@ static void *run(void *context)
         uint64_t now_ns = monotonic_ns();
         uint64_t next_ns = run_reflectors(informer, now_ns);
         check_unconfirmed(informer, now_ns);
+        uint64_t tick_ns = tick(informer, now_ns);
+        next_ns = tick_ns < next_ns ? tick_ns : next_ns;
         requests_hand_over(informer->requests);
         uint64_t wait_ns = next_ns > now_ns ? next_ns - now_ns : 0;
         http_client_poll(informer->client, (int)((wait_ns + NS_PER_MS - 1) / NS_PER_MS));

@@ -48,6 +48,9 @@ struct informer_target {
                     bool was_there);
     /* All kinds that are watched are synced, for the first time. */
     void (*synced)(void *context);
+    /* What is left to do, after each of these, and when it was asked for. Returns the time of the
+     * next call, or UINT64_MAX. NULL: nothing. */
+    uint64_t (*tick)(void *context, uint64_t now_ns);
 };
 
 struct informer;

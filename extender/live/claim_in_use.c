@@ -2,14 +2,21 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <utlist.h>
 
+#include "config/base/clock.h"
 #include "extender/live/events.h"
 #include "policy/conflicts.h"
 
 enum {
     REPORT_BYTES_MAX = 1 << 20,
-    CLAIM_HASHES_MAX = 8,
     EVENT_NAME_BYTES = 128, /* three UIDs */
+
+    /* A look at a pod with hundreds of claims takes 0.2 ms, and 1,000 pods may wait for one claim:
+     * the informer, which has other work, looks at few of them at a time. */
+    LOOKS_A_TICK = 20,
+    TICK_MS = 100,
+    FULL_MS = 10000, /* until the next look, after an Event was dropped */
 };
 
 /* A claim and its holder. Compared only. */
@@ -24,8 +31,10 @@ struct refused {
     struct holding reported[CLAIM_IN_USE_REPORTED_MAX]; /* the last one at reported_count - 1,
                                                            modulo its size */
     unsigned reported_count;
-    uint32_t claims[CLAIM_HASHES_MAX]; /* hashes of their names */
-    size_t claim_count;                /* more than CLAIM_HASHES_MAX: the others are not known */
+    uint32_t claims[CLAIM_IN_USE_CLAIMS_MAX]; /* hashes of their names */
+    size_t claim_count;
+    bool is_due;
+    struct refused *prev, *next; /* pods that are due, if it is */
     size_t ns_len, name_len;
     char text[]; /* namespace and name */
 };
@@ -49,6 +58,7 @@ void claim_in_use_dispose(struct claim_in_use *in_use)
 {
     struct refused *first = in_use->refused;
 
+    in_use->due = NULL;
     HASH_CLEAR(hh, in_use->refused); /* the entries stay linked to one another */
     for (struct refused *refused = first, *next; refused != NULL; refused = next) {
         next = refused->hh.next;
@@ -89,9 +99,8 @@ static struct slice describe_outlook(const struct pod_object *pod, const struct 
                : SLICE("preemption of that pod alone cannot help");
 }
 
-/* Under the lock. Without memory, or if too many Events were posted, it is tried again at the pod's
- * next change. */
-static void report(struct claim_in_use *in_use, struct refused *refused,
+/* Under the lock. False: no memory, or too many Events were posted. */
+static bool report(struct claim_in_use *in_use, struct refused *refused,
                    const struct pod_object *pod, const struct conflict *conflict,
                    const struct verdict *verdict, struct arena *arena)
 {
@@ -100,11 +109,11 @@ static void report(struct claim_in_use *in_use, struct refused *refused,
     char name[EVENT_NAME_BYTES], claim[UID_TEXT_BYTES], holder[UID_TEXT_BYTES];
 
     if (was_reported(refused, &holding))
-        return;
+        return true;
     struct slice what = conflict_describe(conflict, arena);
     struct slice outlook = describe_outlook(pod, conflict, verdict, arena);
     if (what.ptr == NULL || outlook.ptr == NULL)
-        return;
+        return false;
     (void)snprintf(name, sizeof name, "%.*s.%.*s.%.*s", SLICE_ARG(pod->meta.uid),
                    SLICE_ARG(uid_text(&holding.claim, claim)),
                    SLICE_ARG(uid_text(&holding.holder, holder)));
@@ -112,8 +121,10 @@ static void report(struct claim_in_use *in_use, struct refused *refused,
     struct event_note note = {
         "Warning", "ClaimInUse",
         arena_printf(arena, "%.*s; %.*s", SLICE_ARG(what), SLICE_ARG(outlook)), name};
-    if (events_post_once(state->events, state->api, &about, &note))
-        refused->reported[refused->reported_count++ % CLAIM_IN_USE_REPORTED_MAX] = holding;
+    if (!events_post_once(state->events, state->api, &about, &note))
+        return false;
+    refused->reported[refused->reported_count++ % CLAIM_IN_USE_REPORTED_MAX] = holding;
+    return true;
 }
 
 /* Whether kube-scheduler's plug-in rejects a pod for this. It knows no reservations. */
@@ -122,8 +133,8 @@ static bool is_refusal(const struct conflict *conflict)
     return conflict->holder != NULL && conflict->claim->is_rwop;
 }
 
-/* Reports each holder, if the pod still waits. Under the lock. */
-static void report_all(struct claim_in_use *in_use, struct refused *refused, struct arena *arena)
+/* Reports each holder, if the pod still waits. Under the lock. False: not all, as above. */
+static bool report_all(struct claim_in_use *in_use, struct refused *refused, struct arena *arena)
 {
     struct view view = state_view(in_use->state);
     const struct pod *pod = cluster_find_pod(view.cluster, ns_of(refused), name_of(refused));
@@ -134,32 +145,71 @@ static void report_all(struct claim_in_use *in_use, struct refused *refused, str
     unsigned count = 0;
 
     if (pod == NULL || !uid_is(&pod->uid, uid_of(refused)) || pod->node != NULL ||
-        pod->is_terminating || !cluster_describe_pod(pod, arena, &object))
-        return;
+        pod->is_terminating)
+        return true;
+    if (!cluster_describe_pod(pod, arena, &object))
+        return false;
     const struct claim **claims = conflicts_find_claims(view.cluster, &object, arena);
     if (claims == NULL || !conflicts_find(&view, &object, claims, arena, &conflicts))
-        return;
+        return false;
     conflicts_sort(&conflicts);
     policy_prefilter(&view, &object, arena, &verdict, &decided_by);
     for (size_t i = 0; i < conflicts.count && count < CLAIM_IN_USE_REPORTED_MAX; i++) {
         if (!is_refusal(&conflicts.items[i]))
             continue;
-        report(in_use, refused, &object, &conflicts.items[i], &verdict, arena);
+        if (!report(in_use, refused, &object, &conflicts.items[i], &verdict, arena))
+            return false;
         count++;
     }
+    return true;
 }
 
-static void look(struct claim_in_use *in_use, struct refused *refused)
+static bool look(struct claim_in_use *in_use, struct refused *refused)
 {
     struct arena arena;
 
-    if (!in_use->is_synced)
-        return;
     arena_init(&arena, REPORT_BYTES_MAX);
     (void)pthread_rwlock_rdlock(&in_use->state->lock);
-    report_all(in_use, refused, &arena);
+    bool is_done = report_all(in_use, refused, &arena);
     (void)pthread_rwlock_unlock(&in_use->state->lock);
     arena_dispose(&arena);
+    return is_done;
+}
+
+static void make_due(struct claim_in_use *in_use, struct refused *refused)
+{
+    if (refused->is_due)
+        return;
+    refused->is_due = true;
+    DL_APPEND(in_use->due, refused);
+}
+
+static void make_done(struct claim_in_use *in_use, struct refused *refused)
+{
+    if (!refused->is_due)
+        return;
+    refused->is_due = false;
+    DL_DELETE(in_use->due, refused);
+}
+
+uint64_t claim_in_use_tick(struct claim_in_use *in_use, uint64_t now_ns)
+{
+    if (!in_use->is_synced || in_use->due == NULL)
+        return UINT64_MAX;
+    if (now_ns < in_use->tick_ns)
+        return in_use->tick_ns;
+    in_use->tick_ns = now_ns + TICK_MS * NS_PER_MS;
+    for (int i = 0; in_use->due != NULL && i < LOOKS_A_TICK; i++) {
+        struct refused *refused = in_use->due;
+        bool is_done = look(in_use, refused);
+        make_done(in_use, refused);
+        if (is_done)
+            continue;
+        make_due(in_use, refused); /* behind the others, of which one may cause no Event */
+        in_use->tick_ns = now_ns + FULL_MS * NS_PER_MS;
+        break;
+    }
+    return in_use->due == NULL ? UINT64_MAX : in_use->tick_ns;
 }
 
 /* ---- who waits ---- */
@@ -182,6 +232,7 @@ static void forget(struct claim_in_use *in_use, struct refused *refused)
 {
     if (refused == NULL)
         return;
+    make_done(in_use, refused);
     HASH_DEL(in_use->refused, refused);
     free(refused);
 }
@@ -198,9 +249,8 @@ static struct refused *refused_new(const struct pod_object *pod)
     refused->name_len = meta->name.len;
     memcpy(refused->text, meta->ns.ptr, meta->ns.len);
     memcpy(refused->text + meta->ns.len, meta->name.ptr, meta->name.len);
-    refused->claim_count = pod->claim_count;
-    for (size_t i = 0; i < pod->claim_count && i < CLAIM_HASHES_MAX; i++)
-        refused->claims[i] = names_hash(pod->claims[i].name);
+    for (size_t i = 0; i < pod->claim_count && i < CLAIM_IN_USE_CLAIMS_MAX; i++)
+        refused->claims[refused->claim_count++] = names_hash(pod->claims[i].name);
     return refused;
 }
 
@@ -223,25 +273,23 @@ static struct refused *remember(struct claim_in_use *in_use, const struct pod_ob
     return NULL;
 }
 
-static bool may_name(const struct refused *refused, struct slice claim)
+static bool may_name(const struct refused *refused, uint32_t claim)
 {
-    uint32_t hash = names_hash(claim);
-
-    for (size_t i = 0; i < refused->claim_count && i < CLAIM_HASHES_MAX; i++)
-        if (refused->claims[i] == hash)
+    for (size_t i = 0; i < refused->claim_count; i++)
+        if (refused->claims[i] == claim)
             return true;
-    return refused->claim_count > CLAIM_HASHES_MAX;
+    return false;
 }
 
-static bool may_want(const struct refused *refused, const struct pod_object *holder)
+/* The pods that wait, and name one of the pod's claims, are due. */
+static void wake_waiting(struct claim_in_use *in_use, const struct pod_object *holder)
 {
-    bool may_want = false;
-
-    if (!slice_equal(ns_of(refused), holder->meta.ns))
-        return false;
-    for (size_t i = 0; i < holder->claim_count && !may_want; i++)
-        may_want = may_name(refused, holder->claims[i].name);
-    return may_want;
+    for (size_t i = 0; i < holder->claim_count; i++) {
+        uint32_t claim = names_hash(holder->claims[i].name);
+        for (struct refused *refused = in_use->refused; refused != NULL; refused = refused->hh.next)
+            if (may_name(refused, claim) && slice_equal(ns_of(refused), holder->meta.ns))
+                make_due(in_use, refused);
+    }
 }
 
 void claim_in_use_put(struct claim_in_use *in_use, const struct pod_object *pod, bool was_holding)
@@ -249,15 +297,12 @@ void claim_in_use_put(struct claim_in_use *in_use, const struct pod_object *pod,
     if (pod->is_refused_unnamed && pod->node.len == 0) {
         struct refused *refused = remember(in_use, pod);
         if (refused != NULL)
-            look(in_use, refused);
+            make_due(in_use, refused);
         return;
     }
     forget(in_use, find(in_use, pod->meta.uid));
-    if (was_holding || pod->node.len == 0)
-        return;
-    for (struct refused *refused = in_use->refused; refused != NULL; refused = refused->hh.next)
-        if (may_want(refused, pod))
-            look(in_use, refused);
+    if (!was_holding && pod->node.len != 0)
+        wake_waiting(in_use, pod);
 }
 
 void claim_in_use_delete(struct claim_in_use *in_use, const struct meta *pod)
@@ -268,6 +313,4 @@ void claim_in_use_delete(struct claim_in_use *in_use, const struct meta *pod)
 void claim_in_use_synced(struct claim_in_use *in_use)
 {
     in_use->is_synced = true;
-    for (struct refused *refused = in_use->refused; refused != NULL; refused = refused->hh.next)
-        look(in_use, refused);
 }

@@ -8,7 +8,11 @@
  * (pod_object.is_refused_unnamed). The condition stays as it is when another pod gets the claim, so
  * pods that wait are remembered, and a new holder is reported when it is bound. Once for each pod,
  * claim and holder: the Event's name is made of their UIDs, so that several claimguards, and one
- * after a restart, post it once. Any other pod costs nothing here.
+ * after a restart, post it once.
+ *
+ * A pod that has to be looked at is due, and a tick looks at a few of those. If too many Events
+ * were posted, the rest waits. Any other pod costs no more than the comparison of its claims with
+ * those of the pods that wait, when it is bound.
  *
  * Threads: the informer's alone.
  */
@@ -20,21 +24,28 @@
 enum {
     CLAIM_IN_USE_PODS_MAX = 1000,  /* that are remembered; one more replaces the oldest */
     CLAIM_IN_USE_REPORTED_MAX = 8, /* claims and holders of each, the last ones */
+    CLAIM_IN_USE_CLAIMS_MAX = 8, /* claims of each, the first ones, whose new holders it is told */
 };
 
 struct claim_in_use {
     struct state *state;
     struct refused *refused; /* uthash: the pods that wait, by UID */
+    struct refused *due;     /* of these; utlist */
+    uint64_t tick_ns;        /* when it looks at them next */
     bool is_synced;          /* the holders are known */
 };
 
 void claim_in_use_dispose(struct claim_in_use *in_use);
 
-/* A pod has changed. was_holding: it held its claims before. Takes the lock. */
+/* A pod has changed. was_holding: it held its claims before. */
 void claim_in_use_put(struct claim_in_use *in_use, const struct pod_object *pod, bool was_holding);
 void claim_in_use_delete(struct claim_in_use *in_use, const struct meta *pod);
 
-/* All holders are known now. Takes the lock, for one pod at a time. */
+/* All holders are known now: until then, a tick does nothing. */
 void claim_in_use_synced(struct claim_in_use *in_use);
+
+/* Looks at pods that are due; takes the lock for one at a time. Returns when to call it again, or
+ * UINT64_MAX: after one of the functions above. */
+uint64_t claim_in_use_tick(struct claim_in_use *in_use, uint64_t now_ns);
 
 #endif

@@ -101,6 +101,13 @@ static void synced(void *context)
     wake_all(handlers->state);
 }
 
+static uint64_t tick(void *context, uint64_t now_ns)
+{
+    struct handlers *handlers = context;
+
+    return claim_in_use_tick(&handlers->claim_in_use, now_ns);
+}
+
 int handlers_start(struct handlers **out, struct state *state, const struct kubeconfig *kubeconfig,
                    struct error *err)
 {
@@ -113,7 +120,8 @@ int handlers_start(struct handlers **out, struct state *state, const struct kube
                                      .stats = &state->api_stats,
                                      .context = handlers,
                                      .changed = changed,
-                                     .synced = synced};
+                                     .synced = synced,
+                                     .tick = tick};
 
     if (handlers == NULL)
         return error_no_memory(err);

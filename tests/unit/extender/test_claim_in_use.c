@@ -64,11 +64,18 @@ static void teardown(void)
 
 TestSuite(claim_in_use, .init = setup, .fini = teardown);
 
-/* The pod of that number changes: it waits and was rejected, or it is on the node. Returns how many
- * Events are sent. */
-static unsigned put_with(unsigned number, const char *node, struct claim_reference use)
+/* Until nothing more can be done now. */
+static void tick(void)
 {
-    unsigned before = sent;
+    uint64_t now_ns = in_use.tick_ns;
+
+    while (claim_in_use_tick(&in_use, now_ns) == now_ns + 100 * NS_PER_MS)
+        now_ns = in_use.tick_ns;
+}
+
+/* The pod of that number changes: it waits and was rejected, or it is on the node. */
+static void change_with(unsigned number, const char *node, struct claim_reference use)
+{
     char uid[40];
 
     struct slice name = {
@@ -81,6 +88,15 @@ static unsigned put_with(unsigned number, const char *node, struct claim_referen
                                     .is_refused_unnamed = node == NULL}};
     apply(&object);
     claim_in_use_put(&in_use, &object.pod, false);
+}
+
+/* The same; returns how many Events are sent. */
+static unsigned put_with(unsigned number, const char *node, struct claim_reference use)
+{
+    unsigned before = sent;
+
+    change_with(number, node, use);
+    tick();
     return sent - before;
 }
 
@@ -112,13 +128,62 @@ Test(claim_in_use, each_holder_is_told_once)
     cr_expect_eq(put(4, "node-1"), 0, "nobody waits");
 }
 
-Test(claim_in_use, an_event_that_was_dropped_is_posted_at_the_next_change)
+Test(claim_in_use, an_event_that_was_dropped_is_posted_later)
 {
     (void)put(1, "node-1");
     is_full = true;
     cr_expect_eq(put(2, NULL), 0);
     is_full = false;
-    cr_expect_eq(put(2, NULL), 1);
+    uint64_t next_ns = in_use.tick_ns;
+    cr_expect_eq(claim_in_use_tick(&in_use, next_ns - 1), next_ns);
+    cr_expect_eq(sent, 0);
+    cr_expect_eq(claim_in_use_tick(&in_use, next_ns), UINT64_MAX);
+    cr_expect_eq(sent, 1);
+}
+
+/* All of them wait for the claim of a pod that is bound, whose event is one of many. */
+Test(claim_in_use, a_tick_looks_at_a_few_pods)
+{
+    for (unsigned i = 0; i < 100; i++)
+        cr_expect_eq(put(10 + i, NULL), 0);
+    change_with(1, "node-1", (struct claim_reference){.name = SLICE("data")});
+    cr_expect_eq(sent, 0, "it only says who is due");
+    uint64_t now_ns = in_use.tick_ns;
+    uint64_t next_ns = claim_in_use_tick(&in_use, now_ns);
+    cr_expect_eq(sent, 20);
+    cr_expect_eq(next_ns, now_ns + 100 * NS_PER_MS);
+    tick();
+    cr_expect_eq(sent, 100);
+}
+
+/* With many claims, too: it is not looked at for those that it does not name, or that are behind
+ * the first ones. */
+Test(claim_in_use, a_pod_is_due_for_its_own_claims_alone)
+{
+    struct claim_reference uses[CLAIM_IN_USE_CLAIMS_MAX + 1];
+    char names[CLAIM_IN_USE_CLAIMS_MAX + 1][16];
+
+    for (int i = 0; i <= CLAIM_IN_USE_CLAIMS_MAX; i++) {
+        (void)snprintf(names[i], sizeof names[i], "claim-%d", i);
+        uses[i] = (struct claim_reference){.name = slice_of(names[i])};
+    }
+    struct object object = {.kind = KIND_POD,
+                            .pod = {.meta = {.ns = SLICE("ns"),
+                                             .name = SLICE("p"),
+                                             .uid = SLICE("00000000-0000-4000-8000-000000000001")},
+                                    .claims = uses,
+                                    .claim_count = CLAIM_IN_USE_CLAIMS_MAX + 1,
+                                    .is_refused_unnamed = true}};
+    apply(&object);
+    claim_in_use_put(&in_use, &object.pod, false);
+    tick();
+    cr_expect_null(in_use.due);
+    change_with(2, "node-1", (struct claim_reference){.name = SLICE("other")});
+    cr_expect_null(in_use.due);
+    change_with(3, "node-1", uses[CLAIM_IN_USE_CLAIMS_MAX]);
+    cr_expect_null(in_use.due);
+    change_with(4, "node-1", uses[CLAIM_IN_USE_CLAIMS_MAX - 1]);
+    cr_expect_not_null(in_use.due);
 }
 
 /* kube-scheduler rejects no pod for it. */
@@ -139,6 +204,7 @@ Test(claim_in_use, before_the_sync_nothing_is_told)
     (void)put(1, "node-1");
     cr_expect_eq(put(2, NULL), 0);
     claim_in_use_synced(&in_use);
+    tick();
     cr_expect_eq(sent, 1);
 }
 
