@@ -7,9 +7,11 @@
 #include "cache/cluster/priority_class.h"
 #include "cache/cluster/reservation.h"
 #include "config/base/clock.h"
+#include "config/base/printable.h"
 
 enum {
     PROGRESS_MS = 100,
+    PATH_SHOWN_MAX = 48,       /* of a path in a line that is overwritten */
     OWN_BYTES_MAX = 256 << 20, /* of reservations: 10,000 of 512 claims have names for less */
 };
 
@@ -23,11 +25,14 @@ static void show_progress(void *context, const struct source_report *report)
     struct load_progress *progress = context;
     long ms = elapsed_ms(progress);
     double mib = (double)report->bytes_read / (1024 * 1024);
+    char path[PATH_SHOWN_MAX];
 
     if (ms < progress->shown_ms + PROGRESS_MS)
         return;
     progress->shown_ms = ms;
-    (void)fprintf(stderr, "\rloading %s: %.0f MiB", report->path, mib);
+    (void)snprintf(path, sizeof path, "%s", report->path);
+    make_printable(path);
+    (void)fprintf(stderr, "\rloading %s: %.0f MiB", path, mib);
     if (report->bytes_total != 0)
         (void)fprintf(stderr, " (%.0f %%)",
                       100 * (double)report->bytes_read / (double)report->bytes_total);
