@@ -25,7 +25,7 @@ void bench_reviews(const char *where);
 
 void bench_loading(unsigned pods);
 
-/* ---- commands.c: who, audit ---- */
+/* ---- commands.c: who, why, audit ---- */
 
 void bench_commands(unsigned pods);
 
