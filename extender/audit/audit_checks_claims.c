@@ -115,11 +115,12 @@ static void report_node_claim(struct audit_check *check, const struct claim_reco
     if (holders->nodes < 2)
         return;
     struct slice names = name_holders(check->report, holders);
-    check->unknown_attachment += attachment == ATTACHMENT_UNKNOWN;
-    audit_report_add(check->report, RULE_NODE_CLAIM_NODES, is_error ? LEVEL_ERROR : LEVEL_NOTE,
-                     audit_place(&claim->record, 0, 0, SLICE("")),
-                     "the claim is ReadWriteOnce, and pods on %zu nodes use it: %.*s%s",
-                     holders->nodes, SLICE_ARG(names), ends[attachment]);
+    bool is_added =
+        audit_report_add(check->report, RULE_NODE_CLAIM_NODES, is_error ? LEVEL_ERROR : LEVEL_NOTE,
+                         audit_place(&claim->record, 0, 0, SLICE("")),
+                         "the claim is ReadWriteOnce, and pods on %zu nodes use it: %.*s%s",
+                         holders->nodes, SLICE_ARG(names), ends[attachment]);
+    check->unknown_attachment += is_added && attachment == ATTACHMENT_UNKNOWN;
 }
 
 void audit_check_claims(struct audit_check *check)

@@ -54,14 +54,14 @@ static void check_rollout(struct audit_check *check, const struct template_claim
     if (!claim_is_for_one_node(check->inventory, of->claim) || attachment == ATTACHMENT_NO ||
         is_pinned(&workload->spec))
         return;
-    check->unknown_attachment += attachment == ATTACHMENT_UNKNOWN;
-    audit_report_add(
+    bool is_added = audit_report_add(
         report, RULE_NODE_CLAIM_ROLLOUT, attachment == ATTACHMENT_YES ? LEVEL_WARNING : LEVEL_NOTE,
         place,
         "a rollout does not end if the new pod is on another node: it has to be Ready before the "
         "old one is removed (%s), and waits for the volume of claim %.*s (ReadWriteOnce)%s",
         numbers, SLICE_ARG(of->use->name),
         attachment == ATTACHMENT_YES ? "" : ", if that is attached to one node");
+    check->unknown_attachment += is_added && attachment == ATTACHMENT_UNKNOWN;
 }
 
 /* ---- many pods ---- */

@@ -179,18 +179,18 @@ static bool is_wanted(const struct audit_report *report, const struct record *re
     return report->ns.len == 0 || (record->kind < RECORD_VOLUME && slice_equal(ns, report->ns));
 }
 
-void audit_report_add(struct audit_report *report, enum audit_rule_index index, enum level level,
+bool audit_report_add(struct audit_report *report, enum audit_rule_index index, enum level level,
                       struct audit_place place, const char *format, ...)
 {
     const struct rule *rule = &audit_rules[index];
     va_list arguments;
 
     if (report->is_disabled[index] || !is_wanted(report, place.record))
-        return;
+        return false;
     struct audit_finding *finding = grow(report);
     if (finding == NULL) {
         report->has_failed = true;
-        return;
+        return false;
     }
     va_start(arguments, format);
     struct slice message = print(report, format, arguments);
@@ -206,6 +206,7 @@ void audit_report_add(struct audit_report *report, enum audit_rule_index index, 
         report->ignored++;
     else
         report->levels[level]++;
+    return true;
 }
 
 void audit_report_gap(struct audit_report *report, const char *format, ...)

@@ -50,9 +50,9 @@ struct audit_place {
 struct audit_place audit_place(const struct record *record, uint32_t line, uint32_t column,
                                struct slice subject);
 
-/* Adds a finding, unless its rule is disabled or its namespace is not wanted. Without memory,
- * has_failed is set. */
-void audit_report_add(struct audit_report *report, enum audit_rule_index rule, enum level level,
+/* Adds a finding, unless its rule is disabled or its namespace is not wanted: then false. Without
+ * memory, has_failed is set. */
+bool audit_report_add(struct audit_report *report, enum audit_rule_index rule, enum level level,
                       struct audit_place place, const char *format, ...) PRINTF_LIKE(5, 6);
 
 /* Adds something that could not be checked. */
