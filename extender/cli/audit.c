@@ -85,7 +85,7 @@ static int run(struct audit *audit, const struct arguments *arguments, struct er
 
 static bool has_failed(const struct audit *audit)
 {
-    for (int level = audit->fail_on; level <= LEVEL_ERROR; level++)
+    for (int level = (int)audit->fail_on; level <= LEVEL_ERROR; level++)
         if (audit->report.levels[level] != 0)
             return true;
     return false;

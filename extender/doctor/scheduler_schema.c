@@ -13,9 +13,10 @@ struct member {
 
 /* ---- the keys ---- */
 
-static const struct member plugin[] = {{"name", TEXT, NULL}, {"weight", NUMBER, NULL}, {NULL}};
+static const struct member plugin[] = {
+    {"name", TEXT, NULL}, {"weight", NUMBER, NULL}, {NULL, 0, NULL}};
 static const struct member plugin_set[] = {
-    {"enabled", LIST, plugin}, {"disabled", LIST, plugin}, {NULL}};
+    {"enabled", LIST, plugin}, {"disabled", LIST, plugin}, {NULL, 0, NULL}};
 static const struct member plugins[] = {
     {"preEnqueue", SECTION, plugin_set},
     {"queueSort", SECTION, plugin_set},
@@ -33,22 +34,23 @@ static const struct member plugins[] = {
     {"placementGenerate", SECTION, plugin_set},
     {"placementScore", SECTION, plugin_set},
     {"podGroupPostFilter", SECTION, plugin_set},
-    {NULL},
+    {NULL, 0, NULL},
 };
-static const struct member plugin_config[] = {{"name", TEXT, NULL}, {"args", ANY, NULL}, {NULL}};
+static const struct member plugin_config[] = {
+    {"name", TEXT, NULL}, {"args", ANY, NULL}, {NULL, 0, NULL}};
 static const struct member profile[] = {
     {"schedulerName", TEXT, NULL},
     {"percentageOfNodesToScore", NUMBER, NULL},
     {"plugins", SECTION, plugins},
     {"pluginConfig", LIST, plugin_config},
-    {NULL},
+    {NULL, 0, NULL},
 };
 static const struct member managed_resource[] = {
-    {"name", TEXT, NULL}, {"ignoredByScheduler", FLAG, NULL}, {NULL}};
+    {"name", TEXT, NULL}, {"ignoredByScheduler", FLAG, NULL}, {NULL, 0, NULL}};
 static const struct member tls_config[] = {
     {"insecure", FLAG, NULL}, {"serverName", TEXT, NULL}, {"certFile", TEXT, NULL},
     {"keyFile", TEXT, NULL},  {"caFile", TEXT, NULL},     {"certData", TEXT, NULL},
-    {"keyData", TEXT, NULL},  {"caData", TEXT, NULL},     {NULL},
+    {"keyData", TEXT, NULL},  {"caData", TEXT, NULL},     {NULL, 0, NULL},
 };
 static const struct member extender[] = {
     {"urlPrefix", TEXT, NULL},
@@ -63,18 +65,18 @@ static const struct member extender[] = {
     {"nodeCacheCapable", FLAG, NULL},
     {"managedResources", LIST, managed_resource},
     {"ignorable", FLAG, NULL},
-    {NULL},
+    {NULL, 0, NULL},
 };
 static const struct member leader_election[] = {
     {"leaderElect", FLAG, NULL},       {"leaseDuration", DURATION, NULL},
     {"renewDeadline", DURATION, NULL}, {"retryPeriod", DURATION, NULL},
     {"resourceLock", TEXT, NULL},      {"resourceName", TEXT, NULL},
-    {"resourceNamespace", TEXT, NULL}, {NULL},
+    {"resourceNamespace", TEXT, NULL}, {NULL, 0, NULL},
 };
 static const struct member client_connection[] = {
     {"kubeconfig", TEXT, NULL},  {"acceptContentTypes", TEXT, NULL},
     {"contentType", TEXT, NULL}, {"qps", NUMBER, NULL},
-    {"burst", NUMBER, NULL},     {NULL},
+    {"burst", NUMBER, NULL},     {NULL, 0, NULL},
 };
 static const struct member root[] = {
     {"apiVersion", TEXT, NULL},
@@ -90,7 +92,7 @@ static const struct member root[] = {
     {"profiles", LIST, profile},
     {"extenders", LIST, extender},
     {"delayCacheUntilActive", FLAG, NULL},
-    {NULL},
+    {NULL, 0, NULL},
 };
 
 /* ---- keys and types ---- */
