@@ -132,3 +132,39 @@ who_watch_shows_each_change_of_a_live_claim() {
     wait "$watcher" || fail "exit status $?: $(cat "$plane/watch.err")"
     [ ! -s "$plane/watch.err" ] || fail "$(cat "$plane/watch.err")"
 }
+
+# A StatefulSet with a claim for each pod, which it deletes when it is scaled down.
+shop_set_yaml() {
+    cat <<END
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: pg, namespace: $namespace}
+spec:
+  replicas: 1
+  persistentVolumeClaimRetentionPolicy: {whenScaled: Delete}
+  selector: {matchLabels: {app: pg}}
+  template:
+    metadata: {labels: {app: pg}}
+    spec: {schedulerName: $scheduler, terminationGracePeriodSeconds: 0, containers: [{name: main, image: pg}]}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOncePod], storageClassName: "", volumeName: $namespace-data-pg-0, resources: {requests: {storage: 1Gi}}}
+END
+}
+advice_of() { "$claimguard" who data-pg-0 -n "$namespace" --kubeconfig "$plane/admin.kubeconfig" -o json | jq -r '[.claims[0].freedBy[].command | values] | join("\n")'; }
+
+who_keeps_the_claims_of_a_stateful_set_that_it_has_scaled() {
+    local commands
+    claim data-pg-0
+    shop_set_yaml | k apply -f - >/dev/null
+    scheduled pg-0
+    commands=$(advice_of)
+    [ "$(wc -l <<<"$commands")" = 3 ] || fail "$commands"
+    # to retain the claims, and to scale: as they are, for a shell
+    while read -r advice; do
+        KUBECONFIG=$plane/admin.kubeconfig PATH=$tools:$PATH bash -c "$advice" >/dev/null || fail "$advice"
+    done < <(head -2 <<<"$commands")
+    k -n "$namespace" wait --for=delete pod/pg-0 --timeout=60s >/dev/null
+    sleep 3 # the controller would delete the claim now
+    [ "$(k -n "$namespace" get pvc data-pg-0 -o 'jsonpath={.status.phase}/{.metadata.deletionTimestamp}')" = Bound/ ] || fail "the claim is deleted"
+}
