@@ -2,11 +2,14 @@
  * reflector_run: a reflector with its requests: sends them with an http_client when they are due,
  * passes the answers on, and cancels those that are silent.
  *
+ *     extern struct reflector_sink sink;
+ *     extern struct resource_status status;
+ *     void progressed(void *context);
  *     struct reflector_run run = {.client = client, .progressed = progressed, .context = context};
- *     reflector_init(&run.reflector, KIND_POD, &sink, &status, seed);
+ *     reflector_init(&run.reflector, KIND_POD, &sink, &status, 1);
  *     for (;;) {
  *         uint64_t next_ns = reflector_run_step(&run, monotonic_ns());
- *         http_client_poll(client, wait_ms); // until next_ns
+ *         http_client_poll(client, next_ns == 0 ? 0 : 1000); // until next_ns
  *     }
  *     reflector_run_stop(&run);
  *     reflector_dispose(&run.reflector);

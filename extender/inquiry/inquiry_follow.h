@@ -2,8 +2,11 @@
  * inquiry_follow: an inquiry of a live cluster that is kept equal to it: lists each kind and
  * watches it, and calls back whenever something has changed.
  *
- *     static int changed(void *context, struct error *err);
- *     static bool is_over(void *context);
+ *     int changed(void *context, struct error *err);
+ *     bool is_over(void *context);
+ *     struct inquiry inquiry;
+ *     struct inquiry_origin origin = {.kubeconfig = path};
+ *     struct inquiry_wish wish = {.kinds = 1U << KIND_POD};
  *     struct inquiry_follower follower = {.changed = changed, .is_over = is_over};
  *     if (inquiry_open(&inquiry, &origin, err) == 0)
  *         (void)inquiry_follow(&inquiry, &wish, &follower, err);

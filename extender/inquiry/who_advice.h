@@ -1,6 +1,7 @@
 /*
  * who_advice: what would free a claim, as a list of JSON objects. Only the files who*.c include it.
  *
+ *     extern struct advice *advice;
  *     advice_add(advice, json_sprintf("pod %.*s finishes, or is deleted", SLICE_ARG(name)));
  *     advice_command(advice, "kubectl delete pod -n % %", (const struct slice[]){ns, name});
  *     advice_warn(advice, json_string("no controller creates it again"));

@@ -3,8 +3,9 @@
  * many pods they have, and what scaling them does. Those of a snapshot are taken while it is read.
  * Of a live cluster, one that is asked for is read with one GET: nothing is listed.
  *
+ *     extern struct workloads *workloads;
  *     const struct workload_answer *workload =
- *         workloads_find(inquiry->workloads, SLICE("StatefulSet"), ns, name);
+ *         workloads_find(workloads, SLICE("StatefulSet"), ns, name);
  *     if (workload->state == WORKLOAD_KNOWN)
  *         printf("%lld replicas\n", (long long)workload->details.replicas);
  *
