@@ -224,6 +224,10 @@ static json_t *describe_pod(struct why_pod *pod)
     int rc = pod->rc | value_put(object, "stage", json_string(stage_text(pod))) |
              value_put(object, "terminating", json_boolean(pod->pod->is_terminating)) |
              value_put(object, "node", value_text(pod_node(pod->pod))) |
+             (pod->pod->node == NULL
+                  ? 0
+                  : value_put(object, "nodeState",
+                              json_string(who_node_state_text(pod->who.node_state)))) |
              value_put(object, "state", value_text(who_state(&pod->who))) |
              value_put(object, "causes", json_incref(pod->causes));
     if (pod->stage == WHY_SCHEDULING)

@@ -51,6 +51,10 @@ static void put_heading(struct buf *line, const json_t *pod)
         if (is(pod, "stage", rows[i].stage))
             buf_put(line, slice_of(rows[i].text));
     put_member(line, " on ", pod, "node");
+    if (is(pod, "nodeState", "NotReady"))
+        buf_put(line, SLICE(" (which is not ready)"));
+    else if (is(pod, "nodeState", "Missing"))
+        buf_put(line, SLICE(" (which does not exist)"));
     put_member(line, ", ", pod, "state");
     put_member(line, " since ", pod, "since");
     buf_printf(line, ", priority %lld",

@@ -168,19 +168,19 @@ void why_locked(struct why_pod *pod)
 /* ---- policies about nodes ---- */
 
 /* Flags the nodes that the policy rejects; *reason: the first one's. NULL: no memory. */
-static bool *reject_by(struct why_pod *pod, const struct policy *policy, struct slice *reason)
+static bool *reject_by(struct why_pod *pod, const struct policy *policy, struct verdict *verdict,
+                       struct slice *reason)
 {
     bool *rejected = why_flags(pod);
-    struct verdict verdict;
 
     *reason = SLICE("");
-    policy->prefilter(&pod->view, &pod->object, pod->arena, &verdict);
-    pod->rc |= verdict.code == CODE_ERROR ? -1 : 0;
-    if (rejected == NULL || code_is_rejection(verdict.code) || verdict.nodes == NULL)
+    policy->prefilter(&pod->view, &pod->object, pod->arena, verdict);
+    pod->rc |= verdict->code == CODE_ERROR ? -1 : 0;
+    if (rejected == NULL || code_is_rejection(verdict->code) || verdict->nodes == NULL)
         return rejected;
     for (size_t i = 0; i < pod->node_count; i++) {
         struct slice why;
-        rejected[i] = policy_filter(&verdict, pod->nodes[i].name, pod->arena, &why) != NULL;
+        rejected[i] = policy_filter(verdict, pod->nodes[i].name, pod->arena, &why) != NULL;
         pod->rc |= rejected[i] && why.ptr == NULL ? -1 : 0;
         if (rejected[i] && reason->len == 0)
             *reason = why;
@@ -190,8 +190,9 @@ static bool *reject_by(struct why_pod *pod, const struct policy *policy, struct 
 
 void why_elsewhere(struct why_pod *pod)
 {
+    struct verdict verdict;
     struct slice reason;
-    const bool *rejected = reject_by(pod, &read_write_once, &reason);
+    const bool *rejected = reject_by(pod, &read_write_once, &verdict, &reason);
     struct object_reference reference = why_pod_reference(pod);
     size_t before = json_array_size(pod->causes);
 
@@ -217,16 +218,19 @@ void why_elsewhere(struct why_pod *pod)
 
 void why_not_registered(struct why_pod *pod)
 {
+    struct verdict verdict;
     struct slice reason;
-    const bool *rejected = reject_by(pod, &csi_volumes, &reason);
+    const bool *rejected = reject_by(pod, &csi_volumes, &verdict, &reason);
     struct object_reference reference = why_pod_reference(pod);
     size_t before = json_array_size(pod->causes);
 
     if (rejected == NULL || !why_knows(pod, KIND_CSI_NODE))
         return;
     struct slice names = why_node_names(pod, rejected, true);
-    if (pod->stage == WHY_STARTING)
-        reference = (struct object_reference){.kind = KIND_CSI_NODE, .name = pod_node(pod->pod)};
+    for (size_t i = verdict.awaited_count; i-- > 0;)
+        if (verdict.awaited[i].kind == KIND_CSI_NODE) /* a driver on nodes */
+            reference =
+                (struct object_reference){.kind = KIND_CSI_DRIVER, .name = verdict.awaited[i].name};
     why_add_nodes(pod, effect_of(pod, &csi_volumes, WHY_NARROWS), rejected, &reference,
                   json_sprintf("%.*s (%.*s)", SLICE_ARG(reason), SLICE_ARG(names)));
     if (json_array_size(pod->causes) == before)
