@@ -110,7 +110,7 @@ void why_not_attached(struct why_pod *pod)
     for (size_t i = 0; i < pod->claim_count; i++) {
         const struct why_claim *claim = &pod->claims[i];
         const struct resource *own = find_own(pod, claim);
-        bool is_elsewhere = find_other_node(pod, claim).len != 0;
+        bool is_elsewhere = is_for_one_node(pod, claim) && find_other_node(pod, claim).len != 0;
         struct object_reference reference = why_volume_reference(claim);
         if (!needs_attachment(pod, claim) || (own == NULL && is_elsewhere) ||
             (own != NULL && (is_attached(own) ||
