@@ -216,6 +216,7 @@ static json_t *describe_pod(struct why_pod *pod)
 {
     json_t *object = who_waiter(&pod->who);
 
+    (void)json_object_del(object, "waitsFor"); /* the causes say that */
     for (size_t i = 0; i < sizeof causes / sizeof *causes; i++) {
         pod->word = causes[i].word;
         if ((causes[i].stages & (unsigned)pod->stage) != 0)
