@@ -4,6 +4,7 @@
 
 #include "cache/client/api_path.h"
 #include "cache/store/uthash_config.h"
+#include "config/base/clock.h"
 #include "extender/certificates/api_call.h"
 
 enum { WORKLOADS_BYTES_MAX = 512 << 20, PATH_BYTES_MAX = 8192 };
@@ -31,6 +32,7 @@ struct workloads {
     struct arena arena;         /* and their texts */
     struct arena scratch;       /* of the object that is read now */
     size_t reads;
+    uint64_t forgotten_ns; /* all entries of a live cluster are younger */
     bool is_client_started;
 };
 
@@ -68,8 +70,13 @@ void workloads_free(struct workloads *workloads)
 
 void workloads_forget(struct workloads *workloads)
 {
-    if (workloads->kubeconfig != NULL)
-        clear(workloads);
+    uint64_t now_ns = monotonic_ns();
+
+    if (workloads->kubeconfig == NULL ||
+        now_ns - workloads->forgotten_ns < WORKLOADS_KEPT_MS * NS_PER_MS)
+        return;
+    clear(workloads);
+    workloads->forgotten_ns = now_ns;
 }
 
 /* Index into kinds[]; KINDS: another kind. */

@@ -19,7 +19,7 @@
 #include "cache/snapshot/source.h"
 
 /* GETs in a row. Of further ones, nothing is known. */
-enum { WORKLOADS_READ_MAX = 64 };
+enum { WORKLOADS_READ_MAX = 64, WORKLOADS_KEPT_MS = 10000 };
 
 enum workload_state {
     WORKLOAD_KNOWN,
@@ -53,7 +53,8 @@ int workloads_take(struct workloads *workloads, const struct source_text *text, 
 const struct workload_answer *workloads_find(struct workloads *workloads, struct slice kind,
                                              struct slice ns, struct slice name);
 
-/* Forgets what was read of a live cluster, so that the next answer is about the present. */
+/* Forgets what was read of a live cluster, if that was WORKLOADS_KEPT_MS ago: an answer that is
+ * made again at each change must not send all GETs again. */
 void workloads_forget(struct workloads *workloads);
 
 /* Calls `visit` for each workload that was asked for, and is not known. False: a visit said so. */

@@ -51,7 +51,7 @@ static void a_list_of_several_pages_is_whole(void)
     put_pages();
     expect(0, "held by   pod default/z on node-1", NULL);
     check(api_count("GET", "/pods?") == 2, "two pages");
-    expect(0, "waiting   pod default/a,", NULL);
+    expect(0, "waiting   pod default/a\n", NULL);
 }
 
 static void a_continue_token_that_has_expired_starts_the_list_again(void)
@@ -85,8 +85,8 @@ static void a_page_that_breaks_off_is_read_again(void)
 static void a_kind_without_rights(void)
 {
     put_pair("node-1");
-    api_fault(&(struct api_fault){.path = "/volumeattachments?", .status = 403});
-    expect(0, "- volumeattachments: these credentials may not list them", "attached");
+    api_fault(&(struct api_fault){.path = "/nodes?", .status = 403});
+    expect(0, "- nodes: these credentials may not list them", "not ready");
     api_fault(&(struct api_fault){.path = "/persistentvolumeclaims?", .status = 403});
     expect(2, "persistentvolumeclaims was answered with status 403", "held by");
     api_heal();

@@ -134,11 +134,34 @@ static void all_claims_are_followed(void)
     put_pod(&(struct test_pod){.name = "b", .claim = "data"});
     struct watcher watcher = watch("--all", NULL);
     await_text(watcher.out, "  default/data  held by a on node-1, Bound; b waits\n");
-    put_pod(&(struct test_pod){.name = "c", .claim = "logs"});
-    await_text(watcher.out, "  default/logs  held by no pod; c waits\n");
     put_pod(&(struct test_pod){.name = "c", .claim = "logs", .node = "node-2"});
+    put_pod(&(struct test_pod){.name = "d", .claim = "logs"});
+    await_text(watcher.out, "  default/logs  held by c on node-2, Bound; d waits\n");
+    api_remove("pods", "default", "d");
     await_text(watcher.out, "  default/logs  no pod waits\n");
     stop(&watcher, SIGINT);
+}
+
+/* What the advice needs is not asked for again at each change. */
+static void changes_cost_few_requests(void)
+{
+    static const char owner[] =
+        ",\"ownerReferences\":[{\"apiVersion\":\"apps/v1\",\"kind\":\"StatefulSet\",\"name\":"
+        "\"a\",\"uid\":\"1\",\"controller\":true}]";
+
+    put_claim("data");
+    put_pod(
+        &(struct test_pod){.name = "a-0", .claim = "data", .node = "node-1", .more_meta = owner});
+    struct watcher watcher = watch("default/data", NULL);
+    await_text(watcher.out, "held by a-0 on node-1, Bound; no pod waits\n");
+    for (int i = 1; i <= 5; i++) {
+        put_pod(&(struct test_pod){.name = scenario_printf("b%d", i), .claim = "data"});
+        await_text(watcher.out,
+                   i == 1 ? "; b1 waits\n" : scenario_printf("; b1 and %d more wait\n", i - 1));
+    }
+    size_t count = api_count("GET", "/statefulsets/a");
+    check(count >= 1 && count <= 2, "%zu requests", count);
+    stop(&watcher, SIGTERM);
 }
 
 /* Each line is an object, also of a change that no line for people shows. */
@@ -303,6 +326,7 @@ int main(int argc, char **argv)
     static const struct scenario all[] = {
         SCENARIO(each_change_is_a_line),
         SCENARIO(all_claims_are_followed),
+        SCENARIO(changes_cost_few_requests),
         SCENARIO(json_is_an_object_on_a_line),
         SCENARIO(a_claim_that_comes_later_is_awaited),
         SCENARIO(a_version_that_is_too_old_is_survived),
