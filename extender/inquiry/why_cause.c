@@ -1,4 +1,5 @@
 /* Puts causes together. */
+#include "extender/inquiry/who_advice.h"
 #include "extender/inquiry/why_internal.h"
 
 static const char *effect_text(enum why_effect effect)
@@ -51,6 +52,29 @@ void why_help_all(struct why_pod *pod, json_t *helps)
     pod->rc |=
         helps == NULL ? -1 : json_array_extend(json_object_get(last_cause(pod), "helps"), helps);
     json_decref(helps);
+}
+
+static struct advice last_help(const struct why_pod *pod)
+{
+    json_t *helps = json_object_get(last_cause(pod), "helps");
+
+    return (struct advice){helps, json_array_get(helps, json_array_size(helps) - 1), 0};
+}
+
+void why_command(struct why_pod *pod, const char *format, const struct slice *words)
+{
+    struct advice advice = last_help(pod);
+
+    advice_command(&advice, format, words);
+    pod->rc |= advice.rc;
+}
+
+void why_warn(struct why_pod *pod, const char *text)
+{
+    struct advice advice = last_help(pod);
+
+    advice_warn(&advice, json_string(text));
+    pod->rc |= advice.rc;
 }
 
 /* ---- nodes ---- */

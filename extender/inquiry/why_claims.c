@@ -1,6 +1,10 @@
 /* Causes: the claims themselves, and what they are bound to. */
 #include "extender/inquiry/why_internal.h"
 
+/* For "-n % %". */
+#define CLAIM_WORDS(claim) \
+    ((const struct slice[]){name_slice((claim)->who.claim->ns), claim_name((claim)->who.claim)})
+
 /* ---- finalizers ---- */
 
 /* They go by themselves, when no pod uses the claim, and no claim the volume. */
@@ -86,10 +90,11 @@ void why_claim_of_another(struct why_pod *pod)
                 json_sprintf("claim %.*s/%.*s is the name of the pod's generic ephemeral volume, "
                              "and another object owns it",
                              CLAIM_ARG(claim)));
-        why_help(pod, json_sprintf("if an earlier pod of that name owns it, wait until it is "
-                                   "collected; else kubectl delete pvc -n %.*s %.*s, or name the "
-                                   "pod or its volume differently",
-                                   CLAIM_ARG(claim)));
+        why_help(pod, json_sprintf("wait, if an earlier pod of that name owns it, and it is being "
+                                   "collected; else name the pod or its volume differently, or "
+                                   "delete the claim"));
+        why_command(pod, "kubectl delete pvc -n % %", CLAIM_WORDS(claim));
+        why_warn(pod, "its volume may be deleted with it");
     }
 }
 
@@ -143,9 +148,10 @@ void why_claim_lost(struct why_pod *pod)
                 json_sprintf("claim %.*s/%.*s is Lost: its volume %.*s is gone, or is bound to "
                              "another claim",
                              CLAIM_ARG(claim), SLICE_ARG(claim->who.volume)));
-        why_help(pod, json_sprintf("kubectl delete pvc -n %.*s %.*s, and create it again for a new "
-                                   "volume; restore the data from a backup",
-                                   CLAIM_ARG(claim)));
+        why_help(pod,
+                 json_sprintf("delete the claim, create it again for a new volume, and restore "
+                              "the data from a backup"));
+        why_command(pod, "kubectl delete pvc -n % %", CLAIM_WORDS(claim));
     }
 }
 
@@ -187,17 +193,18 @@ static void help_by_events(struct why_pod *pod, const struct why_claim *claim)
 {
     struct slice provisioner = provisioner_of(claim);
 
-    if (slice_equal(provisioner, SLICE("kubernetes.io/no-provisioner")))
+    if (slice_equal(provisioner, SLICE("kubernetes.io/no-provisioner"))) {
         why_help(pod, json_sprintf("StorageClass %.*s makes no volumes: create a PersistentVolume "
                                    "of it that fits the claim",
                                    SLICE_ARG(class_name(claim))));
-    else if (provisioner.len != 0)
-        why_help(pod, json_sprintf("is the provisioner %.*s running? kubectl describe pvc -n %.*s "
-                                   "%.*s shows what it says",
-                                   SLICE_ARG(provisioner), CLAIM_ARG(claim)));
-    else
-        why_help(pod, json_sprintf("kubectl describe pvc -n %.*s %.*s shows its events",
-                                   CLAIM_ARG(claim)));
+        return;
+    }
+    why_help(pod, provisioner.len == 0
+                      ? json_sprintf("the claim's events say more")
+                      : json_sprintf("is the provisioner %.*s running? The claim's events have "
+                                     "what it says",
+                                     SLICE_ARG(provisioner)));
+    why_command(pod, "kubectl describe pvc -n % %", CLAIM_WORDS(claim));
 }
 
 void why_class_missing(struct why_pod *pod)
@@ -284,10 +291,13 @@ void why_not_provisioned(struct why_pod *pod)
                 json_sprintf("the scheduler has chosen node %.*s for claim %.*s/%.*s, and its "
                              "volume is not made yet",
                              SLICE_ARG(node), CLAIM_ARG(claim)));
-        if (why_knows(pod, KIND_NODE) && cluster_find_node(cluster, node) == NULL)
-            why_help(pod, json_sprintf("node %.*s does not exist: kubectl annotate pvc -n %.*s "
-                                       "%.*s volume.kubernetes.io/selected-node-",
-                                       SLICE_ARG(node), CLAIM_ARG(claim)));
+        if (why_knows(pod, KIND_NODE) && cluster_find_node(cluster, node) == NULL) {
+            why_help(pod, json_sprintf("node %.*s does not exist: remove the annotation, so that "
+                                       "the scheduler chooses another one",
+                                       SLICE_ARG(node)));
+            why_command(pod, "kubectl annotate pvc -n % % volume.kubernetes.io/selected-node-",
+                        CLAIM_WORDS(claim));
+        }
         help_by_events(pod, claim);
         why_help(pod, json_sprintf("if the node has no room for the volume, wait: the provisioner "
                                    "removes the annotation volume.kubernetes.io/selected-node, and "

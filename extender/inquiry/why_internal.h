@@ -106,6 +106,10 @@ void why_add(struct why_pod *pod, enum why_effect effect, const struct object_re
 void why_help(struct why_pod *pod, json_t *text);
 void why_help_all(struct why_pod *pod, json_t *helps);
 
+/* The command of the last text, as advice_command, and what it destroys. */
+void why_command(struct why_pod *pod, const char *format, const struct slice *words);
+void why_warn(struct why_pod *pod, const char *text);
+
 /* Adds a cause that rejects the nodes with these flags, unless there are none; NULL: no memory. One
  * that narrows blocks the pod if it rejects all nodes. */
 void why_add_nodes(struct why_pod *pod, enum why_effect effect, const bool *rejected,

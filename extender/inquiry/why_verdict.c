@@ -235,8 +235,9 @@ void why_not_registered(struct why_pod *pod)
                   json_sprintf("%.*s (%.*s)", SLICE_ARG(reason), SLICE_ARG(names)));
     if (json_array_size(pod->causes) == before)
         return;
-    why_help(pod, json_sprintf("does the driver's DaemonSet run there? kubectl get csinode -o yaml "
-                               "lists the drivers of a node"));
+    why_help(pod, json_sprintf("does the driver's DaemonSet run there? This lists the drivers of "
+                               "each node"));
+    why_command(pod, "kubectl get csinodes -o yaml", NULL);
     if (pod->stage == WHY_STARTING)
         why_help(pod, json_sprintf("or move the pod: delete it, and cordon node %.*s before",
                                    SLICE_ARG(pod_node(pod->pod))));
