@@ -168,3 +168,90 @@ who_keeps_the_claims_of_a_stateful_set_that_it_has_scaled() {
     sleep 3 # the controller would delete the claim now
     [ "$(k -n "$namespace" get pvc data-pg-0 -o 'jsonpath={.status.phase}/{.metadata.deletionTimestamp}')" = Bound/ ] || fail "the claim is deleted"
 }
+
+# ---- why ----
+
+# why_of POD FILTER: what it says of the pod, through jq.
+why_of() {
+    "$claimguard" why "$1" -n "$namespace" --kubeconfig "$plane/admin.kubeconfig" -o json |
+        jq -er "def blocking: .causes[] | select(.effect == \"Blocks\"); .pods[0] | $2"
+}
+blocked_by() { [ "$(why_of "$1" '[blocking.cause] | unique | join(" ")')" = "$2" ]; }
+# follow POD CAUSE: runs the last command of what it says would help, as it is.
+follow() {
+    local command
+    command=$(why_of "$1" "[blocking | select(.cause == \"$2\").helps[].command | values] | last") || fail "$(why_of "$1" .causes)"
+    KUBECONFIG=$plane/admin.kubeconfig PATH=$tools:$PATH timeout 60 bash -c "$command" >/dev/null || fail "$command"
+}
+
+why_ends_a_stuck_rollout() {
+    local new
+    claim data
+    shop_yaml 1 | k apply -f - >/dev/null
+    await 30 "the first pod is bound" shop_runs_version 1
+    shop_yaml 2 | k apply -f - >/dev/null
+    await 30 "the second pod waits" shop_is_stuck
+    new=$(k -n "$namespace" get pods -l app=shop -o json | jq -r '.items[] | select(.spec.nodeName == null).metadata.name')
+    await 10 "the scheduler has said why" why_of "$new" .message
+    blocked_by "$new" ClaimInUse || fail "$(why_of "$new" .causes)"
+    follow "$new" ClaimInUse
+    await 60 "the rollout ends" shop_runs_version 2
+}
+
+# attachment NODE [ATTACHED]: as the attach-detach controller and an attacher write it.
+attachment() {
+    k apply -f - >/dev/null <<END
+apiVersion: storage.k8s.io/v1
+kind: VolumeAttachment
+metadata: {name: $namespace-$1}
+spec: {attacher: plugin1.example.com, nodeName: $1, source: {persistentVolumeName: $namespace-data}}
+END
+    k patch volumeattachment "$namespace-$1" --subresource status --type merge -p '{"status":{"attached":'"${2:-true}"'}}' >/dev/null
+}
+
+why_frees_a_volume_that_another_node_has() {
+    claim data ReadWriteOnce
+    pod old data 'nodeName: node-1'
+    attachment node-1
+    pod new data 'nodeName: node-2'
+    blocked_by new MultiAttach || fail "$(why_of new .causes)"
+    follow new MultiAttach
+    await 30 "the old pod is gone" is_gone old
+    # now the volume is detached, which takes its controller some seconds
+    why_of new '[blocking.helps[].text] | join(" ")' | grep -qF node-1 || fail "$(why_of new .causes)"
+    k delete volumeattachment "$namespace-node-1" >/dev/null
+    attachment node-2 false
+    blocked_by new NotAttached || fail "$(why_of new .causes)"
+    attachment node-2
+    blocked_by new "" || fail "$(why_of new .causes)"
+    k delete volumeattachment "$namespace-node-2" --wait=false >/dev/null
+}
+
+why_says_what_keeps_a_holder_that_is_being_deleted() {
+    local keeper
+    claim data
+    pod_yaml db-0 data | sed 's/^metadata: {/&finalizers: [example.com\/backup], /' | k apply -f - >/dev/null
+    scheduled db-0
+    pod db-1 data
+    in_use_by db-1 db-0
+    follow db-1 ClaimInUse & # kubectl waits until the pod is gone
+    keeper=$!
+    await 10 "it says what keeps the pod" says_finalizer db-1
+    k -n "$namespace" patch pod db-0 --type json -p '[{"op":"remove","path":"/metadata/finalizers"}]' >/dev/null
+    wait "$keeper"
+    scheduled db-1
+}
+says_finalizer() { why_of "$1" '[blocking.helps[].text] | join(" ")' | grep -qF 'example.com/backup'; }
+
+why_names_a_driver_that_a_node_lacks() {
+    claim data
+    registered other.example.com other.example.com
+    pod web-0 data 'nodeName: node-1'
+    attachment node-1
+    blocked_by web-0 DriverNotRegistered || fail "$(why_of web-0 .causes)"
+    why_of web-0 '[blocking.text] | join(" ")' | grep -qF plugin1.example.com || fail "$(why_of web-0 .causes)"
+    registered 'other.example.com plugin1.example.com' other.example.com # its DaemonSet runs there now
+    blocked_by web-0 "" || fail "$(why_of web-0 .causes)"
+    k delete volumeattachment "$namespace-node-1" --wait=false >/dev/null
+    drivers_end
+}
