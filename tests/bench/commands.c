@@ -9,7 +9,7 @@
 #include "bench.h"
 #include "programs.h"
 
-enum { REPEATS = 5, ARGUMENTS_MAX = 8 };
+enum { REPEATS = 3, ARGUMENTS_MAX = 8 };
 
 struct used {
     double seconds; /* of the processor: commands have one thread */
