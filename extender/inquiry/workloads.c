@@ -208,8 +208,10 @@ static void read_live(struct workloads *workloads, size_t kind, struct slice ns,
         !start_client(workloads, &err))
         return;
     workloads->reads++;
-    if (!get(workloads, kind, ns, name, &answer))
+    if (!get(workloads, kind, ns, name, &answer)) {
+        workloads->reads = WORKLOADS_READ_MAX; /* it would not answer the next one either */
         return;
+    }
     if (answer.status == 403)
         out->state = WORKLOAD_FORBIDDEN;
     else if (answer.status == 404)
