@@ -108,14 +108,14 @@ static int refuse(const struct kubeconfig_entry *entry, const char *key, const c
 
 /* ---- a cluster ---- */
 
-/* Whether it is https://HOST[:PORT][/PATH], or the same with http, and a URL that libcurl accepts.
- */
+/* Whether it is https://HOST[:PORT][/PATH], or the same with http, and a URL that libcurl accepts;
+ * without a user and a password, which messages would show. */
 static bool is_server(const char *text)
 {
     const char *host = strstr(text, "://") + 3;
     CURLU *url = curl_url();
     bool is_good = url != NULL && *host != '\0' && *host != '/' &&
-                   curl_url_set(url, CURLUPART_URL, text, 0) == CURLUE_OK;
+                   curl_url_set(url, CURLUPART_URL, text, CURLU_DISALLOW_USER) == CURLUE_OK;
 
     curl_url_cleanup(url);
     return is_good;

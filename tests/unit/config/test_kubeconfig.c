@@ -111,9 +111,9 @@ Test(kubeconfig, reads_a_credential_plugin)
 
 Test(kubeconfig, a_server_without_a_usable_host_is_an_error)
 {
-    static const char *const servers[] = {"https://",        "http:///",    "https:////",
-                                          "https:///path",   "https://a b", "https://[::1",
-                                          "https://a:99999", "https://:1"};
+    static const char *const servers[] = {
+        "https://",     "http:///",        "https:////", "https:///path",          "https://a b",
+        "https://[::1", "https://a:99999", "https://:1", "https://user:password@a"};
     char text[512];
 
     for (size_t i = 0; i < sizeof servers / sizeof *servers; i++) {
