@@ -12,6 +12,7 @@
 #include "extender/doctor/probe.h"
 #include "extender/doctor/report.h"
 #include "extender/doctor/rights.h"
+#include "extender/doctor/running_rules.h"
 #include "extender/doctor/scheduler_rules.h"
 #include "extender/doctor/scheduler_schema.h"
 #include "extender/doctor/scheduler_url.h"
@@ -98,20 +99,27 @@ static int read_words(struct doctor *doctor, struct error *err)
     return 0;
 }
 
-/* The kinds of which nothing was read, in one line. */
-static void report_unknown(struct doctor *doctor)
+/* The kinds that were not read, or not whole, in one line. */
+static void report_kinds(struct doctor *doctor, bool is_cut, const char *why)
 {
     const struct installation *installation = &doctor->installation;
     struct slice names = SLICE("");
 
     for (int kind = 0; kind < INSTALLED_COUNT; kind++)
-        if (!installation->is_known[kind])
+        if (!installation->is_known[kind] && installation->is_cut[kind] == is_cut &&
+            (kind != INSTALLED_EVENT || doctor->arguments->snapshot == NULL))
             names = arena_printf(&doctor->arena, "%.*s%s%s", SLICE_ARG(names),
                                  names.len == 0 ? "" : ", ", installed_text((enum installed)kind));
     if (names.len != 0)
-        finding_unread(&doctor->findings, "%.*s (%s)", SLICE_ARG(names),
-                       doctor->arguments->snapshot != NULL ? "the snapshot has none"
-                                                           : "these credentials may not list them");
+        finding_unread(&doctor->findings, "%.*s (%s)", SLICE_ARG(names), why);
+}
+
+static void report_unknown(struct doctor *doctor)
+{
+    report_kinds(doctor, false,
+                 doctor->arguments->snapshot != NULL ? "the snapshot has none"
+                                                     : "these credentials may not list them");
+    report_kinds(doctor, true, "more than are read");
 }
 
 /* What claimguard's user may do, and what the API server has. */
@@ -201,6 +209,7 @@ static int check(struct doctor *doctor, struct error *err)
         const struct examined examined = {doctor->schedulers, doctor->scheduler_count, config,
                                           &doctor->certificates, &doctor->installation};
         guard_rules_check(&examined, findings);
+        running_rules_check(&examined, findings);
         installation_rules_check(&examined, findings);
         webhook_rules_check(&examined, now_ms() / 1000, findings);
         rights_check(&doctor->rights, findings);

@@ -163,6 +163,25 @@ const struct rule doctor_rules[] = {
          "`clientCAFile` has not signed the scheduler's: each call fails in the handshake. Only\n"
          "files on this machine are compared; `--probe` (CG904) needs none of claimguard's.",
          "`claimguard certificates` makes all of them; `--host NAME` adds a name."),
+    RULE("CG611", LEVEL_ERROR, "claimguard is not available",
+         "Its Deployment has no replica that is available: its schedulers bind no pod, and "
+         "webhooks\n"
+         "with `failurePolicy: Fail` refuse what they review. If only some are (then a warning), "
+         "the\n"
+         "others are not there when one goes.",
+         "what CG612 says of its pods; without any pod, what `kubectl describe` says of its\n"
+         "ReplicaSet."),
+    RULE(
+        "CG612", LEVEL_ERROR, "a pod of claimguard does not run",
+        "It waits for a node, an image or a volume, or it ends at once, or it is not ready (then "
+        "a\n"
+        "warning). The message is the scheduler's or the kubelet's. A missing Secret shows in the\n"
+        "Events of its volumes: doctor reads no Secrets.",
+        "what the message names."),
+    RULE("CG613", LEVEL_ERROR, "an object of the installation is missing",
+         "The Deployment's pods cannot start without the ConfigMaps that they mount. Without the\n"
+         "Service, schedulers and webhooks that call it by name cannot reach claimguard.",
+         "`kubectl apply -k manifests` again."),
     /* 7xx: the webhooks that call claimguard */
     RULE("CG701", LEVEL_ERROR, "a webhook has no caBundle",
          "The API server cannot call claimguard. With `failurePolicy: Ignore`, Bindings are "

@@ -20,6 +20,8 @@ static const struct {
     [INSTALLED_MARKER_BINDING] = {"MutatingAdmissionPolicyBinding", "admissionregistration.k8s.io/",
                                   "MutatingAdmissionPolicyBindings"},
     [INSTALLED_LIMIT_RANGE] = {"LimitRange", "v", "LimitRanges"},
+    [INSTALLED_CONFIG_MAP] = {"ConfigMap", "v", "ConfigMaps"},
+    [INSTALLED_EVENT] = {"Event", "v", "Events"},
 };
 
 const char *installed_text(enum installed kind)
@@ -72,6 +74,16 @@ static int find_kind(const struct type *type)
     return INSTALLED_COUNT;
 }
 
+/* Of claimguard's namespace alone, as the API server is asked. */
+static bool is_wanted(const struct installation *installation, int kind, const json_t *object)
+{
+    if (kind == INSTALLED_EVENT &&
+        strcmp(installed_string(object, "reason", NULL), "FailedMount") != 0)
+        return false;
+    return (kind != INSTALLED_CONFIG_MAP && kind != INSTALLED_EVENT) ||
+           strcmp(installed_string(object, "metadata", "namespace", NULL), installation->ns) == 0;
+}
+
 int installation_take(struct installation *installation, const struct type *type, struct slice text,
                       struct error *err)
 {
@@ -81,13 +93,13 @@ int installation_take(struct installation *installation, const struct type *type
         return 0;
     json_t *list = installation->objects[kind];
     json_t *object = json_loadb(text.ptr, text.len, JSON_ALLOW_NUL, NULL);
-    installation->is_known[kind] = true;
-    if (object == NULL) /* nested too deep, or not UTF-8: nothing that claimguard depends on */
-        return 1;
-    if (json_array_size(list) == INSTALLED_OBJECTS_MAX) {
+    bool is_full = json_array_size(list) == INSTALLED_OBJECTS_MAX;
+    installation->is_cut[kind] = installation->is_cut[kind] || is_full;
+    installation->is_known[kind] = !installation->is_cut[kind];
+    /* NULL: nested too deep, or not UTF-8: nothing that claimguard depends on */
+    if (object == NULL || is_full || !is_wanted(installation, kind, object)) {
         json_decref(object);
-        return error_set(err, ERROR_TOO_BIG, "over %d %s", INSTALLED_OBJECTS_MAX,
-                         kinds[kind].plural);
+        return 1;
     }
     return json_array_append_new(list, object) == 0 ? 1 : error_no_memory(err);
 }

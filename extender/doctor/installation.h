@@ -23,6 +23,8 @@ enum installed {
     INSTALLED_MARKER,         /* MutatingAdmissionPolicy */
     INSTALLED_MARKER_BINDING, /* MutatingAdmissionPolicyBinding */
     INSTALLED_LIMIT_RANGE,
+    INSTALLED_CONFIG_MAP,
+    INSTALLED_EVENT, /* FailedMount, the others are not looked at */
     INSTALLED_COUNT
 };
 
@@ -51,6 +53,7 @@ struct installation {
     const char *ns;     /* of claimguard */
     json_t *objects[INSTALLED_COUNT];
     bool is_known[INSTALLED_COUNT]; /* that all objects of the kind were read */
+    bool is_cut[INSTALLED_COUNT];   /* there are more objects, or larger ones, than are read */
     struct installed_pod *pods;
     size_t pod_count;
     size_t all_pod_count;         /* also without claims, and finished */
@@ -71,7 +74,7 @@ int installation_read(struct installation *out, const struct inquiry_origin *ori
 void installation_dispose(struct installation *installation);
 
 /* Lists, of a live cluster, the objects that inquiry does not list. What may not be listed is not
- * known. */
+ * known, and what is too large is cut. */
 int installation_read_live(struct installation *installation, struct error *err);
 
 /* Keeps an object, if it is of such a kind. Returns whether it is; negative: an error. */

@@ -84,6 +84,8 @@ static void serve_version(unsigned status, const char *version, const char *reso
                                   .status = 201,
                                   .answer = "{\"status\":{\"allowed\":true}}"});
     api_fault(&(struct api_fault){
+        .method = "GET", .path = "/events", .status = 200, .answer = "{\"items\":[]}"});
+    api_fault(&(struct api_fault){
         .method = "GET", .path = "/version", .status = status, .answer = version});
     api_fault(&(struct api_fault){
         .method = "GET", .path = "/apis/storage.k8s.io/v1", .status = 200, .answer = resources});
