@@ -108,11 +108,15 @@ static int report_missing(const struct inquiry *inquiry, const struct operand *o
     who_similar(inquiry, operand, &similar);
     const char *names = buf_text(&similar);
     bool is_near = names != NULL && *names != '\0';
-    (void)error_set(&err, ERROR_NOT_FOUND,
-                    "who: there is no claim %.*s%s%.*s, and no pod names it%s%s%s",
-                    SLICE_ARG(operand->ns), operand->ns.len == 0 ? "" : "/",
-                    SLICE_ARG(operand->name), is_near ? " (there is " : "",
-                    is_near ? names : hint_of(inquiry, operand, hint), is_near ? ")" : "");
+    bool is_kind = operand_is_kind_word(operand);
+    (void)error_set(
+        &err, ERROR_NOT_FOUND, "who: there is no claim %.*s%s%.*s, and no pod names it%s%s%s%s",
+        SLICE_ARG(operand->ns), operand->ns.len == 0 ? "" : "/", SLICE_ARG(operand->name),
+        is_near ? " (there is " : "",
+        is_near   ? names
+        : is_kind ? ""
+                  : hint_of(inquiry, operand, hint),
+        is_near ? ")" : "", is_kind ? "; a kind is written before a slash: pvc/NAME" : "");
     buf_dispose(&similar);
     return command_fail(&err);
 }

@@ -8,8 +8,12 @@ static const struct {
     {"pod", KIND_POD},
     {"pods", KIND_POD},
     {"pvc", KIND_CLAIM},
+    {"pvcs", KIND_CLAIM},
     {"persistentvolumeclaim", KIND_CLAIM},
     {"persistentvolumeclaims", KIND_CLAIM},
+    {"pv", KIND_VOLUME},
+    {"persistentvolume", KIND_VOLUME},
+    {"persistentvolumes", KIND_VOLUME},
 };
 
 /* KIND_OTHER: it is no word for a kind. */
@@ -33,6 +37,29 @@ static bool take_part(struct slice *rest, struct slice *part)
     return true;
 }
 
+/* What to ask instead. */
+static int refuse_kind(const char *text, struct slice name, enum kind given, enum kind wanted,
+                       struct error *err)
+{
+    if (wanted == KIND_CLAIM && given == KIND_POD)
+        return error_set(err, ERROR_INVALID,
+                         "%s: who is asked about claims; of a pod: claimguard "
+                         "why %.*s",
+                         text, SLICE_ARG(name));
+    if (wanted == KIND_CLAIM && given == KIND_VOLUME)
+        return error_set(err, ERROR_INVALID,
+                         "%s: who is asked about claims; that of a volume: "
+                         "kubectl get pv %.*s -o jsonpath='{.spec.claimRef.namespace}/"
+                         "{.spec.claimRef.name}'",
+                         text, SLICE_ARG(name));
+    return error_set(err, ERROR_INVALID, "%s: expected a %s", text, kind_text(wanted));
+}
+
+bool operand_is_kind_word(const struct operand *operand)
+{
+    return kind_of_word(operand->name) != KIND_OTHER;
+}
+
 int operand_parse(struct operand *out, const char *text, enum kind kind, struct slice ns,
                   struct error *err)
 {
@@ -41,7 +68,7 @@ int operand_parse(struct operand *out, const char *text, enum kind kind, struct 
 
     if (has_ns && kind_of_word(part) != KIND_OTHER) {
         if (kind_of_word(part) != kind)
-            return error_set(err, ERROR_INVALID, "%s: expected a %s", text, kind_text(kind));
+            return refuse_kind(text, rest, kind_of_word(part), kind, err);
         has_ns = take_part(&rest, &part);
     }
     *out = (struct operand){has_ns ? part : ns, rest};

@@ -21,6 +21,9 @@ struct operand {
 int operand_parse(struct operand *out, const char *text, enum kind kind, struct slice ns,
                   struct error *err);
 
+/* Whether its name is a word for a kind, as in `who pvc data`, where kubectl takes two words. */
+bool operand_is_kind_word(const struct operand *operand);
+
 /* Whether it names that object. */
 bool operand_is(const struct operand *operand, struct slice ns, struct slice name);
 
