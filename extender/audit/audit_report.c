@@ -110,6 +110,18 @@ static struct slice ignore_reason(const struct record *record, const struct rule
     return SLICE("");
 }
 
+/* As ignore_reason, which is called once for all findings of one rule about one object. */
+static struct slice known_reason(struct audit_report *report, const struct record *record,
+                                 const struct rule *rule)
+{
+    if (report->last_ignore.record != record || report->last_ignore.rule != rule) {
+        report->last_ignore.record = record;
+        report->last_ignore.rule = rule;
+        report->last_ignore.reason = ignore_reason(record, rule);
+    }
+    return report->last_ignore.reason;
+}
+
 static void report_entries(struct audit_report *report, const struct record *record)
 {
     struct slice rest = slice_of(record->ignore);
@@ -201,7 +213,7 @@ bool audit_report_add(struct audit_report *report, enum audit_rule_index index, 
                                       .spot = place.spot,
                                       .subject = place.subject,
                                       .message = message,
-                                      .ignored = ignore_reason(place.record, rule)};
+                                      .ignored = known_reason(report, place.record, rule)};
     if (finding->ignored.len != 0)
         report->ignored++;
     else

@@ -31,6 +31,11 @@ struct audit_report {
     size_t objects, skipped; /* of the input: of kinds that the audit reads, and of others */
     struct slice gaps[AUDIT_GAPS_MAX];
     size_t gap_count;
+    struct {
+        const struct record *record;
+        const struct rule *rule;
+        struct slice reason;
+    } last_ignore; /* an object may have many findings of one rule, and a long annotation */
     bool is_disabled[RULE_COUNT];
     struct slice ns; /* only findings about objects of this namespace; empty: all */
     bool has_failed; /* no memory */
