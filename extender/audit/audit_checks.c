@@ -3,6 +3,17 @@
 
 /* ---- controllers ---- */
 
+/* Whether controllers make such ends of names: the hash of a template, or minutes. */
+static bool is_made(struct slice end, enum record_kind kind)
+{
+    const char *characters = kind == RECORD_JOB ? "0123456789" : "bcdfghjklmnpqrstvwxz2456789";
+
+    for (size_t i = 0; i < end.len; i++)
+        if (end.ptr[i] == '\0' || strchr(characters, end.ptr[i]) == NULL)
+            return false;
+    return end.len != 0;
+}
+
 /* The Deployment of a ReplicaSet, and the CronJob of a Job, by its name: NAME-HASH, NAME-TIME. */
 static bool has_maker(const struct inventory *inventory, struct slice ns, enum record_kind kind,
                       struct slice name)
@@ -11,9 +22,11 @@ static bool has_maker(const struct inventory *inventory, struct slice ns, enum r
                              : kind == RECORD_JOB       ? RECORD_CRON_JOB
                                                         : RECORD_KIND_COUNT;
 
+    size_t whole = name.len;
+
     while (name.len != 0 && name.ptr[name.len - 1] != '-')
         name.len--;
-    return name.len > 1 &&
+    return name.len > 1 && is_made((struct slice){name.ptr + name.len, whole - name.len}, kind) &&
            inventory_find(inventory, maker, ns, (struct slice){name.ptr, name.len - 1}) != NULL;
 }
 
@@ -153,6 +166,20 @@ static void check_mark(struct audit_check *check, const struct pod_record *pod)
                      pod->spec.node.len != 0 ? "was bound" : "will be bound");
 }
 
+/* Whether what is wrong with the pod's claims is reported of its controller: that of a StatefulSet
+ * names no claims of volumeClaimTemplates, which the pod has. */
+static bool is_reported(const struct inventory *inventory, const struct pod_record *pod)
+{
+    const struct workload *set = NULL;
+
+    if (pod->owner_kind == RECORD_STATEFUL_SET)
+        set = (const struct workload *)inventory_find(inventory, RECORD_STATEFUL_SET,
+                                                      pod->record.ns, pod->owner);
+    if (set != NULL && pod->spec.use_count > set->spec.use_count)
+        return false;
+    return audit_is_covered(inventory, pod->record.ns, pod->owner_kind, pod->owner);
+}
+
 void audit_check_pods(struct audit_check *check)
 {
     const struct inventory *inventory = check->inventory;
@@ -163,7 +190,7 @@ void audit_check_pods(struct audit_check *check)
             continue;
         if (!pod->is_manifest)
             check_mark(check, pod);
-        if (!audit_is_covered(inventory, at->ns, pod->owner_kind, pod->owner))
+        if (!is_reported(inventory, pod))
             audit_check_placement(check, at, &pod->spec, pod->is_manifest);
     }
 }
@@ -193,6 +220,17 @@ static void put_cluster_gaps(const struct audit_check *check)
     if (check->has_driver && !inventory_is_complete(inventory, RECORD_CSI_NODE))
         audit_report_gap(report, "the input has no CSINodes, so it is not known which nodes have "
                                  "which CSI driver (CG203): add csinodes");
+    if (check->unknown_volumes != 0)
+        audit_report_gap(report,
+                         "the input lacks the PersistentVolumes of claims that pods or templates "
+                         "name (%zu), so their CSI drivers are not known (CG203): add "
+                         "persistentvolumes",
+                         check->unknown_volumes);
+    if (check->has_deleting)
+        audit_report_gap(report,
+                         "the input has no PersistentVolumes, so it is not known whether one "
+                         "uses a VolumeAttributesClass that is being deleted (CG305): add "
+                         "persistentvolumes");
     if (check->has_class && !inventory_is_complete(inventory, RECORD_ATTRIBUTES_CLASS))
         audit_report_gap(report, "the input has no VolumeAttributesClasses, and claims name some "
                                  "(CG301, CG302): add volumeattributesclasses");

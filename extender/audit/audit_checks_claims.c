@@ -61,9 +61,7 @@ static bool find_holders(const struct claim_record *claim, struct holders *out)
         if (is_holder(user->pod))
             out->pods[count++] = user->pod;
     qsort((void *)out->pods, count, sizeof *out->pods, compare_pods);
-    for (size_t i = 0; i < count; i++) /* a pod may be in two files of the input */
-        if (i == 0 || compare_pods(&out->pods[i], &out->pods[i - 1]) != 0)
-            out->pods[out->count++] = out->pods[i];
+    out->count = count;
     count_nodes(out);
     return true;
 }

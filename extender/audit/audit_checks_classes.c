@@ -151,6 +151,10 @@ static void check_deleting(struct audit_check *check, const struct plain_record 
 
     if (!class->is_deleting || class->is_named || !inventory_is_complete(inventory, RECORD_CLAIM))
         return;
+    if (!inventory_is_complete(inventory, RECORD_VOLUME)) {
+        check->has_deleting = true;
+        return;
+    }
     audit_report_add(check->report, RULE_CLASS_DELETING, LEVEL_NOTE,
                      audit_place(&class->record, 0, 0, SLICE("")),
                      "it is being deleted, and no claim and no volume of the input names it");

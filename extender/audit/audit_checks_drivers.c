@@ -102,7 +102,8 @@ static const struct node_count *count_nodes(struct drivers *drivers, struct slic
     }
     for (const struct record *at = inventory->first[RECORD_NODE]; at != NULL; at = at->next) {
         const struct plain_record *node = (const struct plain_record *)at;
-        if (node->is_avoided || !audit_selects(selector, node->text))
+        if (node->is_avoided || !audit_selects(selector, node->text) ||
+            inventory_find(inventory, RECORD_NODE, SLICE(""), at->name) != at) /* a second one */
             continue;
         count->allowed++;
         if (node_has(inventory, at->name, driver))
@@ -148,6 +149,13 @@ static void check_node(struct drivers *drivers, const struct user *user,
                      SLICE_ARG(node), has_csi_node ? "" : ", which has no CSINode object");
 }
 
+/* Whether the volume of the claim is not in the input, though it may exist. */
+static bool lacks_volume(const struct inventory *inventory, const struct claim_record *claim)
+{
+    return claim != NULL && claim->volume.len != 0 && !inventory->is_listed[RECORD_VOLUME] &&
+           inventory_find(inventory, RECORD_VOLUME, SLICE(""), claim->volume) == NULL;
+}
+
 /* The driver that mounts the volume; empty: there is none, or it is not known, or the volume has
  * nodes of its own. */
 static struct slice driver_of(const struct drivers *drivers, const struct user *user,
@@ -161,6 +169,7 @@ static struct slice driver_of(const struct drivers *drivers, const struct user *
         return use->name;
     claim = claim_of_use(inventory, user->record->ns, use);
     volume = claim == NULL ? NULL : claim_volume(inventory, claim);
+    drivers->check->unknown_volumes += lacks_volume(inventory, claim);
     if (volume == NULL || (volume->requires_nodes && user->spec->node.len == 0))
         return SLICE("");
     return volume->driver;

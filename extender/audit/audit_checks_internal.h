@@ -10,9 +10,11 @@ struct audit_check {
     const struct audit_options *options;
     struct audit_report *report;
     size_t unknown_claims;     /* names of claims that the input lacks */
+    size_t unknown_volumes;    /* uses of claims whose volumes the input lacks */
     size_t unknown_attachment; /* findings that depend on whether a volume is attached */
     bool has_inline;           /* a driver of an inline volume was to be found */
     bool has_class;            /* a claim names a VolumeAttributesClass */
+    bool has_deleting;         /* a class may be in use by a volume that the input lacks */
     bool has_driver;           /* a driver was to be found on nodes */
 };
 

@@ -29,20 +29,24 @@ static void put_rollout(char text[static ROLLOUT_BYTES], const struct rollout_sp
 /* Whether all pods of the template run on one node, or near to one another. */
 static bool is_pinned(const struct pod_spec *spec)
 {
-    return spec->node.len != 0 || spec->requires_pods || audit_names_host(spec->selector);
+    return spec->node.len != 0 || spec->requires_host || spec->requires_pods ||
+           audit_names_host(spec->selector);
 }
 
 static void check_rollout(struct audit_check *check, const struct template_claim *of)
 {
     const struct workload *workload = of->workload;
     struct audit_report *report = check->report;
+    struct rollout_spec rollout = workload->rollout;
     char numbers[ROLLOUT_BYTES];
     struct audit_place place =
         audit_place(&workload->record, of->use->line, of->use->column, of->use->name);
 
-    if (workload->record.kind != RECORD_DEPLOYMENT || !rollout_adds_first(&workload->rollout))
+    if (rollout.replicas != 0 && rollout.replicas < workload->least)
+        rollout.replicas = workload->least; /* an autoscaler does not scale what has none */
+    if (workload->record.kind != RECORD_DEPLOYMENT || !rollout_adds_first(&rollout))
         return;
-    put_rollout(numbers, &workload->rollout);
+    put_rollout(numbers, &rollout);
     if (of->one_pod != NULL) {
         audit_report_add(report, RULE_POD_CLAIM_ROLLOUT, of->level, place,
                          "a rollout never ends: the new pod has to be Ready before the old one is "
@@ -98,16 +102,18 @@ static void check_count(struct audit_check *check, const struct template_claim *
                              "%.*s (%s)",
                              SLICE_ARG(name), of->one_pod);
     } else if (workload->rollout.replicas > 1) {
-        audit_report_add(check->report, RULE_POD_CLAIM_REPLICAS, of->level, place,
-                         "%s is %lld, and only one of the pods gets claim %.*s (%s)",
-                         fields[workload->record.kind], (long long)workload->rollout.replicas,
-                         SLICE_ARG(name), of->one_pod);
+        audit_report_add(
+            check->report, RULE_POD_CLAIM_REPLICAS, workload->is_finite ? LEVEL_WARNING : of->level,
+            place, "%s is %lld, and only one of the pods gets claim %.*s (%s)%s",
+            fields[workload->record.kind], (long long)workload->rollout.replicas, SLICE_ARG(name),
+            of->one_pod, workload->is_finite ? ", so they run one after another" : "");
     }
 }
 
 static void check_overlap(struct audit_check *check, const struct template_claim *of)
 {
-    if (of->workload->record.kind == RECORD_CRON_JOB && !of->workload->forbids_overlap)
+    if (of->workload->record.kind == RECORD_CRON_JOB && !of->workload->forbids_overlap &&
+        !of->workload->is_suspended)
         audit_report_add(
             check->report, RULE_CRON_JOB_OVERLAP, LEVEL_WARNING,
             audit_place(&of->workload->record, of->use->line, of->use->column, of->use->name),
@@ -116,11 +122,31 @@ static void check_overlap(struct audit_check *check, const struct template_claim
             SLICE_ARG(of->use->name), of->one_pod);
 }
 
+/* A DaemonSet that starts the new pod of a node before it removes the old one. */
+static void check_daemon_rollout(struct audit_check *check, const struct template_claim *of)
+{
+    const struct workload *workload = of->workload;
+    const struct rollout_spec *rollout = &workload->rollout;
+
+    if (workload->record.kind != RECORD_DAEMON_SET || rollout->surge.value == 0 ||
+        (rollout->surge.unit != AMOUNT_PODS && rollout->surge.unit != AMOUNT_PERCENT) ||
+        slice_equal(rollout->strategy, SLICE("OnDelete")))
+        return;
+    audit_report_add(
+        check->report, RULE_POD_CLAIM_ROLLOUT, of->level,
+        audit_place(&workload->record, of->use->line, of->use->column, of->use->name),
+        "a rollout never ends: the new pod has to be Ready before the old one is removed "
+        "(maxSurge %lld%s), and waits for its claim %.*s (%s)",
+        (long long)rollout->surge.value, rollout->surge.unit == AMOUNT_PERCENT ? " %" : "",
+        SLICE_ARG(of->use->name), of->one_pod);
+}
+
 static void check_claim(struct audit_check *check, const struct template_claim *of)
 {
     check_rollout(check, of);
     if (of->one_pod == NULL)
         return;
+    check_daemon_rollout(check, of);
     check_count(check, of);
     check_overlap(check, of);
 }
@@ -152,7 +178,7 @@ static void check_autoscaler(struct audit_check *check, const struct workload *a
         check->inventory, autoscaler->owner_kind, autoscaler->record.ns, autoscaler->owner);
 
     if (target == NULL || autoscaler->rollout.replicas < 2 ||
-        target->record.kind > RECORD_REPLICA_SET)
+        target->record.kind > RECORD_REPLICA_SET || target->rollout.replicas == 0)
         return;
     for (uint32_t i = 0; i < target->spec.use_count; i++) {
         const struct volume_use *use = &target->spec.uses[i];

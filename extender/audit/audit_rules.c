@@ -31,16 +31,17 @@ const struct rule audit_rules[RULE_COUNT + 1] = {
          "all pods of the claim, or run claimguard with its admission webhooks.",
          MODES},
     [RULE_POD_CLAIM_ROLLOUT] =
-        {"CG102", LEVEL_ERROR,
-         "The rollout of a Deployment with a ReadWriteOncePod claim never ends",
+        {"CG102", LEVEL_ERROR, "The rollout of a workload with a ReadWriteOncePod claim never ends",
          "A Deployment has the strategy RollingUpdate, its rollout adds a pod before it removes "
          "one\n"
          "(maxSurge at least 1 and maxUnavailable 0, after rounding), and its template names a\n"
          "ReadWriteOncePod claim. With one to three replicas, the defaults give exactly this: of\n"
-         "25 %, maxSurge is rounded up to 1, and maxUnavailable is rounded down to 0. With "
-         "--config,\n"
-         "the level is warning for claims that `nonExclusiveClaims: Exclusive` gives to one pod\n"
-         "while its mount is deferred.",
+         "25 %, maxSurge is rounded up to 1, and maxUnavailable is rounded down to 0. minReplicas "
+         "of\n"
+         "a HorizontalPodAutoscaler counts as replicas. A DaemonSet with maxSurge is the same. "
+         "With\n"
+         "--config, the level is warning for claims that `nonExclusiveClaims: Exclusive` gives\n"
+         "to one pod while its mount is deferred.",
          "The new pod has to be Ready before the old one is removed, and it cannot get the claim\n"
          "before the old one is removed. The rollout waits until progressDeadlineSeconds, and "
          "then\n"
@@ -53,9 +54,10 @@ const struct rule audit_rules[RULE_COUNT + 1] = {
         {"CG103", LEVEL_WARNING,
          "The rollout of a Deployment with a ReadWriteOnce claim may never end",
          "As CG102, with a ReadWriteOnce claim whose volume is attached to one node. It does not\n"
-         "fire if the template names its node or the label kubernetes.io/hostname, or requires an\n"
-         "affinity to other pods. The level is note if the input does not say whether the volume\n"
-         "is attached: it lacks the claim's PersistentVolume, StorageClass or CSIDriver.",
+         "fire if the template names its node or the label kubernetes.io/hostname, also in a\n"
+         "required affinity, or requires an affinity to pods on the same node. The level is\n"
+         "note if the input does not say whether the volume is attached: it lacks the claim's\n"
+         "PersistentVolume, StorageClass or CSIDriver.",
          "If the new pod is placed on another node, it waits in ContainerCreating with a\n"
          "Multi-Attach error until the old pod is removed, and the old pod is removed when the "
          "new\n"
@@ -69,7 +71,8 @@ const struct rule audit_rules[RULE_COUNT + 1] = {
          "The template of a workload names a ReadWriteOncePod claim, and the workload has more\n"
          "than one pod: replicas of a Deployment, ReplicaSet or StatefulSet, parallelism of a Job\n"
          "or of a CronJob's Jobs, maxReplicas of a HorizontalPodAutoscaler, or a DaemonSet. "
-         "Claims\n"
+         "The\n"
+         "level is warning for Jobs with completions, whose pods run one after another. Claims\n"
          "of volumeClaimTemplates and of generic ephemeral volumes are one for each pod, and are\n"
          "fine.",
          "One of the pods gets the claim, and all others wait.",
@@ -90,8 +93,9 @@ const struct rule audit_rules[RULE_COUNT + 1] = {
          MODES},
     [RULE_CRON_JOB_OVERLAP] =
         {"CG106", LEVEL_WARNING, "Jobs of a CronJob may overlap on a ReadWriteOncePod claim",
-         "A CronJob has concurrencyPolicy Allow, which is the default, and its template names a\n"
-         "ReadWriteOncePod claim.",
+         "A CronJob that is not suspended has concurrencyPolicy Allow, which is the default, and "
+         "its\n"
+         "template names a ReadWriteOncePod claim.",
          "If a Job runs longer than the interval of the schedule, the pod of the next one waits\n"
          "for the claim, and Jobs pile up.",
          "Set `spec.concurrencyPolicy` to `Forbid` or `Replace`.",

@@ -189,10 +189,25 @@ static bool add_users(struct inventory *inventory, const struct pod_record *pod)
     return true;
 }
 
+/* Gives the targets of autoscalers the replicas that they have at least. */
+static void scale_targets(struct inventory *inventory)
+{
+    for (const struct record *at = inventory->first[RECORD_AUTOSCALER]; at != NULL; at = at->next) {
+        const struct workload *autoscaler = (const struct workload *)at;
+        struct workload *target = NULL;
+        if (autoscaler->owner_kind <= RECORD_REPLICA_SET && autoscaler->owner_kind != RECORD_POD)
+            target = (struct workload *)inventory_find(inventory, autoscaler->owner_kind, at->ns,
+                                                       autoscaler->owner);
+        if (target != NULL)
+            target->least = autoscaler->least;
+    }
+}
+
 int inventory_link(struct inventory *inventory, struct error *err)
 {
     inventory->is_cluster |= inventory->is_listed[RECORD_POD];
     name_classes(inventory);
+    scale_targets(inventory);
     for (const struct record *at = inventory->first[RECORD_POD]; at != NULL; at = at->next)
         if (!add_users(inventory, (const struct pod_record *)at))
             return error_no_memory(err);

@@ -171,6 +171,7 @@ static void put_spec(struct taking *taking, struct pod_spec *spec)
     spec->selector = copy(taking, reading->selector);
     spec->runtime_class = copy(taking, reading->runtime_class);
     spec->requires_nodes = reading->requires_nodes;
+    spec->requires_host = reading->requires_host;
     spec->requires_pods = reading->requires_pods;
     spec->is_marked = reading->is_marked;
     if (spec->node.len != 0)
@@ -190,6 +191,25 @@ static bool has_uses(const struct reading *reading)
     return false;
 }
 
+/* The kind that an owner or a target names; without a version, it is taken for that of Kubernetes.
+ */
+static enum record_kind kind_named(struct slice version, struct slice kind)
+{
+    return version.len == 0 ? record_kind_of(kind) : reading_kind(version, kind);
+}
+
+/* Files of different moments may have the same pod: the last one counts. */
+static void replace_pod(struct taking *taking, struct pod_record *pod)
+{
+    struct pod_record *before = (struct pod_record *)inventory_add_name(taking, &pod->record);
+
+    if (before == NULL)
+        return;
+    before->is_finished = true;
+    table_remove(&taking->inventory->table, &before->record.table);
+    (void)inventory_add_name(taking, &pod->record);
+}
+
 static void take_pod(struct taking *taking)
 {
     const struct reading *reading = &taking->reading;
@@ -203,11 +223,12 @@ static void take_pod(struct taking *taking)
     if (pod == NULL)
         return;
     put_spec(taking, &pod->spec);
-    pod->owner_kind = record_kind_of(reading->owner_kind);
+    pod->owner_kind = kind_named(reading->owner_version, reading->owner_kind);
     pod->owner = copy(taking, reading->owner);
     pod->is_terminating = reading->deletion_timestamp.len != 0;
     pod->is_finished = phase_is_terminal(reading->phase);
     pod->is_manifest = reading->phase.len == 0 && reading->uid.len == 0;
+    replace_pod(taking, pod);
 }
 
 /* The pods of a Job at the same time: at most as many as are to complete. */
@@ -229,8 +250,8 @@ static void take_workload(struct taking *taking)
     if (workload == NULL)
         return;
     put_spec(taking, &workload->spec);
-    workload->owner_kind =
-        record_kind_of(is_autoscaler ? reading->target_kind : reading->owner_kind);
+    workload->owner_kind = is_autoscaler ? kind_named(reading->target_version, reading->target_kind)
+                                         : kind_named(reading->owner_version, reading->owner_kind);
     workload->owner = copy(taking, is_autoscaler ? reading->target : reading->owner);
     if (is_autoscaler)
         put_place(taking, reading->target, &workload->target_line, &workload->target_column);
@@ -240,7 +261,11 @@ static void take_workload(struct taking *taking)
     workload->rollout.strategy = copy(taking, reading->strategy);
     workload->rollout.surge = amount_of(reading->surge);
     workload->rollout.unavailable = amount_of(reading->unavailable);
+    if (is_autoscaler)
+        workload->least = reading->least_replicas < 0 ? 1 : reading->least_replicas;
     workload->is_finished = reading->is_finished;
+    workload->is_suspended = reading->is_suspended;
+    workload->is_finite = reading->completions >= 0;
     workload->forbids_overlap = reading->concurrency_policy.len != 0 &&
                                 !slice_equal(reading->concurrency_policy, SLICE("Allow"));
     (void)inventory_add_name(taking, &workload->record);

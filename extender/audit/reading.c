@@ -5,11 +5,12 @@
 /* ---- metadata ---- */
 
 struct owner_reading {
-    struct slice kind, name;
+    struct slice version, kind, name;
     bool is_controller;
 };
 
 static const struct pull_field owner_fields[] = {
+    PULL_FIELD("apiVersion", PULL_STRING, owner_reading, version),
     PULL_FIELD("kind", PULL_STRING, owner_reading, kind),
     PULL_FIELD("name", PULL_STRING, owner_reading, name),
     PULL_FIELD("controller", PULL_BOOLEAN, owner_reading, is_controller),
@@ -26,6 +27,7 @@ static bool read_owners(struct pull *json, struct arena *arena, void *whole)
     for (size_t i = 0; i < items.count; i++) {
         if (!owners[i].is_controller)
             continue;
+        reading->owner_version = owners[i].version;
         reading->owner_kind = owners[i].kind;
         reading->owner = owners[i].name;
     }
@@ -96,10 +98,10 @@ static bool read_containers(struct pull *json, struct arena *arena, void *field)
 
 #define REQUIRED "requiredDuringSchedulingIgnoredDuringExecution"
 static const struct pull_field node_affinity_fields[] = {
-    PULL_FIELD(REQUIRED, PULL_PRESENCE, reading, requires_nodes),
+    READ_WHOLE(REQUIRED, reading_node_affinity),
 };
 static const struct pull_field pod_affinity_fields[] = {
-    PULL_FIELD(REQUIRED, PULL_PRESENCE, reading, requires_pods),
+    READ_WHOLE(REQUIRED, reading_pod_affinity),
 };
 static const struct pull_field affinity_fields[] = {
     PULL_NESTED("nodeAffinity", node_affinity_fields),
@@ -152,12 +154,14 @@ static bool read_claim_templates(struct pull *json, struct arena *arena, void *f
                       items);
 }
 
-/* Of a Deployment, a ReplicaSet, a StatefulSet and a DaemonSet, and of a Job. */
+/* Of a Deployment (strategy), a ReplicaSet, a StatefulSet and a DaemonSet (updateStrategy), and of
+ * a Job. */
 static const struct pull_field workload_spec_fields[] = {
     PULL_FIELD("replicas", PULL_INTEGER, reading, replicas),
     PULL_FIELD("parallelism", PULL_INTEGER, reading, parallelism),
     PULL_FIELD("completions", PULL_INTEGER, reading, completions),
     PULL_NESTED("strategy", strategy_fields),
+    PULL_NESTED("updateStrategy", strategy_fields),
     PULL_READER("volumeClaimTemplates", reading, claim_templates, read_claim_templates),
     PULL_NESTED("template", template_fields),
 };
@@ -205,6 +209,7 @@ static const struct pull_field job_template_fields[] = {
 };
 static const struct pull_field cron_job_spec_fields[] = {
     TEXT("concurrencyPolicy", concurrency_policy),
+    PULL_FIELD("suspend", PULL_BOOLEAN, reading, is_suspended),
     PULL_NESTED("jobTemplate", job_template_fields),
 };
 static const struct pull_field cron_job_fields[] = {
@@ -213,10 +218,12 @@ static const struct pull_field cron_job_fields[] = {
 };
 
 static const struct pull_field target_fields[] = {
+    TEXT("apiVersion", target_version),
     TEXT("kind", target_kind),
     TEXT("name", target),
 };
 static const struct pull_field autoscaler_spec_fields[] = {
+    PULL_FIELD("minReplicas", PULL_INTEGER, reading, least_replicas),
     PULL_FIELD("maxReplicas", PULL_INTEGER, reading, replicas),
     PULL_NESTED("scaleTargetRef", target_fields),
 };
@@ -294,7 +301,8 @@ bool reading_read(struct pull *json, enum record_kind kind, struct arena *arena,
     const struct kind_row *row = &kinds[kind];
     struct slice text = {json->start, (size_t)(json->end - json->start)};
 
-    *out = (struct reading){.replicas = -1, .parallelism = -1, .completions = -1};
+    *out = (struct reading){
+        .replicas = -1, .least_replicas = -1, .parallelism = -1, .completions = -1};
     if (row->object != 0 && (!reading_object(json, row->object, arena, out) || !pull_finish(json)))
         return false;
     if (row->fields == NULL)

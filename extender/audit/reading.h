@@ -20,20 +20,23 @@ struct volume_reading {
 /* Fields of a kind that the object does not have stay zero. */
 struct reading {
     struct slice ns, name, uid, deletion_timestamp, ignore;
-    struct slice owner_kind, owner; /* the controller */
+    struct slice owner_version, owner_kind, owner; /* the controller; its apiVersion */
 
     /* of a pod, or of a template */
     struct pull_items volumes; /* struct volume_reading */
     struct slice node, scheduler, selector, runtime_class, phase;
-    bool requires_nodes, requires_pods, is_marked;
+    bool requires_nodes; /* a required node affinity */
+    bool requires_host;  /* one that allows one node, by its name */
+    bool requires_pods;  /* a required affinity to pods on the same node */
+    bool is_marked;
 
     /* of workloads */
-    int64_t replicas, parallelism, completions; /* -1: not given */
-    struct slice strategy, surge, unavailable;  /* the last two as JSON */
+    int64_t replicas, least_replicas, parallelism, completions; /* -1: not given */
+    struct slice strategy, surge, unavailable;                  /* the last two as JSON */
     struct slice concurrency_policy;
     struct pull_items claim_templates; /* struct slice: names */
-    struct slice target_kind, target;
-    bool is_finished;
+    struct slice target_version, target_kind, target;
+    bool is_finished, is_suspended;
 
     /* of claims and volumes */
     uint8_t modes;

@@ -31,6 +31,10 @@ extern const struct pull_field reading_volume[READING_VOLUME_FIELDS];
 extern const struct pull_field reading_attributes_class[2];
 extern const struct pull_field reading_node[READING_STORAGE_FIELDS];
 
+/* Readers of required affinities: to nodes, into requires_nodes and requires_host; to pods. */
+bool reading_node_affinity(struct pull *json, struct arena *arena, void *whole);
+bool reading_pod_affinity(struct pull *json, struct arena *arena, void *whole);
+
 /* Sets what cache/objects reads of a PersistentVolume, a StorageClass, a CSIDriver or a CSINode. */
 bool reading_object(struct pull *json, enum kind kind, struct arena *arena, struct reading *out);
 

@@ -65,7 +65,8 @@ struct pod_spec {
     struct slice selector; /* nodeSelector, as labels in label_selector.h */
     uint32_t node_line, node_column, scheduler_line, scheduler_column;
     bool requires_nodes; /* a required node affinity */
-    bool requires_pods;  /* a required affinity to pods */
+    bool requires_host;  /* one that allows one node, by its name */
+    bool requires_pods;  /* a required affinity to pods on the same node */
     bool is_marked;      /* a container has the resource claimguard.io/claims */
     uint32_t use_count;
     struct volume_use *uses;
@@ -76,7 +77,8 @@ struct pod_record {
     struct pod_spec spec;
     struct slice owner;          /* its controller */
     enum record_kind owner_kind; /* RECORD_KIND_COUNT: another kind, or none */
-    bool is_terminating, is_finished;
+    bool is_terminating;
+    bool is_finished; /* or a later object of the input has its name */
     bool is_manifest; /* no API server has stored it */
 };
 
@@ -87,8 +89,11 @@ struct workload {
     enum record_kind owner_kind;         /* as above */
     struct rollout_spec rollout;         /* replicas of all kinds that have some; of an autoscaler:
                                             maxReplicas; of a Job: the pods at the same time */
+    int64_t least;                       /* of an autoscaler: minReplicas; of its target: that */
     uint32_t target_line, target_column; /* of an autoscaler's target */
     bool is_finished;                    /* a Job that is complete or has failed */
+    bool is_suspended;                   /* a CronJob */
+    bool is_finite;                      /* a Job, or those of a CronJob: completions is given */
     bool forbids_overlap;                /* a CronJob's concurrencyPolicy is not Allow */
 };
 
