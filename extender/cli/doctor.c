@@ -212,7 +212,8 @@ static int check(struct doctor *doctor, struct error *err)
         running_rules_check(&examined, findings);
         installation_rules_check(&examined, findings);
         webhook_rules_check(&examined, now_ms() / 1000, findings);
-        rights_check(&doctor->rights, findings);
+        if (!running_is_absent(&doctor->installation))
+            rights_check(&doctor->rights, findings);
     }
     findings_sort(findings);
     if (findings->has_failed)

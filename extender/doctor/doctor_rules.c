@@ -276,7 +276,7 @@ const struct rule doctor_rules[] = {
          "requeued, nobody is evicted, or Events are missing. The user is `admission.ownUser` of "
          "the\n"
          "configuration, without which its defaults count. If the credentials may not create\n"
-         "SubjectAccessReviews, it is their own user that is asked about.",
+         "SubjectAccessReviews, this is not checked.",
          "`kubectl apply -f manifests/rbac.yaml`"),
     RULE(
         "CG902", LEVEL_WARNING, "the API server lacks what claimguard checks",

@@ -201,7 +201,12 @@ void guard_rules_check(const struct examined *examined, struct findings *finding
             check_container(examined, installed_place(findings, "Pod", pod),
                             json_object_get(pod, "spec"), findings);
     if (deployment == NULL && statics == 0)
-        finding_unread(findings,
-                       "replicas and scheduler of claimguard: there is no Deployment %s/claimguard",
-                       installation->ns);
+        finding_unread(
+            findings,
+            installation->is_known[INSTALLED_DEPLOYMENT]
+                ? "claimguard itself: it is not installed in namespace %s (no Deployment "
+                  "claimguard, no static pod; -n names another namespace)"
+                : "claimguard itself: whether it is installed in namespace %s is not "
+                  "known, as no Deployments were read",
+            installation->ns);
 }

@@ -227,6 +227,7 @@ static int add_pod(struct installation *installation, const struct pod_object *p
                          ? last->scheduler
                          : arena_copy(arena, scheduler),
         .is_marked = has_mark(fields),
+        .is_mark_known = has_key(fields->containers, SLICE("\"image\"")),
         .is_assigned = pod->node.len != 0,
     };
 

@@ -37,8 +37,10 @@ enum {
 /* A pod with claims that is not finished. */
 struct installed_pod {
     struct slice ns, name, scheduler;
-    bool is_marked;   /* requests claimguard.io/claims */
-    bool is_assigned; /* to a node */
+    bool is_marked;     /* requests claimguard.io/claims */
+    bool is_mark_known; /* its containers were read whole: claimguard's own snapshots leave all out
+                           but their volumes */
+    bool is_assigned;   /* to a node */
 };
 
 /* A pod that names a disk in its own volumes, of those that VolumeRestrictions compares; the first

@@ -40,11 +40,14 @@ static void check_unmarked(const struct examined *examined, const struct schedul
     const struct installation *installation = examined->installation;
     struct slice names = SLICE("");
     struct location where = {.file = NULL};
-    size_t count = 0;
+    size_t count = 0, unknown = 0;
 
     for (size_t i = 0; i < installation->pod_count; i++) {
         const struct installed_pod *pod = &installation->pods[i];
         if (pod->is_marked || pod->is_assigned || !scheduler_has_profile(file, pod->scheduler))
+            continue;
+        unknown += !pod->is_mark_known;
+        if (!pod->is_mark_known)
             continue;
         if (count++ == 0)
             where = finding_object(findings, "Pod", pod->ns, pod->name);
@@ -53,8 +56,14 @@ static void check_unmarked(const struct examined *examined, const struct schedul
                 arena_printf(findings->arena, "%.*s%s%.*s/%.*s", SLICE_ARG(names),
                              names.len == 0 ? "" : ", ", SLICE_ARG(pod->ns), SLICE_ARG(pod->name));
     }
+    if (unknown != 0)
+        finding_unread(findings,
+                       "marks of %zu pods: this snapshot has no images and resources of containers "
+                       "(kubectl get has)",
+                       unknown);
     if (count != 0)
-        (void)finding_add(findings, "CG804", where, "delete it; its controller creates it again",
+        (void)finding_add(findings, "CG804", where,
+                          "delete it: its controller, or you, create it again",
                           "it has claims and no mark, so %s binds it without claimguard%s%.*s%s",
                           file->path, names.len == 0 ? "" : "; so are ", SLICE_ARG(names),
                           count > NAMES_SHOWN ? " and more" : "");

@@ -168,12 +168,15 @@ int rights_ask(struct rights *out, const struct config *config, const struct kub
 
 void rights_check(const struct rights *rights, struct findings *findings)
 {
-    if (rights->missing.len == 0)
+    if (rights->is_self)
+        finding_unread(
+            findings,
+            "rights of claimguard's user: these credentials may not ask about others%s%.*s",
+            rights->missing.len == 0 ? "" : "; they may not: ", SLICE_ARG(rights->missing));
+    if (rights->missing.len == 0 || rights->is_self)
         return;
     struct finding *finding = finding_add(
-        findings, "CG901",
-        (struct location){.name = rights->is_self ? SLICE("these credentials")
-                                                  : slice_of(rights->user)},
+        findings, "CG901", (struct location){.name = slice_of(rights->user)},
         "kubectl apply -f manifests/rbac.yaml", "may not: %.*s", SLICE_ARG(rights->missing));
     if (finding != NULL && !rights->is_fatal)
         finding->level = LEVEL_WARNING;

@@ -142,6 +142,20 @@ static const struct member *find_member(const struct member *members, struct sli
 static void check_value(const struct yaml_node *node, const struct member *member,
                         struct findings *findings);
 
+/* An unknown key is probably one that is written in other cases. */
+static void report_key(const struct yaml_node *node, const struct member *members,
+                       struct findings *findings)
+{
+    struct slice change = SLICE("remove this key");
+
+    for (; members->key != NULL; members++)
+        if (slice_equal_fold(node->key, slice_of(members->key)))
+            change = arena_printf(findings->arena, "%s: ...", members->key);
+    (void)finding_add(findings, "CG501", finding_place(node), change.ptr == NULL ? "" : change.ptr,
+                      "kube-scheduler knows no key \"%.*s\" here (keys have exactly one spelling)",
+                      SLICE_ARG(node->key));
+}
+
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as the tables above */
 static void check_mapping(const struct yaml_node *mapping, const struct member *members,
                           struct findings *findings)
@@ -149,10 +163,7 @@ static void check_mapping(const struct yaml_node *mapping, const struct member *
     for (const struct yaml_node *child = mapping->first; child != NULL; child = child->next) {
         const struct member *member = find_member(members, child->key);
         if (member == NULL)
-            (void)finding_add(findings, "CG501", finding_place(child), "remove this key",
-                              "kube-scheduler knows no key \"%.*s\" here (keys have exactly one "
-                              "spelling)",
-                              SLICE_ARG(child->key));
+            report_key(child, members, findings);
         else
             check_value(child, member, findings);
     }

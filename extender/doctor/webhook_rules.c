@@ -153,44 +153,75 @@ static bool has_string(const json_t *list, const char *text)
     size_t i;
 
     json_array_foreach (list, i, item)
-        if (json_is_string(item) && (strcmp(json_string_value(item), text) == 0 ||
-                                     strcmp(json_string_value(item), "*/*") == 0))
+        if (json_is_string(item) && strcmp(json_string_value(item), text) == 0)
             return true;
     return false;
 }
 
+static bool has_or_all(const json_t *list, const char *text)
+{
+    return has_string(list, text) || has_string(list, "*");
+}
+
+/* A path on which a Binding is posted, with the wildcards that name it, too: "*" is every resource
+ * without a subresource. */
+static const struct binding_path {
+    const char *path, *wildcards[3];
+} binding_paths[] = {
+    {"pods/binding", {"pods/*", "*/binding", "*/*"}},
+    {"bindings", {"*", "*/*", "bindings/*"}},
+};
+
+/* Whether the API server asks about a Binding that is created there. */
+static bool rule_names(const json_t *rule, const struct binding_path *path)
+{
+    const json_t *resources = json_object_get(rule, "resources");
+    bool is_named = has_string(resources, path->path);
+
+    for (size_t i = 0; i < sizeof path->wildcards / sizeof *path->wildcards; i++)
+        is_named = is_named || has_string(resources, path->wildcards[i]);
+    return is_named && has_or_all(json_object_get(rule, "operations"), "CREATE") &&
+           has_or_all(json_object_get(rule, "apiGroups"), "") &&
+           has_or_all(json_object_get(rule, "apiVersions"), "v1") &&
+           strcmp(installed_string(rule, "scope", NULL), "Cluster") != 0;
+}
+
 static void check_rules(const struct webhook_entry *entry, struct findings *findings)
 {
-    static const char *const resources[] = {"pods/binding", "bindings"};
     const json_t *rule;
     size_t j;
 
-    for (int i = 0; i < 2 && entry->is_binding; i++) {
+    for (size_t i = 0; entry->is_binding && i < sizeof binding_paths / sizeof *binding_paths; i++) {
         bool is_named = false;
         json_array_foreach (json_object_get(entry->webhook, "rules"), j, rule)
-            is_named = is_named || has_string(json_object_get(rule, "resources"), resources[i]);
+            is_named = is_named || rule_names(rule, &binding_paths[i]);
         if (!is_named)
             (void)finding_add(findings, "CG706", entry->place,
-                              "resources: [pods/binding, bindings]",
+                              "{apiGroups: [\"\"], apiVersions: [v1], operations: [CREATE], "
+                              "resources: [pods/binding, bindings], scope: \"*\"}",
                               "webhook %s does not review %s: a client that posts a Binding there "
                               "passes",
-                              entry->name, resources[i]);
+                              entry->name, binding_paths[i].path);
     }
 }
 
 /* Whether a namespaceSelector leaves a namespace out by its name. */
 static bool leaves_out(const json_t *webhook, const char *ns)
 {
+    static const char key[] = "kubernetes.io/metadata.name"; /* that each namespace has */
     const json_t *selector = json_object_get(webhook, "namespaceSelector"), *expression;
+    const char *label = installed_string(selector, "matchLabels", key, NULL);
     size_t i;
 
+    if (*label != '\0' && strcmp(label, ns) != 0)
+        return true;
     json_array_foreach (json_object_get(selector, "matchExpressions"), i, expression) {
         const char *operator= installed_string(expression, "operator", NULL);
         bool is_named = has_string(json_object_get(expression, "values"), ns);
-        if (strcmp(installed_string(expression, "key", NULL), "kubernetes.io/metadata.name") != 0)
+        if (strcmp(installed_string(expression, "key", NULL), key) != 0)
             continue;
         if ((strcmp(operator, "NotIn") == 0 && is_named) ||
-            (strcmp(operator, "In") == 0 && !is_named))
+            (strcmp(operator, "In") == 0 && !is_named) || strcmp(operator, "DoesNotExist") == 0)
             return true;
     }
     return false;

@@ -127,6 +127,28 @@ static void an_api_server_that_has_all_is_fine(void)
     expect_of_cluster(0, "0 errors, 0 warnings, 0 notes", "CG902");
 }
 
+/* What the caller may not do says nothing of claimguard's user. */
+static void rights_of_the_caller_are_no_finding(void)
+{
+    static const char named[] =
+        "{\"items\":[{\"metadata\":{\"name\":\"claimguard\",\"namespace\":\"claimguard\"}}]}";
+
+    serve_version(200, "{\"major\":\"1\",\"minor\":\"37\",\"gitVersion\":\"v1.37.1\"}",
+                  WITH_CLASSES);
+    api_fault(&(struct api_fault){
+        .method = "GET", .path = "/deployments", .status = 200, .answer = named});
+    api_fault(
+        &(struct api_fault){.method = "GET", .path = "/services", .status = 200, .answer = named});
+    api_fault(&(struct api_fault){.method = "POST",
+                                  .path = "/selfsubjectaccessreviews",
+                                  .status = 201,
+                                  .answer = "{\"status\":{\"allowed\":false}}"});
+    api_fault(&(struct api_fault){
+        .method = "POST", .path = "/subjectaccessreviews", .status = 403, .answer = "{}"});
+    expect_of_cluster(0, "these credentials may not ask about others; they may not: list pods",
+                      "CG901");
+}
+
 static void a_version_that_is_not_told_is_not_checked(void)
 {
     static const char *const answers[] = {"{\"major\":\"1\"}", "[1]", "{", "{\"minor\":26}"};
@@ -268,6 +290,7 @@ int main(int argc, char **argv)
         SCENARIO(an_api_server_without_exclusive_claims_is_too_old),
         SCENARIO(an_api_server_without_classes_is_worth_a_note),
         SCENARIO(an_api_server_that_has_all_is_fine),
+        SCENARIO(rights_of_the_caller_are_no_finding),
         SCENARIO(a_version_that_is_not_told_is_not_checked),
         SCENARIO(what_answers_is_reached_and_its_readiness_is_told),
         SCENARIO(nobody_is_called_without_probe),
