@@ -191,16 +191,16 @@ void guard_rules_check(const struct examined *examined, struct findings *finding
     const struct installation *installation = examined->installation;
     const json_t *pod, *deployment = installation_find(installation, INSTALLED_DEPLOYMENT,
                                                        installation->ns, "claimguard");
-    size_t i, statics = 0;
+    size_t i, static_pods = 0;
 
     if (deployment != NULL)
         check_deployment(examined, deployment, findings);
     check_static_pods(examined, findings);
     json_array_foreach (installation->guards, i, pod)
-        if (is_static(pod) && statics++ == 0)
+        if (is_static(pod) && static_pods++ == 0)
             check_container(examined, installed_place(findings, "Pod", pod),
                             json_object_get(pod, "spec"), findings);
-    if (deployment == NULL && statics == 0)
+    if (deployment == NULL && static_pods == 0)
         finding_unread(
             findings,
             installation->is_known[INSTALLED_DEPLOYMENT]

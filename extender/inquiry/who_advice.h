@@ -1,5 +1,6 @@
 /*
- * who_advice: what would free a claim, as a list of JSON objects. Only the files who*.c and why*.c include it.
+ * who_advice: what would free a claim, as a list of JSON objects. Only the files who*.c and why*.c
+ * include it.
  *
  *     extern struct advice *advice;
  *     advice_add(advice, json_sprintf("pod %.*s finishes, or is deleted", SLICE_ARG(name)));

@@ -24,7 +24,7 @@
 enum {
     CLAIM_IN_USE_PODS_MAX = 1000,  /* that are remembered; one more replaces the oldest */
     CLAIM_IN_USE_REPORTED_MAX = 8, /* claims and holders of each, the last ones */
-    CLAIM_IN_USE_CLAIMS_MAX = 8, /* claims of each, the first ones, whose new holders it is told */
+    CLAIM_IN_USE_CLAIMS_MAX = 8,   /* claims of each, the first ones, whose holders are reported */
 };
 
 struct claim_in_use {

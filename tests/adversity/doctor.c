@@ -45,13 +45,13 @@ static const char *configz_url(void)
 
 static void a_running_scheduler_s_configuration_is_read(void)
 {
-    char *text = read_file(TESTS_DIR "/commands/doctor/configz/scheduler.json");
+    static char *text; /* the server's thread may read it until the end */
 
+    text = read_file(TESTS_DIR "/commands/doctor/configz/scheduler.json");
     api_fault(
         &(struct api_fault){.method = "GET", .path = "/configz", .status = 200, .answer = text});
     expect_of_url(configz_url(), 1, "CG510");
     expect_of_url(scenario_printf("http://127.0.0.1:%u", api_port()), 1, "CG510");
-    free(text);
 }
 
 static void a_scheduler_that_refuses_is_an_error(void)
