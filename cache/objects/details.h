@@ -105,6 +105,7 @@ struct workload_details {
     struct slice ns, name;
     int64_t replicas;
     struct slice strategy;             /* of a Deployment; empty: the default, RollingUpdate */
+    struct slice revision;             /* of a Deployment's ReplicaSet: a number; empty: none */
     struct slice when_scaled;          /* of a StatefulSet, for its claims; empty: Retain */
     int64_t first_ordinal;             /* of its pods */
     struct pull_items claim_templates; /* struct claim_template */

@@ -15,9 +15,13 @@ static bool read_claim_templates(struct pull *json, struct arena *arena, void *f
                             PULL_FIELD_COUNT(claim_template_fields), arena, field);
 }
 
+static const struct pull_field workload_annotations[] = {
+    PULL_FIELD("deployment.kubernetes.io/revision", PULL_STRING, workload_details, revision),
+};
 static const struct pull_field workload_meta[] = {
     PULL_FIELD("namespace", PULL_STRING, workload_details, ns),
     PULL_FIELD("name", PULL_STRING, workload_details, name),
+    PULL_NESTED("annotations", workload_annotations),
 };
 static const struct pull_field strategy_fields[] = {
     PULL_FIELD("type", PULL_STRING, workload_details, strategy),

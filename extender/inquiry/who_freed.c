@@ -149,8 +149,11 @@ static void advise_unbound(struct advice *advice, const struct who_claim *claim)
 
     if (claim->claim->phase == CLAIM_LOST) {
         advice_add(advice, json_string("the claim is Lost: its volume does not exist any more, and "
-                                       "no pod can use it. It stays so: delete it, and create it "
-                                       "again, with the data of a backup"));
+                                       "no pod can use it. If the volume's storage still exists, "
+                                       "create the PersistentVolume for it again, without "
+                                       "claimRef: the claim is bound to it again, with its data. "
+                                       "Else delete the claim, and create it again, with the data "
+                                       "of a backup"));
     } else if (claim->claim->phase == CLAIM_PENDING) {
         advice_add(advice,
                    json_string("the claim has no volume yet (Pending): its events say why"));

@@ -71,6 +71,9 @@ struct who_claim {
     const struct resource *const *attachments; /* of its volume */
     size_t attachment_count;
     struct arena *arena; /* of all this */
+
+    /* The pod for which the claim should be freed, if it waits; NULL: any that waits. */
+    const struct pod *asked;
 };
 
 /* Collects all that is known of the claim; namings: the pods that name it. out has the inquiry and

@@ -10,13 +10,15 @@ static bool is_same_owner(const struct owner *a, const struct owner *b)
 
 /* ---- holder and waiter have the same controller ---- */
 
-/* A pod of the same controller that waits for the holder; NULL: none. */
+/* A pod of the same controller that waits for the holder, and is the one that is asked about; NULL:
+ * none. */
 static const struct who_pod *find_sibling(const struct scaling *scaling)
 {
     const struct who_claim *claim = scaling->claim;
 
     for (size_t i = 0; i < claim->waiter_count; i++)
-        if (is_same_owner(&claim->waiters[i].owner, &scaling->holder->owner))
+        if ((claim->asked == NULL || claim->asked == claim->waiters[i].pod) &&
+            is_same_owner(&claim->waiters[i].owner, &scaling->holder->owner))
             return &claim->waiters[i];
     return NULL;
 }
@@ -36,40 +38,94 @@ static const char *access_text(const struct scaling *scaling)
     return scaling->claim->access == ACCESS_ONE_POD ? "one pod" : "one node";
 }
 
-/* CG102, and CG103 of a ReadWriteOnce claim. */
-static void advise_rollout(const struct scaling *scaling, const struct who_pod *waiter)
+/* The revision of the pod's ReplicaSet: a number; {"", 0}: not known. */
+static struct slice revision_of(const struct scaling *scaling, const struct who_pod *pod)
+{
+    struct slice name = arena_printf(scaling->claim->arena, "%.*s-%.*s", SLICE_ARG(pod->owner.name),
+                                     SLICE_ARG(pod->details.template_hash));
+    const struct workload_answer *set =
+        name.ptr == NULL ? NULL
+                         : workloads_find(scaling->claim->inquiry->workloads, SLICE("ReplicaSet"),
+                                          name_slice(pod->pod->ns), name);
+
+    scaling->advice->rc |= set == NULL ? -1 : 0;
+    if (set == NULL || set->state != WORKLOAD_KNOWN)
+        return SLICE("");
+    struct slice revision = set->details.revision;
+    for (size_t i = 0; i < revision.len; i++)
+        if (revision.ptr[i] < (i == 0 ? '1' : '0') || revision.ptr[i] > '9')
+            return SLICE("");
+    return revision;
+}
+
+/* Negative: the holder is of the older ReplicaSet; 0: that is not known. */
+static int compare_revisions(const struct scaling *scaling, const struct who_pod *waiter)
+{
+    struct slice x = revision_of(scaling, scaling->holder), y = revision_of(scaling, waiter);
+
+    if (x.len == 0 || y.len == 0)
+        return 0;
+    return x.len != y.len ? (x.len < y.len ? -1 : 1) : slice_compare(x, y);
+}
+
+/* The holder is of the older ReplicaSet, and its rollout waits for itself. */
+static void advise_old_pod(const struct scaling *scaling, const struct who_pod *waiter,
+                           const char *rule)
 {
     const struct pod *old = scaling->holder->pod;
-    struct slice ns = name_slice(old->ns), name = scaling->holder->owner.name;
+    bool is_alone = count_siblings(scaling) == 1;
 
     advice_add(scaling->advice,
                json_sprintf("the rollout of Deployment %.*s waits for itself (%s): new pod "
                             "%.*s/%.*s waits for the claim of old pod %.*s/%.*s, which goes only "
                             "when the new one is ready%s",
-                            SLICE_ARG(name),
-                            scaling->claim->access == ACCESS_ONE_POD ? "CG102" : "CG103",
-                            POD_ARG(waiter->pod), POD_ARG(old),
-                            count_siblings(scaling) == 1 ? ". For this time, delete only the old "
-                                                           "pod"
-                                                         : ""));
-    if (count_siblings(scaling) == 1) {
-        advice_command(scaling->advice, "kubectl delete pod -n % %", POD_WORDS(old));
-        advice_warn(scaling->advice,
-                    json_sprintf("it stops that pod; the old ReplicaSet may create another one "
-                                 "that takes the claim before pod %.*s/%.*s: then take the next "
-                                 "advice",
-                                 POD_ARG(waiter->pod)));
-        advice_warn_of_loss(scaling->advice, scaling->claim, scaling->holder);
+                            SLICE_ARG(scaling->holder->owner.name), rule, POD_ARG(waiter->pod),
+                            POD_ARG(old),
+                            is_alone ? ". For this time, delete only the old pod" : ""));
+    if (!is_alone)
+        return;
+    advice_command(scaling->advice, "kubectl delete pod -n % %", POD_WORDS(old));
+    advice_warn(scaling->advice,
+                json_sprintf("it stops that pod; the old ReplicaSet may create another one "
+                             "that takes the claim before pod %.*s/%.*s: then take the next "
+                             "advice",
+                             POD_ARG(waiter->pod)));
+    advice_warn_of_loss(scaling->advice, scaling->claim, scaling->holder);
+}
+
+/* CG102, and CG103 of a ReadWriteOnce claim. Which pod is old decides which one may be deleted. */
+static void advise_rollout(const struct scaling *scaling, const struct who_pod *waiter)
+{
+    const struct pod *holder = scaling->holder->pod;
+    const struct slice words[] = {name_slice(holder->ns), scaling->holder->owner.name};
+    const char *rule = scaling->claim->access == ACCESS_ONE_POD ? "CG102" : "CG103";
+    int order = compare_revisions(scaling, waiter);
+
+    if (order < 0)
+        advise_old_pod(scaling, waiter, rule);
+    else if (order > 0)
+        advice_add(scaling->advice,
+                   json_sprintf("wait: pod %.*s/%.*s is of an older revision of Deployment %.*s "
+                                "than pod %.*s/%.*s, which has the claim; the rollout removes the "
+                                "older pod (%s)",
+                                POD_ARG(waiter->pod), SLICE_ARG(words[1]), POD_ARG(holder), rule));
+    else {
+        advice_add(scaling->advice,
+                   json_sprintf("pods %.*s/%.*s and %.*s/%.*s are of two revisions of Deployment "
+                                "%.*s, and need the same claim (%s). Which of them is old is not "
+                                "known from this input: see it first",
+                                POD_ARG(holder), POD_ARG(waiter->pod), SLICE_ARG(words[1]), rule));
+        advice_command(scaling->advice, "kubectl describe deployment -n % %", words);
     }
     advice_add(scaling->advice, json_string("for good: strategy Recreate stops the old pods before "
                                             "it starts new ones; it ends this rollout, too"));
     advice_command(scaling->advice,
                    "kubectl patch deployment -n % % --type merge -p "
                    "'{\"spec\":{\"strategy\":{\"type\":\"Recreate\",\"rollingUpdate\":null}}}'",
-                   (const struct slice[]){ns, name});
+                   words);
     advice_warn(scaling->advice, json_sprintf("from now on, each rollout stops all old pods of "
                                               "Deployment %.*s before a new one starts",
-                                              SLICE_ARG(name)));
+                                              SLICE_ARG(words[1])));
 }
 
 /* CG104: more pods than may use the claim. */
@@ -110,8 +166,8 @@ static void advise_workload(const struct scaling *scaling)
         advise_fewer(scaling);
     else if (is_recreate)
         advice_add(scaling->advice,
-                   json_sprintf("Deployment %.*s has the strategy Recreate: it removes old pod "
-                                "%.*s/%.*s for new pod %.*s/%.*s",
+                   json_sprintf("Deployment %.*s has the strategy Recreate: of pods %.*s/%.*s and "
+                                "%.*s/%.*s, it removes the old one",
                                 SLICE_ARG(holder->owner.name), POD_ARG(holder->pod),
                                 POD_ARG(sibling->pod)));
     else
@@ -211,7 +267,9 @@ static bool comes_back(const struct scaling *scaling)
 void advice_of_return(struct advice *advice, const struct who_claim *claim,
                       const struct who_pod *holder)
 {
-    const struct who_pod *waiter = claim->waiter_count == 0 ? NULL : &claim->waiters[0];
+    const struct pod *waiter = claim->asked != NULL       ? claim->asked
+                               : claim->waiter_count != 0 ? claim->waiters[0].pod
+                                                          : NULL;
     struct scaling scaling;
 
     if (waiter == NULL || claim->claim->is_deleting || holder->owner.name.len == 0 ||
@@ -222,6 +280,6 @@ void advice_of_return(struct advice *advice, const struct who_claim *claim,
                                     "%.*s/%.*s for the claim",
                                     OWNER_ARG(&holder->owner),
                                     scaling_is_known(&scaling) ? "creates" : "may create",
-                                    POD_ARG(waiter->pod)));
+                                    POD_ARG(waiter)));
     advice_to_scale(&scaling);
 }

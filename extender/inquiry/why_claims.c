@@ -91,10 +91,9 @@ void why_claim_of_another(struct why_pod *pod)
                              "and another object owns it",
                              CLAIM_ARG(claim)));
         why_help(pod, json_sprintf("wait, if an earlier pod of that name owns it, and it is being "
-                                   "collected; else name the pod or its volume differently, or "
-                                   "delete the claim"));
-        why_command(pod, "kubectl delete pvc -n % %", CLAIM_WORDS(claim));
-        why_warn(pod, "its volume may be deleted with it");
+                                   "collected; else name the pod or its volume differently. The "
+                                   "claim's data is not of this pod: see who uses it"));
+        why_command(pod, "kubectl describe pvc -n % %", CLAIM_WORDS(claim));
     }
 }
 
@@ -149,9 +148,14 @@ void why_claim_lost(struct why_pod *pod)
                              "another claim",
                              CLAIM_ARG(claim), SLICE_ARG(claim->who.volume)));
         why_help(pod,
-                 json_sprintf("delete the claim, create it again for a new volume, and restore "
-                              "the data from a backup"));
+                 json_sprintf("if the volume is gone, and its storage still exists, create "
+                              "PersistentVolume %.*s for it again, without claimRef: the claim is "
+                              "bound to it again, with its data",
+                              SLICE_ARG(claim->who.volume)));
+        why_help(pod, json_sprintf("else delete the claim, create it again for a new volume, and "
+                                   "restore the data from a backup"));
         why_command(pod, "kubectl delete pvc -n % %", CLAIM_WORDS(claim));
+        why_warn(pod, "a new claim is not bound to the old volume, nor to its data");
     }
 }
 

@@ -92,7 +92,8 @@ static bool take_claims(struct why_pod *out, const struct who_index *index,
         const struct use *use = &out->pod->uses[i];
         struct named named = find_named(namings, count, use->claim);
         *claim = (struct why_claim){.use = use};
-        claim->who = (struct who_claim){.inquiry = out->inquiry, .arena = out->arena};
+        claim->who =
+            (struct who_claim){.inquiry = out->inquiry, .arena = out->arena, .asked = out->pod};
         if (!who_gather(&claim->who, index, use->claim, named.namings, named.alive) ||
             !take_finished(claim, &named, out->arena) ||
             !read_volume(claim, out->inquiry, out->arena))

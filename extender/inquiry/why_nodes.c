@@ -4,6 +4,15 @@
 
 /* ---- nodeAffinity of a volume ---- */
 
+/* Whether the terms name a node, which a new one does not replace: it does not have the data. */
+static bool name_a_node(struct slice terms)
+{
+    static const char key[] = "kubernetes.io/hostname", field[] = "metadata.name";
+
+    return memmem(terms.ptr, terms.len, key, sizeof key - 1) != NULL ||
+           memmem(terms.ptr, terms.len, field, sizeof field - 1) != NULL;
+}
+
 static void help_by_nodes(struct why_pod *pod, const bool *passes, struct slice what)
 {
     struct slice names = why_node_names(pod, passes, true);
@@ -11,6 +20,13 @@ static void help_by_nodes(struct why_pod *pod, const bool *passes, struct slice 
     if (pod->stage == WHY_STARTING)
         why_help(pod, json_sprintf("the pod must run elsewhere: delete it; a scheduler would not "
                                    "have chosen the node (spec.nodeName)"));
+    else if (names.len == 0 && name_a_node(what))
+        why_help(pod, json_sprintf("bring back the node with %.*s: the data is there, and a new "
+                                   "node of that name does not have it; or restore the data to a "
+                                   "new volume elsewhere",
+                                   SLICE_ARG(what)));
+    else if (name_a_node(what))
+        why_help(pod, json_sprintf("make room on %.*s", SLICE_ARG(names)));
     else if (names.len == 0)
         why_help(pod, json_sprintf("add a node with %.*s; or restore the data to a new volume "
                                    "elsewhere",

@@ -238,9 +238,6 @@ void why_not_registered(struct why_pod *pod)
     why_help(pod, json_sprintf("does the driver's DaemonSet run there? This lists the drivers of "
                                "each node"));
     why_command(pod, "kubectl get csinodes -o yaml", NULL);
-    if (pod->stage == WHY_STARTING)
-        why_help(pod, json_sprintf("or move the pod: delete it, and cordon node %.*s before",
-                                   SLICE_ARG(pod_node(pod->pod))));
 }
 
 /* ---- deferrals ---- */

@@ -139,13 +139,15 @@ static bool store(struct workloads *workloads, const struct workload_details *re
     out->details.ns = out->details.name = SLICE(""); /* the key has them */
     out->details.strategy = arena_copy(arena, read->strategy);
     out->details.when_scaled = arena_copy(arena, read->when_scaled);
+    out->details.revision = arena_copy(arena, read->revision);
     for (size_t i = 0; is_whole && i < count; i++) {
         copies[i].name = arena_copy(arena, templates[i].name);
         is_whole = copies[i].name.ptr != NULL;
     }
     out->details.claim_templates.items = copies;
     out->state = WORKLOAD_KNOWN;
-    return is_whole && out->details.strategy.ptr != NULL && out->details.when_scaled.ptr != NULL;
+    return is_whole && out->details.strategy.ptr != NULL && out->details.when_scaled.ptr != NULL &&
+           out->details.revision.ptr != NULL;
 }
 
 int workloads_take(struct workloads *workloads, const struct source_text *text, struct error *err)
