@@ -243,9 +243,10 @@ static void put_gaps(const struct audit_check *check)
     if (check->inventory->is_cluster)
         put_cluster_gaps(check);
     else
-        audit_report_gap(report,
-                         "the input is not a cluster: what only pods, nodes or the absence of an "
-                         "object show was not checked (CG101, CG105, CG201, CG203, CG301, CG402)");
+        audit_report_gap(
+            report,
+            "the input is not a cluster: what only pods, nodes or the absence of an "
+            "object show was not checked (CG101, CG105 of pods, CG201, CG203, CG301, CG402)");
     if (check->unknown_claims != 0)
         audit_report_gap(report,
                          "the input lacks claims that pods or templates name (%zu), so their "

@@ -141,11 +141,76 @@ static void check_daemon_rollout(struct audit_check *check, const struct templat
         SLICE_ARG(of->use->name), of->one_pod);
 }
 
+/* ---- many workloads ---- */
+
+static bool is_job(const struct workload *workload)
+{
+    return workload->record.kind == RECORD_JOB || workload->record.kind == RECORD_CRON_JOB;
+}
+
+/* Whether both are one object, which two files of the input have. */
+static bool is_same(const struct record *a, const struct record *b)
+{
+    return a->kind == b->kind && slice_equal(a->ns, b->ns) && slice_equal(a->name, b->name);
+}
+
+/* Reports that another workload names the claim; the first one is kept in it. */
+static void check_others(struct audit_check *check, const struct template_claim *of)
+{
+    const struct workload *workload = of->workload;
+    struct claim_record *claim = (struct claim_record *)inventory_find(
+        check->inventory, RECORD_CLAIM, workload->record.ns, of->use->name);
+    const struct workload *first = claim->first_template;
+
+    if (workload->rollout.replicas == 0 || workload->is_suspended)
+        return;
+    if (first == NULL) {
+        claim->first_template = workload;
+        return;
+    }
+    if (is_same(&first->record, &workload->record))
+        return;
+    bool ends = is_job(first) && is_job(workload);
+    const char *kind = record_kind_text((enum record_kind)first->record.kind);
+    struct slice subject =
+        arena_printf(&check->report->arena, "%.*s, %s %.*s", SLICE_ARG(of->use->name), kind,
+                     SLICE_ARG(first->record.name));
+    check->report->has_failed |= subject.ptr == NULL;
+    audit_report_add(check->report, RULE_POD_CLAIM_REPLICAS, ends ? LEVEL_WARNING : of->level,
+                     audit_place(&workload->record, of->use->line, of->use->column, subject),
+                     "%s %.*s also names claim %.*s (%s), and only one pod gets it%s",
+                     record_kind_text((enum record_kind)first->record.kind),
+                     SLICE_ARG(first->record.name), SLICE_ARG(of->use->name), of->one_pod,
+                     ends ? ", so their pods run one after another" : "");
+}
+
+/* Several pods with a claim whose volume one node has. */
+static void check_nodes(struct audit_check *check, const struct template_claim *of)
+{
+    const struct workload *workload = of->workload;
+    const struct inventory *inventory = check->inventory;
+    bool has_many = workload->record.kind == RECORD_DAEMON_SET
+                        ? daemon_nodes(inventory, &workload->spec) > 1
+                        : workload->rollout.replicas > 1;
+
+    if (!has_many || is_pinned(&workload->spec) || !claim_is_for_one_node(inventory, of->claim) ||
+        claim_attachment(inventory, of->claim) != ATTACHMENT_YES)
+        return;
+    audit_report_add(
+        check->report, RULE_NODE_CLAIM_NODES, LEVEL_WARNING,
+        audit_place(&workload->record, of->use->line, of->use->column, of->use->name),
+        "its pods may be on several nodes, and only one node gets claim %.*s (ReadWriteOnce)",
+        SLICE_ARG(of->use->name));
+}
+
 static void check_claim(struct audit_check *check, const struct template_claim *of)
 {
     check_rollout(check, of);
-    if (of->one_pod == NULL)
+    if (of->one_pod == NULL) {
+        check_nodes(check, of);
         return;
+    }
+    check_others(check, of);
     check_daemon_rollout(check, of);
     check_count(check, of);
     check_overlap(check, of);

@@ -67,12 +67,15 @@ const struct rule audit_rules[RULE_COUNT + 1] = {
          "or use a StatefulSet, or a claim that several nodes can mount.",
          DEPLOYMENT},
     [RULE_POD_CLAIM_REPLICAS] =
-        {"CG104", LEVEL_ERROR, "Several pods of one workload name the same ReadWriteOncePod claim",
+        {"CG104", LEVEL_ERROR, "Several pods of workloads name the same ReadWriteOncePod claim",
          "The template of a workload names a ReadWriteOncePod claim, and the workload has more\n"
          "than one pod: replicas of a Deployment, ReplicaSet or StatefulSet, parallelism of a Job\n"
          "or of a CronJob's Jobs, maxReplicas of a HorizontalPodAutoscaler, or a DaemonSet. "
          "The\n"
-         "level is warning for Jobs with completions, whose pods run one after another. Claims\n"
+         "level is warning for Jobs with completions, whose pods run one after another. It also\n"
+         "fires for a second workload whose template names the claim, unless that has no "
+         "replicas,\n"
+         "or is a suspended CronJob; between two Jobs or CronJobs, the level is warning. Claims\n"
          "of volumeClaimTemplates and of generic ephemeral volumes are one for each pod, and are\n"
          "fine.",
          "One of the pods gets the claim, and all others wait.",
@@ -83,7 +86,10 @@ const struct rule audit_rules[RULE_COUNT + 1] = {
         {"CG105", LEVEL_ERROR, "Pods on several nodes use one ReadWriteOnce claim",
          "Pods that are assigned to different nodes and not finished name one claim, and its\n"
          "volume is ReadWriteOnce. The level is error if the volume is attached to one node, and\n"
-         "pods that are not being deleted are on two nodes; otherwise it is note.",
+         "pods that are not being deleted are on two nodes; otherwise it is note. For a template,\n"
+         "the level is warning: the workload has more than one pod, nothing keeps them on one "
+         "node\n"
+         "(as for CG103), and the volume is attached to one node.",
          "Only one node has the volume. The pods on other nodes wait in ContainerCreating with a\n"
          "Multi-Attach error, which is reported once, in an Event that is gone after an hour.\n"
          "Where volumes are not attached (NFS), all pods run, and nothing keeps one from\n"

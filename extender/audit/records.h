@@ -114,6 +114,7 @@ struct claim_record {
     bool is_bound;
     bool is_ambiguous; /* the input has it twice, with different modes */
     struct claim_user *users;
+    const struct workload *first_template; /* that names it and has pods */
 };
 
 /* A pod that names a claim. */
