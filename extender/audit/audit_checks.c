@@ -249,9 +249,10 @@ static void put_gaps(const struct audit_check *check)
             "object show was not checked (CG101, CG105 of pods, CG201, CG203, CG301, CG402)");
     if (check->unknown_claims != 0)
         audit_report_gap(report,
-                         "the input lacks claims that pods or templates name (%zu), so their "
+                         "the input lacks claims that templates name (%zu: %.*s%s), so their "
                          "access modes are not known: add persistentvolumeclaims",
-                         check->unknown_claims);
+                         check->unknown_claims, SLICE_ARG(check->unknown_names),
+                         check->unknown_claims > CLAIMS_NAMED_MAX ? ", ..." : "");
     if (check->unknown_attachment != 0)
         audit_report_gap(report,
                          "whether a volume is attached to one node is not known for %zu of the "

@@ -5,17 +5,20 @@
 #include "extender/audit/audit_checks.h"
 #include "extender/audit/claim_facts.h"
 
+enum { CLAIMS_NAMED_MAX = 3 };
+
 struct audit_check {
     const struct inventory *inventory;
     const struct audit_options *options;
     struct audit_report *report;
-    size_t unknown_claims;     /* names of claims that the input lacks */
-    size_t unknown_volumes;    /* uses of claims whose volumes the input lacks */
-    size_t unknown_attachment; /* findings that depend on whether a volume is attached */
-    bool has_inline;           /* a driver of an inline volume was to be found */
-    bool has_class;            /* a claim names a VolumeAttributesClass */
-    bool has_deleting;         /* a class may be in use by a volume that the input lacks */
-    bool has_driver;           /* a driver was to be found on nodes */
+    size_t unknown_claims;      /* names of claims that the input lacks */
+    struct slice unknown_names; /* some of them, for people */
+    size_t unknown_volumes;     /* uses of claims whose volumes the input lacks */
+    size_t unknown_attachment;  /* findings that depend on whether a volume is attached */
+    bool has_inline;            /* a driver of an inline volume was to be found */
+    bool has_class;             /* a claim names a VolumeAttributesClass */
+    bool has_deleting;          /* a class may be in use by a volume that the input lacks */
+    bool has_driver;            /* a driver was to be found on nodes */
 };
 
 /* Whether the controller is in the input, so that what is wrong is reported there. */

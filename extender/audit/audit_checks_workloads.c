@@ -216,6 +216,21 @@ static void check_claim(struct audit_check *check, const struct template_claim *
     check_overlap(check, of);
 }
 
+/* A claim that the input lacks, if the volume is one. */
+static void note_unknown(struct audit_check *check, const struct record *record,
+                         const struct volume_use *use)
+{
+    struct audit_report *report = check->report;
+
+    if (use->is_inline || use->name.len == 0 || check->unknown_claims++ >= CLAIMS_NAMED_MAX)
+        return;
+    struct slice name = audit_name(report, record->ns, use->name);
+    check->unknown_names =
+        arena_printf(&report->arena, "%.*s%s%.*s", SLICE_ARG(check->unknown_names),
+                     check->unknown_names.len == 0 ? "" : ", ", SLICE_ARG(name));
+    report->has_failed |= check->unknown_names.ptr == NULL;
+}
+
 static void check_template(struct audit_check *check, const struct workload *workload)
 {
     const struct pod_spec *spec = &workload->spec;
@@ -229,7 +244,7 @@ static void check_template(struct audit_check *check, const struct workload *wor
             of.one_pod = audit_one_pod_reason(check, spec, of.claim, &of.level);
             check_claim(check, &of);
         } else {
-            check->unknown_claims += !use->is_inline && use->name.len != 0;
+            note_unknown(check, &workload->record, use);
         }
     }
     audit_check_placement(check, &workload->record, spec, true);
