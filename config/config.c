@@ -285,30 +285,68 @@ static int apply_presets(const struct reader *reader, const struct option *optio
 
 /* ---- the file ---- */
 
-int config_load(struct config **out, const char *path, struct error *err)
+/* root: NULL for the defaults. */
+static int read_tree(struct config *config, const char *path, const struct yaml_node *root,
+                     struct error *err)
+{
+    struct reader reader = {path, &config->arena, err};
+    int rc = apply_presets(&reader, file_options, config);
+
+    if (rc == 0 && root != NULL)
+        rc = read_section(&reader, file_options, root, config);
+    return rc == 0 && root != NULL ? config_check(path, root, config, err) : rc;
+}
+
+/* Where a tree comes from: a file or folder, else texts. */
+struct origin {
+    const char *path;
+    const struct config_text *texts;
+    size_t count;
+};
+
+static int load(struct config **out, struct yaml_node **root, const struct origin *from,
+                struct error *err)
 {
     struct config *config = calloc(1, sizeof *config);
-    struct yaml_node *root = NULL;
+    int rc = 0;
 
     *out = NULL;
+    *root = NULL;
     if (config == NULL)
         return error_no_memory(err);
     arena_init(&config->arena, CONFIG_ARENA_BYTES_MAX);
-    struct reader reader = {path == NULL ? "defaults" : path, &config->arena, err};
-    int rc = path == NULL ? 0 : config_load_tree(&root, path, &config->arena, err);
+    if (from->texts != NULL)
+        rc = config_merge_texts(root, from->path, from->texts, from->count, &config->arena, err);
+    else if (from->path != NULL)
+        rc = config_load_tree(root, from->path, &config->arena, err);
     if (rc == 0)
-        rc = apply_presets(&reader, file_options, config);
-    if (rc == 0 && path != NULL) {
-        rc = read_section(&reader, file_options, root, config);
-        if (rc == 0)
-            rc = config_check(path, root, config, err);
-    }
+        rc = read_tree(config, from->path == NULL ? "defaults" : from->path, *root, err);
     if (rc < 0) {
         config_free(config);
+        *root = NULL;
         return rc;
     }
     *out = config;
     return 0;
+}
+
+int config_load(struct config **out, const char *path, struct error *err)
+{
+    struct yaml_node *root;
+
+    return load(out, &root, &(struct origin){.path = path}, err);
+}
+
+int config_load_with_tree(struct config **out, struct yaml_node **root, const char *path,
+                          struct error *err)
+{
+    return load(out, root, &(struct origin){.path = path}, err);
+}
+
+int config_load_texts(struct config **out, struct yaml_node **root, const char *name,
+                      const struct config_text *texts, size_t count, struct error *err)
+{
+    return load(out, root, &(struct origin){name, texts, count}, err);
 }
 
 void config_free(struct config *config)

@@ -92,6 +92,21 @@ void config_free(struct config *config);
 
 struct yaml_node;
 
+/* A file of a ConfigMap. */
+struct config_text {
+    const char *path; /* for messages; kept in nodes */
+    struct slice text;
+};
+
+/* The same, with the tree of which it is made: it is the configuration's, as long as that lives.
+ * Each file is read once. */
+int config_load_with_tree(struct config **out, struct yaml_node **root, const char *path,
+                          struct error *err);
+
+/* The same of texts instead of a folder's files. name: of the whole, like their paths borrowed. */
+int config_load_texts(struct config **out, struct yaml_node **root, const char *name,
+                      const struct config_text *texts, size_t count, struct error *err);
+
 /*
  * Reads the file at path, or the files *.yaml of the folder at path, in the order of their names,
  * as one tree. A value that two files of a folder set is an error: none silently takes the place of

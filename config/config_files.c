@@ -75,18 +75,42 @@ static int merge(struct yaml_node *into, struct yaml_node *from, const struct op
     return 0;
 }
 
-static int merge_file(struct yaml_node *into, const char *path, struct arena *arena,
+/* The root of a file. */
+static int merge_root(struct yaml_node *into, const char *path, struct yaml_node *root,
                       struct error *err)
 {
-    struct yaml_node *root = NULL;
-
-    if (yaml_load(&root, path, arena, err) < 0)
-        return err->code;
     if (root->type != YAML_MAPPING)
         return yaml_fail(err, path, root, "expected a mapping");
     if (config_check_type(path, root, err) < 0)
         return err->code;
     return merge(into, root, file_options, err);
+}
+
+static int merge_file(struct yaml_node *into, const char *path, struct arena *arena,
+                      struct error *err)
+{
+    struct yaml_node *root = NULL;
+
+    return yaml_load(&root, path, arena, err) < 0 ? err->code : merge_root(into, path, root, err);
+}
+
+int config_merge_texts(struct yaml_node **out, const char *name, const struct config_text *texts,
+                       size_t count, struct arena *arena, struct error *err)
+{
+    struct yaml_node *root = arena_alloc(arena, sizeof *root), *part = NULL;
+
+    if (root == NULL)
+        return error_no_memory(err);
+    if (count == 0 || count > FILES_MAX)
+        return error_set(err, ERROR_INVALID, "%s has %zu files *.yaml: expected 1 to %d", name,
+                         count, FILES_MAX);
+    *root = (struct yaml_node){.type = YAML_MAPPING, .at = {1, 1}, .path = name};
+    for (size_t i = 0; i < count; i++)
+        if (yaml_load_text(&part, texts[i].path, texts[i].text, arena, err) < 0 ||
+            merge_root(root, texts[i].path, part, err) < 0)
+            return err->code;
+    *out = root;
+    return 0;
 }
 
 static int merge_files(struct yaml_node **out, const char *folder, struct dirent **names, int count,

@@ -39,6 +39,10 @@ const struct option *option_find(const struct option *options, struct slice key)
 /* Checks apiVersion and kind of the file whose root this is. */
 int config_check_type(const char *path, const struct yaml_node *root, struct error *err);
 
+/* Merges texts into one tree, as config_load_tree does files. */
+int config_merge_texts(struct yaml_node **out, const char *name, const struct config_text *texts,
+                       size_t count, struct arena *arena, struct error *err);
+
 /* Checks values that depend on each other. root: of the file at path.
  * Errors: ERROR_INVALID with FILE:LINE:COL. */
 int config_check(const char *path, const struct yaml_node *root, const struct config *config,

@@ -46,6 +46,9 @@ static void on_end(void *context, const struct http_result *result)
 static int take_answer(struct api *api, const struct exchange *exchange, struct request_answer *out,
                        struct error *err)
 {
+    if (exchange->body.failed)
+        return error_set(err, ERROR_TOO_BIG, "%s: the answer is over %d MiB", api->server,
+                         API_ANSWER_BYTES_MAX >> 20);
     if (exchange->result.is_cut)
         return error_set(err, ERROR_UNAVAILABLE, "%s: %s", api->server, exchange->result.error);
     out->status = exchange->result.status;

@@ -22,7 +22,8 @@ int api_open(struct api *out, const struct kubeconfig *kubeconfig, struct error 
 void api_close(struct api *api);
 
 /* Sends a request with a path, once, and waits for its answer. timeout_ms is API_CALL_MS.
- * Errors: ERROR_UNAVAILABLE: no complete answer; a write may have happened. */
+ * Errors: ERROR_UNAVAILABLE: no complete answer; ERROR_TOO_BIG: it is over API_ANSWER_BYTES_MAX; in
+ * both cases, a write may have happened. */
 int api_call(struct api *api, const struct request *request, struct request_answer *out,
              struct error *err);
 

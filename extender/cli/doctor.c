@@ -24,6 +24,7 @@
 enum {
     ARENA_BYTES_MAX = 256 << 20, /* each file takes over a MiB */
     FILES_MAX = 64,
+    TEXTS_MAX = 16, /* more than config_load_texts takes */
 };
 
 /* What is read. All is in the arena, but the configuration. */
@@ -32,10 +33,11 @@ struct doctor {
     enum output_format format;
     enum level fail_on;
     struct inquiry_origin origin;
-    struct arena arena, config_arena;
+    struct arena arena;
     struct scheduler_file schedulers[FILES_MAX];
     size_t scheduler_count;
     struct config *config;
+    bool is_config_wrong; /* that of the cluster */
     struct config_file config_file;
     struct installation installation;
     bool has_installation;
@@ -76,15 +78,43 @@ static int read_config(struct doctor *doctor, struct error *err)
     const char *path = doctor->arguments->config;
     struct yaml_node *root = NULL;
 
-    if (path == NULL) {
-        finding_unread(&doctor->findings, "claimguard's configuration (--config)");
+    if (path == NULL)
         return 0;
-    }
-    if (config_load(&doctor->config, path, err) < 0 ||
-        config_load_tree(&root, path, &doctor->config_arena, err) < 0)
+    if (config_load_with_tree(&doctor->config, &root, path, err) < 0)
         return err->code;
     doctor->config_file = (struct config_file){path, doctor->config, root};
     return 0;
+}
+
+/* Without --config, that of the cluster. What is wrong with it is said, and the rest checked. */
+static void read_config_map(struct doctor *doctor)
+{
+    const struct installation *installation = &doctor->installation;
+    const json_t *map =
+        installation_find(installation, INSTALLED_CONFIG_MAP, installation->ns, "claimguard");
+    struct config_text texts[TEXTS_MAX];
+    struct yaml_node *root = NULL;
+    struct error err = {0};
+    const char *key;
+    json_t *text;
+    size_t count = 0;
+
+    json_object_foreach (json_object_get(map, "data"), key, text) {
+        struct slice path =
+            arena_printf(&doctor->arena, "ConfigMap %s/claimguard %s", installation->ns, key);
+        if (slice_ends_with(slice_of(key), SLICE(".yaml")) && json_is_string(text) &&
+            path.ptr != NULL && count < TEXTS_MAX)
+            texts[count++] =
+                (struct config_text){path.ptr, {json_string_value(text), json_string_length(text)}};
+    }
+    if (count == 0)
+        return;
+    doctor->is_config_wrong =
+        config_load_texts(&doctor->config, &root, "ConfigMap claimguard", texts, count, &err) < 0;
+    if (doctor->is_config_wrong)
+        finding_unread(&doctor->findings, "claimguard's configuration: %s", err.message);
+    else
+        doctor->config_file = (struct config_file){root->path, doctor->config, root};
 }
 
 static int read_words(struct doctor *doctor, struct error *err)
@@ -172,6 +202,8 @@ static int read_cluster(struct doctor *doctor, struct error *err)
                           arguments->ns != NULL ? arguments->ns : NAMESPACE, err) < 0)
         return err->code;
     report_unknown(doctor);
+    if (doctor->config == NULL)
+        read_config_map(doctor);
     return read_server(doctor, err);
 }
 
@@ -180,6 +212,8 @@ static int read_all(struct doctor *doctor, struct error *err)
     if (read_words(doctor, err) < 0 || read_schedulers(doctor, err) < 0 ||
         read_config(doctor, err) < 0 || read_cluster(doctor, err) < 0)
         return err->code;
+    if (doctor->config == NULL && !doctor->is_config_wrong)
+        finding_unread(&doctor->findings, "claimguard's configuration (--config)");
     for (size_t i = 0; i < doctor->scheduler_count; i++)
         scheduler_find_own(&doctor->schedulers[i], doctor->config, &doctor->arena);
     for (size_t i = 0; doctor->arguments->probe && i < doctor->scheduler_count; i++)
@@ -239,7 +273,6 @@ int command_doctor(const struct arguments *arguments)
         doctor->origin =
             (struct inquiry_origin){arguments->snapshot, arguments->kubeconfig, arguments->context};
         arena_init(&doctor->arena, ARENA_BYTES_MAX);
-        arena_init(&doctor->config_arena, ARENA_BYTES_MAX);
         doctor->findings.arena = &doctor->arena;
         if (read_all(doctor, &err) == 0 && check(doctor, &err) == 0)
             status = findings_reach(&doctor->findings, doctor->fail_on) ? EXIT_NO : EXIT_DONE;
@@ -247,7 +280,6 @@ int command_doctor(const struct arguments *arguments)
             installation_dispose(&doctor->installation);
         certificates_read_free(&doctor->certificates);
         config_free(doctor->config);
-        arena_dispose(&doctor->config_arena);
         arena_dispose(&doctor->arena);
     }
     free(doctor);

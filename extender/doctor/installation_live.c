@@ -85,7 +85,13 @@ static int list_kind(struct installation *installation, struct api *api, enum in
         struct slice path = page_path(api, installation, kind, token);
         if (path.ptr == NULL)
             return error_no_memory(err);
-        if (api_call(api, &(struct request){.method = "GET", .path = path.ptr}, &answer, err) < 0)
+        int rc = api_call(api, &(struct request){.method = "GET", .path = path.ptr}, &answer, err);
+        installation->is_cut[kind] = rc == ERROR_TOO_BIG;
+        if (rc == ERROR_TOO_BIG) {
+            *err = (struct error){0};
+            break;
+        }
+        if (rc < 0)
             return error_wrap(err, "%s", installed_text(kind));
         if (answer.status == 403)
             return 0;
