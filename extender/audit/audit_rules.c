@@ -46,8 +46,8 @@ const struct rule audit_rules[RULE_COUNT + 1] = {
          "before the old one is removed. The rollout waits until progressDeadlineSeconds, and "
          "then\n"
          "for a person.",
-         "Set `spec.strategy.type: Recreate`; or `rollingUpdate: {maxSurge: 0, maxUnavailable: "
-         "1}`;\n"
+         "Set `spec.strategy: {type: Recreate}` (`rollingUpdate: null` beside it in a patch of a\n"
+         "Deployment that is there); or `rollingUpdate: {maxSurge: 0, maxUnavailable: 1}`;\n"
          "or use a StatefulSet, which removes the old pod first.",
          DEPLOYMENT},
     [RULE_NODE_CLAIM_ROLLOUT] =
@@ -62,8 +62,8 @@ const struct rule audit_rules[RULE_COUNT + 1] = {
          "Multi-Attach error until the old pod is removed, and the old pod is removed when the "
          "new\n"
          "one is Ready.",
-         "Set `spec.strategy.type: Recreate`; or `rollingUpdate: {maxSurge: 0, maxUnavailable: "
-         "1}`;\n"
+         "Set `spec.strategy: {type: Recreate}` (`rollingUpdate: null` beside it in a patch of a\n"
+         "Deployment that is there); or `rollingUpdate: {maxSurge: 0, maxUnavailable: 1}`;\n"
          "or use a StatefulSet, or a claim that several nodes can mount.",
          DEPLOYMENT},
     [RULE_POD_CLAIM_REPLICAS] =

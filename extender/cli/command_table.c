@@ -196,7 +196,7 @@ const struct command command_table[] = {
      "Reads manifests, rendered charts, a snapshot, or a live cluster, and applies the rules that\n"
      "--explain all prints. In a repository, before a rollout:\n"
      "    helm template charts/web | claimguard audit -\n"
-     "    claimguard audit deploy/ -o sarif > claimguard.sarif\n"
+     "    claimguard audit deploy/ -o sarif --fail-on never > claimguard.sarif\n"
      "An object with the annotation claimguard.io/audit-ignore: \"CG102: reason\" is not reported\n"
      "for that rule. What the input does not have is not known, and is never reported as wrong.\n"
      "Without files, the cluster is that of --kubeconfig, of $KUBECONFIG, of the pod's service\n"
