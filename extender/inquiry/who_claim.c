@@ -131,7 +131,10 @@ bool who_gather(struct who_claim *out, const struct who_index *index, const stru
     if (out->volume.ptr == NULL || !take_reclaim_policy(out))
         return false;
     out->access = find_access(out, volume);
-    link_attachments(index, out);
+    bool is_of_another = volume == NULL && cluster_find_resource(&out->inquiry->cluster,
+                                                                 KIND_VOLUME, out->volume) != NULL;
+    if (!is_of_another)
+        link_attachments(index, out);
     return take_pods(out, namings, count);
 }
 

@@ -5,6 +5,14 @@
 #include "config/base/clock.h"
 #include "extender/inquiry/who_advice.h"
 
+enum { ADVISED_HOLDERS_MAX = 20 };
+
+/* How many holders have advice of their own. */
+static size_t advised_count(const struct who_claim *claim)
+{
+    return claim->holder_count < ADVISED_HOLDERS_MAX ? claim->holder_count : ADVISED_HOLDERS_MAX;
+}
+
 /* ---- one holder ---- */
 
 static void advise_terminating(struct advice *advice, const struct who_claim *claim,
@@ -46,28 +54,53 @@ static void advise_holder(struct advice *advice, const struct who_claim *claim,
         advice_by_owner(advice, claim, holder);
 }
 
-/* ---- preemption ---- */
-
-/* Whether a scheduler may preempt the holders for the pod. */
-static bool may_preempt(const struct who_claim *claim, const struct pod *pod)
+static void advise_holders(struct advice *advice, const struct who_claim *claim)
 {
-    for (size_t i = 0; i < claim->holder_count; i++)
-        if (claim->holders[i].pod->priority >= pod->priority)
-            return false;
-    return !pod->never_preempts && !pod->is_gated && !pod->is_terminating;
+    size_t count = advised_count(claim);
+
+    for (size_t i = 0; i < count; i++)
+        advise_holder(advice, claim, &claim->holders[i]);
+    if (count != claim->holder_count)
+        advice_add(advice,
+                   json_sprintf("%zu more pods hold the claim: when these have given it up, "
+                                "ask again",
+                                claim->holder_count - count));
 }
 
-/* Names the pod of the highest priority that may preempt. */
-static void advise_preemption(struct advice *advice, const struct who_claim *claim)
+/* ---- preemption ---- */
+
+/* The highest priority of a holder. */
+static int32_t highest_priority(const struct who_claim *claim)
+{
+    int32_t highest = INT32_MIN;
+
+    for (size_t i = 0; i < claim->holder_count; i++)
+        if (claim->holders[i].pod->priority > highest)
+            highest = claim->holders[i].pod->priority;
+    return highest;
+}
+
+/* The pod of the highest priority that may preempt the holders; NULL: none. */
+static const struct pod *find_preemptor(const struct who_claim *claim)
 {
     const struct pod *preemptor = NULL;
+    int32_t held = highest_priority(claim);
 
     for (size_t i = 0; i < claim->waiter_count; i++) {
         const struct pod *pod = claim->waiters[i].pod;
-        if (may_preempt(claim, pod) && (preemptor == NULL || pod->priority > preemptor->priority))
+        bool may_preempt =
+            pod->priority > held && !pod->never_preempts && !pod->is_gated && !pod->is_terminating;
+        if (may_preempt && (preemptor == NULL || pod->priority > preemptor->priority))
             preemptor = pod;
     }
-    for (size_t i = 0; preemptor != NULL && i < claim->holder_count; i++)
+    return preemptor;
+}
+
+static void advise_preemption(struct advice *advice, const struct who_claim *claim)
+{
+    const struct pod *preemptor = find_preemptor(claim);
+
+    for (size_t i = 0; preemptor != NULL && i < advised_count(claim); i++)
         if (!claim->holders[i].pod->is_terminating)
             advice_add(advice,
                        json_sprintf("the scheduler may preempt pod %.*s/%.*s (priority %lld) for "
@@ -174,12 +207,28 @@ static void advise(struct advice *advice, const struct who_claim *claim, bool na
     if (names_preemptor && claim->access == ACCESS_ONE_POD && !claim->claim->is_deleting)
         advise_preemption(advice, claim);
     advise_blocked(advice, claim);
-    for (size_t i = 0; i < claim->holder_count; i++)
-        advise_holder(advice, claim, &claim->holders[i]);
+    advise_holders(advice, claim);
     if (claim->holder_count == 0)
         advise_taken(advice, claim);
     if (claim->holder_count == 0 || claim->holder_count != claim->assigned_count)
         advice_of_attachments(advice, claim);
+}
+
+/* Whether the list has it before that index. */
+static bool is_repeated(const json_t *list, size_t index)
+{
+    for (size_t i = 0; i < index; i++)
+        if (json_equal(json_array_get(list, i), json_array_get(list, index)))
+            return true;
+    return false;
+}
+
+/* Several holders may ask for the same. */
+static void leave_out_repeated(struct advice *advice)
+{
+    for (size_t i = json_array_size(advice->list); i-- > 0;)
+        if (is_repeated(advice->list, i))
+            advice->rc |= json_array_remove(advice->list, i);
 }
 
 json_t *who_freed_by(const struct who_claim *claim, bool names_preemptor)
@@ -187,5 +236,6 @@ json_t *who_freed_by(const struct who_claim *claim, bool names_preemptor)
     struct advice advice = {.list = json_array()};
 
     advise(&advice, claim, names_preemptor);
+    leave_out_repeated(&advice);
     return value_whole(advice.list, advice.rc | (advice.list == NULL ? -1 : 0));
 }

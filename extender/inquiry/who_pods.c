@@ -3,6 +3,8 @@
 #include "config/base/clock.h"
 #include "extender/inquiry/who_internal.h"
 
+enum { BUDGETS_MAX = 10 /* of a holder, in an answer */ };
+
 /* ---- details ---- */
 
 /* A ReplicaSet of a Deployment has its name and the hash of its template. */
@@ -138,24 +140,55 @@ struct slice who_state(const struct who_pod *pod)
     return pod->details.phase;
 }
 
-/* The budgets that a pod counts for. */
-static json_t *find_budgets(const struct who_claim *claim, const struct pod *pod)
+/* The first budgets by name that a pod counts for. */
+struct budgets {
+    const struct resource *items[BUDGETS_MAX + 1]; /* the last one is for one that is put in */
+    size_t count, left_out;
+};
+
+static int compare_budgets(const struct resource *a, const struct resource *b)
+{
+    char x[PROVISIONED_NAME_BYTES], y[PROVISIONED_NAME_BYTES];
+
+    return slice_compare(resource_name(a, x), resource_name(b, y));
+}
+
+static void add_budget(struct budgets *budgets, const struct resource *budget)
+{
+    size_t at = budgets->count++;
+
+    for (; at > 0 && compare_budgets(budgets->items[at - 1], budget) > 0; at--)
+        budgets->items[at] = budgets->items[at - 1];
+    budgets->items[at] = budget;
+    if (budgets->count > BUDGETS_MAX) {
+        budgets->count--;
+        budgets->left_out++;
+    }
+}
+
+/* There may be many holders, and many budgets: each holder has a few. */
+static int put_budgets(json_t *object, const struct who_claim *claim, const struct pod *pod)
 {
     const struct cluster *cluster = &claim->inquiry->cluster;
     json_t *list = json_array();
     struct table_walk walk = {.at = 0};
+    struct budgets budgets = {.count = 0};
     char name[PROVISIONED_NAME_BYTES];
     int rc = list == NULL ? -1 : 0;
 
     for (const struct resource *budget;
-         rc == 0 &&
          (budget = cluster_next_resource(cluster, KIND_POD_DISRUPTION_BUDGET, &walk)) != NULL;)
         if (resource_ns(budget) == pod->ns &&
             selector_matches(resource_attribute(budget, BUDGET_SELECTOR), name_slice(pod->labels)))
-            rc = json_array_append_new(
-                list, json_pack("{s:o,s:I}", "name", value_text(resource_name(budget, name)),
-                                "disruptionsAllowed", (json_int_t)resource_number(budget)));
-    return value_whole(list, rc);
+            add_budget(&budgets, budget);
+    for (size_t i = 0; i < budgets.count && rc == 0; i++)
+        rc = json_array_append_new(
+            list, json_pack("{s:o,s:I}", "name", value_text(resource_name(budgets.items[i], name)),
+                            "disruptionsAllowed", (json_int_t)resource_number(budgets.items[i])));
+    rc |= value_put(object, "budgets", value_whole(list, rc));
+    if (budgets.left_out != 0)
+        rc |= value_put(object, "budgetsLeftOut", json_integer((json_int_t)budgets.left_out));
+    return rc;
 }
 
 /* When the grace of a terminating pod ends, and how it was given. */
@@ -182,7 +215,7 @@ json_t *who_holder(const struct who_claim *claim, const struct who_pod *holder)
                        json_string(holder->pod->is_terminating ? "Terminating" : "Bound")) |
              put_known(object, "state", who_state(holder)) |
              value_put(object, "finalizers", who_strings(&holder->details.finalizers)) |
-             value_put(object, "budgets", find_budgets(claim, holder->pod));
+             put_budgets(object, claim, holder->pod);
 
     if (holder->pod->is_terminating)
         rc |= put_grace(object, claim, holder);

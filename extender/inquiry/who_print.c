@@ -97,6 +97,11 @@ static void add_holder(struct block *block, const json_t *holder)
                    (long long)json_integer_value(json_object_get(budget, "disruptionsAllowed")));
         end_row(block, "  held by");
     }
+    long long left_out = json_integer_value(json_object_get(holder, "budgetsLeftOut"));
+    if (left_out != 0) {
+        buf_printf(&block->line, "and %lld more PodDisruptionBudgets", left_out);
+        end_row(block, "  held by");
+    }
 }
 
 static void add_waiter(struct block *block, const json_t *waiter)
