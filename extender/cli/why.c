@@ -112,9 +112,13 @@ static int report_missing(const struct inquiry *inquiry, const struct operand *o
                         SLICE_ARG(operand->ns), SLICE_ARG(operand->name),
                         SLICE_ARG(name_slice(elsewhere->ns)), SLICE_ARG(operand->name));
     else
-        (void)error_set(&err, ERROR_NOT_FOUND, "why: there is no pod %.*s%s%.*s%s",
+        (void)error_set(&err, ERROR_NOT_FOUND, "why: there is no pod %.*s%s%.*s%s%s",
                         SLICE_ARG(operand->ns), operand->ns.len == 0 ? "" : "/",
-                        SLICE_ARG(operand->name), hint_of(inquiry, operand, hint));
+                        SLICE_ARG(operand->name),
+                        inquiry->snapshot != NULL
+                            ? ""
+                            : " that has not ended (Succeeded and Failed ones are not read)",
+                        hint_of(inquiry, operand, hint));
     return command_fail(&err);
 }
 

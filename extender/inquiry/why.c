@@ -6,7 +6,7 @@
 #include "extender/inquiry/why_internal.h"
 #include "extender/report/explain.h"
 
-enum { POD_ARENA_BYTES_MAX = 512 << 20, NOTES_BYTES_MAX = 64 * 1024 };
+enum { POD_ARENA_BYTES_MAX = 512 << 20 };
 
 /* In the order in which one should look: what a claim lacks before where its volume can be used,
  * and that before what a node does with it. */
@@ -57,9 +57,7 @@ struct answer {
     struct who_index index;
     struct arena arena; /* of one pod */
     json_t *pods;
-    bool lacks_labels; /* of nodes, which a volume's nodeAffinity reads */
-    bool names_class;  /* a claim names a VolumeAttributesClass */
-    bool has_starting; /* a pod whose volumes may not be mounted yet */
+    struct why_notes notes;
 };
 
 /* ---- the pods ---- */
@@ -212,7 +210,8 @@ static const char *stage_text(const struct why_pod *pod)
     }
 }
 
-static json_t *describe_pod(struct why_pod *pod)
+/* is_complete: the input has all that the causes are found by. */
+static json_t *describe_pod(struct why_pod *pod, bool is_complete)
 {
     json_t *object = who_waiter(&pod->who);
 
@@ -230,24 +229,11 @@ static json_t *describe_pod(struct why_pod *pod)
                   : value_put(object, "nodeState",
                               json_string(who_node_state_text(pod->who.node_state)))) |
              value_put(object, "state", value_text(who_state(&pod->who))) |
-             value_put(object, "causes", json_incref(pod->causes));
+             value_put(object, "causes", json_incref(pod->causes)) |
+             value_put(object, "complete", json_boolean(is_complete));
     if (pod->stage == WHY_SCHEDULING)
         rc |= put_verdict(object, pod) | value_put(object, "nodes", describe_nodes(pod));
     return value_whole(object, rc);
-}
-
-/* What the answer on this pod may lack. */
-static void note_unknown(struct answer *answer, const struct why_pod *pod)
-{
-    bool lacks_labels = pod->node_count != 0 && !pod->has_labels;
-
-    for (size_t i = 0; i < pod->claim_count; i++) {
-        const struct why_claim *claim = &pod->claims[i];
-        answer->lacks_labels = answer->lacks_labels || (lacks_labels && claim->volume != NULL);
-        answer->names_class =
-            answer->names_class || claim->who.claim->volume_attributes_class != NULL;
-    }
-    answer->has_starting = answer->has_starting || pod->stage == WHY_STARTING;
 }
 
 /* False: no memory. */
@@ -264,65 +250,12 @@ static bool add_pod(struct answer *answer, const struct why_asked *asked)
     bool is_gathered =
         pod.causes != NULL && pod.pod != NULL &&
         why_gather(&pod, &answer->index, answer->namings, answer->naming_count, asked);
-    int rc = is_gathered ? json_array_append_new(answer->pods, describe_pod(&pod)) : -1;
-    note_unknown(answer, &pod);
+    int rc = -1;
+    if (is_gathered)
+        rc =
+            json_array_append_new(answer->pods, describe_pod(&pod, why_note(&answer->notes, &pod)));
     json_decref(pod.causes);
     return rc == 0;
-}
-
-/* ---- what is not known ---- */
-
-static int list_gaps(const struct answer *answer, json_t *list)
-{
-    static const enum kind kinds[] = {KIND_NODE,
-                                      KIND_CLAIM,
-                                      KIND_VOLUME,
-                                      KIND_STORAGE_CLASS,
-                                      KIND_CSI_DRIVER,
-                                      KIND_CSI_NODE,
-                                      KIND_VOLUME_ATTACHMENT,
-                                      KIND_VOLUME_ATTRIBUTES_CLASS};
-    size_t count = sizeof kinds / sizeof *kinds - (answer->names_class ? 0 : 1);
-    struct arena arena;
-    int rc = 0;
-
-    arena_init(&arena, NOTES_BYTES_MAX);
-    for (size_t i = 0; i < count && rc == 0; i++) {
-        struct slice gap = inquiry_gap(answer->inquiry, kinds[i], &arena);
-        if (gap.ptr == NULL || gap.len != 0)
-            rc = gap.ptr == NULL ? -1 : json_array_append_new(list, value_text(gap));
-    }
-    arena_dispose(&arena);
-    return rc;
-}
-
-static json_t *list_unknown(const struct answer *answer)
-{
-    const struct inquiry *inquiry = answer->inquiry;
-    json_t *list = json_array();
-    int rc = list == NULL ? -1 : list_gaps(answer, list) | who_list_workloads(list, inquiry);
-
-    if (answer->lacks_labels)
-        rc |= json_array_append_new(
-            list, json_string("labels of nodes: the input has none, so where volumes can be used "
-                              "is not checked"));
-    if (answer->has_starting)
-        rc |= json_array_append_new(
-            list,
-            json_string("what a node says when it mounts a volume: kubectl describe pod shows "
-                        "these events (FailedMount)"));
-    if (inquiry->without_details != 0)
-        rc |= json_array_append_new(
-            list, json_sprintf("details of %zu objects, which are too big, or have changed",
-                               inquiry->without_details));
-    if (inquiry->cluster.reservations == NULL && !inquiry->report.is_of_claimguard)
-        rc |= json_array_append_new(
-            list,
-            json_string("reservations: only a running claimguard knows them (/debug/snapshot)"));
-    rc |= json_array_append_new(
-        list,
-        json_string("room on nodes, taints, and pod affinity: only the scheduler checks them"));
-    return value_whole(list, rc);
 }
 
 /* ---- the answer ---- */
@@ -341,6 +274,9 @@ json_t *why_answer(struct why *why, const struct inquiry *inquiry, const struct 
                    bool *found)
 {
     struct answer answer = {.inquiry = inquiry, .config = config, .pods = json_array()};
+
+    answer.notes.is_of_namespace =
+        inquiry->snapshot == NULL && why_namespace(why->question).len != 0;
     json_t *object = json_object();
 
     workloads_forget(inquiry->workloads);
@@ -358,6 +294,6 @@ json_t *why_answer(struct why *why, const struct inquiry *inquiry, const struct 
     free((void *)answer.asked);
     free((void *)answer.index.attachments);
     int rc = value_put(object, "pods", answer.pods) |
-             value_put(object, "notKnown", list_unknown(&answer));
+             value_put(object, "notKnown", why_unknown(inquiry, &answer.notes));
     return value_whole(object, is_whole ? rc : -1);
 }

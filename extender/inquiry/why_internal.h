@@ -85,6 +85,25 @@ struct why_pod {
     struct arena *arena;
 };
 
+/* What the answer may lack. */
+struct why_notes {
+    bool is_of_namespace;        /* pods of other namespaces are not read */
+    bool lacks_pods;             /* and one that waits for a node has claims */
+    bool lacks_labels;           /* of nodes, which a volume's nodeAffinity reads */
+    bool names_attributes_class; /* a claim names a VolumeAttributesClass */
+    bool has_starting;           /* a pod whose volumes may not be mounted yet */
+    bool has_unbound;            /* a claim of a pod that waits for a node has no volume */
+};
+
+/* Notes what the input may lack for this pod. Whether it has all that its causes are found by. */
+bool why_note(struct why_notes *notes, const struct why_pod *pod);
+
+/* "notKnown" of the answer; NULL: no memory. */
+json_t *why_unknown(const struct inquiry *inquiry, const struct why_notes *notes);
+
+/* The namespace that all operands are in; empty: there are several. */
+struct slice why_namespace(const struct why_question *question);
+
 /* Whether an object of that kind that is not in the input does not exist. */
 static inline bool why_knows(const struct why_pod *pod, enum kind kind)
 {

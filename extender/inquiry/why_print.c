@@ -107,6 +107,7 @@ static bool blocks_or_narrows(const json_t *pod)
 
 static void add_causes(struct block *block, const json_t *pod)
 {
+    bool is_complete = json_is_true(json_object_get(pod, "complete"));
     const json_t *cause;
     size_t i;
 
@@ -114,11 +115,14 @@ static void add_causes(struct block *block, const json_t *pod)
         add_cause(block, cause);
     if (blocks_or_narrows(pod))
         return;
-    buf_put(&block->line, SLICE("none that has to do with its claims"));
+    buf_put(&block->line, is_complete ? SLICE("none that has to do with its claims")
+                                      : SLICE("none was found that has to do with its claims, but "
+                                              "not all is known (see below)"));
     if (is(pod, "stage", "Scheduling"))
         buf_put(&block->line, value_string(pod, "message")[0] == '\0'
-                                  ? SLICE("; no scheduler has said why it waits")
-                                  : SLICE("; the scheduler's message has the reason"));
+                                  ? SLICE("; no message of a scheduler is known")
+                              : is_complete ? SLICE("; the scheduler's message has the reason")
+                                            : SLICE("; the scheduler's message says more"));
     end_row(block, "  causes");
 }
 

@@ -151,8 +151,7 @@ static bool keeps(void *context, const struct object *object)
     }
 }
 
-/* The namespace that all operands are in; empty: there are several. */
-static struct slice only_namespace(const struct why_question *question)
+struct slice why_namespace(const struct why_question *question)
 {
     struct slice ns = question->count == 0 ? SLICE("") : question->operands[0].ns;
 
@@ -169,7 +168,7 @@ struct inquiry_wish why_wish(struct why *why)
                  1U << KIND_STORAGE_CLASS | 1U << KIND_CSI_DRIVER | 1U << KIND_CSI_NODE |
                  1U << KIND_VOLUME_ATTRIBUTES_CLASS | 1U << KIND_POD_DISRUPTION_BUDGET |
                  1U << KIND_VOLUME_ATTACHMENT,
-        .ns = only_namespace(why->question),
+        .ns = why_namespace(why->question),
         .keeps = keeps,
         .keeps_workloads = true,
         .context = why,
