@@ -80,26 +80,36 @@ bool read_strings(struct pull *json, struct arena *arena, void *field)
 /* ---- Pod ---- */
 
 struct container_status {
-    struct slice waiting_reason;
+    struct slice waiting_reason, started;
 };
 
 static const struct pull_field waiting_fields[] = {
     PULL_FIELD("reason", PULL_STRING, container_status, waiting_reason),
 };
-static const struct pull_field state_fields[] = {PULL_NESTED("waiting", waiting_fields)};
+static const struct pull_field started_fields[] = {
+    PULL_FIELD("startedAt", PULL_STRING, container_status, started),
+};
+static const struct pull_field state_fields[] = {
+    PULL_NESTED("waiting", waiting_fields),
+    PULL_NESTED("running", started_fields),
+    PULL_NESTED("terminated", started_fields),
+};
 static const struct pull_field container_status_fields[] = {PULL_NESTED("state", state_fields)};
 
 static bool read_containers(struct pull *json, struct arena *arena, void *field)
 {
     struct pull_items items = {.size = sizeof(struct container_status)};
-    struct slice *reason = field;
+    struct container_states *states = field;
 
     if (!pull_field_array(json, PULL_CASE_EXACT, container_status_fields,
                           PULL_FIELD_COUNT(container_status_fields), arena, &items))
         return false;
     const struct container_status *statuses = items.items;
-    for (size_t i = 0; i < items.count && reason->len == 0; i++)
-        *reason = statuses[i].waiting_reason;
+    for (size_t i = 0; i < items.count; i++) {
+        if (states->waiting_reason.len == 0)
+            states->waiting_reason = statuses[i].waiting_reason;
+        states->has_started = states->has_started || statuses[i].started.len != 0;
+    }
     return true;
 }
 
@@ -122,9 +132,9 @@ static const struct pull_field pod_status_details[] = {
     PULL_FIELD("reason", PULL_STRING, pod_details, reason),
     PULL_FIELD("startTime", PULL_STRING, pod_details, started),
     PULL_READER_OF("conditions", pod_details, conditions, read_conditions, condition_fields),
-    PULL_READER_OF("containerStatuses", pod_details, waiting_reason, read_containers,
+    PULL_READER_OF("containerStatuses", pod_details, containers, read_containers,
                    container_status_fields),
-    PULL_READER_OF("initContainerStatuses", pod_details, waiting_reason, read_containers,
+    PULL_READER_OF("initContainerStatuses", pod_details, containers, read_containers,
                    container_status_fields),
 };
 static const struct pull_field pod_details_fields[] = {
@@ -134,6 +144,16 @@ static const struct pull_field pod_details_fields[] = {
 };
 
 /* ---- PersistentVolumeClaim ---- */
+
+static bool read_is_empty(struct pull *json, struct arena *arena, void *field)
+{
+    struct slice text = {NULL, 0};
+
+    if (!pull_string(json, arena, &text))
+        return false;
+    *(bool *)field = text.ptr != NULL && text.len == 0;
+    return true;
+}
 
 static const struct pull_field claim_annotation_fields[] = {
     PULL_FIELD(CLAIM_HOLDER_ANNOTATION, PULL_STRING, claim_details, holder),
@@ -148,6 +168,7 @@ static const struct pull_field claim_meta_details[] = {
 };
 static const struct pull_field claim_spec_details[] = {
     PULL_READER("accessModes", claim_details, access_modes, read_strings),
+    PULL_READER("storageClassName", claim_details, has_no_class, read_is_empty),
 };
 static const struct pull_field claim_status_details[] = {
     PULL_FIELD("phase", PULL_STRING, claim_details, phase),
@@ -189,7 +210,11 @@ static const struct pull_field required_fields[] = {
     PULL_READER_OF("nodeSelectorTerms", volume_details, terms, node_terms_read, node_term_fields),
 };
 static const struct pull_field affinity_fields[] = {PULL_NESTED("required", required_fields)};
+static const struct pull_field claim_ref_fields[] = {
+    PULL_FIELD("uid", PULL_STRING, volume_details, claim_uid),
+};
 static const struct pull_field volume_spec_details[] = {
+    PULL_NESTED("claimRef", claim_ref_fields),
     PULL_NESTED("nodeAffinity", affinity_fields),
     PULL_FIELD("persistentVolumeReclaimPolicy", PULL_STRING, volume_details, reclaim_policy),
 };

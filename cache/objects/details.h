@@ -25,6 +25,11 @@ struct condition {
 };
 
 /* A list of strings; its items are struct slice. A list of the structs here has their size. */
+struct container_states {
+    struct slice waiting_reason; /* of the first container that waits; "ContainerCreating", ... */
+    bool has_started;            /* one runs, or has ended */
+};
+
 struct pod_details {
     struct slice created, started; /* metadata.creationTimestamp, status.startTime */
     struct slice deletion_timestamp;
@@ -35,7 +40,7 @@ struct pod_details {
     struct pull_items finalizers; /* struct slice */
     struct pull_items owners;     /* struct owner */
     struct pull_items conditions; /* struct condition */
-    struct slice waiting_reason;  /* of the first container that waits; "ContainerCreating", ... */
+    struct container_states containers;
 };
 
 struct claim_details {
@@ -43,6 +48,7 @@ struct claim_details {
     struct slice holder, admitted; /* the annotations of a lock */
     struct slice selected_node;    /* the annotation of kube-scheduler: where the volume is made */
     struct slice phase;
+    bool has_no_class;              /* storageClassName is "": no default class comes */
     struct pull_items finalizers;   /* struct slice */
     struct pull_items access_modes; /* struct slice */
     struct pull_items conditions;   /* struct condition, without messages */
@@ -62,6 +68,7 @@ struct volume_details {
     struct slice deletion_timestamp;
     struct slice reclaim_policy;  /* "Delete", "Retain"; empty: not known */
     struct slice labels;          /* as in label_selector.h */
+    struct slice claim_uid;       /* of claimRef; empty: none */
     struct pull_items finalizers; /* struct slice */
     struct pull_items terms;      /* struct node_term, of nodeAffinity; none: any node */
 };

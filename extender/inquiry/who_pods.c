@@ -135,8 +135,8 @@ struct slice who_state(const struct who_pod *pod)
 {
     if (pod->pod->is_terminating)
         return SLICE("Terminating");
-    if (pod->details.waiting_reason.len != 0)
-        return pod->details.waiting_reason;
+    if (pod->details.containers.waiting_reason.len != 0)
+        return pod->details.containers.waiting_reason;
     return pod->details.phase;
 }
 

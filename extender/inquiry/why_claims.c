@@ -1,10 +1,6 @@
 /* Causes: the claims themselves, and what they are bound to. */
 #include "extender/inquiry/why_internal.h"
 
-/* For "-n % %". */
-#define CLAIM_WORDS(claim) \
-    ((const struct slice[]){name_slice((claim)->who.claim->ns), claim_name((claim)->who.claim)})
-
 /* ---- finalizers ---- */
 
 /* They go by themselves, when no pod uses the claim, and no claim the volume. */
@@ -159,157 +155,17 @@ void why_claim_lost(struct why_pod *pod)
     }
 }
 
-/* ---- a claim that is not bound ---- */
-
-static bool is_unbound(const struct why_claim *claim)
-{
-    const struct claim *record = claim->who.claim;
-
-    return record->exists && !record->is_deleting && record->phase != CLAIM_LOST &&
-           record->phase != CLAIM_BOUND && !claim->is_bound;
-}
-
-static bool lacks_class(const struct why_pod *pod, const struct why_claim *claim)
-{
-    return claim->who.claim->storage_class != NULL && claim->class == NULL &&
-           why_knows(pod, KIND_STORAGE_CLASS);
-}
-
-/* Whether the claim's volume is made only when a pod with it has a node. */
-static bool waits_for_consumer(const struct why_claim *claim)
-{
-    return slice_equal(claim->class_details.binding_mode, SLICE("WaitForFirstConsumer"));
-}
-
-static struct slice class_name(const struct why_claim *claim)
-{
-    return name_slice(claim->who.claim->storage_class);
-}
-
-static struct slice provisioner_of(const struct why_claim *claim)
-{
-    return claim->class == NULL ? SLICE("")
-                                : resource_attribute(claim->class, STORAGE_CLASS_PROVISIONER);
-}
-
-/* What is in the events, which no input has. */
-static void help_by_events(struct why_pod *pod, const struct why_claim *claim)
-{
-    struct slice provisioner = provisioner_of(claim);
-
-    if (slice_equal(provisioner, SLICE("kubernetes.io/no-provisioner"))) {
-        why_help(pod, json_sprintf("StorageClass %.*s makes no volumes: create a PersistentVolume "
-                                   "of it that fits the claim",
-                                   SLICE_ARG(class_name(claim))));
-        return;
-    }
-    why_help(pod, provisioner.len == 0
-                      ? json_sprintf("the claim's events say more")
-                      : json_sprintf("is the provisioner %.*s running? The claim's events have "
-                                     "what it says",
-                                     SLICE_ARG(provisioner)));
-    why_command(pod, "kubectl describe pvc -n % %", CLAIM_WORDS(claim));
-}
-
-void why_class_missing(struct why_pod *pod)
-{
-    for (size_t i = 0; i < pod->claim_count; i++) {
-        const struct why_claim *claim = &pod->claims[i];
-        const struct object_reference reference = {.kind = KIND_STORAGE_CLASS,
-                                                   .name = class_name(claim)};
-        if (!is_unbound(claim) || !lacks_class(pod, claim))
-            continue;
-        why_add(pod, WHY_BLOCKS, &reference,
-                json_sprintf("StorageClass %.*s of claim %.*s/%.*s does not exist, so no volume "
-                             "is made for the claim",
-                             SLICE_ARG(reference.name), CLAIM_ARG(claim)));
-        why_help(pod, json_sprintf("create StorageClass %.*s, or a PersistentVolume with that "
-                                   "storageClassName; or delete the claim, and create it with a "
-                                   "class that exists (a claim's class cannot be changed)",
-                                   SLICE_ARG(reference.name)));
-    }
-}
-
-void why_claim_unbound(struct why_pod *pod)
-{
-    for (size_t i = 0; i < pod->claim_count; i++) {
-        const struct why_claim *claim = &pod->claims[i];
-        struct object_reference reference = why_claim_reference(claim);
-        if (!is_unbound(claim) || lacks_class(pod, claim) || waits_for_consumer(claim))
-            continue;
-        if (class_name(claim).len != 0 && claim->class_details.binding_mode.len == 0)
-            why_add(pod, WHY_BLOCKS, &reference,
-                    json_sprintf("claim %.*s/%.*s is not bound; unless StorageClass %.*s has the "
-                                 "volumeBindingMode WaitForFirstConsumer, the volume comes first",
-                                 CLAIM_ARG(claim), SLICE_ARG(class_name(claim))));
-        else if (class_name(claim).len == 0)
-            why_add(pod, WHY_BLOCKS, &reference,
-                    json_sprintf("claim %.*s/%.*s is not bound, and names no StorageClass: it "
-                                 "waits for a PersistentVolume without a class, or for a default "
-                                 "class",
-                                 CLAIM_ARG(claim)));
-        else
-            why_add(pod, WHY_BLOCKS, &reference,
-                    json_sprintf("claim %.*s/%.*s is not bound, and StorageClass %.*s does not "
-                                 "wait for the pod's node: the volume comes first",
-                                 CLAIM_ARG(claim), SLICE_ARG(class_name(claim))));
-        help_by_events(pod, claim);
-    }
-}
-
-void why_first_consumer(struct why_pod *pod)
-{
-    for (size_t i = 0; i < pod->claim_count; i++) {
-        const struct why_claim *claim = &pod->claims[i];
-        struct object_reference reference = why_claim_reference(claim);
-        if (!is_unbound(claim) || !waits_for_consumer(claim) ||
-            claim->who.details.selected_node.len != 0)
-            continue;
-        if (pod->stage == WHY_SCHEDULING) {
-            why_add(pod, WHY_NORMAL, &reference,
-                    json_sprintf("claim %.*s/%.*s waits for this pod: StorageClass %.*s makes the "
-                                 "volume when a node is chosen for the pod",
-                                 CLAIM_ARG(claim), SLICE_ARG(class_name(claim))));
-            continue;
-        }
-        why_add(pod, WHY_BLOCKS, &reference,
-                json_sprintf("claim %.*s/%.*s waits until a scheduler chooses a node for a pod "
-                             "with it (StorageClass %.*s), and this pod has its node without one",
-                             CLAIM_ARG(claim), SLICE_ARG(class_name(claim))));
-        why_help(pod, json_sprintf("create the pod again without spec.nodeName; a nodeSelector "
-                                   "can name the node"));
-    }
-}
-
-void why_not_provisioned(struct why_pod *pod)
-{
-    const struct cluster *cluster = &pod->inquiry->cluster;
-
-    for (size_t i = 0; i < pod->claim_count; i++) {
-        const struct why_claim *claim = &pod->claims[i];
-        struct slice node = claim->who.details.selected_node;
-        struct object_reference reference = why_claim_reference(claim);
-        if (!is_unbound(claim) || !waits_for_consumer(claim) || node.len == 0)
-            continue;
-        why_add(pod, WHY_BLOCKS, &reference,
-                json_sprintf("the scheduler has chosen node %.*s for claim %.*s/%.*s, and its "
-                             "volume is not made yet",
-                             SLICE_ARG(node), CLAIM_ARG(claim)));
-        if (why_knows(pod, KIND_NODE) && cluster_find_node(cluster, node) == NULL) {
-            why_help(pod, json_sprintf("node %.*s does not exist: remove the annotation, so that "
-                                       "the scheduler chooses another one",
-                                       SLICE_ARG(node)));
-            why_command(pod, "kubectl annotate pvc -n % % volume.kubernetes.io/selected-node-",
-                        CLAIM_WORDS(claim));
-        }
-        help_by_events(pod, claim);
-        why_help(pod, json_sprintf("if the node has no room for the volume, wait: the provisioner "
-                                   "removes the annotation volume.kubernetes.io/selected-node, and "
-                                   "the scheduler tries another node"));
-    }
-}
-
 /* ---- its volume ---- */
+
+/* kube-controller-manager binds a volume again when its claimRef is gone. */
+static void help_by_release(struct why_pod *pod, const struct why_claim *claim)
+{
+    why_help(pod, json_sprintf("to use the data of the earlier claim, remove the claimRef; else "
+                               "name another volume in a new claim"));
+    why_command(pod, "kubectl patch pv % --type merge -p '{\"spec\":{\"claimRef\":null}}'",
+                &claim->who.volume);
+    why_warn(pod, "the claim gets the volume with the data that is on it");
+}
 
 void why_volume_missing(struct why_pod *pod)
 {
@@ -330,8 +186,15 @@ void why_volume_missing(struct why_pod *pod)
                                  SLICE_ARG(claim->who.volume), CLAIM_ARG(claim)));
         else
             why_add(pod, WHY_BLOCKS, &reference,
-                    json_sprintf("claim %.*s/%.*s names volume %.*s, which is not bound to it",
-                                 CLAIM_ARG(claim), SLICE_ARG(claim->who.volume)));
+                    json_sprintf("claim %.*s/%.*s names volume %.*s, which is not bound to it%s",
+                                 CLAIM_ARG(claim), SLICE_ARG(claim->who.volume),
+                                 claim->is_of_another
+                                     ? ": its claimRef.uid is that of an earlier claim"
+                                     : ""));
+        if (claim->is_of_another) {
+            help_by_release(pod, claim);
+            continue;
+        }
         why_help(pod, json_sprintf(other == NULL ? "wait, if a provisioner makes it; else create "
                                                    "the PersistentVolume, or a new claim"
                                                  : "wait, if it is Available; else name another "

@@ -29,7 +29,7 @@ static bool lacks_kind(const struct why_pod *pod, bool names_attributes_class)
 bool why_note(struct why_notes *notes, const struct why_pod *pod)
 {
     const struct inquiry *inquiry = pod->inquiry;
-    bool lacks_labels = false, lacks_pods = false, names_class = false;
+    bool lacks_labels = false, lacks_pods = false, names_class = false, is_unbound = false;
 
     for (size_t i = 0; i < pod->claim_count; i++) {
         const struct why_claim *claim = &pod->claims[i];
@@ -37,15 +37,15 @@ bool why_note(struct why_notes *notes, const struct why_pod *pod)
         lacks_labels = lacks_labels || (pod->node_count != 0 && !pod->has_labels && has_volume);
         lacks_pods = lacks_pods || (notes->is_of_namespace && is_scheduling);
         names_class = names_class || claim->who.claim->volume_attributes_class != NULL;
-        notes->has_unbound =
-            notes->has_unbound || (is_scheduling && claim->who.claim->exists && !claim->is_bound);
+        is_unbound = is_unbound || (is_scheduling && claim->who.claim->exists && !claim->is_bound);
     }
     notes->lacks_labels = notes->lacks_labels || lacks_labels;
     notes->lacks_pods = notes->lacks_pods || lacks_pods;
     notes->names_attributes_class = notes->names_attributes_class || names_class;
+    notes->has_unbound = notes->has_unbound || is_unbound;
     notes->has_starting = notes->has_starting || pod->stage == WHY_STARTING;
     return pod->claim_count == 0 || (WHY_WAITING & (unsigned)pod->stage) == 0 ||
-           (!lacks_labels && !lacks_pods && !lacks_kind(pod, names_class) &&
+           (!lacks_labels && !lacks_pods && !is_unbound && !lacks_kind(pod, names_class) &&
             !inquiry->report.is_of_claimguard && inquiry->without_details == 0);
 }
 

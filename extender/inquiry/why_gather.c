@@ -61,6 +61,16 @@ static void leave_out(struct who_claim *claim, const struct pod *pod)
     claim->holder_count = kept;
 }
 
+/* Whether the volume is another claim's: of the same name, an earlier one. As IsVolumeBoundToClaim
+ * of Kubernetes. */
+static bool is_of_another(struct why_claim *claim)
+{
+    struct slice uid = claim->volume_details.claim_uid;
+
+    claim->is_of_another = uid.len != 0 && !uid_is(&claim->who.claim->uid, uid);
+    return claim->is_of_another;
+}
+
 /* False: no memory. */
 static bool read_volume(struct why_claim *out, const struct inquiry *inquiry, struct arena *arena)
 {
@@ -77,6 +87,10 @@ static bool read_volume(struct why_claim *out, const struct inquiry *inquiry, st
         return false;
     text = inquiry_find_details(inquiry, KIND_STORAGE_CLASS, SLICE(""),
                                 name_slice(claim->storage_class));
+    if (is_of_another(out)) {
+        out->volume = NULL;
+        out->volume_details = (struct volume_details){.terms = {0}};
+    }
     return out->class == NULL || text.ptr == NULL ||
            storage_class_details_read(text, arena, &out->class_details);
 }
@@ -115,7 +129,8 @@ static bool read_labels(struct why_pod *out, struct why_node *node)
     struct slice text = inquiry_find_details(out->inquiry, KIND_NODE, SLICE(""), node->name);
     struct node_details details;
 
-    if (text.ptr == NULL)
+    node->is_unread = text.ptr == NULL;
+    if (node->is_unread)
         return true;
     if (!node_details_read(text, out->arena, &details))
         return false;
@@ -183,20 +198,37 @@ static bool take_fits(struct why_pod *out)
         if (claim->fits == NULL)
             return false;
         for (size_t n = 0; n < out->node_count; n++)
-            claim->fits[n] = node_terms_match(terms, out->nodes[n].name, out->nodes[n].labels);
+            claim->fits[n] = out->nodes[n].is_unread ||
+                             node_terms_match(terms, out->nodes[n].name, out->nodes[n].labels);
     }
     return true;
 }
 
 /* ---- the pod ---- */
 
-/* The kubelet mounts all volumes before it makes the pod's sandbox. */
+/* The kubelet mounts all volumes before it makes the pod's sandbox, and that before it pulls images
+ * and starts containers. A kubelet before 1.29 has no such condition. */
 static bool has_mounted(const struct pod_details *details)
 {
     const struct condition *ready =
         details_condition(&details->conditions, SLICE("PodReadyToStartContainers"));
+    struct slice reason = details->containers.waiting_reason;
 
-    return ready != NULL && slice_equal(ready->status, SLICE("True"));
+    if (ready != NULL)
+        return slice_equal(ready->status, SLICE("True"));
+    return details->containers.has_started ||
+           (reason.len != 0 && !slice_equal(reason, SLICE("ContainerCreating")) &&
+            !slice_equal(reason, SLICE("PodInitializing")));
+}
+
+/* Whether a pod that ran needs a new sandbox, and its volumes again, as after its node has started
+ * again. */
+static bool has_lost_sandbox(const struct why_pod *pod)
+{
+    const struct condition *ready =
+        details_condition(&pod->who.details.conditions, SLICE("PodReadyToStartContainers"));
+
+    return ready != NULL && !slice_equal(ready->status, SLICE("True")) && !pod->pod->is_terminating;
 }
 
 static enum why_stage find_stage(const struct why_pod *pod)
@@ -205,7 +237,8 @@ static enum why_stage find_stage(const struct why_pod *pod)
         return WHY_FINISHED;
     if (pod->pod->node == NULL)
         return WHY_SCHEDULING;
-    return pod->pod->is_pending && !has_mounted(&pod->who.details) ? WHY_STARTING : WHY_RUNNING;
+    bool waits = pod->pod->is_pending ? !has_mounted(&pod->who.details) : has_lost_sandbox(pod);
+    return waits ? WHY_STARTING : WHY_RUNNING;
 }
 
 bool why_gather(struct why_pod *out, const struct who_index *index, const struct naming *namings,

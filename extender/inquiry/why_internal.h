@@ -49,7 +49,8 @@ enum why_effect {
 struct why_node {
     const struct node *node;
     struct slice name, labels;
-    bool is_out; /* a cause rejects it */
+    bool is_out;    /* a cause rejects it */
+    bool is_unread; /* its labels are not known: no cause rejects it by them */
 };
 
 /* A claim that the pod names, and its volume. */
@@ -62,8 +63,9 @@ struct why_claim {
     struct storage_class_details class_details;
     const struct pod *const *finished; /* pods that have ended, and name it */
     size_t finished_count;
-    bool is_bound; /* it names a volume */
-    bool *fits;    /* by node: its volume can be used there; NULL: on each */
+    bool is_bound;      /* it names a volume */
+    bool is_of_another; /* the volume that it names is bound to an earlier claim of its name */
+    bool *fits;         /* by node: its volume can be used there; NULL: on each */
 };
 
 /* One pod, and the causes so far. */
@@ -140,6 +142,10 @@ size_t why_count_nodes(const struct why_pod *pod, const bool *flags, bool wanted
 /* "node-1, node-2 and 7 more": nodes whose flag is `wanted`. {NULL, 0}: no memory. */
 struct slice why_node_names(const struct why_pod *pod, const bool *flags, bool wanted);
 
+/* Whether there is an Available volume of the claim's classes, which kube-scheduler would rather
+ * bind than have one made. Whether it fits is not checked. */
+bool why_has_offer(struct why_pod *pod, const struct why_claim *claim);
+
 /* A flag for each node, all false; NULL: no memory. */
 bool *why_flags(struct why_pod *pod);
 
@@ -155,6 +161,10 @@ struct object_reference why_pod_reference(const struct why_pod *pod);
 #define WHY_POD_ARG(pod) \
     (int)name_slice((pod)->ns).len, name_slice((pod)->ns).ptr, (int)pod_name(pod).len, \
         pod_name(pod).ptr
+
+/* Of a claim, for "-n % %". */
+#define CLAIM_WORDS(claim) \
+    ((const struct slice[]){name_slice((claim)->who.claim->ns), claim_name((claim)->who.claim)})
 
 /* The causes: each adds those that it finds. */
 typedef void why_finder(struct why_pod *pod);

@@ -121,16 +121,23 @@ static bool is_in_set(struct slice set, struct slice value)
     return false;
 }
 
-/* Labels of volumes, and what the same is called on a node. */
+/* Labels of volumes, and what the same is called on a newer node. */
 static const struct {
     const char *key, *other;
 } zone_labels[] = {
-    {"topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"},
-    {"topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"},
+    {"topology.kubernetes.io/zone", NULL},
+    {"topology.kubernetes.io/region", NULL},
     {"failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"},
     {"failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"},
 };
 enum { ZONE_LABELS = sizeof zone_labels / sizeof *zone_labels };
+
+/* The volume's label of that key; one with an empty item is ignored, as by kube-scheduler. */
+static bool find_set(struct slice labels, const char *key, struct slice *set)
+{
+    return labels_find(labels, slice_of(key), set) && set->len != 0 &&
+           !is_in_set(*set, SLICE("")) && !slice_ends_with(*set, SLICE("__"));
+}
 
 /* A node without any zone label passes, as in kube-scheduler. */
 static bool is_in_zone(struct slice volume, struct slice node)
@@ -141,48 +148,74 @@ static bool is_in_zone(struct slice volume, struct slice node)
         struct slice wanted, value;
         bool has = labels_find(node, slice_of(zone_labels[i].key), &value);
         has_any = has_any || has;
-        has = has || labels_find(node, slice_of(zone_labels[i].other), &value);
-        if (labels_find(volume, slice_of(zone_labels[i].key), &wanted))
+        if (!has && zone_labels[i].other != NULL)
+            has = labels_find(node, slice_of(zone_labels[i].other), &value);
+        if (find_set(volume, zone_labels[i].key, &wanted))
             is_in = is_in && has && is_in_set(wanted, value);
     }
     return !has_any || is_in;
 }
 
-/* The volume's first zone label; false: it has none. */
-static bool find_zone(const struct why_claim *claim, struct slice *key, struct slice *value)
+/* "a, b" of the set "a__b". {NULL, 0}: no memory. */
+static struct slice set_text(struct slice set, struct arena *arena)
 {
-    for (size_t i = 0; i < ZONE_LABELS; i++) {
-        *key = slice_of(zone_labels[i].key);
-        if (labels_find(claim->volume_details.labels, *key, value))
-            return true;
+    const char *end = memmem(set.ptr, set.len, "__", 2);
+
+    while (end != NULL && set.ptr != NULL) {
+        struct slice first = {set.ptr, (size_t)(end - set.ptr)};
+        struct slice rest = {end + 2, set.len - first.len - 2};
+        set = arena_printf(arena, "%.*s, %.*s", SLICE_ARG(first), SLICE_ARG(rest));
+        end = set.ptr == NULL ? NULL : memmem(set.ptr, set.len, "__", 2);
     }
-    return false;
+    return set;
 }
 
-/* A volume that has a nodeAffinity has its zones there, too. */
+/* "KEY in a, b, and KEY in c": the volume's zone labels. Empty: none. {NULL, 0}: no memory. */
+static struct slice zones_text(const struct why_claim *claim, struct arena *arena)
+{
+    struct slice text = SLICE(""), set;
+
+    for (size_t i = 0; i < ZONE_LABELS && text.ptr != NULL; i++)
+        if (find_set(claim->volume_details.labels, zone_labels[i].key, &set))
+            text = arena_printf(arena, "%.*s%s%s in %.*s", SLICE_ARG(text),
+                                text.len == 0 ? "" : ", and ", zone_labels[i].key,
+                                SLICE_ARG(set_text(set, arena)));
+    return text;
+}
+
+static void find_out_of_zone(struct why_pod *pod, const struct why_claim *claim, struct slice zones)
+{
+    struct object_reference reference = why_volume_reference(claim);
+    bool *rejected = why_flags(pod), *passes = why_flags(pod), says_more = false;
+
+    if (rejected == NULL || passes == NULL)
+        return;
+    for (size_t n = 0; n < pod->node_count; n++) {
+        passes[n] = pod->nodes[n].is_unread ||
+                    is_in_zone(claim->volume_details.labels, pod->nodes[n].labels);
+        rejected[n] = !passes[n];
+        says_more = says_more || (rejected[n] && (claim->fits == NULL || claim->fits[n]));
+    }
+    if (!says_more)
+        return;
+    why_add_nodes(pod, pod->stage == WHY_STARTING ? WHY_BLOCKS : WHY_NARROWS, rejected, &reference,
+                  json_sprintf("volume %.*s of claim %.*s/%.*s can be used on %zu of %zu nodes: "
+                               "its labels say %.*s",
+                               SLICE_ARG(claim->who.volume), CLAIM_ARG(claim),
+                               why_count_nodes(pod, passes, true), pod->node_count,
+                               SLICE_ARG(zones)));
+    help_by_nodes(pod, passes, zones);
+}
+
+/* kube-scheduler checks the labels beside a nodeAffinity, too, which as a rule says the same. */
 void why_zone(struct why_pod *pod)
 {
-    struct slice key, value;
-
-    for (size_t i = 0; i < pod->claim_count; i++) {
+    for (size_t i = 0; i < pod->claim_count && pod->has_labels; i++) {
         const struct why_claim *claim = &pod->claims[i];
-        struct object_reference reference = why_volume_reference(claim);
-        size_t before = json_array_size(pod->causes);
-        if (claim->fits != NULL || !pod->has_labels || !find_zone(claim, &key, &value))
-            continue;
-        bool *rejected = why_flags(pod), *passes = why_flags(pod);
-        for (size_t n = 0; rejected != NULL && passes != NULL && n < pod->node_count; n++) {
-            passes[n] = is_in_zone(claim->volume_details.labels, pod->nodes[n].labels);
-            rejected[n] = !passes[n];
-        }
-        why_add_nodes(pod, pod->stage == WHY_STARTING ? WHY_BLOCKS : WHY_NARROWS, rejected,
-                      &reference,
-                      json_sprintf("volume %.*s of claim %.*s/%.*s is in %.*s (label %.*s)",
-                                   SLICE_ARG(claim->who.volume), CLAIM_ARG(claim), SLICE_ARG(value),
-                                   SLICE_ARG(key)));
-        if (json_array_size(pod->causes) != before)
-            help_by_nodes(pod, passes,
-                          arena_printf(pod->arena, "%.*s=%.*s", SLICE_ARG(key), SLICE_ARG(value)));
+        struct slice zones = zones_text(claim, pod->arena);
+        pod->rc |= zones.ptr == NULL ? -1 : 0;
+        if (zones.len != 0)
+            find_out_of_zone(pod, claim, zones);
     }
 }
 
@@ -203,7 +236,7 @@ static bool has_topology(const struct topology *topology, struct slice labels)
         if (!is_met)
             return false;
     }
-    return true;
+    return topology->labels.count != 0; /* an empty term matches no node */
 }
 
 static bool has_a_topology(const struct storage_class_details *class, struct slice labels)
@@ -224,11 +257,12 @@ void why_topology(struct why_pod *pod)
             .kind = KIND_STORAGE_CLASS, .name = name_slice(claim->who.claim->storage_class)};
         size_t before = json_array_size(pod->causes);
         if (!claim->who.claim->exists || claim->is_bound ||
-            claim->class_details.topologies.count == 0)
+            claim->class_details.topologies.count == 0 || why_has_offer(pod, claim))
             continue;
         bool *rejected = why_flags(pod);
         for (size_t n = 0; rejected != NULL && n < pod->node_count; n++)
-            rejected[n] = !has_a_topology(&claim->class_details, pod->nodes[n].labels);
+            rejected[n] = !pod->nodes[n].is_unread &&
+                          !has_a_topology(&claim->class_details, pod->nodes[n].labels);
         why_add_nodes(pod, WHY_NARROWS, rejected, &reference,
                       json_sprintf("StorageClass %.*s of claim %.*s/%.*s makes volumes only where "
                                    "its allowedTopologies say",

@@ -1,5 +1,6 @@
 /* Causes: a pod that has a node, and whose volumes do not come there. */
 #include "extender/inquiry/why_internal.h"
+#include "policy/bound_volume.h"
 
 static struct slice node_of(const struct resource *attachment)
 {
@@ -22,12 +23,13 @@ static const struct resource *find_own(const struct why_pod *pod, const struct w
 
 /* ---- another node has the volume ---- */
 
-/* The node that has it: by an attachment; else where a pod holds it. Empty: none. */
+/* The node that has it: by an attachment that is confirmed, as in kube-controller-manager; else
+ * where a pod holds it. Empty: none. */
 static struct slice find_other_node(const struct why_pod *pod, const struct why_claim *claim)
 {
     for (size_t i = 0; i < claim->who.attachment_count; i++) {
         struct slice node = node_of(claim->who.attachments[i]);
-        if (!slice_equal(node, pod_node(pod->pod)))
+        if (!slice_equal(node, pod_node(pod->pod)) && is_attached(claim->who.attachments[i]))
             return node;
     }
     for (size_t i = 0; i < claim->who.holder_count; i++) {
@@ -51,11 +53,22 @@ static void help_by_pods(struct why_pod *pod, const struct why_claim *claim, str
     why_help_all(pod, who_freed_by(&claim->who, false));
 }
 
+/* Whether the volume is attached to nodes. Of a driver that may not be in the input, only an
+ * attachment shows that. */
+static bool is_attachable(const struct why_pod *pod, const struct why_claim *claim)
+{
+    const struct cluster *cluster = &pod->inquiry->cluster;
+
+    if (claim->volume == NULL || !who_attaches(cluster, claim->volume))
+        return false;
+    struct slice driver = bound_volume_driver(claim->volume);
+    return driver.len == 0 || why_knows(pod, KIND_CSI_DRIVER) || claim->who.attachment_count != 0;
+}
+
 static bool is_for_one_node(const struct why_pod *pod, const struct why_claim *claim)
 {
-    return claim->who.access == ACCESS_ONE_NODE ||
-           (claim->who.access == ACCESS_ONE_POD && claim->volume != NULL &&
-            who_attaches(&pod->inquiry->cluster, claim->volume));
+    return (claim->who.access == ACCESS_ONE_NODE || claim->who.access == ACCESS_ONE_POD) &&
+           is_attachable(pod, claim);
 }
 
 void why_multi_attach(struct why_pod *pod)
@@ -98,11 +111,11 @@ void why_attach_failed(struct why_pod *pod)
     }
 }
 
-/* Whether the volume has to be attached to a node. */
+/* Whether the volume needs a VolumeAttachment: those of plug-ins without a CSI driver have none. */
 static bool needs_attachment(const struct why_pod *pod, const struct why_claim *claim)
 {
-    return claim->volume != NULL && why_knows(pod, KIND_VOLUME_ATTACHMENT) &&
-           who_attaches(&pod->inquiry->cluster, claim->volume);
+    return why_knows(pod, KIND_VOLUME_ATTACHMENT) && is_attachable(pod, claim) &&
+           bound_volume_driver(claim->volume).len != 0;
 }
 
 void why_not_attached(struct why_pod *pod)
@@ -128,7 +141,11 @@ void why_not_attached(struct why_pod *pod)
                                  SLICE_ARG(claim->who.volume), CLAIM_ARG(claim),
                                  SLICE_ARG(pod_node(pod->pod))));
         why_help(pod,
-                 own == NULL
+                 !pod->pod->node->exists && why_knows(pod, KIND_NODE)
+                     ? json_sprintf("node %.*s does not exist, so nothing attaches to it: "
+                                    "kube-controller-manager deletes the pod",
+                                    SLICE_ARG(pod_node(pod->pod)))
+                 : own == NULL
                      ? json_sprintf("wait: kube-controller-manager makes it within seconds")
                      : json_sprintf("wait; if it stays so, is the external-attacher of driver "
                                     "%.*s running?",

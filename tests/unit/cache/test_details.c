@@ -65,7 +65,7 @@ Test(details, of_a_pod_are_read_from_its_text_and_from_a_snapshot)
         expect_text(got.scheduler, "s");
         expect_text(got.template_hash, "5d9c");
         expect_text(got.reason, "r");
-        expect_text(got.waiting_reason, "ContainerCreating");
+        expect_text(got.containers.waiting_reason, "ContainerCreating");
         cr_assert_eq(got.finalizers.count, 2);
         expect_text(((struct slice *)got.finalizers.items)[1], "c");
         cr_assert_not_null(details_controller(&got.owners));
