@@ -99,8 +99,8 @@ struct pull_table {
     size_t count;
 };
 
-/* The tables of two readers of one object. */
-enum { PULL_READERS = 2 };
+/* The tables of several readers of one object. */
+enum { PULL_READERS = 3 };
 struct pull_tables {
     struct pull_table readers[PULL_READERS];
 };

@@ -1,4 +1,5 @@
-#include "cache/objects/details.h"
+#include "cache/objects/objects.h"
+
 #include "cache/objects/label_selector.h"
 #include "cache/objects/objects_internal.h"
 
@@ -275,27 +276,9 @@ int object_fail(const struct pull *json, const char *what, struct place first, s
     return err->code;
 }
 
-int object_project(struct slice text, enum kind kind, struct buf *out, struct error *err)
+struct pull_table objects_table(enum kind kind)
 {
-    struct buf fields;
-    struct pull json;
-
-    buf_init(&fields, out->max_bytes);
-    pull_init(&json, text);
-    const struct pull_tables tables = {
-        {{kinds[kind].fields, kinds[kind].count}, details_table(kind)}};
-    bool is_good = pull_project(&json, &tables, &fields) && pull_finish(&json);
-    if (is_good) {
-        buf_printf(out, "{\"apiVersion\":\"%s\",\"kind\":\"%s\"%s", kind_api_version(kind),
-                   kind_text(kind), fields.len > 2 ? "," : "");
-        if (fields.len != 0)
-            buf_put(out, (struct slice){fields.bytes + 1, fields.len - 1}); /* without its brace */
-    }
-    bool has_failed = fields.failed || out->failed;
-    buf_dispose(&fields);
-    if (!is_good)
-        return pull_fail(&json, kind_resource(kind), (struct place){1, 1}, err);
-    return has_failed ? error_no_memory(err) : 0;
+    return (struct pull_table){kinds[kind].fields, kinds[kind].count};
 }
 
 static struct slice copy_to(char **at, struct slice text)

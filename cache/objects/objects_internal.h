@@ -36,6 +36,9 @@ extern const struct pull_field csi_node_fields[CSI_NODE_FIELDS];
 extern const struct pull_field volume_attributes_class_fields[VOLUME_ATTRIBUTES_CLASS_FIELDS];
 extern const struct pull_field volume_attachment_fields[VOLUME_ATTACHMENT_FIELDS];
 
+/* The fields of a kind that object_read reads. */
+struct pull_table objects_table(enum kind kind);
+
 /* Make attributes of what was read. False: a problem. */
 bool volume_finish(struct pull *json, struct arena *arena, struct resource_object *volume);
 bool csi_node_finish(struct pull *json, struct arena *arena, struct resource_object *node);

@@ -227,7 +227,9 @@ static int add_pod(struct installation *installation, const struct pod_object *p
                          ? last->scheduler
                          : arena_copy(arena, scheduler),
         .is_marked = has_mark(fields),
-        .is_mark_known = has_key(fields->containers, SLICE("\"image\"")),
+        /* a file may have neither; an API server writes both */
+        .is_mark_known = has_key(fields->containers, SLICE("\"image\"")) ||
+                         has_key(fields->containers, SLICE("\"resources\"")),
         .is_assigned = pod->node.len != 0,
     };
 

@@ -261,3 +261,27 @@ Test(details, of_a_workload_have_a_number_of_replicas_that_an_api_server_accepts
         cr_expect_not(workload_details_read(text, &arena, &got), "%s", bad[i]);
     }
 }
+
+/* The audit's annotation, of each kind; and the mark, or that there is none. */
+Test(details, a_snapshot_has_what_only_the_audit_and_doctor_read)
+{
+    struct slice marked = project(
+        KIND_POD,
+        "{\"metadata\":{\"name\":\"p\",\"annotations\":{\"claimguard.io/audit-ignore\":\"CG402: "
+        "x\","
+        "\"other\":\"secret\"}},\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"secret\","
+        "\"env\":"
+        "[{\"name\":\"e\",\"value\":\"secret\"}],\"resources\":{\"limits\":{\"cpu\":\"1\","
+        "\"claimguard.io/claims\":\"1\"}}},{\"name\":\"d\",\"resources\":{\"requests\":{\"cpu\":"
+        "\"1\"}}}]}}");
+
+    expect_text(marked, "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"p\","
+                        "\"annotations\":{\"claimguard.io/audit-ignore\":\"CG402: x\"}},\"spec\":{"
+                        "\"containers\":[{\"resources\":{\"limits\":{"
+                        "\"claimguard.io/claims\":\"1\"}}},{\"resources\":{}}]}}");
+    expect_text(
+        project(KIND_CSI_DRIVER, "{\"metadata\":{\"name\":\"d\",\"annotations\":{"
+                                 "\"claimguard.io/audit-ignore\":\"CG201: x\"}}}"),
+        "{\"apiVersion\":\"storage.k8s.io/v1\",\"kind\":\"CSIDriver\",\"metadata\":{\"name\":"
+        "\"d\",\"annotations\":{\"claimguard.io/audit-ignore\":\"CG201: x\"}}}");
+}
