@@ -13,10 +13,11 @@ const struct claim_record *claim_of_use(const struct inventory *inventory, struc
     return claim == NULL || claim->is_ambiguous ? NULL : claim;
 }
 
-static bool is_of_claim(const struct volume_record *volume, const struct claim_record *claim)
+static bool is_of_claim(const struct inventory *inventory, const struct volume_record *volume,
+                        const struct claim_record *claim)
 {
     return volume->claim == 0 ||
-           volume->claim == inventory_claim_hash(claim->record.ns, claim->record.name);
+           volume->claim == inventory_claim_hash(inventory, claim->record.ns, claim->record.name);
 }
 
 const struct volume_record *claim_volume(const struct inventory *inventory,
@@ -28,7 +29,7 @@ const struct volume_record *claim_volume(const struct inventory *inventory,
         return NULL;
     volume = (const struct volume_record *)inventory_find(inventory, RECORD_VOLUME, SLICE(""),
                                                           claim->volume);
-    return volume != NULL && is_of_claim(volume, claim) ? volume : NULL;
+    return volume != NULL && is_of_claim(inventory, volume, claim) ? volume : NULL;
 }
 
 bool claim_is_for_one_node(const struct inventory *inventory, const struct claim_record *claim)

@@ -23,18 +23,24 @@ void inventory_dispose(struct inventory *inventory)
 struct record_key {
     enum record_kind kind;
     struct slice ns, name;
+    struct slice fallback; /* the namespace of an object without one */
 };
 
-static struct slice ns_of(enum record_kind kind, struct slice ns)
+static struct slice fallback_ns(const struct inventory *inventory)
 {
-    if (kind >= RECORD_VOLUME)
+    return inventory->ns.len == 0 ? SLICE("default") : inventory->ns;
+}
+
+static struct slice ns_of(const struct record_key *key, struct slice ns)
+{
+    if (key->kind >= RECORD_VOLUME)
         return SLICE("");
-    return ns.len == 0 ? SLICE("default") : ns;
+    return ns.len == 0 ? key->fallback : ns;
 }
 
 static uint32_t hash_of(const struct record_key *key)
 {
-    return table_hash(key->name, table_hash(ns_of(key->kind, key->ns), (uint32_t)key->kind));
+    return table_hash(key->name, table_hash(ns_of(key, key->ns), (uint32_t)key->kind));
 }
 
 static bool has_key(const struct table_record *found, const void *wanted)
@@ -43,7 +49,7 @@ static bool has_key(const struct table_record *found, const void *wanted)
     const struct record_key *key = wanted;
 
     return record->kind == key->kind && slice_equal(record->name, key->name) &&
-           slice_equal(ns_of(key->kind, record->ns), ns_of(key->kind, key->ns));
+           slice_equal(ns_of(key, record->ns), ns_of(key, key->ns));
 }
 
 static struct record *find(const struct inventory *inventory, const struct record_key *key)
@@ -54,7 +60,7 @@ static struct record *find(const struct inventory *inventory, const struct recor
 struct record *inventory_find(const struct inventory *inventory, enum record_kind kind,
                               struct slice ns, struct slice name)
 {
-    struct record_key key = {kind, ns, name};
+    struct record_key key = {kind, ns, name, fallback_ns(inventory)};
 
     return kind == RECORD_KIND_COUNT ? NULL : find(inventory, &key);
 }
@@ -66,7 +72,8 @@ bool inventory_is_complete(const struct inventory *inventory, enum record_kind k
 
 struct record *inventory_add_name(struct taking *taking, struct record *record)
 {
-    struct record_key key = {taking->kind, record->ns, record->name};
+    struct record_key key = {taking->kind, record->ns, record->name,
+                             fallback_ns(taking->inventory)};
     struct record *found = find(taking->inventory, &key);
 
     if (found != NULL)
@@ -76,10 +83,10 @@ struct record *inventory_add_name(struct taking *taking, struct record *record)
     return NULL;
 }
 
-uint64_t inventory_claim_hash(struct slice ns, struct slice name)
+uint64_t inventory_claim_hash(const struct inventory *inventory, struct slice ns, struct slice name)
 {
-    struct record_key key = {RECORD_CLAIM, ns, name};
-    uint64_t high = table_hash(name, table_hash(ns_of(RECORD_CLAIM, ns), UINT32_MAX));
+    struct record_key key = {RECORD_CLAIM, ns, name, fallback_ns(inventory)};
+    uint64_t high = table_hash(name, table_hash(ns_of(&key, ns), UINT32_MAX));
 
     return (high << 32 | hash_of(&key)) | 1;
 }
@@ -129,7 +136,7 @@ int inventory_take(struct inventory *inventory, const struct source_text *object
 void inventory_forget(struct inventory *inventory, enum record_kind kind)
 {
     for (struct record *at = inventory->first[kind]; at != NULL; at = at->next) {
-        struct record_key key = {kind, at->ns, at->name};
+        struct record_key key = {kind, at->ns, at->name, fallback_ns(inventory)};
         if (find(inventory, &key) == at)
             table_remove(&inventory->table, &at->table);
     }

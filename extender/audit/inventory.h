@@ -19,6 +19,7 @@
 #include "extender/audit/records.h"
 
 struct inventory {
+    struct slice ns;      /* of objects without one, set by the owner; empty: "default" */
     struct arena arena;   /* the records */
     struct arena scratch; /* of the object that is being read */
     struct table table;
@@ -46,7 +47,8 @@ int inventory_take(struct inventory *inventory, const struct source_text *object
 void inventory_forget(struct inventory *inventory, enum record_kind kind);
 
 /* The hash of a claim's namespace and name (64 bits, seeded); not 0. */
-uint64_t inventory_claim_hash(struct slice ns, struct slice name);
+uint64_t inventory_claim_hash(const struct inventory *inventory, struct slice ns,
+                              struct slice name);
 
 /* Connects the records, after the last object. Errors: ERROR_NO_MEMORY. */
 int inventory_link(struct inventory *inventory, struct error *err);

@@ -321,7 +321,7 @@ static void take_volume(struct taking *taking)
         return;
     volume->driver = copy(taking, reading->driver);
     if (reading->claim.len != 0)
-        volume->claim = inventory_claim_hash(reading->claim_ns, reading->claim);
+        volume->claim = inventory_claim_hash(taking->inventory, reading->claim_ns, reading->claim);
     volume->is_for_one_node = reading->is_for_one_node;
     volume->is_available = slice_equal(reading->phase, SLICE("Available"));
     if (reading->class.len != 0) {

@@ -52,7 +52,7 @@ static int check_arguments(struct audit *audit, const struct arguments *argument
     if (arguments->ns != NULL && arguments->all_namespaces)
         return error_set(err, ERROR_INVALID,
                          "--namespace and --all-namespaces: give only one of them");
-    audit->report.ns = slice_of(arguments->ns);
+    audit->report.ns = audit->inventory.ns = slice_of(arguments->ns);
     audit->options.schedulers = slice_of(arguments->schedulers);
     return disable_rules(&audit->report, arguments, err);
 }

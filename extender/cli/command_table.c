@@ -122,7 +122,7 @@ static const struct flag audit_flags[] = {
     {CLUSTER_KUBECONFIG_FLAG},
     {CONTEXT_FLAG},
     {"namespace", 'n', FLAG_TEXT, AT(ns), "NAME", VALUES_NAMESPACES,
-     "only this namespace, and what has none (default: all namespaces)"},
+     "only this namespace, which is also that of objects without one (default: all)"},
     {"all-namespaces", 'A', FLAG_SWITCH, AT(all_namespaces), NULL, NULL, "all namespaces"},
     {"output", 'o', FLAG_TEXT, AT(output), "FORMAT", "table json yaml sarif junit",
      "table (default), json, yaml, sarif or junit"},
