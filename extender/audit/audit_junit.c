@@ -68,9 +68,15 @@ static void put_place(struct buf *out, const struct spot *spot)
     buf_dispose(&place);
 }
 
-static void put_case(struct buf *out, const struct audit_finding *finding)
+static bool is_failure(const struct audit_report *report, const struct audit_finding *finding)
 {
-    bool is_ignored = finding->ignored.len != 0;
+    return finding->ignored.len == 0 && finding->level >= report->fail_on;
+}
+
+static void put_case(struct buf *out, const struct audit_report *report,
+                     const struct audit_finding *finding)
+{
+    bool is_skipped = !is_failure(report, finding);
 
     buf_printf(out, "    <testcase classname=\"%s\" name=\"", finding->rule->code);
     put_object(out, finding->record);
@@ -80,10 +86,12 @@ static void put_case(struct buf *out, const struct audit_finding *finding)
     }
     buf_put(out, SLICE("\" time=\"0\">\n"));
     buf_printf(out,
-               is_ignored ? "      <skipped message=\"" : "      <failure type=\"%s\" message=\"",
+               is_skipped ? "      <skipped message=\"" : "      <failure type=\"%s\" message=\"",
                level_text(finding->level));
-    put_xml(out, is_ignored ? finding->ignored : finding->message);
-    if (is_ignored) {
+    if (is_skipped && finding->ignored.len == 0)
+        buf_printf(out, "%s: ", level_text(finding->level));
+    put_xml(out, finding->ignored.len != 0 ? finding->ignored : finding->message);
+    if (is_skipped) {
         buf_put(out, SLICE("\"/>\n"));
     } else {
         buf_put(out, SLICE("\">"));
@@ -115,12 +123,53 @@ static struct suite count(const struct audit_report *report, const struct rule *
         if (report->findings[i].rule != rule)
             continue;
         suite.cases++;
-        if (report->findings[i].ignored.len != 0)
-            suite.skipped++;
-        else
+        if (is_failure(report, &report->findings[i]))
             suite.failures++;
+        else
+            suite.skipped++;
     }
     return suite;
+}
+
+/* Whether the text names the rule, perhaps in "CG102 to CG106". */
+static bool names_rule(struct slice text, const char *code)
+{
+    size_t len = strlen(code);
+    static const char to[] = " to ";
+
+    for (size_t i = 0; i + len <= text.len; i++) {
+        const char *at = text.ptr + i, *last = at + len + sizeof to - 1;
+        if (memcmp(at, code, 2) != 0)
+            continue;
+        if (memcmp(at, code, len) == 0)
+            return true;
+        if (last + len <= text.ptr + text.len && memcmp(at + len, to, sizeof to - 1) == 0 &&
+            memcmp(at, code, len) <= 0 && memcmp(code, last, len) <= 0)
+            return true;
+    }
+    return false;
+}
+
+/* What is said of a rule that was not checked; NULL: it was. */
+static const struct slice *find_gap(const struct audit_report *report, const struct rule *rule)
+{
+    for (size_t i = 0; i < report->gap_count; i++)
+        if (names_rule(report->gaps[i], rule->code))
+            return &report->gaps[i];
+    return NULL;
+}
+
+/* gap: as find_gap. */
+static void put_no_finding(struct buf *out, const struct rule *rule, const struct slice *gap)
+{
+    buf_printf(out, "    <testcase classname=\"%s\" name=\"no finding\" time=\"0\"", rule->code);
+    if (gap == NULL) {
+        buf_put(out, SLICE("/>\n"));
+        return;
+    }
+    buf_put(out, SLICE(">\n      <skipped message=\""));
+    put_xml(out, *gap);
+    buf_put(out, SLICE("\"/>\n    </testcase>\n"));
 }
 
 static void put_suite(struct buf *out, const struct audit_report *report, size_t index,
@@ -128,23 +177,23 @@ static void put_suite(struct buf *out, const struct audit_report *report, size_t
 {
     const struct rule *rule = &audit_rules[index];
     struct suite suite = count(report, rule);
+    const struct slice *gap = suite.cases == 0 ? find_gap(report, rule) : NULL;
 
     buf_printf(out,
                "  <testsuite name=\"%s\" package=\"claimguard.audit\" id=\"%zu\" tests=\"%zu\" "
                "failures=\"%zu\" errors=\"0\" skipped=\"%zu\" time=\"0\" hostname=\"localhost\" "
                "timestamp=\"%.*s\">\n    <properties/>\n",
-               rule->code, index, suite.cases == 0 ? 1 : suite.cases, suite.failures, suite.skipped,
-               SLICE_ARG(time));
+               rule->code, index, suite.cases == 0 ? 1 : suite.cases, suite.failures,
+               gap != NULL ? 1 : suite.skipped, SLICE_ARG(time));
     for (size_t i = 0; i < report->count; i++) {
         if (report->findings[i].rule != rule)
             continue;
-        put_case(out, &report->findings[i]);
+        put_case(out, report, &report->findings[i]);
         if (out->len >= PIECE_BYTES)
             flush(out);
     }
     if (suite.cases == 0)
-        buf_printf(out, "    <testcase classname=\"%s\" name=\"no finding\" time=\"0\"/>\n",
-                   rule->code);
+        put_no_finding(out, rule, gap);
     buf_put(out, SLICE("    <system-out/>\n    <system-err/>\n  </testsuite>\n"));
 }
 

@@ -37,8 +37,9 @@ struct audit_report {
         struct slice reason;
     } last_ignore; /* an object may have many findings of one rule, and a long annotation */
     bool is_disabled[RULE_COUNT];
-    struct slice ns; /* only findings about objects of this namespace; empty: all */
-    bool has_failed; /* no memory */
+    struct slice ns;    /* only findings about objects of this namespace; empty: all */
+    enum level fail_on; /* the lowest level that fails; in JUnit XML, the others are skipped */
+    bool has_failed;    /* no memory */
 };
 
 void audit_report_init(struct audit_report *report);

@@ -15,7 +15,6 @@ struct audit {
     struct audit_options options;
     struct config *config; /* NULL: none is given */
     enum audit_format format;
-    enum level fail_on; /* the lowest level that fails */
 };
 
 /* ---- arguments ---- */
@@ -38,12 +37,12 @@ static int check_arguments(struct audit *audit, const struct arguments *argument
 {
     bool is_live = arguments->kubeconfig != NULL || arguments->context != NULL;
 
-    audit->fail_on = LEVEL_WARNING;
+    audit->report.fail_on = LEVEL_WARNING;
     if (arguments->output != NULL && !audit_format_parse(&audit->format, arguments->output))
         return error_set(err, ERROR_INVALID,
                          "--output %s: expected table, json, yaml, sarif or junit",
                          arguments->output);
-    if (arguments->fail_on != NULL && !level_parse(&audit->fail_on, arguments->fail_on))
+    if (arguments->fail_on != NULL && !level_parse(&audit->report.fail_on, arguments->fail_on))
         return error_set(err, ERROR_INVALID, "--fail-on %s: expected error, warning, note or never",
                          arguments->fail_on);
     if (is_live && (arguments->operand_count != 0 || arguments->snapshot != NULL))
@@ -85,7 +84,7 @@ static int run(struct audit *audit, const struct arguments *arguments, struct er
 
 static bool has_failed(const struct audit *audit)
 {
-    for (int level = (int)audit->fail_on; level <= LEVEL_ERROR; level++)
+    for (int level = (int)audit->report.fail_on; level <= LEVEL_ERROR; level++)
         if (audit->report.levels[level] != 0)
             return true;
     return false;
