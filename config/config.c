@@ -258,8 +258,7 @@ static int read_section(const struct reader *reader, const struct option *option
     for (const struct yaml_node *child = node->first; child != NULL; child = child->next) {
         const struct option *option = option_find(options, child->key);
         if (option == NULL)
-            return yaml_fail_key(reader->err, reader->path, child, "unknown key \"%.*s\"",
-                                 SLICE_ARG(child->key));
+            return option_unknown(options, reader->path, child, reader->err);
         if (read_option(reader, option, child, out) < 0)
             return reader->err->code;
     }

@@ -60,8 +60,7 @@ static int merge(struct yaml_node *into, struct yaml_node *from, const struct op
         next = child->next;
         child->next = NULL;
         if (option == NULL)
-            return yaml_fail_key(err, child->path, child, "unknown key \"%.*s\"",
-                                 SLICE_ARG(child->key));
+            return option_unknown(options, child->path, child, err);
         if (*at == NULL)
             *at = child;
         else if (option->type == OPTION_SECTION && child->type == YAML_MAPPING &&

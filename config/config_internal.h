@@ -36,6 +36,10 @@ extern const struct option file_options[];
 /* NULL: no option has that key. */
 const struct option *option_find(const struct option *options, struct slice key);
 
+/* Fails because the key of the node, in the file `path`, is none of the options. */
+int option_unknown(const struct option *options, const char *path, const struct yaml_node *node,
+                   struct error *err);
+
 /* Checks apiVersion and kind of the file whose root this is. */
 int config_check_type(const char *path, const struct yaml_node *root, struct error *err);
 

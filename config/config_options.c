@@ -1,5 +1,9 @@
 /* The keys of the configuration file: one table for each mapping. */
+#include <stdio.h>
+
+#include "config/base/nearest.h"
 #include "config/config_internal.h"
+#include "config/yaml_node.h"
 
 enum {
     ENTRIES_MAX = 1000, /* each is compared with each at load, and read for each verdict */
@@ -179,4 +183,17 @@ const struct option *option_find(const struct option *options, struct slice key)
     while (options->key != NULL && !slice_equal(key, slice_of(options->key)))
         options++;
     return options->key == NULL ? NULL : options;
+}
+
+int option_unknown(const struct option *options, const char *path, const struct yaml_node *node,
+                   struct error *err)
+{
+    char typed[NEAREST_BYTES_MAX + 1], hint[NEAREST_HINT_BYTES];
+    struct nearest nearest = {.typed = typed};
+
+    (void)snprintf(typed, sizeof typed, "%.*s", SLICE_ARG(node->key));
+    for (; options->key != NULL; options++)
+        nearest_offer(&nearest, options->key);
+    return yaml_fail_key(err, path, node, "unknown key \"%.*s\"%s", SLICE_ARG(node->key),
+                         nearest_hint(&nearest, "", hint));
 }

@@ -5,12 +5,12 @@
 #include <stdio.h>
 
 #include "config/base/log.h"
+#include "config/base/nearest.h"
 #include "config/base/printable.h"
 #include "config/config.h"
 #include "extender/cli/command_table.h"
 #include "extender/cli/complete.h"
 #include "extender/cli/help.h"
-#include "extender/cli/nearest.h"
 #include "extender/version.h"
 
 enum { CONFIG_TEXT_BYTES_MAX = 4 << 20 };

@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "config/base/nearest.h"
 #include "extender/cli/commands.h"
-#include "extender/cli/nearest.h"
 #include "extender/cli/who_watch.h"
 #include "extender/report/render.h"
 

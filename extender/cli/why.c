@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "config/base/nearest.h"
 #include "config/config.h"
 #include "extender/cli/commands.h"
-#include "extender/cli/nearest.h"
 #include "extender/report/render.h"
 
 struct why_run {

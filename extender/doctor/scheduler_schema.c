@@ -1,5 +1,8 @@
 #include "extender/doctor/scheduler_schema.h"
 
+#include <stdio.h>
+
+#include "config/base/nearest.h"
 #include "extender/doctor/go_text.h"
 
 enum value_type { TEXT, FLAG, NUMBER, DURATION, ANY, SECTION, LIST };
@@ -142,15 +145,23 @@ static const struct member *find_member(const struct member *members, struct sli
 static void check_value(const struct yaml_node *node, const struct member *member,
                         struct findings *findings);
 
-/* An unknown key is probably one that is written in other cases. */
+/* An unknown key is probably one that is written in other cases, or nearly the same. */
 static void report_key(const struct yaml_node *node, const struct member *members,
                        struct findings *findings)
 {
     struct slice change = SLICE("remove this key");
+    char typed[NEAREST_BYTES_MAX + 1];
+    struct nearest nearest = {.typed = typed};
+    const char *meant = NULL;
 
-    for (; members->key != NULL; members++)
-        if (slice_equal_fold(node->key, slice_of(members->key)))
-            change = arena_printf(findings->arena, "%s: ...", members->key);
+    (void)snprintf(typed, sizeof typed, "%.*s", SLICE_ARG(node->key));
+    for (; members->key != NULL; members++) {
+        nearest_offer(&nearest, members->key);
+        meant = slice_equal_fold(node->key, slice_of(members->key)) ? members->key : meant;
+    }
+    meant = meant == NULL ? nearest.word : meant;
+    if (meant != NULL)
+        change = arena_printf(findings->arena, "%s: ...", meant);
     (void)finding_add(findings, "CG501", finding_place(node), change.ptr == NULL ? "" : change.ptr,
                       "kube-scheduler knows no key \"%.*s\" here (keys have exactly one spelling)",
                       SLICE_ARG(node->key));

@@ -80,7 +80,7 @@ Test(config, a_folder_with_an_error_names_the_file)
          "/a.yaml also sets it, in line 3"},
         {HEAD, "kind: ClaimguardConfiguration\n", "/b.yaml:1:1: apiVersion is missing"},
         {HEAD, "apiVersion: claimguard.io/v1alpha1\nkind: Other\n", "/b.yaml:2:7: kind: expected"},
-        {HEAD, HEAD "sever: {}\n", "/b.yaml:3:1: unknown key \"sever\""},
+        {HEAD, HEAD "sever: {}\n", "/b.yaml:3:1: unknown key \"sever\"; did you mean server?"},
         {HEAD "server: {lisen: 1}\n", HEAD, "/a.yaml:3:10: unknown key \"lisen\""},
         {HEAD, HEAD "server:\n  listen: nonsense\n", "/b.yaml:4:11: listen: expected ADDRESS:PORT"},
         {HEAD, "- a\n", "/b.yaml:1:1: expected a mapping"},

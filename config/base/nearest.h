@@ -13,8 +13,8 @@
  *
  * Threads: one for each struct.
  */
-#ifndef EXTENDER_CLI_NEAREST_H
-#define EXTENDER_CLI_NEAREST_H
+#ifndef CONFIG_BASE_NEAREST_H
+#define CONFIG_BASE_NEAREST_H
 
 #include "config/base/slice.h"
 

@@ -1,4 +1,4 @@
-#include "extender/cli/nearest.h"
+#include "config/base/nearest.h"
 
 #include <stdio.h>
 #include <string.h>
