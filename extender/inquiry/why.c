@@ -56,6 +56,7 @@ struct answer {
     size_t naming_count;
     struct who_index index;
     struct arena arena; /* of one pod */
+    struct why_shared shared;
     json_t *pods;
     struct why_notes notes;
 };
@@ -240,6 +241,7 @@ static json_t *describe_pod(struct why_pod *pod, bool is_complete)
 static bool add_pod(struct answer *answer, const struct why_asked *asked)
 {
     struct why_pod pod = {.inquiry = answer->inquiry,
+                          .shared = &answer->shared,
                           .view = {.cluster = &answer->inquiry->cluster, .config = answer->config},
                           .causes = json_array(),
                           .arena = &answer->arena};
@@ -281,6 +283,7 @@ json_t *why_answer(struct why *why, const struct inquiry *inquiry, const struct 
 
     workloads_forget(inquiry->workloads);
     arena_init(&answer.arena, POD_ARENA_BYTES_MAX);
+    why_shared_init(&answer.shared);
     bool is_whole = !why->has_no_memory && answer.pods != NULL && sort_asked(&answer, why) &&
                     find_claims(&answer) && find_namings(&answer) &&
                     who_index_attachments(&answer.index, &inquiry->cluster);
@@ -289,6 +292,7 @@ json_t *why_answer(struct why *why, const struct inquiry *inquiry, const struct 
     if (is_whole)
         mark_found(why, &answer, found);
     arena_dispose(&answer.arena);
+    why_shared_dispose(&answer.shared);
     free(answer.namings);
     free((void *)answer.claims);
     free((void *)answer.asked);

@@ -4,6 +4,8 @@
 #include "extender/inquiry/why_internal.h"
 #include "policy/bound_volume.h"
 
+enum { NODES_ARENA_BYTES_MAX = 1 << 30 };
+
 /* ---- claims ---- */
 
 static int compare_claims(const void *a, const void *b)
@@ -124,18 +126,47 @@ static int compare_nodes(const void *a, const void *b)
     return slice_compare(((const struct why_node *)a)->name, ((const struct why_node *)b)->name);
 }
 
-static bool read_labels(struct why_pod *out, struct why_node *node)
+/* The labels are in the arena, for the text is forgotten before. False: no memory. */
+static bool read_labels(const struct inquiry *inquiry, struct arena *arena, struct why_node *node)
 {
-    struct slice text = inquiry_find_details(out->inquiry, KIND_NODE, SLICE(""), node->name);
+    struct slice text = inquiry_find_details(inquiry, KIND_NODE, SLICE(""), node->name);
     struct node_details details;
 
     node->is_unread = text.ptr == NULL;
     if (node->is_unread)
         return true;
-    if (!node_details_read(text, out->arena, &details))
+    if (!node_details_read(text, arena, &details))
         return false;
-    node->labels = details.labels;
-    out->has_labels = out->has_labels || details.labels.len != 0;
+    node->labels = arena_copy(arena, details.labels);
+    return node->labels.ptr != NULL;
+}
+
+void why_shared_init(struct why_shared *shared)
+{
+    *shared = (struct why_shared){.nodes = NULL};
+    arena_init(&shared->arena, NODES_ARENA_BYTES_MAX);
+}
+
+void why_shared_dispose(struct why_shared *shared)
+{
+    arena_dispose(&shared->arena);
+}
+
+static bool list_nodes(struct why_shared *shared, const struct cluster *cluster)
+{
+    struct table_walk walk = {.at = 0};
+
+    if (shared->nodes != NULL)
+        return true;
+    shared->nodes =
+        arena_alloc(&shared->arena, (cluster->counts[KIND_NODE] + 1) * sizeof *shared->nodes);
+    if (shared->nodes == NULL)
+        return false;
+    for (const struct node *node; (node = cluster_next_node(cluster, &walk)) != NULL;)
+        if (node->exists)
+            shared->nodes[shared->node_count++] =
+                (struct why_node){.node = node, .name = name_slice(node->name), .labels = {"", 0}};
+    qsort(shared->nodes, shared->node_count, sizeof *shared->nodes, compare_nodes);
     return true;
 }
 
@@ -150,39 +181,55 @@ static bool needs_labels(const struct why_pod *pod)
     return false;
 }
 
-/* Else it is enough to find out whether nodes have any. */
-static bool take_labels(struct why_pod *out)
+/* Reads the labels of all nodes; or if they are not needed, until one has any: this says whether
+ * they are known. */
+static bool read_all_labels(struct why_shared *shared, const struct inquiry *inquiry,
+                            bool needs_all)
 {
-    bool needs_all = needs_labels(out);
+    bool has_any = false;
 
-    for (size_t i = 0; i < out->node_count && (needs_all || !out->has_labels); i++)
-        if (!read_labels(out, &out->nodes[i]))
+    if (shared->are_labels_read)
+        return true;
+    for (size_t i = 0; i < shared->node_count && (needs_all || !has_any); i++) {
+        if (!read_labels(inquiry, &shared->arena, &shared->nodes[i]))
             return false;
+        has_any = has_any || shared->nodes[i].labels.len != 0;
+    }
+    shared->are_labels_read = needs_all;
     return true;
 }
 
-static void add_node(struct why_pod *out, const struct node *node)
+/* Of a pod without a node: all nodes. */
+static bool take_all_nodes(struct why_pod *out)
 {
-    out->nodes[out->node_count++] =
-        (struct why_node){.node = node, .name = name_slice(node->name), .labels = {"", 0}};
+    struct why_shared *shared = out->shared;
+
+    if (!list_nodes(shared, &out->inquiry->cluster) ||
+        !read_all_labels(shared, out->inquiry, needs_labels(out)))
+        return false;
+    out->nodes = arena_alloc(out->arena, (shared->node_count + 1) * sizeof *out->nodes);
+    if (out->nodes == NULL)
+        return false;
+    memcpy(out->nodes, shared->nodes, shared->node_count * sizeof *out->nodes);
+    out->node_count = shared->node_count;
+    return true;
 }
 
 static bool take_nodes(struct why_pod *out)
 {
-    const struct cluster *cluster = &out->inquiry->cluster;
-    size_t room = out->pod->node != NULL ? 1 : cluster->counts[KIND_NODE];
-    struct table_walk walk = {.at = 0};
+    const struct node *node = out->pod->node;
 
-    out->nodes = arena_alloc(out->arena, (room + 1) * sizeof *out->nodes);
-    if (out->nodes == NULL)
+    if (node == NULL ? !take_all_nodes(out)
+                     : (out->nodes = arena_alloc(out->arena, sizeof *out->nodes)) == NULL)
         return false;
-    if (out->pod->node != NULL && out->pod->node->exists)
-        add_node(out, out->pod->node);
-    for (const struct node *node;
-         out->pod->node == NULL && (node = cluster_next_node(cluster, &walk)) != NULL;)
-        if (node->exists)
-            add_node(out, node);
-    qsort(out->nodes, out->node_count, sizeof *out->nodes, compare_nodes);
+    if (node != NULL && node->exists) {
+        out->nodes[out->node_count++] =
+            (struct why_node){.node = node, .name = name_slice(node->name), .labels = {"", 0}};
+        if (!read_labels(out->inquiry, out->arena, out->nodes))
+            return false;
+    }
+    for (size_t i = 0; i < out->node_count; i++)
+        out->has_labels = out->has_labels || out->nodes[i].labels.len != 0;
     return true;
 }
 
@@ -253,6 +300,5 @@ bool why_gather(struct why_pod *out, const struct who_index *index, const struct
         out->object.mounts = asked->mounts;
     out->view.node = pod_node(out->pod);
     out->stage = find_stage(out);
-    return take_claims(out, index, namings, count) && take_nodes(out) && take_labels(out) &&
-           take_fits(out);
+    return take_claims(out, index, namings, count) && take_nodes(out) && take_fits(out);
 }

@@ -53,6 +53,18 @@ struct why_node {
     bool is_unread; /* its labels are not known: no cause rejects it by them */
 };
 
+/* What is found out once, for all pods of an answer. */
+struct why_shared {
+    struct why_node *nodes; /* those that exist, by name */
+    size_t node_count;
+    bool are_labels_read;
+    struct counting *countings; /* why_limit.c: a list */
+    struct arena arena;
+};
+
+void why_shared_init(struct why_shared *nodes);
+void why_shared_dispose(struct why_shared *nodes);
+
 /* A claim that the pod names, and its volume. */
 struct why_claim {
     struct who_claim who; /* without this pod as a holder */
@@ -71,6 +83,7 @@ struct why_claim {
 /* One pod, and the causes so far. */
 struct why_pod {
     const struct inquiry *inquiry;
+    struct why_shared *shared; /* of the answer */
     struct view view;
     const struct pod *pod;
     struct pod_object object; /* as verdicts want it */

@@ -16,12 +16,16 @@ struct on_node {
     const void *volume; /* its record; of an unbound claim, the claim's */
 };
 
-/* What the nodes have of one driver. */
+/* What the nodes have of one driver; for all pods of the answer. */
 struct counting {
-    struct why_pod *pod;
+    struct counting *next;
+    const struct cluster *cluster;
+    struct arena *arena;
     struct slice driver;
     struct on_node *items; /* by node, then by volume */
     size_t count;
+    int64_t *limits; /* as find_limit, by the nodes of why_shared */
+    bool has_limits;
     bool has_no_memory;
 };
 
@@ -40,7 +44,7 @@ static int compare(const void *a, const void *b)
 /* The driver of a claim, and what to count of it; NULL: it is not the driver's. */
 static const void *find_volume(const struct counting *counting, const struct claim *claim)
 {
-    const struct cluster *cluster = &counting->pod->inquiry->cluster;
+    const struct cluster *cluster = counting->cluster;
     const struct resource *volume = claim->exists ? bound_volume_find(cluster, claim) : NULL;
     struct slice plugin;
 
@@ -56,7 +60,7 @@ static const void *find_volume(const struct counting *counting, const struct cla
 static void count_one(struct counting *counting, const struct node *node, const void *volume)
 {
     struct on_node *grown =
-        arena_grow(counting->pod->arena, counting->items, counting->count, sizeof *grown);
+        arena_grow(counting->arena, counting->items, counting->count, sizeof *grown);
 
     if (grown == NULL) {
         counting->has_no_memory = true;
@@ -71,7 +75,7 @@ static void count_used(struct counting *counting)
     struct table_walk walk = {.at = 0};
 
     for (const struct refcount *ref;
-         (ref = cluster_next_refcount(&counting->pod->inquiry->cluster, &walk)) != NULL;) {
+         (ref = cluster_next_refcount(counting->cluster, &walk)) != NULL;) {
         const void *volume = find_volume(counting, ref->claim);
         if (volume != NULL)
             count_one(counting, ref->node, volume);
@@ -80,7 +84,7 @@ static void count_used(struct counting *counting)
 
 static void count_attached(struct counting *counting)
 {
-    const struct cluster *cluster = &counting->pod->inquiry->cluster;
+    const struct cluster *cluster = counting->cluster;
     struct table_walk walk = {.at = 0};
 
     for (const struct resource *attachment;
@@ -109,8 +113,8 @@ static void finish(struct counting *counting)
 }
 
 /* How many volumes the node has, and which of the pod's are not among them. */
-static void count_on(const struct counting *counting, const struct node *node, size_t *used,
-                     size_t *more)
+static void count_on(const struct why_pod *pod, const struct counting *counting,
+                     const struct node *node, size_t *used, size_t *more)
 {
     const struct on_node first = {node, NULL};
     size_t low = 0, high = counting->count;
@@ -125,8 +129,8 @@ static void count_on(const struct counting *counting, const struct node *node, s
     for (*used = 0; low + *used < counting->count && counting->items[low + *used].node == node;)
         (*used)++;
     *more = 0;
-    for (size_t i = 0; i < counting->pod->claim_count; i++) {
-        const void *volume = find_volume(counting, counting->pod->claims[i].who.claim);
+    for (size_t i = 0; i < pod->claim_count; i++) {
+        const void *volume = find_volume(counting, pod->claims[i].who.claim);
         const struct on_node key = {node, volume};
         if (volume != NULL && (*used == 0 || bsearch(&key, counting->items + low, *used, sizeof key,
                                                      compare) == NULL))
@@ -135,10 +139,10 @@ static void count_on(const struct counting *counting, const struct node *node, s
 }
 
 /* The driver's limit on the node; negative: none, or it is not known. */
-static int64_t find_limit(const struct counting *counting, struct slice node, struct arena *arena)
+static int64_t find_limit(const struct inquiry *inquiry, struct slice driver, struct slice node,
+                          struct arena *arena)
 {
-    struct slice text =
-        inquiry_find_details(counting->pod->inquiry, KIND_CSI_NODE, SLICE(""), node);
+    struct slice text = inquiry_find_details(inquiry, KIND_CSI_NODE, SLICE(""), node);
     struct csi_node_details details;
 
     arena_reset(arena);
@@ -146,64 +150,86 @@ static int64_t find_limit(const struct counting *counting, struct slice node, st
         return -1;
     const struct driver_limit *drivers = details.drivers.items;
     for (size_t i = 0; i < details.drivers.count; i++)
-        if (slice_equal(drivers[i].name, counting->driver))
+        if (slice_equal(drivers[i].name, driver))
             return drivers[i].volumes.is_known ? drivers[i].volumes.count : -1;
     return -1;
 }
 
-/* The limits of the nodes that are left, by node; NULL: there are none, or no memory. */
-static int64_t *find_limits(const struct counting *counting)
+static void read_limits(struct counting *counting, const struct why_pod *pod)
 {
-    struct why_pod *pod = counting->pod;
-    int64_t *limits = arena_alloc(pod->arena, (pod->node_count + 1) * sizeof *limits);
-    bool has_any = false;
+    const struct why_shared *shared = pod->shared;
     struct arena arena;
 
-    pod->rc |= limits == NULL ? -1 : 0;
+    counting->limits =
+        arena_alloc(counting->arena, (shared->node_count + 1) * sizeof *counting->limits);
+    counting->has_no_memory = counting->limits == NULL;
     arena_init(&arena, CSI_NODE_BYTES_MAX);
-    for (size_t n = 0; limits != NULL && n < pod->node_count; n++) {
-        limits[n] = pod->nodes[n].is_out ? -1 : find_limit(counting, pod->nodes[n].name, &arena);
-        has_any = has_any || limits[n] >= 0;
+    for (size_t n = 0; counting->limits != NULL && n < shared->node_count; n++) {
+        counting->limits[n] =
+            find_limit(pod->inquiry, counting->driver, shared->nodes[n].name, &arena);
+        counting->has_limits = counting->has_limits || counting->limits[n] >= 0;
     }
     arena_dispose(&arena);
-    return has_any ? limits : NULL;
 }
 
-/* Flags the nodes that are full. *example: the first one in words. NULL: no memory. */
-static bool *find_full(const struct counting *counting, const int64_t *limits,
-                       struct slice *example)
+/* Counted once for all pods. NULL: no memory. */
+static const struct counting *find_counting(struct why_pod *pod, struct slice driver)
 {
-    struct why_pod *pod = counting->pod;
+    struct counting *counting = pod->shared->countings;
+
+    while (counting != NULL && !slice_equal(counting->driver, driver))
+        counting = counting->next;
+    if (counting != NULL)
+        return counting;
+    counting = arena_alloc(&pod->shared->arena, sizeof *counting);
+    if (counting == NULL)
+        return NULL;
+    *counting = (struct counting){.next = pod->shared->countings,
+                                  .cluster = &pod->inquiry->cluster,
+                                  .arena = &pod->shared->arena,
+                                  .driver = driver};
+    read_limits(counting, pod);
+    if (counting->has_limits) {
+        count_used(counting);
+        count_attached(counting);
+        finish(counting);
+    }
+    pod->shared->countings = counting;
+    return counting->has_no_memory ? NULL : counting;
+}
+
+/* Flags the nodes that are full, of those that are left. *example: the first one in words. NULL:
+ * no memory. */
+static bool *find_full(struct why_pod *pod, const struct counting *counting, struct slice *example)
+{
     bool *full = why_flags(pod);
 
     for (size_t n = 0; full != NULL && n < pod->node_count; n++) {
+        int64_t limit = counting->limits[n];
         size_t used, more;
-        if (limits[n] < 0)
+        if (limit < 0 || pod->nodes[n].is_out)
             continue;
-        count_on(counting, pod->nodes[n].node, &used, &more);
-        full[n] = more != 0 && (int64_t)(used + more) > limits[n];
+        count_on(pod, counting, pod->nodes[n].node, &used, &more);
+        full[n] = more != 0 && (int64_t)(used + more) > limit;
         if (full[n] && example->len == 0)
             *example = arena_printf(pod->arena, "node %.*s has %zu of %lld",
-                                    SLICE_ARG(pod->nodes[n].name), used, (long long)limits[n]);
+                                    SLICE_ARG(pod->nodes[n].name), used, (long long)limit);
     }
     return full;
 }
 
+/* The pod has no node, so its nodes are those that all pods share. */
 static void check_driver(struct why_pod *pod, struct slice driver)
 {
-    struct counting counting = {.pod = pod, .driver = driver};
     const struct object_reference reference = {.kind = KIND_CSI_DRIVER, .name = driver};
-    const int64_t *limits = find_limits(&counting);
+    const struct counting *counting = find_counting(pod, driver);
     struct slice example = SLICE("");
     size_t before = json_array_size(pod->causes);
 
-    if (limits == NULL)
+    pod->rc |= counting == NULL ? -1 : 0;
+    if (counting == NULL || !counting->has_limits)
         return;
-    count_used(&counting);
-    count_attached(&counting);
-    finish(&counting);
-    pod->rc |= counting.has_no_memory ? -1 : 0;
-    const bool *full = find_full(&counting, limits, &example);
+    const bool *full = find_full(pod, counting, &example);
     if (full == NULL)
         return;
     struct slice names = why_node_names(pod, full, true);
