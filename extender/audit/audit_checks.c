@@ -253,6 +253,11 @@ static void put_gaps(const struct audit_check *check)
                          "access modes are not known: add persistentvolumeclaims",
                          check->unknown_claims, SLICE_ARG(check->unknown_names),
                          check->unknown_claims > CLAIMS_NAMED_MAX ? ", ..." : "");
+    if (check->inventory->too_many_volumes != 0)
+        audit_report_gap(report,
+                         "pods and templates with over %d volumes: %zu; their claims were not "
+                         "checked",
+                         POD_CLAIMS_MAX, check->inventory->too_many_volumes);
     if (check->unknown_attachment != 0)
         audit_report_gap(report,
                          "whether a volume is attached to one node is not known for %zu of the "

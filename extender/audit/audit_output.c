@@ -5,7 +5,7 @@
 #include "extender/report/sheet.h"
 #include "extender/report/value.h"
 
-enum { TEXT_BYTES_MAX = 64 * 1024 };
+enum { TEXT_BYTES_MAX = 16 << 20 /* nobody has checked the length of a name in a file */ };
 
 bool audit_format_parse(enum audit_format *out, const char *word)
 {

@@ -7,7 +7,7 @@
 #include "extender/report/value.h"
 #include "extender/version.h"
 
-enum { URI_BYTES_MAX = 64 * 1024 };
+enum { URI_BYTES_MAX = 16 << 20 };
 
 /* ---- rules ---- */
 

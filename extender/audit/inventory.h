@@ -29,6 +29,8 @@ struct inventory {
     struct slice *recent; /* texts by their hash: many objects have the same namespace, node, ... */
     char *texts;          /* room for texts */
     size_t texts_left;
+    size_t
+        too_many_volumes; /* pods and templates with over POD_CLAIMS_MAX: none of these is kept */
     bool is_listed[RECORD_KIND_COUNT]; /* set by the owner: all objects of a live cluster came */
     bool is_cluster;                   /* the objects are, or look like, those of a cluster */
     bool uses_marks;                   /* a pod has the mark */

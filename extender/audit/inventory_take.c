@@ -144,6 +144,7 @@ static void put_uses(struct taking *taking, struct pod_spec *spec)
 
     for (size_t i = 0; i < reading->volumes.count; i++)
         count += volumes[i].claim.len != 0 || volumes[i].driver.len != 0 || volumes[i].is_ephemeral;
+    taking->inventory->too_many_volumes += count > POD_CLAIMS_MAX;
     if (count == 0 || count > POD_CLAIMS_MAX)
         return;
     spec->uses = allocate(taking, count * sizeof *spec->uses);

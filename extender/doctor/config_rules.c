@@ -3,6 +3,10 @@
 #include "config/yaml_node.h"
 #include "extender/doctor/go_text.h"
 
+#define TLS_SECTION "tls: {certFile: ..., keyFile: ..., clientCAFile: ...}"
+/* A file that was not named may have the section, and then a second one ends the start. */
+#define ALL_FILES " (if another file has it: --config with a folder of both)"
+
 #define KEYS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 struct location config_place(const struct config_file *file, const char *const *keys)
@@ -34,8 +38,7 @@ static void check_port(const struct config_file *file, struct findings *findings
     (void)finding_add(findings, "CG602",
                       has_tls ? config_place(file, KEYS("server", "tls"))
                               : config_place(file, KEYS("server", "listen")),
-                      has_tls ? "clientCAFile: /etc/claimguard-tls/ca.crt"
-                              : "tls: {certFile: ..., keyFile: ..., clientCAFile: ...}",
+                      has_tls ? "clientCAFile: /etc/claimguard-tls/ca.crt" : TLS_SECTION ALL_FILES,
                       "server.listen %.*s is open to other hosts, and %s",
                       SLICE_ARG(config->server.listen),
                       has_tls ? "clients need no certificate" : "without TLS");
@@ -53,8 +56,7 @@ static void check_tls(const struct config_file *file, const struct scheduler_ext
         (void)finding_add(
             findings, "CG603",
             is_https ? config_place(file, KEYS("server")) : finding_place(own->url_prefix.at),
-            is_https ? "server: {tls: {certFile: ..., keyFile: ..., clientCAFile: ...}}"
-                     : "urlPrefix: https://...",
+            is_https ? "server: {" TLS_SECTION "}" ALL_FILES : "urlPrefix: https://...",
             "urlPrefix %.*s of %s: %s has %s server.tls", SLICE_ARG(own->url_prefix.text),
             own->at->path, file->path, is_https ? "no" : "a");
     else if (is_https && tls->client_ca.len != 0 && !own->cert.is_set && !own->key.is_set)

@@ -10,6 +10,7 @@
 #include "config/base/clock.h"
 #include "config/base/error.h"
 #include "config/base/file_read.h"
+#include "config/base/printable.h"
 
 Test(buf, refuses_to_grow_over_its_maximum)
 {
@@ -187,4 +188,24 @@ Test(file_read, a_fifo_does_not_block, .timeout = 20)
     cr_expect_eq(read_fifo("1", text, sizeof text, &length, &err), ERROR_TIMEOUT);
     cr_expect_not_null(strstr(err.message, ": nothing to read for 2 s"), "%s", err.message);
     cr_expect_lt(monotonic_ns() - begun, 5000 * NS_PER_MS);
+}
+
+/* Whoever names an object must not be able to move the cursor, or to turn the line around. */
+Test(printable, control_characters_are_replaced_byte_by_byte)
+{
+    char text[] = "a\x1b[31m\n\xc2\x9b\xe2\x80\xaegpj\xe2\x81\xa6\xe2\x80\x8e\xd8\x9c"
+                  "b\xc3\xa9\xe2\x80\xa6\xe2\x82\xac";
+
+    make_printable(text);
+    cr_expect_str_eq(text, "a?[31m?"
+                           "??"
+                           "???"
+                           "gpj"
+                           "???"
+                           "???"
+                           "??"
+                           "b\xc3\xa9\xe2\x80\xa6\xe2\x82\xac");
+    char cut[] = "\xe2\x80";
+    make_printable(cut);
+    cr_expect_str_eq(cut, "\xe2\x80");
 }
