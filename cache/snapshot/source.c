@@ -190,7 +190,8 @@ static int read_directory(const struct source *source, struct source_report *rep
     if (count < 0)
         return error_system(err, errno, "%s", source->path);
     if (count == 0)
-        rc = error_set(err, ERROR_INVALID, "%s: no *.json, *.yaml or *.yml file in it",
+        rc = error_set(err, ERROR_INVALID,
+                       "%s: no *.json, *.yaml or *.yml file in it (folders in it are not read)",
                        source->path);
     for (int i = 0; i < count; i++) {
         char *path = NULL;

@@ -63,7 +63,7 @@ static void look_before(struct before *before, const struct cluster *cluster,
     if (pod == NULL)
         return;
     if (uid_is(&pod->uid, object->meta.uid))
-        before->was_there = pod_holds(pod);
+        before->was_there = pod_holds(pod) && !before->was_bound;
     else
         before->former = arena_copy(&before->arena, uid_text(&pod->uid, text));
 }

@@ -42,8 +42,8 @@ struct informer_target {
     /* Called on the informer's thread, without the lock. */
     void *context;
     /* The object has been applied or removed. Only its meta is set if a list did not name it.
-     * was_there: before, the pod held its claims; or the node existed; or the CSINode, with the
-     * same owner, listed all the drivers that it lists now. */
+     * was_there: before, the pod held its claims, and a watch or a list had said so; or the node
+     * existed; or the CSINode, with the same owner, listed all the drivers that it lists now. */
     void (*changed)(void *context, enum watch_change change, const struct object *object,
                     bool was_there);
     /* All kinds that are watched are synced, for the first time. */

@@ -139,6 +139,20 @@ static bool add_row(struct sheet *sheet, const void *context, size_t index)
                       : add_finding(sheet, &report->findings[index - 1]);
 }
 
+/* The rule of the first finding of the highest level. */
+static const struct rule *gravest(const struct audit_report *report)
+{
+    const struct audit_finding *found = &report->findings[0];
+
+    for (size_t i = 1; i < report->count; i++) {
+        const struct audit_finding *finding = &report->findings[i];
+        bool is_graver =
+            finding->ignored.len == 0 && (found->ignored.len != 0 || finding->level > found->level);
+        found = is_graver ? finding : found;
+    }
+    return found->rule;
+}
+
 static void print_summary(const struct audit_report *report)
 {
     if (report->count == 0)
@@ -153,7 +167,7 @@ static void print_summary(const struct audit_report *report)
                  report->skipped);
     if (report->count != 0)
         (void)printf("\"claimguard audit --explain %s\" says why, and what to do.\n",
-                     report->findings[0].rule->code);
+                     gravest(report)->code);
     for (size_t i = 0; i < report->gap_count; i++)
         (void)printf("Note: %.*s.\n", SLICE_ARG(report->gaps[i]));
 }

@@ -23,11 +23,14 @@ static int disable_rules(struct audit_report *report, const struct arguments *ar
                          struct error *err)
 {
     for (size_t i = 0; i < arguments->name_count; i++) {
-        const struct rule *rule = rule_find(audit_rules, slice_of(arguments->names[i]));
-        if (rule == NULL)
-            return error_set(err, ERROR_INVALID, "--disable %s: there is no such rule",
-                             arguments->names[i]);
-        report->is_disabled[rule - audit_rules] = true;
+        struct slice codes = slice_of(arguments->names[i]), code;
+        while (words_next(&codes, &code)) {
+            const struct rule *rule = rule_find(audit_rules, code);
+            if (rule == NULL)
+                return error_set(err, ERROR_INVALID, "--disable %.*s: there is no such rule",
+                                 SLICE_ARG(code));
+            report->is_disabled[rule - audit_rules] = true;
+        }
     }
     return 0;
 }

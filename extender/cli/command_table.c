@@ -129,8 +129,8 @@ static const struct flag audit_flags[] = {
     {"fail-on", '\0', FLAG_TEXT, AT(fail_on), "LEVEL", "error warning note never",
      "exit with 1 for findings of that level or a higher one: error, warning (default), note or "
      "never"},
-    {"disable", '\0', FLAG_NAMES, 0, "CODE", VALUES_AUDIT_CODES,
-     "without this rule; may be repeated"},
+    {"disable", '\0', FLAG_NAMES, 0, "CODE,...", VALUES_AUDIT_CODES,
+     "without these rules; may be repeated"},
     {"schedulers", '\0', FLAG_TEXT, AT(schedulers), "NAME,...", NULL,
      "other schedulers that call claimguard, for CG401"},
     {"explain", '\0', FLAG_TEXT, AT(explain), "CODE", VALUES_AUDIT_RULES,

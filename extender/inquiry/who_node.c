@@ -119,7 +119,9 @@ void advice_of_attachments(struct advice *advice, const struct who_claim *claim)
 {
     for (size_t i = 0; i < claim->attachment_count; i++) {
         struct slice node = resource_attribute(claim->attachments[i], VOLUME_ATTACHMENT_NODE);
-        if (!has_holder(claim, node))
+        bool is_attached =
+            (resource_number(claim->attachments[i]) & VOLUME_ATTACHMENT_IS_ATTACHED) != 0;
+        if (is_attached && !has_holder(claim, node))
             advise_attachment(advice, claim, claim->attachments[i]);
     }
 }

@@ -10,23 +10,20 @@ static struct slice node_of(const struct resource *attachment)
     return resource_attribute(attachment, VOLUME_ATTACHMENT_NODE);
 }
 
-/* Whether the volume is attached to the node. */
-static bool has_volume(const struct who_claim *claim, struct slice node)
+/* The number of nodes that have the volume; one that is only to get it does not count, as in
+ * kube-controller-manager. *is_here: that node is among them. */
+static size_t count_nodes(const struct who_claim *claim, struct slice node, bool *is_here)
 {
-    for (size_t i = 0; i < claim->attachment_count; i++)
-        if ((resource_number(claim->attachments[i]) & VOLUME_ATTACHMENT_IS_ATTACHED) != 0 &&
-            slice_equal(node_of(claim->attachments[i]), node))
-            return true;
-    return false;
-}
+    size_t count = 0;
 
-/* Whether it is, or will be, attached to another node. */
-static bool is_elsewhere(const struct who_claim *claim, struct slice node)
-{
-    for (size_t i = 0; i < claim->attachment_count; i++)
-        if (!slice_equal(node_of(claim->attachments[i]), node))
-            return true;
-    return false;
+    *is_here = false;
+    for (size_t i = 0; i < claim->attachment_count; i++) {
+        if ((resource_number(claim->attachments[i]) & VOLUME_ATTACHMENT_IS_ATTACHED) == 0)
+            continue;
+        *is_here = *is_here || slice_equal(node_of(claim->attachments[i]), node);
+        count++;
+    }
+    return count;
 }
 
 /* Whether a pod on another node has started with it. */
@@ -43,13 +40,13 @@ static bool is_used_elsewhere(const struct who_claim *claim, const struct pod *p
 static bool is_blocked(const struct who_claim *claim, const struct pod *pod)
 {
     bool is_for_one_node = claim->access == ACCESS_ONE_NODE || claim->access == ACCESS_ONE_POD;
+    bool is_here;
+    size_t nodes = count_nodes(claim, pod_node(pod), &is_here);
 
-    if (!is_for_one_node || !pod->is_pending || pod->is_terminating ||
-        has_volume(claim, pod_node(pod)))
+    if (!is_for_one_node || !pod->is_pending || pod->is_terminating || is_here)
         return false;
-    return claim->attachment_count == 0
-               ? claim->access == ACCESS_ONE_NODE && is_used_elsewhere(claim, pod)
-               : is_elsewhere(claim, pod_node(pod));
+    return nodes != 0 || (claim->access == ACCESS_ONE_NODE && claim->attachment_count == 0 &&
+                          is_used_elsewhere(claim, pod));
 }
 
 static void move_blocked(struct who_claim *claim)

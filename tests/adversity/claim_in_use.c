@@ -107,6 +107,24 @@ static void a_pod_is_told_of_each_new_holder(void)
     guard_stop(&guard);
 }
 
+/* It is known before the watch reports it. */
+static void a_pod_is_told_of_a_holder_that_claimguard_has_bound(void)
+{
+    struct guard guard;
+
+    put_claim("data");
+    put_pod(&(struct test_pod){.name = "a", .claim = "data", .priority = 10});
+    guard_start(&guard, "");
+    put_tried("b1", DATA, 10, REFUSED);
+    expect_events(0);
+    api_hold("pods");
+    check(bind_succeeds(&guard, "a", "node-1"), "the claim is free");
+    api_release("pods");
+    expect_events(1);
+    check(api_count("POST", "in use by pod default/a on node-1") == 1, "the new one");
+    guard_stop(&guard);
+}
+
 /* The scheduler knew the holder before our watch did. */
 static void a_pod_is_told_of_a_holder_that_is_seen_late(void)
 {
@@ -213,6 +231,7 @@ int main(int argc, char **argv)
         SCENARIO(a_pod_is_told_of_each_new_holder),
         SCENARIO(a_pod_is_told_of_a_holder_that_is_seen_late),
         SCENARIO(a_pod_that_waits_since_before_the_start_is_told),
+        SCENARIO(a_pod_is_told_of_a_holder_that_claimguard_has_bound),
         SCENARIO(a_terminating_holder_is_called_that),
         SCENARIO(other_pods_are_told_nothing),
         SCENARIO(two_replicas_post_one_event),
