@@ -190,7 +190,7 @@ Test(file_read, a_fifo_does_not_block, .timeout = 20)
     cr_expect_lt(monotonic_ns() - begun, 5000 * NS_PER_MS);
 }
 
-/* Whoever names an object must not be able to move the cursor, or to turn the line around. */
+/* Who names an object must not be able to move the cursor, or to turn the line around. */
 Test(printable, control_characters_are_replaced_byte_by_byte)
 {
     char text[] = "a\x1b[31m\n\xc2\x9b\xe2\x80\xaegpj\xe2\x81\xa6\xe2\x80\x8e\xd8\x9c"
