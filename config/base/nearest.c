@@ -45,6 +45,20 @@ void nearest_offer(struct nearest *nearest, const char *word)
     }
 }
 
+void nearest_offer_copy(struct nearest *nearest, struct slice word)
+{
+    char text[NEAREST_BYTES_MAX + 1];
+
+    if (word.len > NEAREST_BYTES_MAX)
+        return;
+    (void)snprintf(text, sizeof text, "%.*s", SLICE_ARG(word));
+    nearest_offer(nearest, text);
+    if (nearest->word == text) {
+        (void)snprintf(nearest->copy, sizeof nearest->copy, "%s", text);
+        nearest->word = nearest->copy;
+    }
+}
+
 const char *nearest_hint(const struct nearest *nearest, const char *before,
                          char out[static NEAREST_HINT_BYTES])
 {

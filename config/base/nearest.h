@@ -28,10 +28,14 @@ struct nearest {
     const char *typed;
     const char *word; /* the nearest so far, of those that are equally near the first; NULL: none */
     unsigned edits;
+    char copy[NEAREST_BYTES_MAX + 1]; /* of nearest_offer_copy */
 };
 
 /* Ownership: word is kept, not copied. */
 void nearest_offer(struct nearest *nearest, const char *word);
+
+/* The same; the word is copied. */
+void nearest_offer_copy(struct nearest *nearest, struct slice word);
 
 /* "; did you mean BEFOREWORD?", or "" if none is near, written to out, which is returned. */
 const char *nearest_hint(const struct nearest *nearest, const char *before,

@@ -77,7 +77,6 @@ static const char *hint_of(const struct inquiry *inquiry, const struct operand *
 {
     struct nearest nearest = {.typed = operand->name.ptr}; /* it ends where the argument does */
     struct table_walk walk = {.at = 0};
-    char *kept = NULL;
 
     for (const struct claim *claim;
          (claim = cluster_next_claim(&inquiry->cluster, &walk)) != NULL;) {
@@ -85,16 +84,9 @@ static const char *hint_of(const struct inquiry *inquiry, const struct operand *
         const struct operand same = {operand->ns, name};
         if (!claim->exists || !operand_is(&same, name_slice(claim->ns), name))
             continue;
-        char *word = strndup(name.ptr, name.len);
-        if (word != NULL)
-            nearest_offer(&nearest, word);
-        bool is_nearest = word != NULL && nearest.word == word;
-        free(is_nearest ? kept : word);
-        kept = is_nearest ? word : kept;
+        nearest_offer_copy(&nearest, name);
     }
-    (void)nearest_hint(&nearest, "", hint);
-    free(kept);
-    return hint;
+    return nearest_hint(&nearest, "", hint);
 }
 
 /* Says on stderr that there is no such claim. */
@@ -132,25 +124,12 @@ static int report_all_missing(const struct who_run *run)
     return status;
 }
 
-/* Shows what makes the answer doubtful, but is no gap. */
-static void show_notes(const struct who_run *run)
-{
-    if (run->inquiry.left_out != 0)
-        (void)fprintf(stderr,
-                      "claimguard: %llu objects could not be decoded; claims that they hold may "
-                      "look free\n",
-                      (unsigned long long)run->inquiry.left_out);
-    if (run->inquiry.report.source.unreadable != 0)
-        (void)fprintf(stderr, "claimguard: pods with over 512 claims are left out; claims that "
-                              "they hold may look free\n");
-}
-
 /* What is said once, when the cluster was read. */
 static void begin_watch(void *context)
 {
     const struct who_run *run = context;
 
-    show_notes(run);
+    inquiry_show_notes(&run->inquiry);
     (void)report_all_missing(run);
 }
 
@@ -169,7 +148,7 @@ static int answer(struct who_run *run, struct error *err)
                          err);
     if (inquiry_read(&run->inquiry, &wish, err) < 0)
         return err->code;
-    show_notes(run);
+    inquiry_show_notes(&run->inquiry);
     json_t *value = who_answer(&run->inquiry, &run->question, run->found);
     if (value == NULL)
         return error_no_memory(err);

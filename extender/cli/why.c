@@ -81,22 +81,14 @@ static const char *hint_of(const struct inquiry *inquiry, const struct operand *
 {
     struct nearest nearest = {.typed = operand->name.ptr}; /* it ends where the argument does */
     struct table_walk walk = {.at = 0};
-    char *kept = NULL;
 
     for (const struct pod *pod; (pod = cluster_next_pod(&inquiry->cluster, &walk)) != NULL;) {
         struct slice name = pod_name(pod);
         if (operand->ns.len != 0 && !slice_equal(operand->ns, name_slice(pod->ns)))
             continue;
-        char *word = strndup(name.ptr, name.len);
-        if (word != NULL)
-            nearest_offer(&nearest, word);
-        bool is_nearest = word != NULL && nearest.word == word;
-        free(is_nearest ? kept : word);
-        kept = is_nearest ? word : kept;
+        nearest_offer_copy(&nearest, name);
     }
-    (void)nearest_hint(&nearest, "", hint);
-    free(kept);
-    return hint;
+    return nearest_hint(&nearest, "", hint);
 }
 
 /* Says on stderr that there is no such pod. */
@@ -135,19 +127,6 @@ static int report_all_missing(const struct why_run *run)
 
 /* ---- the command ---- */
 
-/* Shows what makes the answer doubtful, but is no gap. */
-static void show_notes(const struct why_run *run)
-{
-    if (run->inquiry.left_out != 0)
-        (void)fprintf(stderr,
-                      "claimguard: %llu objects could not be decoded; claims that they hold may "
-                      "look free\n",
-                      (unsigned long long)run->inquiry.left_out);
-    if (run->inquiry.report.source.unreadable != 0)
-        (void)fprintf(stderr, "claimguard: pods with over 512 claims are left out; claims that "
-                              "they hold may look free\n");
-}
-
 /* Returns the exit status, or an error. */
 static int answer_with(struct why_run *run, struct why *why, struct error *err)
 {
@@ -155,7 +134,7 @@ static int answer_with(struct why_run *run, struct why *why, struct error *err)
 
     if (inquiry_read(&run->inquiry, &wish, err) < 0)
         return err->code;
-    show_notes(run);
+    inquiry_show_notes(&run->inquiry);
     json_t *value = why_answer(why, &run->inquiry, run->config, run->found);
     if (value == NULL)
         return error_no_memory(err);

@@ -1,6 +1,20 @@
 #include "extender/inquiry/inquiry_internal.h"
 
+#include <stdio.h>
+
 #include "config/base/clock.h"
+
+void inquiry_show_notes(const struct inquiry *inquiry)
+{
+    if (inquiry->left_out != 0)
+        (void)fprintf(stderr,
+                      "claimguard: %llu objects could not be decoded; claims that they hold may "
+                      "look free\n",
+                      (unsigned long long)inquiry->left_out);
+    if (inquiry->report.source.unreadable != 0)
+        (void)fprintf(stderr, "claimguard: pods with over 512 claims are left out; claims that "
+                              "they hold may look free\n");
+}
 
 struct slice inquiry_find_details(const struct inquiry *inquiry, enum kind kind, struct slice ns,
                                   struct slice name)

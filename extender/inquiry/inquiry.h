@@ -81,6 +81,9 @@ void inquiry_close(struct inquiry *inquiry);
  * ERROR_UNAVAILABLE: pods or claims of a live cluster cannot be listed, or it does not answer. */
 int inquiry_read(struct inquiry *inquiry, const struct inquiry_wish *wish, struct error *err);
 
+/* Shows on stderr what makes an answer doubtful, but is no gap. */
+void inquiry_show_notes(const struct inquiry *inquiry);
+
 /* The text for details.h, valid until inquiry_forget_details; {NULL, 0}: not kept. */
 struct slice inquiry_find_details(const struct inquiry *inquiry, enum kind kind, struct slice ns,
                                   struct slice name);

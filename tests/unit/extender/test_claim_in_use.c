@@ -156,7 +156,7 @@ Test(claim_in_use, a_tick_looks_at_a_few_pods)
     cr_expect_eq(sent, 100);
 }
 
-/* With many claims, too: it is not looked at for those that it does not name, or that are behind
+/* A pod with many claims is not looked at for those that it does not name, or that are behind
  * the first ones. */
 Test(claim_in_use, a_pod_is_due_for_its_own_claims_alone)
 {
