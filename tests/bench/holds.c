@@ -247,6 +247,16 @@ static void change_config(void)
         holds_die("not reloaded");
 }
 
+static void read_pages(void)
+{
+    static const char *const pages[] = {"/metrics", "/statusz", "/debug/cache", "/debug/snapshot"};
+
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
+        read_page(pages[i]);
+        holds_report(pages[i]);
+    }
+}
+
 /* On a thread of its own, as the informer has it, whose memory comes from an arena of its own. */
 static void *run_all(void *unused)
 {
@@ -267,14 +277,7 @@ static void *run_all(void *unused)
     holds_report("an event: a pod is gone, or comes");
     filter(CALLS);
     holds_report("a filter call that reserves a claim");
-    read_page("/metrics");
-    holds_report("/metrics");
-    read_page("/statusz");
-    holds_report("/statusz");
-    read_page("/debug/cache");
-    holds_report("/debug/cache");
-    read_page("/debug/snapshot");
-    holds_report("/debug/snapshot");
+    read_pages();
     change_config();
     holds_report("another configuration");
     skipped_ns = UINT64_C(31000000000); /* the default TTL is 30 s */
