@@ -3,7 +3,7 @@
  * Markdown table. Never asserts on time.
  *
  *     bench BUILD-FOLDER [--pods N] [--only round-trips|reviews|deferral|volumes|loading|
- *                         commands|verdicts]
+ *                         memory|commands|verdicts]
  */
 #include "bench.h"
 
@@ -55,10 +55,9 @@ static void verdicts(unsigned pods)
 static const struct {
     const char *name;
     void (*run)(unsigned pods);
-} sections[] = {{"round-trips", round_trips}, {"reviews", reviews},
-                {"deferral", deferral},       {"volumes", volumes},
-                {"loading", bench_loading},   {"commands", bench_commands},
-                {"verdicts", verdicts}};
+} sections[] = {{"round-trips", round_trips}, {"reviews", reviews},       {"deferral", deferral},
+                {"volumes", volumes},         {"loading", bench_loading}, {"memory", bench_memory},
+                {"commands", bench_commands}, {"verdicts", verdicts}};
 
 int main(int argc, char **argv)
 {
@@ -90,6 +89,7 @@ int main(int argc, char **argv)
     if (system(command) != 0) /* NOLINT(cert-env33-c): a command of our own */
         return 1;
     if (run == 0)
-        bench_die("--only: round-trips, reviews, deferral, volumes, loading, commands or verdicts");
+        bench_die("--only: round-trips, reviews, deferral, volumes, loading, memory, commands or "
+                  "verdicts");
     return 0;
 }

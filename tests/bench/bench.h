@@ -25,6 +25,10 @@ void bench_reviews(const char *where);
 
 void bench_loading(unsigned pods);
 
+/* ---- memory.c: of the server ---- */
+
+void bench_memory(unsigned pods);
+
 /* ---- commands.c: who, why, audit ---- */
 
 void bench_commands(unsigned pods);

@@ -2,9 +2,10 @@
  * generate: writes a made snapshot to standard output.
  *
  *     generate [--nodes N] [--pods N] [--claims N] [--exclusive SHARE] [--pending SHARE] [--seed N]
- *              [--volumes] [--drivers SHARE] [--deployments N]
+ *              [--volumes] [--drivers SHARE] [--deployments N] [--stateful PODS [--labels]]
  *
- * With Deployments, the objects are those of model_put_real_*, with volumes.
+ * With Deployments, the objects are those of model_put_real_*, with volumes; with StatefulSets of
+ * so many pods, those of model_put_stateful_*.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -65,14 +66,42 @@ static bool put_plain(const struct model *model, const char **separator)
            put_all(model, model_put_pod, model->pods, separator);
 }
 
+static bool put_stateful(const struct model *model, const char **separator)
+{
+    unsigned csi_nodes = model->driver_share > 0 ? model->nodes : 0;
+    unsigned volumes = model->has_volumes ? model->claims : 0;
+
+    return put_all(model, model_put_node, model->nodes, separator) &&
+           put_all(model, model_put_csi_node, csi_nodes, separator) &&
+           put_all(model, model_put_stateful_claim, model->claims, separator) &&
+           put_all(model, model_put_stateful_volume, volumes, separator) &&
+           put_all(model, model_put_stateful_pod, model->pods, separator);
+}
+
+static bool put_objects(const struct model *model)
+{
+    const char *separator = "";
+
+    if (model->set_pods != 0)
+        return put_stateful(model, &separator);
+    return model->deployments == 0 ? put_plain(model, &separator) : put_real(model, &separator);
+}
+
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"nodes", required_argument, NULL, 'n'},       {"pods", required_argument, NULL, 'p'},
-        {"claims", required_argument, NULL, 'c'},      {"exclusive", required_argument, NULL, 'e'},
-        {"pending", required_argument, NULL, 'w'},     {"seed", required_argument, NULL, 's'},
-        {"volumes", no_argument, NULL, 'v'},           {"drivers", required_argument, NULL, 'd'},
-        {"deployments", required_argument, NULL, 'D'}, {NULL, 0, NULL, 0},
+        {"nodes", required_argument, NULL, 'n'},
+        {"pods", required_argument, NULL, 'p'},
+        {"claims", required_argument, NULL, 'c'},
+        {"exclusive", required_argument, NULL, 'e'},
+        {"pending", required_argument, NULL, 'w'},
+        {"seed", required_argument, NULL, 's'},
+        {"volumes", no_argument, NULL, 'v'},
+        {"drivers", required_argument, NULL, 'd'},
+        {"deployments", required_argument, NULL, 'D'},
+        {"stateful", required_argument, NULL, 'S'},
+        {"labels", no_argument, NULL, 'l'},
+        {NULL, 0, NULL, 0},
     };
     struct model model = {.nodes = 5000,
                           .pods = 150000,
@@ -80,7 +109,6 @@ int main(int argc, char **argv)
                           .exclusive_share = 0.5,
                           .pending_share = 0.1,
                           .seed = 1};
-    const char *separator = "";
     int chosen;
 
     while ((chosen = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -92,13 +120,15 @@ int main(int argc, char **argv)
         case 'w': model.pending_share = strtod(optarg, NULL); break;
         case 'd': model.driver_share = strtod(optarg, NULL); break;
         case 'D': model.deployments = number(optarg); break;
+        case 'S': model.set_pods = number(optarg); break;
+        case 'l': model.has_labels = true; break;
         case 'v': model.has_volumes = true; break;
         case 's': model.seed = number(optarg); break;
         default: return 2;
         }
     }
     (void)fputs("{\"apiVersion\":\"v1\",\"items\":[\n", stdout);
-    bool ok = model.deployments == 0 ? put_plain(&model, &separator) : put_real(&model, &separator);
+    bool ok = put_objects(&model);
     (void)fputs("\n],\"kind\":\"List\",\"metadata\":{\"resourceVersion\":\"\"}}\n", stdout);
     return ok && fflush(stdout) == 0 ? 0 : 1;
 }

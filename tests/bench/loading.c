@@ -1,5 +1,4 @@
-/* How long a snapshot takes to load and how much memory it takes, against jansson; and what the
- * server takes that has loaded it. */
+/* How long a snapshot takes to load and how much memory it takes, against jansson. */
 #include <jansson.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -57,46 +56,6 @@ static void load_jansson(const char *path)
         bench_die("jansson could not read the snapshot");
 }
 
-struct memory {
-    long rss_kib, peak_kib;
-};
-
-/* Of the server that has loaded the snapshot, which is removed then. */
-static struct memory measure_server(const char *snapshot)
-{
-    struct child server = bench_start_claimguard("claimguard", snapshot, NULL);
-    struct memory memory = {bench_memory_kib(server.pid, "VmRSS:"),
-                            bench_memory_kib(server.pid, "VmHWM:")};
-
-    bench_stop(server);
-    (void)unlink(snapshot);
-    return memory;
-}
-
-static struct memory measure_model(const struct model *model)
-{
-    char snapshot[512];
-
-    bench_generate(model, snapshot, sizeof snapshot);
-    return measure_server(snapshot);
-}
-
-/* rss_kib: with the model as it is, without volumes and CSINodes. */
-static void measure_volumes(const struct model *model, long rss_kib)
-{
-    struct model with = *model, bare = {.nodes = 65000}, drivers = {.nodes = 65000};
-
-    with.has_volumes = true;
-    with.driver_share = drivers.driver_share = 1;
-    double nodes_kib = (double)(measure_model(&drivers).rss_kib - measure_model(&bare).rss_kib);
-    struct memory memory = measure_model(&with);
-    (void)printf("\nWith a volume for each claim, and a CSINode for each node: RSS %.1f MiB, "
-                 "**%.0f bytes a volume**.\nThe CSINodes of %u nodes take **%.1f bytes a node**.\n",
-                 (double)memory.rss_kib / 1024,
-                 (double)(memory.rss_kib - rss_kib) * 1024 / with.claims, drivers.nodes,
-                 nodes_kib * 1024 / drivers.nodes);
-}
-
 void bench_loading(unsigned pods)
 {
     struct model model = {.nodes = 5000, .pods = pods, .claims = pods};
@@ -119,12 +78,6 @@ void bench_loading(unsigned pods)
         (double)ours.peak_kib / (double)ours.steady_kib, theirs.seconds, mib / theirs.seconds,
         (double)theirs.steady_kib / 1024, (double)theirs.peak_kib / 1024,
         theirs.seconds / ours.seconds);
-    struct memory memory = measure_server(snapshot);
-    (void)printf(
-        "\nThe server with this snapshot: RSS %.1f MiB (peak %.1f MiB), **%.0f bytes a pod**\n"
-        "with its claim, all of the process counted.\n",
-        (double)memory.rss_kib / 1024, (double)memory.peak_kib / 1024,
-        (double)memory.rss_kib * 1024 / pods);
-    measure_volumes(&model, memory.rss_kib);
+    (void)unlink(snapshot);
     (void)fflush(stdout);
 }

@@ -21,6 +21,8 @@ struct model {
     const char *runtime_class; /* of the pod of a filter request; NULL: none */
     const char *asked_name;    /* of the pod in filter calls; NULL: any */
     unsigned deployments;      /* of the objects of model_put_real_*; there is one pod of each */
+    unsigned set_pods;         /* of a StatefulSet of model_put_stateful_*; 0: plain objects */
+    bool has_labels;           /* the pods of these have labels and owners */
 };
 
 /* Appends one object as JSON. Pod i names claim i % claims. */
@@ -38,6 +40,11 @@ void model_put_real_claim(const struct model *model, unsigned i, struct buf *out
 void model_put_real_volume(const struct model *model, unsigned i, struct buf *out);
 void model_put_real_pod(const struct model *model, unsigned i, struct buf *out);
 void model_put_deployment(const struct model *model, unsigned i, struct buf *out);
+
+/* The same for clusters of StatefulSets, with little that claimguard skips. */
+void model_put_stateful_claim(const struct model *model, unsigned i, struct buf *out);
+void model_put_stateful_volume(const struct model *model, unsigned i, struct buf *out);
+void model_put_stateful_pod(const struct model *model, unsigned i, struct buf *out);
 
 /* Appends a filter request for a pod that does not exist yet, with so many node names.
  * claim < 0: without claims; else it names that claim. */

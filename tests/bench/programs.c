@@ -119,10 +119,11 @@ void bench_generate(const struct model *model, char *path, size_t size)
     (void)snprintf(path, size, "%s/%u-%u.json", bench_work, model->pods, model->nodes);
     (void)snprintf(command, sizeof command,
                    "%s/tests/bench/generate --nodes %u --pods %u --claims %u --drivers %f "
-                   "--deployments %u --pending %f %s > %s",
+                   "--deployments %u --pending %f --stateful %u %s %s > %s",
                    bench_folder, model->nodes, model->pods, model->claims, model->driver_share,
                    model->deployments, model->pending_share == 0 ? 0.1 : model->pending_share,
-                   model->has_volumes ? "--volumes" : "", path);
+                   model->set_pods, model->has_volumes ? "--volumes" : "",
+                   model->has_labels ? "--labels" : "", path);
     if (system(command) != 0) /* NOLINT(cert-env33-c): a command of our own */
         bench_die("generate failed");
 }
