@@ -12,7 +12,7 @@
 
 #include "config/base/slice.h"
 
-enum { CERTIFICATE_SOON_S = 14 * 24 * 60 * 60 /* as in manifests/alerts.yaml */ };
+enum { CERTIFICATE_SOON_S = 14 * 24 * 60 * 60 /* as in ClaimguardCertificateExpires */ };
 
 /* All zero: empty. */
 struct certificate_list {

@@ -26,6 +26,12 @@ void scenario_run(const char *command)
     check(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s: %d", command, status);
 }
 
+void scenario_write_rules(void)
+{
+    scenario_run("sed '1,/^spec:/d; s/^  //' " SOURCE_DIR
+                 "/manifests/monitoring/prometheus-rule.yaml >rules.yaml");
+}
+
 /* Over TLS; the certificate is not checked. What it answers is seen in what it counts. */
 static void call(const struct guard *guard, const char *verb, const char *body)
 {

@@ -23,6 +23,9 @@ FILE *scenario_open(const char *name);
 /* Runs a command of the shell there; the scenario has failed when that fails. */
 void scenario_run(const char *command);
 
+/* Writes the rules of manifests/monitoring there, as the file rules.yaml that Prometheus reads. */
+void scenario_write_rules(void);
+
 /* Lines of its page: the one behind; NULL: there is none. And how long one is. */
 const char *page_next_line(const char *line);
 int page_line_len(const char *line);
