@@ -12,16 +12,21 @@ version=v1.37.1 # of go.mod: what the binaries say of themselves
 # A port that some tens of others follow; below those that the kernel gives to clients.
 plane_port() { echo $((20000 + RANDOM % 12000)); }
 
-plane_build() {
-    local tools=$1 sum
+# module_build MODULE TOOLS STAMP [LDFLAGS]: the binaries of its tool lines, unless TOOLS has them.
+module_build() {
+    local module=$1 tools=$2 stamp=$2/$3 sum
     mkdir -p "$tools"
-    sum=$(cat "$e2e/go.mod" "$e2e/go.sum" | sha256sum)
-    [ "$(cat "$tools/.built" 2>/dev/null)" != "$sum" ] || return 0
-    echo "== building the control plane (some minutes, once)" >&2
-    (cd "$e2e" && CGO_ENABLED=0 GOFLAGS=-mod=readonly GOTOOLCHAIN=local go build -trimpath -buildvcs=false -ldflags \
-        "-s -w -X k8s.io/component-base/version.gitVersion=$version -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37" \
-        -o "$tools/" tool)
-    printf %s "$sum" >"$tools/.built"
+    sum=$(cat "$module/go.mod" "$module/go.sum" | sha256sum)
+    [ "$(cat "$stamp" 2>/dev/null)" != "$sum" ] || return 0
+    echo "== building the tools of ${module##*/} (some minutes, once)" >&2
+    (cd "$module" && CGO_ENABLED=0 GOFLAGS=-mod=readonly GOTOOLCHAIN=local \
+        go build -trimpath -buildvcs=false -ldflags "-s -w ${4:-}" -o "$tools/" tool)
+    printf %s "$sum" >"$stamp"
+}
+
+plane_build() {
+    module_build "$e2e" "$1" .built "-X k8s.io/component-base/version.gitVersion=$version \
+-X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37"
 }
 
 # plane_kubeconfig DIR USER SERVER: DIR/USER.kubeconfig, with the user's static token.

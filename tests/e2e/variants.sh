@@ -14,7 +14,7 @@ variant() {
     k apply --dry-run=server -o json -f "$plane/rendered.yaml" >"$plane/rendered.json"
     while read -r entry; do
         jq -r .value <<<"$entry" >"$plane/config/$(jq -r .key <<<"$entry")"
-    done < <(jq -c '.items[] | select(.kind == "ConfigMap").data | to_entries[]' "$plane/rendered.json")
+    done < <(jq -c '.items[] | select(.kind == "ConfigMap" and .metadata.name == "claimguard").data | to_entries[]' "$plane/rendered.json")
     case " $* " in *" static-pod "*) static_pod_files "$@" ;; esac
     "$claimguard" check-config "$plane/config" >"$plane/config.out"
     doctor_likes_it "$@"
