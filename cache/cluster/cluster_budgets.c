@@ -44,7 +44,7 @@ static bool counts(const struct tally *tally, struct slice selector, const struc
     if (tally->is_by_api_server ? pod->is_pending || pod->is_terminating
                                 : pod->labels == NULL || selector_is_empty(selector))
         return false;
-    return selector_matches(selector, name_slice(pod->labels));
+    return selector_matches(selector, name_slice(pod->labels), pod_name(pod));
 }
 
 /* Marks the pods whose eviction violates the budget. False: it would take too long. */
@@ -59,7 +59,7 @@ static bool mark_violations(struct tally *tally, const struct resource *budget)
         const struct pod *pod = tally->pods[i];
         if (resource_ns(budget) != pod->ns)
             continue;
-        size_t bytes = budget_bytes + name_slice(pod->labels).len;
+        size_t bytes = budget_bytes + name_slice(pod->labels).len + pod_name(pod).len;
         if (bytes > tally->bytes_left)
             return false;
         tally->bytes_left -= bytes;

@@ -6,6 +6,7 @@
 
 #include "cache/cluster/cluster_internal.h"
 #include "cache/cluster/reservation.h"
+#include "cache/objects/label_selector.h"
 
 /* ---- the claims that it holds ---- */
 
@@ -194,6 +195,13 @@ static bool keeps_mounts(const struct cluster *cluster, const struct pod_object 
     return (object->node.len == 0 && are_read) || mounts_defer(mounts);
 }
 
+static struct name *take_labels(struct names *names, const struct pod_object *object, bool *failed)
+{
+    char buffer[LABELS_SHARED_MAX];
+
+    return names_take(names, labels_share(object->labels, object->meta.name, buffer), failed);
+}
+
 /* The bytes of a pod's record; see the drawing above struct pod. */
 static size_t pod_bytes(const struct pod_object *object, bool has_mounts)
 {
@@ -231,7 +239,7 @@ struct pod *pod_new(struct cluster *cluster, const struct pod_object *object)
     pod->ns = names_take(&cluster->names, object->meta.ns, &failed);
     pod->nomination = nomination_new(&cluster->names, object, &failed);
     if (pod->use_count != 0)
-        pod->labels = names_take(&cluster->names, object->labels, &failed);
+        pod->labels = take_labels(&cluster->names, object, &failed);
     pod->uid = uid_take(&cluster->names, object->meta.uid, &failed);
     if (!failed && connect_pod(cluster, pod, object)) {
         pod->record.hash = object_key_hash((struct object_key){pod->ns, object->meta.name});

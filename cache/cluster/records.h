@@ -118,7 +118,8 @@ struct pod {
     struct name *ns;
     struct node *node;             /* NULL: not assigned */
     struct nomination *nomination; /* NULL: none */
-    struct name *labels;           /* of a pod with claims, which may become a victim; else NULL */
+    struct name *labels;           /* of a pod with claims, which may become a victim; else NULL:
+                                      shared, see label_selector.h */
     struct uid uid;
     uint64_t version;
     struct use uses[];

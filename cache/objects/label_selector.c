@@ -187,6 +187,79 @@ bool selector_read(struct pull *json, struct arena *arena, void *field)
            sort_lines(json, arena, field);
 }
 
+/* ---- shared labels ---- */
+
+/* In place of a value. A text in which one of them is a character cannot be shared. */
+enum { MARK_NAME = 1, MARK_ORDINAL = 2 };
+
+static bool are_shared(struct slice labels)
+{
+    return labels.len != 0 && labels.ptr[0] == '@';
+}
+
+/* "3" of "web-3"; empty: there is no '-'. */
+static struct slice ordinal_of(struct slice pod)
+{
+    const char *dash = pod.len == 0 ? NULL : memrchr(pod.ptr, '-', pod.len);
+
+    return dash == NULL ? (struct slice){"", 0}
+                        : (struct slice){dash + 1, (size_t)(pod.ptr + pod.len - dash) - 1};
+}
+
+/* The mark in place of that value; 0: none. */
+static char mark_of(const struct entry *label, struct slice pod)
+{
+    if (label->rest.len == 0)
+        return 0;
+    if (slice_equal(label->rest, pod))
+        return MARK_NAME;
+    return slice_equal(label->key, SLICE("apps.kubernetes.io/pod-index")) &&
+                   slice_equal(label->rest, ordinal_of(pod))
+               ? MARK_ORDINAL
+               : 0;
+}
+
+/* The label's value; {NULL, 0}: the line has none. */
+static struct slice value_of(const struct entry *label, bool is_shared, struct slice pod)
+{
+    if (!is_shared || label->rest.len != 1)
+        return label->rest;
+    switch (label->rest.ptr[0]) {
+    case MARK_NAME: return pod;
+    case MARK_ORDINAL: return ordinal_of(pod);
+    default: return label->rest;
+    }
+}
+
+static char *put(char *end, struct slice bytes)
+{
+    if (bytes.len != 0)
+        memcpy(end, bytes.ptr, bytes.len);
+    return end + bytes.len;
+}
+
+struct slice labels_share(struct slice labels, struct slice pod, char buffer[LABELS_SHARED_MAX])
+{
+    struct slice rest = labels, first;
+    struct entry label;
+    char *end = buffer;
+    bool has_marks = false;
+
+    if (labels.len >= LABELS_SHARED_MAX || !cut(&rest, '\n', &first) || first.len != 0 ||
+        memchr(labels.ptr, MARK_NAME, labels.len) != NULL ||
+        memchr(labels.ptr, MARK_ORDINAL, labels.len) != NULL)
+        return labels;
+    *end++ = '@';
+    while (next_entry(&rest, &label)) {
+        char mark = mark_of(&label, pod);
+        end = put(put(end, SLICE("\n")), label.key);
+        if (label.rest.ptr != NULL)
+            end = put(put(end, SLICE(" ")), mark == 0 ? label.rest : (struct slice){&mark, 1});
+        has_marks = has_marks || mark != 0;
+    }
+    return has_marks ? (struct slice){buffer, (size_t)(end - buffer)} : labels;
+}
+
 /* ---- writing ---- */
 
 static const char *operator_name(struct slice word)
@@ -197,8 +270,9 @@ static const char *operator_name(struct slice word)
     return "";
 }
 
-void labels_write(struct slice labels, struct buf *out)
+void labels_write(struct slice labels, struct slice pod, struct buf *out)
 {
+    bool is_shared = are_shared(labels);
     const char *before = "";
     struct slice first;
     struct entry label;
@@ -209,7 +283,7 @@ void labels_write(struct slice labels, struct buf *out)
         buf_put(out, slice_of(before));
         buf_json(out, label.key);
         buf_put(out, SLICE(":"));
-        buf_json(out, label.rest);
+        buf_json(out, value_of(&label, is_shared, pod));
     }
     buf_put(out, SLICE("}"));
 }
@@ -284,8 +358,9 @@ bool selector_is_empty(struct slice selector)
     return selector.len <= 1;
 }
 
-bool selector_matches(struct slice selector, struct slice labels)
+bool selector_matches(struct slice selector, struct slice labels, struct slice pod)
 {
+    bool is_shared = are_shared(labels);
     struct entry requirement, label = {{NULL, 0}, {NULL, 0}};
     struct slice first;
 
@@ -296,7 +371,8 @@ bool selector_matches(struct slice selector, struct slice labels)
         while (has_label && slice_compare(label.key, requirement.key) < 0)
             has_label = next_entry(&labels, &label);
         bool is_there = has_label && slice_equal(label.key, requirement.key);
-        if (!holds(requirement.rest, is_there ? label.rest : (struct slice){NULL, 0}))
+        if (!holds(requirement.rest,
+                   is_there ? value_of(&label, is_shared, pod) : (struct slice){NULL, 0}))
             return false;
     }
     return true;

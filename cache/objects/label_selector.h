@@ -8,6 +8,12 @@
  * contain a space or a line feed. The lines are sorted by their keys, so a match is one pass
  * through both texts, even if users write thousands.
  *
+ * Shared labels: each pod of a StatefulSet has its name and its ordinal as labels
+ * (statefulset.kubernetes.io/pod-name, apps.kubernetes.io/pod-index), and no two of them would
+ * share a text. So labels_share puts a mark in place of a value that is the pod's name or its
+ * ordinal, and who reads the labels also passes the pod's name. In the first line of such a text
+ * stands "@".
+ *
  * Threads: any.
  */
 #ifndef CACHE_OBJECTS_LABEL_SELECTOR_H
@@ -20,17 +26,22 @@
 bool labels_read(struct pull *json, struct arena *arena, void *field);
 bool selector_read(struct pull *json, struct arena *arena, void *field);
 
-/* Whether the selector matches a pod with these labels. An empty text is no selector and matches
- * nothing; an empty selector ("*") matches everything, as in policy/v1. The cost is linear in the
- * length of both texts. */
-bool selector_matches(struct slice selector, struct slice labels);
+/* The labels of the pod of that name, shared if they can be; valid as long as labels and buffer. A
+ * text over LABELS_SHARED_MAX stays as it is: it is correct, but has no other pod to share it. */
+enum { LABELS_SHARED_MAX = 4096 };
+struct slice labels_share(struct slice labels, struct slice pod, char buffer[LABELS_SHARED_MAX]);
 
-/* The value of a label; false: there is none of that key. */
+/* Whether the selector matches a pod with these labels. pod: its name, if they are shared. An empty
+ * text is no selector and matches nothing; an empty selector ("*") matches everything, as in
+ * policy/v1. The cost is linear in the length of both texts. */
+bool selector_matches(struct slice selector, struct slice labels, struct slice pod);
+
+/* The value of a label; false: there is none of that key. The labels are not shared. */
 bool labels_find(struct slice labels, struct slice key, struct slice *value);
 
-/* Write the text as JSON that the reader above makes the same text of. A selector's requirements
- * are all written as matchExpressions. */
-void labels_write(struct slice labels, struct buf *out);
+/* Write the text as JSON that the reader above makes the same text of. pod: as above. A selector's
+ * requirements are all written as matchExpressions. */
+void labels_write(struct slice labels, struct slice pod, struct buf *out);
 void selector_write(struct slice selector, struct buf *out);
 
 /* Whether the text is no selector, or a selector without requirements. */

@@ -179,7 +179,8 @@ static int put_budgets(json_t *object, const struct who_claim *claim, const stru
     for (const struct resource *budget;
          (budget = cluster_next_resource(cluster, KIND_POD_DISRUPTION_BUDGET, &walk)) != NULL;)
         if (resource_ns(budget) == pod->ns &&
-            selector_matches(resource_attribute(budget, BUDGET_SELECTOR), name_slice(pod->labels)))
+            selector_matches(resource_attribute(budget, BUDGET_SELECTOR), name_slice(pod->labels),
+                             pod_name(pod)))
             add_budget(&budgets, budget);
     for (size_t i = 0; i < budgets.count && rc == 0; i++)
         rc = json_array_append_new(

@@ -38,7 +38,7 @@ static void put_metadata(struct buf *out, const struct pod *pod)
     record_json_deletion(out, pod->is_terminating);
     if (pod->labels != NULL) {
         json_key(out, "labels");
-        labels_write(name_slice(pod->labels), out);
+        labels_write(name_slice(pod->labels), pod_name(pod), out);
     }
     if (mounts != NULL && mounts->annotation.len + mounts_defer(mounts) != 0) {
         json_begin(out, "annotations", '{');

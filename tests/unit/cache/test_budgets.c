@@ -73,6 +73,11 @@ static const struct row rows[] = {
     {"{\"matchExpressions\":[{\"key\":\"a\",\"operator\":\"DoesNotExist\"}]}", "{}", RUNS, 1, 0,
      true},
     {"null", "{\"app\":\"x\"}", RUNS, 1, 0, false},
+    /* both have the label of the first one: only that one is stored without it */
+    {"{\"matchLabels\":{\"statefulset.kubernetes.io/pod-name\":\"one\"}}",
+     "{\"statefulset.kubernetes.io/pod-name\":\"one\"}", RUNS, 1, 1, true},
+    {"{\"matchLabels\":{\"statefulset.kubernetes.io/pod-name\":\"two\"}}",
+     "{\"statefulset.kubernetes.io/pod-name\":\"one\"}", RUNS, 0, 0, false},
 };
 
 static void find_pods(const struct pod *pods[2])
