@@ -14,14 +14,12 @@ bool cluster_is_stale(const struct cluster *cluster, enum kind kind, const struc
 void cluster_init(struct cluster *cluster)
 {
     *cluster = (struct cluster){0};
-#if !defined(RECORDS_FROM_MALLOC)
     struct pool *pool = &cluster->pool;
     cluster->names.table.pool = cluster->pods.pool = cluster->claims.pool = pool;
     cluster->nodes.pool = cluster->refs.pool = cluster->tallies.pool = pool;
-    cluster->drivers.pool = cluster->shapes.pool = pool;
+    cluster->drivers.pool = cluster->shapes.pool = cluster->reserved.pool = pool;
     for (int kind = 0; kind < KIND_COUNT; kind++)
         cluster->resources[kind].pool = pool;
-#endif
 }
 
 void cluster_dispose(struct cluster *cluster)

@@ -2,8 +2,6 @@
  * The record of a pod: its memory, and its links to claims, to its node and to the pods that defer
  * mounts. A pod that holds its claims is counted on its node, and on each claim.
  */
-#include <stdlib.h>
-
 #include "cache/cluster/cluster_internal.h"
 #include "cache/cluster/reservation.h"
 #include "cache/objects/label_selector.h"
@@ -124,7 +122,7 @@ static void nomination_free(struct names *names, struct nomination *nomination)
 {
     if (nomination != NULL)
         names_release(names, nomination->node);
-    free(nomination);
+    pool_free(names->table.pool, nomination);
 }
 
 /* The object's nomination; NULL: it has none, or there is no memory, then *failed is set. */
@@ -133,7 +131,7 @@ static struct nomination *nomination_new(struct names *names, const struct pod_o
 {
     if (object->nominated_node.len == 0)
         return NULL;
-    struct nomination *nomination = calloc(1, sizeof *nomination);
+    struct nomination *nomination = pool_alloc(names->table.pool, sizeof *nomination);
     if (nomination == NULL) {
         *failed = true;
         return NULL;
@@ -316,7 +314,7 @@ void pods_dispose(struct cluster *cluster)
     struct table_walk walk = {.at = 0};
 
     for (struct pod *pod; (pod = cluster_next_pod(cluster, &walk)) != NULL;) {
-        free(pod->nomination);
+        pool_free(cluster->pods.pool, pod->nomination);
         pool_free(cluster->pods.pool, pod); /* names_dispose frees the names */
     }
     table_dispose(&cluster->pods);

@@ -1,6 +1,5 @@
 #include "cache/cluster/reservation.h"
 
-#include <stdlib.h>
 #include <utlist.h>
 
 #include "cache/cluster/reservation_internal.h"
@@ -96,7 +95,7 @@ static void reservation_free(struct cluster *cluster, struct reservation *reserv
     names_release(&cluster->names, reservation->name);
     names_release(&cluster->names, reservation->node);
     uid_release(&cluster->names, reservation->uid);
-    free(reservation);
+    pool_free(cluster->reserved.pool, reservation);
 }
 
 /* NULL is ignored. */
@@ -179,8 +178,8 @@ static size_t count_claims(const struct pod_object *pod, const bool *exclusive, 
 static struct reservation *reservation_new(struct cluster *cluster, const struct pod_object *pod,
                                            size_t claims, bool binds)
 {
-    struct reservation *reservation =
-        calloc(1, sizeof *reservation + claims * sizeof *reservation->claims);
+    struct reservation *reservation = pool_alloc(
+        cluster->reserved.pool, sizeof *reservation + claims * sizeof *reservation->claims);
     bool failed = false;
 
     if (reservation == NULL)

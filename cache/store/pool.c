@@ -1,32 +1,45 @@
 #include "cache/store/pool.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#ifdef POOL_CHECKED
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(memory, size)   ((void)(memory), (void)(size))
+#define ASAN_UNPOISON_MEMORY_REGION(memory, size) ((void)(memory), (void)(size))
+#endif
 
-enum { REGION_PAGES = 256, NO_SLOT = UINT16_MAX, HEADER_BYTES = 32 };
+enum {
+    REGION_PAGES = SPACE_CHUNK_BYTES / POOL_PAGE_BYTES,
+    WORD_BITS = 64,
+    REGIONS_TRIED = 8, /* for adjacent pages, before a new region is taken */
+    NO_SLOT = UINT16_MAX,
+};
 
-/* Adjacent pages. */
+/* A chunk of the space. */
 struct pool_region {
     struct pool_region *next, **link; /* regions with unused pages; link: the pointer to this one */
     char *memory;
-    uint16_t begun;      /* pages from this one on were never used */
-    uint16_t free_count; /* of those before */
-    uint8_t free[REGION_PAGES];
+    uint64_t taken[REGION_PAGES / WORD_BITS]; /* a bit for each page */
+    uint16_t taken_count;
 };
 
-/* The beginning of a page. A page without a region has one record, of any size. */
+/* The beginning of a page, or of the adjacent pages of one record. */
 struct pool_page {
     struct pool_page *next, **link; /* pages with a free record; link: the pointer to this one */
     struct pool_region *region;
-    uint16_t size; /* in POOL_STEP_BYTES */
+    uint16_t size; /* of a record, in POOL_STEP_BYTES; 0: one record, which has all of it */
     uint16_t used;
-    uint16_t begun; /* slots from this one on were never used */
+    uint16_t begun; /* slots from this one on were never used; of one record: its pages */
     uint16_t
         first_free; /* of the slots before; each has the number of the next in its first bytes */
 };
 
-_Static_assert(sizeof(struct pool_page) <= HEADER_BYTES, "the header fits");
+_Static_assert(sizeof(struct pool_page) <= POOL_HEADER_BYTES, "the header fits");
+_Static_assert(POOL_RECORD_MAX + POOL_HEADER_BYTES + POOL_REDZONE_BYTES <= SPACE_CHUNK_BYTES,
+               "the largest record fits");
 
 /* ---- lists of pages and regions ---- */
 
@@ -64,9 +77,27 @@ static void unlink_region(struct pool_region *region)
 
 /* ---- regions ---- */
 
-static bool is_taken_whole(const struct pool_region *region)
+static bool is_taken(const struct pool_region *region, size_t page)
 {
-    return region->free_count == 0 && region->begun == REGION_PAGES;
+    return (region->taken[page / WORD_BITS] >> page % WORD_BITS & 1) != 0;
+}
+
+/* The first of so many adjacent pages that are not taken; REGION_PAGES: there are none. */
+static size_t find_run(const struct pool_region *region, size_t count)
+{
+    size_t run = 0;
+
+    for (size_t page = 0; page < REGION_PAGES; page++) {
+        if (page % WORD_BITS == 0 && region->taken[page / WORD_BITS] == UINT64_MAX) {
+            page += WORD_BITS - 1;
+            run = 0;
+            continue;
+        }
+        run = is_taken(region, page) ? 0 : run + 1;
+        if (run == count)
+            return page + 1 - count;
+    }
+    return REGION_PAGES;
 }
 
 static struct pool_region *region_new(struct pool *pool)
@@ -75,14 +106,28 @@ static struct pool_region *region_new(struct pool *pool)
 
     if (region == NULL)
         return NULL;
-    region->memory = mmap(NULL, (size_t)REGION_PAGES * POOL_PAGE_BYTES, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (region->memory == MAP_FAILED) {
+    region->memory = space_take_chunk();
+    if (region->memory == NULL) {
         free(region);
         return NULL;
     }
+    ASAN_POISON_MEMORY_REGION(region->memory, SPACE_CHUNK_BYTES);
     link_region(pool, region);
     return region;
+}
+
+/* The pages of a region, from the first on, are taken, or not any more. */
+static void flip_pages(struct pool *pool, struct pool_region *region, size_t first, size_t count,
+                       bool take)
+{
+    if (region->taken_count == REGION_PAGES)
+        link_region(pool, region);
+    for (size_t page = first; page < first + count; page++)
+        region->taken[page / WORD_BITS] ^= UINT64_C(1) << page % WORD_BITS;
+    region->taken_count =
+        (uint16_t)(take ? region->taken_count + count : region->taken_count - count);
+    if (region->taken_count == REGION_PAGES)
+        unlink_region(region);
 }
 
 static struct pool_page *spare_take(struct pool *pool)
@@ -94,36 +139,54 @@ static struct pool_page *spare_take(struct pool *pool)
     return page;
 }
 
-static struct pool_page *page_take(struct pool *pool)
+/* So many adjacent pages, with page->region set. NULL: no memory. */
+static struct pool_page *pages_take(struct pool *pool, size_t count)
 {
-    if (pool->spare != NULL)
+    if (count == 1 && pool->spare != NULL)
         return spare_take(pool);
-    struct pool_region *region = pool->regions != NULL ? pool->regions : region_new(pool);
+    struct pool_region *region = pool->regions;
+    size_t first = region == NULL ? REGION_PAGES : find_run(region, count);
+    for (int i = 1; first == REGION_PAGES && region != NULL && i < REGIONS_TRIED; i++) {
+        region = region->next;
+        first = region == NULL ? REGION_PAGES : find_run(region, count);
+    }
+    if (first == REGION_PAGES) {
+        region = region_new(pool);
+        first = 0;
+    }
     if (region == NULL)
         return NULL;
-    size_t index = region->free_count != 0 ? region->free[--region->free_count] : region->begun++;
-    if (is_taken_whole(region))
-        unlink_region(region);
-    struct pool_page *page = (void *)(region->memory + index * POOL_PAGE_BYTES);
+    flip_pages(pool, region, first, count, true);
+    struct pool_page *page = (void *)(region->memory + first * POOL_PAGE_BYTES);
+    ASAN_UNPOISON_MEMORY_REGION(page, POOL_HEADER_BYTES);
     page->region = region;
     return page;
 }
 
-/* Returns the page to the system. */
-static void page_return(struct pool *pool, struct pool_page *page)
+/* Returns the pages to the system. */
+static void pages_return(struct pool *pool, struct pool_page *page, size_t count)
 {
     struct pool_region *region = page->region;
-    size_t index = (size_t)((char *)page - region->memory) / POOL_PAGE_BYTES;
+    size_t first = (size_t)((char *)page - region->memory) / POOL_PAGE_BYTES;
 
-    if (is_taken_whole(region))
-        link_region(pool, region);
-    (void)madvise(page, POOL_PAGE_BYTES, MADV_DONTNEED);
-    region->free[region->free_count++] = (uint8_t)index;
-    if (region->free_count != region->begun)
+    flip_pages(pool, region, first, count, false);
+    ASAN_POISON_MEMORY_REGION(page, count * POOL_PAGE_BYTES);
+    if (region->taken_count != 0) {
+        (void)madvise(page, count * POOL_PAGE_BYTES, MADV_DONTNEED);
         return;
+    }
     unlink_region(region);
-    (void)munmap(region->memory, (size_t)REGION_PAGES * POOL_PAGE_BYTES);
+    ASAN_UNPOISON_MEMORY_REGION(region->memory, SPACE_CHUNK_BYTES);
+    space_return_chunk(region->memory);
     free(region);
+}
+
+/* The page has no record any more. */
+static void page_spare(struct pool *pool, struct pool_page *page)
+{
+    page->next = pool->spare;
+    pool->spare = page;
+    pool->spare_count++;
 }
 
 /* ---- records ---- */
@@ -135,18 +198,18 @@ static struct pool_page *page_of(void *memory)
 
 static char *slot_at(struct pool_page *page, size_t slot)
 {
-    return (char *)page + HEADER_BYTES + slot * page->size * POOL_STEP_BYTES;
+    return (char *)page + POOL_HEADER_BYTES + slot * page->size * POOL_STEP_BYTES;
 }
 
 static bool is_full(const struct pool_page *page)
 {
     return page->first_free == NO_SLOT &&
-           HEADER_BYTES + (page->begun + 1U) * page->size * POOL_STEP_BYTES > POOL_PAGE_BYTES;
+           POOL_HEADER_BYTES + (page->begun + 1U) * page->size * POOL_STEP_BYTES > POOL_PAGE_BYTES;
 }
 
 static struct pool_page *open_page(struct pool *pool, size_t size)
 {
-    struct pool_page *page = page_take(pool);
+    struct pool_page *page = pages_take(pool, 1);
 
     if (page == NULL)
         return NULL;
@@ -157,28 +220,60 @@ static struct pool_page *open_page(struct pool *pool, size_t size)
     return page;
 }
 
-static void *alloc_large(size_t size)
+static void *alloc_large(struct pool *pool, size_t size)
 {
-    struct pool_page *page = NULL;
+    size_t count =
+        (POOL_HEADER_BYTES + size + POOL_REDZONE_BYTES + POOL_PAGE_BYTES - 1) / POOL_PAGE_BYTES;
+    struct pool_page *page = pages_take(pool, count);
 
-    if (size > SIZE_MAX - HEADER_BYTES ||
-        posix_memalign((void **)&page, POOL_PAGE_BYTES, HEADER_BYTES + size) != 0)
+    if (page == NULL)
         return NULL;
-    memset(page, 0, HEADER_BYTES + size);
-    return (char *)page + HEADER_BYTES;
+    *page = (struct pool_page){.region = page->region, .begun = (uint16_t)count};
+    pool->page_count += count;
+    char *memory = (char *)page + POOL_HEADER_BYTES;
+    ASAN_UNPOISON_MEMORY_REGION(memory, size);
+    return memset(memory, 0, size);
+}
+
+static void free_large(struct pool *pool, struct pool_page *page)
+{
+    size_t count = page->begun;
+
+    pool->page_count -= count;
+    if (count != 1) {
+        pages_return(pool, page, count);
+        return;
+    }
+    ASAN_POISON_MEMORY_REGION(page + 1, POOL_PAGE_BYTES - sizeof *page);
+    page_spare(pool, page);
+}
+
+/* Whether a test lets this allocation fail. */
+static bool must_fail(void)
+{
+#ifdef POOL_CHECKED
+    void *volatile probe = malloc(1);
+    free(probe);
+    return probe == NULL;
+#else
+    return false;
+#endif
 }
 
 void *pool_alloc(struct pool *pool, size_t size)
 {
-    if (pool == NULL)
-        return calloc(1, size);
-    if (size > POOL_RECORD_MAX)
-        return alloc_large(size);
-    size_t steps = size == 0 ? 1 : (size + POOL_STEP_BYTES - 1) / POOL_STEP_BYTES;
+    size_t steps = (size + POOL_REDZONE_BYTES + POOL_STEP_BYTES - 1) / POOL_STEP_BYTES;
+
+    if (size > POOL_RECORD_MAX || must_fail())
+        return NULL;
+    if (steps > POOL_SIZES)
+        return alloc_large(pool, size);
+    steps = steps == 0 ? 1 : steps;
     struct pool_page *page = pool->open[steps] != NULL ? pool->open[steps] : open_page(pool, steps);
     if (page == NULL)
         return NULL;
     char *memory = slot_at(page, page->first_free == NO_SLOT ? page->begun : page->first_free);
+    ASAN_UNPOISON_MEMORY_REGION(memory, size);
     if (page->first_free == NO_SLOT)
         page->begun++;
     else
@@ -189,40 +284,51 @@ void *pool_alloc(struct pool *pool, size_t size)
     return memset(memory, 0, size);
 }
 
-void pool_free(struct pool *pool, void *memory)
+/* The record's slot is the next one to be used. */
+static void reuse_slot(struct pool *pool, struct pool_page *page, char *memory)
 {
-    if (pool == NULL || memory == NULL) {
-        free(memory);
-        return;
-    }
-    struct pool_page *page = page_of(memory);
-    if (page->region == NULL) {
-        free(page);
-        return;
-    }
     if (is_full(page))
         link_page(pool, page);
     memcpy(memory, &page->first_free, sizeof page->first_free);
-    size_t offset = (size_t)((char *)memory - (char *)page) - HEADER_BYTES;
+    size_t offset = (size_t)(memory - (char *)page) - POOL_HEADER_BYTES;
     page->first_free = (uint16_t)(offset / (page->size * (size_t)POOL_STEP_BYTES));
+}
+
+void pool_free(struct pool *pool, void *memory)
+{
+    if (memory == NULL)
+        return;
+    struct pool_page *page = page_of(memory);
+    if (page->size == 0) {
+        free_large(pool, page);
+        return;
+    }
+    if (POOL_REDZONE_BYTES == 0)
+        reuse_slot(pool, page, memory);
+    ASAN_POISON_MEMORY_REGION(memory, page->size * (size_t)POOL_STEP_BYTES);
     if (--page->used != 0)
         return;
-    unlink_page(page);
+    if (!is_full(page))
+        unlink_page(page);
     pool->page_count--;
-    page->next = pool->spare;
-    pool->spare = page;
-    pool->spare_count++;
+    page_spare(pool, page);
 }
 
 bool pool_trim(struct pool *pool, unsigned most)
 {
     for (; most != 0 && pool->spare_count > POOL_SPARE_PAGES; most--)
-        page_return(pool, spare_take(pool));
+        pages_return(pool, spare_take(pool), 1);
     return pool->spare_count > POOL_SPARE_PAGES;
 }
 
 void pool_dispose(struct pool *pool)
 {
     while (pool->spare != NULL)
-        page_return(pool, spare_take(pool));
+        pages_return(pool, spare_take(pool), 1);
+#ifdef POOL_CHECKED
+    if (pool->page_count != 0) {
+        (void)fprintf(stderr, "pool_dispose: %zu pages have records\n", pool->page_count);
+        abort();
+    }
+#endif
 }

@@ -2,12 +2,16 @@
  * pool: memory for the records of a cluster, of which there are millions. Allocating and freeing a
  * record always costs the same, and empty pages return to the system, some at a time (pool_trim).
  * malloc guarantees neither: after many records were freed, it joins them all at once (this took
- * over 100 ms, with the cluster's lock held), and it keeps memory between records in use.
+ * over 100 ms, with the cluster's lock held), and it keeps memory between records in use. And a
+ * reference to a record of a pool takes 32 bits: space.h.
  *
- * A page of 4 KiB has records of one size. Records over POOL_RECORD_MAX come from malloc.
+ *     a page of 4 KiB:    | header, 32 bytes | record | record | record | ...   all of one size
+ *     a larger record:    | header, 32 bytes | record ...   over adjacent pages of a chunk
  *
- * NULL for a pool means malloc and free. This is used under sanitizers, which then check each
- * record, and in tests where allocations fail.
+ * POOL_CHECKED, as the builds with sanitizers define it: memory that is no record is poisoned, each
+ * record has a redzone behind it, a slot is not used twice before its whole page is free, a record
+ * that was not freed aborts pool_dispose, and a record is not allocated if malloc fails at that
+ * time (so that tests in which allocations fail include records).
  *
  * Threads: one at a time.
  */
@@ -18,12 +22,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cache/store/space.h"
+
 enum {
     POOL_PAGE_BYTES = 4096,
-    POOL_STEP_BYTES = 16, /* sizes are rounded up to these */
-    POOL_RECORD_MAX = 1344,
-    POOL_SIZES = POOL_RECORD_MAX / POOL_STEP_BYTES,
+    POOL_HEADER_BYTES = 32,
+    POOL_STEP_BYTES = SPACE_STEP_BYTES, /* sizes are rounded up to these */
+    POOL_SHARED_MAX = 1344,             /* larger records have pages of their own */
+    POOL_SIZES = POOL_SHARED_MAX / POOL_STEP_BYTES,
+    POOL_RECORD_MAX = SPACE_CHUNK_BYTES - POOL_PAGE_BYTES,
     POOL_SPARE_PAGES = 64, /* empty pages that are kept, to save system calls */
+#ifdef POOL_CHECKED
+    POOL_REDZONE_BYTES = 16,
+#else
+    POOL_REDZONE_BYTES = 0,
+#endif
 };
 
 struct pool_page;
@@ -38,7 +51,8 @@ struct pool {
     size_t page_count; /* with records */
 };
 
-/* size bytes, zeroed, aligned for any type; NULL: no memory. */
+/* size bytes, zeroed, at a multiple of POOL_STEP_BYTES; NULL: no memory, or size is over
+ * POOL_RECORD_MAX. */
 void *pool_alloc(struct pool *pool, size_t size);
 
 /* Frees a record; NULL is ignored. */

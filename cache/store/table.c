@@ -18,8 +18,11 @@ struct table_page {
     uint8_t depth; /* how many of their first bits the hashes have in common */
     uint8_t
         tags[TABLE_PAGE_SLOTS]; /* 0: free; a tag saves reading most records that do not match */
-    struct table_record *slots[TABLE_PAGE_SLOTS];
+    uint32_t slots[TABLE_PAGE_SLOTS]; /* space_step of the record */
 };
+
+/* With its header, a page of the pool has room for six. */
+_Static_assert(sizeof(struct table_page) <= 648, "it wastes no memory");
 
 static uint64_t process_seed;
 
@@ -49,6 +52,13 @@ static struct table_page *page_of(const struct table *table, uint32_t hash)
 static uint8_t tag_of(uint32_t hash)
 {
     return (uint8_t)(hash / TABLE_PAGE_SLOTS | 1);
+}
+
+/* The record in a slot that is not free. */
+static struct table_record *record_in(const struct table_page *page, unsigned slot)
+{
+    return (struct table_record *)(void *)(space_base +
+                                           (size_t)page->slots[slot] * SPACE_STEP_BYTES);
 }
 
 static unsigned next_slot(unsigned slot)
@@ -82,7 +92,7 @@ struct table_record *table_find(const struct table *table, uint32_t hash, table_
         uint32_t before_empty = (empty & -empty) - 1;
         uint32_t found = tag_group_find(page->tags + group, tag_of(hash)) & behind & before_empty;
         for (; found != 0; found &= found - 1) {
-            struct table_record *record = page->slots[group + (unsigned)__builtin_ctz(found)];
+            struct table_record *record = record_in(page, group + (unsigned)__builtin_ctz(found));
             if (record->hash == hash && match(record, key))
                 return record;
         }
@@ -91,13 +101,13 @@ struct table_record *table_find(const struct table *table, uint32_t hash, table_
     return NULL;
 }
 
-static void place(struct table_page *page, struct table_record *record)
+static void place(struct table_page *page, const struct table_record *record)
 {
     unsigned i = record->hash % TABLE_PAGE_SLOTS;
 
     while (page->tags[i] != 0)
         i = next_slot(i);
-    page->slots[i] = record;
+    page->slots[i] = space_step(record);
     page->tags[i] = tag_of(record->hash);
     page->count++;
 }
@@ -181,7 +191,7 @@ static bool split(struct table *table, uint32_t hash)
     other->depth = page->depth;
     for (unsigned i = 0; i < TABLE_PAGE_SLOTS; i++)
         if (former.tags[i] != 0)
-            place(former.slots[i]->hash & bit ? other : page, former.slots[i]);
+            place(record_in(&former, i)->hash & bit ? other : page, record_in(&former, i));
     enter(table, other, hash | bit);
     table->page_count++;
     table->deepest += other->depth == table->depth ? 2 : 0;
@@ -200,7 +210,7 @@ static void join(struct table *table, uint32_t hash)
         return;
     for (unsigned i = 0; i < TABLE_PAGE_SLOTS; i++)
         if (other->tags[i] != 0)
-            place(page, other->slots[i]);
+            place(page, record_in(other, i));
     table->deepest -= page->depth == table->depth ? 2 : 0;
     table->page_count--;
     page->depth--;
@@ -208,7 +218,7 @@ static void join(struct table *table, uint32_t hash)
     pool_free(table->pool, other);
 }
 
-bool table_add(struct table *table, struct table_record *record)
+bool table_add(struct table *table, const struct table_record *record)
 {
     if (table->pages == NULL && !begin(table))
         return false;
@@ -224,11 +234,11 @@ static void take_out(struct table_page *page, const struct table_record *record)
 {
     unsigned hole = record->hash % TABLE_PAGE_SLOTS;
 
-    while (page->slots[hole] != record)
+    while (page->slots[hole] != space_step(record))
         hole = next_slot(hole);
     /* Move records that would not be found after the hole, so that no tombstones are needed. */
     for (unsigned i = next_slot(hole); page->tags[i] != 0; i = next_slot(i)) {
-        unsigned home = page->slots[i]->hash % TABLE_PAGE_SLOTS;
+        unsigned home = record_in(page, i)->hash % TABLE_PAGE_SLOTS;
         if ((i - home) % TABLE_PAGE_SLOTS >= (i - hole) % TABLE_PAGE_SLOTS) {
             page->slots[hole] = page->slots[i];
             page->tags[hole] = page->tags[i];
@@ -236,7 +246,7 @@ static void take_out(struct table_page *page, const struct table_record *record)
         }
     }
     page->tags[hole] = 0;
-    page->slots[hole] = NULL;
+    page->slots[hole] = 0;
     page->count--;
 }
 
@@ -266,7 +276,7 @@ bool table_next_page(const struct table *table, struct table_walk *walk)
     walk->next = walk->count = 0;
     for (unsigned i = 0; i < TABLE_PAGE_SLOTS; i++)
         if (page->tags[i] != 0)
-            walk->records[walk->count++] = page->slots[i];
+            walk->records[walk->count++] = record_in(page, i);
     return true;
 }
 

@@ -1,5 +1,5 @@
 /*
- * table: a compact hash set of records: open addressing, 8 bytes a slot, at most 3/4 full. It is
+ * table: a compact hash set of records: open addressing, 5 bytes a slot, at most 3/4 full. It is
  * used for pods, claims, nodes and names, of which there are hundreds of thousands: a uthash handle
  * would add 56 bytes to each. It is used for reservations because uthash moves all records at once
  * when it grows, with the cluster's lock held.
@@ -9,7 +9,8 @@
  * So no operation moves more than TABLE_PAGE_SLOTS records at any size. Only the directory is
  * copied as a whole: 8 bytes for about 50 records.
  *
- * Each record starts with its 32-bit hash. The table owns its pages, not the records.
+ * Each record starts with its 32-bit hash, and is from a pool, so a slot has the 32 bits of its
+ * reference (space.h). The table owns its pages, not the records.
  *
  * Threads: many readers or one writer.
  */
@@ -29,9 +30,9 @@ struct table_record {
 
 struct table_page;
 
-/* All zero: empty. */
+/* All zero, apart from the pool: empty. */
 struct table {
-    struct pool *pool; /* of its pages and its records; NULL: malloc */
+    struct pool *pool; /* of its pages and its records */
     struct table_page *
         *pages; /* 2^depth, by the hash's first bits; a page may appear several times */
     uint32_t count;
@@ -54,7 +55,7 @@ struct table_record *table_find(const struct table *table, uint32_t hash, table_
                                 const void *key);
 
 /* Adds a record that is not in the table yet. False when there is no memory for it. */
-bool table_add(struct table *table, struct table_record *record) MUST_USE;
+bool table_add(struct table *table, const struct table_record *record) MUST_USE;
 
 /* Removes a record that is in the table. */
 void table_remove(struct table *table, const struct table_record *record);

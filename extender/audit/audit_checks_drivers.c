@@ -14,6 +14,7 @@ struct node_count {
 
 struct drivers {
     struct audit_check *check;
+    struct pool pool;
     struct table counts; /* struct node_count: most templates have the same selector */
 };
 
@@ -93,10 +94,11 @@ static const struct node_count *count_nodes(struct drivers *drivers, struct slic
         (struct node_count *)table_find(&drivers->counts, wanted.table.hash, is_count_of, &wanted);
     if (count != NULL)
         return count;
-    count = arena_alloc(&report->arena, sizeof *count);
+    count = pool_alloc(&drivers->pool, sizeof *count);
     if (count != NULL)
         *count = wanted;
     if (count == NULL || !table_add(&drivers->counts, &count->table)) {
+        pool_free(&drivers->pool, count);
         report->has_failed = true;
         return NULL;
     }
@@ -200,6 +202,7 @@ void audit_check_drivers(struct audit_check *check)
     const struct inventory *inventory = check->inventory;
     struct drivers drivers = {.check = check};
 
+    drivers.counts.pool = &drivers.pool;
     for (const struct record *at = inventory->first[RECORD_POD]; at != NULL; at = at->next) {
         const struct pod_record *pod = (const struct pod_record *)at;
         struct user user = {at, &pod->spec,
@@ -217,5 +220,6 @@ void audit_check_drivers(struct audit_check *check)
             if (!user.is_covered)
                 check_user(&drivers, &user);
         }
-    table_dispose(&drivers.counts);
+    table_free_records(&drivers.counts);
+    pool_dispose(&drivers.pool);
 }

@@ -9,11 +9,25 @@ void inventory_init(struct inventory *inventory)
     *inventory = (struct inventory){.is_cluster = false};
     arena_init(&inventory->arena, SIZE_MAX / 2);
     arena_init(&inventory->scratch, SCRATCH_BYTES_MAX);
+    inventory->table.pool = &inventory->pool;
+}
+
+/* The records of a kind, which may be none of the table's. */
+static void free_records(struct inventory *inventory, enum record_kind kind)
+{
+    for (struct record *at = inventory->first[kind], *next; at != NULL; at = next) {
+        next = at->next;
+        pool_free(&inventory->pool, at);
+    }
+    inventory->first[kind] = inventory->last[kind] = NULL;
 }
 
 void inventory_dispose(struct inventory *inventory)
 {
     table_dispose(&inventory->table);
+    for (int kind = 0; kind < RECORD_KIND_COUNT; kind++)
+        free_records(inventory, (enum record_kind)kind);
+    pool_dispose(&inventory->pool);
     arena_dispose(&inventory->arena);
     arena_dispose(&inventory->scratch);
 }
@@ -140,7 +154,7 @@ void inventory_forget(struct inventory *inventory, enum record_kind kind)
         if (find(inventory, &key) == at)
             table_remove(&inventory->table, &at->table);
     }
-    inventory->first[kind] = inventory->last[kind] = NULL;
+    free_records(inventory, kind);
     inventory->counts[kind] = 0;
 }
 

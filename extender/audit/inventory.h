@@ -20,7 +20,8 @@
 
 struct inventory {
     struct slice ns;      /* of objects without one, set by the owner; empty: "default" */
-    struct arena arena;   /* the records */
+    struct pool pool;     /* the records */
+    struct arena arena;   /* their parts */
     struct arena scratch; /* of the object that is being read */
     struct table table;
     struct record *first[RECORD_KIND_COUNT], *last[RECORD_KIND_COUNT]; /* in the input's order */

@@ -59,7 +59,7 @@ static struct slice copy_ns(struct taking *taking)
     return copy(taking, taking->kind >= RECORD_VOLUME ? SLICE("") : taking->reading.ns);
 }
 
-/* size bytes for a record, or for a part of one. NULL: no memory. */
+/* size bytes for a part of a record. NULL: no memory. */
 static void *allocate(struct taking *taking, size_t size)
 {
     void *room = arena_alloc(&taking->inventory->arena, size);
@@ -95,8 +95,9 @@ static void *new_record(struct taking *taking, size_t size)
 {
     struct inventory *inventory = taking->inventory;
     const struct reading *reading = &taking->reading;
-    struct record *record = allocate(taking, size);
+    struct record *record = pool_alloc(&inventory->pool, size);
 
+    taking->has_failed |= record == NULL;
     if (record == NULL)
         return NULL;
     record->kind = (uint8_t)taking->kind;

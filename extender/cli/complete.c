@@ -147,7 +147,8 @@ static void offer_from_cluster(const struct completion *completion, enum kind ki
     struct inquiry_origin origin = {.snapshot = value_of(completion, "snapshot"),
                                     .kubeconfig = value_of(completion, "kubeconfig"),
                                     .context = value_of(completion, "context")};
-    struct object_names names = {.completion = completion, .kind = kind};
+    struct pool pool = {.regions = NULL};
+    struct object_names names = {.completion = completion, .kind = kind, .seen.table.pool = &pool};
     struct inquiry_wish wish = {.kinds = 1U << kind, .text_sink = sink, .context = &names};
     struct inquiry inquiry;
     struct error err = {0};
@@ -163,6 +164,7 @@ static void offer_from_cluster(const struct completion *completion, enum kind ki
     }
     inquiry_close(&inquiry);
     names_dispose(&names.seen);
+    pool_dispose(&pool);
 }
 
 /* prefix: "pvc/", which may be in front of the name. */

@@ -223,7 +223,8 @@ Test(uid, keeps_any_text)
         "8233AFB8-19E2-4262-8666-FD543E24857D", "u1",
         "8233afb8-19e2-4262-8666-fd543e24857",
     };
-    struct names names = {0};
+    struct pool pool = {.regions = NULL};
+    struct names names = {.table.pool = &pool};
 
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         bool failed = false;
@@ -238,6 +239,7 @@ Test(uid, keeps_any_text)
     cr_expect_not(uid_is(&none, SLICE("")), "no UID is equal to nothing");
     cr_expect_eq(names.table.count, 0);
     names_dispose(&names);
+    pool_dispose(&pool);
 }
 
 static size_t tally(const char *storage_class, const char *attributes_class, uint64_t phase)

@@ -1,5 +1,4 @@
 #include <criterion/criterion.h>
-#include <stdlib.h>
 
 #include "cache/store/table.h"
 #include "cache/store/tag_group.h"
@@ -12,8 +11,9 @@ struct record {
     bool is_in, was_visited;
 };
 
-static struct record *records;
-static struct table table;
+static struct pool pool;
+static struct record *records[MANY];
+static struct table table = {.pool = &pool};
 static uint64_t random_state = 1;
 
 static unsigned roll(unsigned sides)
@@ -24,18 +24,20 @@ static unsigned roll(unsigned sides)
 
 static void setup(void)
 {
-    records = calloc(MANY, sizeof *records);
-    cr_assert_not_null(records);
     for (unsigned i = 0; i < MANY; i++) {
-        records[i].number = i;
-        records[i].table.hash = table_hash((struct slice){(const char *)&i, sizeof i}, 0);
+        records[i] = pool_alloc(&pool, sizeof *records[i]);
+        cr_assert_not_null(records[i]);
+        records[i]->number = i;
+        records[i]->table.hash = table_hash((struct slice){(const char *)&i, sizeof i}, 0);
     }
 }
 
 static void teardown(void)
 {
     table_dispose(&table);
-    free(records);
+    for (unsigned i = 0; i < MANY; i++)
+        pool_free(&pool, records[i]);
+    pool_dispose(&pool);
 }
 
 TestSuite(table, .init = setup, .fini = teardown);
@@ -69,8 +71,8 @@ static void check_all(unsigned count)
     unsigned visited = 0;
 
     for (unsigned i = 0; i < MANY; i++) {
-        cr_assert_eq(is_found(&records[i]), records[i].is_in, "record %u", i);
-        records[i].was_visited = false;
+        cr_assert_eq(is_found(records[i]), records[i]->is_in, "record %u", i);
+        records[i]->was_visited = false;
     }
     for (struct table_record *found; (found = table_next(&table, &walk)) != NULL; visited++) {
         struct record *record = (struct record *)(void *)found;
@@ -88,7 +90,7 @@ Test(table, what_was_added_is_found_until_it_is_removed)
     for (unsigned round = 0; round < 12; round++) {
         unsigned sides = round % 4 == 3 ? 50 : 2; /* so that it grows and shrinks */
         for (unsigned i = 0; i < MANY; i++) {
-            struct record *record = &records[roll(MANY)];
+            struct record *record = records[roll(MANY)];
             bool is_in = roll(sides) == 0;
             if (is_in && !record->is_in)
                 add(record);
@@ -97,7 +99,7 @@ Test(table, what_was_added_is_found_until_it_is_removed)
         }
         count = 0;
         for (unsigned i = 0; i < MANY; i++)
-            count += records[i].is_in;
+            count += records[i]->is_in;
         check_all(count);
     }
 }
@@ -105,13 +107,13 @@ Test(table, what_was_added_is_found_until_it_is_removed)
 Test(table, records_with_one_hash_are_distinguished)
 {
     for (unsigned i = 0; i < 80; i++) {
-        records[i].table.hash = 7;
-        add(&records[i]);
+        records[i]->table.hash = 7;
+        add(records[i]);
     }
     for (unsigned i = 0; i < 80; i += 2)
-        take_out(&records[i]);
+        take_out(records[i]);
     for (unsigned i = 0; i < 80; i++)
-        cr_assert_eq(is_found(&records[i]), i % 2 == 1);
+        cr_assert_eq(is_found(records[i]), i % 2 == 1);
 }
 
 Test(table, a_page_of_equal_hashes_is_full_at_some_time)
@@ -119,28 +121,28 @@ Test(table, a_page_of_equal_hashes_is_full_at_some_time)
     unsigned i = 0;
 
     for (; i < MANY; i++) {
-        records[i].table.hash = 7;
-        if (!table_add(&table, &records[i].table))
+        records[i]->table.hash = 7;
+        if (!table_add(&table, &records[i]->table))
             break;
     }
     cr_assert(i > 80 && i < TABLE_PAGE_SLOTS);
-    add(&records[MANY - 1]); /* any other */
-    cr_assert(is_found(&records[0]) && is_found(&records[i - 1]) && is_found(&records[MANY - 1]));
+    add(records[MANY - 1]); /* any other */
+    cr_assert(is_found(records[0]) && is_found(records[i - 1]) && is_found(records[MANY - 1]));
 }
 
 Test(table, memory_goes_back_when_records_do)
 {
     for (unsigned i = 0; i < MANY; i++)
-        add(&records[i]);
+        add(records[i]);
     cr_expect(table.page_count * 32 < MANY, "%u pages", table.page_count);
     unsigned pages = table.page_count, depth = table.depth;
     for (unsigned i = MANY / 100; i < MANY; i++)
-        take_out(&records[i]);
+        take_out(records[i]);
     check_all(MANY / 100);
     cr_expect(table.page_count * 20 < pages, "%u pages of %u", table.page_count, pages);
     cr_expect(table.depth + 3U < depth, "directory of 2^%u, was 2^%u", table.depth, depth);
     for (unsigned i = 0; i < MANY / 100; i++)
-        take_out(&records[i]);
+        take_out(records[i]);
     cr_expect(table.pages == NULL && table.page_count == 0);
 }
 
@@ -149,12 +151,12 @@ Test(table, a_record_that_comes_or_goes_makes_one_page_more_or_less)
 {
     for (unsigned i = 0; i < MANY; i++) {
         unsigned pages = table.page_count;
-        add(&records[i]);
+        add(records[i]);
         cr_assert_leq(table.page_count - pages, 1, "record %u", i);
     }
     for (unsigned i = 0; i < MANY; i++) {
         unsigned pages = table.page_count;
-        take_out(&records[i]);
+        take_out(records[i]);
         cr_assert_leq(pages - table.page_count, 1, "record %u", i);
     }
 }
@@ -164,9 +166,9 @@ Test(table, a_walk_that_pauses_between_pages_misses_nothing)
     for (unsigned seed = 1; seed <= 8; seed++) {
         struct table_walk walk = {.at = 0};
         for (unsigned i = 0; i < MANY; i++) {
-            records[i].was_visited = false;
-            if (!records[i].is_in && i % 2 == 0)
-                add(&records[i]); /* the even ones stay */
+            records[i]->was_visited = false;
+            if (!records[i]->is_in && i % 2 == 0)
+                add(records[i]); /* the even ones stay */
         }
         while (table_next_page(&table, &walk)) {
             for (unsigned i = walk.next; i < walk.count; i++)
@@ -174,7 +176,7 @@ Test(table, a_walk_that_pauses_between_pages_misses_nothing)
             walk = (struct table_walk){.at = walk.at};
             bool grows = roll(2) == 0; /* while others come and go */
             for (unsigned i = 0; i < 400; i++) {
-                struct record *record = &records[roll(MANY / 2) * 2 + 1];
+                struct record *record = records[roll(MANY / 2) * 2 + 1];
                 if (grows && !record->is_in)
                     add(record);
                 else if (!grows && record->is_in)
@@ -182,7 +184,7 @@ Test(table, a_walk_that_pauses_between_pages_misses_nothing)
             }
         }
         for (unsigned i = 0; i < MANY; i += 2)
-            cr_assert(records[i].was_visited, "record %u", i);
+            cr_assert(records[i]->was_visited, "record %u", i);
     }
 }
 
