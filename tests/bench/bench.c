@@ -3,7 +3,9 @@
  * Markdown table. Never asserts on time.
  *
  *     bench BUILD-FOLDER [--pods N] [--only round-trips|reviews|deferral|volumes|loading|
- *                         memory|commands|verdicts]
+ *                         memory|commands|verdicts|peers] [--peers FOLDER]
+ *
+ * --peers: where tests/bench/run has built the programs of tests/bench/peers.
  */
 #include "bench.h"
 
@@ -52,17 +54,24 @@ static void verdicts(unsigned pods)
     bench_verdicts();
 }
 
+static void peers(unsigned pods)
+{
+    bench_client_core = 0;
+    bench_peers(pods);
+}
+
 static const struct {
     const char *name;
     void (*run)(unsigned pods);
 } sections[] = {{"round-trips", round_trips}, {"reviews", reviews},       {"deferral", deferral},
                 {"volumes", volumes},         {"loading", bench_loading}, {"memory", bench_memory},
-                {"commands", bench_commands}, {"verdicts", verdicts}};
+                {"commands", bench_commands}, {"verdicts", verdicts},     {"peers", peers}};
 
 int main(int argc, char **argv)
 {
     static const struct option options[] = {{"pods", required_argument, NULL, 'p'},
                                             {"only", required_argument, NULL, 'o'},
+                                            {"peers", required_argument, NULL, 'P'},
                                             {NULL, 0, NULL, 0}};
     unsigned pods = 150000, run = 0;
     const char *only = NULL;
@@ -71,10 +80,12 @@ int main(int argc, char **argv)
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;)
         if (option == 'p')
             pods = (unsigned)strtoul(optarg, NULL, 10);
+        else if (option == 'P')
+            bench_peers_folder = optarg;
         else
             only = option == 'o' ? optarg : "";
     if (optind >= argc || mkdtemp(bench_work) == NULL)
-        bench_die("usage: bench BUILD-FOLDER [--pods N] [--only SECTION]");
+        bench_die("usage: bench BUILD-FOLDER [--pods N] [--only SECTION] [--peers FOLDER]");
     bench_folder = argv[optind];
     log_configure(LOG_ERROR, LOG_TEXT);
     (void)signal(SIGPIPE, SIG_IGN);
@@ -89,7 +100,7 @@ int main(int argc, char **argv)
     if (system(command) != 0) /* NOLINT(cert-env33-c): a command of our own */
         return 1;
     if (run == 0)
-        bench_die("--only: round-trips, reviews, deferral, volumes, loading, memory, commands or "
-                  "verdicts");
+        bench_die("--only: round-trips, reviews, deferral, volumes, loading, memory, commands, "
+                  "verdicts or peers");
     return 0;
 }

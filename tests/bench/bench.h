@@ -37,4 +37,13 @@ void bench_commands(unsigned pods);
 
 void bench_verdicts(void);
 
+/* ---- peers.c: a Go extender, and the plugin of kube-scheduler ---- */
+
+/* tests/bench/run copies the section by its heading. */
+#define PEERS_HEADING "## Beside a Go extender and the plugin VolumeRestrictions"
+
+extern const char *bench_peers_folder; /* of their programs; NULL: they are not measured */
+
+void bench_peers(unsigned pods);
+
 #endif

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -53,7 +54,7 @@ void bench_pin(int core)
         bench_die("cannot pin to a core");
 }
 
-static struct child start(const char *const *argv)
+struct child bench_start(const char *const *argv)
 {
     int ends[2];
     char line[4096];
@@ -63,6 +64,7 @@ static struct child start(const char *const *argv)
         bench_die("pipe");
     child.pid = fork();
     if (child.pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a bench that fails leaves no server */
         bench_pin(bench_server_core);
         (void)dup2(ends[1], STDOUT_FILENO);
         (void)dup2(ends[1], STDERR_FILENO);
@@ -98,9 +100,9 @@ struct child bench_start_claimguard(const char *program, const char *snapshot, c
     char binary[512];
 
     (void)snprintf(binary, sizeof binary, "%s/%s", bench_folder, program);
-    return start((const char *const[]){binary, "serve", "--snapshot", snapshot, "--listen",
-                                       "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0",
-                                       config == NULL ? NULL : "--config", config, NULL});
+    return bench_start((const char *const[]){binary, "serve", "--snapshot", snapshot, "--listen",
+                                             "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0",
+                                             config == NULL ? NULL : "--config", config, NULL});
 }
 
 struct child bench_start_noop(const char *certificate, const char *key)
@@ -108,7 +110,7 @@ struct child bench_start_noop(const char *certificate, const char *key)
     char binary[512];
 
     (void)snprintf(binary, sizeof binary, "%s/tests/bench/noop", bench_folder);
-    return start((const char *const[]){binary, certificate, key, NULL});
+    return bench_start((const char *const[]){binary, certificate, key, NULL});
 }
 
 /* A snapshot file of the model. */
@@ -154,6 +156,16 @@ long bench_memory_kib(pid_t pid, const char *field)
     return value;
 }
 
+long bench_find_claim(const struct model *model, bool is_rwop, bool is_held)
+{
+    for (unsigned i = 0; i < model->claims; i++)
+        if (model_claim_is_exclusive(model, i) == is_rwop &&
+            model_pod_is_assigned(model, i) == is_held)
+            return (long)i;
+    bench_die("the model has no such claim");
+    return -1;
+}
+
 /* ---- calls ---- */
 
 /* As net/http writes: the headers with the first of the body, then 32 KiB at a time. */
@@ -169,8 +181,24 @@ static void send_like_go(int fd, struct slice request)
     }
 }
 
+/* The whole answer's length; 0: it is in chunks, of which the last is missing. */
+static size_t answer_length(const struct buf *in, const char *body)
+{
+    static const char last[] = "\r\n0\r\n\r\n"; /* JSON has no line breaks of this kind */
+    size_t head = (size_t)(body - in->bytes);
+    const char *length = memmem(in->bytes, head, "Content-Length: ", 16);
+
+    if (length != NULL)
+        return head + strtoull(length + 16, NULL, 10);
+    if (memmem(in->bytes, head, "Transfer-Encoding: chunked", 26) == NULL)
+        bench_die("an answer without a length");
+    bool is_whole = in->len >= sizeof last &&
+                    memcmp(in->bytes + in->len - (sizeof last - 1), last, sizeof last - 1) == 0;
+    return is_whole ? in->len : 0;
+}
+
 /* Reads an answer into a buffer that is kept: the client must not be what is measured. */
-static size_t receive_answer(int fd, struct buf *in)
+static void receive_answer(int fd, struct buf *in)
 {
     size_t total = 0;
 
@@ -183,13 +211,9 @@ static size_t receive_answer(int fd, struct buf *in)
             bench_die("a server closed the connection");
         in->len += (size_t)count;
         const char *end = total == 0 ? memmem(in->bytes, in->len, "\r\n\r\n", 4) : NULL;
-        const char *length =
-            end == NULL ? NULL
-                        : memmem(in->bytes, (size_t)(end - in->bytes), "Content-Length: ", 16);
-        if (length != NULL)
-            total = (size_t)(end + 4 - in->bytes) + strtoull(length + 16, NULL, 10);
+        if (end != NULL)
+            total = answer_length(in, end + 4);
     }
-    return total;
 }
 
 double bench_call(int fd, struct slice request, struct buf *in)
@@ -197,7 +221,7 @@ double bench_call(int fd, struct slice request, struct buf *in)
     double started = bench_now_us();
 
     send_like_go(fd, request);
-    (void)receive_answer(fd, in);
+    receive_answer(fd, in);
     return bench_now_us() - started;
 }
 

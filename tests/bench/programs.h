@@ -41,6 +41,9 @@ double bench_percentile(double *values, size_t count, double p);
 /* This process runs on that core from now on. */
 void bench_pin(int core);
 
+/* Starts a program on the servers' core and waits until it prints "listening address=...". */
+struct child bench_start(const char *const *argv);
+
 /* program: in the build folder. config: NULL: the defaults. */
 struct child bench_start_claimguard(const char *program, const char *snapshot, const char *config);
 struct child bench_start_noop(const char *certificate, const char *key); /* NULL: without TLS */
@@ -48,6 +51,9 @@ void bench_stop(struct child child);
 
 /* A snapshot file of the model. */
 void bench_generate(const struct model *model, char *path, size_t size);
+
+/* A claim, exclusive or not, that its pod holds, or does not hold (yet). */
+long bench_find_claim(const struct model *model, bool is_rwop, bool is_held);
 
 /* Writes the text, behind apiVersion and kind, and sets the file's path. */
 void bench_write_config(const char *text, char *path, size_t size);

@@ -14,17 +14,6 @@ static const struct model small = {.nodes = 5000,
                                    .pending_share = 0.1,
                                    .seed = 1};
 
-/* A claim, exclusive or not, that its pod holds, or does not hold (yet). */
-static long find_claim(const struct model *model, bool is_rwop, bool is_held)
-{
-    for (unsigned i = 0; i < model->claims; i++)
-        if (model_claim_is_exclusive(model, i) == is_rwop &&
-            model_pod_is_assigned(model, i) == is_held)
-            return (long)i;
-    bench_die("the model has no such claim");
-    return -1;
-}
-
 /* ---- against a no-op server ---- */
 
 /* A row of a table. */
@@ -110,8 +99,8 @@ static void bench_predicates(const struct model *model, const struct child *clai
         long claim;
     } rows[] = {
         {"Volcano, a node with 110 pods, no claim", -1},
-        {"the same, a free exclusive claim", find_claim(model, true, false)},
-        {"the same, a conflict", find_claim(model, true, true)},
+        {"the same, a free exclusive claim", bench_find_claim(model, true, false)},
+        {"the same, a conflict", bench_find_claim(model, true, true)},
     };
     struct buf body;
 
@@ -135,8 +124,8 @@ void bench_round_trips(const char *where)
         long claim;
     } kinds[] = {
         {"no claim", -1},
-        {"a free exclusive claim", find_claim(&model, true, false)},
-        {"a conflict", find_claim(&model, true, true)},
+        {"a free exclusive claim", bench_find_claim(&model, true, false)},
+        {"a conflict", bench_find_claim(&model, true, true)},
     };
     const unsigned sizes[] = {500, 5000};
     char snapshot[512];
@@ -229,8 +218,10 @@ void bench_deferral(void)
                  ROUNDS);
     for (int exclusive = 1; exclusive >= 0; exclusive--) {
         const char *what = exclusive ? "a ReadWriteOncePod claim" : "a ReadWriteOnce claim";
-        measure_deferral(&claimguard, &model, find_claim(&model, exclusive, false), 500, what);
-        measure_deferral(&claimguard, &model, find_claim(&model, exclusive, false), 5000, what);
+        measure_deferral(&claimguard, &model, bench_find_claim(&model, exclusive, false), 500,
+                         what);
+        measure_deferral(&claimguard, &model, bench_find_claim(&model, exclusive, false), 5000,
+                         what);
     }
     bench_stop(claimguard);
 }
@@ -274,7 +265,8 @@ static void measure_driver_everywhere(const struct model *model, long claim)
 void bench_volumes(void)
 {
     struct model model = small;
-    long free_claim = find_claim(&model, false, false), held = find_claim(&model, false, true);
+    long free_claim = bench_find_claim(&model, false, false),
+         held = bench_find_claim(&model, false, true);
     char config[512];
 
     model.has_volumes = true;
