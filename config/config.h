@@ -14,6 +14,8 @@
 #include "config/base/buf.h"
 #include "config/base/error.h"
 
+#define CONFIG_API_VERSION "claimguard.io/v1alpha1"
+
 enum switch_state { SWITCH_ENABLED, SWITCH_DISABLED };
 enum claim_lock { CLAIM_LOCK_LOCAL, CLAIM_LOCK_ANNOTATION };
 enum defer_apply { DEFER_AUTO, DEFER_FIELD, DEFER_ANNOTATION, DEFER_DISABLED };

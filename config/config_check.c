@@ -163,7 +163,7 @@ int config_check_type(const char *path, const struct yaml_node *root, struct err
 {
     const struct checked checked = {path, root, err};
 
-    if (check_type(&checked, "apiVersion", "claimguard.io/v1alpha1") < 0)
+    if (check_type(&checked, "apiVersion", CONFIG_API_VERSION) < 0)
         return err->code;
     return check_type(&checked, "kind", "ClaimguardConfiguration");
 }

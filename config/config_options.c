@@ -166,7 +166,7 @@ const struct option file_options[] = {
     {.key = "apiVersion",
      .type = OPTION_STRING,
      .offset = AT(api_version),
-     .preset = "claimguard.io/v1alpha1"},
+     .preset = CONFIG_API_VERSION},
     {.key = "kind", .type = OPTION_STRING, .offset = AT(kind), .preset = "ClaimguardConfiguration"},
     SECTION("server", server_options),
     SECTION("readWriteOncePod", read_write_once_pod_options),

@@ -161,6 +161,12 @@ static const struct flag doctor_flags[] = {
     {HELP_FLAG},
     {NULL, 0, 0, 0, NULL, NULL, NULL},
 };
+static const struct flag version_flags[] = {
+    {"output", 'o', FLAG_TEXT, AT(output), "FORMAT", "table json yaml",
+     "table (default), json or yaml"},
+    {HELP_FLAG},
+    {NULL, 0, 0, 0, NULL, NULL, NULL},
+};
 static const struct flag plain_flags[] = {{HELP_FLAG}, {NULL, 0, 0, 0, NULL, NULL, NULL}};
 
 const struct command command_table[] = {
@@ -254,7 +260,10 @@ const struct command command_table[] = {
      "The page of claimguard, or of the command, in mdoc, the language of man pages:\n"
      "    claimguard man dry-run | man -l -\n",
      plain_flags, "[COMMAND]", VALUES_COMMANDS, command_man},
-    {"version", "", "print the version", "", plain_flags, NULL, NULL, command_version},
+    {"version", "[-o FORMAT]", "print the version",
+     "Prints the version, the git revision, and which version of the configuration file it reads\n"
+     "(-o json, -o yaml).\n",
+     version_flags, NULL, NULL, command_version},
     {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL},
 };
 

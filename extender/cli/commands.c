@@ -11,7 +11,6 @@
 #include "extender/cli/command_table.h"
 #include "extender/cli/complete.h"
 #include "extender/cli/help.h"
-#include "extender/version.h"
 
 enum { CONFIG_TEXT_BYTES_MAX = 4 << 20 };
 
@@ -24,13 +23,6 @@ static int finish(int status)
         return status;
     (void)error_system(&err, errno, "standard output");
     return command_fail(&err);
-}
-
-int command_version(const struct arguments *arguments)
-{
-    (void)arguments;
-    (void)printf("claimguard %s (%s)\n", CLAIMGUARD_VERSION, CLAIMGUARD_REVISION);
-    return EXIT_DONE;
 }
 
 int command_fail(const struct error *err)

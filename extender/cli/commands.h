@@ -58,6 +58,6 @@ int command_doctor(const struct arguments *arguments);
 int command_check_config(const struct arguments *arguments);
 int command_completion(const struct arguments *arguments);
 int command_man(const struct arguments *arguments);
-int command_version(const struct arguments *arguments);
+int command_version(const struct arguments *arguments); /* NULL: without options */
 
 #endif

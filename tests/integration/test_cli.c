@@ -89,6 +89,7 @@ static const struct {
      "claimguard: --snapshot and --kube"},
     {{"doctor", "--snapshot", EXAMPLE, "-o", "wide"}, 2, "claimguard: doctor: --output: expected"},
     {{"doctor", "--explain", "CG9"}, 2, "claimguard: --explain CG9: there is no such rule"},
+    {{"version", "-o", "wide"}, 2, "claimguard: version: --output: expected table, json or yaml"},
     {{"version", "now"}, 2, "claimguard: version: unexpected argument now"},
     {{"dryrun"}, 2, "claimguard: unknown command dryrun; did you mean dry-run? (see"},
     {{"dry-run", "--snapshto=x"},
@@ -309,9 +310,32 @@ Test(cli, check_config_prints_what_it_accepts)
     run_free(&run);
 }
 
+/* Scripts read it: docs/versioning.md. */
+Test(cli, the_version_is_a_line_json_or_yaml)
+{
+    struct run line = RUN("version"), json = RUN("version", "-o", "json");
+    struct run yaml = RUN("version", "-o", "yaml");
+    json_t *value = json_loads(json.out, 0, NULL);
+    const char *version, *revision, *configuration;
+    char want[128];
+
+    cr_assert_eq(json_unpack(value, "{s:s, s:s, s:s !}", "version", &version, "revision", &revision,
+                             "configuration", &configuration),
+                 0, "%s", json.out);
+    (void)snprintf(want, sizeof want, "claimguard %s (%s)\n", version, revision);
+    cr_expect_str_eq(line.out, want);
+    cr_expect_str_eq(configuration, "claimguard.io/v1alpha1");
+    (void)snprintf(want, sizeof want, "version: \"%s\"\n", version);
+    cr_expect_not_null(strstr(yaml.out, want), "%s", yaml.out);
+    json_decref(value);
+    run_free(&line);
+    run_free(&json);
+    run_free(&yaml);
+}
+
 Test(cli, what_a_full_disk_does_not_take_is_an_error)
 {
-    static const char *const commands[] = {"version", "--version", "--help",
+    static const char *const commands[] = {"version", "version -o json", "--version", "--help",
                                            "check-config " TESTS_DIR "/fixtures/debug-config.yaml"};
     char line[1024];
 
