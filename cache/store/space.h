@@ -44,8 +44,8 @@ static inline uint32_t space_step(const void *record)
 /*
  * SPACE_REF(pod) makes the type of references to a struct pod, and its two functions:
  *
- *     struct pod_ref ref = pod_ref(pod); // also of NULL
- *     struct pod *pod = pod_at(ref);
+ *     | struct pod_ref ref = pod_ref(pod); // also of NULL
+ *     | struct pod *pod = pod_at(ref);
  */
 #define SPACE_REF(type) \
     struct type##_ref { \
