@@ -30,6 +30,7 @@ enum {
     POOL_STEP_BYTES = SPACE_STEP_BYTES, /* sizes are rounded up to these */
     POOL_SHARED_MAX = 1344,             /* larger records have pages of their own */
     POOL_SIZES = POOL_SHARED_MAX / POOL_STEP_BYTES,
+    /* The API server accepts no object over 3 MiB, and a record is smaller than its object. */
     POOL_RECORD_MAX = SPACE_CHUNK_BYTES - POOL_PAGE_BYTES,
     POOL_SPARE_PAGES = 64, /* empty pages that are kept, to save system calls */
 #ifdef POOL_CHECKED

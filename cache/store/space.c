@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-enum { CHUNKS_MAX = 1 << 15, CHUNKS_MIN = 1 << 6, WORD_BITS = 64 };
+enum { CHUNKS_MAX = 1 << 13, CHUNKS_MIN = 1 << 6, WORD_BITS = 64 };
 
 _Static_assert((uint64_t)CHUNKS_MAX *SPACE_CHUNK_BYTES == (UINT64_C(1) << 32) * SPACE_STEP_BYTES,
                "each step of the range has a number of 32 bits");
@@ -72,10 +72,13 @@ static void *take(void)
     if (number == chunk_count)
         return NULL;
     char *chunk = space_base + number * SPACE_CHUNK_BYTES;
-    if (mprotect(chunk, SPACE_CHUNK_BYTES, PROT_READ | PROT_WRITE) == 0)
-        return chunk;
-    mark_free(number);
-    return NULL;
+    if (mprotect(chunk, SPACE_CHUNK_BYTES, PROT_READ | PROT_WRITE) != 0) {
+        mark_free(number);
+        return NULL;
+    }
+    /* a huge page would stay in use until each of its 512 pages is empty */
+    (void)madvise(chunk, SPACE_CHUNK_BYTES, MADV_NOHUGEPAGE);
+    return chunk;
 }
 
 void *space_take_chunk(void)

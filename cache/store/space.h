@@ -3,7 +3,7 @@
  * all pools lie in one range of addresses, in steps of 8 bytes, and 2^32 steps are 32 GiB. A record
  * has three or four references, and a table has one to each record.
  *
- *     space_base           one chunk, 1 MiB, of some pool         of another
+ *     space_base           one chunk, 4 MiB, of some pool         of another
  *     |....................|#######################|..............|###########|.........
  *                                    ^ a record: step (record - space_base) / 8
  *
@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SPACE_STEP_BYTES = 8, SPACE_CHUNK_BYTES = 1 << 20 };
+enum { SPACE_STEP_BYTES = 8, SPACE_CHUNK_BYTES = 4 << 20 };
 
 extern char *space_base;
 

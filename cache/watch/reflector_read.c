@@ -2,6 +2,7 @@
  * What watches and lists have in common: versions, the beginning and the end of a list, objects.
  */
 #include "cache/json/pull_fields.h"
+#include "cache/store/pool.h"
 #include "cache/watch/reflector_internal.h"
 #include "config/base/clock.h"
 #include "config/base/log.h"
@@ -129,6 +130,13 @@ static int read_object(struct reflector *reflector, struct slice text, struct ob
                : pull_fail(&json, reflector_resource(reflector), (struct place){1, 1}, err);
 }
 
+/* Whether no later attempt can store the object. */
+static bool is_hopeless(int rc, struct slice text)
+{
+    return rc == ERROR_INVALID || rc == ERROR_TOO_BIG ||
+           (rc == ERROR_NO_MEMORY && text.len > POOL_RECORD_MAX);
+}
+
 bool reflector_take_object(struct reflector *reflector, enum watch_change change, struct slice text,
                            struct slice *version)
 {
@@ -142,7 +150,7 @@ bool reflector_take_object(struct reflector *reflector, enum watch_change change
     }
     if (rc == 0)
         return true;
-    if ((rc != ERROR_INVALID && rc != ERROR_TOO_BIG) || reflector->kind == KIND_OTHER) {
+    if (!is_hopeless(rc, text) || reflector->kind == KIND_OTHER) {
         log_error("an object cannot be stored", LOG_STR("resource", reflector_resource(reflector)),
                   LOG_STR("error", err.message));
         return reflector_give_up(reflector, RESTART_MALFORMED, true);

@@ -1,5 +1,6 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cache/cluster/cluster.h"
 
@@ -169,6 +170,21 @@ Test(cluster, several_pods_on_one_node_are_counted)
     cr_expect_eq(refs_on("n1"), 2);
     drop(KIND_POD, "a", "u1", "8");
     cr_expect_eq(refs_on("n1"), 1);
+}
+
+/* The most that the API server accepts. If the pod were refused, no list with it would end. */
+Test(cluster, a_pod_may_have_three_mebibytes_of_labels)
+{
+    static char labels[3 << 20];
+    struct object object = {.kind = KIND_POD};
+
+    memset(labels, 'x', sizeof labels);
+    object.pod.meta = meta_of("p", "u1", "5");
+    object.pod.claims = &data_claim;
+    object.pod.claim_count = 1;
+    object.pod.labels = (struct slice){labels, sizeof labels};
+    apply(&object);
+    cr_expect_not_null(cluster_find_pod(&cluster, SLICE("default"), SLICE("p")));
 }
 
 Test(cluster, violations_follow_the_holders_and_the_mode)

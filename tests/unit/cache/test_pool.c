@@ -129,11 +129,11 @@ Test(pool, records_of_many_pages_share_chunks)
     size_t last = 0;
 
     for (unsigned i = 0; i < 1000; i++) {
-        take(i, 10000); /* three pages: 85 in a chunk */
+        take(i, 10000); /* three pages: 341 in a chunk */
         size_t chunk = space_step(records[i].memory) / (SPACE_CHUNK_BYTES / SPACE_STEP_BYTES);
         last = chunk > last ? chunk : last;
     }
-    cr_expect_leq(last, 1000 / 85 + 1);
+    cr_expect_leq(last, 1000 / 341 + 1);
     give_all_back();
 }
 
