@@ -76,8 +76,8 @@ static bool add_assigned(struct search *search, const struct view *view,
     bool may_be_exclusive = exclusive_may_be_held(view, claim);
     uint32_t read = 0;
 
-    for (const struct use *use = claim->uses; use != NULL && !is_complete(search);
-         use = use->next) {
+    for (const struct use *use = use_at(claim->uses); use != NULL && !is_complete(search);
+         use = use_at(use->next)) {
         const struct pod *holder = use_pod(use);
         size_t nodes = search->node_count;
         if (!pod_holds(holder))
@@ -86,11 +86,12 @@ static bool add_assigned(struct search *search, const struct view *view,
         if (hold_against(view->cluster, holder, pod) == HOLD_NONE ||
             (may_be_exclusive && exclusive_is_held(view, use)))
             continue;
-        if (!add(search, (struct found_pod){pod_name(holder), &holder->uid, holder->node->name},
+        if (!add(search,
+                 (struct found_pod){pod_name(holder), &holder->uid, node_at(holder->node)->name},
                  holder->is_terminating))
             return false;
         if (search->node_count != nodes)
-            search->known += refcount_get(&view->cluster->refs, holder->node, claim);
+            search->known += refcount_get(&view->cluster->refs, node_at(holder->node), claim);
     }
     search->total += claim->refs - read;
     return true;

@@ -2,19 +2,20 @@
 
 static bool is_of_claim(const struct resource *volume, const struct claim *claim)
 {
-    return slice_equal(resource_attribute(volume, VOLUME_CLAIM_NAMESPACE), name_slice(claim->ns)) &&
+    return slice_equal(resource_attribute(volume, VOLUME_CLAIM_NAMESPACE), name_text(claim->ns)) &&
            slice_equal(resource_attribute(volume, VOLUME_CLAIM_NAME), claim_name(claim));
 }
 
 const struct resource *bound_volume_find(const struct cluster *cluster, const struct claim *claim)
 {
     /* the phase is written last: kube-scheduler binds a pod before it says Bound */
-    bool may_be = claim->phase != CLAIM_LOST;
+    bool may_be = claim_phase(claim) != CLAIM_LOST;
     const struct resource *volume = may_be ? cluster_find_volume(cluster, claim) : NULL;
 
     if (volume == NULL || is_of_claim(volume, claim))
         return volume;
-    return resource_attribute(volume, VOLUME_CLAIM_NAME).len == 0 && claim->phase == CLAIM_BOUND
+    return resource_attribute(volume, VOLUME_CLAIM_NAME).len == 0 &&
+                   claim_phase(claim) == CLAIM_BOUND
                ? volume
                : NULL;
 }
@@ -30,7 +31,7 @@ struct slice bound_volume_provisioner(const struct cluster *cluster, const struc
                                       struct slice *plugin)
 {
     const struct resource *class =
-        cluster_find_resource(cluster, KIND_STORAGE_CLASS, name_slice(claim->storage_class));
+        cluster_find_resource(cluster, KIND_STORAGE_CLASS, name_slice(claim_storage_class(claim)));
     struct slice provisioner =
         class == NULL ? SLICE("") : resource_attribute(class, STORAGE_CLASS_PROVISIONER);
     struct slice driver = in_tree_driver(provisioner);

@@ -56,8 +56,8 @@ static bool add_holders(const struct view *view, const struct pod_object *pod,
                                 .is_wanted = needs_exclusive && !claim->is_rwop && !is_locked,
                                 .is_locked = is_locked};
 
-    for (const struct use *use = claim->uses; use != NULL && (needs_exclusive || may_be_deferred);
-         use = use->next) {
+    for (const struct use *use = use_at(claim->uses);
+         use != NULL && (needs_exclusive || may_be_deferred); use = use_at(use->next)) {
         conflict.holder = use_pod(use);
         conflict.is_deferred = !claim->is_rwop && may_be_deferred && exclusive_is_held(view, use);
         conflict.hold = needs_exclusive || conflict.is_deferred
@@ -135,7 +135,7 @@ static const char *why_exclusive(const struct conflict *conflict)
 struct slice conflict_describe(const struct conflict *conflict, struct arena *arena)
 {
     const struct pod *holder = conflict->holder;
-    struct slice ns = name_slice(conflict->claim->ns); /* also the holder's */
+    struct slice ns = name_text(conflict->claim->ns); /* also the holder's */
 
     if (holder == NULL)
         return arena_printf(arena, "claim %.*s/%.*s is reserved for pod %.*s/%.*s%s", SLICE_ARG(ns),

@@ -60,8 +60,8 @@ static bool find_provisioner(const struct cluster *cluster, struct need *need, s
     if (cluster_find_resource(cluster, KIND_CSI_DRIVER, driver) == NULL &&
         cluster_count_driver_nodes(cluster, driver) == 0)
         return true;
-    need->offer = volume_offer(name_slice(claim->storage_class),
-                               name_slice(claim->volume_attributes_class), arena);
+    need->offer = volume_offer(name_slice(claim_storage_class(claim)),
+                               name_slice(claim_volume_attributes_class(claim)), arena);
     if (need->offer.ptr == NULL || cluster_has_offer(cluster, need->offer))
         return need->offer.ptr != NULL;
     need->plugin = plugin;
@@ -80,8 +80,7 @@ static bool add_claim(const struct cluster *cluster, struct slice ns, struct sli
     const struct resource *volume = bound_volume_find(cluster, claim);
     if (volume != NULL)
         find_volume_driver(volume, &need);
-    else if (claim->volume == NULL && !claim->is_volume_provisioned &&
-             !find_provisioner(cluster, &need, arena))
+    else if (!claim_has_volume(claim) && !find_provisioner(cluster, &need, arena))
         return false;
     return need.driver.len == 0 || add_need(needs, arena, &need);
 }
@@ -119,8 +118,8 @@ static bool await_claim(const struct need *need, struct arena *arena, struct ver
         return true;
     struct object_reference awaited[] = {
         {.kind = KIND_VOLUME, .name = need->offer},
-        {.kind = KIND_CLAIM, .ns = name_slice(claim->ns), .name = claim_name(claim)},
-        {.kind = KIND_STORAGE_CLASS, .name = name_slice(claim->storage_class)},
+        {.kind = KIND_CLAIM, .ns = name_text(claim->ns), .name = claim_name(claim)},
+        {.kind = KIND_STORAGE_CLASS, .name = name_slice(claim_storage_class(claim))},
         {.kind = KIND_CSI_DRIVER, .name = need->driver},
     };
     for (size_t i = 0; i < sizeof awaited / sizeof *awaited; i++)
@@ -145,7 +144,7 @@ static struct slice find_mode_problem(const struct cluster *cluster, const struc
     if (need->claim != NULL)
         return arena_printf(
             arena, "CSI driver %.*s does not support claims (claim %.*s/%.*s; it supports %.*s)",
-            SLICE_ARG(need->driver), SLICE_ARG(name_slice(need->claim->ns)),
+            SLICE_ARG(need->driver), SLICE_ARG(name_text(need->claim->ns)),
             SLICE_ARG(claim_name(need->claim)), SLICE_ARG(modes));
     if (driver == NULL)
         return arena_printf(arena, "no CSIDriver object for inline volume %.*s (driver %.*s)",
@@ -302,7 +301,7 @@ static bool put_reasons(const struct needs *needs, struct arena *arena)
         else
             need->reason = arena_printf(
                 arena, "CSI driver %.*s of claim %.*s/%.*s is not registered on the node",
-                SLICE_ARG(need->driver), SLICE_ARG(name_slice(need->claim->ns)),
+                SLICE_ARG(need->driver), SLICE_ARG(name_text(need->claim->ns)),
                 SLICE_ARG(claim_name(need->claim)));
         if (need->reason.ptr == NULL)
             return false;

@@ -27,7 +27,7 @@ const struct defer_entry *defer_next_entry(const struct view *view, const struct
 
 struct slice defer_storage_class(const struct claim *claim)
 {
-    return name_slice(claim == NULL ? NULL : claim->storage_class);
+    return name_slice(claim == NULL ? NULL : claim_storage_class(claim));
 }
 
 /* ---- the rules that an entry decides ---- */
@@ -244,7 +244,7 @@ bool defer_is_orphan(const struct view *view, const struct pod *pod,
     const struct claim *claim = NULL;
 
     if (volume->source != VOLUME_SOURCE_CSI)
-        claim = cluster_find_claim(view->cluster, name_slice(pod->ns), volume->claim);
+        claim = cluster_find_claim(view->cluster, name_text(pod->ns), volume->claim);
     return volume_is_deferred(volume) &&
            defer_next_entry(view, NULL, volume, defer_storage_class(claim),
                             pod_mounts(pod)->runtime_class) == NULL;

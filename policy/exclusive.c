@@ -86,7 +86,8 @@ bool exclusive_is_held(const struct view *view, const struct use *use)
         return false;
     if (mounts == NULL)
         return true;
-    struct sharing sharing = sharing_of(view, &by_claim, use->claim, mounts->runtime_class);
+    struct sharing sharing =
+        sharing_of(view, &by_claim, claim_at(use->claim), mounts->runtime_class);
     return !sharing.is_matched || sharing.has_other;
 }
 
@@ -113,7 +114,7 @@ static const struct use *find_exclusive_use(const struct view *view, const struc
 {
     if (claim->is_rwop || !exclusive_may_be_held(view, claim))
         return NULL;
-    for (const struct use *use = claim->uses; use != NULL; use = use->next)
+    for (const struct use *use = use_at(claim->uses); use != NULL; use = use_at(use->next))
         if (pod_holds(use_pod(use)) && exclusive_is_held(view, use))
             return use;
     return NULL;

@@ -80,7 +80,7 @@ enum hold hold_against(const struct cluster *cluster, const struct pod *holder,
 {
     if (holder->is_terminal || is_itself(holder, pod))
         return HOLD_NONE;
-    if (holder->node != NULL)
+    if (pod_is_assigned(holder))
         return holder->is_terminating ? HOLD_TERMINATING : HOLD_BOUND;
     return nomination_holds(cluster, holder, pod) ? HOLD_NOMINATED : HOLD_NONE;
 }

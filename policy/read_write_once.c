@@ -55,7 +55,7 @@ static bool is_judged(const struct view *view, const struct pod_object *pod, siz
 static struct slice describe(const struct cluster *cluster, const struct claim *claim,
                              const struct attached_pod *holder, struct arena *arena)
 {
-    struct slice ns = name_slice(claim->ns); /* also the holder's */
+    struct slice ns = name_text(claim->ns); /* also the holder's */
     struct slice where = name_slice(holder->node->name);
     const struct node *node = cluster_find_node(cluster, where);
     struct slice text = arena_printf(

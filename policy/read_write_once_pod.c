@@ -24,7 +24,7 @@ static bool unusable(const struct pod_object *pod, const struct claim_reference 
                      const struct claim *claim, struct arena *arena, struct slice *reason)
 {
     bool is_owner =
-        pod->meta.uid.len != 0 && slice_equal(name_slice(claim->owner_uid), pod->meta.uid);
+        pod->meta.uid.len != 0 && slice_equal(name_slice(claim_owner_uid(claim)), pod->meta.uid);
 
     if (claim->is_deleting)
         *reason = arena_printf(arena, "persistentvolumeclaim \"%.*s\" is being deleted",
@@ -106,7 +106,7 @@ static void evaluate_conflicts(const struct pod_object *pod, struct conflicts *c
         const struct uid *uid =
             conflict->holder == NULL ? &conflict->reservation->uid : &conflict->holder->uid;
         if ((conflict->holder != NULL || reservation_may_be_asked(conflict->reservation)) &&
-            !verdict_add_cause(out, arena, KIND_POD, name_slice(conflict->claim->ns),
+            !verdict_add_cause(out, arena, KIND_POD, name_text(conflict->claim->ns),
                                conflict_holder_name(conflict), uid))
             return;
         if (conflict->holder == NULL && out->reserved_for.len == 0)
@@ -122,7 +122,7 @@ static bool is_being_deleted(const struct cluster *cluster, const struct pod_obj
     const struct pod *cached = holder_cached(cluster, pod);
 
     return (pod->meta.deletion_timestamp.len != 0 && pod->node.len == 0) ||
-           (cached != NULL && cached->is_terminating && cached->node == NULL);
+           (cached != NULL && cached->is_terminating && !pod_is_assigned(cached));
 }
 
 /* Row "has over 64 exclusive claims, with claimLock: Annotation". */

@@ -58,7 +58,7 @@ static bool reject(const struct check *check, struct slice reason)
         return true;
     }
     return verdict_add_reason(check->out, check->arena, reason) &&
-           verdict_add_cause(check->out, check->arena, KIND_CLAIM, name_slice(claim->ns),
+           verdict_add_cause(check->out, check->arena, KIND_CLAIM, name_text(claim->ns),
                              claim_name(claim), &claim->uid);
 }
 
@@ -74,7 +74,7 @@ static bool await(const struct check *check, enum kind kind, struct slice name)
  * then no VolumeAttributesClass is needed. */
 static bool reject_unbound(const struct check *check, struct slice reason, struct slice offer)
 {
-    struct slice name = name_slice(check->claim->volume_attributes_class);
+    struct slice name = name_slice(claim_volume_attributes_class(check->claim));
 
     return reject(check, reason) && await(check, KIND_VOLUME_ATTRIBUTES_CLASS, name) &&
            await(check, KIND_VOLUME, offer);
@@ -87,8 +87,8 @@ static bool reject_missing(const struct check *check, struct slice offer)
     return reject_unbound(
         check,
         arena_printf(check->arena, "VolumeAttributesClass %.*s of claim %.*s/%.*s does not exist",
-                     SLICE_ARG(name_slice(claim->volume_attributes_class)),
-                     SLICE_ARG(name_slice(claim->ns)), SLICE_ARG(claim_name(claim))),
+                     SLICE_ARG(name_slice(claim_volume_attributes_class(claim))),
+                     SLICE_ARG(name_text(claim->ns)), SLICE_ARG(claim_name(claim))),
         offer);
 }
 
@@ -101,18 +101,18 @@ static bool reject_other_driver(const struct check *check, struct slice driver,
                           arena_printf(check->arena,
                                        "VolumeAttributesClass %.*s is for driver %.*s, claim "
                                        "%.*s/%.*s is provisioned by %.*s",
-                                       SLICE_ARG(name_slice(claim->volume_attributes_class)),
-                                       SLICE_ARG(driver), SLICE_ARG(name_slice(claim->ns)),
+                                       SLICE_ARG(name_slice(claim_volume_attributes_class(claim))),
+                                       SLICE_ARG(driver), SLICE_ARG(name_text(claim->ns)),
                                        SLICE_ARG(claim_name(claim)), SLICE_ARG(provisioner)),
                           offer) &&
-           await(check, KIND_STORAGE_CLASS, name_slice(claim->storage_class));
+           await(check, KIND_STORAGE_CLASS, name_slice(claim_storage_class(claim)));
 }
 
 /* A claim for which a volume is provisioned, unless one is available. */
 static bool check_unbound(const struct check *check)
 {
     const struct cluster *cluster = check->view->cluster;
-    struct slice name = name_slice(check->claim->volume_attributes_class);
+    struct slice name = name_slice(claim_volume_attributes_class(check->claim));
     const struct resource *class = find_class(check, name);
     struct slice plugin, provisioner = bound_volume_provisioner(cluster, check->claim, &plugin);
     struct slice driver = class == NULL ? SLICE("") : driver_of(class);
@@ -120,7 +120,8 @@ static bool check_unbound(const struct check *check)
 
     if (class == NULL ? is_unserved(cluster) : fits)
         return true;
-    struct slice offer = volume_offer(name_slice(check->claim->storage_class), name, check->arena);
+    struct slice offer =
+        volume_offer(name_slice(claim_storage_class(check->claim)), name, check->arena);
     if (offer.ptr != NULL && cluster_has_offer(cluster, offer))
         return true;
     return class == NULL ? reject_missing(check, offer)
@@ -131,8 +132,8 @@ static bool check_unbound(const struct check *check)
 
 static struct change find_change(const struct claim *claim)
 {
-    const struct modification *modification = claim->modification;
-    struct slice named = name_slice(claim->volume_attributes_class);
+    const struct modification *modification = claim_modification(claim);
+    struct slice named = name_slice(claim_volume_attributes_class(claim));
     struct change change = {named, named, SLICE("")};
 
     if (modification == NULL)
@@ -175,7 +176,7 @@ static bool warn_of_kept(const struct check *check, const struct change *change,
     if (why.ptr == NULL)
         return warn(check, why);
     return warn(check, arena_printf(check->arena, "claim %.*s/%.*s %s%.*s: %.*s",
-                                    SLICE_ARG(name_slice(check->claim->ns)),
+                                    SLICE_ARG(name_text(check->claim->ns)),
                                     SLICE_ARG(claim_name(check->claim)),
                                     has_class ? "keeps class " : "stays without a class",
                                     SLICE_ARG(change->current), SLICE_ARG(why)));
@@ -221,7 +222,7 @@ static bool warn_of_change(const struct check *check, const struct change *chang
         return warn(check, arena_printf(check->arena,
                                         "claim %.*s/%.*s is being changed to class %.*s, with an "
                                         "unknown status (%.*s)",
-                                        SLICE_ARG(name_slice(check->claim->ns)),
+                                        SLICE_ARG(name_text(check->claim->ns)),
                                         SLICE_ARG(claim_name(check->claim)),
                                         SLICE_ARG(change->wanted), SLICE_ARG(change->status)));
     if (slice_equal(change->wanted, change->current))
@@ -246,12 +247,12 @@ static bool warn_of_class(const struct check *check, struct slice name, struct s
                                   "class %.*s is for driver %.*s, the volume of claim %.*s/%.*s "
                                   "is of driver %.*s",
                                   SLICE_ARG(name), SLICE_ARG(wanted),
-                                  SLICE_ARG(name_slice(check->claim->ns)),
+                                  SLICE_ARG(name_text(check->claim->ns)),
                                   SLICE_ARG(claim_name(check->claim)), SLICE_ARG(driver))))
         return false;
     return (resource_number(class) & VOLUME_ATTRIBUTES_CLASS_IS_DELETING) == 0 ||
            warn(check, arena_printf(check->arena, "class %.*s of claim %.*s/%.*s is being deleted",
-                                    SLICE_ARG(name), SLICE_ARG(name_slice(check->claim->ns)),
+                                    SLICE_ARG(name), SLICE_ARG(name_text(check->claim->ns)),
                                     SLICE_ARG(claim_name(check->claim))));
 }
 
@@ -261,12 +262,12 @@ static bool reject_changing(const struct check *check, const struct change *chan
 {
     const struct claim *claim = check->claim;
     struct object_reference reference = {
-        .kind = KIND_CLAIM, .ns = name_slice(claim->ns), .name = claim_name(claim)};
+        .kind = KIND_CLAIM, .ns = name_text(claim->ns), .name = claim_name(claim)};
 
-    return reject(check, arena_printf(
-                             check->arena, "claim %.*s/%.*s is being changed to class %.*s (%.*s)",
-                             SLICE_ARG(name_slice(claim->ns)), SLICE_ARG(claim_name(claim)),
-                             SLICE_ARG(change->wanted), SLICE_ARG(change->status))) &&
+    return reject(check, arena_printf(check->arena,
+                                      "claim %.*s/%.*s is being changed to class %.*s (%.*s)",
+                                      SLICE_ARG(name_text(claim->ns)), SLICE_ARG(claim_name(claim)),
+                                      SLICE_ARG(change->wanted), SLICE_ARG(change->status))) &&
            verdict_add_awaited(check->out, check->arena, &reference);
 }
 
@@ -284,7 +285,7 @@ static bool check_bound(const struct check *check)
                     arena_printf(check->arena,
                                  "class %.*s of claim %.*s/%.*s has no effect: its volume "
                                  "is not a CSI volume",
-                                 SLICE_ARG(change.wanted), SLICE_ARG(name_slice(check->claim->ns)),
+                                 SLICE_ARG(change.wanted), SLICE_ARG(name_text(check->claim->ns)),
                                  SLICE_ARG(claim_name(check->claim))));
     return warn_of_change(check, &change, driver) && warn_of_class(check, change.wanted, driver);
 }
@@ -295,11 +296,12 @@ static bool check_bound(const struct check *check)
 static bool check_claim(const struct check *check)
 {
     const struct claim *claim = check->claim;
-    bool has_volume = claim->volume != NULL || claim->is_volume_provisioned;
+    bool has_volume = claim_has_volume(claim);
 
-    if (claim->phase == CLAIM_BOUND || (claim->phase == CLAIM_PHASE_UNKNOWN && has_volume))
+    if (claim_phase(claim) == CLAIM_BOUND ||
+        (claim_phase(claim) == CLAIM_PHASE_UNKNOWN && has_volume))
         return check_bound(check);
-    return has_volume || claim->phase == CLAIM_LOST || check_unbound(check);
+    return has_volume || claim_phase(claim) == CLAIM_LOST || check_unbound(check);
 }
 
 static void prefilter(const struct view *view, const struct pod_object *pod, struct arena *arena,
@@ -311,7 +313,7 @@ static void prefilter(const struct view *view, const struct pod_object *pod, str
     *out = (struct verdict){.code = CODE_SKIP};
     for (size_t i = 0; i < pod->claim_count; i++) {
         check.claim = cluster_find_claim(view->cluster, pod->meta.ns, pod->claims[i].name);
-        if (check.claim == NULL || check.claim->volume_attributes_class == NULL)
+        if (check.claim == NULL || claim_volume_attributes_class(check.claim) == NULL)
             continue;
         if (out->code == CODE_SKIP)
             out->code = CODE_SUCCESS;

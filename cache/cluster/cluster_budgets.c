@@ -42,9 +42,9 @@ struct tally {
 static bool counts(const struct tally *tally, struct slice selector, const struct pod *pod)
 {
     if (tally->is_by_api_server ? pod->is_pending || pod->is_terminating
-                                : pod->labels == NULL || selector_is_empty(selector))
+                                : pod->labels.step == 0 || selector_is_empty(selector))
         return false;
-    return selector_matches(selector, name_slice(pod->labels), pod_name(pod));
+    return selector_matches(selector, name_text(pod->labels), pod_name(pod));
 }
 
 /* Marks the pods whose eviction violates the budget. False: it would take too long. */
@@ -57,9 +57,9 @@ static bool mark_violations(struct tally *tally, const struct resource *budget)
     budget_bytes += resource_attribute(budget, BUDGET_DISRUPTED_PODS).len;
     for (size_t i = 0; i < tally->count; i++) {
         const struct pod *pod = tally->pods[i];
-        if (resource_ns(budget) != pod->ns)
+        if (resource_ns(budget) != name_at(pod->ns))
             continue;
-        size_t bytes = budget_bytes + name_slice(pod->labels).len + pod_name(pod).len;
+        size_t bytes = budget_bytes + name_text(pod->labels).len + pod_name(pod).len;
         if (bytes > tally->bytes_left)
             return false;
         tally->bytes_left -= bytes;

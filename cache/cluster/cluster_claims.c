@@ -6,7 +6,7 @@ static bool claim_matches(const struct table_record *record, const void *key)
 {
     const struct claim *claim = (const struct claim *)(const void *)record;
     const struct object_key *wanted = key;
-    return claim->ns == wanted->ns && slice_equal(claim_name(claim), wanted->name);
+    return name_at(claim->ns) == wanted->ns && slice_equal(claim_name(claim), wanted->name);
 }
 
 static struct claim *find(const struct cluster *cluster, struct object_key key)
@@ -35,7 +35,7 @@ struct claim *claim_get_or_create(struct cluster *cluster, struct name *ns, stru
 
     if (claim != NULL || name.len > UINT16_MAX)
         return claim;
-    claim = pool_alloc(cluster->claims.pool, sizeof *claim + name.len);
+    claim = pool_alloc(cluster->claims.pool, CLAIM_BYTES + name.len);
     if (claim == NULL)
         return NULL;
     claim->record.hash = object_key_hash(key);
@@ -46,7 +46,7 @@ struct claim *claim_get_or_create(struct cluster *cluster, struct name *ns, stru
         pool_free(cluster->claims.pool, claim);
         return NULL;
     }
-    claim->ns = ns;
+    claim->ns = name_ref(ns);
     if (ns != NULL)
         ns->refs++;
     return claim;
@@ -59,39 +59,12 @@ void claim_add_refs(struct cluster *cluster, struct claim *claim, int change)
     cluster->violations += claim_is_violated(claim);
 }
 
-/* Names and UID of a PersistentVolumeClaim, with a reference each, for its record. */
+/* What a PersistentVolumeClaim's record owns. */
 struct claim_facts {
-    struct name *storage_class, *volume_attributes_class, *volume, *owner_uid;
-    struct modification *modification;
+    struct claim_tally *tally; /* which counts the claim */
+    struct claim_rare *rare;
     struct uid uid;
 };
-
-static void release_modification(struct names *names, struct modification *modification)
-{
-    if (modification == NULL)
-        return;
-    names_release(names, modification->current);
-    names_release(names, modification->target);
-    names_release(names, modification->status);
-    pool_free(names->table.pool, modification);
-}
-
-static void release_facts(struct names *names, const struct claim_facts *facts)
-{
-    release_modification(names, facts->modification);
-    names_release(names, facts->storage_class);
-    names_release(names, facts->volume_attributes_class);
-    names_release(names, facts->volume);
-    names_release(names, facts->owner_uid);
-    uid_release(names, facts->uid);
-}
-
-static struct claim_facts facts_of(const struct claim *claim)
-{
-    return (struct claim_facts){claim->storage_class, claim->volume_attributes_class,
-                                claim->volume,        claim->owner_uid,
-                                claim->modification,  claim->uid};
-}
 
 /* Whether the volume has the name that external-provisioner gives (pvc-<uid of the claim>). Such a
  * name is not stored. */
@@ -103,42 +76,44 @@ static bool is_provisioned_name(const struct claim_object *object)
            slice_ends_with(object->volume, object->meta.uid);
 }
 
-/* Stored only while it says something: a claim whose class is in force, or which has none, costs
- * nothing. */
-static struct modification *take_modification(struct names *names,
-                                              const struct claim_object *object, bool *failed)
-{
-    struct modification *modification;
+/* ---- what few claims have ---- */
 
-    if (object->modify_status.len == 0 && object->target_class.len == 0 &&
-        slice_equal(object->current_class, object->volume_attributes_class))
+static void rare_free(struct names *names, struct claim_rare *rare)
+{
+    if (rare == NULL)
+        return;
+    names_release(names, rare->volume);
+    names_release(names, rare->owner_uid);
+    names_release(names, rare->modification.current);
+    names_release(names, rare->modification.target);
+    names_release(names, rare->modification.status);
+    pool_free(names->table.pool, rare);
+}
+
+/* NULL: the claim has nothing of that, or there is no memory, then *failed is set. */
+static struct claim_rare *rare_new(struct names *names, const struct claim_object *object,
+                                   bool *failed)
+{
+    struct slice volume = is_provisioned_name(object) ? SLICE("") : object->volume;
+    bool is_modified = object->modify_status.len != 0 || object->target_class.len != 0 ||
+                       !slice_equal(object->current_class, object->volume_attributes_class);
+
+    if (volume.len == 0 && object->meta.owner_uid.len == 0 && !is_modified)
         return NULL;
-    modification = pool_alloc(names->table.pool, sizeof *modification);
-    if (modification == NULL) {
+    struct claim_rare *rare = pool_alloc(names->table.pool, sizeof *rare);
+    if (rare == NULL) {
         *failed = true;
         return NULL;
     }
-    modification->current = names_take(names, object->current_class, failed);
-    modification->target = names_take(names, object->target_class, failed);
-    modification->status = names_take(names, object->modify_status, failed);
-    return modification;
-}
-
-static bool take_facts(struct names *names, const struct claim_object *object,
-                       struct claim_facts *facts)
-{
-    bool failed = false;
-    struct slice volume = is_provisioned_name(object) ? (struct slice){NULL, 0} : object->volume;
-
-    facts->storage_class = names_take(names, object->storage_class, &failed);
-    facts->volume_attributes_class = names_take(names, object->volume_attributes_class, &failed);
-    facts->volume = names_take(names, volume, &failed);
-    facts->owner_uid = names_take(names, object->meta.owner_uid, &failed);
-    facts->modification = take_modification(names, object, &failed);
-    facts->uid = uid_take(names, object->meta.uid, &failed);
-    if (failed)
-        release_facts(names, facts);
-    return !failed;
+    rare->volume = names_take(names, volume, failed);
+    rare->owner_uid = names_take(names, object->meta.owner_uid, failed);
+    rare->is_modified = is_modified;
+    if (!is_modified)
+        return rare;
+    rare->modification.current = names_take(names, object->current_class, failed);
+    rare->modification.target = names_take(names, object->target_class, failed);
+    rare->modification.status = names_take(names, object->modify_status, failed);
+    return rare;
 }
 
 static enum claim_phase phase_of(struct slice phase)
@@ -150,13 +125,7 @@ static enum claim_phase phase_of(struct slice phase)
     return slice_equal(phase, SLICE("Lost")) ? CLAIM_LOST : CLAIM_PHASE_UNKNOWN;
 }
 
-/* ---- counts ---- */
-
-static struct claim_tally_key tally_key(const struct claim *claim)
-{
-    return (struct claim_tally_key){claim->ns, claim->storage_class, claim->volume_attributes_class,
-                                    claim->phase};
-}
+/* ---- what many claims have in common ---- */
 
 static bool tally_matches(const struct table_record *record, const void *key)
 {
@@ -171,22 +140,18 @@ static uint32_t tally_hash(const struct claim_tally_key *key)
     return table_hash((struct slice){(const char *)hashes, sizeof hashes}, 0);
 }
 
-static struct claim_tally *find_tally(const struct cluster *cluster,
-                                      const struct claim_tally_key *key)
+static void tally_key_release(struct names *names, const struct claim_tally_key *key)
 {
-    return (struct claim_tally *)(void *)table_find(&cluster->tallies, tally_hash(key),
-                                                    tally_matches, key);
+    names_release(names, key->ns);
+    names_release(names, key->storage_class);
+    names_release(names, key->volume_attributes_class);
 }
 
-/* The tally of that key; NULL: no memory. */
-static struct claim_tally *tally_get_or_create(struct cluster *cluster,
-                                               const struct claim_tally_key *key)
+/* A new tally takes over the key's references. NULL: no memory. */
+static struct claim_tally *tally_new(struct cluster *cluster, const struct claim_tally_key *key)
 {
-    struct claim_tally *tally = find_tally(cluster, key);
+    struct claim_tally *tally = pool_alloc(cluster->tallies.pool, sizeof *tally);
 
-    if (tally != NULL)
-        return tally;
-    tally = pool_alloc(cluster->tallies.pool, sizeof *tally);
     if (tally == NULL)
         return NULL;
     tally->key = *key;
@@ -197,46 +162,90 @@ static struct claim_tally *tally_get_or_create(struct cluster *cluster,
     return NULL;
 }
 
-/* Removes the claim from its tally, before the claim changes. An empty tally is freed: its names
- * are borrowed from the claims. */
-static void tally_leave(struct cluster *cluster, const struct claim *claim)
+/* Counts a claim of that object on its tally. NULL: no memory, then *failed is set. */
+static struct claim_tally *tally_join(struct cluster *cluster, const struct claim_object *object,
+                                      bool *failed)
 {
-    struct claim_tally_key key = tally_key(claim);
-    struct claim_tally *tally = find_tally(cluster, &key);
+    struct names *names = &cluster->names;
+    bool has_no_memory = false;
+    struct claim_tally_key key = {
+        names_take(names, object->meta.ns, &has_no_memory),
+        names_take(names, object->storage_class, &has_no_memory),
+        names_take(names, object->volume_attributes_class, &has_no_memory),
+        phase_of(object->phase),
+    };
+    struct claim_tally *known = (struct claim_tally *)(void *)table_find(
+        &cluster->tallies, tally_hash(&key), tally_matches, &key);
+    struct claim_tally *tally = has_no_memory   ? NULL
+                                : known != NULL ? known
+                                                : tally_new(cluster, &key);
 
+    if (known != NULL || tally == NULL)
+        tally_key_release(names, &key);
+    if (tally != NULL)
+        tally->count++;
+    *failed |= tally == NULL;
+    return tally;
+}
+
+/* A claim less; NULL is ignored. */
+static void tally_leave(struct cluster *cluster, struct claim_tally *tally)
+{
     if (tally == NULL || --tally->count != 0)
         return;
     table_remove(&cluster->tallies, &tally->record);
+    tally_key_release(&cluster->names, &tally->key);
     pool_free(cluster->tallies.pool, tally);
 }
 
-/* Writes the object on the record. Links of pods to the claim stay. */
-static void put_facts(struct cluster *cluster, struct claim *claim,
-                      const struct claim_object *object, const struct claim_facts *facts,
-                      struct claim_tally *tally)
-{
-    struct claim_facts old = facts_of(claim);
+/* ---- both ---- */
 
-    tally->count++; /* first, because the claim may leave the same tally */
-    if (claim->exists)
-        tally_leave(cluster, claim);
-    release_facts(&cluster->names, &old);
+static void release_facts(struct cluster *cluster, const struct claim_facts *facts)
+{
+    tally_leave(cluster, facts->tally);
+    rare_free(&cluster->names, facts->rare);
+    uid_release(&cluster->names, facts->uid);
+}
+
+static bool take_facts(struct cluster *cluster, const struct claim_object *object,
+                       struct claim_facts *facts)
+{
+    bool failed = false;
+
+    facts->tally = tally_join(cluster, object, &failed);
+    facts->rare = rare_new(&cluster->names, object, &failed);
+    facts->uid = uid_take(&cluster->names, object->meta.uid, &failed);
+    if (failed)
+        release_facts(cluster, facts);
+    return !failed;
+}
+
+/* The claim has these from now on, and the cluster releases the former ones. */
+static void put_facts(struct cluster *cluster, struct claim *claim, const struct claim_facts *facts)
+{
+    struct claim_facts former = {claim_tally_at(claim->tally), claim_rare_at(claim->rare),
+                                 claim->uid};
+
+    claim->tally = claim_tally_ref(facts->tally);
+    claim->rare = claim_rare_ref(facts->rare);
+    claim->uid = facts->uid;
+    release_facts(cluster, &former);
+}
+
+/* Writes the object on the record. Links of pods to the claim stay. */
+static void put_claim(struct cluster *cluster, struct claim *claim,
+                      const struct claim_object *object, const struct claim_facts *facts)
+{
     cluster->violations -= claim_is_violated(claim);
     cluster->counts[KIND_CLAIM] += !claim->exists;
     claim->exists = true;
-    claim->listed = cluster->lists[KIND_CLAIM].number;
+    claim_list(cluster, claim);
     claim->is_rwop = object->is_rwop;
     claim->is_block = slice_equal(object->volume_mode, SLICE("Block"));
     claim->is_deleting = object->meta.deletion_timestamp.len != 0;
     claim->is_volume_provisioned = is_provisioned_name(object);
-    claim->phase = (uint8_t)phase_of(object->phase);
     claim->version = version_of(object->meta.resource_version);
-    claim->storage_class = facts->storage_class;
-    claim->volume_attributes_class = facts->volume_attributes_class;
-    claim->volume = facts->volume;
-    claim->owner_uid = facts->owner_uid;
-    claim->modification = facts->modification;
-    claim->uid = facts->uid;
+    put_facts(cluster, claim, facts);
     cluster->violations += claim_is_violated(claim);
 }
 
@@ -253,22 +262,14 @@ int claim_apply(struct cluster *cluster, const struct claim_object *object, stru
     if (claim == NULL)
         return error_no_memory(err);
     if (claim->exists && cluster_is_stale(cluster, KIND_CLAIM, &object->meta, claim->version)) {
-        claim->listed = cluster->lists[KIND_CLAIM].number;
+        claim_list(cluster, claim);
         return 0;
     }
-    if (!take_facts(&cluster->names, object, &facts)) {
+    if (!take_facts(cluster, object, &facts)) {
         claim_free_if_unused(cluster, claim);
         return error_no_memory(err);
     }
-    struct claim_tally_key key = {claim->ns, facts.storage_class, facts.volume_attributes_class,
-                                  phase_of(object->phase)};
-    struct claim_tally *tally = tally_get_or_create(cluster, &key);
-    if (tally == NULL) {
-        release_facts(&cluster->names, &facts);
-        claim_free_if_unused(cluster, claim);
-        return error_no_memory(err);
-    }
-    put_facts(cluster, claim, object, &facts, tally);
+    put_claim(cluster, claim, object, &facts);
     return 0;
 }
 
@@ -277,24 +278,17 @@ void claim_free_if_unused(struct cluster *cluster, struct claim *claim)
     if (claim->exists || claim->named != 0)
         return;
     table_remove(&cluster->claims, &claim->record);
-    names_release(&cluster->names, claim->ns);
+    names_release(&cluster->names, name_at(claim->ns));
     pool_free(cluster->claims.pool, claim);
 }
 
 void claim_mark_deleted(struct cluster *cluster, struct claim *claim)
 {
-    struct claim_facts facts = facts_of(claim);
-
-    tally_leave(cluster, claim);
-    release_facts(&cluster->names, &facts);
+    put_facts(cluster, claim, &(struct claim_facts){.tally = NULL});
     cluster->violations -= claim_is_violated(claim);
     cluster->counts[KIND_CLAIM]--;
     claim->exists = claim->is_rwop = claim->is_deleting = claim->is_volume_provisioned = false;
     claim->is_block = false;
-    claim->storage_class = claim->volume_attributes_class = claim->volume = claim->owner_uid = NULL;
-    claim->modification = NULL;
-    claim->uid = (struct uid){{0}};
-    claim->phase = CLAIM_PHASE_UNKNOWN;
     claim->version = 0;
     claim_free_if_unused(cluster, claim);
 }
@@ -317,7 +311,7 @@ void claims_dispose(struct cluster *cluster)
     struct table_walk walk = {.at = 0};
 
     for (struct claim *claim; (claim = cluster_next_claim(cluster, &walk)) != NULL;)
-        release_modification(&cluster->names, claim->modification);
+        pool_free(cluster->claims.pool, claim_rare_at(claim->rare)); /* names_dispose frees names */
     table_free_records(&cluster->claims);
     table_free_records(&cluster->tallies);
 }

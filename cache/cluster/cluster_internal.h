@@ -24,6 +24,17 @@ struct resource *resource_find(const struct cluster *cluster, enum kind kind, st
 struct claim *claim_find(const struct cluster *cluster, struct slice ns, struct slice name);
 struct claim *claim_get_or_create(struct cluster *cluster, struct name *ns, struct slice name);
 
+/* The list that is being read names the claim; and whether it has. */
+static inline void claim_list(const struct cluster *cluster, struct claim *claim)
+{
+    claim->listed = cluster->lists[KIND_CLAIM].number & LISTED_MAX;
+}
+
+static inline bool claim_is_listed(const struct cluster *cluster, const struct claim *claim)
+{
+    return claim->listed == (cluster->lists[KIND_CLAIM].number & LISTED_MAX);
+}
+
 /* Frees the record when nothing names it any more and it does not exist; a node's: nor a CSINode of
  * that name. */
 void node_free_if_unused(struct cluster *cluster, struct node *node);

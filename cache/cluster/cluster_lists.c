@@ -36,7 +36,7 @@ void cluster_list_keep(struct cluster *cluster, enum kind kind, struct slice ns,
     else if (pod != NULL)
         pod_list(cluster, pod);
     else if (claim != NULL)
-        claim->listed = list->number;
+        claim_list(cluster, claim);
     else if (node != NULL && kind == KIND_CSI_NODE)
         csi_node_list(cluster, node);
     else if (node != NULL)
@@ -81,16 +81,16 @@ static size_t sweep_pod(const struct sweep *sweep, struct pod *pod)
 
     if (!is_gone(sweep, pod_is_listed(sweep->cluster, pod), pod->version))
         return 0;
-    report_gone(sweep, name_slice(pod->ns), pod_name(pod), &pod->uid);
+    report_gone(sweep, name_text(pod->ns), pod_name(pod), &pod->uid);
     pod_remove(sweep->cluster, pod);
     return work;
 }
 
 static size_t sweep_claim(const struct sweep *sweep, struct claim *claim)
 {
-    if (!claim->exists || !is_gone(sweep, claim->listed == sweep->number, claim->version))
+    if (!claim->exists || !is_gone(sweep, claim_is_listed(sweep->cluster, claim), claim->version))
         return 0;
-    report_gone(sweep, name_slice(claim->ns), claim_name(claim), &claim->uid);
+    report_gone(sweep, name_text(claim->ns), claim_name(claim), &claim->uid);
     claim_mark_deleted(sweep->cluster, claim);
     return 1;
 }
@@ -220,7 +220,7 @@ static bool is_listed(const struct cluster *cluster, const struct object *object
         return pod != NULL && pod_is_listed(cluster, pod);
     }
     const struct claim *claim = claim_find(cluster, ns, name);
-    return claim != NULL && claim->listed == cluster->lists[KIND_CLAIM].number;
+    return claim != NULL && claim_is_listed(cluster, claim);
 }
 
 /* Undoes that object_apply marked the object as named by the list: at the end of the list, its
@@ -234,7 +234,7 @@ static void unlist(struct cluster *cluster, const struct object *object)
     if (pod != NULL)
         pod->listed = (cluster->lists[KIND_POD].number - 1) & LISTED_MAX;
     if (claim != NULL)
-        claim->listed = cluster->lists[KIND_CLAIM].number - 1;
+        claim->listed = (cluster->lists[KIND_CLAIM].number - 1) & LISTED_MAX;
 }
 
 int cluster_learn(struct cluster *cluster, const struct object *object, uint64_t watched,
@@ -279,7 +279,7 @@ int cluster_learn_bound(struct cluster *cluster, struct pod *pod, struct slice n
                         uint64_t now_ns, struct error *err)
 {
     char text[UID_TEXT_BYTES];
-    struct object_reference bound = {KIND_POD, name_slice(pod->ns), pod_name(pod),
+    struct object_reference bound = {KIND_POD, name_text(pod->ns), pod_name(pod),
                                      uid_text(&pod->uid, text)};
 
     if (cluster_assign(cluster, pod, node, err) < 0)

@@ -11,8 +11,9 @@
 static void uncount(struct cluster *cluster, const struct pod *pod, unsigned use_count)
 {
     for (unsigned i = 0; i < use_count; i++) {
-        refcount_remove(&cluster->refs, pod->node, pod->uses[i].claim);
-        claim_add_refs(cluster, pod->uses[i].claim, -1);
+        struct claim *claim = claim_at(pod->uses[i].claim);
+        refcount_remove(&cluster->refs, node_at(pod->node), claim);
+        claim_add_refs(cluster, claim, -1);
     }
 }
 
@@ -22,11 +23,12 @@ static bool start_holding(struct cluster *cluster, struct pod *pod)
     if (!pod_holds(pod))
         return true;
     for (unsigned i = 0; i < pod->use_count; i++) {
-        if (!refcount_add(&cluster->refs, pod->node, pod->uses[i].claim)) {
+        struct claim *claim = claim_at(pod->uses[i].claim);
+        if (!refcount_add(&cluster->refs, node_at(pod->node), claim)) {
             uncount(cluster, pod, i);
             return false;
         }
-        claim_add_refs(cluster, pod->uses[i].claim, +1);
+        claim_add_refs(cluster, claim, +1);
     }
     return true;
 }
@@ -41,30 +43,34 @@ static void stop_holding(struct cluster *cluster, struct pod *pod)
 
 static void leave_node(struct cluster *cluster, struct pod *pod)
 {
-    if (pod->node == NULL)
+    struct node *node = node_at(pod->node);
+
+    if (node == NULL)
         return;
-    pod->node->pods--;
-    node_free_if_unused(cluster, pod->node);
-    pod->node = NULL;
+    node->pods--;
+    node_free_if_unused(cluster, node);
+    pod->node = node_ref(NULL);
 }
 
 /* Whether the pod can conflict with another one. Only these pods are linked from their claims, so a
  * verdict costs the same when a thousand pending replicas name one claim. */
 static bool may_hold(const struct pod *pod)
 {
-    return pod_holds(pod) || (pod->nomination != NULL && !pod->is_terminal && !pod->is_terminating);
+    return pod_holds(pod) || (pod_is_nominated(pod) && !pod->is_terminal && !pod->is_terminating);
 }
 
 static void link_uses(struct pod *pod)
 {
     for (unsigned i = 0; may_hold(pod) && i < pod->use_count; i++) {
         struct use *use = &pod->uses[i];
-        use->claim->deferred += use->is_deferred;
-        use->next = use->claim->uses;
-        use->link = &use->claim->uses;
-        if (use->next != NULL)
-            use->next->link = &use->next;
-        use->claim->uses = use;
+        struct claim *claim = claim_at(use->claim);
+        claim->deferred += use->is_deferred;
+        use->is_linked = true;
+        use->former = use_ref(NULL);
+        use->next = claim->uses;
+        if (use->next.step != 0)
+            use_at(use->next)->former = use_ref(use);
+        claim->uses = use_ref(use);
     }
 }
 
@@ -72,23 +78,25 @@ static void unlink_uses(struct pod *pod)
 {
     for (unsigned i = 0; i < pod->use_count; i++) {
         struct use *use = &pod->uses[i];
-        if (use->link == NULL)
+        struct claim *claim = claim_at(use->claim);
+        if (!use->is_linked)
             continue;
-        *use->link = use->next;
-        if (use->next != NULL)
-            use->next->link = use->link;
-        use->link = NULL;
-        use->claim->deferred -= use->is_deferred;
+        *(use->former.step != 0 ? &use_at(use->former)->next : &claim->uses) = use->next;
+        if (use->next.step != 0)
+            use_at(use->next)->former = use->former;
+        use->is_linked = false;
+        claim->deferred -= use->is_deferred;
     }
 }
 
 static void forget_claims(struct cluster *cluster, struct pod *pod)
 {
     for (unsigned i = 0; i < pod->use_count; i++) {
-        if (pod->uses[i].claim == NULL)
+        struct claim *claim = claim_at(pod->uses[i].claim);
+        if (claim == NULL)
             continue; /* connect_pod failed before this use */
-        pod->uses[i].claim->named--;
-        claim_free_if_unused(cluster, pod->uses[i].claim);
+        claim->named--;
+        claim_free_if_unused(cluster, claim);
     }
 }
 
@@ -149,9 +157,9 @@ static void pod_free(struct cluster *cluster, struct pod *pod)
     unlink_deferring(pod);
     forget_claims(cluster, pod);
     leave_node(cluster, pod);
-    names_release(&cluster->names, pod->ns);
-    nomination_free(&cluster->names, pod->nomination);
-    names_release(&cluster->names, pod->labels);
+    names_release(&cluster->names, name_at(pod->ns));
+    nomination_free(&cluster->names, nomination_at(pod->nomination));
+    names_release(&cluster->names, name_at(pod->labels));
     uid_release(&cluster->names, pod->uid);
     pool_free(cluster->pods.pool, pod);
 }
@@ -160,20 +168,22 @@ static void pod_free(struct cluster *cluster, struct pod *pod)
 static bool connect_pod(struct cluster *cluster, struct pod *pod, const struct pod_object *object)
 {
     for (unsigned i = 0; i < pod->use_count; i++) {
-        struct claim *claim = claim_get_or_create(cluster, pod->ns, object->claims[i].name);
+        struct claim *claim =
+            claim_get_or_create(cluster, name_at(pod->ns), object->claims[i].name);
         if (claim == NULL)
             return false;
         pod->uses[i].index = (uint16_t)i;
         pod->uses[i].is_ephemeral = object->claims[i].is_ephemeral;
         pod->uses[i].is_deferred = object->claims[i].is_deferred;
-        pod->uses[i].claim = claim;
+        pod->uses[i].claim = claim_ref(claim);
         claim->named++;
     }
     if (object->node.len != 0) {
-        pod->node = node_get_or_create(cluster, object->node);
-        if (pod->node == NULL)
+        struct node *node = node_get_or_create(cluster, object->node);
+        if (node == NULL)
             return false;
-        pod->node->pods++;
+        pod->node = node_ref(node);
+        node->pods++;
     }
     link_uses(pod);
     link_deferring(cluster, pod);
@@ -234,13 +244,14 @@ struct pod *pod_new(struct cluster *cluster, const struct pod_object *object)
     pod->has_mounts = has_mounts;
     if (has_mounts)
         (void)mounts_copy(object->mounts, pod_mounts(pod));
-    pod->ns = names_take(&cluster->names, object->meta.ns, &failed);
-    pod->nomination = nomination_new(&cluster->names, object, &failed);
+    pod->ns = name_ref(names_take(&cluster->names, object->meta.ns, &failed));
+    pod->nomination = nomination_ref(nomination_new(&cluster->names, object, &failed));
     if (pod->use_count != 0)
-        pod->labels = take_labels(&cluster->names, object, &failed);
+        pod->labels = name_ref(take_labels(&cluster->names, object, &failed));
     pod->uid = uid_take(&cluster->names, object->meta.uid, &failed);
     if (!failed && connect_pod(cluster, pod, object)) {
-        pod->record.hash = object_key_hash((struct object_key){pod->ns, object->meta.name});
+        pod->record.hash =
+            object_key_hash((struct object_key){name_at(pod->ns), object->meta.name});
         return pod;
     }
     pod_free(cluster, pod);
@@ -281,7 +292,7 @@ int cluster_assign(struct cluster *cluster, struct pod *pod, struct slice name, 
     unlink_uses(pod);
     node->pods++;
     leave_node(cluster, pod);
-    pod->node = node;
+    pod->node = node_ref(node);
     link_uses(pod);
     if (start_holding(cluster, pod)) {
         reservation_release(cluster, &pod->uid);
@@ -302,10 +313,11 @@ void cluster_defer(struct cluster *cluster, struct pod *pod, struct slice name)
     link_deferring(cluster, pod);
     for (unsigned i = 0; i < pod->use_count; i++) {
         struct use *use = &pod->uses[i];
-        if (use->is_deferred || !slice_equal(claim_name(use->claim), volume->claim))
+        struct claim *claim = claim_at(use->claim);
+        if (use->is_deferred || !slice_equal(claim_name(claim), volume->claim))
             continue;
         use->is_deferred = true;
-        use->claim->deferred += use->link != NULL;
+        claim->deferred += use->is_linked;
     }
 }
 
@@ -314,7 +326,7 @@ void pods_dispose(struct cluster *cluster)
     struct table_walk walk = {.at = 0};
 
     for (struct pod *pod; (pod = cluster_next_pod(cluster, &walk)) != NULL;) {
-        pool_free(cluster->pods.pool, pod->nomination);
+        pool_free(cluster->pods.pool, nomination_at(pod->nomination));
         pool_free(cluster->pods.pool, pod); /* names_dispose frees the names */
     }
     table_dispose(&cluster->pods);

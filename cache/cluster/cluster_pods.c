@@ -9,7 +9,7 @@ static bool pod_matches(const struct table_record *record, const void *key)
 {
     const struct pod *pod = (const struct pod *)(const void *)record;
     const struct object_key *wanted = key;
-    return pod->ns == wanted->ns && slice_equal(pod_name(pod), wanted->name);
+    return name_at(pod->ns) == wanted->ns && slice_equal(pod_name(pod), wanted->name);
 }
 
 struct pod *cluster_find_pod(const struct cluster *cluster, struct slice ns, struct slice name)
@@ -44,7 +44,7 @@ void pod_remove(struct cluster *cluster, struct pod *pod)
 static bool may_be_behind(const struct cluster *cluster, const struct pod *known,
                           const struct pod_object *object, uint64_t asked_ns)
 {
-    return known != NULL && known->node != NULL && uid_is(&known->uid, object->meta.uid) &&
+    return known != NULL && pod_is_assigned(known) && uid_is(&known->uid, object->meta.uid) &&
            !cluster->lists[KIND_POD].overrides &&
            (object->node.len != 0 || !unconfirmed_is_older(cluster, object->meta.uid, asked_ns));
 }
@@ -72,7 +72,7 @@ static void replace_record(struct cluster *cluster, struct pod *known, const str
 {
     if (known != NULL && memcmp(&known->uid, &pod->uid, sizeof pod->uid) != 0)
         forget_uid(cluster, &known->uid);
-    if (pod->node != NULL || pod->is_terminal) /* it holds its claims itself, or needs none */
+    if (pod_is_assigned(pod) || pod->is_terminal) /* it holds its claims itself, or needs none */
         reservation_release(cluster, &pod->uid);
     if (known != NULL)
         pod_drop(cluster, known);
@@ -105,7 +105,7 @@ int pod_apply(struct cluster *cluster, const struct pod_object *object, uint64_t
     if (!pod_add(cluster, pod))
         return error_no_memory(err);
     replace_record(cluster, known, pod); /* last, so that a failure above changes nothing */
-    if (object->node.len != 0 || pod->node == NULL)
+    if (object->node.len != 0 || !pod_is_assigned(pod))
         unconfirmed_forget(cluster, object->meta.uid); /* the bind is confirmed, or refuted */
     return 0;
 }
@@ -127,7 +127,7 @@ bool cluster_describe_pod(const struct pod *pod, struct arena *arena, struct pod
     char *uid = arena_alloc(arena, UID_TEXT_BYTES);
 
     *out = (struct pod_object){
-        .meta = {.ns = name_slice(pod->ns), .name = pod_name(pod)},
+        .meta = {.ns = name_text(pod->ns), .name = pod_name(pod)},
         .node = pod_node(pod),
         .created = pod_created(pod),
         .nominated_node = pod_nominated_node(pod),
@@ -145,8 +145,9 @@ bool cluster_describe_pod(const struct pod *pod, struct arena *arena, struct pod
     if (pod->never_preempts)
         out->preemption_policy = SLICE("Never");
     for (unsigned i = 0; i < pod->use_count; i++)
-        out->claims[i] = (struct claim_reference){
-            claim_name(pod->uses[i].claim), pod->uses[i].is_ephemeral, pod->uses[i].is_deferred};
+        out->claims[i] =
+            (struct claim_reference){claim_name(claim_at(pod->uses[i].claim)),
+                                     pod->uses[i].is_ephemeral, pod->uses[i].is_deferred};
     return true;
 }
 

@@ -146,7 +146,7 @@ static struct resource *find(const struct cluster *cluster, enum kind kind, stru
 
 static void resource_free(struct cluster *cluster, struct resource *resource)
 {
-    shape_release(cluster, resource->shape);
+    shape_release(cluster, resource_shape_at(resource->shape));
     pool_free(cluster->shapes.pool, resource);
 }
 
@@ -160,14 +160,15 @@ static struct resource *resource_new(struct cluster *cluster, const struct objec
     if (is_provisioned)
         name = (struct slice){(const char *)uid.bytes, sizeof uid.bytes};
     struct resource *resource =
-        pool_alloc(cluster->shapes.pool, sizeof *resource + name.len + own.len);
+        pool_alloc(cluster->shapes.pool, offsetof(struct resource, text) + name.len + own.len);
     if (resource == NULL)
         return NULL;
-    resource->shape = shape_take(cluster, object);
-    if (resource->shape == NULL) {
+    struct resource_shape *shape = shape_take(cluster, object);
+    if (shape == NULL) {
         pool_free(cluster->shapes.pool, resource);
         return NULL;
     }
+    resource->shape = resource_shape_ref(shape);
     resource->is_provisioned = is_provisioned;
     resource->name_len = name.len & RESOURCE_NAME_MAX;
     resource->own_len = (uint16_t)own.len;
@@ -204,8 +205,8 @@ const struct resource *cluster_find_volume(const struct cluster *cluster, const 
 {
     char name[sizeof "pvc-" + UID_TEXT_BYTES], text[UID_TEXT_BYTES];
 
-    if (claim->volume != NULL)
-        return cluster_find_resource(cluster, KIND_VOLUME, name_slice(claim->volume));
+    if (claim_volume(claim) != NULL)
+        return cluster_find_resource(cluster, KIND_VOLUME, name_slice(claim_volume(claim)));
     if (!claim->is_volume_provisioned)
         return NULL;
     int length = snprintf(name, sizeof name, "pvc-%.*s", SLICE_ARG(uid_text(&claim->uid, text)));

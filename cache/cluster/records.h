@@ -40,46 +40,69 @@ struct node {
     uint32_t listed; /* number of the last list that named it: struct listing */
 };
 
+SPACE_REF(node);
+SPACE_REF(pod);
+SPACE_REF(use);
+SPACE_REF(claim);
+SPACE_REF(claim_tally);
+SPACE_REF(claim_rare);
+SPACE_REF(nomination);
+SPACE_REF(reservation);
+SPACE_REF(resource_shape);
+
 /* A pod uses a claim: part of the pod's record, linked from the claim's. */
 struct use {
-    struct claim *claim;
-    struct use *next;  /* of the same claim */
-    struct use **link; /* the pointer to this use; NULL: the pod cannot conflict with others */
-    uint16_t index;    /* in the pod's uses */
-    bool is_ephemeral;
-    bool is_deferred; /* the pod's container runtime mounts it: deferFSMount */
+    struct claim_ref claim;
+    struct use_ref next, former; /* of the same claim */
+    uint16_t index;              /* in the pod's uses */
+    bool is_ephemeral : 1;
+    bool is_deferred : 1; /* the pod's container runtime mounts it: deferFSMount */
+    bool is_linked : 1;   /* else the pod cannot conflict with others */
 };
 
+/*
+ * A claim's record is one block of memory:
+ *
+ *     | 70 bytes | name, name_len bytes |
+ */
 struct claim {
     struct table_record record; /* by namespace and name */
     uint32_t refs;              /* pods that hold it, on all nodes */
     uint32_t named;             /* pods and reservations that name it */
-    uint16_t name_len;
-    uint8_t phase;    /* enum claim_phase */
-    bool exists : 1;  /* a PersistentVolumeClaim was seen */
-    bool is_rwop : 1; /* ReadWriteOncePod */
+    struct name_ref ns;
+    struct claim_tally_ref tally;       /* its classes and its phase; none: it does not exist */
+    struct claim_rare_ref rare;         /* what few claims have; none: it has nothing of that */
+    struct use_ref uses;                /* by pods that hold it or are nominated to a node */
+    struct reservation_ref reservation; /* the exclusive one: reservation.h; none: none */
+    uint64_t version;
+    struct uid uid;
+    uint32_t deferred;             /* how many of its uses are deferred */
+    uint32_t sharers;              /* pods that are being bound and share it with others */
+    uint32_t listed : LISTED_BITS; /* as in struct pod */
+    bool exists : 1;               /* a PersistentVolumeClaim was seen */
+    bool is_rwop : 1;              /* ReadWriteOncePod */
     bool is_deleting : 1;
     bool is_volume_provisioned : 1; /* its volume is pvc-<uid>, as external-provisioner names it */
     bool is_block : 1;              /* volumeMode Block */
-    struct name *ns;
-    struct name *storage_class;
-    struct name *volume_attributes_class;
-    struct name *volume;               /* spec.volumeName; NULL: none, or is_volume_provisioned */
-    struct name *owner_uid;            /* of the Pod that controls it; NULL: none */
-    struct modification *modification; /* NULL: its VolumeAttributesClass is in force */
-    struct use *uses;                  /* by pods that hold it or are nominated to a node */
-    struct reservation *reservation;   /* the exclusive one: reservation.h; NULL: none */
-    struct uid uid;
-    uint64_t version;
-    uint32_t deferred; /* how many of its uses are deferred */
-    uint32_t sharers;  /* pods that are being bound and share it with others */
-    uint32_t listed;   /* as in struct node */
-    char name[];       /* name_len bytes */
+    uint16_t name_len;
+    char name[];
 };
+
+enum { CLAIM_BYTES = offsetof(struct claim, name) };
+
+_Static_assert(CLAIM_BYTES == 70 && sizeof(struct use) == 16, "there are hundreds of thousands");
 
 /* How far a claim is from its VolumeAttributesClass: KEP-3751, status.modifyVolumeStatus. */
 struct modification {
     struct name *current, *target, *status; /* NULL: not set */
+};
+
+/* What few claims have. */
+struct claim_rare {
+    struct name *volume;    /* spec.volumeName, unless is_volume_provisioned; NULL: none */
+    struct name *owner_uid; /* of the Pod that controls it; NULL: none */
+    bool is_modified;       /* else its VolumeAttributesClass is in force */
+    struct modification modification;
 };
 
 enum claim_phase { CLAIM_PHASE_UNKNOWN, CLAIM_PENDING, CLAIM_BOUND, CLAIM_LOST };
@@ -96,7 +119,7 @@ struct nomination {
 /*
  * A pod's record has four parts in one block of memory:
  *
- *     | struct pod | uses[use_count] | name, name_len bytes | struct kept_mounts, if has_mounts |
+ *     | 56 bytes | uses[use_count], 16 each | name, name_len bytes | struct kept_mounts, if any |
  *
  * kept_mounts begins at the next multiple of KEPT_MOUNTS_ALIGN.
  */
@@ -105,25 +128,28 @@ enum { KEPT_MOUNTS_ALIGN = 8 };
 struct pod {
     struct table_record record; /* by namespace and name */
     int32_t priority;
-    uint16_t name_len;
-    uint16_t use_count;
-    bool is_terminal : 1;     /* Succeeded or Failed */
-    bool is_terminating : 1;  /* has a deletionTimestamp */
-    bool never_preempts : 1;  /* preemptionPolicy Never */
+    struct name_ref ns;
+    struct node_ref node;             /* none: not assigned */
+    struct name_ref labels;           /* of a pod with claims, which may become a victim:
+                                         shared, see label_selector.h */
+    struct nomination_ref nomination; /* none: not nominated */
+    uint64_t version;
+    struct uid uid;
+    uint32_t listed : LISTED_BITS; /* as in struct node, the last bits: no memory of its own */
+    bool is_terminal : 1;          /* Succeeded or Failed */
+    bool is_terminating : 1;       /* has a deletionTimestamp */
+    bool never_preempts : 1;       /* preemptionPolicy Never */
     bool has_mounts : 1;      /* its mounts are stored: some are deferred, or a bind reads them */
     bool is_pending : 1;      /* its phase is Pending */
     bool is_gated : 1;        /* as in struct pod_object */
     bool has_no_priority : 1; /* it names an unknown PriorityClass, so its priority counts as 0 */
-    uint32_t listed : LISTED_BITS; /* as in struct node, the last bits: no memory of its own */
-    struct name *ns;
-    struct node *node;             /* NULL: not assigned */
-    struct nomination *nomination; /* NULL: none */
-    struct name *labels;           /* of a pod with claims, which may become a victim; else NULL:
-                                      shared, see label_selector.h */
-    struct uid uid;
-    uint64_t version;
+    uint16_t name_len;
+    uint16_t use_count;
     struct use uses[];
 };
+
+_Static_assert(sizeof(struct pod) == 56 && offsetof(struct pod, uses) == 56,
+               "there are hundreds of thousands");
 
 /* A pod's mounts, and its link in cluster.deferring. */
 struct kept_mounts {
@@ -152,9 +178,9 @@ struct resource_shape {
  */
 struct resource {
     struct table_record record; /* by namespace and name */
-    uint32_t listed;            /* as in struct node */
+    struct resource_shape_ref shape;
     uint64_t version;
-    struct resource_shape *shape;
+    uint32_t listed;             /* as in struct node */
     uint16_t name_len : 15;      /* of text */
     uint16_t is_provisioned : 1; /* its name is pvc-UID, and text begins with the struct uid */
     uint16_t own_len;
@@ -163,7 +189,9 @@ struct resource {
 
 enum { RESOURCE_NAME_MAX = INT16_MAX, PROVISIONED_NAME_BYTES = sizeof "pvc-" - 1 + UID_TEXT_BYTES };
 
-/* The number of claims with the same namespace, classes and phase: KEP-3751 asks for these. */
+_Static_assert(offsetof(struct resource, text) == 24, "there are as many volumes as claims");
+
+/* What many claims have in common, and their number, for which KEP-3751 asks. It owns its names. */
 struct claim_tally {
     struct table_record record; /* by its key */
     struct claim_tally_key {
@@ -176,12 +204,28 @@ struct claim_tally {
 /* The name, in buffer or in the record. */
 struct slice resource_name(const struct resource *resource, char buffer[PROVISIONED_NAME_BYTES]);
 
+static inline bool pod_is_assigned(const struct pod *pod)
+{
+    return pod->node.step != 0;
+}
+
+static inline bool pod_is_nominated(const struct pod *pod)
+{
+    return pod->nomination.step != 0;
+}
+
+/* Whether a pod has reserved it exclusively. */
+static inline bool claim_is_reserved(const struct claim *claim)
+{
+    return claim->reservation.step != 0;
+}
+
 /* Whether the pod holds the claims that it names: it is assigned to a node, and not finished. A
  * terminating pod holds its claims until it is gone (KEP-2485; kube-scheduler's NodeInfo counts it,
  * too). */
 static inline bool pod_holds(const struct pod *pod)
 {
-    return pod->node != NULL && !pod->is_terminal;
+    return pod_is_assigned(pod) && !pod->is_terminal;
 }
 
 /* Whether two or more pods hold a ReadWriteOncePod claim. */
@@ -223,13 +267,15 @@ static inline bool pod_defers(const struct pod *pod)
 
 static inline struct slice pod_nominated_node(const struct pod *pod)
 {
-    return name_slice(pod->nomination == NULL ? NULL : pod->nomination->node);
+    const struct nomination *nomination = nomination_at(pod->nomination);
+
+    return name_slice(nomination == NULL ? NULL : nomination->node);
 }
 
 /* When a nominated pod was created; empty: not known, or the pod is not nominated. */
 static inline struct slice pod_created(const struct pod *pod)
 {
-    const struct nomination *nomination = pod->nomination;
+    const struct nomination *nomination = nomination_at(pod->nomination);
 
     return nomination == NULL || nomination->created[0] == '\0'
                ? (struct slice){"", 0}
@@ -238,18 +284,18 @@ static inline struct slice pod_created(const struct pod *pod)
 
 static inline const struct name *resource_ns(const struct resource *resource)
 {
-    return resource->shape->key.ns;
+    return resource_shape_at(resource->shape)->key.ns;
 }
 
 static inline int64_t resource_number(const struct resource *resource)
 {
-    return resource->shape->key.number;
+    return resource_shape_at(resource->shape)->key.number;
 }
 
 /* Ownership: the resource's. Empty: it has none. */
 static inline struct slice resource_attribute(const struct resource *resource, unsigned index)
 {
-    const struct resource_shape_key *key = &resource->shape->key;
+    const struct resource_shape_key *key = &resource_shape_at(resource->shape)->key;
 
     return index == key->own
                ? (struct slice){resource->text + resource->name_len, resource->own_len}
@@ -261,9 +307,51 @@ static inline struct slice claim_name(const struct claim *claim)
     return (struct slice){claim->name, claim->name_len};
 }
 
+static inline const struct name *claim_storage_class(const struct claim *claim)
+{
+    return claim->tally.step == 0 ? NULL : claim_tally_at(claim->tally)->key.storage_class;
+}
+
+static inline const struct name *claim_volume_attributes_class(const struct claim *claim)
+{
+    return claim->tally.step == 0 ? NULL
+                                  : claim_tally_at(claim->tally)->key.volume_attributes_class;
+}
+
+static inline enum claim_phase claim_phase(const struct claim *claim)
+{
+    return claim->tally.step == 0 ? CLAIM_PHASE_UNKNOWN
+                                  : (enum claim_phase)claim_tally_at(claim->tally)->key.phase;
+}
+
+/* spec.volumeName; NULL: none, or is_volume_provisioned. */
+static inline const struct name *claim_volume(const struct claim *claim)
+{
+    return claim->rare.step == 0 ? NULL : claim_rare_at(claim->rare)->volume;
+}
+
+static inline bool claim_has_volume(const struct claim *claim)
+{
+    return claim->is_volume_provisioned || claim_volume(claim) != NULL;
+}
+
+/* The UID of the Pod that controls it; NULL: none. */
+static inline const struct name *claim_owner_uid(const struct claim *claim)
+{
+    return claim->rare.step == 0 ? NULL : claim_rare_at(claim->rare)->owner_uid;
+}
+
+/* NULL: its VolumeAttributesClass is in force. */
+static inline const struct modification *claim_modification(const struct claim *claim)
+{
+    const struct claim_rare *rare = claim_rare_at(claim->rare);
+
+    return rare != NULL && rare->is_modified ? &rare->modification : NULL;
+}
+
 static inline struct slice pod_node(const struct pod *pod)
 {
-    return name_slice(pod->node == NULL ? NULL : pod->node->name);
+    return name_slice(pod_is_assigned(pod) ? node_at(pod->node)->name : NULL);
 }
 
 #endif

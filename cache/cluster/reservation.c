@@ -82,7 +82,7 @@ static void reservation_free(struct cluster *cluster, struct reservation *reserv
         if (i >= reservation->claim_count)
             claim->sharers--;
         else if (reservation_has(reservation, claim))
-            claim->reservation = NULL;
+            claim->reservation = reservation_ref(NULL);
         claim->named--;
         claim_free_if_unused(cluster, claim);
     }
@@ -201,9 +201,9 @@ static void own_exclusive(struct cluster *cluster, struct reservation *reservati
     reservation->left_count = reservation->claim_count;
     for (size_t i = 0; i < reservation->claim_count; i++) {
         struct claim *claim = reservation->claims[i];
-        if (claim->reservation != NULL)
-            lose_claim(cluster, claim->reservation);
-        claim->reservation = reservation;
+        if (claim_is_reserved(claim))
+            lose_claim(cluster, reservation_at(claim->reservation));
+        claim->reservation = reservation_ref(reservation);
     }
 }
 
@@ -254,7 +254,7 @@ static const struct pod *find_pod(const struct cluster *cluster, const struct po
 /* Whether the pod holds its claims itself, or needs none: the scheduler's information is older. */
 static bool is_bound_or_finished(const struct pod *pod)
 {
-    return pod != NULL && (pod->node != NULL || pod->is_terminal);
+    return pod != NULL && (pod_is_assigned(pod) || pod->is_terminal);
 }
 
 /* Marks earlier reservations that expire after the new one: a preemptor's reservation lasts longer

@@ -134,7 +134,7 @@ void reservation_end(struct cluster *cluster, struct reservation *reservation);
 /* Whether the reservation still has that exclusive claim: no other pod has taken it over. */
 static inline bool reservation_has(const struct reservation *reservation, const struct claim *claim)
 {
-    return claim->reservation == reservation;
+    return reservation_at(claim->reservation) == reservation;
 }
 
 /* Whether the API server may be asked whether the pod exists. Not of a creation: its answer, that
@@ -161,7 +161,7 @@ static inline bool reservation_outlasts(const struct reservation *reservation, b
 static inline const struct reservation *reservation_against(const struct claim *claim,
                                                             const struct pod_object *pod)
 {
-    const struct reservation *reservation = claim->reservation;
+    const struct reservation *reservation = reservation_at(claim->reservation);
 
     if (reservation == NULL || uid_is(&reservation->uid, pod->meta.uid))
         return NULL;

@@ -10,7 +10,7 @@ static uint16_t *count_of(struct cluster *cluster, const struct reservation *res
 /* Whether the claim will be created for the pod of another such reservation. */
 static bool is_of_other(const struct claim *claim, const struct reservation *reservation)
 {
-    const struct reservation *other = claim->reservation;
+    const struct reservation *other = reservation_at(claim->reservation);
 
     return other != NULL && reservation_binds(other) &&
            memcmp(&other->uid, &reservation->uid, sizeof other->uid) != 0;

@@ -17,6 +17,8 @@ struct name {
     char bytes[];
 };
 
+SPACE_REF(name);
+
 struct names {
     struct table table;
 };
@@ -39,6 +41,11 @@ uint32_t names_hash(struct slice s);
 static inline struct slice name_slice(const struct name *name)
 {
     return name == NULL ? (struct slice){"", 0} : (struct slice){name->bytes, name->len};
+}
+
+static inline struct slice name_text(struct name_ref ref)
+{
+    return name_slice(name_at(ref));
 }
 
 static inline uint32_t name_hash(const struct name *name)

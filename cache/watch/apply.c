@@ -77,7 +77,7 @@ static void look_after(struct before *before, const struct cluster *cluster,
     if (pod != NULL && uid_is(&pod->uid, before->former))
         before->former.len = 0; /* the change was older, and ignored */
     before->was_gone = before->was_gone && !cluster_is_known_gone(cluster, object->meta.uid);
-    before->was_bound = before->was_bound && pod != NULL && pod->node == NULL;
+    before->was_bound = before->was_bound && pod != NULL && !pod_is_assigned(pod);
 }
 
 static void report(const struct informer_target *target, enum watch_change change,

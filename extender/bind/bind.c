@@ -25,7 +25,7 @@ static bool is_bound_as_requested(const struct binding *binding)
     (void)pthread_rwlock_rdlock(&state->lock);
     const struct pod *pod =
         cluster_find_pod(&state->cluster, request->pod_namespace, request->pod_name);
-    bool is_bound = pod != NULL && uid_is(&pod->uid, request->pod_uid) && pod->node != NULL &&
+    bool is_bound = pod != NULL && uid_is(&pod->uid, request->pod_uid) && pod_is_assigned(pod) &&
                     slice_equal(pod_node(pod), request->node);
     (void)pthread_rwlock_unlock(&state->lock);
     return is_bound;
@@ -137,7 +137,7 @@ static void keep_claims(const struct binding *binding)
     struct pod *pod = cluster_find_pod(&state->cluster, request->pod_namespace, request->pod_name);
     if (pod != NULL && uid_is(&pod->uid, request->pod_uid)) {
         deferral_remember(state, pod, &binding->deferral);
-        if (pod->node == NULL &&
+        if (!pod_is_assigned(pod) &&
             cluster_learn_bound(&state->cluster, pod, request->node, monotonic_ns(), &err) < 0)
             log_error("out of memory while recording a bound pod; the watch will restore it",
                       LOG_STR("error", err.message)); /* until then its reservation holds */

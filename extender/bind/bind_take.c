@@ -36,10 +36,10 @@ static int check_pod(struct binding *binding, const struct pod *pod, struct erro
                          SLICE_ARG(request->pod_namespace), SLICE_ARG(request->pod_name),
                          SLICE_ARG(request->pod_uid));
     binding->uid = pod->uid;
-    binding->is_bound = pod->node != NULL && slice_equal(pod_node(pod), request->node);
+    binding->is_bound = pod_is_assigned(pod) && slice_equal(pod_node(pod), request->node);
     if (binding->is_bound)
         return 0;
-    if (pod->node != NULL)
+    if (pod_is_assigned(pod))
         return error_set(err, ERROR_INVALID, "pod %.*s is already assigned to node \"%.*s\"",
                          SLICE_ARG(request->pod_name), SLICE_ARG(pod_node(pod)));
     binding->is_rejected = pod->is_terminating || pod->is_terminal;
@@ -86,7 +86,7 @@ static int list_locks(struct binding *binding, const struct pod_object *pod, str
 static bool needs_confirmation(const struct binding *binding, const struct claim *claim)
 {
     return binding->call.state->config->read_write_once_pod.claim_lock == CLAIM_LOCK_ANNOTATION ||
-           claim->refs != 0 || claim->sharers != 0 || claim->reservation != NULL;
+           claim->refs != 0 || claim->sharers != 0 || claim_is_reserved(claim);
 }
 
 /* Lists the claims that the pod shares, if one of them has to be confirmed: then all of them, since
@@ -103,7 +103,7 @@ static int list_shared(struct binding *binding, const struct pod_object *pod, st
         const struct claim *claim = cluster_find_claim(cluster, pod->meta.ns, pod->claims[i].name);
         if (claim == NULL || (exclusive != NULL && exclusive[i]))
             continue;
-        struct object_reference reference = {KIND_CLAIM, name_slice(claim->ns), claim_name(claim),
+        struct object_reference reference = {KIND_CLAIM, name_text(claim->ns), claim_name(claim),
                                              uid_text(&claim->uid, text)};
         is_needed = is_needed || needs_confirmation(binding, claim);
         if (!object_reference_keep(&shared, &reference, binding->call.arena))
@@ -193,8 +193,7 @@ static int check_unknown_volumes(const struct binding *binding, const struct vie
     for (size_t i = 0; is_enforced && call->state->api != NULL && i < pod->claim_count; i++) {
         const struct claim *claim =
             cluster_find_claim(view->cluster, pod->meta.ns, pod->claims[i].name);
-        bool is_unknown = claim != NULL &&
-                          (claim->volume != NULL || claim->is_volume_provisioned) &&
+        bool is_unknown = claim != NULL && claim_has_volume(claim) &&
                           cluster_find_volume(view->cluster, claim) == NULL;
         if (!is_unknown || claim->is_rwop)
             continue;
@@ -204,7 +203,7 @@ static int check_unknown_volumes(const struct binding *binding, const struct vie
             return error_set(err, ERROR_UNAVAILABLE,
                              "claim %.*s/%.*s is in use on node %.*s, and its volume is not known "
                              "yet",
-                             SLICE_ARG(name_slice(claim->ns)), SLICE_ARG(claim_name(claim)),
+                             SLICE_ARG(name_text(claim->ns)), SLICE_ARG(claim_name(claim)),
                              SLICE_ARG(name_slice(attached.nodes[0].name)));
     }
     return 0;

@@ -128,7 +128,7 @@ size_t deferral_pod_orphans(const struct view *view, const struct pod *pod, size
         if (!defer_is_orphan(view, pod, &mounts->volumes[i]))
             continue;
         if (count++ < most)
-            buf_printf(out, "%.*s/%.*s %.*s\n", SLICE_ARG(name_slice(pod->ns)),
+            buf_printf(out, "%.*s/%.*s %.*s\n", SLICE_ARG(name_text(pod->ns)),
                        SLICE_ARG(pod_name(pod)), SLICE_ARG(mounts->volumes[i].name));
     }
     return count;

@@ -118,7 +118,7 @@ static struct slice note(const struct pod *pod, struct arena *arena)
 {
     if (pod->is_terminal)
         return SLICE("it is finished: no scheduler asks about it");
-    if (pod->node != NULL)
+    if (pod_is_assigned(pod))
         return arena_printf(arena, "it is on node %.*s already: no scheduler asks about it",
                             SLICE_ARG(pod_node(pod)));
     if (pod->is_gated)
@@ -145,7 +145,7 @@ static int evaluate_cached(struct dry_run *run, const struct pod *pod, struct er
 static int compare_pods(const void *a, const void *b)
 {
     const struct pod *const *x = a, *const *y = b;
-    int order = slice_compare(name_slice((*x)->ns), name_slice((*y)->ns));
+    int order = slice_compare(name_text((*x)->ns), name_text((*y)->ns));
     return order != 0 ? order : slice_compare(pod_name(*x), pod_name(*y));
 }
 
@@ -160,8 +160,8 @@ static int evaluate_pending(struct dry_run *run, const char *ns, struct error *e
     if (pods == NULL)
         return error_no_memory(err);
     for (const struct pod *pod; (pod = cluster_next_pod(&run->cluster, &walk)) != NULL;)
-        if (pod->node == NULL && !pod->is_terminal &&
-            (ns == NULL || slice_equal(name_slice(pod->ns), slice_of(ns))))
+        if (!pod_is_assigned(pod) && !pod->is_terminal &&
+            (ns == NULL || slice_equal(name_text(pod->ns), slice_of(ns))))
             pods[count++] = pod;
     qsort((void *)pods, count, sizeof *pods, compare_pods);
     for (size_t i = 0; i < count && rc == 0; i++)
@@ -257,7 +257,7 @@ static int evaluate_named(struct dry_run *run, const char *ns, const char *name,
 {
     const struct pod *pod = find_pod(run, ns, name);
 
-    if (pod != NULL && ns != NULL && !slice_equal(name_slice(pod->ns), slice_of(ns)))
+    if (pod != NULL && ns != NULL && !slice_equal(name_text(pod->ns), slice_of(ns)))
         return error_set(err, ERROR_INVALID, "--pod %s is not in --namespace %s", name, ns);
     if (pod != NULL)
         return evaluate_cached(run, pod, err);

@@ -82,7 +82,7 @@ static const char *hint_of(const struct inquiry *inquiry, const struct operand *
          (claim = cluster_next_claim(&inquiry->cluster, &walk)) != NULL;) {
         struct slice name = claim_name(claim);
         const struct operand same = {operand->ns, name};
-        if (!claim->exists || !operand_is(&same, name_slice(claim->ns), name))
+        if (!claim->exists || !operand_is(&same, name_text(claim->ns), name))
             continue;
         nearest_offer_copy(&nearest, name);
     }

@@ -84,7 +84,7 @@ static const char *hint_of(const struct inquiry *inquiry, const struct operand *
 
     for (const struct pod *pod; (pod = cluster_next_pod(&inquiry->cluster, &walk)) != NULL;) {
         struct slice name = pod_name(pod);
-        if (operand->ns.len != 0 && !slice_equal(operand->ns, name_slice(pod->ns)))
+        if (operand->ns.len != 0 && !slice_equal(operand->ns, name_text(pod->ns)))
             continue;
         nearest_offer_copy(&nearest, name);
     }
@@ -102,7 +102,7 @@ static int report_missing(const struct inquiry *inquiry, const struct operand *o
         (void)error_set(&err, ERROR_NOT_FOUND,
                         "why: there is no pod %.*s/%.*s (there is %.*s/%.*s)",
                         SLICE_ARG(operand->ns), SLICE_ARG(operand->name),
-                        SLICE_ARG(name_slice(elsewhere->ns)), SLICE_ARG(operand->name));
+                        SLICE_ARG(name_text(elsewhere->ns)), SLICE_ARG(operand->name));
     else
         (void)error_set(&err, ERROR_NOT_FOUND, "why: there is no pod %.*s%s%.*s%s%s",
                         SLICE_ARG(operand->ns), operand->ns.len == 0 ? "" : "/",

@@ -159,9 +159,11 @@ static const struct claim *exclusive_claim(const struct installation *installati
 {
     const struct pod *record = cluster_find_pod(&installation->inquiry.cluster, pod->ns, pod->name);
 
-    for (size_t i = 0; record != NULL && i < record->use_count; i++)
-        if (record->uses[i].claim->exists && record->uses[i].claim->is_rwop)
-            return record->uses[i].claim;
+    for (size_t i = 0; record != NULL && i < record->use_count; i++) {
+        const struct claim *claim = claim_at(record->uses[i].claim);
+        if (claim->exists && claim->is_rwop)
+            return claim;
+    }
     return NULL;
 }
 

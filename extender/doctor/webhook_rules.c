@@ -234,7 +234,7 @@ static void check_namespaces(const struct webhook_entry *entry,
     const struct claim *claim;
 
     while ((claim = cluster_next_claim(&installation->inquiry.cluster, &walk)) != NULL) {
-        struct slice ns = name_slice(claim->ns);
+        struct slice ns = name_text(claim->ns);
         char text[256];
         (void)snprintf(text, sizeof text, "%.*s", SLICE_ARG(ns));
         if (!claim->exists || !claim->is_rwop || !leaves_out(entry->webhook, text))

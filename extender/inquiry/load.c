@@ -259,7 +259,7 @@ static bool a_pod_lacks_drivers(const struct cluster *cluster)
     struct table_walk walk = {.at = 0};
 
     while ((pod = cluster_next_pod(cluster, &walk)) != NULL)
-        if (pod->node == NULL && load_lacks_drivers(cluster, pod_mounts(pod)))
+        if (!pod_is_assigned(pod) && load_lacks_drivers(cluster, pod_mounts(pod)))
             return true;
     return false;
 }

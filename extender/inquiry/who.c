@@ -75,7 +75,7 @@ struct inquiry_wish who_wish(const struct who_question *question)
 static int compare_claims(const void *a, const void *b)
 {
     const struct naming *x = a, *y = b;
-    int order = slice_compare(name_slice(x->claim->ns), name_slice(y->claim->ns));
+    int order = slice_compare(name_text(x->claim->ns), name_text(y->claim->ns));
 
     return order != 0 ? order : slice_compare(claim_name(x->claim), claim_name(y->claim));
 }
@@ -122,7 +122,7 @@ static bool find_waited(struct who *who)
             if (grown == NULL)
                 return false;
             who->waited = grown;
-            who->waited[who->waited_count++] = pod->uses[i].claim;
+            who->waited[who->waited_count++] = claim_at(pod->uses[i].claim);
         }
     if (who->waited_count != 0)
         qsort((void *)who->waited, who->waited_count, sizeof *who->waited, compare_addresses);
@@ -132,7 +132,7 @@ static bool find_waited(struct who *who)
 /* Whether the answer has the claim, if pods name it. */
 static bool is_answered(const struct who *who, const struct claim *claim)
 {
-    if (!asks_for(who->question, name_slice(claim->ns), claim_name(claim)))
+    if (!asks_for(who->question, name_text(claim->ns), claim_name(claim)))
         return false;
     return !who->question->is_all ||
            (who->waited_count != 0 &&
@@ -147,7 +147,7 @@ static bool find_namings(struct who *who)
 
     for (const struct pod *pod; (pod = cluster_next_pod(&who->inquiry->cluster, &walk)) != NULL;)
         for (size_t i = 0; !pod->is_terminal && i < pod->use_count; i++) {
-            const struct claim *claim = pod->uses[i].claim;
+            const struct claim *claim = claim_at(pod->uses[i].claim);
             if (!is_answered(who, claim))
                 continue;
             struct naming *grown = grow(who->namings, who->naming_count, sizeof *grown);
@@ -206,7 +206,7 @@ static bool add_claim(struct who *who, const struct claim *claim, const struct n
 static void mark_found(const struct who *who, const struct claim *claim, bool *found)
 {
     for (size_t i = 0; i < who->question->count; i++)
-        if (operand_is(&who->question->operands[i], name_slice(claim->ns), claim_name(claim)))
+        if (operand_is(&who->question->operands[i], name_text(claim->ns), claim_name(claim)))
             found[i] = true;
 }
 
@@ -241,7 +241,7 @@ static bool add_unnamed(struct who *who, bool *found)
         return true;
     for (const struct claim *claim;
          (claim = cluster_next_claim(&who->inquiry->cluster, &walk)) != NULL;) {
-        if (!claim->exists || !asks_for(who->question, name_slice(claim->ns), claim_name(claim)) ||
+        if (!claim->exists || !asks_for(who->question, name_text(claim->ns), claim_name(claim)) ||
             is_named(who, claim))
             continue;
         mark_found(who, claim, found);
@@ -330,5 +330,5 @@ void who_similar(const struct inquiry *inquiry, const struct operand *operand, s
          count < SIMILAR_MAX && (claim = cluster_next_claim(&inquiry->cluster, &walk)) != NULL;)
         if (claim->exists && slice_equal(claim_name(claim), operand->name))
             buf_printf(out, "%s%.*s/%.*s", count++ == 0 ? "" : ", ",
-                       SLICE_ARG(name_slice(claim->ns)), SLICE_ARG(claim_name(claim)));
+                       SLICE_ARG(name_text(claim->ns)), SLICE_ARG(claim_name(claim)));
 }

@@ -90,7 +90,7 @@ void advice_warn(struct advice *advice, json_t *text)
 static bool is_own(const struct who_claim *claim, const struct pod *pod)
 {
     for (size_t i = 0; i < pod->use_count; i++)
-        if (pod->uses[i].claim == claim->claim && pod->uses[i].is_ephemeral)
+        if (claim_at(pod->uses[i].claim) == claim->claim && pod->uses[i].is_ephemeral)
             return true;
     return false;
 }

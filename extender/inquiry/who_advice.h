@@ -35,9 +35,9 @@ void advice_warn(struct advice *advice, json_t *text);
 
 /* "shop/db-0", as two arguments for "%.*s/%.*s"; and for "-n % %". */
 #define POD_ARG(pod) \
-    (int)name_slice((pod)->ns).len, name_slice((pod)->ns).ptr, (int)pod_name(pod).len, \
+    (int)name_text((pod)->ns).len, name_text((pod)->ns).ptr, (int)pod_name(pod).len, \
         pod_name(pod).ptr
-#define POD_WORDS(pod) ((const struct slice[]){name_slice((pod)->ns), pod_name(pod)})
+#define POD_WORDS(pod) ((const struct slice[]){name_text((pod)->ns), pod_name(pod)})
 
 /* What is lost, besides, when the pod ends: a claim that is being deleted or is the pod's own. */
 void advice_warn_of_loss(struct advice *advice, const struct who_claim *claim,

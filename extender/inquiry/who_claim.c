@@ -100,7 +100,7 @@ static struct slice volume_name(const struct claim *claim, const struct resource
         return arena_copy(arena, resource_name(volume, name));
     return claim->is_volume_provisioned
                ? arena_printf(arena, "pvc-%.*s", SLICE_ARG(uid_text(&claim->uid, uid)))
-               : name_slice(claim->volume);
+               : name_slice(claim_volume(claim));
 }
 
 /* False: no memory. */
@@ -122,7 +122,7 @@ bool who_gather(struct who_claim *out, const struct who_index *index, const stru
     const struct resource *volume =
         claim->exists ? bound_volume_find(&out->inquiry->cluster, claim) : NULL;
     struct slice text =
-        inquiry_find_details(out->inquiry, KIND_CLAIM, name_slice(claim->ns), claim_name(claim));
+        inquiry_find_details(out->inquiry, KIND_CLAIM, name_text(claim->ns), claim_name(claim));
 
     out->claim = claim;
     if (text.ptr != NULL && !claim_details_read(text, out->arena, &out->details))
@@ -157,7 +157,7 @@ const struct pod *who_locker(const struct who_claim *claim)
     if (!who_lock(claim, &uid, &name))
         return NULL;
     const struct pod *pod =
-        cluster_find_pod(&claim->inquiry->cluster, name_slice(claim->claim->ns), name);
+        cluster_find_pod(&claim->inquiry->cluster, name_text(claim->claim->ns), name);
     return pod != NULL && uid_is(&pod->uid, uid) ? pod : NULL;
 }
 
@@ -232,8 +232,8 @@ static bool is_free(const struct who_claim *claim)
     struct slice uid, name;
 
     return record->exists && !record->is_deleting && claim->assigned_count == 0 &&
-           record->phase != CLAIM_LOST && record->phase != CLAIM_PENDING &&
-           record->reservation == NULL && claim->attachment_count == 0 &&
+           claim_phase(record) != CLAIM_LOST && claim_phase(record) != CLAIM_PENDING &&
+           !claim_is_reserved(record) && claim->attachment_count == 0 &&
            !who_lock(claim, &uid, &name);
 }
 
@@ -246,7 +246,7 @@ json_t *who_describe(const struct who_claim *claim)
     char uid[UID_TEXT_BYTES];
     const struct claim *record = claim->claim;
     json_t *object = json_object();
-    int rc = value_put(object, "namespace", value_text(name_slice(record->ns))) |
+    int rc = value_put(object, "namespace", value_text(name_text(record->ns))) |
              value_put(object, "name", value_text(claim_name(record))) |
              value_put(object, "found", json_boolean(record->exists)) |
              value_put(object, "uid", value_text(uid_text(&record->uid, uid))) |
@@ -263,6 +263,6 @@ json_t *who_describe(const struct who_claim *claim)
              value_put(object, "attachments", describe_attachments(claim));
 
     rc |= put_pods(object, claim) | put_lock(object, claim) |
-          put_reservation(object, record->reservation);
+          put_reservation(object, reservation_at(record->reservation));
     return value_whole(object, rc | value_put(object, "freedBy", who_freed_by(claim, true)));
 }

@@ -161,8 +161,8 @@ static void advise_blocked(struct advice *advice, const struct who_claim *claim)
 
 static void advise_taken(struct advice *advice, const struct who_claim *claim)
 {
-    const struct reservation *reservation = claim->claim->reservation;
-    struct slice uid, name, ns = name_slice(claim->claim->ns);
+    const struct reservation *reservation = reservation_at(claim->claim->reservation);
+    struct slice uid, name, ns = name_text(claim->claim->ns);
 
     if (reservation != NULL)
         advice_add(advice, json_sprintf("the claim is reserved for pod %.*s/%.*s, until that is "
@@ -178,16 +178,16 @@ static void advise_taken(struct advice *advice, const struct who_claim *claim)
 /* A claim that has no volume, or none any more. */
 static void advise_unbound(struct advice *advice, const struct who_claim *claim)
 {
-    const struct slice words[] = {name_slice(claim->claim->ns), claim_name(claim->claim)};
+    const struct slice words[] = {name_text(claim->claim->ns), claim_name(claim->claim)};
 
-    if (claim->claim->phase == CLAIM_LOST) {
+    if (claim_phase(claim->claim) == CLAIM_LOST) {
         advice_add(advice, json_string("the claim is Lost: its volume does not exist any more, and "
                                        "no pod can use it. If the volume's storage still exists, "
                                        "create the PersistentVolume for it again, without "
                                        "claimRef: the claim is bound to it again, with its data. "
                                        "Else delete the claim, and create it again, with the data "
                                        "of a backup"));
-    } else if (claim->claim->phase == CLAIM_PENDING) {
+    } else if (claim_phase(claim->claim) == CLAIM_PENDING) {
         advice_add(advice,
                    json_string("the claim has no volume yet (Pending): its events say why"));
         advice_command(advice, "kubectl describe pvc -n % %", words);

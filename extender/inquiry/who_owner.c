@@ -46,7 +46,7 @@ static struct slice revision_of(const struct scaling *scaling, const struct who_
     const struct workload_answer *set =
         name.ptr == NULL ? NULL
                          : workloads_find(scaling->claim->inquiry->workloads, SLICE("ReplicaSet"),
-                                          name_slice(pod->pod->ns), name);
+                                          name_text(pod->pod->ns), name);
 
     scaling->advice->rc |= set == NULL ? -1 : 0;
     if (set == NULL || set->state != WORKLOAD_KNOWN)
@@ -97,7 +97,7 @@ static void advise_old_pod(const struct scaling *scaling, const struct who_pod *
 static void advise_rollout(const struct scaling *scaling, const struct who_pod *waiter)
 {
     const struct pod *holder = scaling->holder->pod;
-    const struct slice words[] = {name_slice(holder->ns), scaling->holder->owner.name};
+    const struct slice words[] = {name_text(holder->ns), scaling->holder->owner.name};
     const char *rule = scaling->claim->access == ACCESS_ONE_POD ? "CG102" : "CG103";
     int order = compare_revisions(scaling, waiter);
 
@@ -186,7 +186,7 @@ static bool find_workload(struct scaling *out, struct advice *advice, const stru
     if (out->resource == NULL)
         return false;
     out->workload = workloads_find(claim->inquiry->workloads, owner->kind,
-                                   name_slice(holder->pod->ns), owner->name);
+                                   name_text(holder->pod->ns), owner->name);
     advice->rc |= out->workload == NULL ? -1 : 0;
     return out->workload != NULL;
 }
@@ -213,7 +213,7 @@ static void advise_alone(struct advice *advice, const struct who_claim *claim,
 static void advise_job(struct advice *advice, const struct who_claim *claim,
                        const struct who_pod *holder)
 {
-    const struct slice words[] = {name_slice(holder->pod->ns), holder->owner.name};
+    const struct slice words[] = {name_text(holder->pod->ns), holder->owner.name};
 
     advice_add(advice,
                json_sprintf("pod %.*s/%.*s finishes, or Job %.*s is deleted (for a pod that "

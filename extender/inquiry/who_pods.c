@@ -66,7 +66,7 @@ static struct slice bound_since(const struct pod_details *details)
 bool who_pod_init(struct who_pod *out, const struct who_claim *claim, const struct pod *pod)
 {
     struct slice text =
-        inquiry_find_details(claim->inquiry, KIND_POD, name_slice(pod->ns), pod_name(pod));
+        inquiry_find_details(claim->inquiry, KIND_POD, name_text(pod->ns), pod_name(pod));
 
     *out = (struct who_pod){.pod = pod, .details.grace_seconds = -1};
     if (text.ptr != NULL && !pod_details_read(text, claim->arena, &out->details))
@@ -76,7 +76,7 @@ bool who_pod_init(struct who_pod *out, const struct who_claim *claim, const stru
         out->details.owners.count != 0 ||
         (out->details.created.len != 0 && !claim->inquiry->report.is_of_claimguard);
     out->node_state = who_node_state(claim->inquiry, pod_node(pod));
-    out->since = pod->node == NULL ? out->details.created : bound_since(&out->details);
+    out->since = !pod_is_assigned(pod) ? out->details.created : bound_since(&out->details);
     out->is_out_of_service = out->node_state == NODE_NOT_READY &&
                              who_is_out_of_service(claim->inquiry, pod_node(pod), claim->arena);
     return true;
@@ -106,7 +106,7 @@ static json_t *describe(const struct who_pod *pod)
 {
     char uid[UID_TEXT_BYTES];
     json_t *object = json_object();
-    int rc = value_put(object, "namespace", value_text(name_slice(pod->pod->ns))) |
+    int rc = value_put(object, "namespace", value_text(name_text(pod->pod->ns))) |
              value_put(object, "name", value_text(pod_name(pod->pod))) |
              put_known(object, "uid", uid_text(&pod->pod->uid, uid)) |
              value_put(object, "priority", json_integer(pod->pod->priority)) |
@@ -178,8 +178,8 @@ static int put_budgets(json_t *object, const struct who_claim *claim, const stru
 
     for (const struct resource *budget;
          (budget = cluster_next_resource(cluster, KIND_POD_DISRUPTION_BUDGET, &walk)) != NULL;)
-        if (resource_ns(budget) == pod->ns &&
-            selector_matches(resource_attribute(budget, BUDGET_SELECTOR), name_slice(pod->labels),
+        if (resource_ns(budget) == name_at(pod->ns) &&
+            selector_matches(resource_attribute(budget, BUDGET_SELECTOR), name_text(pod->labels),
                              pod_name(pod)))
             add_budget(&budgets, budget);
     for (size_t i = 0; i < budgets.count && rc == 0; i++)
@@ -238,7 +238,7 @@ json_t *who_waiter(const struct who_pod *waiter)
              value_put(object, "waitsFor", json_string(waits[waiter->waits_for])) |
              put_known(object, "node", pod_node(waiter->pod));
 
-    if (waiter->pod->node != NULL)
+    if (pod_is_assigned(waiter->pod))
         rc |= put_known(object, "state", who_state(waiter));
     if (scheduled != NULL && !slice_equal(scheduled->status, SLICE("True")))
         rc |= put_known(object, "message", scheduled->message);

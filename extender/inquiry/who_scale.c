@@ -29,7 +29,7 @@ void scaling_command(const struct scaling *scaling, int64_t replicas)
         scaling->advice->rc = -1;
     else
         advice_command(scaling->advice, "kubectl scale -n % % % --replicas=%",
-                       (const struct slice[]){name_slice(scaling->holder->pod->ns),
+                       (const struct slice[]){name_text(scaling->holder->pod->ns),
                                               slice_of(scaling->resource), owner->name, number});
 }
 
@@ -48,7 +48,7 @@ static void advise_scaling_back(const struct scaling *scaling)
 static void advise_look(const struct scaling *scaling)
 {
     const struct owner *owner = &scaling->holder->owner;
-    const struct slice words[] = {name_slice(scaling->holder->pod->ns), slice_of(scaling->resource),
+    const struct slice words[] = {name_text(scaling->holder->pod->ns), slice_of(scaling->resource),
                                   owner->name};
     bool is_stateful = owner_is_kind(owner, SLICE("StatefulSet"));
 
@@ -91,7 +91,7 @@ static json_t *list_claims(const struct scaling *scaling, int64_t first, int64_t
 /* With whenScaled: Delete, it would destroy claims. */
 static void advise_retention(const struct scaling *scaling, int64_t first, int64_t last)
 {
-    struct slice ns = name_slice(scaling->holder->pod->ns), name = scaling->holder->owner.name;
+    struct slice ns = name_text(scaling->holder->pod->ns), name = scaling->holder->owner.name;
     json_t *claims = list_claims(scaling, first, last);
 
     advice_add(scaling->advice,

@@ -30,7 +30,8 @@ static size_t count_nodes(const struct who_claim *claim, struct slice node, bool
 static bool is_used_elsewhere(const struct who_claim *claim, const struct pod *pod)
 {
     for (size_t i = 0; i < claim->holder_count; i++)
-        if (claim->holders[i].pod->node != pod->node && !claim->holders[i].pod->is_pending)
+        if (node_at(claim->holders[i].pod->node) != node_at(pod->node) &&
+            !claim->holders[i].pod->is_pending)
             return true;
     return false;
 }
@@ -71,7 +72,7 @@ static void move_blocked(struct who_claim *claim)
 static bool is_named_in_message(const struct who_claim *claim, struct slice message)
 {
     struct slice text =
-        arena_printf(claim->arena, "claim %.*s/%.*s ", SLICE_ARG(name_slice(claim->claim->ns)),
+        arena_printf(claim->arena, "claim %.*s/%.*s ", SLICE_ARG(name_text(claim->claim->ns)),
                      SLICE_ARG(claim_name(claim->claim)));
 
     return text.len != 0 && message.len != 0 &&
@@ -97,7 +98,7 @@ static bool is_unbound_in_message(struct slice message)
 /* A claim that nobody holds, and that is taken nevertheless. */
 static enum waits_for find_taker(const struct who_claim *claim, const struct pod *pod)
 {
-    const struct reservation *reservation = claim->claim->reservation;
+    const struct reservation *reservation = reservation_at(claim->claim->reservation);
     char text[UID_TEXT_BYTES];
     struct slice uid, name;
 
@@ -113,7 +114,7 @@ static enum waits_for find_wait(const struct who_claim *claim, const struct who_
 
     if (waiter->waits_for == WAITS_DETACH)
         return WAITS_DETACH;
-    if (!record->exists || record->is_deleting || record->phase == CLAIM_LOST)
+    if (!record->exists || record->is_deleting || claim_phase(record) == CLAIM_LOST)
         return WAITS_CLAIM;
     if (waiter->pod->is_gated)
         return WAITS_OTHER;

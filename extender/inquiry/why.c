@@ -110,7 +110,7 @@ static bool find_claims(struct answer *answer)
         const struct pod *pod =
             cluster_find_pod(cluster, answer->asked[i]->ns, answer->asked[i]->name);
         for (size_t j = 0; pod != NULL && j < pod->use_count && answer->claim_count < room; j++)
-            answer->claims[answer->claim_count++] = pod->uses[j].claim;
+            answer->claims[answer->claim_count++] = claim_at(pod->uses[j].claim);
     }
     qsort((void *)answer->claims, answer->claim_count, sizeof *answer->claims, compare_addresses);
     return true;
@@ -147,7 +147,7 @@ static bool find_namings(struct answer *answer)
     for (const struct pod *pod; answer->claim_count != 0 &&
                                 (pod = cluster_next_pod(&answer->inquiry->cluster, &walk)) != NULL;)
         for (size_t i = 0; i < pod->use_count; i++) {
-            const struct naming naming = {pod->uses[i].claim, pod};
+            const struct naming naming = {claim_at(pod->uses[i].claim), pod};
             if (bsearch((const void *)&naming.claim, (const void *)answer->claims,
                         answer->claim_count, sizeof *answer->claims, compare_addresses) != NULL &&
                 !add_naming(answer, &naming, &room))
@@ -225,7 +225,7 @@ static json_t *describe_pod(struct why_pod *pod, bool is_complete)
     int rc = pod->rc | value_put(object, "stage", json_string(stage_text(pod))) |
              value_put(object, "terminating", json_boolean(pod->pod->is_terminating)) |
              value_put(object, "node", value_text(pod_node(pod->pod))) |
-             (pod->pod->node == NULL
+             (!pod_is_assigned(pod->pod)
                   ? 0
                   : value_put(object, "nodeState",
                               json_string(who_node_state_text(pod->who.node_state)))) |

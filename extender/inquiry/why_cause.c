@@ -134,7 +134,7 @@ void why_add_nodes(struct why_pod *pod, enum why_effect effect, const bool *reje
 struct object_reference why_claim_reference(const struct why_claim *claim)
 {
     return (struct object_reference){.kind = KIND_CLAIM,
-                                     .ns = name_slice(claim->who.claim->ns),
+                                     .ns = name_text(claim->who.claim->ns),
                                      .name = claim_name(claim->who.claim)};
 }
 
@@ -146,5 +146,5 @@ struct object_reference why_volume_reference(const struct why_claim *claim)
 struct object_reference why_pod_reference(const struct why_pod *pod)
 {
     return (struct object_reference){
-        .kind = KIND_POD, .ns = name_slice(pod->pod->ns), .name = pod_name(pod->pod)};
+        .kind = KIND_POD, .ns = name_text(pod->pod->ns), .name = pod_name(pod->pod)};
 }

@@ -57,7 +57,7 @@ static void help_missing(struct why_pod *pod, const struct why_claim *claim)
         why_help(pod, json_sprintf("create PersistentVolumeClaim %.*s in namespace %.*s, or "
                                    "correct the name in the pod's volumes",
                                    SLICE_ARG(claim_name(claim->who.claim)),
-                                   SLICE_ARG(name_slice(claim->who.claim->ns))));
+                                   SLICE_ARG(name_text(claim->who.claim->ns))));
 }
 
 void why_claim_missing(struct why_pod *pod)
@@ -77,7 +77,7 @@ void why_claim_of_another(struct why_pod *pod)
 {
     for (size_t i = 0; i < pod->claim_count; i++) {
         const struct why_claim *claim = &pod->claims[i];
-        struct slice owner = name_slice(claim->who.claim->owner_uid);
+        struct slice owner = name_slice(claim_owner_uid(claim->who.claim));
         struct object_reference reference = why_claim_reference(claim);
         if (!claim->who.claim->exists || !claim->use->is_ephemeral ||
             (owner.len != 0 && uid_is(&pod->pod->uid, owner)))
@@ -137,7 +137,7 @@ void why_claim_lost(struct why_pod *pod)
     for (size_t i = 0; i < pod->claim_count; i++) {
         const struct why_claim *claim = &pod->claims[i];
         struct object_reference reference = why_claim_reference(claim);
-        if (!claim->who.claim->exists || claim->who.claim->phase != CLAIM_LOST)
+        if (!claim->who.claim->exists || claim_phase(claim->who.claim) != CLAIM_LOST)
             continue;
         why_add(pod, WHY_BLOCKS, &reference,
                 json_sprintf("claim %.*s/%.*s is Lost: its volume %.*s is gone, or is bound to "
@@ -175,7 +175,7 @@ void why_volume_missing(struct why_pod *pod)
         const struct why_claim *claim = &pod->claims[i];
         const struct claim *record = claim->who.claim;
         struct object_reference reference = why_volume_reference(claim);
-        if (!record->exists || record->phase == CLAIM_LOST || !claim->is_bound ||
+        if (!record->exists || claim_phase(record) == CLAIM_LOST || !claim->is_bound ||
             claim->volume != NULL || !why_knows(pod, KIND_VOLUME))
             continue;
         const struct resource *other =

@@ -36,7 +36,7 @@ bool why_note(struct why_notes *notes, const struct why_pod *pod)
         bool has_volume = claim->volume != NULL, is_scheduling = pod->stage == WHY_SCHEDULING;
         lacks_labels = lacks_labels || (pod->node_count != 0 && !pod->has_labels && has_volume);
         lacks_pods = lacks_pods || (notes->is_of_namespace && is_scheduling);
-        names_class = names_class || claim->who.claim->volume_attributes_class != NULL;
+        names_class = names_class || claim_volume_attributes_class(claim->who.claim) != NULL;
         is_unbound = is_unbound || (is_scheduling && claim->who.claim->exists && !claim->is_bound);
     }
     notes->lacks_labels = notes->lacks_labels || lacks_labels;

@@ -78,17 +78,17 @@ static bool read_volume(struct why_claim *out, const struct inquiry *inquiry, st
 {
     const struct claim *claim = out->who.claim;
 
-    out->is_bound = claim->volume != NULL || claim->is_volume_provisioned;
+    out->is_bound = claim_has_volume(claim);
     out->volume = claim->exists ? bound_volume_find(&inquiry->cluster, claim) : NULL;
     out->class = cluster_find_resource(&inquiry->cluster, KIND_STORAGE_CLASS,
-                                       name_slice(claim->storage_class));
+                                       name_slice(claim_storage_class(claim)));
     struct slice text = out->volume == NULL ? (struct slice){NULL, 0}
                                             : inquiry_find_details(inquiry, KIND_VOLUME, SLICE(""),
                                                                    out->who.volume);
     if (text.ptr != NULL && !volume_details_read(text, arena, &out->volume_details))
         return false;
     text = inquiry_find_details(inquiry, KIND_STORAGE_CLASS, SLICE(""),
-                                name_slice(claim->storage_class));
+                                name_slice(claim_storage_class(claim)));
     if (is_of_another(out)) {
         out->volume = NULL;
         out->volume_details = (struct volume_details){.terms = {0}};
@@ -106,11 +106,11 @@ static bool take_claims(struct why_pod *out, const struct who_index *index,
     for (size_t i = 0; i < out->pod->use_count; i++) {
         struct why_claim *claim = &out->claims[out->claim_count++];
         const struct use *use = &out->pod->uses[i];
-        struct named named = find_named(namings, count, use->claim);
+        struct named named = find_named(namings, count, claim_at(use->claim));
         *claim = (struct why_claim){.use = use};
         claim->who =
             (struct who_claim){.inquiry = out->inquiry, .arena = out->arena, .asked = out->pod};
-        if (!who_gather(&claim->who, index, use->claim, named.namings, named.alive) ||
+        if (!who_gather(&claim->who, index, claim_at(use->claim), named.namings, named.alive) ||
             !take_finished(claim, &named, out->arena) ||
             !read_volume(claim, out->inquiry, out->arena))
             return false;
@@ -217,7 +217,7 @@ static bool take_all_nodes(struct why_pod *out)
 
 static bool take_nodes(struct why_pod *out)
 {
-    const struct node *node = out->pod->node;
+    const struct node *node = node_at(out->pod->node);
 
     if (node == NULL ? !take_all_nodes(out)
                      : (out->nodes = arena_alloc(out->arena, sizeof *out->nodes)) == NULL)
@@ -282,7 +282,7 @@ static enum why_stage find_stage(const struct why_pod *pod)
 {
     if (pod->pod->is_terminal)
         return WHY_FINISHED;
-    if (pod->pod->node == NULL)
+    if (!pod_is_assigned(pod->pod))
         return WHY_SCHEDULING;
     bool waits = pod->pod->is_pending ? !has_mounted(&pod->who.details) : has_lost_sandbox(pod);
     return waits ? WHY_STARTING : WHY_RUNNING;

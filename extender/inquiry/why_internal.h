@@ -169,15 +169,15 @@ struct object_reference why_pod_reference(const struct why_pod *pod);
 
 /* The arguments of "%.*s/%.*s"; no macro in a macro, which cppcheck cannot expand. */
 #define CLAIM_ARG(claim) \
-    (int)name_slice((claim)->who.claim->ns).len, name_slice((claim)->who.claim->ns).ptr, \
+    (int)name_text((claim)->who.claim->ns).len, name_text((claim)->who.claim->ns).ptr, \
         (int)claim_name((claim)->who.claim).len, claim_name((claim)->who.claim).ptr
 #define WHY_POD_ARG(pod) \
-    (int)name_slice((pod)->ns).len, name_slice((pod)->ns).ptr, (int)pod_name(pod).len, \
+    (int)name_text((pod)->ns).len, name_text((pod)->ns).ptr, (int)pod_name(pod).len, \
         pod_name(pod).ptr
 
 /* Of a claim, for "-n % %". */
 #define CLAIM_WORDS(claim) \
-    ((const struct slice[]){name_slice((claim)->who.claim->ns), claim_name((claim)->who.claim)})
+    ((const struct slice[]){name_text((claim)->who.claim->ns), claim_name((claim)->who.claim)})
 
 /* The causes: each adds those that it finds. */
 typedef void why_finder(struct why_pod *pod);

@@ -254,7 +254,7 @@ void why_topology(struct why_pod *pod)
     for (size_t i = 0; i < pod->claim_count && pod->has_labels; i++) {
         const struct why_claim *claim = &pod->claims[i];
         const struct object_reference reference = {
-            .kind = KIND_STORAGE_CLASS, .name = name_slice(claim->who.claim->storage_class)};
+            .kind = KIND_STORAGE_CLASS, .name = name_slice(claim_storage_class(claim->who.claim))};
         size_t before = json_array_size(pod->causes);
         if (!claim->who.claim->exists || claim->is_bound ||
             claim->class_details.topologies.count == 0 || why_has_offer(pod, claim))

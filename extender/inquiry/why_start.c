@@ -141,7 +141,7 @@ void why_not_attached(struct why_pod *pod)
                                  SLICE_ARG(claim->who.volume), CLAIM_ARG(claim),
                                  SLICE_ARG(pod_node(pod->pod))));
         why_help(pod,
-                 !pod->pod->node->exists && why_knows(pod, KIND_NODE)
+                 !node_at(pod->pod->node)->exists && why_knows(pod, KIND_NODE)
                      ? json_sprintf("node %.*s does not exist, so nothing attaches to it: "
                                     "kube-controller-manager deletes the pod",
                                     SLICE_ARG(pod_node(pod->pod)))

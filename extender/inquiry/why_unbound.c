@@ -7,13 +7,13 @@ static bool is_unbound(const struct why_claim *claim)
 {
     const struct claim *record = claim->who.claim;
 
-    return record->exists && !record->is_deleting && record->phase != CLAIM_LOST &&
-           record->phase != CLAIM_BOUND && !claim->is_bound;
+    return record->exists && !record->is_deleting && claim_phase(record) != CLAIM_LOST &&
+           claim_phase(record) != CLAIM_BOUND && !claim->is_bound;
 }
 
 static bool lacks_class(const struct why_pod *pod, const struct why_claim *claim)
 {
-    return claim->who.claim->storage_class != NULL && claim->class == NULL &&
+    return claim_storage_class(claim->who.claim) != NULL && claim->class == NULL &&
            why_knows(pod, KIND_STORAGE_CLASS);
 }
 
@@ -25,7 +25,7 @@ static bool waits_for_consumer(const struct why_claim *claim)
 
 static struct slice class_name(const struct why_claim *claim)
 {
-    return name_slice(claim->who.claim->storage_class);
+    return name_slice(claim_storage_class(claim->who.claim));
 }
 
 static struct slice provisioner_of(const struct why_claim *claim)
@@ -103,7 +103,7 @@ void why_claim_unbound(struct why_pod *pod)
 bool why_has_offer(struct why_pod *pod, const struct why_claim *claim)
 {
     struct slice offer = volume_offer(
-        class_name(claim), name_slice(claim->who.claim->volume_attributes_class), pod->arena);
+        class_name(claim), name_slice(claim_volume_attributes_class(claim->who.claim)), pod->arena);
 
     pod->rc |= offer.ptr == NULL ? -1 : 0;
     return offer.ptr != NULL && cluster_has_offer(&pod->inquiry->cluster, offer);

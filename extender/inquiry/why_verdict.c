@@ -23,7 +23,7 @@ static enum why_effect effect_of(const struct why_pod *pod, const struct policy 
 static struct object_reference with_class(const struct why_pod *pod)
 {
     for (size_t i = 0; i < pod->claim_count; i++)
-        if (pod->claims[i].who.claim->volume_attributes_class != NULL)
+        if (claim_volume_attributes_class(pod->claims[i].who.claim) != NULL)
             return why_claim_reference(&pod->claims[i]);
     return why_pod_reference(pod);
 }

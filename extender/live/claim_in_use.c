@@ -144,7 +144,7 @@ static bool report_all(struct claim_in_use *in_use, struct refused *refused, str
     struct verdict verdict;
     unsigned count = 0;
 
-    if (pod == NULL || !uid_is(&pod->uid, uid_of(refused)) || pod->node != NULL ||
+    if (pod == NULL || !uid_is(&pod->uid, uid_of(refused)) || pod_is_assigned(pod) ||
         pod->is_terminating)
         return true;
     if (!cluster_describe_pod(pod, arena, &object))

@@ -218,7 +218,7 @@ static enum step find_step(const struct view *view, const struct nominated_pod *
         return STEP_NOTHING;
     if (ours.len != 0)
         return nominee_reason(view, pod, ours, arena) == REASON_GONE ? STEP_CLEAR : STEP_NOTHING;
-    if (pod->nomination != NULL || nominated->due_ns > now_ns)
+    if (pod_is_nominated(pod) || nominated->due_ns > now_ns)
         return STEP_NOTHING;
     if (nominated->wanted_ns == 0 && !is_unanswered)
         return STEP_SETTLE; /* the last PATCH did not fail */
@@ -312,7 +312,7 @@ static void check_first(struct state *state, struct arena *arena)
     struct view view = state_view(state);
     const struct pod *pod = cluster_find_pod(view.cluster, reference->ns, reference->name);
 
-    if (pod == NULL || !uid_is(&pod->uid, reference->uid) || pod->node != NULL ||
+    if (pod == NULL || !uid_is(&pod->uid, reference->uid) || pod_is_assigned(pod) ||
         pod->is_terminal) {
         drop(nominations, first);
         return;

@@ -33,7 +33,7 @@ struct slice nominee_choose(const struct view *view, const struct pod_object *po
     struct slice reason;
 
     if (verdict->code != CODE_SUCCESS || pod->meta.uid.len == 0 || pod->nominated_node.len != 0 ||
-        cached == NULL || !uid_is(&cached->uid, pod->meta.uid) || cached->nomination != NULL ||
+        cached == NULL || !uid_is(&cached->uid, pod->meta.uid) || pod_is_nominated(cached) ||
         cached->is_terminating || has_exclusive(pod, verdict))
         return SLICE("");
     for (const struct node_filter *filter = verdict->nodes; filter != NULL; filter = filter->next)

@@ -54,7 +54,7 @@ static bool is_news(struct violations *violations, const struct pod *pod, const 
 /* Another pod that holds the claim; NULL: none does. */
 static const struct pod *other_holder(const struct claim *claim, const struct pod *pod)
 {
-    for (const struct use *use = claim->uses; use != NULL; use = use->next)
+    for (const struct use *use = use_at(claim->uses); use != NULL; use = use_at(use->next))
         if (use_pod(use) != pod && pod_holds(use_pod(use)))
             return use_pod(use);
     return NULL;
@@ -71,7 +71,7 @@ static bool is_violated(const struct violations *violations, const struct claim 
 static void report(struct violations *violations, const struct pod *pod, const struct claim *claim)
 {
     const struct pod *first = other_holder(claim, pod);
-    struct slice ns = name_slice(pod->ns);
+    struct slice ns = name_text(pod->ns);
     char uid[UID_TEXT_BYTES];
     struct arena arena;
 
@@ -98,7 +98,7 @@ static void report_claim(struct violations *violations, const struct claim *clai
 {
     const struct pod *latest = NULL;
 
-    for (const struct use *use = claim->uses; use != NULL; use = use->next) {
+    for (const struct use *use = use_at(claim->uses); use != NULL; use = use_at(use->next)) {
         const struct pod *pod = use_pod(use);
         if (pod_holds(pod) && (latest == NULL || pod->version > latest->version))
             latest = pod;
@@ -129,8 +129,8 @@ void violations_report_change(struct violations *violations, const struct object
     if (pod == NULL || was_holding || !pod_holds(pod))
         return;
     for (unsigned i = 0; i < pod->use_count; i++)
-        if (is_violated(violations, pod->uses[i].claim))
-            report(violations, pod, pod->uses[i].claim);
+        if (is_violated(violations, claim_at(pod->uses[i].claim)))
+            report(violations, pod, claim_at(pod->uses[i].claim));
 }
 
 void violations_report_all(struct violations *violations)

@@ -56,10 +56,10 @@ static bool list_waiting(struct state *state, struct table_walk *walk,
     bool has_more = table_next_page(&state->cluster.pods, walk);
     for (; has_more && walk->next < walk->count; walk->next++) {
         const struct pod *pod = (const struct pod *)(const void *)walk->records[walk->next];
-        if ((pod->use_count == 0 && !pod->has_mounts) || pod->node != NULL || pod->is_gated ||
+        if ((pod->use_count == 0 && !pod->has_mounts) || pod_is_assigned(pod) || pod->is_gated ||
             pod->is_terminal || pod->is_terminating)
             continue;
-        struct object_reference reference = {KIND_POD, name_slice(pod->ns), pod_name(pod),
+        struct object_reference reference = {KIND_POD, name_text(pod->ns), pod_name(pod),
                                              uid_text(&pod->uid, uid)};
         (void)object_reference_keep(waiting, &reference,
                                     arena); /* else it waits for the scheduler's flush */

@@ -13,7 +13,7 @@ static bool copy_victims(struct attempt *attempt, const struct verdict *verdict)
     for (size_t i = 0; i < verdict->victim_count; i++) {
         const struct pod *victim = verdict->victims[i];
         char uid[UID_TEXT_BYTES];
-        struct object_reference reference = {KIND_POD, name_slice(victim->ns), pod_name(victim),
+        struct object_reference reference = {KIND_POD, name_text(victim->ns), pod_name(victim),
                                              uid_text(&victim->uid, uid)};
         char *text = arena_alloc(&attempt->arena, object_reference_bytes(&reference));
         if (text == NULL)
@@ -27,7 +27,7 @@ const struct pod *outlook_find_waiting(const struct attempt *attempt)
 {
     const struct pod *pod =
         cluster_find_pod(&attempt->state->cluster, attempt->pod.ns, attempt->pod.name);
-    bool waits = pod != NULL && uid_is(&pod->uid, attempt->pod.uid) && pod->node == NULL &&
+    bool waits = pod != NULL && uid_is(&pod->uid, attempt->pod.uid) && !pod_is_assigned(pod) &&
                  !pod->is_terminating && !pod->is_terminal && pod->priority == attempt->priority;
 
     return waits ? pod : NULL;

@@ -41,9 +41,9 @@ static json_t *identity(const struct pod *pod)
 {
     char uid[UID_TEXT_BYTES];
     json_t *object = json_object();
-    struct slice node = pod->node != NULL ? pod_node(pod) : pod_nominated_node(pod);
+    struct slice node = pod_is_assigned(pod) ? pod_node(pod) : pod_nominated_node(pod);
 
-    return whole(object, put(object, "namespace", text(name_slice(pod->ns))) |
+    return whole(object, put(object, "namespace", text(name_text(pod->ns))) |
                              put(object, "name", text(pod_name(pod))) |
                              put(object, "uid", text(uid_text(&pod->uid, uid))) |
                              put(object, "node", text(node)) |
@@ -79,13 +79,13 @@ static json_t *holders(const struct cluster *cluster, const struct claim *claim,
     size_t count = 0;
     int rc = list == NULL ? -1 : 0;
 
-    for (const struct use *use = claim->uses; use != NULL; use = use->next)
+    for (const struct use *use = use_at(claim->uses); use != NULL; use = use_at(use->next))
         count++;
     const struct pod **pods = calloc(count + 1, sizeof *pods);
     if (pods == NULL)
         return whole(list, -1);
     count = 0;
-    for (const struct use *use = claim->uses; use != NULL; use = use->next)
+    for (const struct use *use = use_at(claim->uses); use != NULL; use = use_at(use->next))
         if (hold_against(cluster, use_pod(use), pod) != HOLD_NONE)
             pods[count++] = use_pod(use);
     qsort((void *)pods, count, sizeof *pods, holder_compare);
@@ -107,8 +107,8 @@ static bool is_exclusive(const struct view *view, const struct pod_object *pod, 
     bool is_exclusive = exclusive_is_needed(view, pod, index, claim);
     bool may_be = !is_exclusive && exclusive_may_be_held(view, claim);
 
-    for (const struct use *use = claim->uses; use != NULL && may_be && !is_exclusive;
-         use = use->next)
+    for (const struct use *use = use_at(claim->uses); use != NULL && may_be && !is_exclusive;
+         use = use_at(use->next))
         is_exclusive = exclusive_is_held(view, use);
     return is_exclusive;
 }

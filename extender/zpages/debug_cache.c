@@ -58,7 +58,7 @@ static void put_text(struct buf *out, const char *key, struct slice text)
 /* "namespace/name" */
 static void put_claim_key(struct buf *out, const struct claim *claim)
 {
-    struct slice ns = name_slice(claim->ns);
+    struct slice ns = name_text(claim->ns);
     struct buf key;
 
     buf_init(&key, ns.len + 1 + claim->name_len);
@@ -122,7 +122,7 @@ static bool is_same(const struct table_record *record, const void *key)
 }
 
 /* Called under the lock. */
-static void put_ref(struct debug_cache *cache, const struct node_ref *ref)
+static void put_ref(struct debug_cache *cache, const struct node_count *ref)
 {
     if (table_find(&cache->state->cluster.claims, ref->claim_hash, is_same, ref->claim) == NULL)
         return; /* it was deleted meanwhile */
@@ -136,7 +136,7 @@ static void put_ref(struct debug_cache *cache, const struct node_ref *ref)
 static bool put_refs(struct debug_cache *cache, const struct known_node *known)
 {
     size_t count;
-    const struct node_ref *refs =
+    const struct node_count *refs =
         node_refs_take(&cache->refs, known->node, known->hash, RECORDS_A_PIECE, &count);
 
     cache->out->failed = cache->out->failed || cache->refs.batch.failed;
@@ -187,13 +187,13 @@ static void put_holder(struct buf *out, const struct pod *pod, enum hold hold, b
     char uid[UID_TEXT_BYTES];
 
     buf_put(out, is_first ? SLICE("{") : SLICE(", {"));
-    put_text(out, "namespace", name_slice(pod->ns));
+    put_text(out, "namespace", name_text(pod->ns));
     buf_put(out, SLICE(", "));
     put_text(out, "name", pod_name(pod));
     buf_put(out, SLICE(", "));
     put_text(out, "uid", uid_text(&pod->uid, uid));
     buf_put(out, SLICE(", "));
-    put_text(out, "node", pod->node != NULL ? pod_node(pod) : pod_nominated_node(pod));
+    put_text(out, "node", pod_is_assigned(pod) ? pod_node(pod) : pod_nominated_node(pod));
     buf_printf(out, ", \"priority\": %d, \"as\": \"%s\"}", pod->priority, hold_text(hold));
 }
 
@@ -221,16 +221,17 @@ static unsigned put_holders(struct buf *out, const struct cluster *cluster,
     const struct pod *pods[DEBUG_HOLDERS_MAX];
     unsigned count = 0, seen = 0;
 
-    for (const struct use *use = claim->uses;
-         use != NULL && count < DEBUG_HOLDERS_MAX && seen < USES_SEEN_MAX; use = use->next, seen++)
+    for (const struct use *use = use_at(claim->uses);
+         use != NULL && count < DEBUG_HOLDERS_MAX && seen < USES_SEEN_MAX;
+         use = use_at(use->next), seen++)
         if (hold_against(cluster, use_pod(use), &nobody) != HOLD_NONE)
             pods[count++] = use_pod(use);
     qsort((void *)pods, count, sizeof *pods, holder_compare);
     for (unsigned i = 0; i < count; i++)
         put_holder(out, pods[i], hold_against(cluster, pods[i], &nobody), i == 0);
-    if (claim->reservation != NULL) {
+    if (claim_is_reserved(claim)) {
         buf_put(out, count == 0 ? SLICE("{") : SLICE(", {"));
-        put_reserved(out, claim->reservation);
+        put_reserved(out, reservation_at(claim->reservation));
         buf_put(out, SLICE("}"));
     }
     return seen;

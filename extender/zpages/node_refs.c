@@ -14,14 +14,14 @@ void node_refs_dispose(struct node_refs *refs)
     buf_dispose(&refs->batch);
 }
 
-static struct node_ref *ref_of(const struct node_refs *refs, size_t i)
+static struct node_count *ref_of(const struct node_refs *refs, size_t i)
 {
-    return (struct node_ref *)(void *)refs->batch.bytes + i;
+    return (struct node_count *)(void *)refs->batch.bytes + i;
 }
 
 static size_t ref_count(const struct node_refs *refs)
 {
-    return refs->batch.len / sizeof(struct node_ref);
+    return refs->batch.len / sizeof(struct node_count);
 }
 
 /* ---- the order of counts ---- */
@@ -39,7 +39,7 @@ int node_refs_compare(const struct node *a, uint32_t a_hash, const struct node *
 }
 
 /* By node, then by the hash of the claim. Counts that are equal here are always in one batch. */
-static int compare_places(const struct node_ref *x, const struct node_ref *y)
+static int compare_places(const struct node_count *x, const struct node_count *y)
 {
     int order = node_refs_compare(x->node, x->node_hash, y->node, y->node_hash);
 
@@ -48,7 +48,7 @@ static int compare_places(const struct node_ref *x, const struct node_ref *y)
 
 static int compare(const void *a, const void *b)
 {
-    const struct node_ref *x = a, *y = b;
+    const struct node_count *x = a, *y = b;
     int order = compare_places(x, y);
 
     return order != 0 ? order : compare_pointers(x->claim, y->claim);
@@ -60,8 +60,8 @@ static int compare(const void *a, const void *b)
 static void keep(struct node_refs *refs, const struct table_record *record)
 {
     const struct refcount *ref = (const struct refcount *)(const void *)record;
-    struct node_ref known = {ref->node, ref->claim, ref->node->record.hash, ref->claim->record.hash,
-                             ref->count};
+    struct node_count known = {ref->node, ref->claim, ref->node->record.hash,
+                               ref->claim->record.hash, ref->count};
 
     if (compare_places(&known, &refs->last_seen) > 0 &&
         (!refs->has_more || compare_places(&known, &refs->bound) < 0))
@@ -86,7 +86,7 @@ static void cut(struct node_refs *refs)
     size_t count = ref_count(refs), kept = 0;
 
     if (count != 0)
-        qsort(refs->batch.bytes, count, sizeof(struct node_ref), compare);
+        qsort(refs->batch.bytes, count, sizeof(struct node_count), compare);
     for (size_t i = 0; i < count; i++)
         if (kept == 0 || compare(ref_of(refs, kept - 1), ref_of(refs, i)) != 0)
             *ref_of(refs, kept++) = *ref_of(refs, i);
@@ -95,7 +95,7 @@ static void cut(struct node_refs *refs)
         refs->bound = *ref_of(refs, kept);
         refs->has_more = true;
     }
-    refs->batch.len = kept * sizeof(struct node_ref);
+    refs->batch.len = kept * sizeof(struct node_count);
 }
 
 /* Fills the batch in a walk through the table. */
@@ -123,7 +123,7 @@ static void next_batch(struct node_refs *refs)
 }
 
 /* The next count, from the next batch if necessary; NULL at the end, or without memory. */
-static const struct node_ref *next(struct node_refs *refs)
+static const struct node_count *next(struct node_refs *refs)
 {
     while (refs->at == ref_count(refs) && (!refs->has_begun || refs->has_more) &&
            !refs->batch.failed)
@@ -131,10 +131,10 @@ static const struct node_ref *next(struct node_refs *refs)
     return refs->at == ref_count(refs) || refs->batch.failed ? NULL : ref_of(refs, refs->at);
 }
 
-const struct node_ref *node_refs_take(struct node_refs *refs, const struct node *node,
-                                      uint32_t node_hash, size_t most, size_t *count)
+const struct node_count *node_refs_take(struct node_refs *refs, const struct node *node,
+                                        uint32_t node_hash, size_t most, size_t *count)
 {
-    const struct node_ref *first = next(refs);
+    const struct node_count *first = next(refs);
 
     while (first != NULL && node_refs_compare(first->node, first->node_hash, node, node_hash) < 0) {
         refs->at++; /* of a node that was added after its turn */

@@ -15,7 +15,7 @@
 
 enum { NODE_REFS_BATCH = 16384 }; /* large enough that few walks are needed */
 
-struct node_ref {
+struct node_count {
     const struct node *node;
     const struct claim *claim;
     uint32_t node_hash, claim_hash; /* the hashes of their records */
@@ -24,10 +24,10 @@ struct node_ref {
 
 struct node_refs {
     struct state *state;
-    struct buf batch;          /* struct node_ref, sorted, without duplicates */
-    size_t at;                 /* index of the next count in the batch */
-    struct node_ref last_seen; /* the last count of the batch before; all zero: none */
-    struct node_ref bound;     /* if has_more: the first count that is not in this batch */
+    struct buf batch;            /* struct node_count, sorted, without duplicates */
+    size_t at;                   /* index of the next count in the batch */
+    struct node_count last_seen; /* the last count of the batch before; all zero: none */
+    struct node_count bound;     /* if has_more: the first count that is not in this batch */
     bool has_begun, has_more;
 };
 
@@ -38,8 +38,8 @@ void node_refs_dispose(struct node_refs *refs);
 /* The next counts of the node, at most `most`; NULL if there are no more. Valid until the next
  * call. The caller takes the nodes in the order of node_refs_compare. Errors: without memory, NULL,
  * and refs->batch is failed. */
-const struct node_ref *node_refs_take(struct node_refs *refs, const struct node *node,
-                                      uint32_t node_hash, size_t most, size_t *count);
+const struct node_count *node_refs_take(struct node_refs *refs, const struct node *node,
+                                        uint32_t node_hash, size_t most, size_t *count);
 
 /* The order of nodes: by hash; nodes with the same hash are in any, but a fixed order. */
 int node_refs_compare(const struct node *a, uint32_t a_hash, const struct node *b, uint32_t b_hash);

@@ -6,12 +6,12 @@
 
 static void put_claim_metadata(struct buf *out, const struct claim *claim)
 {
-    record_json_begin(out, KIND_CLAIM, name_slice(claim->ns), claim_name(claim), claim->version);
+    record_json_begin(out, KIND_CLAIM, name_text(claim->ns), claim_name(claim), claim->version);
     record_json_uid(out, "uid", &claim->uid);
     record_json_deletion(out, claim->is_deleting);
-    if (claim->owner_uid != NULL) {
+    if (claim_owner_uid(claim) != NULL) {
         json_value(out, "ownerReferences", SLICE("[{\"kind\":\"Pod\",\"controller\":true"));
-        json_text(out, "uid", name_slice(claim->owner_uid));
+        json_text(out, "uid", name_slice(claim_owner_uid(claim)));
         buf_put(out, SLICE("}]"));
     }
     json_end(out, '}');
@@ -23,7 +23,7 @@ static void put_volume_name(struct buf *out, const struct claim *claim)
     char text[UID_TEXT_BYTES];
 
     if (!claim->is_volume_provisioned) {
-        json_text(out, "volumeName", name_slice(claim->volume));
+        json_text(out, "volumeName", name_slice(claim_volume(claim)));
         return;
     }
     json_key(out, "volumeName");
@@ -36,8 +36,8 @@ static void put_claim_spec(struct buf *out, const struct claim *claim)
     json_begin(out, "spec", '{');
     if (claim->is_rwop)
         json_value(out, "accessModes", SLICE("[\"ReadWriteOncePod\"]"));
-    json_text(out, "storageClassName", name_slice(claim->storage_class));
-    json_text(out, "volumeAttributesClassName", name_slice(claim->volume_attributes_class));
+    json_text(out, "storageClassName", name_slice(claim_storage_class(claim)));
+    json_text(out, "volumeAttributesClassName", name_slice(claim_volume_attributes_class(claim)));
     put_volume_name(out, claim);
     json_text(out, "volumeMode", claim->is_block ? SLICE("Block") : SLICE(""));
     json_end(out, '}');
@@ -47,12 +47,12 @@ static void put_claim_spec(struct buf *out, const struct claim *claim)
 static void put_claim_status(struct buf *out, const struct claim *claim)
 {
     static const char *const phases[] = {"", "Pending", "Bound", "Lost"};
-    const struct modification *modification = claim->modification;
+    const struct modification *modification = claim_modification(claim);
     const struct name *current =
-        modification != NULL ? modification->current : claim->volume_attributes_class;
+        modification != NULL ? modification->current : claim_volume_attributes_class(claim);
 
     json_begin(out, "status", '{');
-    json_text(out, "phase", slice_of(phases[claim->phase]));
+    json_text(out, "phase", slice_of(phases[claim_phase(claim)]));
     json_text(out, "currentVolumeAttributesClassName", name_slice(current));
     if (modification != NULL) {
         json_begin(out, "modifyVolumeStatus", '{');

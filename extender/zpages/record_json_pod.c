@@ -32,13 +32,13 @@ static void put_metadata(struct buf *out, const struct pod *pod)
 {
     const struct pod_mounts *mounts = pod_mounts(pod);
 
-    record_json_begin(out, KIND_POD, name_slice(pod->ns), pod_name(pod), pod->version);
+    record_json_begin(out, KIND_POD, name_text(pod->ns), pod_name(pod), pod->version);
     record_json_uid(out, "uid", &pod->uid);
     json_text(out, "creationTimestamp", pod_created(pod));
     record_json_deletion(out, pod->is_terminating);
-    if (pod->labels != NULL) {
+    if (pod->labels.step != 0) {
         json_key(out, "labels");
-        labels_write(name_slice(pod->labels), pod_name(pod), out);
+        labels_write(name_text(pod->labels), pod_name(pod), out);
     }
     if (mounts != NULL && mounts->annotation.len + mounts_defer(mounts) != 0) {
         json_begin(out, "annotations", '{');
@@ -99,7 +99,7 @@ static void put_volume(struct buf *out, const struct pod_volume *volume)
 static void put_use(struct buf *out, const struct pod *pod, const struct use *use)
 {
     uint8_t field = use->is_deferred ? DEFER_FIELD_TRUE : DEFER_FIELD_UNSET;
-    struct slice claim = claim_name(use->claim);
+    struct slice claim = claim_name(claim_at(use->claim));
     size_t before = (size_t)pod->name_len + 1;
     char name[16];
 
@@ -195,7 +195,7 @@ static struct slice phase_text(const struct pod *pod)
         return SLICE("Succeeded"); /* or Failed: both have ended */
     if (pod->is_pending)
         return SLICE("Pending");
-    return pod->node != NULL ? SLICE("Running") : SLICE("");
+    return pod_is_assigned(pod) ? SLICE("Running") : SLICE("");
 }
 
 void record_json_pod(struct buf *out, const struct pod *pod)

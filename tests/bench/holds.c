@@ -162,7 +162,7 @@ static void bind(const struct pod *pod, struct scratch *scratch)
     buf_put(&scratch->body, SLICE("{\"PodName\":"));
     buf_json(&scratch->body, pod_name(pod));
     buf_put(&scratch->body, SLICE(",\"PodNamespace\":"));
-    buf_json(&scratch->body, name_slice(pod->ns));
+    buf_json(&scratch->body, name_text(pod->ns));
     buf_put(&scratch->body, SLICE(",\"PodUID\":"));
     buf_json(&scratch->body, uid_text(&pod->uid, uid));
     buf_put(&scratch->body, SLICE(",\"Node\":\"ip-10-20-node-1\"}"));
@@ -178,7 +178,7 @@ static void bind_some(unsigned count)
     scratch_init(&scratch, 1 << 20, NULL);
     for (const struct pod *pod;
          count != 0 && (pod = cluster_next_pod(&state.cluster, &walk)) != NULL;) {
-        if (pod->node != NULL)
+        if (pod_is_assigned(pod))
             continue;
         bind(pod, &scratch); /* changes the pod, and removes none */
         count--;

@@ -15,12 +15,12 @@ static void check_counts(const struct cluster *cluster)
 
     for (const struct claim *claim; (claim = cluster_next_claim(cluster, &walk)) != NULL;) {
         uint32_t holders = 0;
-        for (const struct use *use = claim->uses; use != NULL; use = use->next)
+        for (const struct use *use = use_at(claim->uses); use != NULL; use = use_at(use->next))
             holders += pod_holds(use_pod(use));
         if (holders != claim->refs)
             abort();
         by_claims += claim->refs;
-        for (const struct use *use = claim->uses; use != NULL; use = use->next) {
+        for (const struct use *use = use_at(claim->uses); use != NULL; use = use_at(use->next)) {
             const struct pod *pod = use_pod(use);
             if (cluster_count_budget_violations(cluster, &pod, 1) > 1)
                 abort();

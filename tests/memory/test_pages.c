@@ -132,10 +132,10 @@ static json_t *read_json(const char *path, bool changes)
 /* Whether the page has a pod's claim, its node's count and their names. */
 static bool has_pod(const json_t *root, const struct pod *pod)
 {
-    const struct claim *claim = pod->uses[0].claim;
+    const struct claim *claim = claim_at(pod->uses[0].claim);
     char key[512];
 
-    (void)snprintf(key, sizeof key, "%.*s/%.*s", SLICE_ARG(name_slice(claim->ns)),
+    (void)snprintf(key, sizeof key, "%.*s/%.*s", SLICE_ARG(name_text(claim->ns)),
                    SLICE_ARG(claim_name(claim)));
     const json_t *entry = json_object_get(json_object_get(root, "claims"), key);
     struct slice name = pod_node(pod);
@@ -152,7 +152,7 @@ static void expect_pods(const json_t *root, bool all)
 
     for (const struct pod *pod; (pod = cluster_next_pod(&state.cluster, &walk)) != NULL;) {
         struct slice name = pod_name(pod), node = pod_node(pod);
-        if (slice_equal(name_slice(pod->ns), SLICE("vms")))
+        if (slice_equal(name_text(pod->ns), SLICE("vms")))
             continue; /* two on each claim */
         bool stays = name.ptr[name.len - 1] % 2 == 0 && node.ptr[node.len - 1] % 2 == 0;
         if (!all && !stays)

@@ -59,7 +59,7 @@ static size_t check_list(const struct cluster *cluster, const struct reservation
         if (reservation->expires_ns > monotonic_ns() + longest_ns)
             broken("a reservation of %.*s is for too long", SLICE_ARG(name));
         if (pod != NULL && memcmp(&pod->uid, &reservation->uid, sizeof pod->uid) == 0 &&
-            pod->node != NULL)
+            pod_is_assigned(pod))
             broken("%.*s is bound, and has a reservation", SLICE_ARG(name));
         size_t left = 0;
         for (size_t i = 0; i < reservation->claim_count; i++)

@@ -208,12 +208,12 @@ Test(cluster, assigning_a_pod_makes_it_a_holder)
     apply_node("n1", "1");
     apply_claim("c1", "2", true);
     apply_pod("p", "u1", "5", "", "Pending");
-    cr_expect_null(cluster_find_claim(&cluster, SLICE("default"), SLICE("data"))->uses);
+    cr_expect_null(use_at(cluster_find_claim(&cluster, SLICE("default"), SLICE("data"))->uses));
     cr_assert_eq(cluster_assign(&cluster, cluster_find_pod(&cluster, SLICE("default"), SLICE("p")),
                                 SLICE("n1"), &err),
                  0);
     cr_expect_eq(refs_on("n1"), 1);
-    cr_expect_not_null(cluster_find_claim(&cluster, SLICE("default"), SLICE("data"))->uses);
+    cr_expect_not_null(use_at(cluster_find_claim(&cluster, SLICE("default"), SLICE("data"))->uses));
 }
 
 Test(cluster, nothing_is_left_when_all_is_deleted)

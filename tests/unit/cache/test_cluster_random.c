@@ -240,8 +240,8 @@ static unsigned count_uses(const struct claim *claim)
 {
     unsigned total = 0;
 
-    for (const struct use *use = claim->uses; use != NULL; use = use->next) {
-        cr_assert_eq(use->claim, claim);
+    for (const struct use *use = use_at(claim->uses); use != NULL; use = use_at(use->next)) {
+        cr_assert_eq(claim_at(use->claim), claim);
         cr_assert(pod_holds(use_pod(use)));
         total++;
     }

@@ -47,7 +47,7 @@ static const struct modification *modification_of(const char *named, const char 
     struct object object = claim_object(named, current, target, status);
 
     apply(&object);
-    return cluster_find_claim(&cluster, SLICE("default"), SLICE("data"))->modification;
+    return claim_modification(cluster_find_claim(&cluster, SLICE("default"), SLICE("data")));
 }
 
 static void expect_name(const struct name *got, const char *want)

@@ -189,7 +189,7 @@ static struct pod *find_pod(void)
 
 static unsigned deferred(unsigned claim)
 {
-    return find_pod()->uses[claim].claim->deferred;
+    return claim_at(find_pod()->uses[claim].claim)->deferred;
 }
 
 Test(mounts, are_kept_while_the_pod_is_pending_and_if_it_defers)

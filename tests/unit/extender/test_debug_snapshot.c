@@ -134,10 +134,12 @@ static void expect_same_pod(const struct pod *a, const struct pod *b)
               "%.*s", SLICE_ARG(pod_name(a)));
     cr_expect(slice_equal(pod_node(a), pod_node(b)) &&
               slice_equal(pod_nominated_node(a), pod_nominated_node(b)) &&
-              slice_equal(pod_created(a), pod_created(b)) && are_equal(a->labels, b->labels));
+              slice_equal(pod_created(a), pod_created(b)) &&
+              are_equal(name_at(a->labels), name_at(b->labels)));
     cr_assert(a->use_count == b->use_count && a->has_mounts == b->has_mounts);
     for (unsigned i = 0; i < a->use_count; i++)
-        cr_expect(slice_equal(claim_name(a->uses[i].claim), claim_name(b->uses[i].claim)) &&
+        cr_expect(slice_equal(claim_name(claim_at(a->uses[i].claim)),
+                              claim_name(claim_at(b->uses[i].claim))) &&
                   a->uses[i].is_ephemeral == b->uses[i].is_ephemeral &&
                   a->uses[i].is_deferred == b->uses[i].is_deferred);
     if (a->has_mounts)
@@ -147,24 +149,26 @@ static void expect_same_pod(const struct pod *a, const struct pod *b)
 static void expect_same_claim(const struct claim *a, const struct claim *b)
 {
     static const struct modification none;
-    const struct modification *x = a->modification == NULL ? &none : a->modification;
-    const struct modification *y = b->modification == NULL ? &none : b->modification;
-    cr_expect(a->phase == b->phase && a->is_rwop == b->is_rwop &&
+    const struct modification *x = claim_modification(a) == NULL ? &none : claim_modification(a);
+    const struct modification *y = claim_modification(b) == NULL ? &none : claim_modification(b);
+    cr_expect(claim_phase(a) == claim_phase(b) && a->is_rwop == b->is_rwop &&
                   a->is_deleting == b->is_deleting && a->is_block == b->is_block &&
                   a->is_volume_provisioned == b->is_volume_provisioned &&
                   a->version == b->version && a->refs == b->refs,
               "%.*s", SLICE_ARG(claim_name(a)));
-    cr_expect(are_equal(a->storage_class, b->storage_class) &&
-              are_equal(a->volume_attributes_class, b->volume_attributes_class) &&
-              are_equal(a->volume, b->volume) && are_equal(a->owner_uid, b->owner_uid));
-    cr_expect((a->modification == NULL) == (b->modification == NULL) &&
+    cr_expect(are_equal(claim_storage_class(a), claim_storage_class(b)) &&
+              are_equal(claim_volume_attributes_class(a), claim_volume_attributes_class(b)) &&
+              are_equal(claim_volume(a), claim_volume(b)) &&
+              are_equal(claim_owner_uid(a), claim_owner_uid(b)));
+    cr_expect((claim_modification(a) == NULL) == (claim_modification(b) == NULL) &&
               are_equal(x->current, y->current) && are_equal(x->target, y->target) &&
               are_equal(x->status, y->status));
-    cr_assert_eq(a->reservation == NULL, b->reservation == NULL);
-    cr_expect(a->reservation == NULL ||
-              (a->reservation->is_of_preemptor == b->reservation->is_of_preemptor &&
-               a->reservation->priority == b->reservation->priority &&
-               reservation_binds(a->reservation) == reservation_binds(b->reservation)));
+    const struct reservation *of_a = reservation_at(a->reservation);
+    const struct reservation *of_b = reservation_at(b->reservation);
+    cr_assert_eq(of_a == NULL, of_b == NULL);
+    cr_expect(of_a == NULL ||
+              (of_a->is_of_preemptor == of_b->is_of_preemptor && of_a->priority == of_b->priority &&
+               reservation_binds(of_a) == reservation_binds(of_b)));
 }
 
 static void expect_same_node(const struct node *a, const struct node *b)
@@ -203,11 +207,11 @@ static void expect_same_records(const struct cluster *a, const struct cluster *b
     struct table_walk pods = {.at = 0}, claims = {.at = 0}, nodes = {.at = 0};
 
     for (const struct pod *pod; (pod = cluster_next_pod(a, &pods)) != NULL;)
-        expect_same_pod(pod, cluster_find_pod(b, name_slice(pod->ns), pod_name(pod)));
+        expect_same_pod(pod, cluster_find_pod(b, name_text(pod->ns), pod_name(pod)));
     for (const struct claim *claim; (claim = cluster_next_claim(a, &claims)) != NULL;)
         if (claim->exists)
             expect_same_claim(claim,
-                              cluster_find_claim(b, name_slice(claim->ns), claim_name(claim)));
+                              cluster_find_claim(b, name_text(claim->ns), claim_name(claim)));
     for (const struct node *node; (node = cluster_next_node(a, &nodes)) != NULL;)
         if (node->exists)
             expect_same_node(node, cluster_find_node(b, name_slice(node->name)));
@@ -255,7 +259,7 @@ static void expect_same_verdicts(const struct state *a, const struct state *b)
     struct table_walk walk = {.at = 0};
 
     for (const struct pod *pod; (pod = cluster_next_pod(&a->cluster, &walk)) != NULL;) {
-        const struct pod *other = cluster_find_pod(&b->cluster, name_slice(pod->ns), pod_name(pod));
+        const struct pod *other = cluster_find_pod(&b->cluster, name_text(pod->ns), pod_name(pod));
         cr_assert_not_null(other);
         json_t *x = explain(a, pod, pod->has_mounts), *y = explain(b, other, pod->has_mounts);
         char *got = json_dumps(y, 0), *want = json_dumps(x, 0);
