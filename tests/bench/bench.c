@@ -3,7 +3,8 @@
  * Markdown table. Never asserts on time.
  *
  *     bench BUILD-FOLDER [--pods N] [--only round-trips|reviews|deferral|volumes|loading|
- *                         memory|commands|verdicts|peers] [--peers FOLDER]
+ *                         memory|commands|verdicts|latency|events|sync|scale|peers]
+ *                     [--peers FOLDER]
  *
  * --peers: where tests/bench/run has built the programs of tests/bench/peers.
  */
@@ -54,6 +55,12 @@ static void verdicts(unsigned pods)
     bench_verdicts();
 }
 
+static void scale(unsigned pods)
+{
+    (void)pods;
+    bench_scale();
+}
+
 static void peers(unsigned pods)
 {
     bench_client_core = 0;
@@ -63,9 +70,19 @@ static void peers(unsigned pods)
 static const struct {
     const char *name;
     void (*run)(unsigned pods);
-} sections[] = {{"round-trips", round_trips}, {"reviews", reviews},       {"deferral", deferral},
-                {"volumes", volumes},         {"loading", bench_loading}, {"memory", bench_memory},
-                {"commands", bench_commands}, {"verdicts", verdicts},     {"peers", peers}};
+} sections[] = {{"round-trips", round_trips},
+                {"reviews", reviews},
+                {"deferral", deferral},
+                {"volumes", volumes},
+                {"loading", bench_loading},
+                {"memory", bench_memory},
+                {"commands", bench_commands},
+                {"verdicts", verdicts},
+                {"latency", bench_latency},
+                {"events", bench_events},
+                {"sync", bench_sync},
+                {"scale", scale},
+                {"peers", peers}};
 
 int main(int argc, char **argv)
 {
@@ -101,6 +118,6 @@ int main(int argc, char **argv)
         return 1;
     if (run == 0)
         bench_die("--only: round-trips, reviews, deferral, volumes, loading, memory, commands, "
-                  "verdicts or peers");
+                  "verdicts, latency, events, sync, scale or peers");
     return 0;
 }

@@ -33,6 +33,22 @@ void bench_memory(unsigned pods);
 
 void bench_commands(unsigned pods);
 
+/* ---- latency.c: filter calls under load ---- */
+
+void bench_latency(unsigned pods);
+
+/* ---- events.c: a watch of many events a second ---- */
+
+void bench_events(unsigned pods);
+
+/* ---- sync.c: the first sync ---- */
+
+void bench_sync(unsigned pods);
+
+/* ---- scale.c: the largest clusters ---- */
+
+void bench_scale(void);
+
 /* ---- verdicts.c ---- */
 
 void bench_verdicts(void);

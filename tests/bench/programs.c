@@ -1,5 +1,6 @@
 #include "programs.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -49,9 +50,17 @@ void bench_pin(int core)
     cpu_set_t set;
 
     CPU_ZERO(&set);
-    CPU_SET((size_t)core, &set);
+    for (long i = 0; i < sysconf(_SC_NPROCESSORS_ONLN); i++)
+        if (core == BENCH_ANY_CORE || i == core)
+            CPU_SET((size_t)i, &set);
     if (sched_setaffinity(0, sizeof set, &set) != 0)
         bench_die("cannot pin to a core");
+}
+
+static uint16_t port_after(const char *line, const char *text)
+{
+    const char *at = strstr(line, text);
+    return at == NULL ? 0 : (uint16_t)strtoul(at + strlen(text), NULL, 10);
 }
 
 struct child bench_start(const char *const *argv)
@@ -72,13 +81,14 @@ struct child bench_start(const char *const *argv)
         _exit(127);
     }
     (void)close(ends[1]);
-    FILE *log = fdopen(ends[0], "r");
-    while (child.port == 0 && log != NULL && fgets(line, sizeof line, log) != NULL) {
+    child.log = fdopen(ends[0], "r");
+    while (child.port == 0 && child.log != NULL && fgets(line, sizeof line, child.log) != NULL) {
         const char *at = strstr(line, "address=127.0.0.1:");
-        uint16_t port = at == NULL ? 0 : (uint16_t)strtoul(strchr(at, ':') + 1, NULL, 10);
-        if (at != NULL && strstr(line, "listening") != NULL)
+        uint16_t port = port_after(line, "address=127.0.0.1:");
+        if (at != NULL && strstr(line, "listening") != NULL) {
             child.port = port;
-        else if (at != NULL)
+            child.metrics_port = port_after(line, "metrics=127.0.0.1:");
+        } else if (at != NULL)
             child.admission_port = port;
         else if (strstr(line, "claimguard:") != NULL)
             (void)fputs(line, stderr);
@@ -94,7 +104,6 @@ void bench_stop(struct child child)
     (void)waitpid(child.pid, NULL, 0);
 }
 
-/* config: NULL: the defaults. */
 struct child bench_start_claimguard(const char *program, const char *snapshot, const char *config)
 {
     char binary[512];
@@ -103,6 +112,37 @@ struct child bench_start_claimguard(const char *program, const char *snapshot, c
     return bench_start((const char *const[]){binary, "serve", "--snapshot", snapshot, "--listen",
                                              "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0",
                                              config == NULL ? NULL : "--config", config, NULL});
+}
+
+/* Nobody may stop reading the log of a server: it would wait for room in the pipe. */
+static void *drain(void *log)
+{
+    char line[4096];
+
+    while (fgets(line, sizeof line, log) != NULL)
+        ;
+    (void)fclose(log);
+    return NULL;
+}
+
+struct child bench_start_live(const char *kubeconfig, double *seconds)
+{
+    char binary[512], line[4096];
+    double started = bench_now_us();
+    pthread_t thread;
+
+    (void)snprintf(binary, sizeof binary, "%s/claimguard", bench_folder);
+    struct child child =
+        bench_start((const char *const[]){binary, "serve", "--kubeconfig", kubeconfig, "--listen",
+                                          "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", NULL});
+    bool is_synced = false;
+    while (!is_synced && fgets(line, sizeof line, child.log) != NULL)
+        is_synced = strstr(line, "cache is synced") != NULL;
+    *seconds = (bench_now_us() - started) / 1e6;
+    if (!is_synced || pthread_create(&thread, NULL, drain, child.log) != 0)
+        bench_die("claimguard was not synced");
+    (void)pthread_detach(thread);
+    return child;
 }
 
 struct child bench_start_noop(const char *certificate, const char *key)
@@ -139,6 +179,16 @@ void bench_write_config(const char *text, char *path, size_t size)
                 text) < 0 ||
         fclose(file) != 0)
         bench_die("cannot write the configuration");
+}
+
+double bench_cpu_seconds(pid_t pid)
+{
+    struct timespec used;
+    clockid_t clock;
+
+    if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &used) != 0)
+        bench_die("no CPU time");
+    return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
 }
 
 long bench_memory_kib(pid_t pid, const char *field)

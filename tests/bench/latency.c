@@ -1,0 +1,214 @@
+/* Latency of filter calls while the cache is replaced, pods are bound, and /metrics is scraped. */
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "bench.h"
+#include "callers.h"
+#include "feed.h"
+#include "programs.h"
+#include "support/http.h"
+
+enum {
+    TURNS = 5,
+    BIND_US = 10000,    /* between two binds */
+    SCRAPE_US = 500000, /* between two scrapes: Prometheus waits 15 s by default */
+    SETTLE_US = 300000, /* after the load has begun or ended */
+    LIST_US = 10000,
+    LIST_LOOKS_MAX = 3000, /* for a list that was under way */
+};
+
+static const double turn_seconds = 1, goal = 3;
+
+/* What both servers are asked, and what is going on meanwhile. */
+struct scene {
+    struct feed feed;
+    struct child claimguard, noop;
+    struct model model;
+    atomic_bool is_loaded, has_ended; /* binds and scrapes; whether their threads end */
+    atomic_uint binds, scrapes;
+};
+
+/* ---- the load ---- */
+
+static void *bind_pods(void *context)
+{
+    struct scene *scene = context;
+    struct buf body, request, in;
+    int fd = -1;
+
+    buf_init(&body, 1 << 20);
+    buf_init(&request, 1 << 20);
+    buf_init(&in, 64 << 20);
+    for (unsigned n = 0; !atomic_load(&scene->has_ended); (void)usleep(BIND_US)) {
+        if (fd >= 0 && !atomic_load(&scene->is_loaded)) {
+            (void)close(fd); /* the server would close it */
+            fd = -1;
+        }
+        if (!atomic_load(&scene->is_loaded))
+            continue;
+        fd = fd < 0 ? http_connect(scene->claimguard.port) : fd;
+        buf_reset(&body, SIZE_MAX);
+        feed_put_bind(&scene->model, n++ % FEED_WAITING, &body);
+        bench_make_request(&request, "/bind", buf_slice(&body));
+        (void)bench_call(fd, buf_slice(&request), &in);
+        atomic_fetch_add(&scene->binds, 1);
+    }
+    if (fd >= 0)
+        (void)close(fd);
+    buf_dispose(&body);
+    buf_dispose(&request);
+    buf_dispose(&in);
+    return NULL;
+}
+
+static void *scrape(void *context)
+{
+    struct scene *scene = context;
+
+    for (; !atomic_load(&scene->has_ended); (void)usleep(SCRAPE_US))
+        if (atomic_load(&scene->is_loaded)) {
+            if (http_get_status(scene->claimguard.metrics_port, "/metrics") != 200)
+                bench_die("/metrics failed");
+            atomic_fetch_add(&scene->scrapes, 1);
+        }
+    return NULL;
+}
+
+/* Without it, the last list is complete before this returns. */
+static void set_load(struct scene *scene, bool is_loaded)
+{
+    unsigned long long lists = atomic_load(&scene->feed.control->lists);
+
+    if (atomic_load(&scene->is_loaded) == is_loaded)
+        return;
+    atomic_store(&scene->is_loaded, is_loaded);
+    atomic_store(&scene->feed.control->relists, is_loaded);
+    for (int i = 0;
+         !is_loaded && i < LIST_LOOKS_MAX && atomic_load(&scene->feed.control->lists) == lists; i++)
+        (void)usleep(LIST_US);
+    (void)usleep(SETTLE_US);
+}
+
+/* ---- the calls ---- */
+
+static void put_requests(const struct model *model, unsigned names, const char *path,
+                         struct buf requests[CALLERS_MAX])
+{
+    struct buf body;
+
+    buf_init(&body, 64 << 20);
+    for (unsigned i = 0; i < CALLERS_MAX; i++) {
+        buf_reset(&body, SIZE_MAX);
+        model_put_filter(model, (long)feed_free_claim(model, i), names, &body);
+        buf_init(&requests[i], 64 << 20);
+        bench_make_request(&requests[i], path, buf_slice(&body));
+    }
+    buf_dispose(&body);
+}
+
+static void put_row(const char *what, const char *load, const struct latency turns[TURNS],
+                    bool has_goal)
+{
+    double spread[2];
+    struct latency median = callers_median(turns, TURNS, spread);
+    char goal_text[16] = "";
+
+    if (has_goal)
+        (void)snprintf(goal_text, sizeof goal_text, "%.0f", goal);
+    (void)printf(
+        "| %s | %s | %.0f µs | %.0f µs | %.0f µs (%.0f-%.0f) | %.1f ms | **%.1f** | %s |\n", what,
+        load, median.p50, median.p99, median.p999, spread[0], spread[1], median.max / 1000,
+        median.p999 / median.p50, goal_text);
+}
+
+/* Both servers alternately, without the load and with it. */
+static void measure(struct scene *scene, unsigned callers, unsigned names,
+                    const struct buf *requests, const struct buf *noop_requests)
+{
+    struct latency ours[2][TURNS], bound[2][TURNS];
+    char what[64];
+
+    for (int loaded = 0; loaded < 2; loaded++) {
+        set_load(scene, loaded != 0);
+        for (size_t turn = 0; turn < TURNS; turn++) {
+            ours[loaded][turn] = callers_run(
+                &(struct callers){scene->claimguard.port, callers, turn_seconds, requests});
+            bound[loaded][turn] = callers_run(
+                &(struct callers){scene->noop.port, callers, turn_seconds, noop_requests});
+        }
+    }
+    for (int loaded = 0; loaded < 2; loaded++) {
+        const char *load = loaded != 0 ? "yes" : "no";
+        (void)snprintf(what, sizeof what, "%u names, %u caller%s", names, callers,
+                       callers == 1 ? "" : "s");
+        put_row(what, load, ours[loaded], callers == 8);
+        put_row("the no-op server", load, bound[loaded], false);
+    }
+    (void)fflush(stdout);
+}
+
+static void print_head(const struct scene *scene)
+{
+    (void)printf(
+        "\n## Latency of filter calls under load: %u pods and claims, %u nodes\n\n"
+        "Callers in C on kept connections, each calling again as soon as it is answered, for a "
+        "pod with a\nfree exclusive claim (which reserves it). Load: an API server in C sends "
+        "list after list, each of\nwhich replaces all pods; a bind every %d ms; /metrics every %d "
+        "ms. All of it shares the machine's\ncores, so the no-op server, which meets the same "
+        "load and callers, shows what is the machine's.\nMedians of %d turns of %.1f s, "
+        "alternately "
+        "with the no-op server, and the spread of p99.9.\n\n"
+        "| call | load | p50 | p99 | p99.9 | longest | p99.9 / p50 | goal |\n"
+        "|---|---|---|---|---|---|---|---|\n",
+        scene->model.pods, scene->model.nodes, BIND_US / 1000, SCRAPE_US / 1000, TURNS,
+        turn_seconds);
+}
+
+void bench_latency(unsigned pods)
+{
+    static struct buf requests[CALLERS_MAX], noop_requests[CALLERS_MAX];
+    static const unsigned sizes[] = {500, 5000}, callers[] = {1, 8, 64};
+    struct scene scene = {.model = {.nodes = 5000,
+                                    .pods = pods,
+                                    .claims = pods,
+                                    .exclusive_share = 0.5,
+                                    .pending_share = 0.2,
+                                    .seed = 1}};
+    pthread_t binder, scraper;
+    int server_core = bench_server_core;
+    double seconds;
+
+    bench_server_core = BENCH_ANY_CORE;
+    bench_pin(BENCH_ANY_CORE);
+    feed_start(&scene.feed, &scene.model);
+    scene.claimguard = bench_start_live(scene.feed.kubeconfig, &seconds);
+    scene.noop = bench_start_noop(NULL, NULL);
+    if (pthread_create(&binder, NULL, bind_pods, &scene) != 0 ||
+        pthread_create(&scraper, NULL, scrape, &scene) != 0)
+        bench_die("no thread");
+    print_head(&scene);
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        put_requests(&scene.model, sizes[s], "/filter", requests);
+        put_requests(&scene.model, sizes[s], "/filter", noop_requests);
+        for (size_t c = 0; c < sizeof callers / sizeof *callers; c++)
+            measure(&scene, callers[c], sizes[s], requests, noop_requests);
+        for (size_t i = 0; i < CALLERS_MAX; i++) {
+            buf_dispose(&requests[i]);
+            buf_dispose(&noop_requests[i]);
+        }
+    }
+    set_load(&scene, false);
+    atomic_store(&scene.has_ended, true);
+    (void)pthread_join(binder, NULL);
+    (void)pthread_join(scraper, NULL);
+    (void)printf("\nIn all, %llu lists replaced the pods, %llu of %u binds were posted, and "
+                 "/metrics was read %u times.\n",
+                 (unsigned long long)atomic_load(&scene.feed.control->lists) - 1,
+                 (unsigned long long)atomic_load(&scene.feed.control->bindings),
+                 atomic_load(&scene.binds), atomic_load(&scene.scrapes));
+    bench_stop(scene.claimguard);
+    bench_stop(scene.noop);
+    feed_stop(&scene.feed);
+    bench_server_core = server_core;
+}
