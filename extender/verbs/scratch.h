@@ -13,8 +13,9 @@
 enum {
     ANSWER_BYTES_MAX = 32 << 20, /* a rejection on 65,000 nodes has about 15 MiB */
     REQUEST_ARENA_BYTES_MAX = 16 << 20,
-    SCRATCH_KEEP_BYTES = 1 << 20, /* of each buffer, for the next call, while memory is ample */
-    BODY_TAIL_BYTES = 128,        /* room behind a body: see protocol_pass */
+    SCRATCH_KEEP_BYTES =
+        2 << 20, /* of each buffer, for the next call, while memory is ample: 65,000 names fit */
+    BODY_TAIL_BYTES = 128, /* room behind a body: see protocol_pass */
 };
 
 struct scratch {
