@@ -74,7 +74,7 @@ void bench_verdicts(void)
     (void)printf(
         "\n## Verdict time\n\nFrom a filter body with 500 names to its answer, without HTTP; each "
         "call names another\nclaim, half of them exclusive. Medians of %d calls.\n\n"
-        "| pods and claims | nodes | median | against 1,000 |\n|---|---|---|---|\n",
+        "| pods and claims | nodes | median | against 1,000 | goal |\n|---|---|---|---|---|\n",
         VERDICTS);
     for (size_t i = 0; i < 4; i++) {
         struct model model = {.nodes = sizes[i] > 150000 ? 65000 : 5000,
@@ -85,7 +85,7 @@ void bench_verdicts(void)
                               .seed = 1};
         double median = measure_verdicts(&model);
         first = i == 0 ? median : first;
-        (void)printf("| %u | %u | %.1f µs | **%.2f** |\n", sizes[i], model.nodes, median,
+        (void)printf("| %u | %u | %.1f µs | **%.2f** | 1.5 |\n", sizes[i], model.nodes, median,
                      median / first);
         (void)fflush(stdout);
     }
