@@ -2,10 +2,14 @@
  * Arrays of strings: the node names of a filter call, which are most of its body.
  *
  * Programs write them with only a comma between two strings, without escapes. There, whether a
- * quote opens or closes a string follows from what is before it: `",` or not. So whole blocks of 64
+ * quote opens or closes a string follows from what is before it: `",` or not. So whole blocks of
  * bytes are read with a few operations on bits and without branches that depend on the lengths of
- * the names, and only what does not look like that is read string by string. Tests hold both
- * against jansson.
+ * the names (json_blocks.h), and only what does not look like that is read string by string. Tests
+ * hold both against jansson.
+ *
+ * A join copies a name and its tail by whole vectors, with the bytes behind them, which the next
+ * copy overwrites: a call of memcpy for each, with a length that cannot be predicted, takes three
+ * times as long.
  */
 #include <stdint.h>
 
@@ -13,8 +17,7 @@
 #include "cache/json/json_text.h"
 
 /* Counts a string of the array, and joins it. */
-static inline void take_string(const char *begin, const char *end, size_t *count,
-                               struct json_join *join)
+static void take_string(const char *begin, const char *end, size_t *count, struct json_join *join)
 {
     size_t length = (size_t)(end - begin), index = (*count)++;
 
@@ -29,91 +32,75 @@ static inline void take_string(const char *begin, const char *end, size_t *count
     join->to += length + join->tail.len;
 }
 
-/* Where reading by blocks has come to. */
-struct walk {
-    const char *open;                 /* the quote that opens the present string */
-    uint64_t quotes, commas, closing; /* of the block before */
-    unsigned empty;                   /* blocks without a quote before this one */
-};
-
-/*
- * The quotes of the block that open strings, in *opening. False: the block has to be read string by
- * string.
- *
- * A quote behind a comma opens a string, and any other quote closes one, if each that opens is two
- * bytes behind one that closes, and the other way round: then they alternate. A string is not empty
- * if no two quotes are adjacent. It may be too long only if there are two blocks without a quote.
- */
-static inline bool find_opening(struct walk *walk, const struct json_block *block,
-                                uint64_t *opening)
+/* Copies at least `length` bytes: JSON_JOIN_ROOM at a time. Returns the end of the copy. */
+static inline char *copy_roughly(char *to, const char *from, size_t length)
 {
-    uint64_t quotes = block->quotes;
-    uint64_t behind_comma = block->commas << 1 | walk->commas >> 63;
-    uint64_t behind_quote = quotes << 1 | walk->quotes >> 63;
-    uint64_t closing = quotes & ~behind_comma;
-
-    *opening = quotes & behind_comma;
-    if (block->is_odd || *opening != (closing << 2 | walk->closing >> 62) ||
-        (quotes & behind_quote) != 0)
-        return false;
-    walk->empty = quotes != 0 ? 0 : walk->empty + 1;
-    walk->quotes = quotes;
-    walk->commas = block->commas;
-    walk->closing = closing;
-    return walk->empty < 2;
+    for (size_t i = 0; i < length; i += JSON_JOIN_ROOM)
+        memcpy(to + i, from + i, JSON_JOIN_ROOM);
+    return to + length;
 }
 
-/* Bits that are set; without the processor's own instruction for it, the compiler calls a function.
- */
-static inline unsigned count_bits(uint64_t bits)
+/* Joins the strings before those that open in a block; `index`: of the first of them. *open: the
+ * quote that opens it; then that of the last that opens. Each ends two bytes before the next. */
+static inline size_t take_strings(const char **open, const char *block, uint64_t opening,
+                                  size_t index, struct json_join *join)
 {
-    bits -= bits >> 1 & UINT64_C(0x5555555555555555);
-    bits = (bits & UINT64_C(0x3333333333333333)) + (bits >> 2 & UINT64_C(0x3333333333333333));
-    bits = (bits + (bits >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
-    return (unsigned)(bits * UINT64_C(0x0101010101010101) >> 56);
-}
-
-/* Each string ends two bytes before the next one opens. */
-static inline void take_strings(struct walk *walk, const char *p, uint64_t opening, size_t *count,
-                                struct json_join *join)
-{
-    if (join == NULL && opening != 0) {
-        *count += count_bits(opening);
-        walk->open = p + 63 - __builtin_clzll(opening);
-        return;
-    }
     for (; opening != 0; opening &= opening - 1) {
-        const char *open = p + __builtin_ctzll(opening);
-        take_string(walk->open, open - 1, count, join);
-        walk->open = open;
+        const char *begin = *open;
+        *open = block + __builtin_ctzll(opening);
+        size_t length = (size_t)(*open - 1 - begin);
+        if (join->inside != NULL)
+            join->inside[index++] = (struct slice){begin + 1, length - 2};
+        if (join->to != NULL) {
+            join->to = copy_roughly(join->to, begin, length);
+            join->to = copy_roughly(join->to, join->tail.ptr, join->tail.len);
+        }
     }
+    return index;
 }
 
-enum { BLOCKS_AT_ONCE = 16 };
+/* The quote that opens the last string that opens in the blocks. */
+static const char *find_last(const char *p, const struct json_blocks *blocks, size_t count,
+                             const char *open)
+{
+    while (count-- != 0)
+        if (blocks->opening[count] != 0)
+            return p + count * JSON_BLOCK + 63 - __builtin_clzll(blocks->opening[count]);
+    return open;
+}
 
-/* Reads strings from the opening quote at p. Returns the opening quote of the first string that it
- * has not read. */
+/* How many blocks are read at once: few at first, because where the strings look different, they
+ * are read in vain. 0: the text ends before. */
+static size_t choose_blocks(size_t before, size_t bytes)
+{
+    size_t most = bytes < JSON_JOIN_ROOM ? 0 : (bytes - JSON_JOIN_ROOM) / JSON_BLOCK / 2 * 2;
+    size_t wanted = before == 0 ? 2 : before < JSON_BLOCKS_MAX ? 2 * before : JSON_BLOCKS_MAX;
+
+    return wanted < most ? wanted : most;
+}
+
+/* Reads strings from the opening quote at p, that are of two bytes at least. Returns the opening
+ * quote of the first string that it has not read. */
 static const char *read_blocks(const char *p, const char *end, size_t *count,
                                struct json_join *join)
 {
-    /* as if a string had ended before this one */
-    struct walk walk = {.open = p, .commas = UINT64_C(1) << 63, .closing = UINT64_C(1) << 62};
-    uint64_t first = 1; /* is not the end of a string */
-    struct json_block blocks[BLOCKS_AT_ONCE];
+    struct json_blocks blocks;
+    const char *open = p;
+    size_t n = 0;
 
-    while (end - p >= JSON_BLOCK) {
-        size_t n = (size_t)(end - p) / JSON_BLOCK;
-        n = n < BLOCKS_AT_ONCE ? n : BLOCKS_AT_ONCE;
-        json_blocks_read(p, n, blocks);
-        for (size_t i = 0; i < n; i++, p += JSON_BLOCK) {
-            uint64_t opening;
-            if (!find_opening(&walk, &blocks[i], &opening))
-                return walk.open;
-            take_strings(&walk, p, opening & ~first, count, join);
-            first = 0;
-        }
+    if (end - p < JSON_BLOCK_BEFORE || p[1] == '"' || p[2] == '"')
+        return p;
+    for (p += JSON_BLOCK_BEFORE;; p += n * JSON_BLOCK) {
+        n = choose_blocks(n, (size_t)(end - p));
+        if (n == 0 || !json_blocks_read(p, n, &blocks))
+            return open;
+        *count += blocks.strings;
+        if (join == NULL)
+            open = find_last(p, &blocks, n, open);
+        size_t index = *count - blocks.strings;
+        for (size_t i = 0; join != NULL && i < n; i++)
+            index = take_strings(&open, p + i * JSON_BLOCK, blocks.opening[i], index, join);
     }
-    return walk.open;
 }
 
 struct json_scan json_text_strings(const char *p, const char *end, size_t *count,

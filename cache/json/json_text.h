@@ -51,7 +51,11 @@ struct json_scan json_text_scalar(const char *p, const char *end);
 /* Any value, with at most `room` levels of arrays and objects. */
 struct json_scan json_text_value(const char *p, const char *end, unsigned room);
 
-/* Where json_text_strings puts the strings. The caller has reserved enough memory. */
+/* Behind what is copied to and from: such bytes are read and written too. */
+enum { JSON_JOIN_ROOM = 32 };
+
+/* Where json_text_strings puts the strings. The caller has reserved enough memory, and
+ * JSON_JOIN_ROOM bytes more behind the copies and behind the tail. */
 struct json_join {
     char *to; /* the end of the copies, each with its quotes and the tail; NULL: none */
     struct slice tail;

@@ -97,14 +97,15 @@ struct slice protocol_pass(struct buf *body, const struct filter_request *reques
     return buf_slice(out);
 }
 
-/* Behind the name: a colon, the reason, a comma. False: there is no memory. */
+/* Behind the name: a colon, the reason, a comma; with room for a join. False: there is no memory.
+ */
 static bool put_tail(struct buf *tail, struct slice reason)
 {
     tail->len = 0;
     buf_put(tail, SLICE(":"));
     buf_json(tail, protocol_shorten(reason));
     buf_put(tail, SLICE(","));
-    return !tail->failed;
+    return buf_reserve(tail, JSON_JOIN_ROOM);
 }
 
 /* Removes the comma behind the last of them, if there is any. */
@@ -122,7 +123,7 @@ static void put_failed_names(struct buf *out, const struct filter_request *reque
     const struct slice *names = &request->node_names;
     size_t count;
 
-    if (!buf_reserve(out, names->len + request->node_count * tail.len + 2))
+    if (!buf_reserve(out, names->len + request->node_count * tail.len + 2 + JSON_JOIN_ROOM))
         return;
     struct json_join join = {.to = out->bytes + out->len, .tail = tail};
     *join.to++ = '{';

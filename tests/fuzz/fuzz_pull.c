@@ -57,7 +57,7 @@ static void compare_string_array(struct slice text, const json_t *value, bool is
     if (!is_ours)
         return;
     check(count == json_array_size(value), "count of strings");
-    struct json_join join = {.to = malloc(extent.len + 1), .tail = SLICE("")};
+    struct json_join join = {.to = malloc(extent.len + JSON_JOIN_ROOM), .tail = SLICE("")};
     char *begin = join.to;
     (void)json_text_strings(extent.ptr, extent.ptr + extent.len, &count, &join);
     check(count == json_array_size(value), "count of strings that were copied");

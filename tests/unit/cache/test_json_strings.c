@@ -1,7 +1,8 @@
-/* Arrays of strings: checked and measured 64 bytes at a time (cache/json/json_strings.c). */
+/* Arrays of strings: checked and measured by blocks (cache/json/json_strings.c). */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "cache/json/json_blocks.h"
 #include "cache/json/json_text.h"
@@ -36,7 +37,7 @@ Test(json_strings, finds_the_extent_of_an_array_of_strings)
     }
 }
 
-/* In each place of the blocks of 64 bytes in which names are passed over. */
+/* In each place of the blocks in which names are passed over. */
 Test(json_strings, a_name_in_an_array_has_at_most_253_bytes)
 {
     char text[2048], name[300];
@@ -118,9 +119,9 @@ static void expect_as_jansson(const char *text, size_t length)
     json_decref(value);
 }
 
-/* Long enough for the blocks of 64 bytes in which node names are passed over: every byte of it in
- * turn, and the one behind it, become something that matters. */
-Test(json_strings, accepts_every_change_of_an_array_of_names_as_jansson_does)
+/* Long enough for the blocks in which node names are passed over: every byte of it in turn, and the
+ * one behind it, become something that matters. */
+static void change_every_byte(void)
 {
     static const char others[] = {'"', ',', ' ', '\\', '[', ']', 'x', '1', '\n', '\x01', '\xff'};
     char text[400] = "[";
@@ -145,27 +146,86 @@ Test(json_strings, accepts_every_change_of_an_array_of_names_as_jansson_does)
     }
 }
 
-Test(json_strings, every_reader_of_blocks_finds_the_same)
+Test(json_strings, accepts_every_change_of_an_array_of_names_as_jansson_does)
+{
+    for (size_t i = 0; json_blocks_readers[i] != NULL; i++) {
+        json_blocks_read = json_blocks_readers[i];
+        change_every_byte();
+    }
+}
+
+/* Names with a few bytes changed, of which many blocks are good; and bytes at random. */
+static void fill(char *text, size_t size, int round, unsigned long *seed)
 {
     static const char bytes[] = {'"', ',', '\\', 'x', ' ', '\x1f', '\x7f', '\x80', '\xff', '\0'};
-    char text[2 * JSON_BLOCK];
-    unsigned long seed = 7;
+    size_t kinds = round % 2 == 0 ? 4 : sizeof bytes, used = 0;
 
-    for (int round = 0; round < 20000; round++) {
-        struct json_block wanted[2], found[2];
-        for (size_t i = 0; i < sizeof text; i++) {
-            seed = seed * 6364136223846793005 + 1442695040888963407;
-            size_t kinds = round % 2 == 0 ? 4 : sizeof bytes;
-            text[i] = (seed >> 40) % 4 == 0 ? bytes[(seed >> 33) % kinds] : 'n';
-        }
-        json_blocks_readers[0](text, 2, wanted);
+    for (unsigned i = 0; used < size; i++)
+        used += (size_t)snprintf(text + used, 256, "\"%0*lu\",", 1 + round % 7 * (round % 30),
+                                 *seed >> (40 + i % 20));
+    for (size_t i = 0; i < size; i++) {
+        *seed = *seed * 6364136223846793005 + 1442695040888963407;
+        if (round % 3 == 0 ? (*seed >> 40) % 4 == 0 : (*seed >> 40) % 300 == 0)
+            text[i] = bytes[(*seed >> 33) % kinds];
+    }
+}
+
+Test(json_strings, every_reader_of_blocks_finds_the_same)
+{
+    enum { BLOCKS = 6, BYTES = JSON_BLOCK_BEFORE + BLOCKS * JSON_BLOCK };
+    char text[BYTES + 256];
+    unsigned long seed = 7;
+    int good = 0;
+
+    for (int round = 0; round < 60000; round++) {
+        struct json_blocks wanted, found;
+        size_t count = 2 + (size_t)(round % 3) * 2;
+        fill(text, BYTES, round, &seed);
+        char *last = malloc(JSON_BLOCK_BEFORE + count * JSON_BLOCK); /* not a byte more is read */
+        memcpy(last, text, JSON_BLOCK_BEFORE + count * JSON_BLOCK);
+        bool is_good = json_blocks_readers[0](last + JSON_BLOCK_BEFORE, count, &wanted);
         for (size_t i = 1; json_blocks_readers[i] != NULL; i++) {
-            json_blocks_readers[i](text, 2, found);
-            for (size_t j = 0; j < 2; j++) {
-                cr_assert_eq(found[j].quotes, wanted[j].quotes, "reader %zu", i);
-                cr_assert_eq(found[j].commas, wanted[j].commas, "reader %zu", i);
-                cr_assert_eq(found[j].is_odd, wanted[j].is_odd, "reader %zu", i);
-            }
+            cr_assert_eq(json_blocks_readers[i](last + JSON_BLOCK_BEFORE, count, &found), is_good,
+                         "reader %zu: %.*s", i, (int)BYTES, text);
+            cr_assert_eq(found.strings, wanted.strings, "reader %zu", i);
+            cr_assert_arr_eq(found.opening, wanted.opening, count * sizeof *found.opening);
         }
+        free(last);
+        good += is_good;
+    }
+    cr_expect_gt(good, 2000);
+    cr_expect_lt(good, 58000);
+}
+
+/* Names of all lengths, and the same with a tail behind each. */
+Test(json_strings, joins_names_of_any_length_with_any_tail)
+{
+    static char text[64 * 1024], tail[512], wanted[256 * 1024], joined[256 * 1024];
+    unsigned long seed = 3;
+
+    for (int round = 0; round < 300; round++) {
+        size_t used = 1, length = 0, tail_length = (size_t)round, count;
+        text[0] = '[';
+        for (int i = 0; i < 100; i++) {
+            seed = seed * 6364136223846793005 + 1442695040888963407;
+            int width = 1 + (int)(seed >> 33) % (round % 2 == 0 ? 30 : 253);
+            int written = snprintf(text + used, 300, "\"%0*d\",", width, i);
+            memcpy(wanted + length, text + used, (size_t)written - 1);
+            memset(wanted + length + written - 1, 't', tail_length);
+            length += (size_t)written - 1 + tail_length;
+            used += (size_t)written;
+        }
+        text[used - 1] = ']';
+        memset(tail, 't', tail_length);
+        memset(tail + tail_length, '!', JSON_JOIN_ROOM);
+        memset(joined, 0, sizeof joined);
+        struct json_join join = {.to = joined, .tail = {tail, tail_length}};
+        struct json_scan scan = json_text_strings(text, text + used, &count, &join);
+        cr_assert_null(scan.problem, "%s", scan.problem);
+        cr_assert_eq(count, 100);
+        cr_assert_eq((size_t)(join.to - joined), length);
+        cr_assert_arr_eq(joined, wanted, length);
+        for (size_t i = length + JSON_JOIN_ROOM; i < length + 1000; i++)
+            cr_assert_eq(joined[i], '\0', "byte %zu", i);
     }
 }
