@@ -4,8 +4,8 @@
  * reading 5,000 node names would take longer than the rest of a filter call.
  *
  * A block is what remains of 64 bytes behind the 3 bytes that say what its first bytes are. So
- * nothing is carried from block to block, which would take more operations than the comparison of
- * the bytes: 36 of them for 61 bytes, with AVX2, in place of 95 with carries and a branch.
+ * nothing is carried from block to block, which would take more instructions than the comparison
+ * of the bytes: with AVX2, 43 for 61 bytes, in place of 95 for 64 with carries and a branch.
  *
  * Versions with AVX-512, AVX2, SSE2 and in plain C give the same result. The best that this
  * processor has is chosen when the program starts (AVX-512 only on processors that do not slow down
