@@ -42,7 +42,7 @@ struct cluster {
     struct table pods;
     struct table claims;
     struct table nodes;
-    struct table refs; /* how many unfinished pods on a node use a claim: refcount.h */
+    struct table refs; /* how many unfinished pods on a node use a shared claim: refcount.h */
     struct table resources[KIND_COUNT]; /* the other kinds; a CSINode is in its node's record */
     struct table shapes;                /* of these: struct resource_shape */
     struct table tallies;

@@ -56,7 +56,8 @@ void pod_delete(struct cluster *cluster, const struct meta *meta);
 void pod_remove(struct cluster *cluster, struct pod *pod);
 void pods_dispose(struct cluster *cluster);
 
-/* A record, linked to its claims and its node, but not counted and not in the table. NULL: no
+/* A record that names its claims and its node, but is not counted, not linked from its claims and
+ * not in the table. NULL: no
  * memory. */
 struct pod *pod_new(struct cluster *cluster, const struct pod_object *object);
 

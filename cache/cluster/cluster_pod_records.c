@@ -17,7 +17,8 @@ static void uncount(struct cluster *cluster, const struct pod *pod, unsigned use
     }
 }
 
-/* Counts the pod's claims on its node. False: no memory; nothing was counted. */
+/* Counts the pod's claims on its node. The pod's uses are not linked. False: no memory; nothing was
+ * counted. */
 static bool start_holding(struct cluster *cluster, struct pod *pod)
 {
     if (!pod_holds(pod))
@@ -150,10 +151,9 @@ static struct nomination *nomination_new(struct names *names, const struct pod_o
     return nomination;
 }
 
-/* Frees a pod that is not counted and not in the table. */
+/* Frees a pod that is not counted, not linked from its claims and not in the table. */
 static void pod_free(struct cluster *cluster, struct pod *pod)
 {
-    unlink_uses(pod);
     unlink_deferring(pod);
     forget_claims(cluster, pod);
     leave_node(cluster, pod);
@@ -185,7 +185,6 @@ static bool connect_pod(struct cluster *cluster, struct pod *pod, const struct p
         pod->node = node_ref(node);
         node->pods++;
     }
-    link_uses(pod);
     link_deferring(cluster, pod);
     return true;
 }
@@ -263,6 +262,7 @@ bool pod_add(struct cluster *cluster, struct pod *pod)
     bool is_counted = start_holding(cluster, pod);
 
     if (is_counted && table_add(&cluster->pods, &pod->record)) {
+        link_uses(pod);
         cluster->counts[KIND_POD]++;
         return true;
     }
@@ -274,6 +274,7 @@ bool pod_add(struct cluster *cluster, struct pod *pod)
 
 void pod_drop(struct cluster *cluster, struct pod *pod)
 {
+    unlink_uses(pod);
     stop_holding(cluster, pod);
     table_remove(&cluster->pods, &pod->record);
     cluster->counts[KIND_POD]--;
@@ -288,18 +289,18 @@ int cluster_assign(struct cluster *cluster, struct pod *pod, struct slice name, 
 
     if (node == NULL)
         return error_no_memory(err);
-    stop_holding(cluster, pod);
     unlink_uses(pod);
+    stop_holding(cluster, pod);
     node->pods++;
     leave_node(cluster, pod);
     pod->node = node_ref(node);
-    link_uses(pod);
     if (start_holding(cluster, pod)) {
+        link_uses(pod);
         reservation_release(cluster, &pod->uid);
         return 0;
     }
-    unlink_uses(pod);
     leave_node(cluster, pod);
+    link_uses(pod);
     return error_no_memory(err);
 }
 

@@ -18,7 +18,7 @@ static struct refcount *find(const struct table *refs, struct refcount *key)
     return (struct refcount *)(void *)table_find(refs, key->record.hash, is_of, key);
 }
 
-bool refcount_add(struct table *refs, const struct node *node, const struct claim *claim)
+static bool add(struct table *refs, const struct node *node, const struct claim *claim)
 {
     struct refcount key = {.count = 1, .node = node, .claim = claim};
     struct refcount *ref = find(refs, &key);
@@ -37,7 +37,7 @@ bool refcount_add(struct table *refs, const struct node *node, const struct clai
     return false;
 }
 
-void refcount_remove(struct table *refs, const struct node *node, const struct claim *claim)
+static void remove_one(struct table *refs, const struct node *node, const struct claim *claim)
 {
     struct refcount key = {.node = node, .claim = claim};
     struct refcount *ref = find(refs, &key);
@@ -48,10 +48,45 @@ void refcount_remove(struct table *refs, const struct node *node, const struct c
     pool_free(refs->pool, ref);
 }
 
+const struct node *refcount_only_node(const struct claim *claim)
+{
+    const struct use *use = use_at(claim->uses);
+
+    while (!pod_holds(use_pod(use)))
+        use = use_at(use->next); /* of a nominated pod */
+    return node_at(use_pod(use)->node);
+}
+
+bool refcount_add(struct table *refs, const struct node *node, const struct claim *claim)
+{
+    const struct node *first = claim->refs == 1 ? refcount_only_node(claim) : NULL;
+
+    if (claim->refs == 0)
+        return true;
+    if (first != NULL && !add(refs, first, claim))
+        return false;
+    if (add(refs, node, claim))
+        return true;
+    if (first != NULL)
+        remove_one(refs, first, claim);
+    return false;
+}
+
+void refcount_remove(struct table *refs, const struct node *node, const struct claim *claim)
+{
+    if (claim->refs == 1)
+        return;
+    remove_one(refs, node, claim);
+    if (claim->refs == 2)
+        remove_one(refs, refcount_only_node(claim), claim);
+}
+
 uint32_t refcount_get(const struct table *refs, const struct node *node, const struct claim *claim)
 {
     struct refcount key = {.node = node, .claim = claim};
-    const struct refcount *ref = find(refs, &key);
 
+    if (claim->refs <= 1)
+        return claim->refs == 1 && refcount_only_node(claim) == node;
+    const struct refcount *ref = find(refs, &key);
     return ref == NULL ? 0 : ref->count;
 }

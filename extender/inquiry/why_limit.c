@@ -74,11 +74,13 @@ static void count_used(struct counting *counting)
 {
     struct table_walk walk = {.at = 0};
 
-    for (const struct refcount *ref;
-         (ref = cluster_next_refcount(counting->cluster, &walk)) != NULL;) {
-        const void *volume = find_volume(counting, ref->claim);
-        if (volume != NULL)
-            count_one(counting, ref->node, volume);
+    for (const struct claim *claim;
+         (claim = cluster_next_claim(counting->cluster, &walk)) != NULL;) {
+        const void *volume = claim->refs == 0 ? NULL : find_volume(counting, claim);
+        for (const struct use *use = use_at(claim->uses); volume != NULL && use != NULL;
+             use = use_at(use->next))
+            if (pod_holds(use_pod(use)))
+                count_one(counting, node_at(use_pod(use)->node), volume);
     }
 }
 

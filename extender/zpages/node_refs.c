@@ -57,15 +57,29 @@ static int compare(const void *a, const void *b)
 /* ---- a batch ---- */
 
 /* Adds a count that follows the batch before, and is not beyond the bound of this one. */
-static void keep(struct node_refs *refs, const struct table_record *record)
+static void keep(struct node_refs *refs, const struct node *node, const struct claim *claim,
+                 uint32_t count)
 {
-    const struct refcount *ref = (const struct refcount *)(const void *)record;
-    struct node_count known = {ref->node, ref->claim, ref->node->record.hash,
-                               ref->claim->record.hash, ref->count};
+    struct node_count known = {node, claim, node->record.hash, claim->record.hash, count};
 
     if (compare_places(&known, &refs->last_seen) > 0 &&
         (!refs->has_more || compare_places(&known, &refs->bound) < 0))
         buf_put(&refs->batch, (struct slice){(const char *)&known, sizeof known});
+}
+
+static void keep_shared(struct node_refs *refs, const struct table_record *record)
+{
+    const struct refcount *ref = (const struct refcount *)(const void *)record;
+
+    keep(refs, ref->node, ref->claim, ref->count);
+}
+
+static void keep_only(struct node_refs *refs, const struct table_record *record)
+{
+    const struct claim *claim = (const struct claim *)(const void *)record;
+
+    if (claim->refs == 1)
+        keep(refs, refcount_only_node(claim), claim, 1);
 }
 
 /* The size of a batch. It does not separate counts that compare_places finds equal. Otherwise, if a
@@ -98,26 +112,33 @@ static void cut(struct node_refs *refs)
     refs->batch.len = kept * sizeof(struct node_count);
 }
 
-/* Fills the batch in a walk through the table. */
-static void next_batch(struct node_refs *refs)
+static void walk(struct node_refs *refs, const struct table *table,
+                 void (*keep_record)(struct node_refs *, const struct table_record *))
 {
     struct table_walk page = {.at = 0};
     bool has_page = true;
 
+    while (has_page && !refs->batch.failed) {
+        (void)pthread_rwlock_rdlock(&refs->state->lock);
+        has_page = table_next_page(table, &page);
+        for (uint32_t i = 0; has_page && i < page.count; i++)
+            keep_record(refs, page.records[i]);
+        (void)pthread_rwlock_unlock(&refs->state->lock);
+        if (ref_count(refs) + TABLE_PAGE_SLOTS > (size_t)2 * NODE_REFS_BATCH)
+            cut(refs);
+    }
+}
+
+/* Fills the batch in a walk through the tables. */
+static void next_batch(struct node_refs *refs)
+{
     if (refs->batch.len != 0)
         refs->last_seen = *ref_of(refs, ref_count(refs) - 1);
     buf_reset(&refs->batch, SIZE_MAX);
     refs->at = 0;
     refs->has_more = false;
-    while (has_page && !refs->batch.failed) {
-        (void)pthread_rwlock_rdlock(&refs->state->lock);
-        has_page = table_next_page(&refs->state->cluster.refs, &page);
-        for (uint32_t i = 0; has_page && i < page.count; i++)
-            keep(refs, page.records[i]);
-        (void)pthread_rwlock_unlock(&refs->state->lock);
-        if (ref_count(refs) + TABLE_PAGE_SLOTS > (size_t)2 * NODE_REFS_BATCH)
-            cut(refs);
-    }
+    walk(refs, &refs->state->cluster.refs, keep_shared);
+    walk(refs, &refs->state->cluster.claims, keep_only);
     cut(refs);
     refs->has_begun = true;
 }

@@ -1,8 +1,8 @@
 /*
  * node_refs: reads, node by node, how many pods of the node use which claims. The cluster has these
- * counts in one table for all nodes, not sorted by node. So each batch walks through the whole
- * table, and keeps the NODE_REFS_BATCH counts that follow the batch before in the order of nodes.
- * It needs the memory of one batch, and holds the lock for one page of the table.
+ * counts in its claims and in one table for all nodes, not sorted by node. So each batch walks
+ * through both tables, and keeps the NODE_REFS_BATCH counts that follow the batch before in the
+ * order of nodes. It needs the memory of one batch, and holds the lock for one page of a table.
  *
  * Pointers to nodes and claims are only compared: without the lock, they may be freed at any time.
  *

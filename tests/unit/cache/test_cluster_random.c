@@ -236,6 +236,17 @@ static unsigned count(const struct world *world, int claim, int node)
     return total;
 }
 
+/* Counts that are stored: those of claims that two or more pods hold. */
+static unsigned count_shared(const struct world *world)
+{
+    unsigned total = 0;
+
+    for (int c = 0; c < CLAIMS; c++)
+        for (int n = 0; count(world, c, -1) > 1 && n < NODES; n++)
+            total += count(world, c, n) != 0;
+    return total;
+}
+
 static unsigned count_uses(const struct claim *claim)
 {
     unsigned total = 0;
@@ -273,6 +284,7 @@ static void check(const struct world *world, unsigned seed, unsigned step)
                              "seed %u step %u", seed, step);
         }
     }
+    cr_assert_eq(world->cluster.refs.count, count_shared(world), "seed %u step %u", seed, step);
     for (int p = 0; p < PODS; p++)
         pods += world->pods[p].exists;
     for (int o = 0; o < OTHERS; o++)
