@@ -66,6 +66,9 @@ struct cluster {
     bool keeps_all_mounts;        /* store the mounts of all pending pods: dry run */
 };
 
+/* No record can have more: an object with a larger text may be refused for lack of memory. */
+enum { CLUSTER_RECORD_BYTES_MAX = POOL_RECORD_MAX };
+
 void cluster_init(struct cluster *cluster);
 void cluster_dispose(struct cluster *cluster);
 

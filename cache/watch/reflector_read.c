@@ -1,8 +1,8 @@
 /*
  * What watches and lists have in common: versions, the beginning and the end of a list, objects.
  */
+#include "cache/cluster/cluster.h"
 #include "cache/json/pull_fields.h"
-#include "cache/store/pool.h"
 #include "cache/watch/reflector_internal.h"
 #include "config/base/clock.h"
 #include "config/base/log.h"
@@ -134,7 +134,7 @@ static int read_object(struct reflector *reflector, struct slice text, struct ob
 static bool is_hopeless(int rc, struct slice text)
 {
     return rc == ERROR_INVALID || rc == ERROR_TOO_BIG ||
-           (rc == ERROR_NO_MEMORY && text.len > POOL_RECORD_MAX);
+           (rc == ERROR_NO_MEMORY && text.len > CLUSTER_RECORD_BYTES_MAX);
 }
 
 bool reflector_take_object(struct reflector *reflector, enum watch_change change, struct slice text,

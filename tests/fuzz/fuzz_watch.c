@@ -207,6 +207,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     log_configure((enum log_level)(LOG_ERROR + 1), LOG_TEXT);
     struct slice rest = {(const char *)data + 2, size - 2};
+    cluster_init(&whole->cluster);
+    cluster_init(&cut->cluster);
     run(whole, data[0], size, rest);
     run(cut, data[0], 1 + data[1] % 64U, rest);
     check(whole->calls == cut->calls, "the result is the same, however it is cut up");

@@ -1,4 +1,4 @@
-#include "cache/store/pool.h"
+#include "cache/cluster/cluster.h"
 #include "support/process.h"
 #include "unit/cache/reflector_bench.h"
 
@@ -317,12 +317,12 @@ Test(reflector, a_resource_that_is_not_served_is_left_out_and_asked_for_later)
 /* A text that is larger than any record can be. */
 static char *large_pod(void)
 {
-    char *text = malloc(POOL_RECORD_MAX + 1000);
+    char *text = malloc(CLUSTER_RECORD_BYTES_MAX + 1000);
     int start = sprintf(text, "{\"type\":\"ADDED\",\"object\":{\"kind\":\"Pod\",\"metadata\":{"
                               "\"namespace\":\"a\",\"name\":\"large\",\"labels\":{\"x\":\"");
 
-    memset(text + start, 'x', POOL_RECORD_MAX);
-    (void)sprintf(text + start + POOL_RECORD_MAX, "\"}}}}\n");
+    memset(text + start, 'x', CLUSTER_RECORD_BYTES_MAX);
+    (void)sprintf(text + start + CLUSTER_RECORD_BYTES_MAX, "\"}}}}\n");
     return text;
 }
 
