@@ -24,10 +24,10 @@ module_build() {
     printf %s "$sum" >"$stamp"
 }
 
-plane_build() {
-    module_build "$e2e" "$1" .built "-X k8s.io/component-base/version.gitVersion=$version \
--X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37"
-}
+plane_build() { module_build "$e2e" "$1" .built "$(plane_flags)"; }
+
+# What the linker writes into Kubernetes' components.
+plane_flags() { echo "-X k8s.io/component-base/version.gitVersion=$version -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37"; }
 
 # plane_kubeconfig DIR USER SERVER: DIR/USER.kubeconfig, with the user's static token.
 plane_kubeconfig() {
@@ -108,12 +108,17 @@ END
     for user in admin scheduler controllers; do
         plane_kubeconfig "$dir" "$user" "https://127.0.0.1:$((port + 2))"
     done
-    # the data is thrown away afterwards: no need to wait for the disk
+    plane_etcd_start "$dir" "$port"
+    plane_api_start "$dir" "$@"
+}
+
+# The data is thrown away afterwards: no need to wait for the disk.
+plane_etcd_start() {
+    local dir=$1 port=$2
     plane_run "$dir" etcd "$tools/server" --data-dir "$dir/etcd" --unsafe-no-fsync --log-level error \
         --listen-client-urls "http://127.0.0.1:$port" --advertise-client-urls "http://127.0.0.1:$port" \
         --listen-peer-urls "http://127.0.0.1:$((port + 1))" --initial-cluster "default=http://127.0.0.1:$((port + 1))" \
         --initial-advertise-peer-urls "http://127.0.0.1:$((port + 1))" --quota-backend-bytes 6000000000
-    plane_api_start "$dir" "$@"
 }
 
 # The controllers that the scenarios need. No kubelet is there: node health is nobody's business.

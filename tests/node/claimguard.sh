@@ -1,0 +1,66 @@
+# shellcheck shell=bash
+# claimguard on the nodes, as manifests/README.md has it installed. To be sourced.
+#
+#   claimguard_install [COMPONENT]...  the lines of README.md, with tls and these components, until it is ready, and the second scheduler asks it
+#   claimguard_with [COMPONENT]...     the same, if it is not so already
+#   claimguard_gone                    all of it is gone
+#   configured_with                    one more file of the ConfigMap, from stdin; it is read
+#   doctor_finds_nothing [LEVEL]       nothing of that level (note) or above in the cluster and the second scheduler's file
+
+rights=/etc/kubernetes/claimguard # of the scheduler's files; /etc is the node's own
+
+# shellcheck disable=SC2120 # components: variants
+claimguard_install() {
+    claimguard_gone
+    manifests_with tls "$@"
+    k create namespace claimguard >/dev/null
+    "$claimguard" certificates --kubeconfig "$plane/admin.kubeconfig"
+    k apply -k "$nodes/manifests" >/dev/null
+    case " $* " in *" admission "*) "$claimguard" certificates --kubeconfig "$plane/admin.kubeconfig" ;; esac
+    k -n claimguard rollout status deployment/claimguard --timeout 120s || {
+        k -n claimguard describe pods | tail -20
+        return 1
+    }
+    client_files
+    scheduler_start tls/second-scheduler.yaml
+    echo "$*" >"$nodes/installed"
+}
+
+# With these components and no others: installed again only if it is not so.
+claimguard_with() {
+    if [ ! -e "$nodes/installed" ] || [ "$(cat "$nodes/installed")" != "$*" ]; then claimguard_install "$@" >"$nodes/install.log" 2>&1; fi
+}
+
+manifests_with() { # [COMPONENT]...
+    rm -rf "$nodes/manifests"
+    cp -r "$root/manifests" "$nodes/manifests"
+    sed -i "s/^- tls .*//; s/^components:.*/components: [$(tr ' ' , <<<"$*")]/" "$nodes/manifests/kustomization.yaml"
+}
+
+claimguard_gone() {
+    plane_kill "$plane" second-scheduler
+    rm -f "$nodes/installed"
+    [ -e "$nodes/manifests" ] || return 0
+    k delete -k "$nodes/manifests" --ignore-not-found --wait >/dev/null
+}
+
+# README.md's own lines.
+client_files() (
+    kubectl() { k "$@"; }
+    eval "$(sed -n '/^    umask 077; mkdir -p \/etc\/kubernetes\/claimguard/,/^    done/p' "$root/manifests/README.md")"
+    [ -s $rights/client.key ]
+)
+
+doctor_finds_nothing() {
+    "$claimguard" doctor --kubeconfig "$plane/admin.kubeconfig" --scheduler-config "$plane/second-scheduler.yaml" --probe --fail-on "${1:-note}"
+}
+
+# A file of the ConfigMap reaches its pod's folder, and is read, without a restart.
+configured_with() {
+    local before
+    before=$(reloads_logged)
+    k -n claimguard patch configmap claimguard --type merge -p "$(jq -n --rawfile file /dev/stdin '{data: {"more.yaml": $file}}')" >/dev/null
+    await 120 "the configuration is reloaded" reloaded_since "$before"
+}
+reloads_logged() { k -n claimguard logs deployment/claimguard | grep -c 'configuration reloaded' || true; }
+reloaded_since() { [ "$(reloads_logged)" -gt "$1" ]; }

@@ -1,0 +1,117 @@
+# shellcheck shell=bash
+# The variants of manifests/, on the nodes. To be sourced.
+
+# first_then_second: a pod has the claim; another one waits with its name, and runs when it is gone.
+first_then_second() {
+    wanted data
+    runs first data 'echo first >>/data/log' "$(on_node 1)"
+    is_up first
+    runs second data 'echo second >>/data/log' "$(on_node 2)"
+    rejected second "claim $namespace/data is in use by pod $namespace/first on node-1"
+    end_pod first
+    is_up second
+    contains second 'first second'
+}
+
+# As the chart's README.md says.
+installed_by_helm_it_is_ready_and_doctor_finds_nothing() {
+    claimguard_gone
+    manifests_with tls # for the scheduler's file
+    trap helm_ends EXIT
+    k create namespace claimguard >/dev/null
+    k label namespace claimguard pod-security.kubernetes.io/enforce=restricted >/dev/null
+    "$claimguard" certificates --kubeconfig "$plane/admin.kubeconfig" >/dev/null
+    helm_of install claimguard "$root/manifests/chart" --set image.repository=docker.io/library/claimguard >/dev/null
+    k -n claimguard rollout status deployment/claimguard --timeout 120s
+    client_files
+    scheduler_start tls/second-scheduler.yaml
+    doctor_finds_nothing
+    first_then_second
+}
+helm_of() { "$tools/helm" --kubeconfig "$plane/admin.kubeconfig" --namespace claimguard "$@" 2>"$plane/helm.log"; }
+helm_ends() {
+    plane_kill "$plane" second-scheduler
+    helm_of uninstall claimguard >/dev/null
+    k delete namespace claimguard >/dev/null
+}
+
+# Through the Service, while one of the two ends.
+with_ha_a_replica_on_each_node_answers_and_one_may_die() {
+    claimguard_with ha
+    doctor_finds_nothing
+    [ "$(replicas_nodes)" = 'node-1 node-2' ] || fail "replicas on $(replicas_nodes)"
+    wanted data
+    runs first data 'echo first >>/data/log' "$(on_node 1)"
+    is_up first
+    k -n claimguard delete "$(k -n claimguard get pods -o name | head -1)" --force --grace-period=0 >/dev/null 2>&1
+    runs second data 'echo second >>/data/log' "$(on_node 2)"
+    rejected second "claim $namespace/data is in use by pod $namespace/first on node-1"
+    k -n "$namespace" get pvc data -o json | jq -r '.metadata.annotations["claimguard.io/holder"]' | grep -q /first
+    end_pod first
+    is_up second
+    contains second 'first second'
+    k -n claimguard rollout status deployment/claimguard --timeout 60s >/dev/null
+}
+replicas_nodes() { k -n claimguard get pods -o json | jq -r '[.items[].spec.nodeName] | sort | join(" ")'; }
+
+with_admission_a_pod_that_names_its_node_is_refused_a_held_claim() {
+    claimguard_with admission
+    doctor_finds_nothing warning # a note: Ignore is not Fail
+    wanted data
+    runs first data 'echo first >>/data/log' "$(on_node 1)"
+    is_up first
+    await 60 "a pod that names its node is refused" is_refused second data "claim $namespace/data is in use by pod $namespace/first on node-1"
+    end_pod first
+    await 60 "it may be created" runs second data 'echo second >>/data/log' 'nodeName: node-2'
+    is_up second
+    contains second 'first second'
+}
+is_refused() { # POD CLAIM TEXT
+    local answer
+    answer=$(pod_yaml "$1" "$2" 'nodeName: node-2' | k create --dry-run=server -f - 2>&1) && return 1
+    grep -qF "$3" <<<"$answer"
+}
+
+with_marks_a_pod_without_claims_costs_no_call() {
+    local calls
+    claimguard_with marks
+    sed -i 's/# managedResources/managedResources/' "$nodes/manifests/tls/second-scheduler.yaml"
+    scheduler_start tls/second-scheduler.yaml
+    doctor_finds_nothing
+    calls=$(calls_of_filter)
+    runs plain '' 'true'
+    is_up plain
+    [ "$(calls_of_filter)" = "$calls" ] || fail "calls: $calls, then $(calls_of_filter)"
+    first_then_second
+    [ "$(calls_of_filter)" -gt "$calls" ]
+}
+# Of the pod's own port, through the API server.
+calls_of_filter() {
+    local pod
+    pod=$(k -n claimguard get pods -o 'jsonpath={.items[0].metadata.name}')
+    k get --raw "/api/v1/namespaces/claimguard/pods/$pod:8889/proxy/metrics" |
+        awk '/^claimguard_extender_requests_total\{.*verb="filter"/ { sum += $NF } END { print sum + 0 }'
+}
+
+# Beside the scheduler, on node-1. As README.md says, but with a token for kubeadm's certificate.
+as_a_static_pod_it_is_there_without_a_scheduler() {
+    claimguard_gone
+    manifests_with static-pod
+    k apply -k "$nodes/manifests" >/dev/null
+    trap static_pod_ends EXIT
+    mkdir -p $rights
+    cp -r "$root/manifests/static-pod/config" $rights
+    "$tools/kubectl" --kubeconfig "$plane/claimguard.kubeconfig" config view --raw --flatten >$rights/kubeconfig
+    chown -R 65532 $rights && chmod 600 $rights/kubeconfig
+    cp "$root/manifests/static-pod/claimguard.yaml" /etc/kubernetes/manifests/
+    await 60 "the static pod is ready" static_pod_is_ready
+    scheduler_start scheduler/second-scheduler.yaml http://127.0.0.1:8888
+    first_then_second
+}
+static_pod_is_ready() { k -n kube-system get pod claimguard-node-1 -o json | jq -e 'any(.status.conditions[]; .type == "Ready" and .status == "True")'; }
+static_pod_is_gone() { [ -z "$(k -n kube-system get pod claimguard-node-1 --ignore-not-found -o name)" ]; }
+static_pod_ends() {
+    rm -rf /etc/kubernetes/manifests/claimguard.yaml
+    await 60 "the static pod is gone" static_pod_is_gone
+    rm -rf $rights
+}
