@@ -30,6 +30,7 @@
 enum {
     EVENTS = 20000,
     CALLS = 20000,
+    PODS_A_NODE = 8,
     FEW = 100,         /* a hundredth is left */
     LARGE_EVENTS = 20, /* of the largest pod that is kept */
     LIST_VERSION = 900000000,
@@ -97,7 +98,7 @@ static void list(enum kind kind, unsigned first, unsigned count)
 
 static void list_all(unsigned first, unsigned count)
 {
-    list(KIND_NODE, 0, model.nodes);
+    list(KIND_NODE, 0, count / PODS_A_NODE);
     list(KIND_VOLUME, 0, count);
     list(KIND_CLAIM, 0, count);
     list(KIND_POD, first, count);
@@ -329,7 +330,7 @@ int main(int argc, char **argv)
     if (pods < FEW)
         holds_die("usage: holds [--pods N]");
     log_configure(LOG_ERROR, LOG_TEXT);
-    model = (struct model){.nodes = pods / 8,
+    model = (struct model){.nodes = pods / PODS_A_NODE,
                            .pods = pods,
                            .claims = pods,
                            .exclusive_share = 0.5,
