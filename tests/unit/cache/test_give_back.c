@@ -72,8 +72,8 @@ Test(give_back, what_is_gone_takes_no_memory)
     size_t used = cluster.pool.page_count;
     (void)list_all(0);
     cr_expect_gt(full, (size_t)4 * POOL_SPARE_PAGES, "%zu pages", full);
-    cr_expect_leq(few, full / 20 + POOL_SPARE_PAGES, "%zu pages of %zu", few, full);
-    cr_expect_leq(used, full / 20, "%zu pages of %zu", used, full);
+    cr_expect_leq(few, full / 10 + POOL_SPARE_PAGES, "%zu pages of %zu", few, full);
+    cr_expect_leq(used, full / 10, "%zu pages of %zu", used, full);
     cr_expect_eq(cluster.pool.page_count, 0, "%zu pages", cluster.pool.page_count);
     cr_expect_leq(cluster.pool.spare_count, POOL_SPARE_PAGES);
     cr_expect_eq(cluster.names.table.count, 0);
