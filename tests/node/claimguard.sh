@@ -59,6 +59,7 @@ doctor_finds_nothing() {
 configured_with() {
     local before
     before=$(reloads_logged)
+    echo configured >"$nodes/installed" # so that the next scenario installs it again
     k -n claimguard patch configmap claimguard --type merge -p "$(jq -n --rawfile file /dev/stdin '{data: {"more.yaml": $file}}')" >/dev/null
     await 120 "the configuration is reloaded" reloaded_since "$before"
 }

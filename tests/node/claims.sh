@@ -42,3 +42,53 @@ a_kubelet_that_dies_with_the_holder_keeps_the_claim_until_it_is_back() {
     contains second 'first second'
     await 60 "node-2 is ready" nodes_are_ready 2
 }
+
+# rolling SCHEDULER TEXT: a Deployment of one pod whose new one is started before the old one ends. All that kube-scheduler knows is that the
+# other node is emptier.
+rolling() {
+    k apply -f - >/dev/null <<END
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: db, namespace: $namespace}
+spec:
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec:
+      schedulerName: $1
+      terminationGracePeriodSeconds: 0
+      containers:
+      - name: c
+        image: $(image_name debian)
+        command: [bash, -c, "echo $2 >>/data/log; exec sleep infinity"]
+        resources: {requests: {cpu: 500m}}
+        volumeMounts: [{name: data, mountPath: /data}]
+      volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
+END
+}
+is_rolled_out() { k -n "$namespace" rollout status deployment/db --timeout 1s; }
+
+a_rolling_deployment_ends_in_multi_attach_and_with_enforce_it_ends() {
+    local first
+    claimguard_with
+    configured_with <<END
+apiVersion: claimguard.io/v1alpha1
+kind: ClaimguardConfiguration
+readWriteOnce: {mode: Enforce}
+END
+    wanted data ReadWriteOnce
+    rolling default-scheduler first
+    await 60 "the first pod runs" is_rolled_out
+    rolling default-scheduler second
+    await 60 "the second pod is stuck" has_event FailedAttachVolume 'Volume is already used by pod(s)' # once "Multi-Attach error"; 1.37 says it so
+    ! is_rolled_out || fail "it is rolled out"
+    k -n "$namespace" delete deployment db --cascade=foreground >/dev/null
+    rolling claimguard-scheduler first
+    await 60 "the first pod runs" is_rolled_out
+    first=$(k -n "$namespace" get pods -l app=db -o 'jsonpath={.items[0].spec.nodeName}')
+    k -n "$namespace" delete events --all >/dev/null
+    rolling claimguard-scheduler second
+    await 60 "the second pod runs" is_rolled_out
+    ! has_event FailedAttachVolume '' || fail "a volume could not be attached"
+    [ "$(k -n "$namespace" get pods -l app=db --field-selector=status.phase=Running -o json | jq -r '.items[-1].spec.nodeName')" = "$first" ]
+}
