@@ -3,7 +3,7 @@
  * Markdown table. Never asserts on time.
  *
  *     bench BUILD-FOLDER [--pods N] [--only round-trips|reviews|deferral|volumes|loading|
- *                         memory|commands|verdicts|latency|events|sync|scale|peers]
+ *                         memory|commands|parsing|verdicts|latency|events|sync|scale|peers]
  *                     [--peers FOLDER]
  *
  * --peers: where tests/bench/run has built the programs of tests/bench/peers.
@@ -49,6 +49,12 @@ static void volumes(unsigned pods)
     bench_volumes();
 }
 
+static void parsing(unsigned pods)
+{
+    (void)pods;
+    bench_parsing();
+}
+
 static void verdicts(unsigned pods)
 {
     (void)pods;
@@ -77,6 +83,7 @@ static const struct {
                 {"loading", bench_loading},
                 {"memory", bench_memory},
                 {"commands", bench_commands},
+                {"parsing", parsing},
                 {"verdicts", verdicts},
                 {"latency", bench_latency},
                 {"events", bench_events},
@@ -118,6 +125,6 @@ int main(int argc, char **argv)
         return 1;
     if (run == 0)
         bench_die("--only: round-trips, reviews, deferral, volumes, loading, memory, commands, "
-                  "verdicts, latency, events, sync, scale or peers");
+                  "parsing, verdicts, latency, events, sync, scale or peers");
     return 0;
 }

@@ -49,6 +49,10 @@ void bench_sync(unsigned pods);
 
 void bench_scale(void);
 
+/* ---- parsing.c: MB/s of JSON ---- */
+
+void bench_parsing(void);
+
 /* ---- verdicts.c ---- */
 
 void bench_verdicts(void);
