@@ -2,6 +2,7 @@
 
 #include <stdint.h>
 
+#include "cache/json/json_skip.h"
 #include "config/base/utf8.h"
 
 #ifdef __SSE2__
@@ -19,6 +20,26 @@ static struct json_scan good(const char *at)
 static struct json_scan bad(const char *at, const char *problem)
 {
     return (struct json_scan){at, problem};
+}
+
+const char *json_text_space_run(const char *p, const char *end)
+{
+#ifdef __SSE2__
+    while (end - p >= 16) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)p);
+        __m128i is_space = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(' ')),
+                                                     _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\n'))),
+                                        _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('\r')),
+                                                     _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\t'))));
+        unsigned others = ~(unsigned)_mm_movemask_epi8(is_space) & 0xffff;
+        if (others != 0)
+            return p + __builtin_ctz(others);
+        p += 16;
+    }
+#endif
+    while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
+        p++;
+    return p;
 }
 
 static bool is_digit(char c)
@@ -84,6 +105,11 @@ static struct json_scan escape(const char *p, const char *end)
     if (p[1] == '\0' || strchr("\"\\/bfnrt", p[1]) == NULL)
         return bad(p, "invalid escape");
     return good(p + 2);
+}
+
+bool json_text_is_escape(const char *p, const char *end)
+{
+    return escape(p - 1, end).problem == NULL;
 }
 
 /* Skips the character at p, or one byte that begins none. */
@@ -282,7 +308,8 @@ static struct json_scan open_level(const char *p, const char *end, struct levels
     return close == '}' ? key_and_colon(p, end) : good(p);
 }
 
-struct json_scan json_text_value(const char *p, const char *end, unsigned room)
+/* The plain twin of json_skip, and for what that leaves. */
+static struct json_scan value_by_tokens(const char *p, const char *end, unsigned room)
 {
     struct levels levels;
     struct json_scan scan = good(p);
@@ -308,6 +335,22 @@ struct json_scan json_text_value(const char *p, const char *end, unsigned room)
             return scan;
     } while (levels.depth != 0);
     return scan;
+}
+
+struct json_scan json_text_value(const char *p, const char *end, unsigned room)
+{
+    bool is_group = p < end && (*p == '{' || *p == '[');
+    const char *behind = is_group && json_skip != NULL ? json_skip->check(p, end, room) : NULL;
+
+    return behind != NULL ? good(behind) : value_by_tokens(p, end, room);
+}
+
+struct json_scan json_text_checked_value(const char *p, const char *end)
+{
+    bool is_group = p < end && (*p == '{' || *p == '[');
+    const char *behind = is_group && json_skip != NULL ? json_skip->find_end(p, end) : NULL;
+
+    return behind != NULL ? good(behind) : value_by_tokens(p, end, JSON_LEVELS_MAX);
 }
 
 static size_t put_utf8(char *out, uint32_t code)

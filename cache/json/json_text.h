@@ -9,7 +9,7 @@
  *
  * Each function gets the first byte and the end of the text, and reads no further. Strings are
  * scanned 16 bytes at a time with SSE2 (on every x86-64), else byte by byte; arrays of names in
- * blocks (json_blocks.h). Threads: any.
+ * blocks (json_blocks.h), and so are values that nobody reads (json_skip.h). Threads: any.
  */
 #ifndef CACHE_JSON_JSON_TEXT_H
 #define CACHE_JSON_JSON_TEXT_H
@@ -34,12 +34,11 @@ enum { JSON_ESCAPE = 1, JSON_INVALID_UTF8 = 2 };
 extern const char json_text_ended[];    /* the text ended inside a value */
 extern const char json_text_too_deep[]; /* more levels than allowed */
 
-/* Skips the white space at p. */
+/* Skips the white space at p. In compact text there is none; indentation is a long run. */
+const char *json_text_space_run(const char *p, const char *end);
 static inline const char *json_text_space(const char *p, const char *end)
 {
-    while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
-        p++;
-    return p;
+    return p < end && (unsigned char)*p > ' ' ? p : json_text_space_run(p, end);
 }
 
 /* A string, from its opening quote. Sets the flags in *oddities. */
@@ -48,8 +47,14 @@ struct json_scan json_text_string(const char *p, const char *end, unsigned *oddi
 /* A number, true, false or null. */
 struct json_scan json_text_scalar(const char *p, const char *end);
 
+/* Whether the byte at p ends an escape behind a backslash, or begins the rest of one: \uXXXX. */
+bool json_text_is_escape(const char *p, const char *end);
+
 /* Any value, with at most `room` levels of arrays and objects. */
 struct json_scan json_text_value(const char *p, const char *end, unsigned room);
+
+/* The same, of a text that json_text_value has accepted: looks only for the end. */
+struct json_scan json_text_checked_value(const char *p, const char *end);
 
 /* Behind what is copied to and from: such bytes are read and written too. */
 enum { JSON_JOIN_ROOM = 32 };

@@ -10,8 +10,15 @@ void pull_init(struct pull *json, struct slice text)
     json->problem = NULL;
     json->depth = 0;
     json->is_first = true;
+    json->is_checked = false;
     json->is_truncated = false;
     json->path[0] = '\0';
+}
+
+void pull_init_checked(struct pull *json, struct slice text)
+{
+    pull_init(json, text);
+    json->is_checked = true;
 }
 
 const char pull_too_big[] = "too big for the memory of one request";
@@ -146,7 +153,8 @@ bool pull_raw(struct pull *json, struct slice *extent)
         return false;
     const char *begin = json->at;
     unsigned room = PULL_DEPTH_MAX - json->depth;
-    if (!advance(json, json_text_value(json->at, json->end, room)))
+    if (!advance(json, json->is_checked ? json_text_checked_value(json->at, json->end)
+                                        : json_text_value(json->at, json->end, room)))
         return false;
     *extent = (struct slice){begin, (size_t)(json->at - begin)};
     json->is_first = false;
@@ -248,19 +256,31 @@ bool pull_finish(struct pull *json)
     return true;
 }
 
+/* In parts whose count fits a byte, because the compiler makes vectors of bytes of that. */
+static size_t count_lines(const char *p, size_t left)
+{
+    size_t lines = 0;
+
+    while (left != 0) {
+        size_t part = left < UINT8_MAX ? left : UINT8_MAX;
+        uint8_t count = 0;
+        for (size_t i = 0; i < part; i++)
+            count = (uint8_t)(count + (p[i] == '\n'));
+        lines += count;
+        p += part;
+        left -= part;
+    }
+    return lines;
+}
+
 struct place place_of(const char *start, const char *at, struct place first)
 {
-    const char *line_start = NULL;
+    size_t bytes = (size_t)(at - start);
+    const char *line_end = memrchr(start, '\n', bytes);
 
-    for (const char *p = start; (p = memchr(p, '\n', (size_t)(at - p))) != NULL;) {
-        line_start = ++p;
-        first.line++;
-    }
-    if (line_start == NULL)
-        first.column += (size_t)(at - start);
-    else
-        first.column = (size_t)(at - line_start) + 1;
-    return first;
+    if (line_end == NULL)
+        return (struct place){first.line, first.column + bytes};
+    return (struct place){first.line + count_lines(start, bytes), (size_t)(at - line_end)};
 }
 
 int pull_fail(const struct pull *json, const char *what, struct place first, struct error *err)

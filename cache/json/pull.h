@@ -43,12 +43,16 @@ struct pull {
     const char *problem; /* NULL: none so far */
     unsigned depth;      /* how many arrays and objects are entered */
     bool is_first;       /* no value was read yet in the innermost one */
+    bool is_checked;     /* pull_init_checked: a value that is skipped is not checked again */
     bool is_truncated;   /* the problem is that the text ended; more bytes may help */
     char key[PULL_KEY_MAX * JSON_DECODED_PER_BYTE]; /* the last key that had escapes, decoded */
     char path[PULL_PATH_MAX];
 };
 
 void pull_init(struct pull *json, struct slice text);
+
+/* For a text whose syntax was checked: one value that pull_skip or pull_raw has accepted. */
+void pull_init_checked(struct pull *json, struct slice text);
 
 /* Enter the next value, an object or an array. False: it is null (consumed), or a problem. */
 bool pull_object(struct pull *json);

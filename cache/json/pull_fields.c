@@ -39,12 +39,19 @@ static bool read_value(struct pull *json, enum pull_case match, const struct pul
     return pull_problem(json, "unknown field type");
 }
 
+/* Most keys differ from the table's in their first byte. */
+static inline bool is_key(const char *name, struct slice key)
+{
+    return key.len != 0 && name[0] == key.ptr[0] && strncmp(name, key.ptr, key.len) == 0 &&
+           name[key.len] == '\0';
+}
+
 static const struct pull_field *find_field(const struct pull_field *fields, size_t count,
                                            enum pull_case match, struct slice key)
 {
     for (size_t i = 0; i < count; i++) {
-        struct slice name = slice_of(fields[i].key);
-        if (match == PULL_CASE_FOLD ? slice_equal_fold(name, key) : slice_equal(name, key))
+        const char *name = fields[i].key;
+        if (match == PULL_CASE_FOLD ? slice_equal_fold(slice_of(name), key) : is_key(name, key))
             return &fields[i];
     }
     return NULL;

@@ -70,7 +70,10 @@ static int take_object(struct reading *reading, enum kind kind, const struct sou
     struct pull json;
 
     arena_reset(&reading->arena);
-    pull_init(&json, text->text);
+    if (text->is_made)
+        pull_init(&json, text->text);
+    else /* document_step has read it to its end */
+        pull_init_checked(&json, text->text);
     if (!object_read(&json, kind, &reading->arena, &object)) {
         if (json.problem ==
             pod_has_too_many_claims) { /* one pod must not make a snapshot unusable */

@@ -233,8 +233,7 @@ static void measure(struct text *text)
             double started = processor_seconds();
             readers[i].read(text);
             if (repeat >= 0) /* the first one warms up */
-                rates[i][repeat] =
-                    (double)text->json.len / 1e6 / (processor_seconds() - started);
+                rates[i][repeat] = (double)text->json.len / 1e6 / (processor_seconds() - started);
         }
     (void)printf("| %s, %.0f MB | | |\n", text->name, (double)text->json.len / 1e6);
     double tree = bench_percentile(rates[3], REPEATS, 0.5);

@@ -33,7 +33,7 @@ size_t parsing_simdjson(const char *text, size_t length, size_t capacity)
             if ((!is_meta && !is_spec && !is_status) ||
                 field.value().get_object().get(part) != SUCCESS)
                 continue;
-            bytes += is_meta ? length_of(part["name"]) + length_of(part["uid"])
+            bytes += is_meta   ? length_of(part["name"]) + length_of(part["uid"])
                      : is_spec ? length_of(part["nodeName"])
                                : length_of(part["phase"]);
         }

@@ -5,6 +5,7 @@
 
 #include "as_go.h"
 #include "cache/json/json_blocks.h"
+#include "cache/json/json_skip.h"
 #include "cache/json/pull.h"
 #include "fuzz.h"
 
@@ -65,6 +66,39 @@ static void compare_string_array(struct slice text, const json_t *value, bool is
     free(begin);
 }
 
+/* Where the array or object at the start ends, with at most so many levels; NULL: it is bad. */
+static const char *end_by_twin(const char *p, const char *end, unsigned room)
+{
+    const struct json_skipper *best = json_skip;
+
+    json_skip = NULL;
+    struct json_scan twin = json_text_value(p, end, room);
+    json_skip = best;
+    return twin.problem == NULL ? twin.at : NULL;
+}
+
+/* Each version of json_skip finds the end that its plain twin finds; it may give up only if the
+ * text is short, or uses each level that it may. */
+static void compare_skips(struct slice text)
+{
+    enum { ROOM = 20 };
+    const char *end = text.ptr + text.len, *first = json_text_space(text.ptr, end);
+
+    if (first == end || (*first != '{' && *first != '['))
+        return;
+    const char *behind = end_by_twin(first, end, ROOM);
+    bool may_give_up = end - first < JSON_SKIP_BYTES_MIN || behind == NULL ||
+                       end_by_twin(first, end, ROOM - 1) == NULL;
+    for (size_t i = 0; json_skippers[i] != NULL; i++) {
+        const char *found = json_skippers[i]->check(first, end, ROOM);
+        check(found == behind || (may_give_up && found == NULL), "end of a value");
+        if (behind != NULL)
+            check(json_skippers[i]->find_end(first, end) == behind, "end of a checked value");
+        else
+            (void)json_skippers[i]->find_end(first, end); /* reads no further */
+    }
+}
+
 /* With each reader of blocks that this processor has. */
 static void compare_string_arrays(struct slice text, const json_t *value, bool is_accepted)
 {
@@ -99,6 +133,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct pull json;
     bool is_limited;
 
+    compare_skips(text);
     pull_init(&json, text);
     bool is_ours = pull_skip(&json) && pull_finish(&json);
     if (size != 0 && memchr(data, '\0', size) != NULL) {
