@@ -8,7 +8,7 @@
  * over a whole run of set bits: so "the next token behind each comma" is one addition, for all
  * commas of the block. JSON's grammar is a rule on neighbours: what may stand behind a comma, a
  * colon, a bracket, a value. Only whether a comma separates members or items depends on what is
- * around it; that is looked at once for each bracket, not for each token.
+ * around it; that is checked once for each bracket, not for each token.
  *
  * It says yes or "perhaps not": then json_text_value (json_text.c), the plain twin, reads the value
  * again token by token, and names the problem. tests/fuzz/fuzz_pull and tests/unit/cache/
@@ -25,7 +25,7 @@ enum {
 /* From the bracket at p. Threads: any. */
 struct json_skipper {
     /* Where the array or object ends, if it is well-formed (json_text.h) and at most `room` levels
-     * deep. NULL: it is not; it goes on behind `end`; it is deeper than JSON_SKIP_LEVELS_MAX; or
+     * deep. NULL: it is not; it ends behind `end`; it is deeper than JSON_SKIP_LEVELS_MAX; or
      * the text is short. */
     const char *(*check)(const char *p, const char *end, unsigned room);
 

@@ -14,6 +14,8 @@
 #ifndef CACHE_JSON_JSON_TEXT_H
 #define CACHE_JSON_JSON_TEXT_H
 
+#include <stdint.h>
+
 #include "config/base/slice.h"
 
 /* Where a scan stopped: after the value; or at the wrong byte, then with a problem. */
@@ -74,8 +76,11 @@ enum { JSON_NAME_BYTES_MAX = 253 }; /* the API server accepts no longer name */
 struct json_scan json_text_strings(const char *p, const char *end, size_t *count,
                                    struct json_join *join);
 
+/* The number in the four hexadecimal digits at p; -1: they are not. */
+int32_t json_text_hex4(const char *p);
+
 /*
- * Decodes the inside of a string that json_text_string accepted. out has room for
+ * (json_decode.c) Decodes the inside of a string that json_text_string accepted. out has room for
  * JSON_DECODED_PER_BYTE * raw.len bytes. Returns the length of the result, which is UTF-8. As in
  * Go, a lone surrogate and a byte that is not UTF-8 become U+FFFD. So does NUL: no name contains
  * it, and no stored text ends early when it is used as a C string.

@@ -124,7 +124,7 @@ static int read_object(struct reflector *reflector, struct slice text, struct ob
     *out = (struct object){.kind = KIND_OTHER};
     if (reflector->kind == KIND_OTHER)
         return 0;
-    pull_init(&json, text);
+    pull_init_checked(&json, text); /* document_object has read it to its end */
     return object_read(&json, reflector->kind, &reflector->arena, out)
                ? 0
                : pull_fail(&json, reflector_resource(reflector), (struct place){1, 1}, err);

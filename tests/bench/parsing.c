@@ -220,7 +220,7 @@ static double processor_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* Each reader REPEATS times, by turns. */
+/* Each reader REPEATS times, alternately. */
 static void measure(struct text *text)
 {
     double rates[READERS][REPEATS];
@@ -262,7 +262,7 @@ void bench_parsing(void)
         {"the same, indented as by kubectl", put_recorded, 4},
     };
 
-    (void)printf("\n## Reading JSON\n\nMB/s of CPU time: medians of %d runs by turns (least to "
+    (void)printf("\n## Reading JSON\n\nMB/s of CPU time: medians of %d alternate runs (least to "
                  "most). Objects of real size. Goal, for the fields:\n800 MB/s compact, 500 MB/s "
                  "indented.\n\n| | MB/s | to jansson |\n|---|---|---|\n",
                  REPEATS);

@@ -96,7 +96,6 @@ static const char *const good[] = {
 
 static const char *const bad[] = {
     "{",
-    "[",
     "}",
     "",
     ",",
@@ -221,7 +220,7 @@ Test(json_skip, deep_values_are_read_too)
         cr_expect(pull_skip(&json) && pull_finish(&json), "%d levels", depth);
         pull_init_checked(&json, whole);
         cr_expect(pull_skip(&json) && pull_finish(&json), "%d levels, checked", depth);
-        struct json_scan scan = json_text_value(text, text + 2 * depth, (unsigned)depth - 1);
+        struct json_scan scan = json_text_value(text, text + whole.len, (unsigned)depth - 1);
         cr_expect_eq(scan.problem, json_text_too_deep, "%d levels", depth);
     }
 }
