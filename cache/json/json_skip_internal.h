@@ -89,12 +89,15 @@ static inline struct bits read_sse2(const char *p)
 
 #define AVX2 __attribute__((target("avx2,bmi,pclmul,popcnt")))
 
-/* A shuffle looks each byte's low four bits up in a table: white space is what finds itself. */
+/* A shuffle looks each byte's low four bits up in a table: white space is what finds itself. A byte
+ * over 0x7f finds 0, so NOT_SPACE is found by no byte that equals it. */
+enum { NOT_SPACE = -1 };
+
 AVX2 static inline struct bits read_avx2(const char *p)
 {
-    const __m256i spaces =
-        _mm256_broadcastsi128_si256(_mm_setr_epi8(' ', 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f,
-                                                  0x7f, '\t', '\n', 0x7f, 0x7f, '\r', 0x7f, 0x7f));
+    const __m256i spaces = _mm256_broadcastsi128_si256(_mm_setr_epi8(
+        ' ', NOT_SPACE, NOT_SPACE, NOT_SPACE, NOT_SPACE, NOT_SPACE, NOT_SPACE, NOT_SPACE, NOT_SPACE,
+        '\t', '\n', NOT_SPACE, NOT_SPACE, '\r', NOT_SPACE, NOT_SPACE));
     struct bits bits = {0};
 
     for (unsigned i = 0; i < BLOCK; i += 32, p += 32) {
