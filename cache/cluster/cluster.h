@@ -66,9 +66,6 @@ struct cluster {
     bool keeps_all_mounts;        /* store the mounts of all pending pods: dry run */
 };
 
-/* No record can have more: an object with a larger text may be refused for lack of memory. */
-enum { CLUSTER_RECORD_BYTES_MAX = POOL_RECORD_MAX };
-
 void cluster_init(struct cluster *cluster);
 void cluster_dispose(struct cluster *cluster);
 
@@ -218,12 +215,6 @@ static inline struct resource *cluster_next_resource(const struct cluster *clust
                                                      struct table_walk *walk)
 {
     return (struct resource *)(void *)table_next(&cluster->resources[kind], walk);
-}
-
-static inline const struct refcount *cluster_next_refcount(const struct cluster *cluster,
-                                                           struct table_walk *walk)
-{
-    return (const struct refcount *)(void *)table_next(&cluster->refs, walk);
 }
 
 static inline struct claim_tally *cluster_next_tally(const struct cluster *cluster,

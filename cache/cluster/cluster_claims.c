@@ -1,5 +1,3 @@
-#include <stdlib.h>
-
 #include "cache/cluster/cluster_internal.h"
 
 static bool claim_matches(const struct table_record *record, const void *key)

@@ -57,8 +57,7 @@ void pod_remove(struct cluster *cluster, struct pod *pod);
 void pods_dispose(struct cluster *cluster);
 
 /* A record that names its claims and its node, but is not counted, not linked from its claims and
- * not in the table. NULL: no
- * memory. */
+ * not in the table. NULL: no memory. */
 struct pod *pod_new(struct cluster *cluster, const struct pod_object *object);
 
 /* Counts it and puts it into the table. False: no memory; the record is freed. */

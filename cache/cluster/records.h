@@ -73,7 +73,7 @@ struct claim {
     struct claim_tally_ref tally;       /* its classes and its phase; none: it does not exist */
     struct claim_rare_ref rare;         /* what few claims have; none: it has nothing of that */
     struct use_ref uses;                /* by pods that hold it or are nominated to a node */
-    struct reservation_ref reservation; /* the exclusive one: reservation.h; none: none */
+    struct reservation_ref reservation; /* the exclusive one (reservation.h), or none */
     uint64_t version;
     struct uid uid;
     uint32_t deferred;             /* how many of its uses are deferred */

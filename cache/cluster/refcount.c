@@ -1,7 +1,5 @@
 #include "cache/cluster/refcount.h"
 
-#include <stdlib.h>
-
 #include "cache/cluster/cluster.h"
 
 static bool is_of(const struct table_record *record, const void *key)

@@ -23,7 +23,8 @@ struct refcount {
 };
 
 /* One pod more, or one pod less. claim->refs does not count the pod yet, or still does, and its use
- * is not linked from the claim. False: no memory; nothing was counted. */
+ * is not linked from the claim. A pod names a claim once (objects.h). False: no memory; nothing was
+ * counted. */
 bool refcount_add(struct table *refs, const struct node *node, const struct claim *claim) MUST_USE;
 void refcount_remove(struct table *refs, const struct node *node, const struct claim *claim);
 

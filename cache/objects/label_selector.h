@@ -11,8 +11,8 @@
  * Shared labels: each pod of a StatefulSet has its name and its ordinal as labels
  * (statefulset.kubernetes.io/pod-name, apps.kubernetes.io/pod-index), and no two of them would
  * share a text. So labels_share puts a mark in place of a value that is the pod's name or its
- * ordinal, and who reads the labels also passes the pod's name. In the first line of such a text
- * stands "@".
+ * ordinal, and who reads the labels also passes the pod's name. The first line of such a text
+ * is "@".
  *
  * Threads: any.
  */
@@ -27,7 +27,7 @@ bool labels_read(struct pull *json, struct arena *arena, void *field);
 bool selector_read(struct pull *json, struct arena *arena, void *field);
 
 /* The labels of the pod of that name, shared if they can be; valid as long as labels and buffer. A
- * text over LABELS_SHARED_MAX stays as it is: it is correct, but has no other pod to share it. */
+ * text of LABELS_SHARED_MAX bytes or more stays as it is: no other pod shares it, then. */
 enum { LABELS_SHARED_MAX = 4096 };
 struct slice labels_share(struct slice labels, struct slice pod, char buffer[LABELS_SHARED_MAX]);
 

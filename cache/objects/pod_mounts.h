@@ -66,7 +66,7 @@ bool annotation_next(struct slice *rest, struct slice *name);
 /* Whether the annotation names the volume. */
 bool annotation_names(struct slice annotation, struct slice volume);
 
-/* The size of a copy; and the copy, in memory of that size that is aligned for any type. */
+/* The size of a copy; and the copy, in memory of that size that is aligned for pointers. */
 size_t mounts_bytes(const struct pod_mounts *mounts);
 struct pod_mounts *mounts_copy(const struct pod_mounts *mounts, void *memory);
 

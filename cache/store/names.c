@@ -1,7 +1,5 @@
 #include "cache/store/names.h"
 
-#include <stdlib.h>
-
 static bool name_matches(const struct table_record *record, const void *key)
 {
     return slice_equal(name_slice((const struct name *)(const void *)record),

@@ -16,6 +16,11 @@ enum {
     WORD_BITS = 64,
     REGIONS_TRIED = 8, /* for adjacent pages, before a new region is taken */
     NO_SLOT = UINT16_MAX,
+#ifdef POOL_CHECKED
+    REUSES_AT_ONCE = false, /* so that a reference to a freed record finds no other one */
+#else
+    REUSES_AT_ONCE = true,
+#endif
 };
 
 /* A chunk of the space. */
@@ -142,7 +147,7 @@ static struct pool_page *spare_take(struct pool *pool)
 /* So many adjacent pages, with page->region set. NULL: no memory. */
 static struct pool_page *pages_take(struct pool *pool, size_t count)
 {
-    if (count == 1 && pool->spare != NULL)
+    if (count == 1 && pool->spare != NULL && REUSES_AT_ONCE)
         return spare_take(pool);
     struct pool_region *region = pool->regions;
     size_t first = region == NULL ? REGION_PAGES : find_run(region, count);
@@ -262,13 +267,13 @@ static bool must_fail(void)
 
 void *pool_alloc(struct pool *pool, size_t size)
 {
+    size += size == 0;
     size_t steps = (size + POOL_REDZONE_BYTES + POOL_STEP_BYTES - 1) / POOL_STEP_BYTES;
 
     if (size > POOL_RECORD_MAX || must_fail())
         return NULL;
     if (steps > POOL_SIZES)
         return alloc_large(pool, size);
-    steps = steps == 0 ? 1 : steps;
     struct pool_page *page = pool->open[steps] != NULL ? pool->open[steps] : open_page(pool, steps);
     if (page == NULL)
         return NULL;
@@ -294,16 +299,34 @@ static void reuse_slot(struct pool *pool, struct pool_page *page, char *memory)
     page->first_free = (uint16_t)(offset / (page->size * (size_t)POOL_STEP_BYTES));
 }
 
+/* Lets the sanitizers look at a record that ends: ASan aborts if it is none, because it was freed
+ * before; TSan, if another thread reads it at this time. */
+static void check_end(const struct pool_page *page, void *memory)
+{
+#ifdef POOL_CHECKED
+    size_t size = page->size == 0 ? page->begun * (size_t)POOL_PAGE_BYTES - POOL_HEADER_BYTES
+                                  : page->size * (size_t)POOL_STEP_BYTES;
+
+    *(volatile char *)memory = 0;
+    ASAN_UNPOISON_MEMORY_REGION(memory, size);
+    (void)memset(memory, 0xdd, size);
+#else
+    (void)page;
+    (void)memory;
+#endif
+}
+
 void pool_free(struct pool *pool, void *memory)
 {
     if (memory == NULL)
         return;
     struct pool_page *page = page_of(memory);
+    check_end(page, memory);
     if (page->size == 0) {
         free_large(pool, page);
         return;
     }
-    if (POOL_REDZONE_BYTES == 0)
+    if (REUSES_AT_ONCE)
         reuse_slot(pool, page, memory);
     ASAN_POISON_MEMORY_REGION(memory, page->size * (size_t)POOL_STEP_BYTES);
     if (--page->used != 0)

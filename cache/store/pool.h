@@ -1,17 +1,17 @@
 /*
  * pool: memory for the records of a cluster, of which there are millions. Allocating and freeing a
- * record always costs the same, and empty pages return to the system, some at a time (pool_trim).
- * malloc guarantees neither: after many records were freed, it joins them all at once (this took
- * over 100 ms, with the cluster's lock held), and it keeps memory between records in use. And a
- * reference to a record of a pool takes 32 bits: space.h.
+ * record of up to a page always costs the same, and empty pages return to the system, some at a
+ * time (pool_trim). malloc guarantees neither: after many records were freed, it joins them all at
+ * once (this took over 100 ms, with the cluster's lock held), and it keeps memory between records
+ * in use. And a reference to a record of a pool takes 32 bits: space.h.
  *
  *     a page of 4 KiB:    | header, 32 bytes | record | record | record | ...   all of one size
  *     a larger record:    | header, 32 bytes | record ...   over adjacent pages of a chunk
  *
  * POOL_CHECKED, as the builds with sanitizers define it: memory that is no record is poisoned, each
- * record has a redzone behind it, a slot is not used twice before its whole page is free, a record
- * that was not freed aborts pool_dispose, and a record is not allocated if malloc fails at that
- * time (so that tests in which allocations fail include records).
+ * record has a redzone behind it, no slot and no single page is used again at once, a record that
+ * was freed twice or not at all aborts, and a record is not allocated if malloc fails at that time
+ * (so that tests in which allocations fail include records).
  *
  * Threads: one at a time.
  */

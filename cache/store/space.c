@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-enum { CHUNKS_MAX = 1 << 13, CHUNKS_MIN = 1 << 6, WORD_BITS = 64 };
+enum { CHUNKS_MAX = 1 << 13, WORD_BITS = 64 };
 
 _Static_assert((uint64_t)CHUNKS_MAX *SPACE_CHUNK_BYTES == (UINT64_C(1) << 32) * SPACE_STEP_BYTES,
                "each step of the range has a number of 32 bits");
@@ -26,13 +26,12 @@ static size_t most_chunks(void)
     if (getrlimit(RLIMIT_AS, &limit) != 0 ||
         limit.rlim_cur / 2 / SPACE_CHUNK_BYTES >= (rlim_t)CHUNKS_MAX)
         return CHUNKS_MAX;
-    return (size_t)(limit.rlim_cur / 2 / SPACE_CHUNK_BYTES) / WORD_BITS * WORD_BITS;
+    return (size_t)(limit.rlim_cur / 2 / SPACE_CHUNK_BYTES);
 }
 
 static bool reserve(void)
 {
-    for (size_t count = most_chunks(); count >= CHUNKS_MIN;
-         count = count / 2 / WORD_BITS * WORD_BITS) {
+    for (size_t count = most_chunks(); count != 0; count /= 2) {
         void *range = mmap(NULL, count * SPACE_CHUNK_BYTES, PROT_NONE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (range == MAP_FAILED)
@@ -47,12 +46,15 @@ static bool reserve(void)
 /* The number of a chunk that was free; chunk_count: there is none. */
 static size_t mark_taken(void)
 {
-    for (; first_word < chunk_count / WORD_BITS; first_word++) {
+    for (; first_word * WORD_BITS < chunk_count; first_word++) {
         if (taken[first_word] == UINT64_MAX)
             continue;
         unsigned bit = (unsigned)__builtin_ctzll(~taken[first_word]);
+        size_t number = first_word * WORD_BITS + bit;
+        if (number >= chunk_count)
+            break;
         taken[first_word] |= UINT64_C(1) << bit;
-        return first_word * WORD_BITS + bit;
+        return number;
     }
     return chunk_count;
 }
@@ -91,8 +93,9 @@ void *space_take_chunk(void)
 
 void space_return_chunk(void *chunk)
 {
-    (void)mmap(chunk, SPACE_CHUNK_BYTES, PROT_NONE,
-               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    if (mmap(chunk, SPACE_CHUNK_BYTES, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+        (void)madvise(chunk, SPACE_CHUNK_BYTES, MADV_DONTNEED); /* too many mappings */
     (void)pthread_mutex_lock(&lock);
     mark_free((size_t)((char *)chunk - space_base) / SPACE_CHUNK_BYTES);
     (void)pthread_mutex_unlock(&lock);

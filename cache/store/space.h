@@ -27,7 +27,7 @@ extern char *space_base;
 void *space_take_chunk(void);
 void space_return_chunk(void *chunk);
 
-/* Step 0 is no record: a chunk begins with a header. */
+/* Step 0 is no record, because a chunk begins with a header. */
 static inline void *space_record(uint32_t step)
 {
     return step == 0 ? NULL : space_base + (size_t)step * SPACE_STEP_BYTES;

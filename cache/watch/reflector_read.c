@@ -1,7 +1,6 @@
 /*
  * What watches and lists have in common: versions, the beginning and the end of a list, objects.
  */
-#include "cache/cluster/cluster.h"
 #include "cache/json/pull_fields.h"
 #include "cache/watch/reflector_internal.h"
 #include "config/base/clock.h"
@@ -130,13 +129,6 @@ static int read_object(struct reflector *reflector, struct slice text, struct ob
                : pull_fail(&json, reflector_resource(reflector), (struct place){1, 1}, err);
 }
 
-/* Whether no later attempt can store the object. */
-static bool is_hopeless(int rc, struct slice text)
-{
-    return rc == ERROR_INVALID || rc == ERROR_TOO_BIG ||
-           (rc == ERROR_NO_MEMORY && text.len > CLUSTER_RECORD_BYTES_MAX);
-}
-
 bool reflector_take_object(struct reflector *reflector, enum watch_change change, struct slice text,
                            struct slice *version)
 {
@@ -150,7 +142,7 @@ bool reflector_take_object(struct reflector *reflector, enum watch_change change
     }
     if (rc == 0)
         return true;
-    if (!is_hopeless(rc, text) || reflector->kind == KIND_OTHER) {
+    if ((rc != ERROR_INVALID && rc != ERROR_TOO_BIG) || reflector->kind == KIND_OTHER) {
         log_error("an object cannot be stored", LOG_STR("resource", reflector_resource(reflector)),
                   LOG_STR("error", err.message));
         return reflector_give_up(reflector, RESTART_MALFORMED, true);

@@ -1,7 +1,6 @@
 /* Cause: how many volumes of a driver a node can have (CSINode allocatable.count), counted as
  * kube-scheduler's NodeVolumeLimits does: those that the node's pods use, and those that are only
- * attached. Volumes with different names
- * count as different ones, whatever their handles are. */
+ * attached. Volumes with different names count as different ones, whatever their handles are. */
 #include <stdlib.h>
 
 #include "cache/store/uthash_config.h"

@@ -4,6 +4,8 @@
  * through both tables, and keeps the NODE_REFS_BATCH counts that follow the batch before in the
  * order of nodes. It needs the memory of one batch, and holds the lock for one page of a table.
  *
+ * The count of a claim that gets a second holder between the two walks may be missing.
+ *
  * Pointers to nodes and claims are only compared: without the lock, they may be freed at any time.
  *
  * Threads: one at a time. It takes the state's lock for reading.

@@ -27,8 +27,8 @@ static void check_counts(const struct cluster *cluster)
             (void)cluster_breaks_budgets(cluster, &pod, 1);
         }
     }
-    for (const struct refcount *ref; (ref = cluster_next_refcount(cluster, &ref_walk)) != NULL;)
-        by_nodes += ref->count;
+    for (const struct table_record *ref; (ref = table_next(&cluster->refs, &ref_walk)) != NULL;)
+        by_nodes += ((const struct refcount *)(const void *)ref)->count;
     if (by_claims != by_nodes)
         abort();
 }

@@ -80,6 +80,16 @@ static bool apply(enum kind kind, const char *text)
     return ok;
 }
 
+/* Holds the claim "both". */
+#define SHARER(name_, node_) \
+    "{\"metadata\":{\"name\":\"" name_ "\",\"uid\":\"" name_ "\"},\"spec\":{\"nodeName\":\"" node_ \
+    "\",\"volumes\":[{\"persistentVolumeClaim\":{\"claimName\":\"both\"}}]}}"
+
+static bool has_pod(const char *name)
+{
+    return cluster_find_pod(&state.cluster, SLICE("default"), slice_of(name)) != NULL;
+}
+
 static const struct {
     enum kind kind;
     const char *text;
@@ -125,6 +135,8 @@ static const struct {
      "{\"metadata\":{\"name\":\"o\",\"uid\":\"p\",\"annotations\":{\"claimguard.io/"
      "defer-fs-mount\":\"b\"}},\"spec\":{\"runtimeClassName\":\"gone\",\"nodeName\":\"n\","
      "\"volumes\":[{\"name\":\"b\",\"csi\":{\"driver\":\"e\"}}]}}"},
+    {KIND_POD, SHARER("s1", "n")},
+    {KIND_POD, SHARER("s2", "k")},
 };
 
 static struct defer_entry entry = {.storage_class = {"s", 1},
@@ -141,17 +153,16 @@ static void load(void)
         check(state.cluster.counts[objects[i].kind] == before + ok, "a count is wrong");
     }
     const struct claim *claim = cluster_find_claim(&state.cluster, SLICE("default"), SLICE("data"));
-    const struct pod *holder = cluster_find_pod(&state.cluster, SLICE("default"), SLICE("h"));
-    check(claim == NULL || claim->refs == (holder != NULL), "the references are wrong");
+    check(claim == NULL || claim->refs == has_pod("h"), "the references are wrong");
+    check(state.cluster.refs.count == (has_pod("s1") && has_pod("s2") ? 2 : 0),
+          "a stored count is wrong");
 }
 
 /* Volcano takes an answer without a text for a pod that passes. */
 static bool is_rejected(struct slice answer)
 {
-    bool is_held = cluster_find_pod(&state.cluster, SLICE("default"), SLICE("h")) != NULL;
-
-    return !is_held || (slice_has(answer, SLICE("\"status\":\"")) &&
-                        !slice_has(answer, SLICE("\"status\":\"\"")));
+    return !has_pod("h") || (slice_has(answer, SLICE("\"status\":\"")) &&
+                             !slice_has(answer, SLICE("\"status\":\"\"")));
 }
 
 static void ask(enum verb verb, const char *body)

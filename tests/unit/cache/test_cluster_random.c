@@ -93,7 +93,8 @@ static void send_pod(struct world *world, int index, const struct model_pod *pod
     if (pod->node >= 0) {
         (void)snprintf(t.node, sizeof t.node, "n%d", pod->node);
         object.pod.node = slice_of(t.node);
-    }
+    } else if (pod->version % 2 == 0)
+        object.pod.nominated_node = SLICE("n0"); /* its uses are linked, and do not count */
     object.pod.phase = pod->phase == 0 ? SLICE("Running") : SLICE("Succeeded");
     for (int i = 0; i < pod->claim_count; i++) {
         (void)snprintf(t.claims[i], sizeof t.claims[i], "c%d", pod->claims[i]);
@@ -253,8 +254,7 @@ static unsigned count_uses(const struct claim *claim)
 
     for (const struct use *use = use_at(claim->uses); use != NULL; use = use_at(use->next)) {
         cr_assert_eq(claim_at(use->claim), claim);
-        cr_assert(pod_holds(use_pod(use)));
-        total++;
+        total += pod_holds(use_pod(use));
     }
     return total;
 }

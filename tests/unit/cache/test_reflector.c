@@ -1,4 +1,3 @@
-#include "cache/cluster/cluster.h"
 #include "support/process.h"
 #include "unit/cache/reflector_bench.h"
 
@@ -314,18 +313,6 @@ Test(reflector, a_resource_that_is_not_served_is_left_out_and_asked_for_later)
     bench_free(bench);
 }
 
-/* A text that is larger than any record can be. */
-static char *large_pod(void)
-{
-    char *text = malloc(CLUSTER_RECORD_BYTES_MAX + 1000);
-    int start = sprintf(text, "{\"type\":\"ADDED\",\"object\":{\"kind\":\"Pod\",\"metadata\":{"
-                              "\"namespace\":\"a\",\"name\":\"large\",\"labels\":{\"x\":\"");
-
-    memset(text + start, 'x', CLUSTER_RECORD_BYTES_MAX);
-    (void)sprintf(text + start + CLUSTER_RECORD_BYTES_MAX, "\"}}}}\n");
-    return text;
-}
-
 Test(reflector, what_cannot_be_read_ends_the_watch_and_what_cannot_be_decoded_is_passed_over)
 {
     static const char *const broken[] = {"{\"type\":\"ADDED\"}\n",
@@ -351,10 +338,6 @@ Test(reflector, what_cannot_be_read_ends_the_watch_and_what_cannot_be_decoded_is
     cr_expect(atomic_load(&bench->status.skipped) == 1);
     saw(bench, "+b@12 ");
     bench->failing = ERROR_NO_MEMORY;
-    char *large = large_pod();
-    cr_expect(gets(bench, 200, large));
-    cr_expect(atomic_load(&bench->status.skipped) == 2, "no record can be so large");
-    free(large);
     cr_expect(!gets(bench, 200, POD("ADDED", "c", "13")));
     is_cut(bench);
     asks(bench, "sendInitialEvents=true"); /* what is known is not all any more */
