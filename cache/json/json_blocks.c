@@ -200,9 +200,10 @@ __attribute__((constructor)) static void choose(void)
 
     __builtin_cpu_init();
     *next++ = read_sse2;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi"))
+    bool has_bits = __builtin_cpu_supports("bmi") && __builtin_cpu_supports("popcnt");
+    if (has_bits && __builtin_cpu_supports("avx2"))
         *next++ = read_avx2;
-    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vbmi2"))
+    if (has_bits && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vbmi2"))
         *next++ = read_avx512;
     json_blocks_read = next[-1];
 }
