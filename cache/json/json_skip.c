@@ -263,33 +263,28 @@ __attribute__((always_inline)) static inline const char *find_end_of(const char 
     return NULL;
 }
 
-/* The functions of a version; a target's attribute stands before them. */
-#define CHECK(name_, read_, xor_) \
-    static const char *check_##name_(const char *p, const char *end, unsigned room) \
+/* A version: its functions, compiled for the target. */
+#define SKIPPER(name_, target_, read_, xor_) \
+    __attribute__((target_)) static const char *check_##name_(const char *p, const char *end, \
+                                                              unsigned room) \
     { \
         return check_value(p, end, room, read_, xor_); \
-    }
-#define FIND_END(name_, read_, xor_) \
-    static const char *find_end_##name_(const char *p, const char *end) \
+    } \
+    __attribute__((target_)) static const char *find_end_##name_(const char *p, const char *end) \
     { \
         return find_end_of(p, end, read_, xor_); \
-    }
+    } \
+    static const struct json_skipper skip_##name_ = {check_##name_, find_end_##name_}
+#define EVERY_PROCESSOR /* no target */
 
-CHECK(plain, read_plain, xor_plain)
-FIND_END(plain, read_plain, xor_plain)
-static const struct json_skipper skip_plain = {check_plain, find_end_plain};
+SKIPPER(plain, EVERY_PROCESSOR, read_plain, xor_plain);
 
 const struct json_skipper *json_skip;
 const struct json_skipper *json_skippers[JSON_SKIPPERS_MAX + 1] = {&skip_plain};
 
 #ifdef __x86_64__
-CHECK(sse2, read_sse2, xor_plain)
-FIND_END(sse2, read_sse2, xor_plain)
-static const struct json_skipper skip_sse2 = {check_sse2, find_end_sse2};
-
-AVX2 CHECK(avx2, read_avx2, xor_avx2)
-AVX2 FIND_END(avx2, read_avx2, xor_avx2) static const
-    struct json_skipper skip_avx2 = {check_avx2, find_end_avx2};
+SKIPPER(sse2, EVERY_PROCESSOR, read_sse2, xor_plain);
+SKIPPER(avx2, AVX2_TARGET, read_avx2, xor_avx2);
 
 __attribute__((constructor)) static void choose(void)
 {

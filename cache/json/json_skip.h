@@ -25,8 +25,8 @@ enum {
 /* From the bracket at p. Threads: any. */
 struct json_skipper {
     /* Where the array or object ends, if it is well-formed (json_text.h) and at most `room` levels
-     * deep. NULL: it is not; it ends behind `end`; it is deeper than JSON_SKIP_LEVELS_MAX; or
-     * the text is short. */
+     * deep. NULL: it is not; it ends behind `end`; the text is short; or perhaps it is good, but
+     * uses the last of `room` levels, or of JSON_SKIP_LEVELS_MAX. */
     const char *(*check)(const char *p, const char *end, unsigned room);
 
     /* Where it ends, if it is known to be well-formed. NULL: behind `end`. */

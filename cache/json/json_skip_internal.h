@@ -87,7 +87,8 @@ static inline struct bits read_sse2(const char *p)
     return bits;
 }
 
-#define AVX2 __attribute__((target("avx2,bmi,pclmul,popcnt")))
+#define AVX2_TARGET target("avx2,bmi,pclmul,popcnt")
+#define AVX2        __attribute__((AVX2_TARGET))
 
 /* A shuffle looks each byte's low four bits up in a table: white space is what finds itself. A byte
  * over 0x7f finds 0, so NOT_SPACE is found by no byte that equals it. */

@@ -55,7 +55,8 @@ bool json_text_is_escape(const char *p, const char *end);
 /* Any value, with at most `room` levels of arrays and objects. */
 struct json_scan json_text_value(const char *p, const char *end, unsigned room);
 
-/* The same, of a text that json_text_value has accepted: looks only for the end. */
+/* The same, of a value that json_text_value has accepted, alone or within another. Of an array or
+ * an object, looks only for the end. */
 struct json_scan json_text_checked_value(const char *p, const char *end);
 
 /* Behind what is copied to and from: such bytes are read and written too. */

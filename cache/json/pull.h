@@ -66,7 +66,8 @@ bool pull_key(struct pull *json, struct slice *key);
  */
 bool pull_item(struct pull *json);
 
-/* Skip the next value, of any type; pull_raw sets its extent in the text. Both check its syntax. */
+/* Skip the next value, of any type; pull_raw sets its extent in the text. Both check its syntax,
+ * unless that was done: pull_init_checked. */
 bool pull_skip(struct pull *json);
 bool pull_raw(struct pull *json, struct slice *extent);
 
