@@ -46,6 +46,15 @@ static int take_foreign(struct reading *reading, const struct source_text *text,
     return 0;
 }
 
+/* document_step has read what stands in the file to its end; what was made of YAML nobody has. */
+static void start_object(struct pull *json, const struct source_text *text)
+{
+    if (text->is_made)
+        pull_init(json, text->text);
+    else
+        pull_init_checked(json, text->text);
+}
+
 /* An object of one of claimguard's own kinds. */
 static int take_own(struct reading *reading, enum own_kind kind, const struct source_text *text,
                     struct error *err)
@@ -55,7 +64,7 @@ static int take_own(struct reading *reading, enum own_kind kind, const struct so
     struct pull json;
 
     arena_reset(&reading->arena);
-    pull_init(&json, text->text);
+    start_object(&json, text);
     if (own_object_read(&json, kind, &reading->arena, &object))
         return source->own_sink(source->context, &object, err);
     if (text->is_made)
@@ -70,10 +79,7 @@ static int take_object(struct reading *reading, enum kind kind, const struct sou
     struct pull json;
 
     arena_reset(&reading->arena);
-    if (text->is_made)
-        pull_init(&json, text->text);
-    else /* document_step has read it to its end */
-        pull_init_checked(&json, text->text);
+    start_object(&json, text);
     if (!object_read(&json, kind, &reading->arena, &object)) {
         if (json.problem ==
             pod_has_too_many_claims) { /* one pod must not make a snapshot unusable */

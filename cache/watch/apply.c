@@ -230,7 +230,7 @@ static int read_answer(const struct object_reference *asked, struct slice text, 
     pull_init(&json, text);
     if (!document_object(&json, arena, &type, &extent) || !pull_finish(&json))
         return pull_fail(&json, resource, (struct place){1, 1}, err);
-    pull_init(&json, extent);
+    pull_init_checked(&json, extent);
     if (!object_read(&json, asked->kind, arena, out))
         return object_fail(&json, resource, (struct place){1, 1}, err);
     return is_requested(asked, &type, &out->meta)

@@ -258,7 +258,7 @@ static void put_passed_nodes(struct buf *out, struct slice nodes, const struct s
     struct pull json;
     size_t i = 0;
 
-    pull_init(&json, nodes); /* it was checked when it was read */
+    pull_init_checked(&json, nodes); /* by read_nodes */
     (void)pull_object(&json);
     while (pull_key(&json, &key)) {
         if (!slice_equal_fold(key, SLICE("items")) || !pull_array(&json)) {
