@@ -43,6 +43,52 @@ static void compare_strings(struct slice ours, const json_t *value)
     buf_dispose(&wanted);
 }
 
+/* What json_text_strings does with an array that is good, string by string: its plain twin. */
+static void join_by_strings(struct slice array, struct slice tail, struct buf *out,
+                            struct slice *inside)
+{
+    const char *end = array.ptr + array.len, *p = json_text_space(array.ptr + 1, end);
+
+    for (unsigned oddities = 0; *p == '"';) {
+        struct slice string = {p, (size_t)(json_text_string(p, end, &oddities).at - p)};
+        buf_put(out, string);
+        buf_put(out, tail);
+        *inside++ = (struct slice){p + 1, string.len - 2};
+        p = json_text_space(p + string.len, end);
+        p = *p == ',' ? json_text_space(p + 1, end) : p;
+    }
+}
+
+/* The copies and the names of a good array. */
+static void compare_join(struct slice array, size_t count)
+{
+    static const char tails[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    struct slice tail = {tails, array.len % (sizeof tails - JSON_JOIN_ROOM)};
+    struct slice *inside = calloc(count + 1, sizeof *inside),
+                 *wanted_inside = calloc(count + 1, sizeof *inside);
+    struct json_join join = {.to = malloc(array.len + count * tail.len + JSON_JOIN_ROOM),
+                             .tail = tail,
+                             .inside = inside};
+    const char *copies = join.to;
+    struct buf wanted;
+    size_t joined = 0;
+
+    buf_init(&wanted, SIZE_MAX);
+    join_by_strings(array, tail, &wanted, wanted_inside);
+    (void)json_text_strings(array.ptr, array.ptr + array.len, &joined, &join);
+    check(joined == count, "count of strings that were copied");
+    check(slice_equal((struct slice){copies, (size_t)(join.to - copies)}, buf_slice(&wanted)),
+          "copies of strings");
+    for (size_t i = 0; i < count; i++)
+        check(inside[i].ptr == wanted_inside[i].ptr && inside[i].len == wanted_inside[i].len,
+              "inside of a string");
+    buf_dispose(&wanted);
+    free(inside);
+    free(wanted_inside);
+    free((char *)(uintptr_t)copies);
+}
+
 static void compare_string_array(struct slice text, const json_t *value, bool is_accepted)
 {
     struct pull json;
@@ -58,12 +104,7 @@ static void compare_string_array(struct slice text, const json_t *value, bool is
     if (!is_ours)
         return;
     check(count == json_array_size(value), "count of strings");
-    struct json_join join = {.to = malloc(extent.len + JSON_JOIN_ROOM), .tail = SLICE("")};
-    char *begin = join.to;
-    (void)json_text_strings(extent.ptr, extent.ptr + extent.len, &count, &join);
-    check(count == json_array_size(value), "count of strings that were copied");
-    check((size_t)(join.to - begin) <= extent.len, "length of strings that were copied");
-    free(begin);
+    compare_join(extent, count);
 }
 
 /* Where the array or object at the start ends, with at most so many levels; NULL: it is bad. */
@@ -79,7 +120,7 @@ static const char *end_by_twin(const char *p, const char *end, unsigned room)
 
 /* Each version of json_skip finds the end that its plain twin finds; it may give up only if the
  * text is short, or uses each level that it may. */
-static void compare_skips(struct slice text)
+static void compare_ends(struct slice text)
 {
     enum { ROOM = 20 };
     const char *end = text.ptr + text.len, *first = json_text_space(text.ptr, end);
@@ -97,6 +138,25 @@ static void compare_skips(struct slice text)
         else
             (void)json_skippers[i]->find_end(first, end); /* reads no further */
     }
+}
+
+/* Also as an array's only item, so that it is read by blocks even if it is short: at each place of
+ * one, and exactly in memory. */
+static void compare_skips(struct slice text)
+{
+    size_t before = 1 + text.len % JSON_SKIP_BYTES_MIN,
+           size = before + text.len + 1 + JSON_SKIP_BYTES_MIN;
+    char *array = malloc(size);
+
+    check(array != NULL, "memory");
+    memset(array, ' ', size);
+    array[0] = '[';
+    if (text.len != 0)
+        memcpy(array + before, text.ptr, text.len);
+    array[before + text.len] = ']';
+    compare_ends(text);
+    compare_ends((struct slice){array, size});
+    free(array);
 }
 
 /* With each reader of blocks that this processor has. */

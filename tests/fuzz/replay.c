@@ -23,7 +23,7 @@ int main(int argc, char **argv)
         }
         size_t size = fread(data, 1, FILE_BYTES_MAX, file);
         (void)fclose(file);
-        uint8_t *exact = malloc(size + 1); /* so that ASan sees a read behind the end */
+        uint8_t *exact = malloc(size == 0 ? 1 : size); /* so ASan sees a read behind the end */
         if (exact == NULL)
             return 1;
         for (size_t b = 0; b < size; b++)
