@@ -199,7 +199,7 @@ Test(pull, says_that_a_text_ended_for_every_prefix)
 
     for (size_t length = 0; length < sizeof text - 1; length++) {
         struct pull json;
-        char *copy = malloc(length + 1); /* exact, so that ASan sees a read behind it */
+        char *copy = malloc(length == 0 ? 1 : length); /* so that ASan sees a read behind it */
         cr_assert_not_null(copy);
         memcpy(copy, text, length);
         pull_init(&json, (struct slice){copy, length});
@@ -254,5 +254,25 @@ Test(pull, closes_each_level_as_it_was_opened)
         size_t wrong = length - 1 - pattern * 7;
         text[wrong] = text[wrong] == '}' ? ']' : '}';
         cr_expect_not(accepts((struct slice){text, length}));
+    }
+}
+
+/* More lines than a byte counts. */
+Test(pull, a_place_is_counted_from_the_first)
+{
+    char text[900];
+    const struct place first = {3, 5};
+
+    for (size_t width = 1; width < 4; width++) {
+        struct place wanted = first;
+        for (size_t i = 0; i < sizeof text; i++)
+            text[i] = i % width == 0 ? '\n' : 'x';
+        for (size_t i = 0; i < sizeof text; i++) {
+            struct place place = place_of(text, text + i, first);
+            cr_assert_eq(place.line, wanted.line, "byte %zu", i);
+            cr_assert_eq(place.column, wanted.column, "byte %zu", i);
+            wanted = text[i] == '\n' ? (struct place){wanted.line + 1, 1}
+                                     : (struct place){wanted.line, wanted.column + 1};
+        }
     }
 }
