@@ -1,5 +1,6 @@
-/* manifests/monitoring in a real Prometheus that scrapes a real claimguard: each rule is evaluated,
- * and each query of the dashboard, and of docs/volume-policies.md, has an answer. */
+/* manifests/monitoring in a real Prometheus that scrapes a real claimguard, and itself as another
+ * job: each rule is evaluated, each query of the dashboard, and of docs/volume-policies.md, has an
+ * answer, and the dashboard shows claimguard alone. */
 #include <arpa/inet.h>
 #include <curl/curl.h>
 #include <errno.h>
@@ -19,7 +20,7 @@
 
 #define DASHBOARD SOURCE_DIR "/manifests/monitoring/dashboard.json"
 
-enum { QUERY_BYTES = 1024, GRID_WIDTH = 24, PANELS_MAX = 128 };
+enum { QUERY_BYTES = 1024, VALUE_BYTES = 128, GRID_WIDTH = 24 };
 
 /* ---- Prometheus ---- */
 
@@ -54,21 +55,22 @@ static void run_prometheus(const char *listen_flag)
     _exit(127);
 }
 
-/* It scrapes claimguard each second, and evaluates the rules. */
+/* It scrapes claimguard and itself each second, and evaluates the rules. */
 static void prometheus_start(struct prometheus *prometheus, const struct guard *guard)
 {
     char listen_flag[64];
     FILE *file = scenario_open("prometheus.yaml");
 
     scenario_write_rules();
+    prometheus->port = free_port();
     (void)fprintf(
         file,
         "global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [rules.yaml]\n"
         "scrape_configs:\n- job_name: claimguard\n"
-        "  static_configs: [{targets: ['127.0.0.1:%u']}]\n",
-        guard->metrics_port);
+        "  static_configs: [{targets: ['127.0.0.1:%u']}]\n"
+        "- job_name: other\n  static_configs: [{targets: ['127.0.0.1:%u']}]\n",
+        guard->metrics_port, prometheus->port);
     check(fclose(file) == 0, "its configuration is written");
-    prometheus->port = free_port();
     (void)snprintf(listen_flag, sizeof listen_flag, "--web.listen-address=127.0.0.1:%u",
                    prometheus->port);
     prometheus->pid = fork();
@@ -173,42 +175,94 @@ static void replace_all(char text[QUERY_BYTES], const char *variable, const char
     }
 }
 
-/* With all jobs and instances, as the dashboard begins. */
-static void check_query(const struct prometheus *prometheus, const char *expression)
+/* What the dashboard's variables stand for when it begins, which is with "All". */
+struct variables {
+    char job[VALUE_BYTES], instance[VALUE_BYTES];
+};
+
+/* The expression with the variables' values. */
+static void put_values(char query[QUERY_BYTES], const struct variables *variables,
+                       const char *expression)
+{
+    (void)snprintf(query, QUERY_BYTES, "%s", expression);
+    replace_all(query, "$__rate_interval", "1m");
+    replace_all(query, "$job", variables->job);
+    replace_all(query, "$instance", variables->instance);
+    check(strchr(query, '$') == NULL, "%s has a variable that the dashboard does not have", query);
+}
+
+static void check_query(const struct prometheus *prometheus, const struct variables *variables,
+                        const char *expression)
 {
     char query[QUERY_BYTES];
 
-    (void)snprintf(query, sizeof query, "%s", expression);
-    replace_all(query, "$__rate_interval", "1m");
-    replace_all(query, "$job", ".*");
-    replace_all(query, "$instance", ".*");
-    check(strchr(query, '$') == NULL, "%s has a variable that the dashboard does not have", query);
+    put_values(query, variables, expression);
     AWAIT(has_sample(prometheus, query), query);
 }
 
-/* The variables: label_values(QUERY, LABEL). */
-static void check_variables(const struct prometheus *prometheus, json_t *dashboard)
+/* The label's values in the answer, as Grafana writes "All": a regular expression. */
+static void join_values(char joined[VALUE_BYTES], json_t *answer, const char *label)
+{
+    json_t *sample;
+    size_t i, len = 0;
+
+    json_array_foreach (json_object_get(json_object_get(answer, "data"), "result"), i, sample) {
+        const char *value =
+            json_string_value(json_object_get(json_object_get(sample, "metric"), label));
+        check(value != NULL, "a sample has no label %s", label);
+        len += (size_t)snprintf(joined + len, VALUE_BYTES - len, "%s%s", i == 0 ? "" : "|", value);
+        check(len < VALUE_BYTES, "%s: too many values", label);
+    }
+}
+
+/* The value "All" of a variable label_values(QUERY, LABEL), whose name is its label's. */
+static void take_variable(struct variables *variables, const struct prometheus *prometheus,
+                          json_t *variable, const char *text)
 {
     static const char begin[] = "label_values(";
+    const char *name = json_string_value(json_object_get(variable, "name"));
+    const char *all = json_string_value(json_object_get(variable, "allValue"));
+    char query[QUERY_BYTES], selector[QUERY_BYTES], label[VALUE_BYTES];
+    char *value = strcmp(name, "job") == 0 ? variables->job : variables->instance;
+
+    check(strncmp(text, begin, strlen(begin)) == 0, "%s", text);
+    (void)snprintf(label, sizeof label, ", %s)", name);
+    (void)snprintf(selector, sizeof selector, "%s", text + strlen(begin));
+    char *comma = strrchr(selector, ',');
+    check(comma != NULL && strcmp(comma, label) == 0, "%s", text);
+    *comma = '\0';
+    put_values(query, variables, selector);
+    AWAIT(has_sample(prometheus, query), query);
+    json_t *answer = prometheus_get(prometheus, "query", query);
+    join_values(value, answer, name);
+    json_decref(answer);
+    if (all != NULL)
+        (void)snprintf(value, VALUE_BYTES, "%s", all);
+}
+
+/* The variables are job, and instance, which asks for the job's. What they stand for has no other
+ * job's targets. */
+static void take_variables(struct variables *variables, const struct prometheus *prometheus,
+                           json_t *dashboard)
+{
+    char others[QUERY_BYTES];
     json_t *variable;
     size_t i, count = 0;
 
     json_array_foreach (json_object_get(json_object_get(dashboard, "templating"), "list"), i,
                         variable) {
-        char query[QUERY_BYTES];
         const char *text =
             json_string_value(json_object_get(json_object_get(variable, "query"), "query"));
         if (text == NULL)
             continue;
-        check(strncmp(text, begin, strlen(begin)) == 0, "%s", text);
-        (void)snprintf(query, sizeof query, "%s", text + strlen(begin));
-        char *comma = strrchr(query, ',');
-        check(comma != NULL, "%s", text);
-        *comma = '\0';
-        check_query(prometheus, query);
+        take_variable(variables, prometheus, variable, text);
         count++;
     }
-    check(count == 2, "%zu variables", count);
+    check(count == 2 && variables->job[0] != '\0' && variables->instance[0] != '\0',
+          "%zu variables", count);
+    AWAIT(has_sample(prometheus, "up{job=\"other\"} == 1"), "the other job");
+    put_values(others, variables, "up{job=~\"$job\",instance=~\"$instance\",job!=\"claimguard\"}");
+    check(!has_sample(prometheus, others), "the dashboard shows other jobs: %s", others);
 }
 
 static long long grid(json_t *panel, const char *key)
@@ -239,17 +293,22 @@ static void check_panel(json_t *panels, size_t number, json_t *panel)
 
 static void check_dashboard(const struct prometheus *prometheus)
 {
+    struct variables variables = {{0}, {0}};
     json_error_t error;
     json_t *dashboard = json_load_file(DASHBOARD, JSON_REJECT_DUPLICATES, &error), *panel, *target;
     json_t *panels = json_object_get(dashboard, "panels");
     size_t i, j, count = 0;
 
     check(dashboard != NULL, "%s:%d: %s", DASHBOARD, error.line, error.text);
-    check_variables(prometheus, dashboard);
+    take_variables(&variables, prometheus, dashboard);
     json_array_foreach (panels, i, panel) {
         check_panel(panels, i, panel);
         json_array_foreach (json_object_get(panel, "targets"), j, target) {
-            check_query(prometheus, json_string_value(json_object_get(target, "expr")));
+            const char *expression = json_string_value(json_object_get(target, "expr"));
+            check(strstr(expression, "job=~\"$job\"") != NULL ||
+                      strstr(expression, "ALERTS") != NULL,
+                  "%s: of all jobs", expression);
+            check_query(prometheus, &variables, expression);
             count++;
         }
     }
@@ -262,6 +321,7 @@ static void check_dashboard(const struct prometheus *prometheus)
 /* The lines of code that begin with a function, without what they are compared with. */
 static void check_page(const struct prometheus *prometheus)
 {
+    static const struct variables none;
     char *docs = read_file(SOURCE_DIR "/docs/volume-policies.md");
     unsigned count = 0;
 
@@ -270,7 +330,7 @@ static void check_page(const struct prometheus *prometheus)
         if (strncmp(line, "    ", 4) != 0 || strstr(line, "claimguard_") == NULL)
             continue;
         line[strcspn(line, ">")] = '\0';
-        check_query(prometheus, line + strspn(line, " "));
+        check_query(prometheus, &none, line + strspn(line, " "));
         count++;
     }
     check(count == 4, "%u queries", count);
