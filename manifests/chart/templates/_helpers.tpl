@@ -102,6 +102,9 @@ claimguard.yaml: |
 {{- if and $values.scheduler.managedResources (not $values.marks.enabled) }}
 {{- fail "scheduler.managedResources needs marks.enabled: an unmarked pod is bound without claimguard" }}
 {{- end }}
+{{- if and (hasKey $values.config "admission") (not $values.admission.enabled) }}
+{{- fail "config.admission needs admission.enabled, which opens port 8443 and makes the webhooks" }}
+{{- end }}
 {{- if and (eq $values.admission.failurePolicy "Fail") (not $values.admission.enabled) }}
 {{- fail "admission.failurePolicy: Fail needs admission.enabled" }}
 {{- end }}
