@@ -9,7 +9,8 @@ operator_kinds() {
     local folder
     [ ! -e "$1/$(basename $operator).yaml" ] || return 0
     folder=$(go mod download -json $operator | jq -r .Dir)/example/prometheus-operator-crd
-    cat "$folder"/monitoring.coreos.com_{podmonitors,prometheusrules}.yaml >"$1/$(basename $operator).yaml"
+    cat "$folder"/monitoring.coreos.com_{podmonitors,prometheusrules}.yaml >"$1/$(basename $operator).yaml.new"
+    mv "$1/$(basename $operator).yaml.new" "$1/$(basename $operator).yaml" # all of it, or none
 }
 
 the_api_server_takes_what_the_prometheus_operator_reads() {
@@ -22,14 +23,6 @@ the_api_server_takes_what_the_prometheus_operator_reads() {
     rendered '.items[] | select(.kind == "ConfigMap" and .metadata.name == "claimguard-dashboard") |
         .metadata.labels.grafana_dashboard == "1" and (.data["claimguard.json"] | fromjson.panels | length > 40)'
     k delete -f "$kinds" >/dev/null
-}
-
-# Without the line that it prints for each link in the chart.
-with_helm() {
-    local code=0
-    "$tools/helm" --kubeconfig "$plane/admin.kubeconfig" --namespace claimguard "$@" 2>"$plane/helm.err" || code=$?
-    grep -v 'found symbolic link' "$plane/helm.err" >&2 || true
-    return $code
 }
 
 the_chart_renders_what_kustomize_does() {

@@ -11,6 +11,40 @@ fail() {
     return 1
 }
 
+# scenario NAME COMMAND...: in a namespace of its own, if the name matches $filter; says how it went. `scenario_failed` prints more, indented.
+failed=0 number=0 filter=${filter:-.}
+scenario() {
+    local name=$1 started status=0
+    shift
+    [[ $name =~ $filter ]] || return 0
+    number=$((number + 1))
+    namespace=e2e-$number
+    started=$(date +%s%N)
+    k create namespace "$namespace" >/dev/null
+    # in the background, since `set -e` counts for nothing in a command whose status is read
+    (
+        set -e
+        "$@"
+    ) >"$work/out" 2>&1 &
+    wait $! || status=$?
+    printf '%s %d - %s (%s s)\n' "$([ $status = 0 ] && echo ok || echo 'not ok')" "$number" "$name" \
+        "$(awk "BEGIN { printf \"%.1f\", ($(date +%s%N) - $started) / 1e9 }")"
+    if [ $status = 0 ]; then
+        sed 's/^/    # /' "$work/out"
+    else
+        failed=$((failed + 1))
+        sed 's/^/    /' "$work/out"
+        scenario_failed
+    fi
+    k delete namespace "$namespace" --wait=false >/dev/null || true
+}
+# The last line, and the exit status. A filter that matches nothing is an error.
+scenarios_passed() {
+    echo "$number scenarios, $failed failed"
+    [ "$number" != 0 ] || fail "no scenario has a name that matches $filter"
+    [ "$failed" = 0 ]
+}
+
 # await SECONDS WHAT COMMAND...: until the command succeeds. At least a minute: the machine may be slow.
 await() {
     local seconds=$(($1 < 60 ? 60 : $1)) what=$2 deadline
@@ -110,6 +144,16 @@ has_event() {
 }
 
 delete_pod() { k -n "$namespace" delete pod "$1" --grace-period=0 --force --wait=false >/dev/null 2>&1; }
+
+# ---- Helm ----
+
+# Without the line that it prints for each link in the chart.
+with_helm() {
+    local code=0
+    "$tools/helm" --kubeconfig "$plane/admin.kubeconfig" --namespace claimguard "$@" 2>"$plane/helm.err" || code=$?
+    grep -v 'found symbolic link' "$plane/helm.err" >&2 || true
+    return $code
+}
 
 # ---- claimguard ----
 

@@ -26,9 +26,18 @@ claimguard_install() {
     echo "$*" >"$nodes/installed"
 }
 
-# With these components and no others: installed again only if it is not so.
+# With these components and no others: installed again only if it is not so. What that prints is shown only if it fails.
 claimguard_with() {
-    if [ ! -e "$nodes/installed" ] || [ "$(cat "$nodes/installed")" != "$*" ]; then claimguard_install "$@" >"$nodes/install.log" 2>&1; fi
+    [ ! -e "$nodes/installed" ] || [ "$(cat "$nodes/installed")" != "$*" ] || return 0
+    # in the background, as a scenario is
+    (
+        set -e
+        claimguard_install "$@"
+    ) >"$nodes/install.log" 2>&1 &
+    wait $! || {
+        tail -20 "$nodes/install.log"
+        return 1
+    }
 }
 
 manifests_with() { # [COMPONENT]...

@@ -21,17 +21,16 @@ installed_by_helm_it_is_ready_and_doctor_finds_nothing() {
     k create namespace claimguard >/dev/null
     k label namespace claimguard pod-security.kubernetes.io/enforce=restricted >/dev/null
     "$claimguard" certificates --kubeconfig "$plane/admin.kubeconfig" >/dev/null
-    helm_of install claimguard "$root/manifests/chart" --set image.repository=docker.io/library/claimguard >/dev/null
+    with_helm install claimguard "$root/manifests/chart" --set image.repository=docker.io/library/claimguard >/dev/null
     k -n claimguard rollout status deployment/claimguard --timeout 120s
     client_files
     scheduler_start tls/second-scheduler.yaml
     doctor_finds_nothing
     first_then_second
 }
-helm_of() { "$tools/helm" --kubeconfig "$plane/admin.kubeconfig" --namespace claimguard "$@" 2>"$plane/helm.log"; }
 helm_ends() {
     plane_kill "$plane" second-scheduler
-    helm_of uninstall claimguard >/dev/null
+    with_helm uninstall claimguard >/dev/null
     k delete namespace claimguard >/dev/null
 }
 
