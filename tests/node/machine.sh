@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # What the machine has to have, and that nothing is left on it. To be sourced.
 #
-#   machine_lacks FOLDER     prints why there can be no nodes here; nothing, if there can be
+#   machine_lacks            prints why there can be no nodes here; nothing, if there can be. What needs iproute2 or iptables only if they are there
+#   machine_can              whether there can be: if not, it says so, and returns 77, or 1 if CLAIMGUARD_NODE=required
 #   machine_state            what a run could leave behind, a line each: mounts, links, addresses, routes, cgroups, sysctls
 #   machine_group_join NAME  this process goes into cgroups of that name, which are made
 #   machine_group_end NAME   they are removed, with all that is in them
@@ -11,16 +12,43 @@
 controllers=(cpu cpuacct cpuset memory devices freezer blkio pids)
 hierarchies=("${controllers[@]}" systemd unified)
 
+machine_can() {
+    local lacks
+    lacks=$(machine_lacks)
+    [ -n "$lacks" ] || return 0
+    if [ "${CLAIMGUARD_NODE:-}" = required ]; then
+        echo "== FAILED: no nodes on this machine: $lacks" >&2
+        return 1
+    fi
+    echo "== SKIPPED: NO NODES ON THIS MACHINE, so nothing of tests/node has run: $lacks" >&2
+    return 77
+}
+
 machine_lacks() {
-    local controller
+    local controller folder
     [ "$(id -u)" = 0 ] || { echo "it needs root"; return; }
     for controller in "${controllers[@]}"; do
-        [ -e "/sys/fs/cgroup/$controller/cgroup.procs" ] || { echo "it needs cgroup v1, with the controller $controller at /sys/fs/cgroup/$controller"; return; }
+        machine_has_group "$controller" || { echo "it needs cgroup v1, with its own group of the controller $controller at $(machine_group "$controller")"; return; }
     done
-    mkdir "$1/lower" "$1/upper" "$1/work" "$1/all"
-    unshare --cgroup --mount --net --pid --ipc --uts --fork --propagation private bash -euc "
-        mount -t overlay -o lowerdir=$1/lower,upperdir=$1/upper,workdir=$1/work overlay $1/all
-        ip link add node0 type bridge && ip link add port-2 type veth peer name node-2" 2>"$1/lacks" || echo "namespaces with an overlay, a bridge and a veth: $(tail -1 "$1/lacks")"
+    folder=$(mktemp -d)
+    unshare --cgroup --mount --net --pid --ipc --uts --fork --propagation private bash -euc "$(declare -f machine_probe); machine_probe $folder ${controllers[*]}" 2>"$folder/lacks" ||
+        echo "namespaces with the mounts and links of a node: $(tail -1 "$folder/lacks")"
+    rm -rf --one-file-system "$folder"
+}
+# What a node does first. The rule makes the kernel load what a run would, which adds sysctls.
+machine_probe() {
+    local folder=$1 controller
+    shift
+    mkdir "$folder/lower" "$folder/upper" "$folder/work" "$folder/all" "$folder/group"
+    mount -t overlay -o "lowerdir=$folder/lower,upperdir=$folder/upper,workdir=$folder/work" overlay "$folder/all"
+    for controller; do # by itself: not where systemd has mounted two as one
+        mount -t cgroup -o "$controller" cgroup "$folder/group"
+        umount "$folder/group"
+    done
+    if ! command -v ip >/dev/null || ! command -v iptables >/dev/null; then return 0; fi
+    ip link add node0 type bridge
+    ip link add port-2 type veth peer name node-2
+    iptables -t nat -A POSTROUTING -m conntrack --ctstate NEW -j MASQUERADE
 }
 
 # The folder of a hierarchy's group that this process is in. systemd's has a name, cgroup2's has none.
@@ -35,11 +63,17 @@ machine_group() {
     echo "${path%/}"
 }
 
+# The path in /proc may be one that is not mounted: in a container that has the namespace of its host.
+machine_has_group() { [ -e "$(machine_group "$1")/cgroup.procs" ]; }
+
 machine_group_join() {
     local hierarchy group
     for hierarchy in "${hierarchies[@]}"; do
         group=$(machine_group "$hierarchy")/$1
-        [ -e "${group%/*}/cgroup.procs" ] || continue # systemd, unified: not everywhere
+        machine_has_group "$hierarchy" || case $hierarchy in
+            systemd | unified) continue ;; # not everywhere
+            *) echo "there is no $(machine_group "$hierarchy")" >&2; return 1 ;;
+        esac
         mkdir -p "$group"
         if [ "$hierarchy" = cpuset ]; then
             cat "$group/../cpuset.cpus" >"$group/cpuset.cpus"
@@ -69,10 +103,11 @@ machine_state() {
     ip -o address | awk '{ print "address", $2, $4 }'
     ip route show table all | sed -E 's/ expires [0-9a-z]+//; s/^/route /'
     for hierarchy in "${hierarchies[@]}"; do
-        find "$(machine_group "$hierarchy")" -type d 2>/dev/null | sed 's/^/cgroup /'
+        { find "$(machine_group "$hierarchy")" -type d 2>/dev/null || true; } | sed 's/^/cgroup /'
     done
-    # what can be set, but for what the kernel counts there
-    find /proc/sys -type f -perm -200 2>/dev/null | grep -vE '/(ns_last_pid|random/.*|flush|compact_memory|drop_caches)$' | sort |
+    # what can be set, but for what the kernel counts and sets there
+    { find /proc/sys -type f -perm -200 2>/dev/null || true; } |
+        grep -vE '/(ns_last_pid|random/.*|flush|compact_memory|drop_caches|perf_event_max_sample_rate)$' | sort |
         { xargs grep -aHs '' || true; } | sed 's/^/sysctl /' # some cannot be read
     # processes: those that were started by a run, whose environment says so
     grep -lz '^CLAIMGUARD_NODE_RUN=' /proc/[0-9]*/environ 2>/dev/null | sed 's/^/process /' || true
