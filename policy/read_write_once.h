@@ -1,7 +1,8 @@
 /*
  * read_write_once: the pods of a ReadWriteOnce volume that has to be attached run on one node
  * (kubernetes#103305). Today only the attach/detach controller sees to that, after a pod is bound:
- * the pod sits in ContainerCreating with "Multi-Attach error". For each bound claim:
+ * the pod sits in ContainerCreating with FailedAttachVolume ("Multi-Attach error"; 1.37: "Waiting
+ * for detach"). For each bound claim:
  *
  *   its volume may be on several nodes, or is not
  *     attached, or the claim is ReadWriteOncePod     Skip

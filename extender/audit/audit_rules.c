@@ -58,10 +58,9 @@ const struct rule audit_rules[RULE_COUNT + 1] = {
          "required affinity, or requires an affinity to pods on the same node. The level is\n"
          "note if the input does not say whether the volume is attached: it lacks the claim's\n"
          "PersistentVolume, StorageClass or CSIDriver.",
-         "If the new pod is placed on another node, it waits in ContainerCreating with a\n"
-         "Multi-Attach error until the old pod is removed, and the old pod is removed when the "
-         "new\n"
-         "one is Ready.",
+         "If the new pod is placed on another node, it waits in ContainerCreating with the Event\n"
+         "FailedAttachVolume (Multi-Attach error; 1.37: Waiting for detach) until the old pod is\n"
+         "removed, and the old pod is removed when the new one is Ready.",
          "Set `spec.strategy: {type: Recreate}` (`rollingUpdate: null` beside it in a patch of a\n"
          "Deployment that is there); or `rollingUpdate: {maxSurge: 0, maxUnavailable: 1}`;\n"
          "or use a StatefulSet, or a claim that several nodes can mount.",
@@ -90,8 +89,9 @@ const struct rule audit_rules[RULE_COUNT + 1] = {
          "the level is warning: the workload has more than one pod, nothing keeps them on one "
          "node\n"
          "(as for CG103), and the volume is attached to one node.",
-         "Only one node has the volume. The pods on other nodes wait in ContainerCreating with a\n"
-         "Multi-Attach error, which is reported once, in an Event that is gone after an hour.\n"
+         "Only one node has the volume. The pods on other nodes wait in ContainerCreating with\n"
+         "FailedAttachVolume (Multi-Attach error; 1.37: Waiting for detach), which is reported\n"
+         "once, in an Event that is gone after an hour.\n"
          "Where volumes are not attached (NFS), all pods run, and nothing keeps one from\n"
          "overwriting what another wrote.",
          "Bring the pods to one node (nodeSelector, or pod affinity with topologyKey\n"

@@ -36,8 +36,8 @@ static bool is_used_elsewhere(const struct who_claim *claim, const struct pod *p
     return false;
 }
 
-/* A Multi-Attach error: kube-controller-manager does not attach the volume to the pod's node before
- * it is detached from the other one. */
+/* Multi-Attach (1.37 says "Waiting for detach"): kube-controller-manager does not attach the volume
+ * to the pod's node before it is detached from the other one. */
 static bool is_blocked(const struct who_claim *claim, const struct pod *pod)
 {
     bool is_for_one_node = claim->access == ACCESS_ONE_NODE || claim->access == ACCESS_ONE_POD;
