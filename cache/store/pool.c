@@ -299,15 +299,20 @@ static void reuse_slot(struct pool *pool, struct pool_page *page, char *memory)
     page->first_free = (uint16_t)(offset / (page->size * (size_t)POOL_STEP_BYTES));
 }
 
-/* Lets the sanitizers look at a record that ends: ASan aborts if it is none, because it was freed
- * before; TSan, if another thread reads it at this time. */
+/* Aborts if the record was freed before, which ASan knows; and writes all of it, so that TSan finds
+ * a thread that reads it at this time. */
 static void check_end(const struct pool_page *page, void *memory)
 {
 #ifdef POOL_CHECKED
     size_t size = page->size == 0 ? page->begun * (size_t)POOL_PAGE_BYTES - POOL_HEADER_BYTES
                                   : page->size * (size_t)POOL_STEP_BYTES;
 
-    *(volatile char *)memory = 0;
+#ifdef __SANITIZE_ADDRESS__
+    if (__asan_address_is_poisoned(memory)) {
+        (void)fprintf(stderr, "pool_free: %p is no record\n", memory);
+        abort();
+    }
+#endif
     ASAN_UNPOISON_MEMORY_REGION(memory, size);
     (void)memset(memory, 0xdd, size);
 #else

@@ -46,6 +46,7 @@ static void load_ours(const char *path)
     struct load_report report;
     struct error err = {0};
 
+    cluster_init(&loaded_cluster);
     if (load_snapshot(&loaded_cluster, path, NULL, &report, &err) < 0)
         bench_die(err.message);
 }

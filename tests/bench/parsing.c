@@ -174,6 +174,7 @@ static void apply_objects(const struct text *text)
     struct load_report report;
     struct error err = {0};
 
+    cluster_init(&cluster);
     if (load_snapshot(&cluster, text->path, NULL, &report, &err) < 0)
         bench_die(err.message);
     cluster_dispose(&cluster);
