@@ -31,8 +31,8 @@ struct json_blocks {
 };
 
 /*
- * Reads `count` blocks from p: an even number, at most JSON_BLOCKS_MAX. Returns whether they continue
- * as follows, if all was so from an opening quote, at least 3 bytes before p, up to p:
+ * Reads `count` blocks from p: an even number, at most JSON_BLOCKS_MAX. Returns whether they
+ * continue as follows, if all was so from an opening quote, at least 3 bytes before p, up to p:
  * - quotes open and close strings in turn, and what is between two strings is one comma;
  * - no string is empty (no two quotes are adjacent);
  * - all bytes are ASCII, without backslashes and control bytes, also the 3 before;
