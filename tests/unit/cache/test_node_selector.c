@@ -44,52 +44,51 @@ static bool matches(const char *text)
 #define FIELD_IS(rest)   "[{\"matchFields\":[{" rest "}]}]"
 #define KEY(key, op)     "\"key\":\"" key "\",\"operator\":\"" op "\""
 
+static const struct {
+    const char *terms;
+    bool want;
+} rows[] = {
+    {"[]", false},
+    {"null", false},
+    {"[{}]", false},
+    {"[{\"matchExpressions\":[]}]", false},
+    {EXPRESSION(KEY("zone", "In") ",\"values\":[\"b\",\"a\"]"), true},
+    {EXPRESSION(KEY("zone", "In") ",\"values\":[\"b\"]"), false},
+    {EXPRESSION(KEY("none", "In") ",\"values\":[\"a\"]"), false},
+    {EXPRESSION(KEY("empty", "In") ",\"values\":[\"\"]"), true},
+    {EXPRESSION(KEY("zone", "NotIn") ",\"values\":[\"b\"]"), true},
+    {EXPRESSION(KEY("zone", "NotIn") ",\"values\":[\"a\"]"), false},
+    {EXPRESSION(KEY("none", "NotIn") ",\"values\":[\"a\"]"), true},
+    {EXPRESSION(KEY("zone", "Exists")), true},
+    {EXPRESSION(KEY("empty", "Exists")), true},
+    {EXPRESSION(KEY("none", "Exists")), false},
+    {EXPRESSION(KEY("none", "DoesNotExist")), true},
+    {EXPRESSION(KEY("zone", "DoesNotExist")), false},
+    {EXPRESSION(KEY("cpu", "Gt") ",\"values\":[\"7\"]"), true},
+    {EXPRESSION(KEY("cpu", "Gt") ",\"values\":[\"8\"]"), false},
+    {EXPRESSION(KEY("cpu", "Lt") ",\"values\":[\"9\"]"), true},
+    {EXPRESSION(KEY("cpu", "Lt") ",\"values\":[\"8\"]"), false},
+    {EXPRESSION(KEY("cpu", "Gt") ",\"values\":[\"7\",\"6\"]"), false},
+    {EXPRESSION(KEY("cpu", "Gt") ",\"values\":[\" 7\"]"), false},
+    {EXPRESSION(KEY("cpu", "Gt") ",\"values\":[\"99999999999999999999\"]"), false},
+    {EXPRESSION(KEY("cpu", "Lt") ",\"values\":[\"99999999999999999999\"]"), false},
+    {EXPRESSION(KEY("word", "Gt") ",\"values\":[\"7\"]"), false},
+    {EXPRESSION(KEY("none", "Lt") ",\"values\":[\"7\"]"), false},
+    {EXPRESSION(KEY("zone", "Like") ",\"values\":[\"a\"]"), false},
+    {FIELD_IS(KEY("metadata.name", "In") ",\"values\":[\"n\"]"), true},
+    {FIELD_IS(KEY("metadata.name", "In") ",\"values\":[\"m\"]"), false},
+    {FIELD_IS(KEY("metadata.name", "NotIn") ",\"values\":[\"m\"]"), true},
+    {FIELD_IS(KEY("metadata.uid", "In") ",\"values\":[\"n\"]"), false},
+    /* of several terms one, and of a term all */
+    {"[{},{\"matchExpressions\":[{" KEY("zone", "Exists") "}]}]", true},
+    {"[{\"matchExpressions\":[{" KEY("zone", "Exists") "},{" KEY("none", "Exists") "}]}]", false},
+    {"[{\"matchExpressions\":[{" KEY("zone", "Exists") "}],\"matchFields\":[{" KEY(
+         "metadata.name", "In") ",\"values\":[\"m\"]}]}]",
+     false},
+};
+
 Test(node_selector, matches_as_component_helpers_does)
 {
-    static const struct {
-        const char *terms;
-        bool want;
-    } rows[] = {
-        {"[]", false},
-        {"null", false},
-        {"[{}]", false},
-        {"[{\"matchExpressions\":[]}]", false},
-        {EXPRESSION(KEY("zone", "In") ",\"values\":[\"b\",\"a\"]"), true},
-        {EXPRESSION(KEY("zone", "In") ",\"values\":[\"b\"]"), false},
-        {EXPRESSION(KEY("none", "In") ",\"values\":[\"a\"]"), false},
-        {EXPRESSION(KEY("empty", "In") ",\"values\":[\"\"]"), true},
-        {EXPRESSION(KEY("zone", "NotIn") ",\"values\":[\"b\"]"), true},
-        {EXPRESSION(KEY("zone", "NotIn") ",\"values\":[\"a\"]"), false},
-        {EXPRESSION(KEY("none", "NotIn") ",\"values\":[\"a\"]"), true},
-        {EXPRESSION(KEY("zone", "Exists")), true},
-        {EXPRESSION(KEY("empty", "Exists")), true},
-        {EXPRESSION(KEY("none", "Exists")), false},
-        {EXPRESSION(KEY("none", "DoesNotExist")), true},
-        {EXPRESSION(KEY("zone", "DoesNotExist")), false},
-        {EXPRESSION(KEY("cpu", "Gt") ",\"values\":[\"7\"]"), true},
-        {EXPRESSION(KEY("cpu", "Gt") ",\"values\":[\"8\"]"), false},
-        {EXPRESSION(KEY("cpu", "Lt") ",\"values\":[\"9\"]"), true},
-        {EXPRESSION(KEY("cpu", "Lt") ",\"values\":[\"8\"]"), false},
-        {EXPRESSION(KEY("cpu", "Gt") ",\"values\":[\"7\",\"6\"]"), false},
-        {EXPRESSION(KEY("cpu", "Gt") ",\"values\":[\" 7\"]"), false},
-        {EXPRESSION(KEY("cpu", "Gt") ",\"values\":[\"99999999999999999999\"]"), false},
-        {EXPRESSION(KEY("cpu", "Lt") ",\"values\":[\"99999999999999999999\"]"), false},
-        {EXPRESSION(KEY("word", "Gt") ",\"values\":[\"7\"]"), false},
-        {EXPRESSION(KEY("none", "Lt") ",\"values\":[\"7\"]"), false},
-        {EXPRESSION(KEY("zone", "Like") ",\"values\":[\"a\"]"), false},
-        {FIELD_IS(KEY("metadata.name", "In") ",\"values\":[\"n\"]"), true},
-        {FIELD_IS(KEY("metadata.name", "In") ",\"values\":[\"m\"]"), false},
-        {FIELD_IS(KEY("metadata.name", "NotIn") ",\"values\":[\"m\"]"), true},
-        {FIELD_IS(KEY("metadata.uid", "In") ",\"values\":[\"n\"]"), false},
-        /* of several terms one, and of a term all */
-        {"[{},{\"matchExpressions\":[{" KEY("zone", "Exists") "}]}]", true},
-        {"[{\"matchExpressions\":[{" KEY("zone", "Exists") "},{" KEY("none", "Exists") "}]}]",
-         false},
-        {"[{\"matchExpressions\":[{" KEY("zone", "Exists") "}],\"matchFields\":[{" KEY(
-             "metadata.name", "In") ",\"values\":[\"m\"]}]}]",
-         false},
-    };
-
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         cr_expect_eq(matches(rows[i].terms), rows[i].want, "%s", rows[i].terms);
 }
