@@ -99,26 +99,16 @@ static enum MHD_Result answer_get(struct MHD_Connection *mhd, const char *path)
     return result;
 }
 
-static void bind_waiting(int n)
-{
-    static atomic_flag is_busy = ATOMIC_FLAG_INIT;
-
-    while (atomic_flag_test_and_set(&is_busy))
-        ; /* for a few instructions */
-    uint64_t at = atomic_load(&feed_world.bound_count);
-    atomic_store(&feed_world.is_bound[n], true);
-    atomic_store(&feed_world.bound[at % FEED_WAITING], (unsigned)n);
-    atomic_store(&feed_world.bound_count, at + 1);
-    atomic_flag_clear(&is_busy);
-    atomic_fetch_add(&feed_world.control->bindings, 1);
-}
-
+/* A Binding is good if it is of the next pod. */
 static enum MHD_Result answer_write(struct MHD_Connection *mhd, const char *path)
 {
-    int waiting = strstr(path, "/binding") == NULL ? -1 : feed_objects_waiting(path);
-
-    if (waiting >= 0)
-        bind_waiting(waiting);
+    if (strstr(path, "/binding") == NULL)
+        return answer_status(mhd, 201);
+    int64_t n = feed_objects_waiting(path);
+    unsigned long long next = (unsigned long long)n;
+    if (n < 0 || !atomic_compare_exchange_strong(&feed_world.bound, &next, next + 1))
+        return answer_status(mhd, 409);
+    atomic_fetch_add(&feed_world.control->bindings, 1);
     return answer_status(mhd, 201);
 }
 
@@ -147,7 +137,7 @@ static void run(int port_fd)
 {
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     feed_objects_make();
-    atomic_store(&feed_world.version, FIRST_VERSION);
+    atomic_store(&feed_world.version, FIRST_VERSION); /* behind those of the model's objects */
     struct MHD_Daemon *daemon = MHD_start_daemon(
         MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL, 0, NULL,
         NULL, on_request, NULL, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,

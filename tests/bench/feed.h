@@ -5,7 +5,10 @@
  * empty, and other writes succeed without an effect.
  *
  * Its pods: those of the model; as many others, which take their place in every other list while
- * `relists` is set; and FEED_WAITING more, which wait for claims that no other pod names.
+ * `relists` is set; and FEED_WAITING more, for claims that no other pod names. These are bound one
+ * after another, by binds 0, 1, 2, ...; and once half of them are, each bind also replaces the
+ * longest bound one by a new pod for its claim, with a new name and UID, so that there is always
+ * one to bind.
  *
  * Threads: one may start and stop it; the control may be set from any.
  */
@@ -24,10 +27,12 @@ enum { FEED_WAITING = 256 };
 /* Shared by both processes. */
 struct feed_control {
     atomic_bool may_stream; /* else lists are in pages, as from an older API server */
-    atomic_bool relists;    /* a list of pods is followed by an ERROR event, 410 */
+    atomic_bool relists;    /* a watch of pods ends with an ERROR event, 410, a little over a second
+                               after its request: sooner, and the client would pause in between */
     atomic_uint event_rate; /* a second: of ten, seven pods change, one goes, one comes back, and
                                one claim changes */
-    atomic_ullong lists;    /* of pods, that were complete */
+    atomic_ullong begun;    /* lists of pods */
+    atomic_ullong lists;    /* the same, that were complete */
     atomic_ullong events;   /* that were sent */
     atomic_ullong bindings; /* of the pods that wait */
 };
@@ -43,11 +48,11 @@ struct feed {
 void feed_start(struct feed *out, const struct model *model);
 void feed_stop(struct feed *feed);
 
-/* The nth exclusive claim that is free in every list: no pod that has a node names it, but for the
- * waiting pod n - FEED_WAITING, once it is bound. n < 2 * FEED_WAITING. */
+/* The nth exclusive claim that is free in every list: no pod that has a node names it, but from
+ * FEED_WAITING on, that of a bind. n < 2 * FEED_WAITING. */
 unsigned feed_free_claim(const struct model *model, unsigned n);
 
-/* Appends the bind call for waiting pod n. */
-void feed_put_bind(const struct model *model, unsigned n, struct buf *out);
+/* Appends bind call n. Another than the next one is answered with 409. */
+void feed_put_bind(const struct model *model, uint64_t n, struct buf *out);
 
 #endif

@@ -10,19 +10,20 @@
 enum {
     IDLE_US = 1000,     /* between two looks at what has changed */
     BOOKMARK_MS = 1000, /* also shows that the client has gone */
-    RELIST_MS = 20,     /* from the end of a list to the ERROR event */
+    RELIST_MS = 1100,   /* from the request to the ERROR event: behind an answer that lasted for a
+                           second, the client lists again at once (cache/watch/reflector.c) */
 };
 
 struct feed_answer {
     enum kind kind;
     bool is_stream, is_watch; /* a streamed list; a watch, or what a streamed list became */
     bool has_begun, has_ended;
-    unsigned generation, at, end, count; /* of the objects of a list */
-    uint64_t version;
+    struct feed_moment moment; /* `bound`: in a watch, also the Bindings that were sent */
+    unsigned at, end, count;   /* of the objects of a list */
     uint64_t ends_ns, bookmark_ns, relist_ns; /* of a watch; UINT64_MAX: never */
     uint64_t paced_ns;                        /* up to then all events have been sent */
     double owed;                              /* events that are due */
-    uint64_t event, bound;                    /* counts, of this watch */
+    uint64_t event;                           /* the next one's number, in this watch */
     struct buf text;                          /* what was written, up to `taken` */
     size_t taken;
 };
@@ -38,15 +39,40 @@ static void begin_pods(struct feed_answer *answer)
 {
     if (atomic_load(&feed_world.control->relists) && atomic_load(&feed_world.control->lists) != 0)
         atomic_fetch_xor(&feed_world.generation, 1);
-    answer->generation = atomic_load(&feed_world.generation);
+    answer->moment.generation = atomic_load(&feed_world.generation);
+    atomic_fetch_add(&feed_world.control->begun, 1);
 }
 
-static void begin_watch(struct feed_answer *answer, uint64_t now_ns)
+static void begin_watch(struct feed_answer *answer)
 {
     answer->is_watch = true;
-    answer->paced_ns = now_ns;
-    answer->bound = atomic_load(&feed_world.bound_count);
-    answer->relist_ns = now_ns + RELIST_MS * NS_PER_MS;
+    answer->paced_ns = monotonic_ns();
+}
+
+/* How many Bindings the answer begins with: a continue token has them where a version has them. */
+static uint64_t first_bound(const char *query, bool is_list)
+{
+    uint64_t token = query_number(query, "continue=", 0);
+    uint64_t version = query_number(query, "&resourceVersion=", 0);
+
+    if (token != 0)
+        return token >> 32;
+    return !is_list && version != 0 ? version >> 32 : atomic_load(&feed_world.bound);
+}
+
+static void choose_objects(struct feed_answer *answer, const char *query, bool is_list)
+{
+    bool is_probe = strstr(query, "NotOlderThan&resourceVersion=") != NULL;
+
+    answer->at = (unsigned)query_number(query, "continue=", 0);
+    answer->moment.generation = atomic_load(&feed_world.generation);
+    answer->moment.bound = first_bound(query, is_list);
+    answer->moment.version = feed_version(answer->moment.bound);
+    if (answer->kind == KIND_POD && is_list && !is_probe && answer->at == 0)
+        begin_pods(answer);
+    answer->count = is_list ? feed_objects_count(answer->kind) : 0;
+    uint64_t limit = query_number(query, "limit=", answer->count);
+    answer->end = limit < answer->count - answer->at ? answer->at + (unsigned)limit : answer->count;
 }
 
 struct feed_answer *feed_answer_new(enum kind kind, const char *query)
@@ -59,19 +85,12 @@ struct feed_answer *feed_answer_new(enum kind kind, const char *query)
     buf_init(&answer->text, SIZE_MAX);
     answer->kind = kind;
     answer->is_stream = strstr(query, "sendInitialEvents=true") != NULL;
-    answer->at = (unsigned)query_number(query, "continue=", 0);
-    bool is_probe = strstr(query, "NotOlderThan&resourceVersion=") != NULL;
     bool is_list = answer->is_stream || strstr(query, "watch=1") == NULL;
-    answer->generation = atomic_load(&feed_world.generation);
-    if (kind == KIND_POD && is_list && !is_probe && answer->at == 0)
-        begin_pods(answer);
-    answer->version = atomic_fetch_add(&feed_world.version, 1) + 1;
-    answer->count = is_list ? feed_objects_count(kind, answer->generation) : 0;
-    uint64_t limit = query_number(query, "limit=", answer->count);
-    answer->end = limit < answer->count - answer->at ? answer->at + (unsigned)limit : answer->count;
+    choose_objects(answer, query, is_list);
     answer->ends_ns = now_ns + query_number(query, "timeoutSeconds=", 3600) * 1000 * NS_PER_MS;
+    answer->relist_ns = now_ns + RELIST_MS * NS_PER_MS;
     if (!is_list)
-        begin_watch(answer, now_ns);
+        begin_watch(answer);
     return answer;
 }
 
@@ -91,9 +110,10 @@ static void put_page_head(const struct feed_answer *answer, struct buf *out)
                "{\"kind\":\"%sList\",\"apiVersion\":\"%s\",\"metadata\":{\"resourceVersion\":"
                "\"%llu\"",
                kind_text(answer->kind), kind_api_version(answer->kind),
-               (unsigned long long)answer->version);
+               (unsigned long long)answer->moment.version);
     if (answer->end < answer->count)
-        buf_printf(out, ",\"continue\":\"%u\",\"remainingItemCount\":%u", answer->end,
+        buf_printf(out, ",\"continue\":\"%llu\",\"remainingItemCount\":%u",
+                   (unsigned long long)(answer->moment.bound << 32 | answer->end),
                    answer->count - answer->end);
     buf_put(out, SLICE("},\"items\":["));
 }
@@ -110,7 +130,7 @@ static void put_page(struct feed_answer *answer, struct buf *out)
         put_page_head(answer, out);
     if (answer->at < answer->end) {
         buf_put(out, answer->has_begun ? SLICE(",") : SLICE(""));
-        feed_objects_put(answer->kind, answer->generation, answer->at++, 0, out);
+        feed_objects_put(answer->kind, answer->moment, answer->at++, 0, out);
     } else {
         buf_put(out, SLICE("]}\n"));
         count_list(answer);
@@ -133,7 +153,7 @@ static void put_event(const struct feed_answer *answer, const char *type, unsign
                       uint64_t version, struct buf *out)
 {
     buf_printf(out, "{\"type\":\"%s\",\"object\":", type);
-    feed_objects_put(answer->kind, answer->generation, i, version, out);
+    feed_objects_put(answer->kind, answer->moment, i, version, out);
     buf_put(out, SLICE("}\n"));
 }
 
@@ -143,9 +163,9 @@ static void put_streamed(struct feed_answer *answer, struct buf *out)
         put_event(answer, "ADDED", answer->at++, 0, out);
         return;
     }
-    put_bookmark(answer, answer->version, true, out);
+    put_bookmark(answer, answer->moment.version, true, out);
     count_list(answer);
-    begin_watch(answer, monotonic_ns());
+    begin_watch(answer);
 }
 
 /* ---- watches ---- */
@@ -153,7 +173,7 @@ static void put_streamed(struct feed_answer *answer, struct buf *out)
 /* Of ten pods' events, eight change one, and two remove one and add it again. */
 static void put_next_event(struct feed_answer *answer, struct buf *out)
 {
-    uint64_t n = answer->event++, version = atomic_fetch_add(&feed_world.version, 1) + 1;
+    uint64_t n = answer->event++, version = feed_version(answer->moment.bound);
     unsigned count =
         answer->kind == KIND_POD ? feed_world.model->pods : feed_world.texts[answer->kind].count;
     const char *type = n % 10 == 8 ? "DELETED" : n % 10 == 9 ? "ADDED" : "MODIFIED";
@@ -170,14 +190,25 @@ static double rate_of(enum kind kind)
     return kind == KIND_POD ? rate * 0.9 : kind == KIND_CLAIM ? rate * 0.1 : 0;
 }
 
-/* The pod that was bound, and another that waits again, so that there is always one to bind. */
-static void put_binding(const struct feed_answer *answer, unsigned n, struct buf *out)
+static void put_waiting_event(const struct feed_answer *answer, const char *type, uint64_t n,
+                              struct buf *out)
 {
-    unsigned pods = feed_world.model->pods, other = (n + FEED_WAITING / 2) % FEED_WAITING;
+    buf_printf(out, "{\"type\":\"%s\",\"object\":", type);
+    feed_objects_put_waiting(n, n < answer->moment.bound, feed_version(answer->moment.bound), out);
+    buf_put(out, SLICE("}\n"));
+}
 
-    put_event(answer, "MODIFIED", pods + n, atomic_fetch_add(&feed_world.version, 1) + 1, out);
-    atomic_store(&feed_world.is_bound[other], false);
-    put_event(answer, "MODIFIED", pods + other, atomic_fetch_add(&feed_world.version, 1) + 1, out);
+/* The next Binding, and the pods that it replaces. */
+static void put_binding(struct feed_answer *answer, struct buf *out)
+{
+    const unsigned half = FEED_WAITING / 2;
+    uint64_t n = answer->moment.bound++;
+
+    put_waiting_event(answer, "MODIFIED", n, out);
+    if (n < half)
+        return;
+    put_waiting_event(answer, "DELETED", n - half, out);
+    put_waiting_event(answer, "ADDED", n + half, out);
 }
 
 /* What has become due. */
@@ -188,10 +219,10 @@ static void put_due(struct feed_answer *answer, uint64_t now_ns, struct buf *out
     for (; answer->owed >= 1; answer->owed--)
         put_next_event(answer, out);
     if (answer->kind == KIND_POD)
-        for (; answer->bound < atomic_load(&feed_world.bound_count); answer->bound++)
-            put_binding(answer, atomic_load(&feed_world.bound[answer->bound % FEED_WAITING]), out);
+        while (answer->moment.bound < atomic_load(&feed_world.bound))
+            put_binding(answer, out);
     if (now_ns >= answer->bookmark_ns) {
-        put_bookmark(answer, atomic_fetch_add(&feed_world.version, 1) + 1, false, out);
+        put_bookmark(answer, feed_version(answer->moment.bound), false, out);
         answer->bookmark_ns = now_ns + BOOKMARK_MS * NS_PER_MS;
     }
     if (answer->kind == KIND_POD && now_ns >= answer->relist_ns &&

@@ -14,32 +14,43 @@ struct feed_world {
         size_t *ends; /* where object i ends; it begins where the one before ends */
         unsigned count;
     } texts[KIND_WATCHED_COUNT];
-    atomic_ullong version;  /* the last resourceVersion */
+    atomic_uint version;    /* the lower half of the last resourceVersion */
     atomic_uint generation; /* which of the two sets of pods there is */
-    atomic_bool is_bound[FEED_WAITING];
-    atomic_ullong bound_count; /* Bindings so far, and to which pods, in a ring */
-    atomic_uint bound[FEED_WAITING];
+    atomic_ullong bound;    /* Bindings so far */
 };
 
 extern struct feed_world feed_world;
 
 /* ---- feed_objects.c ---- */
 
+/* A new resourceVersion: its upper half is the number of Bindings that are in what it is the
+ * version of, so that a watch from there on begins with the next one. */
+uint64_t feed_version(uint64_t bound);
+
 /* Makes the texts. */
 void feed_objects_make(void);
 
 /* How many objects a list of the kind has now. */
-unsigned feed_objects_count(enum kind kind, unsigned generation);
+unsigned feed_objects_count(enum kind kind);
 
-/* Appends object i of such a list; version 0: its own. */
-void feed_objects_put(enum kind kind, unsigned generation, unsigned i, uint64_t version,
+/* Which objects: those that there were after so many Bindings. */
+struct feed_moment {
+    unsigned generation;
+    uint64_t bound, version; /* of a list: those of its pods that wait have its version */
+};
+
+/* Appends object i of such a list; version 0: its own, or that of the moment. */
+void feed_objects_put(enum kind kind, struct feed_moment moment, unsigned i, uint64_t version,
                       struct buf *out);
+
+/* Appends the pod of bind n. */
+void feed_objects_put_waiting(uint64_t n, bool is_bound, uint64_t version, struct buf *out);
 
 /* The object of that path, /api/v1/namespaces/NS/pods/NAME; false: there is none. */
 bool feed_objects_find(const char *path, struct buf *out);
 
-/* The index of the waiting pod that a path names; -1: another one. */
-int feed_objects_waiting(const char *path);
+/* The n of the bind whose pod a path names; -1: of none that there is. */
+int64_t feed_objects_waiting(const char *path);
 
 /* ---- feed_answers.c: the bodies of lists and watches ---- */
 

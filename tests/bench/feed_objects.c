@@ -38,12 +38,6 @@ void feed_objects_make(void)
     make(KIND_POD, model_put_pod, 2 * model->pods);
 }
 
-/* Claim i % claims is that of pod i. */
-static unsigned waiting_pod(const struct model *model, unsigned n)
-{
-    return 2 * model->claims + feed_free_claim(model, FEED_WAITING + n);
-}
-
 unsigned feed_free_claim(const struct model *model, unsigned n)
 {
     static unsigned found[2 * FEED_WAITING], count;
@@ -62,18 +56,29 @@ unsigned feed_free_claim(const struct model *model, unsigned n)
     return found[n];
 }
 
-static void put_waiting(unsigned n, bool is_bound, struct buf *out)
+/* The number of the pod of bind n. Pod i of a model names claim i % claims; the first of these have
+ * been given to the model's pods, twice. */
+static unsigned waiting_pod(const struct model *model, uint64_t n)
 {
-    struct model model = *feed_world.model;
-
-    model.pending_share = is_bound ? 0 : 1;
-    model_put_pod(&model, waiting_pod(feed_world.model, n), out);
+    return (unsigned)(2 + n / FEED_WAITING) * model->claims +
+           feed_free_claim(model, FEED_WAITING + (unsigned)(n % FEED_WAITING));
 }
 
-unsigned feed_objects_count(enum kind kind, unsigned generation)
+/* The n of the first of the FEED_WAITING pods that there are: half of them are bound,
+ * once there were so many binds. */
+static uint64_t first_waiting(uint64_t bound)
 {
-    (void)generation;
+    return bound < FEED_WAITING / 2 ? 0 : bound - FEED_WAITING / 2;
+}
+
+unsigned feed_objects_count(enum kind kind)
+{
     return kind == KIND_POD ? feed_world.model->pods + FEED_WAITING : feed_world.texts[kind].count;
+}
+
+uint64_t feed_version(uint64_t bound)
+{
+    return bound << 32 | (atomic_fetch_add(&feed_world.version, 1) + 1);
 }
 
 /* Replaces the resourceVersion. */
@@ -94,22 +99,31 @@ static void put_versioned(struct slice text, uint64_t version, struct buf *out)
     buf_put(out, (struct slice){rest, (size_t)(text.ptr + text.len - rest)});
 }
 
-void feed_objects_put(enum kind kind, unsigned generation, unsigned i, uint64_t version,
+void feed_objects_put_waiting(uint64_t n, bool is_bound, uint64_t version, struct buf *out)
+{
+    struct model model = *feed_world.model;
+    struct buf text;
+
+    model.pending_share = is_bound ? 0 : 1;
+    buf_init(&text, 1 << 20);
+    model_put_pod(&model, waiting_pod(feed_world.model, n), &text);
+    put_versioned(buf_slice(&text), version, out);
+    buf_dispose(&text);
+}
+
+void feed_objects_put(enum kind kind, struct feed_moment moment, unsigned i, uint64_t version,
                       struct buf *out)
 {
     const struct feed_texts *texts = &feed_world.texts[kind];
     unsigned pods = feed_world.model->pods;
 
     if (kind == KIND_POD && i >= pods) {
-        struct buf text;
-        buf_init(&text, 1 << 20);
-        put_waiting(i - pods, atomic_load(&feed_world.is_bound[i - pods]), &text);
-        put_versioned(buf_slice(&text), version, out);
-        buf_dispose(&text);
+        uint64_t n = first_waiting(moment.bound) + i - pods;
+        feed_objects_put_waiting(n, n < moment.bound, version == 0 ? moment.version : version, out);
         return;
     }
     if (kind == KIND_POD)
-        i += generation * pods;
+        i += moment.generation * pods;
     size_t from = i == 0 ? 0 : texts->ends[i - 1];
     put_versioned((struct slice){texts->bytes.bytes + from, texts->ends[i] - from}, version, out);
 }
@@ -128,29 +142,32 @@ static long number_after(const char *path, const char *text)
     return strtol(end, NULL, 10);
 }
 
-int feed_objects_waiting(const char *path)
+int64_t feed_objects_waiting(const char *path)
 {
+    uint64_t first = first_waiting(atomic_load(&feed_world.bound));
     long number = number_after(path, "/pods/");
 
-    for (int n = 0; n < FEED_WAITING; n++)
-        if (number == (long)waiting_pod(feed_world.model, (unsigned)n))
-            return n;
+    for (uint64_t n = first; n < first + FEED_WAITING; n++)
+        if (number == (long)waiting_pod(feed_world.model, n))
+            return (int64_t)n;
     return -1;
 }
 
 bool feed_objects_find(const char *path, struct buf *out)
 {
     long pod = number_after(path, "/pods/"), claim = number_after(path, "/persistentvolumeclaims/");
-    unsigned pods = feed_world.model->pods, generation = atomic_load(&feed_world.generation);
-    uint64_t version = atomic_load(&feed_world.version);
-    int waiting = pod < 0 ? -1 : feed_objects_waiting(path);
+    long pods = (long)feed_world.model->pods;
+    struct feed_moment moment = {atomic_load(&feed_world.generation),
+                                 atomic_load(&feed_world.bound), 0};
+    int64_t n = pod < 0 ? -1 : feed_objects_waiting(path);
 
     if (claim >= 0 && claim < (long)feed_world.model->claims)
-        feed_objects_put(KIND_CLAIM, 0, (unsigned)claim, 0, out);
-    else if (waiting >= 0)
-        feed_objects_put(KIND_POD, generation, pods + (unsigned)waiting, version, out);
-    else if (pod >= 0 && pod / (long)pods == (long)generation)
-        feed_objects_put(KIND_POD, generation, (unsigned)pod % pods, 0, out);
+        feed_objects_put(KIND_CLAIM, moment, (unsigned)claim, 0, out);
+    else if (n >= 0)
+        feed_objects_put_waiting((uint64_t)n, (uint64_t)n < moment.bound,
+                                 feed_version(moment.bound), out);
+    else if (pod >= 0 && pod / pods == (long)moment.generation)
+        feed_objects_put(KIND_POD, moment, (unsigned)(pod % pods), 0, out);
     else
         return false;
     return true;
@@ -169,7 +186,7 @@ static struct slice member(struct slice text, const char *key)
     return (struct slice){at, strcspn(at, "\"")};
 }
 
-void feed_put_bind(const struct model *model, unsigned n, struct buf *out)
+void feed_put_bind(const struct model *model, uint64_t n, struct buf *out)
 {
     struct model bound = *model;
     struct buf text;

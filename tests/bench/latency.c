@@ -1,6 +1,7 @@
 /* Latency of filter calls while the cache is replaced, pods are bound, and /metrics is scraped. */
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "bench.h"
@@ -11,11 +12,11 @@
 
 enum {
     TURNS = 5,
-    BIND_US = 10000,    /* between two binds */
+    BIND_US = 10000,    /* between an answer and the next bind */
     SCRAPE_US = 500000, /* between two scrapes: Prometheus waits 15 s by default */
     SETTLE_US = 300000, /* after the load has begun or ended */
     LIST_US = 10000,
-    LIST_LOOKS_MAX = 3000, /* for a list that was under way */
+    LIST_LOOKS_MAX = 3000, /* for a list that is under way */
 };
 
 static const double turn_seconds = 1, goal = 3;
@@ -26,21 +27,39 @@ struct scene {
     struct child claimguard, noop;
     struct model model;
     atomic_bool is_loaded, has_ended; /* binds and scrapes; whether their threads end */
-    atomic_uint binds, scrapes;
+    atomic_uint scrapes;
+    double loaded_us, load_began_us; /* the first: so far, without that of now */
 };
 
 /* ---- the load ---- */
 
-static void *bind_pods(void *context)
+/* Bind n: it must succeed, because only the next pod's is posted. */
+static void bind_pod(const struct scene *scene, int fd, uint64_t n, struct buf *in)
 {
-    struct scene *scene = context;
-    struct buf body, request, in;
-    int fd = -1;
+    static const char good[] = "{\"Error\":\"\"}";
+    struct buf body, request;
 
     buf_init(&body, 1 << 20);
     buf_init(&request, 1 << 20);
+    feed_put_bind(&scene->model, n, &body);
+    bench_make_request(&request, "/bind", buf_slice(&body));
+    (void)bench_call(fd, buf_slice(&request), in);
+    if (memmem(in->bytes, in->len, good, sizeof good - 1) == NULL) {
+        (void)fprintf(stderr, "%.*s\n", (int)in->len, in->bytes);
+        bench_die("a bind failed");
+    }
+    buf_dispose(&body);
+    buf_dispose(&request);
+}
+
+static void *bind_pods(void *context)
+{
+    struct scene *scene = context;
+    struct buf in;
+    int fd = -1;
+
     buf_init(&in, 64 << 20);
-    for (unsigned n = 0; !atomic_load(&scene->has_ended); (void)usleep(BIND_US)) {
+    for (uint64_t n = 0; !atomic_load(&scene->has_ended); (void)usleep(BIND_US)) {
         if (fd >= 0 && !atomic_load(&scene->is_loaded)) {
             (void)close(fd); /* the server would close it */
             fd = -1;
@@ -48,16 +67,10 @@ static void *bind_pods(void *context)
         if (!atomic_load(&scene->is_loaded))
             continue;
         fd = fd < 0 ? http_connect(scene->claimguard.port) : fd;
-        buf_reset(&body, SIZE_MAX);
-        feed_put_bind(&scene->model, n++ % FEED_WAITING, &body);
-        bench_make_request(&request, "/bind", buf_slice(&body));
-        (void)bench_call(fd, buf_slice(&request), &in);
-        atomic_fetch_add(&scene->binds, 1);
+        bind_pod(scene, fd, n++, &in);
     }
     if (fd >= 0)
         (void)close(fd);
-    buf_dispose(&body);
-    buf_dispose(&request);
     buf_dispose(&in);
     return NULL;
 }
@@ -78,21 +91,27 @@ static void *scrape(void *context)
 /* Without it, the last list is complete before this returns. */
 static void set_load(struct scene *scene, bool is_loaded)
 {
-    unsigned long long lists = atomic_load(&scene->feed.control->lists);
+    struct feed_control *control = scene->feed.control;
 
     if (atomic_load(&scene->is_loaded) == is_loaded)
         return;
     atomic_store(&scene->is_loaded, is_loaded);
-    atomic_store(&scene->feed.control->relists, is_loaded);
-    for (int i = 0;
-         !is_loaded && i < LIST_LOOKS_MAX && atomic_load(&scene->feed.control->lists) == lists; i++)
+    atomic_store(&control->relists, is_loaded);
+    if (is_loaded)
+        scene->load_began_us = bench_now_us();
+    else
+        scene->loaded_us += bench_now_us() - scene->load_began_us;
+    (void)usleep(SETTLE_US); /* a watch that has just ended is followed by a list */
+    for (int i = 0; !is_loaded && i < LIST_LOOKS_MAX &&
+                    atomic_load(&control->lists) != atomic_load(&control->begun);
+         i++)
         (void)usleep(LIST_US);
     (void)usleep(SETTLE_US);
 }
 
 /* ---- the calls ---- */
 
-static void put_requests(const struct model *model, unsigned names, const char *path,
+static void put_requests(const struct model *model, unsigned names,
                          struct buf requests[CALLERS_MAX])
 {
     struct buf body;
@@ -102,7 +121,7 @@ static void put_requests(const struct model *model, unsigned names, const char *
         buf_reset(&body, SIZE_MAX);
         model_put_filter(model, (long)feed_free_claim(model, i), names, &body);
         buf_init(&requests[i], 64 << 20);
-        bench_make_request(&requests[i], path, buf_slice(&body));
+        bench_make_request(&requests[i], "/filter", buf_slice(&body));
     }
     buf_dispose(&body);
 }
@@ -124,7 +143,7 @@ static void put_row(const char *what, const char *load, const struct latency tur
 
 /* Both servers alternately, without the load and with it. */
 static void measure(struct scene *scene, unsigned callers, unsigned names,
-                    const struct buf *requests, const struct buf *noop_requests)
+                    const struct buf *requests)
 {
     struct latency ours[2][TURNS], bound[2][TURNS];
     char what[64];
@@ -134,8 +153,8 @@ static void measure(struct scene *scene, unsigned callers, unsigned names,
         for (size_t turn = 0; turn < TURNS; turn++) {
             ours[loaded][turn] = callers_run(
                 &(struct callers){scene->claimguard.port, callers, turn_seconds, requests});
-            bound[loaded][turn] = callers_run(
-                &(struct callers){scene->noop.port, callers, turn_seconds, noop_requests});
+            bound[loaded][turn] =
+                callers_run(&(struct callers){scene->noop.port, callers, turn_seconds, requests});
         }
     }
     for (int loaded = 0; loaded < 2; loaded++) {
@@ -153,22 +172,49 @@ static void print_head(const struct scene *scene)
     (void)printf(
         "\n## Latency of filter calls under load: %u pods and claims, %u nodes\n\n"
         "Callers in C on kept connections, each calling again as soon as it is answered, for a "
-        "pod with a\nfree exclusive claim (which reserves it). Load: an API server in C sends "
-        "list after list, each of\nwhich replaces all pods; a bind every %d ms; /metrics every %d "
-        "ms. All of it shares the machine's\ncores, so the no-op server, which meets the same "
-        "load and callers, shows what is the machine's.\nMedians of %d turns of %.1f s, "
-        "alternately "
-        "with the no-op server, and the spread of p99.9.\n\n"
+        "pod with a\nfree exclusive claim (which reserves it). Load: an API server in C, which "
+        "ends each watch a little\nover a second after its list was requested, so that a new list "
+        "replaces all pods but those that\nare being bound; binds, each %d ms after the answer to "
+        "the one before; /metrics every %d ms. All of\nit shares the machine's cores, so the no-op "
+        "server, which meets the same load and callers, shows\nwhat is the machine's. Medians of "
+        "%d turns of %.1f s, alternately with the no-op server, and the\nspread of p99.9.\n\n"
         "| call | load | p50 | p99 | p99.9 | longest | p99.9 / p50 | goal |\n"
         "|---|---|---|---|---|---|---|---|\n",
         scene->model.pods, scene->model.nodes, BIND_US / 1000, SCRAPE_US / 1000, TURNS,
         turn_seconds);
 }
 
+static void measure_sizes(struct scene *scene)
+{
+    static struct buf requests[CALLERS_MAX];
+    static const unsigned sizes[] = {500, 5000}, callers[] = {1, 8, 64};
+
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        put_requests(&scene->model, sizes[s], requests);
+        for (size_t c = 0; c < sizeof callers / sizeof *callers; c++)
+            measure(scene, callers[c], sizes[s], requests);
+        for (size_t i = 0; i < CALLERS_MAX; i++)
+            buf_dispose(&requests[i]);
+    }
+    set_load(scene, false);
+}
+
+static void print_load(const struct scene *scene)
+{
+    const struct feed_control *control = scene->feed.control;
+    double seconds = scene->loaded_us / 1e6;
+    unsigned long long lists = atomic_load(&control->lists) - 1, /* but the first */
+        binds = atomic_load(&control->bindings);
+
+    (void)printf(
+        "\nIn %.0f s of load, %llu lists replaced the pods (%.2f a second), %llu pods were "
+        "bound (%.0f a second), and\n/metrics was read %u times.\n",
+        seconds, lists, (double)lists / seconds, binds, (double)binds / seconds,
+        atomic_load(&scene->scrapes));
+}
+
 void bench_latency(unsigned pods)
 {
-    static struct buf requests[CALLERS_MAX], noop_requests[CALLERS_MAX];
-    static const unsigned sizes[] = {500, 5000}, callers[] = {1, 8, 64};
     struct scene scene = {.model = {.nodes = 5000,
                                     .pods = pods,
                                     .claims = pods,
@@ -188,25 +234,11 @@ void bench_latency(unsigned pods)
         pthread_create(&scraper, NULL, scrape, &scene) != 0)
         bench_die("no thread");
     print_head(&scene);
-    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
-        put_requests(&scene.model, sizes[s], "/filter", requests);
-        put_requests(&scene.model, sizes[s], "/filter", noop_requests);
-        for (size_t c = 0; c < sizeof callers / sizeof *callers; c++)
-            measure(&scene, callers[c], sizes[s], requests, noop_requests);
-        for (size_t i = 0; i < CALLERS_MAX; i++) {
-            buf_dispose(&requests[i]);
-            buf_dispose(&noop_requests[i]);
-        }
-    }
-    set_load(&scene, false);
+    measure_sizes(&scene);
     atomic_store(&scene.has_ended, true);
     (void)pthread_join(binder, NULL);
     (void)pthread_join(scraper, NULL);
-    (void)printf("\nIn all, %llu lists replaced the pods, %llu of %u binds were posted, and "
-                 "/metrics was read %u times.\n",
-                 (unsigned long long)atomic_load(&scene.feed.control->lists) - 1,
-                 (unsigned long long)atomic_load(&scene.feed.control->bindings),
-                 atomic_load(&scene.binds), atomic_load(&scene.scrapes));
+    print_load(&scene);
     bench_stop(scene.claimguard);
     bench_stop(scene.noop);
     feed_stop(&scene.feed);
