@@ -71,34 +71,24 @@ struct latency callers_run(const struct callers *callers)
         memcpy(joined + count, all[i].times, all[i].count * sizeof *joined);
         count += all[i].count;
     }
-    struct latency latency = summarize(joined, count);
-    latency.rate = (double)count / callers->seconds;
-    return latency;
+    return summarize(joined, count);
 }
 
-static double median_of(const struct latency *turns, size_t count, size_t offset, double spread[2])
+static struct spread spread_of(const struct latency *turns, size_t count, size_t offset)
 {
     double values[CALLERS_TURNS_MAX];
 
     for (size_t i = 0; i < count; i++)
         memcpy(&values[i], (const char *)&turns[i] + offset, sizeof values[i]);
-    double median = bench_percentile(values, count, 0.5); /* sorts them */
-    spread[0] = values[0];
-    spread[1] = values[count - 1];
-    return median;
+    return bench_spread(values, count);
 }
 
-struct latency callers_median(const struct latency *turns, size_t count, double spread_p999[2])
+struct latencies callers_spread(const struct latency *turns, size_t count)
 {
-    double spread[2];
-    struct latency median = {
-        .p50 = median_of(turns, count, offsetof(struct latency, p50), spread),
-        .p99 = median_of(turns, count, offsetof(struct latency, p99), spread),
-        .p999 = median_of(turns, count, offsetof(struct latency, p999), spread_p999),
-        .rate = median_of(turns, count, offsetof(struct latency, rate), spread),
+    return (struct latencies){
+        .p50 = spread_of(turns, count, offsetof(struct latency, p50)),
+        .p99 = spread_of(turns, count, offsetof(struct latency, p99)),
+        .p999 = spread_of(turns, count, offsetof(struct latency, p999)),
+        .max = spread_of(turns, count, offsetof(struct latency, max)).high,
     };
-
-    (void)median_of(turns, count, offsetof(struct latency, max), spread);
-    median.max = spread[1];
-    return median;
 }

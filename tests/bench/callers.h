@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "config/base/buf.h"
+#include "programs.h"
 
 enum { CALLERS_MAX = 64, CALLERS_TURNS_MAX = 16 };
 
@@ -19,16 +20,20 @@ struct callers {
     const struct buf *requests; /* one for each caller */
 };
 
-/* Percentiles in microseconds; calls a second of all callers. */
+/* Percentiles in microseconds. */
 struct latency {
-    double p50, p99, p999, max, rate;
+    double p50, p99, p999, max;
 };
 
 /* One turn. */
 struct latency callers_run(const struct callers *callers);
 
-/* Of each percentile the median of the turns; of the longest the longest. spread_p999: the lowest
- * and the highest p99.9. */
-struct latency callers_median(const struct latency *turns, size_t count, double spread_p999[2]);
+/* Of several turns; `max` is the longest call of all. */
+struct latencies {
+    struct spread p50, p99, p999;
+    double max;
+};
+
+struct latencies callers_spread(const struct latency *turns, size_t count);
 
 #endif

@@ -129,16 +129,15 @@ static void put_requests(const struct model *model, unsigned names,
 static void put_row(const char *what, const char *load, const struct latency turns[TURNS],
                     bool has_goal)
 {
-    double spread[2];
-    struct latency median = callers_median(turns, TURNS, spread);
+    struct latencies took = callers_spread(turns, TURNS);
     char goal_text[16] = "";
 
     if (has_goal)
         (void)snprintf(goal_text, sizeof goal_text, "%.0f", goal);
     (void)printf(
         "| %s | %s | %.0f µs | %.0f µs | %.0f µs (%.0f-%.0f) | %.1f ms | **%.1f** | %s |\n", what,
-        load, median.p50, median.p99, median.p999, spread[0], spread[1], median.max / 1000,
-        median.p999 / median.p50, goal_text);
+        load, took.p50.median, took.p99.median, took.p999.median, took.p999.low, took.p999.high,
+        took.max / 1000, took.p999.median / took.p50.median, goal_text);
 }
 
 /* Both servers alternately, without the load and with it. */

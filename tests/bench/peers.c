@@ -25,18 +25,6 @@ struct cost {
     double p50, p99, cpu;
 };
 
-/* Of RUNS runs. */
-struct spread {
-    double median, low, high;
-};
-
-static struct spread spread_of(double values[RUNS])
-{
-    double median = bench_percentile(values, RUNS, 0.5);
-
-    return (struct spread){median, values[0], values[RUNS - 1]};
-}
-
 /* A cell: the median, and the lowest and highest run. */
 static void put_spread(struct spread spread, const char *unit)
 {
@@ -127,7 +115,7 @@ static struct spread row_spread(const struct row *row, enum peer peer, size_t of
 
     for (int i = 0; i < RUNS; i++)
         values[i] = *(const double *)((const char *)&row->costs[i][peer] + offset);
-    return spread_of(values);
+    return bench_spread(values, RUNS);
 }
 
 /* How many times as much the Go extender takes, in the same run. */
@@ -138,7 +126,7 @@ static struct spread row_ratio(const struct row *row, size_t offset)
     for (int i = 0; i < RUNS; i++)
         values[i] = *(const double *)((const char *)&row->costs[i][GO_EXTENDER] + offset) /
                     *(const double *)((const char *)&row->costs[i][CLAIMGUARD] + offset);
-    return spread_of(values);
+    return bench_spread(values, RUNS);
 }
 
 static void measure_row(struct row *row, const struct child children[PEERS],
@@ -231,8 +219,8 @@ static void measure_start(struct child children[PEERS], const char *snapshot,
     }
     children[IN_TREE] = start(IN_TREE, snapshot);
     for (enum peer i = 0; i < IN_TREE; i++) {
-        seconds[i] = spread_of(times[i]);
-        mib[i] = spread_of(sizes[i]);
+        seconds[i] = bench_spread(times[i], RUNS);
+        mib[i] = bench_spread(sizes[i], RUNS);
     }
 }
 
@@ -298,7 +286,9 @@ static void put_heading(const struct child children[PEERS], const struct model *
         "The plugin pays for no JSON and no network: it runs in kube-scheduler, which has the "
         "objects in\nmemory anyway. The update of its snapshot is not counted. It sees only what "
         "its own scheduler\nknows, so two schedulers can give one claim to two pods, and it does "
-        "not name the holder. The Go\nextender only filters: it reserves nothing until the bind, "
+        "not name the holder. Filter\nruns on one node after another here; kube-scheduler runs 16 "
+        "at once. Each server has one core, so Go\ncollects garbage on the core that answers. The "
+        "Go extender only filters: it reserves nothing until the bind, "
         "and has no `bind`, `preempt` or metrics.\n\n"
         "Medians of %d runs of %d calls (plugin: %d), alternately, with the lowest and the highest "
         "run.\n",

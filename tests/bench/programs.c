@@ -45,6 +45,13 @@ double bench_percentile(double *values, size_t count, double p)
     return values[(size_t)((double)(count - 1) * p)];
 }
 
+struct spread bench_spread(double *values, size_t count)
+{
+    double median = bench_percentile(values, count, 0.5);
+
+    return (struct spread){median, values[0], values[count - 1]};
+}
+
 void bench_pin(int core)
 {
     cpu_set_t set;
@@ -254,7 +261,7 @@ static void receive_answer(int fd, struct buf *in)
 
     in->len = 0;
     while (total == 0 || in->len < total) {
-        if (!buf_reserve(in, 256 * 1024))
+        if (!buf_reserve(in, (size_t)256 * 1024))
             bench_die("out of memory");
         ssize_t count = read(fd, in->bytes + in->len, in->capacity - in->len);
         if (count <= 0)

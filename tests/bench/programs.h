@@ -35,12 +35,20 @@ enum { BENCH_ANY_CORE = -1 };
 extern int bench_client_core, bench_server_core;
 
 /* Ends the run with the message. */
-void bench_die(const char *what);
+_Noreturn void bench_die(const char *what);
 
 double bench_now_us(void);
 
 /* Sorts the values. */
 double bench_percentile(double *values, size_t count, double p);
+
+/* Of several runs. */
+struct spread {
+    double median, low, high;
+};
+
+/* Sorts the values. */
+struct spread bench_spread(double *values, size_t count);
 
 /* This thread, and those that it starts, run on that core from now on. */
 void bench_pin(int core);
