@@ -18,8 +18,8 @@ enum { PARSING_PADDING = 64 }; /* bytes that it may read behind a text */
 #ifdef __cplusplus
 extern "C"
 #endif
-    /* Reads kind, name, uid, nodeName and phase of each item of a list. Returns the number of
-     * items; 0: a problem. */
+    /* Reads name, uid, nodeName and phase of each item of a list. Returns the number of items; 0: a
+     * problem. */
     size_t
     parsing_simdjson(const char *text, size_t length, size_t capacity);
 
