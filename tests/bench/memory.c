@@ -6,6 +6,7 @@
 #include "programs.h"
 
 enum {
+    RUNS = 5,
     SET_PODS = 20,      /* of a StatefulSet */
     SMALL_SET_PODS = 3, /* the same, for a row of its own */
     PODS_A_NODE = 30,
@@ -21,33 +22,41 @@ static struct model of_size(unsigned pods)
     return model;
 }
 
-/* Of the server that has loaded the model, and writes no log. */
-static double measure_kib(const struct model *model)
+/* Of RUNS servers that have loaded the model, and write no log. */
+static struct spread measure_mib(const struct model *model)
 {
+    double sizes[RUNS];
     char snapshot[512];
 
     bench_generate(model, snapshot, sizeof snapshot);
-    struct child server = bench_start_claimguard("claimguard", snapshot, NULL);
-    long rss_kib = bench_memory_kib(server.pid, "VmRSS:");
-    bench_stop(server);
+    for (int run = 0; run < RUNS; run++) {
+        struct child server = bench_start_claimguard("claimguard", snapshot, NULL);
+        sizes[run] = (double)bench_memory_kib(server.pid, "VmRSS:") / 1024;
+        bench_stop(server);
+    }
     (void)unlink(snapshot);
-    return (double)rss_kib;
+    return bench_spread(sizes, RUNS);
 }
 
-/* last_kib: of the row above; 0: there is none. goal: bytes a pod; 0: none. Returns the memory. */
-static double put_row(const char *what, const struct model *model, double last_kib, unsigned goal)
+static double bytes_a_pod(double mib, const struct model *model)
 {
-    double kib = measure_kib(model);
+    return mib * (1 << 20) / model->pods;
+}
 
-    (void)printf("| %s | %.1f MiB | ", what, kib / 1024);
-    if (last_kib != 0)
-        (void)printf("%+.0f", (kib - last_kib) * 1024 / model->pods);
-    (void)printf(" | **%.0f** | ", kib * 1024 / model->pods);
+/* last_mib: of the row above; 0: there is none. goal: bytes a pod; 0: none. Returns the memory. */
+static double put_row(const char *what, const struct model *model, double last_mib, unsigned goal)
+{
+    struct spread mib = measure_mib(model);
+
+    (void)printf("| %s | %.1f MiB (%.1f-%.1f) | ", what, mib.median, mib.low, mib.high);
+    if (last_mib != 0)
+        (void)printf("%+.0f", bytes_a_pod(mib.median - last_mib, model));
+    (void)printf(" | **%.0f** | ", bytes_a_pod(mib.median, model));
     if (goal != 0)
         (void)printf("%u", goal);
     (void)printf(" |\n");
     (void)fflush(stdout);
-    return kib;
+    return mib.median;
 }
 
 static void put_parts(unsigned pods)
@@ -57,19 +66,20 @@ static void put_parts(unsigned pods)
     (void)printf("\n## Memory by what the cluster has: %u pods, %u nodes\n\n"
                  "RSS of the server, all of the process counted; it is %.1f MiB with an empty "
                  "cluster. Each pod\nhas a claim, and a name, a UID and a version of its own. "
-                 "StatefulSets have %d pods each.\n\n"
+                 "StatefulSets have %d pods each. Medians\nof "
+                 "%d starts, and the spread.\n\n"
                  "| the cluster has | RSS | bytes a pod more | bytes a pod | goal |\n"
                  "|---|---|---|---|---|\n",
-                 pods, model.nodes, measure_kib(&empty) / 1024, SET_PODS);
-    double kib = put_row("pods and claims", &model, 0, 200);
+                 pods, model.nodes, measure_mib(&empty).median, SET_PODS, RUNS);
+    double mib = put_row("pods and claims", &model, 0, 200);
     model.has_volumes = true;
-    kib = put_row("and a PersistentVolume for each claim", &model, kib, 0);
+    mib = put_row("and a PersistentVolume for each claim", &model, mib, 0);
     model.has_labels = true;
-    kib = put_row("and labels and owners of StatefulSets", &model, kib, 0);
+    mib = put_row("and labels and owners of StatefulSets", &model, mib, 0);
     model.driver_share = 1;
-    kib = put_row("and a CSINode for each node: all", &model, kib, 250);
+    mib = put_row("and a CSINode for each node: all", &model, mib, 250);
     model.set_pods = SMALL_SET_PODS;
-    (void)put_row("all, in StatefulSets of three pods", &model, kib, 0);
+    (void)put_row("all, in StatefulSets of three pods", &model, mib, 0);
 }
 
 static void put_sizes(void)
@@ -78,17 +88,18 @@ static void put_sizes(void)
 
     (void)printf("\n## Memory by the size of the cluster\n\n"
                  "RSS of the server with all of these: pods, claims, volumes, labels, owners, and "
-                 "a node and a\nCSINode for %d pods. It needs more while it answers calls: "
-                 "operations.md.\n\n"
+                 "a node and a\nCSINode for %d pods. Medians of %d starts, and the spread. It "
+                 "needs more while it answers\ncalls: operations.md.\n\n"
                  "| pods | nodes | RSS |\n|---|---|---|\n",
-                 PODS_A_NODE);
+                 PODS_A_NODE, RUNS);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         struct model model = of_size(sizes[i]);
         model.nodes = sizes[i] / PODS_A_NODE;
         model.has_volumes = model.has_labels = true;
         model.driver_share = 1;
-        (void)printf("| %u | %u | **%.0f MiB** |\n", sizes[i], model.nodes,
-                     measure_kib(&model) / 1024);
+        struct spread mib = measure_mib(&model);
+        (void)printf("| %u | %u | **%.0f MiB** (%.0f-%.0f) |\n", sizes[i], model.nodes, mib.median,
+                     mib.low, mib.high);
         (void)fflush(stdout);
     }
 }

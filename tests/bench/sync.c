@@ -122,14 +122,13 @@ static void measure(const struct feed *feed, bool is_streamed)
         bench_stop(claimguard);
         ratios[i] = ours[i] / theirs[i];
     }
-    double median = bench_percentile(ratios, TURNS, 0.5); /* sorts them */
-    double seconds = bench_percentile(ours, TURNS, 0.5);
+    struct spread ratio = bench_spread(ratios, TURNS), seconds = bench_spread(ours, TURNS);
     (void)printf(
         "| %s | %.2f s (%.2f-%.2f) | %.2f s | %.0f MiB/s | %.2f s | **%.2f** (%.2f-%.2f) | "
         "%.1f |\n",
-        is_streamed ? "streamed" : "pages", seconds, ours[0], ours[TURNS - 1],
-        bench_percentile(cpu, TURNS, 0.5), (double)bytes / (1 << 20) / seconds,
-        bench_percentile(theirs, TURNS, 0.5), median, ratios[0], ratios[TURNS - 1], goal);
+        is_streamed ? "streamed" : "pages", seconds.median, seconds.low, seconds.high,
+        bench_percentile(cpu, TURNS, 0.5), (double)bytes / (1 << 20) / seconds.median,
+        bench_percentile(theirs, TURNS, 0.5), ratio.median, ratio.low, ratio.high, goal);
     (void)fflush(stdout);
 }
 
@@ -147,14 +146,16 @@ void bench_sync(unsigned pods)
     bench_server_core = BENCH_ANY_CORE;
     bench_pin(BENCH_ANY_CORE);
     feed_start(&feed, &model);
-    (void)printf("\n## The first sync: %u pods, %u claims, %u nodes, from an API server that does "
-                 "not limit it\n\nThe server is in C, and has all texts in memory. From the start "
-                 "of the process until its cache is synced,\nbeside libcurl, which reads pods and "
-                 "claims at the same time, and throws the bytes away. Medians of %d\nturns, and "
-                 "the spread; server and client share the cores.\n\n"
-                 "| lists | claimguard | its CPU time | | libcurl | ratio | goal |\n"
-                 "|---|---|---|---|---|---|---|\n",
-                 pods, pods, model.nodes, TURNS);
+    (void)printf(
+        "\n## The first sync: %u pods, %u claims, %u nodes, from an API server that does "
+        "not limit it\n\nThe server is in C, and has all texts in memory. From the start "
+        "of the process until its cache is synced,\nbeside libcurl, which reads pods and "
+        "claims at the same time, and throws the bytes away. Medians of %d\nturns, and "
+        "the spread; server and client share the cores.\n\n"
+        "| lists | claimguard | its CPU time | pods and claims read | libcurl | ratio | goal "
+        "|\n"
+        "|---|---|---|---|---|---|---|\n",
+        pods, pods, model.nodes, TURNS);
     measure(&feed, true);
     measure(&feed, false);
     feed_stop(&feed);
