@@ -2,11 +2,10 @@
  * bench: measures claimguard against lower bounds, as ratios within one run (./dev bench). Prints a
  * Markdown table. Never asserts on time.
  *
- *     bench BUILD-FOLDER [--pods N] [--only round-trips|reviews|deferral|volumes|loading|
- *                         memory|commands|parsing|verdicts|latency|events|sync|scale|peers]
- *                     [--peers FOLDER]
+ *     bench BUILD-FOLDER [--pods N] [--only SECTION] [--peers FOLDER]
  *
- * --peers: where tests/bench/run has built the programs of tests/bench/peers.
+ * --only: a name of the table below. --peers: where tests/bench/run has built the programs of
+ * tests/bench/peers.
  */
 #include "bench.h"
 
@@ -91,6 +90,17 @@ static const struct {
                 {"scale", scale},
                 {"peers", peers}};
 
+enum { SECTIONS = sizeof sections / sizeof *sections };
+
+static void die_of_section(void)
+{
+    (void)fprintf(stderr, "bench: --only: expected one of:");
+    for (size_t i = 0; i < SECTIONS; i++)
+        (void)fprintf(stderr, " %s", sections[i].name);
+    (void)fputc('\n', stderr);
+    bench_die("no such section");
+}
+
 int main(int argc, char **argv)
 {
     static const struct option options[] = {{"pods", required_argument, NULL, 'p'},
@@ -114,7 +124,7 @@ int main(int argc, char **argv)
     log_configure(LOG_ERROR, LOG_TEXT);
     (void)signal(SIGPIPE, SIG_IGN);
     bench_server_core = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 1 : 0;
-    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+    for (size_t i = 0; i < SECTIONS; i++)
         if (only == NULL || strcmp(only, sections[i].name) == 0) {
             bench_client_core = i == 0 ? 0 : bench_server_core;
             sections[i].run(pods);
@@ -124,7 +134,6 @@ int main(int argc, char **argv)
     if (system(command) != 0) /* NOLINT(cert-env33-c): a command of our own */
         return 1;
     if (run == 0)
-        bench_die("--only: round-trips, reviews, deferral, volumes, loading, memory, commands, "
-                  "parsing, verdicts, latency, events, sync, scale or peers");
+        die_of_section();
     return 0;
 }
