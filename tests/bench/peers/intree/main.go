@@ -90,9 +90,9 @@ func newScheduler(ctx context.Context, path string) (*scheduler, error) {
 }
 
 // judge runs PreFilter, and Filter on each node unless PreFilter made it needless, as the framework
-// does. The statuses stand beside the nodes; nil: each node passes.
-func (s *scheduler) judge(ctx context.Context, pod *corev1.Pod, nodes []fwk.NodeInfo, statuses []*fwk.Status) []*fwk.Status {
-	state := framework.NewCycleState()
+// does. state is new: the framework makes one for each pod, and all plugins use it. The statuses
+// stand beside the nodes; nil: each node passes.
+func (s *scheduler) judge(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo, statuses []*fwk.Status) []*fwk.Status {
 	_, status := s.plugin.PreFilter(ctx, state, pod, nodes)
 	if status.IsSkip() {
 		return nil
@@ -133,7 +133,7 @@ func (s *scheduler) read(r *http.Request) (*call, error) {
 }
 
 func (s *scheduler) filter(c *call, r *http.Request) (any, error) {
-	statuses := s.judge(r.Context(), c.pod, c.nodes, make([]*fwk.Status, len(c.nodes)))
+	statuses := s.judge(r.Context(), framework.NewCycleState(), c.pod, c.nodes, make([]*fwk.Status, len(c.nodes)))
 	result := extenderv1.ExtenderFilterResult{
 		NodeNames:                  &[]string{},
 		FailedNodes:                extenderv1.FailedNodesMap{},
@@ -175,10 +175,14 @@ func (s *scheduler) measure(c *call, r *http.Request) (any, error) {
 	}
 	statuses := make([]*fwk.Status, len(c.nodes))
 	times := make([]time.Duration, calls)
+	states := make([]fwk.CycleState, calls)
+	for i := range states {
+		states[i] = framework.NewCycleState()
+	}
 	started := cpuTime()
 	for i := range times {
 		began := time.Now()
-		s.judge(r.Context(), c.pod, c.nodes, statuses)
+		s.judge(r.Context(), states[i], c.pod, c.nodes, statuses)
 		times[i] = time.Since(began)
 	}
 	cpu := cpuTime() - started
