@@ -101,11 +101,11 @@ void bench_events(unsigned pods)
     (void)printf(
         "\n## A watch of %d events a second: %u pods and claims, %u nodes\n\n"
         "Of ten events, seven change a pod, one removes one, one adds it again, and one changes a "
-        "claim; each has\nthe whole object, and a change is of its version. The CPU time is that "
+        "claim; each\nhas the whole object, and a change is of its version. The CPU time is that "
         "of "
-        "%d turns of %.0f s, in which\nnobody calls. The latency is that of %d turns of %.0f s "
-        "with the events and without, alternately: one\ncaller, 5000 names, a free exclusive "
-        "claim, and the spread of p99.9; the API server in C and the\ncaller share the cores.\n\n"
+        "%d turns of %.0f s, in\nwhich nobody calls. The latency is that of %d turns of %.0f s "
+        "with the events and without,\nalternately: one caller, 5000 names, a free exclusive "
+        "claim, and the spread of p99.9; the API server\nin C and the caller share the cores.\n\n"
         "| events | p50 | p99 | p99.9 | longest | p99, beside none | goal |\n"
         "|---|---|---|---|---|---|---|\n",
         RATE, pods, model.nodes, TURNS, turn_seconds, TURNS, call_seconds);

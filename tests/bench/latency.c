@@ -207,7 +207,7 @@ static void print_load(const struct scene *scene)
 
     (void)printf(
         "\nIn %.0f s of load, %llu lists replaced the pods (%.2f a second), %llu pods were "
-        "bound (%.0f a second), and\n/metrics was read %u times.\n",
+        "bound (%.0f a\nsecond), and /metrics was read %u times.\n",
         seconds, lists, (double)lists / seconds, binds, (double)binds / seconds,
         atomic_load(&scene->scrapes));
 }

@@ -287,9 +287,9 @@ static void put_heading(const struct child children[PEERS], const struct model *
         "objects in\nmemory anyway. The update of its snapshot is not counted. It sees only what "
         "its own scheduler\nknows, so two schedulers can give one claim to two pods, and it does "
         "not name the holder. Filter\nruns on one node after another here; kube-scheduler runs 16 "
-        "at once. Each server has one core, so Go\ncollects garbage on the core that answers. The "
-        "Go extender only filters: it reserves nothing until the bind, "
-        "and has no `bind`, `preempt` or metrics.\n\n"
+        "at once. Each server has one core, so\nGo collects garbage on the core that answers. The "
+        "Go extender only filters: it reserves nothing\nuntil the bind, and has no `bind`, "
+        "`preempt` or metrics.\n\n"
         "Medians of %d runs of %d calls (plugin: %d), alternately, with the lowest and the highest "
         "run.\n",
         checked.calls, checked.rejected, RUNS, RUN_CALLS, LIBRARY_CALLS);

@@ -62,9 +62,9 @@ static struct child measure_starts(const char *snapshot)
         peaks[i] = (double)bench_memory_kib(claimguard.pid, "VmHWM:") / 1024;
     }
     struct spread time = bench_spread(seconds, STARTS), mib = bench_spread(rss, STARTS);
-    (void)printf("It listens after **%.1f s** (%.1f-%.1f). RSS %.0f MiB (%.0f-%.0f; peak %.0f "
-                 "MiB), **%.0f bytes a pod** with\nits claim and volume. Medians of %d starts, and "
-                 "the spread.\n\n",
+    (void)printf("It listens after **%.1f s** (%.1f-%.1f). RSS %.0f MiB\n(%.0f-%.0f; peak "
+                 "%.0f MiB), **%.0f bytes a pod** with its claim and volume. Medians of %d starts,"
+                 "\nand the spread.\n\n",
                  time.median, time.low, time.high, mib.median, mib.low, mib.high,
                  bench_percentile(peaks, STARTS, 0.5), mib.median * (1 << 20) / OBJECTS, STARTS);
     return claimguard;
@@ -95,7 +95,7 @@ void bench_scale(void)
     (void)unlink(snapshot);
     (void)printf(
         "Client and server on one core; medians of %d turns of %.0f s, alternately, and the "
-        "spread. The goals\nare those of 5000 names.\n\n"
+        "spread.\nThe goals are those of 5000 names.\n\n"
         "| call | body | claimguard | no-op | ratio | goal | p99 |\n"
         "|---|---|---|---|---|---|---|\n",
         TURNS, turn_seconds);

@@ -148,10 +148,10 @@ void bench_sync(unsigned pods)
     feed_start(&feed, &model);
     (void)printf(
         "\n## The first sync: %u pods, %u claims, %u nodes, from an API server that does "
-        "not limit it\n\nThe server is in C, and has all texts in memory. From the start "
-        "of the process until its cache is synced,\nbeside libcurl, which reads pods and "
-        "claims at the same time, and throws the bytes away. Medians of %d\nturns, and "
-        "the spread; server and client share the cores.\n\n"
+        "not limit it\n\nThe server is in C, and has all texts in memory. From the start of "
+        "the process until its cache is\nsynced, beside libcurl, which reads pods and "
+        "claims at the same time, and throws the bytes away.\nMedians of %d turns, and the "
+        "spread; server and client share the cores.\n\n"
         "| lists | claimguard | its CPU time | pods and claims read | libcurl | ratio | goal "
         "|\n"
         "|---|---|---|---|---|---|---|\n",
