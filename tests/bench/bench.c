@@ -2,10 +2,10 @@
  * bench: measures claimguard against lower bounds, as ratios within one run (./dev bench). Prints a
  * Markdown table. Never asserts on time.
  *
- *     bench BUILD-FOLDER [--pods N] [--only SECTION] [--peers FOLDER]
+ *     bench BUILD-FOLDER [--pods N] [--only SECTION] [--peers FOLDER] [--cluster KUBECONFIG]
  *
  * --only: a name of the table below. --peers: where tests/bench/run has built the programs of
- * tests/bench/peers.
+ * tests/bench/peers. --cluster: of an API server that tests/bench/cluster has filled.
  */
 #include "bench.h"
 
@@ -72,23 +72,34 @@ static void peers(unsigned pods)
     bench_peers(pods);
 }
 
+static void cluster(unsigned pods)
+{
+    (void)pods;
+    bench_cluster();
+}
+
+/* Clients and servers run each on one core, or where the kernel puts them. */
+enum cores { PINNED, ANY_CORE };
+
 static const struct {
     const char *name;
     void (*run)(unsigned pods);
-} sections[] = {{"round-trips", round_trips},
-                {"reviews", reviews},
-                {"deferral", deferral},
-                {"volumes", volumes},
-                {"loading", bench_loading},
-                {"memory", bench_memory},
-                {"commands", bench_commands},
-                {"parsing", parsing},
-                {"verdicts", verdicts},
-                {"latency", bench_latency},
-                {"events", bench_events},
-                {"sync", bench_sync},
-                {"scale", scale},
-                {"peers", peers}};
+    enum cores cores;
+} sections[] = {{"round-trips", round_trips, PINNED},
+                {"reviews", reviews, PINNED},
+                {"deferral", deferral, PINNED},
+                {"volumes", volumes, PINNED},
+                {"loading", bench_loading, PINNED},
+                {"memory", bench_memory, PINNED},
+                {"commands", bench_commands, PINNED},
+                {"parsing", parsing, PINNED},
+                {"verdicts", verdicts, PINNED},
+                {"latency", bench_latency, ANY_CORE},
+                {"events", bench_events, ANY_CORE},
+                {"sync", bench_sync, ANY_CORE},
+                {"cluster", cluster, ANY_CORE},
+                {"scale", scale, PINNED},
+                {"peers", peers, PINNED}};
 
 enum { SECTIONS = sizeof sections / sizeof *sections };
 
@@ -101,11 +112,22 @@ static void die_of_section(void)
     bench_die("no such section");
 }
 
+static void run_section(size_t i, unsigned pods)
+{
+    bench_server_core = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 1 : 0;
+    if (sections[i].cores == ANY_CORE)
+        bench_server_core = BENCH_ANY_CORE;
+    bench_client_core = i == 0 ? 0 : bench_server_core;
+    bench_pin(bench_client_core);
+    sections[i].run(pods);
+}
+
 int main(int argc, char **argv)
 {
     static const struct option options[] = {{"pods", required_argument, NULL, 'p'},
                                             {"only", required_argument, NULL, 'o'},
                                             {"peers", required_argument, NULL, 'P'},
+                                            {"cluster", required_argument, NULL, 'c'},
                                             {NULL, 0, NULL, 0}};
     unsigned pods = 150000, run = 0;
     const char *only = NULL;
@@ -116,18 +138,19 @@ int main(int argc, char **argv)
             pods = (unsigned)strtoul(optarg, NULL, 10);
         else if (option == 'P')
             bench_peers_folder = optarg;
+        else if (option == 'c')
+            bench_cluster_kubeconfig = optarg;
         else
             only = option == 'o' ? optarg : "";
     if (optind >= argc || mkdtemp(bench_work) == NULL)
-        bench_die("usage: bench BUILD-FOLDER [--pods N] [--only SECTION] [--peers FOLDER]");
+        bench_die("usage: bench BUILD-FOLDER [--pods N] [--only SECTION] [--peers FOLDER] "
+                  "[--cluster KUBECONFIG]");
     bench_folder = argv[optind];
     log_configure(LOG_ERROR, LOG_TEXT);
     (void)signal(SIGPIPE, SIG_IGN);
-    bench_server_core = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 1 : 0;
     for (size_t i = 0; i < SECTIONS; i++)
         if (only == NULL || strcmp(only, sections[i].name) == 0) {
-            bench_client_core = i == 0 ? 0 : bench_server_core;
-            sections[i].run(pods);
+            run_section(i, pods);
             run++;
         }
     (void)snprintf(command, sizeof command, "rm -r %s", bench_work);

@@ -45,6 +45,13 @@ void bench_events(unsigned pods);
 
 void bench_sync(unsigned pods);
 
+/* tests/bench/run copies the section by its heading. */
+#define CLUSTER_HEADING "## The first sync from a real API server"
+
+extern const char *bench_cluster_kubeconfig; /* NULL: there is no such server */
+
+void bench_cluster(void);
+
 /* ---- scale.c: the largest clusters ---- */
 
 void bench_scale(void);

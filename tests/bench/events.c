@@ -83,19 +83,11 @@ static void measure(const struct feed *feed, const struct child *claimguard,
 
 void bench_events(unsigned pods)
 {
-    struct model model = {.nodes = 5000,
-                          .pods = pods,
-                          .claims = pods,
-                          .exclusive_share = 0.5,
-                          .pending_share = 0.2,
-                          .seed = 1};
-    int server_core = bench_server_core;
+    struct model model = feed_model(pods);
     struct buf body, request;
     struct feed feed;
     double seconds;
 
-    bench_server_core = BENCH_ANY_CORE;
-    bench_pin(BENCH_ANY_CORE);
     feed_start(&feed, &model);
     struct child claimguard = bench_start_live(feed.kubeconfig, &seconds);
     (void)printf(
@@ -118,5 +110,4 @@ void bench_events(unsigned pods)
     buf_dispose(&request);
     bench_stop(claimguard);
     feed_stop(&feed);
-    bench_server_core = server_core;
 }

@@ -167,6 +167,16 @@ static void write_kubeconfig(const struct feed *feed)
         bench_die("cannot write the kubeconfig");
 }
 
+struct model feed_model(unsigned pods)
+{
+    return (struct model){.nodes = 5000,
+                          .pods = pods,
+                          .claims = pods,
+                          .exclusive_share = 0.5,
+                          .pending_share = 0.2,
+                          .seed = 1};
+}
+
 void feed_start(struct feed *out, const struct model *model)
 {
     int ends[2];

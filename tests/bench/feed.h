@@ -44,6 +44,9 @@ struct feed {
     char kubeconfig[512]; /* a file that leads to it */
 };
 
+/* 5,000 nodes, a claim for each pod, half of them exclusive, and a fifth of the pods waits. */
+struct model feed_model(unsigned pods);
+
 /* Ends the run if it does not start. Ownership: feed_stop. */
 void feed_start(struct feed *out, const struct model *model);
 void feed_stop(struct feed *feed);

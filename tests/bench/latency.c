@@ -225,18 +225,10 @@ static void print_load(const struct scene *scene)
 
 void bench_latency(unsigned pods)
 {
-    struct scene scene = {.model = {.nodes = 5000,
-                                    .pods = pods,
-                                    .claims = pods,
-                                    .exclusive_share = 0.5,
-                                    .pending_share = 0.2,
-                                    .seed = 1}};
+    struct scene scene = {.model = feed_model(pods)};
     pthread_t binder, scraper;
-    int server_core = bench_server_core;
     double seconds;
 
-    bench_server_core = BENCH_ANY_CORE;
-    bench_pin(BENCH_ANY_CORE);
     feed_start(&scene.feed, &scene.model);
     scene.claimguard = bench_start_live(scene.feed.kubeconfig, &seconds);
     scene.noop = bench_start_noop(NULL, NULL);
@@ -252,5 +244,4 @@ void bench_latency(unsigned pods)
     bench_stop(scene.claimguard);
     bench_stop(scene.noop);
     feed_stop(&scene.feed);
-    bench_server_core = server_core;
 }
