@@ -6,6 +6,7 @@
 #   claimguard_gone                    all of it is gone
 #   configured_with                    one more file of the ConfigMap, from stdin; it is read
 #   doctor_finds_nothing [LEVEL]       nothing of that level (note) or above in the cluster and the second scheduler's file
+#   is_ready_and_doctor_finds_nothing  its one pod is ready, of its own image; doctor has checked all but the files in the pod, and has nothing to say
 
 rights=/etc/kubernetes/claimguard # of the scheduler's files; /etc is the node's own
 
@@ -61,7 +62,15 @@ client_files() (
 )
 
 doctor_finds_nothing() {
-    "$claimguard" doctor --kubeconfig "$plane/admin.kubeconfig" --scheduler-config "$plane/second-scheduler.yaml" --probe --fail-on "${1:-note}"
+    "$claimguard" doctor --kubeconfig "$plane/admin.kubeconfig" --scheduler-config "$plane/second-scheduler.yaml" --probe --fail-on "${1:-note}" "${@:2}"
+}
+
+is_ready_and_doctor_finds_nothing() {
+    local answer
+    [ "$(k -n claimguard get pods -o json | jq -c '[.items[].status.containerStatuses[] | [.image, .ready, .restartCount]]')" = \
+        "[[\"$(image_name claimguard)\",true,0]]" ] || fail "claimguard's pods: $(k -n claimguard get pods -o wide)"
+    answer=$(doctor_finds_nothing note -o json) || fail "$answer"
+    jq -e '.findings == [] and all(.notChecked[]; startswith("certificates that are not on this machine: "))' <<<"$answer" >/dev/null || fail "$answer"
 }
 
 # A file of the ConfigMap reaches its pod's folder, and is read, without a restart.

@@ -1,11 +1,11 @@
 # shellcheck shell=bash
 # claimguard itself on the nodes, and claims that pods mount. To be sourced.
 
-its_image_runs_by_its_own_deployment_and_doctor_finds_nothing() {
+by_kubectl_apply_its_own_image_is_ready_and_doctor_finds_nothing() {
     # shellcheck disable=SC2119 # no components
     claimguard_install
-    doctor_finds_nothing
-    [ "$(k -n claimguard get pods -o json | jq -r '[.items[] | .status.containerStatuses[0].image] | unique | join(" ")')" = "$(image_name claimguard)" ]
+    is_ready_and_doctor_finds_nothing
+    first_then_second
 }
 
 pods_take_turns_across_nodes_and_read_what_the_last_one_wrote() {

@@ -14,7 +14,7 @@ first_then_second() {
 }
 
 # As the chart's README.md says.
-installed_by_helm_it_is_ready_and_doctor_finds_nothing() {
+by_helm_install_its_own_image_is_ready_and_doctor_finds_nothing() {
     claimguard_gone
     manifests_with tls # for the scheduler's file
     trap helm_ends EXIT
@@ -25,7 +25,7 @@ installed_by_helm_it_is_ready_and_doctor_finds_nothing() {
     k -n claimguard rollout status deployment/claimguard --timeout 120s
     client_files
     scheduler_start tls/second-scheduler.yaml
-    doctor_finds_nothing
+    is_ready_and_doctor_finds_nothing
     first_then_second
 }
 helm_ends() {
