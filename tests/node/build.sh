@@ -10,7 +10,7 @@ node_build() {
     unshare --mount --propagation private "$node/images" "$1" "$2" # what it mounts is gone with the namespace
 }
 
-# Go's components: the modules name them as tools, and the driver is a package of the first one. The provisioner needs an older k8s.io.
+# Go's components: the modules name them as tools, and the driver is a package of the first one. Provisioner and resizer need an older k8s.io.
 node_build_tools() {
     module_build "$node" "$1" .built-node "$(plane_flags)"
     module_build "$node/provisioner" "$1" .built-provisioner

@@ -57,16 +57,43 @@ a_volume_attributes_class_is_applied_and_a_missing_one_is_named() {
     wanted data ReadWriteOncePod 'volumeAttributesClassName: gold'
     runs first data 'echo first >>/data/log'
     rejected first "VolumeAttributesClass gold of claim $namespace/data does not exist"
-    k apply -f - >/dev/null <<END
-apiVersion: storage.k8s.io/v1
-kind: VolumeAttributesClass
-metadata: {name: gold}
-driverName: node.example.com
-parameters: {iops: "9000"}
-END
+    attributes_class gold 'iops: "9000"'
     is_up first
     in_pod first grep -q '"iops":"9000"' /data/attributes.json
     [ "$(k -n "$namespace" get pvc data -o 'jsonpath={.status.currentVolumeAttributesClassName}')" = gold ]
+}
+
+attributes_class() { # NAME PARAMETERS
+    k apply -f - >/dev/null <<END
+apiVersion: storage.k8s.io/v1
+kind: VolumeAttributesClass
+metadata: {name: $1}
+driverName: node.example.com
+parameters: {$2}
+END
+}
+change_class() { k -n "$namespace" patch pvc data --type merge -p '{"spec": {"volumeAttributesClassName": "'"$1"'"}}' >/dev/null; }
+class_is() { [ "$(k -n "$namespace" get pvc data -o json | jq -r '.status | "\(.currentVolumeAttributesClassName) \(.modifyVolumeStatus.status)"')" = "$1" ]; }
+
+a_class_that_is_changed_under_a_running_pod_is_applied_and_one_that_is_refused_is_named() {
+    claimguard_with
+    attributes_class bronze 'iops: "100"'
+    attributes_class silver 'iops: "500"'
+    attributes_class odd 'color: red' # the driver knows iops alone
+    wanted data ReadWriteOncePod 'volumeAttributesClassName: bronze'
+    runs first data true
+    is_up first
+    in_pod first grep -q '"iops":"100"' /data/attributes.json
+    change_class silver
+    await 60 "class silver is applied" class_is 'silver null'
+    in_pod first grep -q '"iops":"500"' /data/attributes.json
+    change_class odd
+    await 60 "class odd is refused" class_is 'silver Infeasible'
+    end_pod first
+    runs second data true
+    is_up second
+    await 60 "an event says so" has_event VolumeWarning "claim $namespace/data keeps class silver: driver node.example.com refused class odd"
+    in_pod second grep -q '"iops":"500"' /data/attributes.json
 }
 
 # The driver refuses what the annotation names, since no runtime here mounts it.

@@ -46,7 +46,20 @@ func (d *driver) writeAttributes(id string, attributes map[string]string) error 
 	return errors.Join(err, os.WriteFile(filepath.Join(d.folder(id), attributesFile), text, 0o644))
 }
 
+// What a VolumeAttributesClass may say. A wrong argument makes a change Infeasible.
+func checkParameters(parameters map[string]string) error {
+	for key := range parameters {
+		if key != "iops" {
+			return status.Errorf(codes.InvalidArgument, "unknown parameter %q", key)
+		}
+	}
+	return nil
+}
+
 func (d *driver) CreateVolume(_ context.Context, r *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
+	if err := checkParameters(r.MutableParameters); err != nil {
+		return nil, err
+	}
 	if err := errors.Join(os.MkdirAll(d.folder(r.Name), 0o777), d.writeAttributes(r.Name, r.MutableParameters)); err != nil {
 		return nil, err
 	}
@@ -59,6 +72,9 @@ func (d *driver) DeleteVolume(_ context.Context, r *csi.DeleteVolumeRequest) (*c
 }
 
 func (d *driver) ControllerModifyVolume(_ context.Context, r *csi.ControllerModifyVolumeRequest) (*csi.ControllerModifyVolumeResponse, error) {
+	if err := checkParameters(r.MutableParameters); err != nil {
+		return nil, err
+	}
 	return &csi.ControllerModifyVolumeResponse{}, d.writeAttributes(r.VolumeId, r.MutableParameters)
 }
 
