@@ -22,6 +22,7 @@
 static void round_trips(unsigned pods)
 {
     (void)pods;
+    bench_client_core = 0;
     bench_round_trips("client and server on a core each");
     bench_client_core = bench_server_core;
     bench_round_trips("client and server on one core");
@@ -85,19 +86,19 @@ static const struct {
     const char *name;
     void (*run)(unsigned pods);
     enum cores cores;
-} sections[] = {{"round-trips", round_trips, PINNED},
+} sections[] = {{"memory", bench_memory, PINNED},
+                {"sync", bench_sync, ANY_CORE},
+                {"cluster", cluster, ANY_CORE},
+                {"events", bench_events, ANY_CORE},
+                {"latency", bench_latency, ANY_CORE},
+                {"round-trips", round_trips, PINNED},
                 {"reviews", reviews, PINNED},
                 {"deferral", deferral, PINNED},
                 {"volumes", volumes, PINNED},
                 {"loading", bench_loading, PINNED},
-                {"memory", bench_memory, PINNED},
                 {"commands", bench_commands, PINNED},
                 {"parsing", parsing, PINNED},
                 {"verdicts", verdicts, PINNED},
-                {"latency", bench_latency, ANY_CORE},
-                {"events", bench_events, ANY_CORE},
-                {"sync", bench_sync, ANY_CORE},
-                {"cluster", cluster, ANY_CORE},
                 {"scale", scale, PINNED},
                 {"peers", peers, PINNED}};
 
@@ -117,7 +118,7 @@ static void run_section(size_t i, unsigned pods)
     bench_server_core = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 1 : 0;
     if (sections[i].cores == ANY_CORE)
         bench_server_core = BENCH_ANY_CORE;
-    bench_client_core = i == 0 ? 0 : bench_server_core;
+    bench_client_core = bench_server_core;
     bench_pin(bench_client_core);
     sections[i].run(pods);
 }
