@@ -1,0 +1,94 @@
+# shellcheck shell=bash
+# Pods that are deleted by force: gone from the API server while their containers run. To be sourced.
+
+# writes_on NODE POD CLAIM: a pod that writes its name until it is killed, 8 s after it is asked to end.
+writes_on() {
+    pod_yaml "$2" "$3" "$(on_node "$1")" | running "$3" "trap : TERM; while sleep 0.2; do echo $2 >>/data/log; done" |
+        sed 's/\(terminationGracePeriodSeconds\): 1/\1: 8/' | k apply -f - >/dev/null
+}
+# The file, as the machine has it: both nodes' volumes are its folders.
+log_of() { echo "$nodes/volumes/$(k get pv "$(k -n "$namespace" get pvc "$1" -o 'jsonpath={.spec.volumeName}')" -o 'jsonpath={.spec.csi.volumeHandle}')/log"; }
+lines_of() { grep -c "^$1\$" "$2" || true; }
+has_more_lines() { [ "$(lines_of "$1" "$2")" -gt "$3" ]; }
+still_writes() { await 10 "pod $1 writes" has_more_lines "$1" "$2" "$(lines_of "$1" "$2")"; } # POD FILE
+# The last pod wrote its name once: nobody has written since.
+wrote_last() {
+    sleep 1
+    [ "$(tail -1 "$2")" = "$1" ] || fail "$(tail -1 "$2") wrote after $1"
+}
+# waits_bound POD EVENT TEXT LOG HOLDER: it is bound, and kept from running by Kubernetes alone, while the one before it still writes.
+waits_bound() {
+    scheduled "$1"
+    await 60 "an event of $1 says: $3" has_event "$2" "$3"
+    still_writes "$5" "$4"
+    ! is_running "$1" >/dev/null || fail "pod $1 runs beside $5"
+}
+
+a_force_deleted_pod_frees_its_claim_at_once_and_its_volume_when_its_container_ends() {
+    local log
+    claimguard_with
+    wanted data
+    writes_on 1 first data
+    is_up first
+    log=$(log_of data)
+    delete_pod first
+    writes_on 2 second data
+    waits_bound second FailedAttachVolume 'Volume is already exclusively attached to one node' "$log" first
+    is_up second
+    still_writes second "$log"
+    delete_pod second
+    runs third data 'echo third >>/data/log' "$(on_node 2)" # on the same node: there, it is the kubelet that waits
+    waits_bound third FailedMount 'already in use by another pod' "$log" second
+    is_up third
+    wrote_last third "$log"
+}
+
+# without_kubelet COMMAND...: while node-2 has none.
+without_kubelet() {
+    trap '[ -e "$nodes/2/kubelet.pid" ] || node_kubelet 2' EXIT # for those that follow
+    plane_kill "$nodes/2" kubelet KILL
+    "$@"
+    node_kubelet 2
+}
+
+a_force_deleted_pod_without_its_kubelet_runs_on_and_its_attachment_keeps_the_next_one_out() {
+    local log
+    claimguard_with
+    wanted data
+    writes_on 2 first data
+    is_up first
+    log=$(log_of data)
+    without_kubelet deleted_while_it_runs "$log"
+    is_up second
+    wrote_last second "$log"
+    await 60 "node-2 is ready" nodes_are_ready 2
+}
+deleted_while_it_runs() {
+    delete_pod first
+    runs second data 'echo second >>/data/log' "$(on_node 1)"
+    waits_bound second FailedAttachVolume 'Volume is already exclusively attached to one node' "$1" first
+    sleep 5
+    waits_bound second FailedAttachVolume 'Volume is already exclusively attached to one node' "$1" first
+}
+
+# What docs/risks.md warns of.
+a_force_deleted_pod_without_its_kubelet_and_without_attachment_writes_beside_the_next_one() {
+    local log=$nodes/volumes/late/log
+    claimguard_with
+    late_claim
+    late_driver
+    rm -f "$log"
+    writes_on 2 first late
+    is_up first
+    without_kubelet both_write "$log"
+    await 60 "node-2 is ready" nodes_are_ready 2
+    end_pod second
+    k -n csi delete daemonset late --wait >/dev/null
+}
+both_write() {
+    delete_pod first
+    writes_on 1 second late
+    is_up second
+    still_writes first "$1"
+    still_writes second "$1"
+}
