@@ -27,8 +27,10 @@ machine_can() {
 machine_lacks() {
     local controller folder
     [ "$(id -u)" = 0 ] || { echo "it needs root"; return; }
+    ! dpkg-query -W -f '${db:Status-Status}' containerd.io 2>/dev/null | grep -qx installed ||
+        { echo "it needs Debian's containerd, which would remove Docker's containerd.io"; return; }
     for controller in "${controllers[@]}"; do
-        machine_has_group "$controller" || { echo "it needs cgroup v1, with its own group of the controller $controller at $(machine_group "$controller")"; return; }
+        machine_has_group "$controller" || { echo "it needs cgroup v1, with its own group of the controller $controller at $(machine_group "$controller"), which it can write"; return; }
     done
     folder=$(mktemp -d)
     unshare --cgroup --mount --net --pid --ipc --uts --fork --propagation private bash -euc "$(declare -f machine_probe); machine_probe $folder ${controllers[*]}" 2>"$folder/lacks" ||
@@ -63,8 +65,8 @@ machine_group() {
     echo "${path%/}"
 }
 
-# The path in /proc may be one that is not mounted: in a container that has the namespace of its host.
-machine_has_group() { [ -e "$(machine_group "$1")/cgroup.procs" ]; }
+# The path in /proc may be one that is not mounted: in a container that has the namespace of its host. In most containers, it cannot be written.
+machine_has_group() { [ -w "$(machine_group "$1")/cgroup.procs" ]; }
 
 machine_group_join() {
     local hierarchy group
