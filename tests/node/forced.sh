@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Pods that are deleted by force: gone from the API server while their containers run. To be sourced.
+# Pods that are deleted by force: gone from the API server while their containers run; a node that is lost. To be sourced.
 
 # writes_on NODE POD CLAIM: a pod that writes its name until it is killed, 8 s after it is asked to end.
 writes_on() {
@@ -91,4 +91,35 @@ both_write() {
     is_up second
     still_writes first "$1"
     still_writes second "$1"
+}
+
+node_is_unknown() { k get node "node-$1" -o json | jq -e 'any(.status.conditions[]; .type == "Ready" and .status == "Unknown")'; }
+# advised ANSWER END: the command in an answer of `claimguard who` that ends so.
+advised() {
+    local words
+    read -ra words < <(grep -m 1 "^ *kubectl .*$2\$" <<<"$1") || fail "no such command: $1" || return 1
+    k "${words[@]:1}" >/dev/null
+}
+
+# claimguard's own pod and the controller of the volumes may have been there, too.
+with_the_taint_that_who_names_the_pods_of_a_lost_node_end_and_the_next_one_reads_the_file() {
+    claimguard_with
+    wanted data
+    runs first data 'echo first >>/data/log' "$(on_node 2)"
+    is_up first
+    without_kubelet out_of_service
+    await 60 "node-2 is ready" nodes_are_ready 2
+    await 60 "the driver is on both nodes" k -n csi rollout status daemonset/driver --timeout 1s
+    k -n claimguard rollout status deployment/claimguard --timeout 60s >/dev/null
+}
+out_of_service() {
+    local answer
+    await 120 "node-2 does not answer" node_is_unknown 2
+    runs second data 'echo second >>/data/log' "$(on_node 1)"
+    rejected second "claim $namespace/data is in use by pod $namespace/first on node-2"
+    answer=$("$claimguard" who data -n "$namespace" --kubeconfig "$plane/admin.kubeconfig")
+    advised "$answer" ':NoExecute'
+    await 120 "pod second runs" is_running second
+    contains second 'first second'
+    advised "$answer" ':NoExecute-'
 }
