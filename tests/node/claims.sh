@@ -43,8 +43,8 @@ a_kubelet_that_dies_with_the_holder_keeps_the_claim_until_it_is_back() {
     await 60 "node-2 is ready" nodes_are_ready 2
 }
 
-# rolling SCHEDULER TEXT: a Deployment of one pod whose new one is started before the old one ends. All that kube-scheduler knows is that the
-# other node is emptier.
+# rolling SCHEDULER TEXT: a Deployment of one pod whose new one is started before the old one ends. It prefers another node, as pods do that
+# are to be spread, whatever else the nodes run.
 rolling() {
     k apply -f - >/dev/null <<END
 apiVersion: apps/v1
@@ -57,11 +57,14 @@ spec:
     spec:
       schedulerName: $1
       terminationGracePeriodSeconds: 0
+      affinity:
+        podAntiAffinity:
+          preferredDuringSchedulingIgnoredDuringExecution:
+          - {weight: 100, podAffinityTerm: {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: db}}}}
       containers:
       - name: c
         image: $(image_name debian)
         command: [bash, -c, "echo $2 >>/data/log; exec sleep infinity"]
-        resources: {requests: {cpu: 500m}}
         volumeMounts: [{name: data, mountPath: /data}]
       volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
 END

@@ -11,11 +11,8 @@ log_of() { echo "$nodes/volumes/$(k get pv "$(k -n "$namespace" get pvc "$1" -o 
 lines_of() { grep -c "^$1\$" "$2" || true; }
 has_more_lines() { [ "$(lines_of "$1" "$2")" -gt "$3" ]; }
 still_writes() { await 10 "pod $1 writes" has_more_lines "$1" "$2" "$(lines_of "$1" "$2")"; } # POD FILE
-# The last pod wrote its name once: nobody has written since.
-wrote_last() {
-    sleep 1
-    [ "$(tail -1 "$2")" = "$1" ] || fail "$(tail -1 "$2") wrote after $1"
-}
+# wrote FILE NAMES: one after the other, and none beside the next.
+wrote() { [ "$(uniq "$1" | paste -sd ' ')" = "$2" ] || fail "they wrote: $(uniq "$1" | paste -sd ' ')"; }
 # waits_bound POD EVENT TEXT LOG HOLDER: it is bound, and kept from running by Kubernetes alone, while the one before it still writes.
 waits_bound() {
     scheduled "$1"
@@ -24,23 +21,23 @@ waits_bound() {
     ! is_running "$1" >/dev/null || fail "pod $1 runs beside $5"
 }
 
-a_force_deleted_pod_frees_its_claim_at_once_and_its_volume_when_its_container_ends() {
+a_force_deleted_pod_of_a_live_kubelet_never_writes_beside_the_next_one() {
     local log
     claimguard_with
     wanted data
     writes_on 1 first data
     is_up first
     log=$(log_of data)
+    still_writes first "$log"
     delete_pod first
-    writes_on 2 second data
-    waits_bound second FailedAttachVolume 'Volume is already exclusively attached to one node' "$log" first
+    writes_on 2 second data # on another node, it waits for the detach
     is_up second
     still_writes second "$log"
     delete_pod second
-    runs third data 'echo third >>/data/log' "$(on_node 2)" # on the same node: there, it is the kubelet that waits
-    waits_bound third FailedMount 'already in use by another pod' "$log" second
+    writes_on 2 third data # on the same one, for the kubelet
     is_up third
-    wrote_last third "$log"
+    still_writes third "$log"
+    wrote "$log" 'first second third'
 }
 
 # without_kubelet COMMAND...: while node-2 has none.
@@ -60,12 +57,13 @@ a_force_deleted_pod_without_its_kubelet_runs_on_and_its_attachment_keeps_the_nex
     log=$(log_of data)
     without_kubelet deleted_while_it_runs "$log"
     is_up second
-    wrote_last second "$log"
+    still_writes second "$log"
+    wrote "$log" 'first second'
     await 60 "node-2 is ready" nodes_are_ready 2
 }
 deleted_while_it_runs() {
     delete_pod first
-    runs second data 'echo second >>/data/log' "$(on_node 1)"
+    writes_on 1 second data
     waits_bound second FailedAttachVolume 'Volume is already exclusively attached to one node' "$1" first
     sleep 5
     waits_bound second FailedAttachVolume 'Volume is already exclusively attached to one node' "$1" first
@@ -77,7 +75,6 @@ a_force_deleted_pod_without_its_kubelet_and_without_attachment_writes_beside_the
     claimguard_with
     late_claim
     late_driver
-    rm -f "$log"
     writes_on 2 first late
     is_up first
     without_kubelet both_write "$log"

@@ -10,6 +10,7 @@ late_driver() {
 }
 late_claim() {
     mkdir -p "$nodes/volumes/late"
+    rm -f "$nodes/volumes/late/log" # of another scenario
     claim_yaml late | sed 's/plugin1.example.com/late.example.com/; s/volumeHandle: [^}]*/volumeHandle: late/; s/fast-storage/late/' | k apply -f - >/dev/null
     k apply -f - >/dev/null <<END
 apiVersion: storage.k8s.io/v1
