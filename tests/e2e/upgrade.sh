@@ -70,8 +70,10 @@ now() { "$@"; }
 
 what_one_release_has_written_the_other_reads() {
     local line=$(($(wc -l <"$plane/audit.log") + 1))
-    trap this_release_again EXIT
+    trap 'drop_marks && this_release_again' EXIT
     scheduler='claimguard-scheduler'
+    apply_marks
+    scheduler_with_marks
     { cat "$e2e/deferral.yaml" && echo 'readWriteOncePod: {claimLock: Annotation}'; } >"$plane/both.yaml"
     claim data
     exchanged previously
