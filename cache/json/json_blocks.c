@@ -47,11 +47,87 @@ static bool read_plain(const char *p, size_t count, struct json_blocks *out)
 json_blocks_reader *json_blocks_read = read_plain;
 json_blocks_reader *json_blocks_readers[JSON_BLOCKS_READERS_MAX + 1] = {read_plain};
 
+/* ---- joining ---- */
+
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+/* Where strings open in some blocks, in bytes from the first. */
+struct places {
+    size_t count;
+    uint16_t at[JSON_BLOCKS_MAX * 16 + 4];
+};
+
+/* Of each block, four are written in any case: most blocks have about three, and whether it is one
+ * more or less cannot be predicted. */
+ALWAYS_INLINE void find_places(const struct json_blocks *blocks, size_t count, struct places *out)
+{
+    const uint64_t some = UINT64_C(1) << 63; /* __builtin_ctzll needs a bit */
+    size_t n = 0;
+
+    for (size_t i = 0, block = 0; i < count; i++, block += JSON_BLOCK) {
+        uint64_t opening = blocks->opening[i];
+        for (int j = 0; j < 4; j++, opening &= opening - 1) {
+            out->at[n] = (uint16_t)(block + (size_t)__builtin_ctzll(opening | some));
+            n += opening != 0;
+        }
+        for (; opening != 0; opening &= opening - 1)
+            out->at[n++] = (uint16_t)(block + (size_t)__builtin_ctzll(opening));
+    }
+    out->count = n;
+}
+
+/* Copies at least `length` bytes: JSON_JOIN_ROOM at a time. Returns the end of the copy. */
+ALWAYS_INLINE char *copy_roughly(char *to, const char *from, size_t length)
+{
+    for (size_t i = 0; i < length; i += JSON_JOIN_ROOM)
+        memcpy(to + i, from + i, JSON_JOIN_ROOM);
+    return to + length;
+}
+
+/* Each string ends two bytes before the next opens. */
+ALWAYS_INLINE bool join_places(const char **open, const char *p, const struct places *places,
+                               struct json_join *join)
+{
+    const struct slice between = join->between;
+    const char *begin = *open;
+    char *to = join->to, *end = join->end;
+    size_t i = 0;
+
+    for (; i < places->count; i++) {
+        const char *next = p + places->at[i];
+        size_t length = (size_t)(next - 1 - begin);
+        if ((size_t)(end - to) < between.len + length + JSON_JOIN_ROOM)
+            break;
+        to = copy_roughly(to, between.ptr, between.len);
+        to = copy_roughly(to, begin, length);
+        begin = next;
+    }
+    *open = begin;
+    join->to = to;
+    return i == places->count;
+}
+
+ALWAYS_INLINE bool join_blocks(const char **open, const char *p, const struct json_blocks *blocks,
+                               size_t count, struct json_join *join)
+{
+    struct places places;
+
+    find_places(blocks, count, &places);
+    return join_places(open, p, &places, join);
+}
+
+static bool join_plain(const char **open, const char *p, const struct json_blocks *blocks,
+                       size_t count, struct json_join *join)
+{
+    return join_blocks(open, p, blocks, count, join);
+}
+
+json_blocks_joiner *json_blocks_join = join_plain;
+json_blocks_joiner *json_blocks_joiners[JSON_BLOCKS_JOINERS_MAX + 1] = {join_plain};
+
 #ifdef __x86_64__
 
 /* ---- by vectors: 64 bytes from JSON_BLOCK_BEFORE bytes before the block on ---- */
-
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 static const size_t two_blocks = (size_t)2 * JSON_BLOCK;
 
@@ -161,6 +237,12 @@ AVX2 static bool read_avx2(const char *p, size_t count, struct json_blocks *out)
     return bad == 0 && _mm256_movemask_epi8(_mm256_or_si256(odd.backslashes, is_low)) == 0;
 }
 
+AVX2 static bool join_avx2(const char **open, const char *p, const struct json_blocks *blocks,
+                           size_t count, struct json_join *join)
+{
+    return join_blocks(open, p, blocks, count, join);
+}
+
 #define AVX512 __attribute__((target("avx512bw,avx512f,bmi,popcnt")))
 
 struct odd_64 {
@@ -201,8 +283,10 @@ __attribute__((constructor)) static void choose(void)
     __builtin_cpu_init();
     *next++ = read_sse2;
     bool has_bits = __builtin_cpu_supports("bmi") && __builtin_cpu_supports("popcnt");
-    if (has_bits && __builtin_cpu_supports("avx2"))
+    if (has_bits && __builtin_cpu_supports("avx2")) {
         *next++ = read_avx2;
+        json_blocks_joiners[1] = json_blocks_join = join_avx2;
+    }
     if (has_bits && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vbmi2"))
         *next++ = read_avx512;
     json_blocks_read = next[-1];

@@ -18,6 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cache/json/json_text.h"
+
 enum {
     JSON_BLOCK = 61,
     JSON_BLOCK_BEFORE = 3, /* bytes before the first block, which are read as well */
@@ -46,6 +48,24 @@ typedef bool json_blocks_reader(const char *p, size_t count, struct json_blocks 
 
 /* The best one; threads: any, after the start. */
 extern json_blocks_reader *json_blocks_read;
+
+/*
+ * Joins the strings before those that open in the blocks, each behind join->between. *open: the
+ * quote that opens the first of them; then the one that opens the first that is not joined. False:
+ * there is no room for that one, with JSON_JOIN_ROOM bytes behind it.
+ *
+ * Strings are copied by whole vectors, with the bytes behind them, which the next copy overwrites,
+ * because a call of memcpy for each, of a length that cannot be predicted, takes longer. The copies
+ * of 5,000 names with a reason took 57 us with a loop over the bits of each block, whose number
+ * cannot be predicted; 40 with the bits of all blocks made a list first; 35 with AVX2.
+ */
+typedef bool json_blocks_joiner(const char **open, const char *p, const struct json_blocks *blocks,
+                                size_t count, struct json_join *join);
+
+/* The best one; and all, as of the readers. */
+extern json_blocks_joiner *json_blocks_join;
+enum { JSON_BLOCKS_JOINERS_MAX = 2 };
+extern json_blocks_joiner *json_blocks_joiners[JSON_BLOCKS_JOINERS_MAX + 1];
 
 /* All that this processor has, the plain one first; NULL ends them. */
 enum { JSON_BLOCKS_READERS_MAX = 4 };

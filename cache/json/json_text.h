@@ -59,23 +59,33 @@ struct json_scan json_text_value(const char *p, const char *end, unsigned room);
  * an object, looks only for the end. */
 struct json_scan json_text_checked_value(const char *p, const char *end);
 
-/* Behind what is copied to and from: such bytes are read and written too. */
-enum { JSON_JOIN_ROOM = 32 };
-
-/* Where json_text_strings puts the strings. The caller has reserved enough memory, and
- * JSON_JOIN_ROOM bytes more behind the copies and behind the tail. */
-struct json_join {
-    char *to; /* the end of the copies, each with its quotes and the tail; NULL: none */
-    struct slice tail;
-    struct slice *inside; /* what is between the quotes of each string, as it stands; NULL: not */
-};
-
 enum { JSON_NAME_BYTES_MAX = 253 }; /* the API server accepts no longer name */
 
-/* An array of names, from its '[': counts them, and joins them if join is not NULL. Names are
- * copied into answers unchanged, so they must be UTF-8, not empty, and of limited length. */
-struct json_scan json_text_strings(const char *p, const char *end, size_t *count,
-                                   struct json_join *join);
+/* What json_text_strings has found. */
+struct json_strings {
+    size_t count;
+    size_t bytes; /* of all strings, with their quotes */
+};
+
+/* An array of names, from its '[': counts them, and notes in `inside`, if it is not NULL, what is
+ * between the quotes of each, as it stands. Names are copied into answers unchanged, so they must
+ * be UTF-8, not empty, and of limited length. */
+struct json_scan json_text_strings(const char *p, const char *end, struct json_strings *found,
+                                   struct slice *inside);
+
+enum { JSON_JOIN_ROOM = 32 }; /* so many bytes behind `between` are read too */
+
+/* Where json_text_join puts strings. */
+struct json_join {
+    char *to;             /* the end of the copies */
+    char *end;            /* of the room for them; nothing is written from here on */
+    struct slice between; /* stands between two strings, in place of the comma */
+};
+
+/* Joins the strings of an array that json_text_strings has accepted, quotes included, as many as
+ * there is room for. p: its '[', or what an earlier call has returned: p if not even the first
+ * string has room, else the string, behind `between`, that comes next; or the ']' at the end. */
+const char *json_text_join(const char *p, const char *end, struct json_join *join);
 
 /* The number in the four hexadecimal digits at p; -1: they are not. */
 int32_t json_text_hex4(const char *p);

@@ -234,12 +234,12 @@ bool pull_boolean(struct pull *json, bool *out)
     return true;
 }
 
-bool pull_string_array(struct pull *json, struct slice *extent, size_t *count)
+bool pull_string_array(struct pull *json, struct slice *extent, struct json_strings *found)
 {
     if (next_byte(json) != '[')
         return pull_problem(json, "expected an array");
     const char *begin = json->at;
-    if (!advance(json, json_text_strings(json->at, json->end, count, NULL)))
+    if (!advance(json, json_text_strings(json->at, json->end, found, NULL)))
         return false;
     *extent = (struct slice){begin, (size_t)(json->at - begin)};
     json->is_first = false;

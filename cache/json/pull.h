@@ -82,8 +82,8 @@ bool pull_string(struct pull *json, struct arena *arena, struct slice *out);
 bool pull_integer(struct pull *json, int64_t *out);
 bool pull_boolean(struct pull *json, bool *out);
 
-/* Checks an array of strings; sets its extent and its length. */
-bool pull_string_array(struct pull *json, struct slice *extent, size_t *count);
+/* Checks an array of strings; sets its extent, and how many they are. */
+bool pull_string_array(struct pull *json, struct slice *extent, struct json_strings *found);
 
 /* Whether only white space is left, and there was no problem. */
 bool pull_finish(struct pull *json);

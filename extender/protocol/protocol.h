@@ -22,6 +22,7 @@ struct filter_request {
     struct slice nodes;      /* the NodeList's extent; {NULL, 0} when it has NodeNames */
     struct slice *names;     /* of the NodeList's items; NULL when it has NodeNames */
     size_t node_count;       /* in either form */
+    size_t names_bytes;      /* of node_names: all strings with their quotes */
 };
 
 int protocol_read_filter(struct filter_request *out, struct slice body, struct arena *arena,
@@ -43,7 +44,29 @@ struct slice protocol_pass(struct buf *body, const struct filter_request *reques
 
 /* ExtenderFilterResult: a rejection, which stands on every node with the same reason. */
 int protocol_write_rejected(struct buf *out, const struct filter_request *request,
-                            enum verdict_code code, struct slice reason, struct error *err);
+                            enum verdict_code code, struct slice reason, struct arena *arena,
+                            struct error *err);
+
+/* (protocol_rejection.c) The same answer, of a call with NodeNames, in pieces. It borrows from the
+ * body and the arena. */
+struct rejection {
+    size_t bytes;      /* of the whole answer */
+    struct slice head; /* before the first name, until it is written */
+    struct slice tail; /* behind each name: ":REASON," */
+    struct slice last; /* behind the last one: without the comma */
+    const char *at;    /* where json_text_join continues in the request's array */
+    const char *end;   /* of the array */
+};
+
+enum { REJECTION_PIECE_MIN = 16 * 1024 }; /* room for a name and its reason, in any case */
+
+int protocol_begin_rejection(struct rejection *out, const struct filter_request *request,
+                             enum verdict_code code, struct slice reason, struct arena *arena,
+                             struct error *err);
+
+/* Writes as much as there is room for, by whole names: at least REJECTION_PIECE_MIN, or for all
+ * that is left of `bytes`. Returns how many bytes it has written, which is not 0 before the end. */
+size_t protocol_next_piece(struct rejection *rejection, char *out, size_t room);
 
 /* The names of the request's nodes, in the order in which they came. NULL: there is no memory. */
 const struct slice *protocol_node_names(const struct filter_request *request, struct arena *arena);

@@ -8,9 +8,16 @@ enum { TAIL_BYTES_MAX = 16 * 1024 };
 static bool read_node_names(struct pull *json, struct arena *arena, void *field)
 {
     struct filter_request *request = field;
+    struct json_strings found;
 
     (void)arena;
-    return pull_null(json) || pull_string_array(json, &request->node_names, &request->node_count);
+    if (pull_null(json))
+        return true;
+    if (!pull_string_array(json, &request->node_names, &found))
+        return false;
+    request->node_count = found.count;
+    request->names_bytes = found.bytes;
+    return true;
 }
 
 struct named {
@@ -97,84 +104,13 @@ struct slice protocol_pass(struct buf *body, const struct filter_request *reques
     return buf_slice(out);
 }
 
-/* Behind the name: a colon, the reason, a comma; with room for a join. False: there is no memory.
- */
-static bool put_tail(struct buf *tail, struct slice reason)
-{
-    tail->len = 0;
-    buf_put(tail, SLICE(":"));
-    buf_json(tail, protocol_shorten(reason));
-    buf_put(tail, SLICE(","));
-    return buf_reserve(tail, JSON_JOIN_ROOM);
-}
+/* ---- some nodes pass ---- */
 
-/* Removes the comma behind the last of them, if there is any. */
-static void end_list(struct buf *out, size_t begin)
+void protocol_end_list(struct buf *out, size_t begin)
 {
     if (!out->failed && out->len > begin)
         out->len--;
 }
-
-/* {"node-1":REASON,"node-2":REASON}, the names copied as they came. `tail` is what follows each
- * name: a colon, the reason, a comma. */
-static void put_failed_names(struct buf *out, const struct filter_request *request,
-                             struct slice tail)
-{
-    const struct slice *names = &request->node_names;
-    size_t count;
-
-    if (!buf_reserve(out, names->len + request->node_count * tail.len + 2 + JSON_JOIN_ROOM))
-        return;
-    struct json_join join = {.to = out->bytes + out->len, .tail = tail};
-    *join.to++ = '{';
-    /* the array was checked when it was read: this finds the same names again */
-    (void)json_text_strings(names->ptr, names->ptr + names->len, &count, &join);
-    if (count != 0)
-        join.to--; /* the last comma */
-    *join.to++ = '}';
-    out->len = (size_t)(join.to - out->bytes);
-}
-
-/* The same for whole Node objects. */
-static void put_failed_nodes(struct buf *out, const struct filter_request *request,
-                             struct slice tail)
-{
-    buf_put(out, SLICE("{"));
-    size_t begin = out->len;
-    for (size_t i = 0; i < request->node_count; i++) {
-        buf_json(out, request->names[i]);
-        buf_put(out, tail);
-    }
-    end_list(out, begin);
-    buf_put(out, SLICE("}"));
-}
-
-int protocol_write_rejected(struct buf *out, const struct filter_request *request,
-                            enum verdict_code code, struct slice reason, struct error *err)
-{
-    bool is_names = request->node_names.ptr != NULL;
-    bool is_final = code == CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
-    struct buf tail; /* behind each name */
-    int rc = 0;
-
-    buf_init(&tail, TAIL_BYTES_MAX);
-    bool has_memory = put_tail(&tail, reason);
-    buf_put(out, is_names ? SLICE("{\"Nodes\":null,\"NodeNames\":[],")
-                          : SLICE("{\"Nodes\":{\"metadata\":{},\"items\":[]},\"NodeNames\":null,"));
-    buf_put(out, is_final ? SLICE("\"FailedNodes\":{},\"FailedAndUnresolvableNodes\":")
-                          : SLICE("\"FailedAndUnresolvableNodes\":{},\"FailedNodes\":"));
-    if (!has_memory)
-        rc = error_no_memory(err);
-    else if (is_names)
-        put_failed_names(out, request, buf_slice(&tail));
-    else
-        put_failed_nodes(out, request, buf_slice(&tail));
-    buf_put(out, SLICE(",\"Error\":\"\"}"));
-    buf_dispose(&tail);
-    return rc;
-}
-
-/* ---- some nodes pass ---- */
 
 /* Decodes the names that have escapes. False: there is no memory. */
 static bool decode(struct slice *names, size_t count, struct arena *arena)
@@ -193,18 +129,17 @@ static bool decode(struct slice *names, size_t count, struct arena *arena)
 const struct slice *protocol_node_names(const struct filter_request *request, struct arena *arena)
 {
     struct slice list = request->node_names;
-    size_t count;
+    struct json_strings found;
 
     if (list.ptr == NULL)
         return request->names;
-    struct json_join join = {
-        .inside = arena_alloc(arena, (request->node_count + 1) * sizeof *join.inside)};
-    if (join.inside == NULL)
+    struct slice *names = arena_alloc(arena, (request->node_count + 1) * sizeof *names);
+    if (names == NULL)
         return NULL;
     /* the array was checked when it was read */
-    (void)json_text_strings(list.ptr, list.ptr + list.len, &count, &join);
+    (void)json_text_strings(list.ptr, list.ptr + list.len, &found, names);
     bool has_escapes = memchr(list.ptr, '\\', list.len) != NULL;
-    return has_escapes && !decode(join.inside, count, arena) ? NULL : join.inside;
+    return has_escapes && !decode(names, found.count, arena) ? NULL : names;
 }
 
 /* The name as a JSON string: in the request, if it has no escapes there; else {NULL, 0}. */
@@ -246,7 +181,7 @@ static void put_passed_names(struct buf *out, const struct filter_request *reque
         put_name(out, names[i], piece);
         buf_put(out, SLICE(","));
     }
-    end_list(out, begin);
+    protocol_end_list(out, begin);
 }
 
 /* The Node objects that pass, copied as they came. */
@@ -289,7 +224,7 @@ static void put_reasons(struct buf *out, const struct filter_request *request,
             continue;
         if (reasons[i].ptr != last.ptr || reasons[i].len != last.len) {
             last = reasons[i];
-            if (!put_tail(&tail, last)) {
+            if (!protocol_put_tail(&tail, last)) {
                 out->failed = true;
                 break;
             }
@@ -298,7 +233,7 @@ static void put_reasons(struct buf *out, const struct filter_request *request,
         buf_put(out, buf_slice(&tail));
     }
     buf_dispose(&tail);
-    end_list(out, begin);
+    protocol_end_list(out, begin);
 }
 
 void protocol_write_filtered(struct buf *out, const struct filter_request *request,

@@ -15,6 +15,12 @@ bool protocol_pull_pod(struct pull *json, struct arena *arena, void *field);
 /* As much of a reason as the API server lets an Event have; whole characters. */
 struct slice protocol_shorten(struct slice reason);
 
+/* What is behind each name of a map of nodes: a colon, the reason, a comma. False: no memory. */
+bool protocol_put_tail(struct buf *tail, struct slice reason);
+
+/* Removes the comma behind the last element, if there are any since `begin`. */
+void protocol_end_list(struct buf *out, size_t begin);
+
 /* Refuses a pod without a name, and names that are too long. */
 int protocol_check_pod(const struct pod_object *pod, struct error *err);
 

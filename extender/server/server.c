@@ -95,6 +95,7 @@ static void *open_connection(struct server *server, struct MHD_Connection *mhd)
     scratch_init(&connection->scratch, 0,
                  server->role == SERVER_ADMISSION ? &server->state->review_memory
                                                   : &server->state->call_memory);
+    connection->scratch.takes_pieces = true;
     connections_add(&server->connections, &connection->entry, fd->connect_fd,
                     address == NULL ? NULL : address->client_addr);
     return connection;

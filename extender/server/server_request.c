@@ -92,6 +92,28 @@ static ssize_t on_room(void *context, uint64_t position, char *out, size_t most)
     return (ssize_t)count;
 }
 
+/* MHD_ContentReaderCallback: writes the next names and reasons of a rejection to out. Its room is
+ * ANSWER_PIECE_BYTES, or for all that is left. */
+static ssize_t on_piece_room(void *context, uint64_t position, char *out, size_t most)
+{
+    struct connection *connection = context;
+    size_t count = protocol_next_piece(&connection->scratch.pieces, out, most);
+
+    (void)position;
+    return count == 0 ? MHD_CONTENT_READER_END_WITH_ERROR : (ssize_t)count;
+}
+
+/* Sends a rejection that is written while it is sent. */
+static enum MHD_Result send_rejection(struct connection *connection, struct MHD_Connection *mhd,
+                                      const struct answer_head *head)
+{
+    return send_response(connection, mhd,
+                         MHD_create_response_from_callback(connection->scratch.pieces.bytes,
+                                                           ANSWER_PIECE_BYTES, on_piece_room,
+                                                           connection, NULL),
+                         head);
+}
+
 /* Sends a page that is written while it is sent. */
 static enum MHD_Result send_pieces(struct connection *connection, struct MHD_Connection *mhd,
                                    const struct answer_head *head)
@@ -260,7 +282,7 @@ enum MHD_Result server_end_request(struct connection *connection, struct MHD_Con
     if (scratch->body.failed)
         return refuse_body(connection, mhd);
     server_enter(connection, STAGE_WORK);
-    unsigned status = answer_call(connection, mhd);
-    return send_answer(connection, mhd, scratch->result,
-                       &(struct answer_head){status, json_type, NULL, false});
+    struct answer_head head = {answer_call(connection, mhd), json_type, NULL, false};
+    return scratch->pieces.bytes != 0 ? send_rejection(connection, mhd, &head)
+                                      : send_answer(connection, mhd, scratch->result, &head);
 }

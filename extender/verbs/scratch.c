@@ -4,7 +4,7 @@ void scratch_init(struct scratch *scratch, size_t max_body_bytes, struct quota *
 {
     struct quota_share *share = quota == NULL ? NULL : &scratch->share;
 
-    scratch->share = (struct quota_share){.quota = quota};
+    *scratch = (struct scratch){.share = {.quota = quota}};
     buf_init(&scratch->body, max_body_bytes);
     buf_init(&scratch->answer, ANSWER_BYTES_MAX);
     arena_init(&scratch->arena, REQUEST_ARENA_BYTES_MAX);
@@ -24,6 +24,7 @@ void scratch_reset(struct scratch *scratch)
     bool is_ample = quota == NULL || quota_is_ample(quota);
 
     scratch->share.was_refused = false;
+    scratch->pieces.bytes = 0;
     buf_reset(&scratch->body, is_ample ? SCRATCH_KEEP_BYTES : 0);
     buf_reset(&scratch->answer, is_ample ? SCRATCH_KEEP_BYTES : 0);
     if (is_ample)

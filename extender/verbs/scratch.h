@@ -9,6 +9,7 @@
 
 #include "config/base/arena.h"
 #include "config/base/buf.h"
+#include "extender/protocol/protocol.h"
 
 enum {
     ANSWER_BYTES_MAX = 32 << 20, /* a rejection on 65,000 nodes has about 15 MiB */
@@ -16,6 +17,9 @@ enum {
     SCRATCH_KEEP_BYTES =
         2 << 20, /* of each buffer, for the next call, while memory is ample: 65,000 names fit */
     BODY_TAIL_BYTES = 128, /* room behind a body: see protocol_pass */
+    /* Of a large answer: it stays in the processor's cache, and each costs a call of the kernel.
+     * malloc gives 128 KiB and more back to the kernel at once. */
+    ANSWER_PIECE_BYTES = 120 * 1024,
 };
 
 struct scratch {
@@ -23,6 +27,8 @@ struct scratch {
     struct buf body;          /* the request; the answer may overwrite it */
     struct buf answer;        /* most answers are written here */
     struct slice result;      /* the answer: in `answer`, or in `body` */
+    bool takes_pieces;        /* large answers may be in pieces: */
+    struct rejection pieces;  /* this is the answer, in place of the result, if it has bytes */
     struct arena arena;
 };
 

@@ -113,6 +113,23 @@ static void note_rejected(struct state *state, const struct filter_request *requ
         preemption_want(state, &request->pod);
 }
 
+/* A large answer is only begun, if the caller takes it in pieces. */
+static int write_rejected(struct scratch *scratch, const struct filter_request *request,
+                          enum verdict_code code, struct slice reason, struct error *err)
+{
+    struct rejection *pieces = &scratch->pieces;
+    struct arena *arena = &scratch->arena;
+
+    if (scratch->takes_pieces && request->names_bytes != 0) {
+        if (protocol_begin_rejection(pieces, request, code, reason, arena, err) < 0)
+            return err->code;
+        if (pieces->bytes > ANSWER_PIECE_BYTES && pieces->bytes <= scratch->answer.max_bytes)
+            return 0;
+        pieces->bytes = 0;
+    }
+    return protocol_write_rejected(&scratch->answer, request, code, reason, arena, err);
+}
+
 static int answer_filter(struct state *state, struct scratch *scratch, enum call_result *result,
                          struct error *err)
 {
@@ -151,7 +168,7 @@ static int answer_filter(struct state *state, struct scratch *scratch, enum call
         return 0;
     }
     if (code_is_rejection(code))
-        return protocol_write_rejected(&scratch->answer, request, code, reason, err);
+        return write_rejected(scratch, request, code, reason, err);
     scratch->result = protocol_pass(&scratch->body, request, &scratch->answer);
     return 0;
 }
@@ -323,6 +340,7 @@ static unsigned answer_failure(enum verb verb, struct scratch *scratch, const st
     bool has_error = verb != VERB_PREFILTER && verb != VERB_PREEMPT;
 
     buf_reset(&scratch->answer, SCRATCH_KEEP_BYTES);
+    scratch->pieces.bytes = 0;
     if (has_error && (is_busy || err->code == ERROR_TOO_BIG)) {
         *result = RESULT_ERROR;
         write_undecided(&scratch->answer, verb, slice_of(err->message));

@@ -19,8 +19,8 @@ enum {
     BINDS_MAX = 64,
 };
 
-/* Answers scratch->body in scratch->result. Returns the HTTP status: 200; or 400, 500 or 503 with
- * the answer {"error": "..."}. */
+/* Answers scratch->body in scratch->result, or in scratch->pieces. Returns the HTTP status: 200; or
+ * 400, 500 or 503 with the answer {"error": "..."}. */
 unsigned verb_answer(struct state *state, enum verb verb, struct scratch *scratch);
 
 /* The verb that a path calls: "/filter", ... */

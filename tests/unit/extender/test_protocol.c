@@ -94,7 +94,7 @@ static void write_rejected(struct buf *out, const char *body, enum verdict_code 
 
     buf_init(out, 1 << 20);
     cr_assert_eq(protocol_read_filter(&request, slice_of(body), &arena, &err), 0);
-    cr_assert_eq(protocol_write_rejected(out, &request, code, reason, &err), 0);
+    cr_assert_eq(protocol_write_rejected(out, &request, code, reason, &arena, &err), 0);
 }
 
 Test(protocol, a_rejection_names_every_node_in_the_form_that_was_asked)
