@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "config/base/log.h"
+#include "own_network.h"
 #include "programs.h"
 
 static void round_trips(unsigned pods)
@@ -149,6 +150,8 @@ int main(int argc, char **argv)
     bench_folder = argv[optind];
     log_configure(LOG_ERROR, LOG_TEXT);
     (void)signal(SIGPIPE, SIG_IGN);
+    if (bench_cluster_kubeconfig == NULL) /* its API server is in the machine's network */
+        (void)printf("\n%s\n", bench_own_network());
     for (size_t i = 0; i < SECTIONS; i++)
         if (only == NULL || strcmp(only, sections[i].name) == 0) {
             run_section(i, pods);
