@@ -29,6 +29,7 @@ machine_lacks() {
     [ "$(id -u)" = 0 ] || { echo "it needs root"; return; }
     ! dpkg-query -W -f '${db:Status-Status}' containerd.io 2>/dev/null | grep -qx installed ||
         { echo "it needs Debian's containerd, which would remove Docker's containerd.io"; return; }
+    [ -r /dev/kmsg ] || { echo "it needs /dev/kmsg, which kubelets read"; return; }
     for controller in "${controllers[@]}"; do
         machine_has_group "$controller" || { echo "it needs cgroup v1, with its own group of the controller $controller at $(machine_group "$controller"), which it can write"; return; }
     done
