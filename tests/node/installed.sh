@@ -26,7 +26,10 @@ by_helm_install_its_own_image_is_ready_and_doctor_finds_nothing() {
     client_files
     scheduler_start tls/second-scheduler.yaml
     is_ready_and_doctor_finds_nothing
+    with_helm test claimguard >/dev/null
     first_then_second
+    k -n claimguard scale deployment/claimguard --replicas 0 >/dev/null
+    if with_helm test claimguard --timeout 60s >/dev/null; then fail "helm test succeeds, and there is no claimguard"; fi
 }
 helm_ends() {
     plane_kill "$plane" second-scheduler
