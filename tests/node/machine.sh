@@ -3,7 +3,7 @@
 #
 #   machine_lacks            prints why there can be no nodes here; nothing, if there can be. What needs iproute2 or iptables only if they are there
 #   machine_can              whether there can be: if not, it says so, and returns 77, or 1 if CLAIMGUARD_NODE=required
-#   machine_state            what a run could leave behind, a line each: mounts, links, addresses, routes, cgroups, sysctls
+#   machine_state RUN        what the run of that process could leave behind, a line each: mounts, links, addresses, routes, cgroups, sysctls
 #   machine_group_join NAME  this process goes into cgroups of that name, which are made
 #   machine_group_end NAME   they are removed, with all that is in them
 #
@@ -106,12 +106,13 @@ machine_state() {
     ip -o address | awk '{ print "address", $2, $4 }'
     ip route show table all | sed -E 's/ expires [0-9a-z]+//; s/^/route /'
     for hierarchy in "${hierarchies[@]}"; do
-        { find "$(machine_group "$hierarchy")" -type d 2>/dev/null || true; } | sed 's/^/cgroup /'
+        # without those of another run
+        { find "$(machine_group "$hierarchy")" -type d 2>/dev/null || true; } | { grep -vP "/claimguard-(?!$1\\b)[0-9]" || true; } | sed 's/^/cgroup /'
     done
     # what can be set, but for what the kernel counts and sets there
     { find /proc/sys -type f -perm -200 2>/dev/null || true; } |
         grep -vE '/(ns_last_pid|random/.*|flush|compact_memory|drop_caches|perf_event_max_sample_rate)$' | sort |
         { xargs grep -aHs '' || true; } | sed 's/^/sysctl /' # some cannot be read
-    # processes: those that were started by a run, whose environment says so
-    grep -lz '^CLAIMGUARD_NODE_RUN=' /proc/[0-9]*/environ 2>/dev/null | sed 's/^/process /' || true
+    # processes: those that the run has started, whose environment says so
+    grep -lz "^CLAIMGUARD_NODE_RUN=$1\$" /proc/[0-9]*/environ 2>/dev/null | sed 's/^/process /' || true
 }
