@@ -3,8 +3,6 @@
 #include "cache/json/json_text.h"
 #include "extender/protocol/protocol_internal.h"
 
-enum { TAIL_BYTES_MAX = 16 * 1024 };
-
 static bool read_node_names(struct pull *json, struct arena *arena, void *field)
 {
     struct filter_request *request = field;

@@ -15,6 +15,8 @@ bool protocol_pull_pod(struct pull *json, struct arena *arena, void *field);
 /* As much of a reason as the API server lets an Event have; whole characters. */
 struct slice protocol_shorten(struct slice reason);
 
+enum { TAIL_BYTES_MAX = 16 * 1024 };
+
 /* What is behind each name of a map of nodes: a colon, the reason, a comma. False: no memory. */
 bool protocol_put_tail(struct buf *tail, struct slice reason);
 

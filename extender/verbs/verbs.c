@@ -123,8 +123,8 @@ static int write_rejected(struct scratch *scratch, const struct filter_request *
     if (scratch->takes_pieces && request->names_bytes != 0) {
         if (protocol_begin_rejection(pieces, request, code, reason, arena, err) < 0)
             return err->code;
-        if (pieces->bytes > ANSWER_PIECE_BYTES && pieces->bytes <= scratch->answer.max_bytes)
-            return 0;
+        if (pieces->bytes > ANSWER_WHOLE_BYTES_MAX && pieces->bytes <= scratch->answer.max_bytes)
+            return scratch_take_piece(scratch) ? 0 : error_no_memory(err);
         pieces->bytes = 0;
     }
     return protocol_write_rejected(&scratch->answer, request, code, reason, arena, err);
@@ -340,7 +340,7 @@ static unsigned answer_failure(enum verb verb, struct scratch *scratch, const st
     bool has_error = verb != VERB_PREFILTER && verb != VERB_PREEMPT;
 
     buf_reset(&scratch->answer, SCRATCH_KEEP_BYTES);
-    scratch->pieces.bytes = 0;
+    scratch_give_piece(scratch);
     if (has_error && (is_busy || err->code == ERROR_TOO_BIG)) {
         *result = RESULT_ERROR;
         write_undecided(&scratch->answer, verb, slice_of(err->message));
