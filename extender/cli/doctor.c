@@ -152,11 +152,27 @@ static void report_unknown(struct doctor *doctor)
     report_kinds(doctor, true, "more than are read");
 }
 
+/* As which claimguard calls the API server: by its configuration; else by its Deployment, in the
+ * namespace where it is. */
+static struct slice own_user(struct doctor *doctor, const struct config *config)
+{
+    const struct installation *installation = &doctor->installation;
+    const json_t *deployment =
+        installation_find(installation, INSTALLED_DEPLOYMENT, installation->ns, "claimguard");
+    const char *account =
+        installed_string(deployment, "spec", "template", "spec", "serviceAccountName", NULL);
+
+    if (scheduler_value(scheduler_value(doctor->config_file.root, "admission"), "ownUser") != NULL)
+        return arena_copy(&doctor->arena, config->admission.own_user);
+    return arena_printf(&doctor->arena, "system:serviceaccount:%s:%s", installation->ns,
+                        *account == '\0' ? "claimguard" : account);
+}
+
 /* What claimguard's user may do, and what the API server has. */
 static int ask_server(struct doctor *doctor, const struct config *config, struct error *err)
 {
     const struct kubeconfig *kubeconfig = doctor->installation.inquiry.kubeconfig;
-    struct slice user = arena_copy(&doctor->arena, config->admission.own_user);
+    struct slice user = own_user(doctor, config);
     struct server_version version;
 
     doctor->rights.user = user.ptr;

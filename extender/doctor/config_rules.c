@@ -78,7 +78,9 @@ static void check_address(const struct config_file *file, const struct scheduler
         return;
     if (!is_local && host.len != 0 && go_is_loopback(host))
         (void)finding_add(findings, "CG605", config_place(file, KEYS("server", "listen")),
-                          "server: {listen: \":8888\"}", "server.listen is %.*s, and %s calls %.*s",
+                          "urlPrefix: http://127.0.0.1:8888 for a scheduler on the same host; for "
+                          "others, server: {listen: \":8888\"} with server.tls",
+                          "server.listen is %.*s, and %s calls %.*s",
                           SLICE_ARG(file->config->server.listen), own->at->path,
                           SLICE_ARG(own->url_prefix.text));
     else if (is_local && port != 0 && url->port != port)

@@ -132,10 +132,13 @@ const struct rule doctor_rules[] = {
          "claimguard's `server.tls` has a `clientCAFile`, so it refuses callers without a\n"
          "certificate: each call fails in the handshake.",
          "`certFile` and `keyFile` in the extender's `tlsConfig`."),
-    RULE("CG605", LEVEL_ERROR, "claimguard does not listen where the scheduler calls",
-         "`server.listen` is on loopback and `urlPrefix` is not, or the ports differ: each call\n"
-         "fails with `connection refused`.",
-         "`server: {listen: \":8888\"}` for calls from elsewhere, or the port of `urlPrefix`."),
+    RULE(
+        "CG605", LEVEL_ERROR, "claimguard does not listen where the scheduler calls",
+        "`server.listen` is on loopback and `urlPrefix` is not, or the ports differ: each call\n"
+        "fails with `connection refused`.",
+        "`urlPrefix: http://127.0.0.1:8888`, with the port of `server.listen`, for a scheduler on\n"
+        "the same host. For calls from elsewhere, `server: {listen: \":8888\"}` together with\n"
+        "`server.tls`: without it, anyone who reaches the port can have pods bound."),
     RULE("CG606", LEVEL_WARNING, "schedulers call several claimguards with claimLock: Local",
          "The files name different addresses. If these are two claimguards (and not two names of\n"
          "one Service), they do not know each other's reservations.",
@@ -270,14 +273,18 @@ const struct rule doctor_rules[] = {
          "names of Services are not known there, and each call fails.",
          "the Service's ClusterIP in `urlPrefix`, and its name as `tlsConfig.serverName`."),
     /* 9xx: what only a live cluster shows */
-    RULE("CG901", LEVEL_ERROR, "claimguard's user lacks rights",
-         "It may not do what its configuration needs. Without a right to list, watch or bind,\n"
-         "claimguard is never ready, or binds no pod. Otherwise (then a warning) pods are not\n"
-         "requeued, nobody is evicted, or Events are missing. The user is `admission.ownUser` of "
-         "the\n"
-         "configuration, without which its defaults count. If the credentials may not create\n"
-         "SubjectAccessReviews, this is not checked.",
-         "`kubectl apply -f manifests/rbac.yaml`"),
+    RULE(
+        "CG901", LEVEL_ERROR, "claimguard's user lacks rights",
+        "It may not do what its configuration needs. Without a right to list, watch or bind,\n"
+        "claimguard is never ready, or binds no pod. Otherwise (then a warning) pods are not\n"
+        "requeued, nobody is evicted, or Events are missing. The user is `admission.ownUser` of "
+        "the\n"
+        "configuration; if no file sets it, the service account of the Deployment in the\n"
+        "namespace `--namespace`. If the credentials may not create SubjectAccessReviews, this is\n"
+        "not checked.",
+        "in the namespace `claimguard`, `kubectl apply -f manifests/rbac.yaml`. In another one,\n"
+        "that would bind the rights to the wrong user: `helm upgrade`, if the chart has installed\n"
+        "claimguard, or the objects of `rbac.yaml` with your user as subject."),
     RULE(
         "CG902", LEVEL_WARNING, "the API server lacks what claimguard checks",
         "Before 1.27, an API server refuses claims with ReadWriteOncePod, unless its feature gate\n"

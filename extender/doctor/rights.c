@@ -6,6 +6,7 @@
 #include "policy/needs.h"
 
 #define SERVICE_ACCOUNT "system:serviceaccount:"
+#define MANIFESTS_USER  SERVICE_ACCOUNT "claimguard:claimguard" /* whom rbac.yaml binds */
 #define REVIEWS         "/apis/authorization.k8s.io/v1/"
 
 enum { REVIEW_BYTES_MAX = 16 << 10 };
@@ -175,9 +176,13 @@ void rights_check(const struct rights *rights, struct findings *findings)
             rights->missing.len == 0 ? "" : "; they may not: ", SLICE_ARG(rights->missing));
     if (rights->missing.len == 0 || rights->is_self)
         return;
-    struct finding *finding = finding_add(
-        findings, "CG901", (struct location){.name = slice_of(rights->user)},
-        "kubectl apply -f manifests/rbac.yaml", "may not: %.*s", SLICE_ARG(rights->missing));
+    const char *change = strcmp(rights->user, MANIFESTS_USER) == 0
+                             ? "kubectl apply -f manifests/rbac.yaml"
+                             : "helm upgrade, if the chart has installed it; else the objects of "
+                               "manifests/rbac.yaml with this user as subject";
+    struct finding *finding =
+        finding_add(findings, "CG901", (struct location){.name = slice_of(rights->user)}, change,
+                    "may not: %.*s", SLICE_ARG(rights->missing));
     if (finding != NULL && !rights->is_fatal)
         finding->level = LEVEL_WARNING;
 }

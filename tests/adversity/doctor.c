@@ -91,15 +91,20 @@ static void serve_version(unsigned status, const char *version, const char *reso
         .method = "GET", .path = "/apis/storage.k8s.io/v1", .status = 200, .answer = resources});
 }
 
-static void expect_of_cluster(int status, const char *present, const char *absent)
+static void expect_of_namespace(const char *ns, int status, const char *present, const char *absent)
 {
     char *out;
-    int got = run(&out, (const char *const[]){"doctor", "--kubeconfig", kubeconfig(), "-n",
-                                              "claimguard", NULL});
+    int got =
+        run(&out, (const char *const[]){"doctor", "--kubeconfig", kubeconfig(), "-n", ns, NULL});
 
     check(got == status && strstr(out, present) != NULL, "%s, status %d: %s", present, got, out);
     check(absent == NULL || strstr(out, absent) == NULL, "%s: %s", absent, out);
     free(out);
+}
+
+static void expect_of_cluster(int status, const char *present, const char *absent)
+{
+    expect_of_namespace("claimguard", status, present, absent);
 }
 
 #define WITH_CLASSES    "{\"resources\":[{\"name\":\"volumeattributesclasses\"}]}"
@@ -147,6 +152,70 @@ static void rights_of_the_caller_are_no_finding(void)
         .method = "POST", .path = "/subjectaccessreviews", .status = 403, .answer = "{}"});
     expect_of_cluster(0, "these credentials may not ask about others; they may not: list pods",
                       "CG901");
+}
+
+static void answer(const char *path, const char *text)
+{
+    api_fault(&(struct api_fault){.method = "GET", .path = path, .status = 200, .answer = text});
+}
+
+/* Only this user may do what is asked. */
+static void allow_only(const char *user)
+{
+    api_fault(&(struct api_fault){.method = "POST",
+                                  .path = "/subjectaccessreviews",
+                                  .status = 201,
+                                  .answer = "{\"status\":{\"allowed\":false}}"});
+    api_fault(&(struct api_fault){.method = "POST",
+                                  .path = "/subjectaccessreviews",
+                                  .body = scenario_printf("\"user\":\"%s\"", user),
+                                  .status = 201,
+                                  .answer = "{\"status\":{\"allowed\":true}}"});
+}
+
+#define NAMED "\"metadata\":{\"name\":\"claimguard\",\"namespace\":\"guards\"}"
+
+static void serve_guards(const char *deployment)
+{
+    serve_version(200, "{\"major\":\"1\",\"minor\":\"37\",\"gitVersion\":\"v1.37.1\"}",
+                  WITH_CLASSES);
+    answer("/namespaces/guards/services", "{\"items\":[{" NAMED "}]}");
+    answer("/namespaces/guards/deployments", deployment);
+}
+
+/* As the chart installs it there: without admission, no file has ownUser. */
+static void another_namespace_has_a_user_of_its_own(void)
+{
+    serve_guards("{\"items\":[{" NAMED "}]}");
+    allow_only("system:serviceaccount:guards:claimguard");
+    expect_of_namespace("guards", 0, "0 errors", "CG901");
+    allow_only("system:serviceaccount:claimguard:claimguard");
+    expect_of_namespace("guards", 1, "helm upgrade", "apply -f manifests/rbac.yaml");
+    expect_of_namespace("guards", 1, "CG901  system:serviceaccount:guards:claimguard ", NULL);
+}
+
+static void the_deployment_names_the_service_account(void)
+{
+    serve_guards("{\"items\":[{" NAMED ",\"spec\":{\"template\":{\"spec\":"
+                 "{\"serviceAccountName\":\"mine\"}}}}]}");
+    allow_only("system:serviceaccount:guards:mine");
+    expect_of_namespace("guards", 0, "0 errors", "CG901");
+}
+
+#define HEAD "apiVersion: claimguard.io/v1alpha1\\nkind: ClaimguardConfiguration\\n"
+
+static void own_user_of_the_configuration_wins(void)
+{
+    serve_guards("{\"items\":[{" NAMED "}]}");
+    answer("/namespaces/guards/configmaps",
+           "{\"items\":[{" NAMED ",\"data\":{\"claimguard.yaml\":\"" HEAD
+           "server: {listen: ':8888', tls: {certFile: a, keyFile: b, clientCAFile: c}}\\n\","
+           "\"admission.yaml\":\"" HEAD
+           "admission: {ownUser: 'system:serviceaccount:claimguard:claimguard'}\\n\"}}]}");
+    allow_only("system:serviceaccount:claimguard:claimguard");
+    expect_of_namespace("guards", 0, "0 errors", "CG901");
+    allow_only("system:serviceaccount:guards:claimguard");
+    expect_of_namespace("guards", 1, "kubectl apply -f manifests/rbac.yaml", "helm upgrade");
 }
 
 static void a_version_that_is_not_told_is_not_checked(void)
@@ -291,6 +360,9 @@ int main(int argc, char **argv)
         SCENARIO(an_api_server_without_classes_is_worth_a_note),
         SCENARIO(an_api_server_that_has_all_is_fine),
         SCENARIO(rights_of_the_caller_are_no_finding),
+        SCENARIO(another_namespace_has_a_user_of_its_own),
+        SCENARIO(the_deployment_names_the_service_account),
+        SCENARIO(own_user_of_the_configuration_wins),
         SCENARIO(a_version_that_is_not_told_is_not_checked),
         SCENARIO(what_answers_is_reached_and_its_readiness_is_told),
         SCENARIO(nobody_is_called_without_probe),
