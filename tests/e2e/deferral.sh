@@ -93,7 +93,11 @@ story_5_after_a_downgrade_a_running_pod_is_deferred_and_listed() {
     delete_pod web-0
     await 10 "drained" is_drained web-0
 }
-is_drained() { ! curl -s "$(url_of claimguard metrics)/statusz" | grep -q "^$namespace/$1 "; } # others drain, too
+is_drained() { # others drain, too
+    local page
+    page=$(curl -sf "$(url_of claimguard metrics)/statusz") || return 1
+    ! grep -q "^$namespace/$1 " <<<"$page"
+}
 orphaned_exceed() { [ "$(orphaned)" -gt "$1" ]; }
 
 # No kubelet is here to report FailedMount; that the pod stays deferred, and is listed, is ours.

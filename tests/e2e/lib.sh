@@ -188,7 +188,8 @@ claimguard_launch() {
     # who is killed and restarted has ports that the kernel gives to no client meanwhile
     case $name in claimguard) next=15 ;; one) next=17 ;; two) next=19 ;; esac
     [ $next = 0 ] || port=$(($(cat "$plane/port") + next)) next=$(($(cat "$plane/port") + next + 1))
-    rm -f "$plane/$name.log"
+    # that of an earlier one is kept: a sanitizer may have reported in it
+    [ ! -e "$plane/$name.log" ] || mv "$plane/$name.log" "$plane/$name-$(date +%s%N).log"
     plane_run "$plane" "$name" "$claimguard" serve --kubeconfig "$plane/claimguard.kubeconfig" \
         --listen "127.0.0.1:$port" --metrics-listen "127.0.0.1:$next" --log-level debug --config "$e2e/claimguard.yaml" "$@"
 }
@@ -197,7 +198,6 @@ claimguard_listens() { await 60 "$1 listens" grep -q " listening " "$plane/$1.lo
 # claimguard_restart NAME [FLAGS]...: killed, and started again where it listened: `claimguard`, `one` or `two`.
 claimguard_restart() {
     plane_kill "$plane" "$1" KILL
-    mv "$plane/$1.log" "$plane/$1-$(date +%s%N).log"
     claimguard_start "$@"
 }
 

@@ -2,10 +2,10 @@
 # From the previous release to this one, and back. To be sourced.
 
 # previous_build TOOLS: the release that the file previous-release names, from this repository's history, unless TOOLS has it. Its folder, with its
-# files, is then $previous; it is empty, and upgrades are skipped, in a shallow clone and outside of one.
+# files, is then $previous; it is empty, and upgrades are skipped, in a shallow clone or without git. $new_key is what it does not know.
 previous_build() {
     local release commit
-    release=$(grep -v '^#' "$e2e/previous-release")
+    read -r release new_key < <(grep -v '^#' "$e2e/previous-release")
     previous=
     if ! commit=$(git -C "$root" rev-parse --verify --quiet "$release^{commit}" 2>/dev/null); then
         [ "$(git -C "$root" rev-parse --is-shallow-repository 2>/dev/null)" != false ] || fail "previous-release: there is no $release: git fetch --tags" || return 1
@@ -41,20 +41,20 @@ the_previous_release_s_configuration_means_the_same_and_a_key_that_it_lacks_is_a
     [ "$count" -gt 50 ] || fail "only $count files"
     # it does not start with a new key
     printf 'apiVersion: claimguard.io/v1alpha1\nkind: ClaimguardConfiguration\nserver: {debugEndpoints: true}\n' >"$plane/upgraded.yaml"
-    { cat "$plane/upgraded.yaml" && echo 'admission: {ownUser: somebody}'; } >"$plane/newer.yaml"
+    { cat "$plane/upgraded.yaml" && echo "$new_key"; } >"$plane/newer.yaml"
     "$claimguard" check-config "$plane/newer.yaml" >/dev/null
     "$previous/build/claimguard" serve --config "$plane/newer.yaml" 2>"$plane/refused" || status=$?
     [ $status = 2 ]
-    grep -qx "claimguard: $plane/newer.yaml:4:1: unknown key \"admission\"" "$plane/refused" || fail "$(cat "$plane/refused")"
+    grep -qx "claimguard: $plane/newer.yaml:4:1: unknown key \"${new_key%%:*}\"" "$plane/refused" || fail "$(cat "$plane/refused")"
     # one that runs keeps what it has, and says so
     previously claimguard_restart claimguard --config "$plane/upgraded.yaml"
     await 20 "the previous release is ready" is_ready claimguard
     cp "$plane/newer.yaml" "$plane/upgraded.yaml"
     await 10 "its metric says that the file has an error" reload_is 0
-    grep -q 'the configuration is not reloaded; the old one stays in force.*unknown key.*admission' "$plane/claimguard.log"
+    grep -q "the configuration is not reloaded; the old one stays in force.*unknown key.*${new_key%%:*}" "$plane/claimguard.log"
     is_ready claimguard
     pid=$(cat "$plane/claimguard.pid")
-    sed -i '/^admission/d' "$plane/upgraded.yaml"
+    sed -i "/^${new_key%%:*}:/d" "$plane/upgraded.yaml"
     await 10 "the file is good again" reload_is 1
     kill -0 "$pid"
 }
@@ -101,7 +101,7 @@ rejected_by_one_and_bound_by_the_other() {
     rejected "$2" "claim $namespace/data is in use by pod $namespace/$1 on $(node_of "$1")"
     exchanged "$3"
     await 10 "it knows the holder" is_held data
-    [ "$(prefilter "$2")" != Success ]
+    [ "$(prefilter "$2")" = UnschedulableAndUnresolvable ]
     is_deferred "$1" data
     is_drained "$1" || fail "it does not know why $1 is deferred"
     delete_pod "$1"
@@ -152,24 +152,32 @@ verdicts_of() {
 
 # Two replicas, with a scheduler each, are exchanged one after the other, and back.
 replicas_of_both_releases_race_and_leave_each_claim_one_pod() {
-    local pairs=40 race release
+    local pairs=40 race release name ran=previously
+    local -A bound=([previously]=0 [now]=0)
     trap one_claimguard_again EXIT
     previously start_replicas
     pairs_create "$pairs"
     pairs_race "$pairs" &
     race=$!
     for release in now previously; do
-        sleep 0.3
-        "$release" claimguard_restart one --config "$e2e/annotation.yaml"
-        sleep 0.3
-        "$release" claimguard_restart two --config "$e2e/annotation.yaml"
+        for name in one two; do
+            sleep 0.3
+            bound[$ran]=$((bound[$ran] + $(bound_by "$name")))
+            "$release" claimguard_restart "$name" --config "$e2e/annotation.yaml"
+        done
+        ran=$release
     done
     claimguard_restart two --config "$e2e/annotation.yaml"
     wait $race
     pairs_end "$pairs" 400
     # one of each release: the locks that both have written are taken over
     pairs_second_round "$pairs"
+    echo "bound while they were exchanged: ${bound[previously]} and ${bound[now]}; since then: $(bound_by one) and $(bound_by two)"
+    [ $((bound[previously] + $(bound_by one))) -gt 0 ] || fail "the previous release has bound no pod"
+    [ $((bound[now] + $(bound_by two))) -gt 0 ] || fail "this release has bound no pod"
 }
+
+bound_by() { metric 'claimguard_extender_requests_total{verb="bind",result="ok"}' "$1"; }
 
 # By a Service: up, and down again.
 a_rolling_upgrade_and_a_rolling_rollback_fail_no_call() {
