@@ -31,18 +31,28 @@ a_force_deleted_pod_of_a_live_kubelet_never_writes_beside_the_next_one() {
     still_writes first "$log"
     delete_pod first
     writes_on 2 second data # on another node, it waits for the detach
+    scheduled second
+    still_writes first "$log" # the one is bound while the other writes, or this would show nothing
     is_up second
     still_writes second "$log"
     delete_pod second
     writes_on 2 third data # on the same one, for the kubelet
+    scheduled third
+    still_writes second "$log"
     is_up third
     still_writes third "$log"
     wrote "$log" 'first second third'
 }
 
+# For the scenarios that follow, also after a failure. Pods end while their driver is there.
+node_2_as_before() {
+    [ -e "$nodes/2/kubelet.pid" ] || node_kubelet 2
+    k taint node node-2 node.kubernetes.io/out-of-service- >/dev/null 2>&1 || true
+    k -n "$namespace" delete pods --all --timeout 60s >/dev/null 2>&1 || true
+    k -n csi delete daemonset late --ignore-not-found --wait >/dev/null
+}
 # without_kubelet COMMAND...: while node-2 has none.
 without_kubelet() {
-    trap '[ -e "$nodes/2/kubelet.pid" ] || node_kubelet 2' EXIT # for those that follow
     plane_kill "$nodes/2" kubelet KILL
     "$@"
     node_kubelet 2
@@ -50,6 +60,7 @@ without_kubelet() {
 
 a_force_deleted_pod_without_its_kubelet_runs_on_and_its_attachment_keeps_the_next_one_out() {
     local log
+    trap node_2_as_before EXIT
     claimguard_with
     wanted data
     writes_on 2 first data
@@ -72,6 +83,7 @@ deleted_while_it_runs() {
 # What docs/risks.md warns of.
 a_force_deleted_pod_without_its_kubelet_and_without_attachment_writes_beside_the_next_one() {
     local log=$nodes/volumes/late/log
+    trap node_2_as_before EXIT
     claimguard_with
     late_claim
     late_driver
@@ -79,8 +91,6 @@ a_force_deleted_pod_without_its_kubelet_and_without_attachment_writes_beside_the
     is_up first
     without_kubelet both_write "$log"
     await 60 "node-2 is ready" nodes_are_ready 2
-    end_pod second
-    k -n csi delete daemonset late --wait >/dev/null
 }
 both_write() {
     delete_pod first
@@ -100,6 +110,7 @@ advised() {
 
 # claimguard's own pod and the controller of the volumes may have been there, too.
 with_the_taint_that_who_names_the_pods_of_a_lost_node_end_and_the_next_one_reads_the_file() {
+    trap node_2_as_before EXIT
     claimguard_with
     wanted data
     runs first data 'echo first >>/data/log' "$(on_node 2)"
