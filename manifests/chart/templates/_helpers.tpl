@@ -108,4 +108,7 @@ claimguard.yaml: |
 {{- if and (eq $values.admission.failurePolicy "Fail") (not $values.admission.enabled) }}
 {{- fail "admission.failurePolicy: Fail needs admission.enabled" }}
 {{- end }}
+{{- if and (or $values.networkPolicy.schedulers $values.networkPolicy.apiServers) (not $values.networkPolicy.enabled) }}
+{{- fail "networkPolicy.schedulers and networkPolicy.apiServers need networkPolicy.enabled: nothing else keeps others from the ports" }}
+{{- end }}
 {{- end }}
