@@ -27,7 +27,8 @@ static int disable_rules(struct audit_report *report, const struct arguments *ar
         while (words_next(&codes, &code)) {
             const struct rule *rule = rule_find(audit_rules, code);
             if (rule == NULL)
-                return error_set(err, ERROR_INVALID, "--disable %.*s: there is no such rule",
+                return error_set(err, ERROR_INVALID,
+                                 "--disable %.*s: there is no such rule (--explain all lists them)",
                                  SLICE_ARG(code));
             report->is_disabled[rule - audit_rules] = true;
         }

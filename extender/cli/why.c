@@ -91,11 +91,25 @@ static const char *hint_of(const struct inquiry *inquiry, const struct operand *
     return nearest_hint(&nearest, "", hint);
 }
 
+/* Where else it can be: of a live cluster, only the namespace that is asked about is read. */
+static const char *note_of(const struct inquiry *inquiry, const struct operand *operand,
+                           const char *hint)
+{
+    bool is_in_all = operand->ns.len == 0;
+
+    if (inquiry->snapshot != NULL)
+        return is_in_all || *hint != '\0' ? "" : ", nor one of that name elsewhere in the snapshot";
+    return is_in_all ? " that has not ended (Succeeded and Failed ones are not read)"
+                     : " that has not ended (Succeeded and Failed ones are not read; -n NAMESPACE "
+                       "looks in another namespace)";
+}
+
 /* Says on stderr that there is no such pod. */
 static int report_missing(const struct inquiry *inquiry, const struct operand *operand)
 {
     const struct pod *elsewhere = find_elsewhere(inquiry, operand->name);
-    char hint[NEAREST_HINT_BYTES];
+    char text[NEAREST_HINT_BYTES];
+    const char *hint = hint_of(inquiry, operand, text);
     struct error err;
 
     if (elsewhere != NULL)
@@ -106,11 +120,7 @@ static int report_missing(const struct inquiry *inquiry, const struct operand *o
     else
         (void)error_set(&err, ERROR_NOT_FOUND, "why: there is no pod %.*s%s%.*s%s%s",
                         SLICE_ARG(operand->ns), operand->ns.len == 0 ? "" : "/",
-                        SLICE_ARG(operand->name),
-                        inquiry->snapshot != NULL
-                            ? ""
-                            : " that has not ended (Succeeded and Failed ones are not read)",
-                        hint_of(inquiry, operand, hint));
+                        SLICE_ARG(operand->name), note_of(inquiry, operand, hint), hint);
     return command_fail(&err);
 }
 

@@ -64,7 +64,8 @@ int rules_explain(const struct rule *rules, const char *code, struct error *err)
     struct buf page;
 
     if (rule == NULL && strcmp(code, "all") != 0)
-        return error_set(err, ERROR_NOT_FOUND, "--explain %s: there is no such rule", code);
+        return error_set(err, ERROR_NOT_FOUND,
+                         "--explain %s: there is no such rule (--explain all lists them)", code);
     buf_init(&page, PAGES_BYTES_MAX);
     if (rule == NULL)
         rules_put(rules, &page);

@@ -8,17 +8,17 @@
 
 enum { PODS = 501 /* over a page */ };
 
-/* Runs `who default/data`; returns its exit status. Ownership: the caller frees *out, both outputs.
+/* Runs `COMMAND OPERAND`; returns its exit status. Ownership: the caller frees *out, both outputs.
  */
-static int who(char **out)
+static int ask(const char *command, const char *operand, char **out)
 {
     char kubeconfig[64], *text, *err;
 
     guard_user("{token: t}");
     (void)snprintf(kubeconfig, sizeof kubeconfig, "%s/kubeconfig", scenario_folder());
     int status =
-        process_run((const char *const[]){"who", "default/data", "--kubeconfig", kubeconfig, NULL},
-                    NULL, &text, &err);
+        process_run((const char *const[]){command, operand, "--kubeconfig", kubeconfig, NULL}, NULL,
+                    &text, &err);
     check(asprintf(out, "%s%s", text, err) > 0, "no memory");
     free(text);
     free(err);
@@ -28,11 +28,24 @@ static int who(char **out)
 static void expect(int status, const char *present, const char *absent)
 {
     char *out;
-    int got = who(&out);
+    int got = ask("who", "default/data", &out);
 
     check(got == status, "exit status %d: %s", got, out);
     check(strstr(out, present) != NULL, "no \"%s\": %s", present, out);
     check(absent == NULL || strstr(out, absent) == NULL, "\"%s\": %s", absent, out);
+    free(out);
+}
+
+/* Of a live cluster, only the namespace that is named is read. */
+static void a_pod_that_is_not_there_may_be_in_another_namespace(void)
+{
+    char *out;
+    int status = ask("why", "nope", &out);
+
+    check(status == 1 || status == 2, "exit status %d", status);
+    check(strstr(out, "there is no pod default/nope ") != NULL &&
+              strstr(out, "-n NAMESPACE") != NULL,
+          "%s", out);
     free(out);
 }
 
@@ -134,6 +147,7 @@ int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
         SCENARIO(a_list_of_several_pages_is_whole),
+        SCENARIO(a_pod_that_is_not_there_may_be_in_another_namespace),
         SCENARIO(a_continue_token_that_has_expired_starts_the_list_again),
         SCENARIO(a_page_that_breaks_off_is_read_again),
         SCENARIO(a_kind_without_rights),
