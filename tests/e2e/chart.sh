@@ -60,6 +60,11 @@ helm_takes_over_from_kustomize_installs_upgrades_and_leaves_nothing() {
     [ "$(ca_bundles)" = "$bundles" ] || fail "an upgrade changes the caBundle to $(ca_bundles)"
     its_deployment_has '.spec.replicas == 1 and (.spec.template.spec.containers[0].args | contains(["--log-level=debug"]))'
     if labelled | grep scheduler; then fail "the second scheduler is not removed"; fi
+    with_helm upgrade claimguard "$root/manifests/chart" --reset-then-reuse-values --set image.tag=next >/dev/null
+    its_deployment_has '.spec.template.spec.containers[0] | (.image | endswith(":next")) and (.args | contains(["--log-level=debug"]))'
+    with_helm rollback claimguard 2 >/dev/null
+    its_deployment_has '.spec.template.spec.containers[0] | (.image | endswith(":next") | not) and (.args | contains(["--log-level=debug"]))'
+    [ "$(ca_bundles)" = "$bundles" ] || fail "a rollback changes the caBundle to $(ca_bundles)"
     uninstalled
     k apply -k "$root/manifests" >/dev/null
     new_token token-after-helm >"$plane/token" # of the new service account
