@@ -6,8 +6,9 @@
  * the kernel copies it once more, it takes longer than all else of the call. So the server asks for
  * it in pieces, each in the same memory, which stays in the cache: with 15,000 names, a call took
  * 600 us in place of 710, beside 500 of a server that only writes as many bytes. With 5,000, the
- * calls of the kernel cost more than that, so these are written at once (scratch.h). The body stays in memory until its answer is sent, and each piece reads further
- * in it. protocol_write_rejected writes the same as one piece; tests compare both.
+ * calls of the kernel cost more than that, so these are written at once (scratch.h). The body stays
+ * in memory until its answer is sent, and each piece reads further in it. protocol_write_rejected
+ * writes the same as one piece; tests compare both.
  */
 #include "extender/protocol/protocol_internal.h"
 
