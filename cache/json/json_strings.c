@@ -25,6 +25,14 @@ static size_t choose_blocks(size_t before, size_t bytes)
     return wanted < most ? wanted : most;
 }
 
+/* Reads blocks from p, after `before` of them. Returns how many; 0: they look different. */
+static size_t next_blocks(const char *p, const char *end, size_t before, struct json_blocks *out)
+{
+    size_t count = choose_blocks(before, (size_t)(end - p));
+
+    return count != 0 && json_blocks_read(p, count, out) ? count : 0;
+}
+
 /* Whether a string begins at p as blocks continue it: it is not empty. */
 static bool can_begin(const char *p, const char *end)
 {
@@ -67,8 +75,8 @@ static const char *read_blocks(const char *p, const char *end, size_t *count, st
     if (!can_begin(p, end))
         return p;
     for (p += JSON_BLOCK_BEFORE;; p += n * JSON_BLOCK) {
-        n = choose_blocks(n, (size_t)(end - p));
-        if (n == 0 || !json_blocks_read(p, n, &blocks))
+        n = next_blocks(p, end, n, &blocks);
+        if (n == 0)
             return open;
         struct slice *next = inside == NULL ? NULL : inside + *count;
         for (size_t i = 0; next != NULL && i < n; i++)
@@ -151,9 +159,8 @@ static const char *join_blocks(const char *p, const char *end, struct json_join 
     if (!can_begin(p, end))
         return p;
     for (p += JSON_BLOCK_BEFORE;; p += n * JSON_BLOCK) {
-        n = choose_blocks(n, (size_t)(end - p));
-        if (n == 0 || !json_blocks_read(p, n, &blocks) ||
-            !json_blocks_join(&open, p, &blocks, n, join))
+        n = next_blocks(p, end, n, &blocks);
+        if (n == 0 || !json_blocks_join(&open, p, &blocks, n, join))
             return open;
     }
 }

@@ -68,6 +68,9 @@ int protocol_begin_rejection(struct rejection *out, const struct filter_request 
  * that is left of `bytes`. Returns how many bytes it has written, which is not 0 before the end. */
 size_t protocol_next_piece(struct rejection *rejection, char *out, size_t room);
 
+/* Appends all of one that was begun; out->failed: there is no memory. */
+void protocol_put_rejection(struct buf *out, struct rejection *rejection);
+
 /* The names of the request's nodes, in the order in which they came. NULL: there is no memory. */
 const struct slice *protocol_node_names(const struct filter_request *request, struct arena *arena);
 

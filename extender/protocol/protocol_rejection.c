@@ -106,6 +106,12 @@ size_t protocol_next_piece(struct rejection *rejection, char *out, size_t room)
     return (size_t)(join.to - out);
 }
 
+void protocol_put_rejection(struct buf *out, struct rejection *rejection)
+{
+    if (buf_reserve(out, rejection->bytes))
+        out->len += protocol_next_piece(rejection, out->bytes + out->len, rejection->bytes);
+}
+
 /* The same of a call with whole Node objects. */
 static void put_failed_nodes(struct buf *out, const struct filter_request *request,
                              enum verdict_code code, struct slice tail)
@@ -134,7 +140,6 @@ int protocol_write_rejected(struct buf *out, const struct filter_request *reques
         return 0;
     }
     begin(&whole, request, code, tail);
-    if (buf_reserve(out, whole.bytes))
-        out->len += protocol_next_piece(&whole, out->bytes + out->len, whole.bytes);
+    protocol_put_rejection(out, &whole);
     return 0;
 }

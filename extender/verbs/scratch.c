@@ -11,23 +11,24 @@ void scratch_init(struct scratch *scratch, size_t max_body_bytes, struct quota *
     scratch->body.share = scratch->answer.share = scratch->arena.share = share;
 }
 
-bool scratch_take_piece(struct scratch *scratch)
+bool scratch_begin_pieces(struct scratch *scratch, const struct rejection *pieces)
 {
-    scratch->has_piece = quota_take(scratch->arena.share, ANSWER_PIECE_BYTES);
-    return scratch->has_piece;
+    if (!quota_take(scratch->arena.share, ANSWER_PIECE_BYTES))
+        return false;
+    scratch->pieces = *pieces;
+    return true;
 }
 
-void scratch_give_piece(struct scratch *scratch)
+void scratch_end_pieces(struct scratch *scratch)
 {
-    if (scratch->has_piece)
+    if (scratch->pieces.bytes != 0)
         quota_give(scratch->arena.share, ANSWER_PIECE_BYTES);
-    scratch->has_piece = false;
     scratch->pieces.bytes = 0;
 }
 
 void scratch_dispose(struct scratch *scratch)
 {
-    scratch_give_piece(scratch);
+    scratch_end_pieces(scratch);
     buf_dispose(&scratch->body);
     buf_dispose(&scratch->answer);
     arena_dispose(&scratch->arena);
@@ -37,7 +38,7 @@ void scratch_reset(struct scratch *scratch)
 {
     struct quota *quota = scratch->share.quota;
 
-    scratch_give_piece(scratch);
+    scratch_end_pieces(scratch);
     bool is_ample = quota == NULL || quota_is_ample(quota);
     scratch->share.was_refused = false;
     buf_reset(&scratch->body, is_ample ? SCRATCH_KEEP_BYTES : 0);

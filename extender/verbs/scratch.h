@@ -30,8 +30,8 @@ struct scratch {
     struct buf answer;        /* most answers are written here */
     struct slice result;      /* the answer: in `answer`, or in `body` */
     bool takes_pieces;        /* large answers may be in pieces: */
-    struct rejection pieces;  /* this is the answer, in place of the result, if it has bytes */
-    bool has_piece;           /* the share counts ANSWER_PIECE_BYTES, which the server allocates */
+    struct rejection pieces;  /* this is the answer, in place of the result, if it has bytes: then
+                                 the share counts ANSWER_PIECE_BYTES, which the server allocates */
     struct arena arena;
 };
 
@@ -39,10 +39,10 @@ struct scratch {
 void scratch_init(struct scratch *scratch, size_t max_body_bytes, struct quota *quota);
 void scratch_dispose(struct scratch *scratch);
 
-/* Counts the memory of a piece, until it is given or the scratch is reset. False: there is less
- * left. Giving leaves no pieces. */
-bool scratch_take_piece(struct scratch *scratch);
-void scratch_give_piece(struct scratch *scratch);
+/* The answer is these pieces, until they end or the scratch is reset. False: there is no memory for
+ * one. */
+bool scratch_begin_pieces(struct scratch *scratch, const struct rejection *pieces);
+void scratch_end_pieces(struct scratch *scratch);
 
 /* Empties it for the next call, and frees what is more than the next call usually needs. */
 void scratch_reset(struct scratch *scratch);

@@ -117,17 +117,17 @@ static void note_rejected(struct state *state, const struct filter_request *requ
 static int write_rejected(struct scratch *scratch, const struct filter_request *request,
                           enum verdict_code code, struct slice reason, struct error *err)
 {
-    struct rejection *pieces = &scratch->pieces;
-    struct arena *arena = &scratch->arena;
+    struct buf *answer = &scratch->answer;
+    struct rejection all;
 
-    if (scratch->takes_pieces && request->names_bytes != 0) {
-        if (protocol_begin_rejection(pieces, request, code, reason, arena, err) < 0)
-            return err->code;
-        if (pieces->bytes > ANSWER_WHOLE_BYTES_MAX && pieces->bytes <= scratch->answer.max_bytes)
-            return scratch_take_piece(scratch) ? 0 : error_no_memory(err);
-        pieces->bytes = 0;
-    }
-    return protocol_write_rejected(&scratch->answer, request, code, reason, arena, err);
+    if (!scratch->takes_pieces || request->node_names.ptr == NULL)
+        return protocol_write_rejected(answer, request, code, reason, &scratch->arena, err);
+    if (protocol_begin_rejection(&all, request, code, reason, &scratch->arena, err) < 0)
+        return err->code;
+    if (all.bytes > ANSWER_WHOLE_BYTES_MAX && all.bytes <= answer->max_bytes)
+        return scratch_begin_pieces(scratch, &all) ? 0 : error_no_memory(err);
+    protocol_put_rejection(answer, &all);
+    return 0;
 }
 
 static int answer_filter(struct state *state, struct scratch *scratch, enum call_result *result,
@@ -340,7 +340,7 @@ static unsigned answer_failure(enum verb verb, struct scratch *scratch, const st
     bool has_error = verb != VERB_PREFILTER && verb != VERB_PREEMPT;
 
     buf_reset(&scratch->answer, SCRATCH_KEEP_BYTES);
-    scratch_give_piece(scratch);
+    scratch_end_pieces(scratch);
     if (has_error && (is_busy || err->code == ERROR_TOO_BIG)) {
         *result = RESULT_ERROR;
         write_undecided(&scratch->answer, verb, slice_of(err->message));

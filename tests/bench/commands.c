@@ -49,7 +49,6 @@ static void become(const struct row *row, const char *snapshot)
     argv[count++] = "--snapshot";
     argv[count++] = snapshot;
     argv[count] = NULL;
-    bench_pin(bench_server_core);
     (void)dup2(null, STDOUT_FILENO);
     (void)dup2(null, STDERR_FILENO);
     (void)execv(binary, (char *const *)(uintptr_t)argv);

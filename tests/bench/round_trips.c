@@ -257,7 +257,6 @@ void bench_deferral(void)
     bench_write_config("deferFSMount:\n  entries:\n  - {storageClass: fast-storage, runtimeClass: "
                        "microvm, nonExclusiveClaims: Exclusive}\n",
                        config, sizeof config);
-    bench_pin(bench_client_core);
     struct child claimguard = bench_start_claimguard("claimguard", snapshot, config);
     (void)printf("\n## A pod that defers its mounts, and one that does not\n\n"
                  "The same filter call, once with a runtime class that has an entry and once "
@@ -321,7 +320,6 @@ void bench_volumes(void)
     model.has_volumes = true;
     model.driver_share = 1;
     bench_write_config("readWriteOnce: {mode: Enforce}\n", config, sizeof config);
-    bench_pin(bench_client_core);
     struct child noop = bench_start_noop(NULL, NULL);
     (void)printf("\n## Volumes that not every node can have\n\nClient and server on one core. "
                  "Medians of %d calls, measured alternately.\n\n"

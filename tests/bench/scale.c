@@ -86,7 +86,6 @@ void bench_scale(void)
     bench_generate(&model, snapshot, sizeof snapshot);
     if (stat(snapshot, &status) != 0)
         bench_die("no snapshot");
-    bench_pin(bench_client_core);
     (void)printf(
         "\n## The largest clusters: %d nodes with CSINodes, %d pods, claims and volumes\n\n"
         "`serve` reads a snapshot of %.0f MiB. ",

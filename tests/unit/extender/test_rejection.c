@@ -96,15 +96,16 @@ Test(rejection, in_pieces_is_the_same_as_in_one)
 Test(rejection, a_piece_counts_as_memory_of_all_calls)
 {
     struct quota quota = {.max_bytes = 2 * ANSWER_PIECE_BYTES};
+    struct rejection pieces = {.bytes = 2 << 20};
     struct scratch calls[3];
 
     for (int i = 0; i < 3; i++) {
         scratch_init(&calls[i], 1 << 20, &quota);
-        cr_expect_eq(scratch_take_piece(&calls[i]), i < 2);
+        cr_expect_eq(scratch_begin_pieces(&calls[i], &pieces), i < 2);
     }
     cr_expect(calls[2].share.was_refused);
     scratch_reset(&calls[0]);
-    cr_expect(scratch_take_piece(&calls[2]));
+    cr_expect(scratch_begin_pieces(&calls[2], &pieces));
     for (int i = 0; i < 3; i++)
         scratch_dispose(&calls[i]);
     cr_expect_eq(atomic_load(&quota.used_bytes), 0);
