@@ -50,6 +50,7 @@ node_2_as_before() {
     k taint node node-2 node.kubernetes.io/out-of-service- >/dev/null 2>&1 || true
     k -n "$namespace" delete pods --all --timeout 60s >/dev/null 2>&1 || true
     k -n csi delete daemonset late --ignore-not-found --wait >/dev/null
+    await 60 "the driver is on both nodes" driver_is_on 2 node.example.com
 }
 # without_kubelet COMMAND...: while node-2 has none.
 without_kubelet() {
@@ -117,7 +118,7 @@ with_the_taint_that_who_names_the_pods_of_a_lost_node_end_and_the_next_one_reads
     is_up first
     without_kubelet out_of_service
     await 60 "node-2 is ready" nodes_are_ready 2
-    await 60 "the driver is on both nodes" k -n csi rollout status daemonset/driver --timeout 1s
+    await 60 "the driver runs on both nodes" k -n csi rollout status daemonset/driver --timeout 1s
     k -n claimguard rollout status deployment/claimguard --timeout 60s >/dev/null
 }
 out_of_service() {

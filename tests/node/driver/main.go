@@ -65,22 +65,43 @@ func logged(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle
 }
 
 // A server on a Unix socket, in the place of the one that a killed driver left.
-func serve(path string, register func(*grpc.Server)) *grpc.Server {
+type server struct {
+	*grpc.Server
+	socket string
+	file   os.FileInfo
+}
+
+func serve(path string, register func(*grpc.Server)) server {
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o750), os.RemoveAll(path)); err != nil {
 		log.Fatal(err)
 	}
-	listener, err := net.Listen("unix", path)
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
 	if err != nil {
 		log.Fatal(err)
 	}
-	server := grpc.NewServer(grpc.UnaryInterceptor(logged))
-	register(server)
+	listener.SetUnlinkOnClose(false)
+	file, err := os.Stat(path)
+	if err != nil {
+		log.Fatal(err)
+	}
+	s := server{grpc.NewServer(grpc.UnaryInterceptor(logged)), path, file}
+	register(s.Server)
 	go func() {
-		if err := server.Serve(listener); err != nil {
+		if err := s.Serve(listener); err != nil {
 			log.Fatal(err)
 		}
 	}()
-	return server
+	return s
+}
+
+// The socket goes, too; not that of the next driver, which a kubelet may start before this one ends.
+func (s server) end() {
+	if file, err := os.Stat(s.socket); err == nil && os.SameFile(file, s.file) {
+		if err := os.Remove(s.socket); err != nil {
+			log.Print(err)
+		}
+	}
+	s.Stop()
 }
 
 func main() {
@@ -107,6 +128,6 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	<-ctx.Done()
-	registrar.Stop()
-	plugin.Stop()
+	registrar.end()
+	plugin.end()
 }
