@@ -108,6 +108,9 @@ claimguard.yaml: |
 {{- if and (eq $values.admission.failurePolicy "Fail") (not $values.admission.enabled) }}
 {{- fail "admission.failurePolicy: Fail needs admission.enabled" }}
 {{- end }}
+{{- if and $values.staticPod.enabled (or $values.networkPolicy.schedulers $values.networkPolicy.apiServers) }}
+{{- fail "staticPod.enabled renders no NetworkPolicy, which a pod on the host's network escapes: remove networkPolicy.schedulers and networkPolicy.apiServers" }}
+{{- end }}
 {{- if and (or $values.networkPolicy.schedulers $values.networkPolicy.apiServers) (not $values.networkPolicy.enabled) }}
 {{- fail "networkPolicy.schedulers and networkPolicy.apiServers need networkPolicy.enabled: nothing else keeps others from the ports" }}
 {{- end }}
