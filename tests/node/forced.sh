@@ -8,7 +8,7 @@ writes_on() {
 }
 # The file, as the machine has it: both nodes' volumes are its folders.
 log_of() { echo "$nodes/volumes/$(k get pv "$(k -n "$namespace" get pvc "$1" -o 'jsonpath={.spec.volumeName}')" -o 'jsonpath={.spec.csi.volumeHandle}')/log"; }
-lines_of() { grep -c "^$1\$" "$2" || true; }
+lines_of() { { grep -s "^$1\$" "$2" || true; } | wc -l; } # also before there is a file
 has_more_lines() { [ "$(lines_of "$1" "$2")" -gt "$3" ]; }
 still_writes() { await 10 "pod $1 writes" has_more_lines "$1" "$2" "$(lines_of "$1" "$2")"; } # POD FILE
 # wrote FILE NAMES: one after the other, and none beside the next.
