@@ -108,7 +108,7 @@ static void wait_in(const char *ns, const struct guard *guard, struct review_bes
             &waiting[i], guard,
             (struct test_review){.ns = ns, .pod = scenario_printf("vm-%d", i), .node = "node-1"});
         while ((i + 1) % AT_A_TIME == 0 && waiting_now(guard) < before + i + 1 &&
-               clock_ms() - begun < 6000)
+               clock_ms() - begun < 4500)
             sleep_ms(10);
     }
     check(waiting_now(guard) == before + count, "%d reviews wait", count);

@@ -126,11 +126,13 @@ static void an_api_server_that_hangs_is_waited_for_once(void)
     struct guard guard;
 
     put_pair("node-1");
-    guard_start(&guard, "");
     api_fault(&(struct api_fault){.method = "GET", .path = "/pods/a", .ending = API_HANG});
     int64_t start, first = 900;
-    for (int i = 0; i < 3 && first >= 900; i++) { /* a slow machine may need more than one */
-        sleep_ms(i == 0 ? 0 : 1100);
+    /* A slow machine may need more than one guard; the second call of the same one waits less. */
+    for (int i = 0; i < 3 && first >= 900; i++) {
+        if (i != 0)
+            guard_stop(&guard);
+        guard_start(&guard, "");
         start = clock_ms();
         check(!predicate_passes(&guard, "b", "node-1"), "the cached verdict stands");
         first = clock_ms() - start;

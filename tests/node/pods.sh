@@ -41,5 +41,5 @@ in_pod() { k -n "$namespace" exec "$1" -- "${@:2}"; }
 end_pod() { k -n "$namespace" delete pod "$1" "${@:2}" >/dev/null; }
 
 # contains POD TEXT: what is in the volume's file, in one line, soon: a pod that runs may not have written yet.
-contains() { await 10 "pod $1 reads: $2" reads "$1" "$2"; }
+contains() { await 10 "pod $1 reads: $2" reads "$1" "$2" || fail "pod $1 reads: $(in_pod "$1" cat /data/log | paste -sd ' ')"; }
 reads() { [ "$(in_pod "$1" cat /data/log | paste -sd ' ')" = "$2" ]; }

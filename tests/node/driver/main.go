@@ -64,13 +64,14 @@ func logged(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle
 	return answer, err
 }
 
-// A server on a Unix socket, in the place of the one that a killed driver left.
+// A server on a Unix socket.
 type server struct {
 	*grpc.Server
 	socket string
 	file   os.FileInfo
 }
 
+// In the place of the one that a killed driver left.
 func serve(path string, register func(*grpc.Server)) server {
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o750), os.RemoveAll(path)); err != nil {
 		log.Fatal(err)
