@@ -72,7 +72,7 @@ static void a_pod_that_cannot_be_read_is_denied(void)
 
 /* ---- reviews that wait ---- */
 
-enum { IN_ALL = 192, OF_NAMESPACE = 128, AT_A_TIME = 16 };
+enum { IN_ALL = 192, OF_NAMESPACE = 128 };
 
 static void put_vm(const char *ns, int i)
 {
@@ -96,21 +96,25 @@ static double waiting_now(const struct guard *guard)
     return guard_metric(guard, "claimguard_admission_reviews_waiting ");
 }
 
-/* A few at a time: the threads of all, which begin TLS at once, mostly wait for each other. */
+/* The connections are there before: a review waits for some seconds only, in which all of them have
+ * to begin. */
 static void wait_in(const char *ns, const struct guard *guard, struct review_beside *waiting,
                     int count)
 {
     double before = waiting_now(guard);
-    int64_t begun = clock_ms();
+    void *connections[OF_NAMESPACE];
 
-    for (int i = 0; i < count; i++) {
-        review_begin(
-            &waiting[i], guard,
-            (struct test_review){.ns = ns, .pod = scenario_printf("vm-%d", i), .node = "node-1"});
-        while ((i + 1) % AT_A_TIME == 0 && waiting_now(guard) < before + i + 1 &&
-               clock_ms() - begun < 4500)
-            sleep_ms(10);
-    }
+    for (int i = 0; i < count; i++)
+        connections[i] = review_connect(guard);
+    int64_t begun = clock_ms();
+    for (int i = 0; i < count; i++)
+        review_begin(&waiting[i], guard,
+                     (struct test_review){.ns = ns,
+                                          .pod = scenario_printf("vm-%d", i),
+                                          .node = "node-1",
+                                          .connection = connections[i]});
+    while (waiting_now(guard) < before + count && clock_ms() - begun < 4500)
+        sleep_ms(10);
     check(waiting_now(guard) == before + count, "%d reviews wait", count);
 }
 

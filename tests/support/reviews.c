@@ -90,24 +90,45 @@ static unsigned admission_port(const struct guard *guard)
 }
 
 /* The HTTP status; 0: there was no answer. The certificate is not checked. */
-static long post(const struct guard *guard, const char *path, const char *timeout, const char *body,
+static long call(CURL *curl, const struct guard *guard, const char *path_and_query,
                  struct received *received)
 {
-    CURL *curl = curl_easy_init();
     long status = 0;
     char url[128];
 
-    (void)snprintf(url, sizeof url, "https://127.0.0.1:%u%s?timeout=%s", admission_port(guard),
-                   path, timeout == NULL ? "10s" : timeout);
+    (void)snprintf(url, sizeof url, "https://127.0.0.1:%u%s", admission_port(guard),
+                   path_and_query);
     (void)curl_easy_setopt(curl, CURLOPT_URL, url);
     (void)curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
     (void)curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     (void)curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, 30000L);
-    (void)curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
     (void)curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, received_take);
     (void)curl_easy_setopt(curl, CURLOPT_WRITEDATA, received);
     if (curl_easy_perform(curl) == CURLE_OK)
         (void)curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    return status;
+}
+
+void *review_connect(const struct guard *guard)
+{
+    struct received received = {.len = 0};
+    CURL *curl = curl_easy_init();
+
+    check(call(curl, guard, "/", &received) != 0, "a connection");
+    return curl;
+}
+
+/* Ends the connection; NULL: one of its own. */
+static long post(void *connection, const struct guard *guard, const char *path, const char *timeout,
+                 const char *body, struct received *received)
+{
+    CURL *curl = connection != NULL ? connection : curl_easy_init();
+    char path_and_query[64];
+
+    (void)snprintf(path_and_query, sizeof path_and_query, "%s?timeout=%s", path,
+                   timeout == NULL ? "10s" : timeout);
+    (void)curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
+    long status = call(curl, guard, path_and_query, received);
     curl_easy_cleanup(curl);
     return status;
 }
@@ -141,14 +162,14 @@ static const char *new_uid(void)
 }
 
 /* Sends a review with that UID. */
-static const char *send_review(const struct guard *guard, const char *path, const char *timeout,
-                               const char *uid, const char *body)
+static const char *send_review(void *connection, const struct guard *guard, const char *path,
+                               const char *timeout, const char *uid, const char *body)
 {
     const char *version = "", *kind = "", *of = "";
     struct received received = {.len = 0};
     json_t *response = NULL;
 
-    long status = post(guard, path, timeout, body, &received);
+    long status = post(connection, guard, path, timeout, body, &received);
     if (status != 200)
         return scenario_printf("failed: %ld %s", status, received.bytes);
     json_t *answer = json_loads(received.bytes, JSON_REJECT_DUPLICATES, NULL);
@@ -167,7 +188,8 @@ const char *admit(const struct guard *guard, const struct test_review *review)
 {
     const char *uid = new_uid();
 
-    return send_review(guard, "/admit/binding", review->timeout, uid, body_of(review, uid));
+    return send_review(review->connection, guard, "/admit/binding", review->timeout, uid,
+                       body_of(review, uid));
 }
 
 /* ---- a pod that is being created ---- */
@@ -201,7 +223,7 @@ const char *admit_creation(const struct guard *guard, const struct test_creation
         "\"object\":%s,\"oldObject\":null,\"dryRun\":%s,\"options\":null}}",
         uid, creation->pod.name, text_of(creation), creation->is_dry_run ? "true" : "false");
 
-    return send_review(guard, "/admit/pod", creation->timeout, uid, body);
+    return send_review(NULL, guard, "/admit/pod", creation->timeout, uid, body);
 }
 
 void create(const struct test_creation *creation)

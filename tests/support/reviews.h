@@ -28,7 +28,11 @@ struct test_review {
     bool is_old_path; /* bindings, and not pods/binding */
     bool has_no_uid;
     const char *annotation; /* claimguard.io/defer-fs-mount of the Binding; NULL: none */
+    void *connection;       /* of review_connect, which it ends; NULL: one of its own */
 };
+
+/* A connection for one review: where reviews have to wait at the same time, TLS is done before. */
+void *review_connect(const struct guard *guard);
 
 /* "allowed", "allowed; WARNING; ...", "denied: 409 MESSAGE", "denied: 409 REASON: MESSAGE"
  * if the reason is not Conflict, or "failed: STATUS BODY"; STATUS is 0
