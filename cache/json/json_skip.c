@@ -96,7 +96,7 @@ static inline struct tokens find_tokens(struct skip *skip, const struct bits *bi
                                   tokens.close | tokens.space);
     uint64_t behind_scalar = scalar << 1 | carry->scalar;
 
-    skip->in_string = (uint64_t)((int64_t)in_string >> 63);
+    skip->in_string = 0 - (in_string >> 63);
     carry->scalar = scalar >> 63;
     tokens.scalars = scalar & ~behind_scalar;
     tokens.escapes = escaped & in_string & ~(bits->quotes | bits->backslashes);
@@ -249,7 +249,7 @@ __attribute__((always_inline)) static inline const char *find_end_of(const char 
         uint64_t quotes = bits.quotes & ~find_escaped(bits.backslashes, &escaped);
         in_string ^= xor(quotes);
         uint64_t open = bits.open & ~in_string, close = bits.close & ~in_string;
-        in_string = (uint64_t)((int64_t)in_string >> 63);
+        in_string = 0 - (in_string >> 63);
         int after = depth + __builtin_popcountll(open) - __builtin_popcountll(close);
         int closed = 0;
         if (depth <= __builtin_popcountll(close)) /* else it ends behind this block */
