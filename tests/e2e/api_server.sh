@@ -36,7 +36,7 @@ an_older_api_server_is_followed_in_pages_and_without_what_it_lacks() {
     api_restart --feature-gates=WatchList=false --runtime-config=storage.k8s.io/v1/volumeattributesclasses=false
     claimguard_start older
     await 20 "it is ready" is_ready older
-    curl -s "$(url_of older metrics)/readyz?verbose" | grep -qx '\[+\] volumeattributesclasses not served by this API server'
+    curl -s "$(url_of older metrics)/readyz?verbose" | has -x '\[+\] volumeattributesclasses not served by this API server'
     [ "$(metric 'reason="fallback"' older)" = 8 ]
     [ "$(grep -c 'so it is ignored' "$plane/older.log")" = 1 ]
     cache_of older | jq -e --arg key "$namespace/data" '.claims[$key].refs == 1' >/dev/null

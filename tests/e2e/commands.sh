@@ -28,10 +28,10 @@ spec: {attacher: plugin1.example.com, nodeName: $(node_of db-0), source: {persis
 END
     who_says '[.heldBy[] | .name, .node, .as] | join(" ")' "db-0 $(node_of db-0) Bound"
     who_says '[.waiting[].name] | join(" ")' db-1
-    who_json '.waiting[0].message' | grep -qF '/' || fail "the scheduler's message: $(who_json .waiting)"
+    who_json '.waiting[0].message' | has -F '/' || fail "the scheduler's message: $(who_json .waiting)"
     who_says '[.attachments[].node] | join(" ")' "$(node_of db-0)"
     who_says '.usableBy' OnePod
-    who_in --all -n "$namespace" --kubeconfig "$plane/admin.kubeconfig" | grep -qE '^[^ ]+ +data +db-0 ' || fail "--all"
+    who_in --all -n "$namespace" --kubeconfig "$plane/admin.kubeconfig" | has -E '^[^ ]+ +data +db-0 ' || fail "--all"
     # rights in one namespace are enough, and what they do not show is said
     namespaced_kubeconfig >"$plane/try.kubeconfig"
     who_in "$namespace/data" --kubeconfig "$plane/try.kubeconfig" >"$plane/who.txt" || fail "$(cat "$plane/who.err")"
@@ -45,7 +45,7 @@ END
     # shellcheck disable=SC2086 # words
     k ${advice#kubectl } --wait=false >/dev/null
     who_says '.heldBy[0].as' Terminating
-    who_json '.freedBy[0].text' | grep -qE 's of grace left$' || fail "$(who_json .freedBy)"
+    who_json '.freedBy[0].text' | has -E 's of grace left$' || fail "$(who_json .freedBy)"
     k -n "$namespace" delete pod db-0 --force --grace-period=0 >/dev/null 2>&1
     scheduled db-1
     who_says '[.heldBy[].name] | join(" ")' db-1
@@ -218,7 +218,7 @@ why_frees_a_volume_that_another_node_has() {
     follow new MultiAttach
     await 30 "the old pod is gone" is_gone old
     # now the volume is detached, which takes its controller some seconds
-    why_of new '[blocking.helps[].text] | join(" ")' | grep -qF node-1 || fail "$(why_of new .causes)"
+    why_of new '[blocking.helps[].text] | join(" ")' | has -F node-1 || fail "$(why_of new .causes)"
     k delete volumeattachment "$namespace-node-1" >/dev/null
     attachment node-2 false
     blocked_by new NotAttached || fail "$(why_of new .causes)"
@@ -241,7 +241,7 @@ why_says_what_keeps_a_holder_that_is_being_deleted() {
     wait "$keeper"
     scheduled db-1
 }
-says_finalizer() { why_of "$1" '[blocking.helps[].text] | join(" ")' | grep -qF 'example.com/backup'; }
+says_finalizer() { why_of "$1" '[blocking.helps[].text] | join(" ")' | has -F 'example.com/backup'; }
 
 why_names_a_driver_that_a_node_lacks() {
     claim data
@@ -249,7 +249,7 @@ why_names_a_driver_that_a_node_lacks() {
     pod web-0 data 'nodeName: node-1'
     attachment node-1
     blocked_by web-0 DriverNotRegistered || fail "$(why_of web-0 .causes)"
-    why_of web-0 '[blocking.text] | join(" ")' | grep -qF plugin1.example.com || fail "$(why_of web-0 .causes)"
+    why_of web-0 '[blocking.text] | join(" ")' | has -F plugin1.example.com || fail "$(why_of web-0 .causes)"
     registered 'other.example.com plugin1.example.com' other.example.com # its DaemonSet runs there now
     blocked_by web-0 "" || fail "$(why_of web-0 .causes)"
     k delete volumeattachment "$namespace-node-1" --wait=false >/dev/null

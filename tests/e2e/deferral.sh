@@ -88,7 +88,7 @@ story_5_after_a_downgrade_a_running_pod_is_deferred_and_listed() {
     before=$(orphaned)
     defer_with "$without_fast_storage"
     await 5 "it is counted" orphaned_exceed "$before"
-    curl -s "$(url_of claimguard metrics)/statusz" | grep -qx "$namespace/web-0 data"
+    curl -s "$(url_of claimguard metrics)/statusz" | has -x "$namespace/web-0 data"
     is_deferred web-0 data
     delete_pod web-0
     await 10 "drained" is_drained web-0
@@ -180,7 +180,7 @@ a_failure_between_the_patch_and_the_binding_leaves_one_decision() {
     if is_scheduled web-0; then fail "it is bound"; fi
     k patch clusterrole claimguard --type merge -p "$role" >/dev/null
     is_deferred web-0 data
-    writes_to web-0 "$line" | tr ' ' '\n' | grep -cx patch/ | grep -qx 1 || fail "$(writes_to web-0 "$line")"
+    writes_to web-0 "$line" | tr ' ' '\n' | grep -cx patch/ | has -x 1 || fail "$(writes_to web-0 "$line")"
     : >"$plane/audit.log" # what was refused here was meant to be
 }
 

@@ -16,6 +16,7 @@ failed=0 number=0 filter=${filter:-.}
 scenario() {
     local name=$1 started status=0
     shift
+    [ -z "${listing:-}" ] || { echo "$name" && return; }
     [[ $name =~ $filter ]] || return 0
     number=$((number + 1))
     namespace=e2e-$number
@@ -37,6 +38,10 @@ scenario() {
         scenario_failed
     fi
     k delete namespace "$namespace" --wait=false >/dev/null || true
+}
+scenarios() { # NAME...: each is a function
+    local name
+    for name in "$@"; do scenario "$name" "$name"; done
 }
 # The last line, and the exit status. A filter that matches nothing is an error.
 scenarios_passed() {
@@ -118,7 +123,7 @@ scheduled() { await 30 "pod $1 is scheduled" is_scheduled "$1"; }
 why_not() {
     k -n "$namespace" get pod "$1" -o 'jsonpath={.status.conditions[?(@.type=="PodScheduled")].message}'
 }
-says() { why_not "$1" | grep -qF -- "$2"; }
+says() { why_not "$1" | has -F -- "$2"; }
 
 # rejected POD TEXT: it is unschedulable, and says why; and stays so.
 rejected() {

@@ -7,27 +7,56 @@
 #
 # Users (static tokens): admin (system:masters) and the two components. kubeconfig files lie in DIR.
 
-version=v1.37.1 # of go.mod: what the binaries say of themselves
+version=v${CLAIMGUARD_E2E_KUBERNETES:-1.37.1} # go.mod's: what the binaries say of themselves
 
-# A port that some tens of others follow; below those that the kernel gives to clients.
-plane_port() { echo $((20000 + RANDOM % 12000)); }
+# has OPTIONS...: grep -q that reads its input to the end: with pipefail, a writer that nobody reads from fails.
+has() { grep "$@" >/dev/null; }
 
-# module_build MODULE TOOLS STAMP [LDFLAGS]: the binaries of its tool lines, unless TOOLS has them.
+# plane_port VARIABLE: a port that 99 others follow, which no other shell has got as long as this one runs, or what it has
+# started; below those that the kernel gives to clients.
+plane_port() {
+    local block reserved
+    mkdir -p "${TMPDIR:-/tmp}/claimguard-ports"
+    for block in $(seq 200 319 | shuf); do
+        exec {reserved}>"${TMPDIR:-/tmp}/claimguard-ports/$block"
+        if flock -n "$reserved"; then
+            printf -v "$1" %s $((block * 100))
+            return
+        fi
+        exec {reserved}>&-
+    done
+    echo "all ports from 20000 to 31999 are in use" >&2
+    return 1
+}
+
+# module_build MODULE TOOLS STAMP [LDFLAGS]: the binaries of its tool lines, unless TOOLS has them. Of several that ask at a
+# time, one builds.
 module_build() {
     local module=$1 tools=$2 stamp=$2/$3 sum
     mkdir -p "$tools"
     sum=$(cat "$module/go.mod" "$module/go.sum" | sha256sum)
-    [ "$(cat "$stamp" 2>/dev/null)" != "$sum" ] || return 0
-    echo "== building the tools of ${module##*/} (some minutes, once)" >&2
-    (cd "$module" && CGO_ENABLED=0 GOFLAGS=-mod=readonly GOTOOLCHAIN=local \
-        go build -trimpath -buildvcs=false -ldflags "-s -w ${4:-}" -o "$tools/" tool)
-    printf %s "$sum" >"$stamp"
+    (
+        flock 9
+        [ "$(cat "$stamp" 2>/dev/null)" != "$sum" ] || exit 0
+        echo "== building the tools of ${module##*/} (some minutes, once)" >&2
+        (cd "$module" && CGO_ENABLED=0 GOFLAGS=-mod=readonly GOTOOLCHAIN=local \
+            go build -trimpath -buildvcs=false -ldflags "-s -w ${4:-}" -o "$tools/" tool)
+        printf %s "$sum" >"$stamp"
+    ) 9>"$tools/.lock"
 }
 
-plane_build() { module_build "$e2e" "$1" .built "$(plane_flags)"; }
+# CLAIMGUARD_E2E_KUBERNETES: another version than that of go.mod.
+plane_build() {
+    local module=$e2e
+    [ -z "${CLAIMGUARD_E2E_KUBERNETES:-}" ] || module=$("$e2e/other-version" "$CLAIMGUARD_E2E_KUBERNETES")
+    module_build "$module" "$1" .built "$(plane_flags)"
+}
 
 # What the linker writes into Kubernetes' components.
-plane_flags() { echo "-X k8s.io/component-base/version.gitVersion=$version -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37"; }
+plane_flags() {
+    local package=k8s.io/component-base/version minor=${version#v1.}
+    echo "-X $package.gitVersion=$version -X $package.gitMajor=1 -X $package.gitMinor=${minor%%.*}"
+}
 
 # plane_kubeconfig DIR USER SERVER: DIR/USER.kubeconfig, with the user's static token.
 plane_kubeconfig() {
@@ -84,7 +113,7 @@ plane_api_start() {
         --max-requests-inflight 2000 --max-mutating-requests-inflight 1000 \
         --disable-admission-plugins ServiceAccount,TaintNodesByCondition "$@"
     for _ in $(seq 600); do
-        if curl -sk --max-time 2 "https://127.0.0.1:$((port + 2))/readyz" | grep -qx ok; then return 0; fi
+        if curl -sk --max-time 2 "https://127.0.0.1:$((port + 2))/readyz" | has -x ok; then return 0; fi
         kill -0 "$(cat "$dir/apiserver.pid")" 2>/dev/null || break
         sleep 0.1
     done

@@ -57,7 +57,7 @@ with_ha_a_replica_on_each_node_answers_and_one_may_die() {
     k -n claimguard delete "$(k -n claimguard get pods -o name | head -1)" --force --grace-period=0 >/dev/null 2>&1
     runs second data 'echo second >>/data/log' "$(on_node 2)"
     rejected second "claim $namespace/data is in use by pod $namespace/first on node-1"
-    k -n "$namespace" get pvc data -o json | jq -r '.metadata.annotations["claimguard.io/holder"]' | grep -q /first
+    k -n "$namespace" get pvc data -o json | jq -r '.metadata.annotations["claimguard.io/holder"]' | has /first
     end_pod first
     is_up second
     contains second 'first second'

@@ -27,7 +27,7 @@ machine_can() {
 machine_lacks() {
     local controller folder
     [ "$(id -u)" = 0 ] || { echo "it needs root"; return; }
-    ! dpkg-query -W -f '${db:Status-Status}' containerd.io 2>/dev/null | grep -qx installed ||
+    ! dpkg-query -W -f '${db:Status-Status}' containerd.io 2>/dev/null | has -x installed ||
         { echo "it needs Debian's containerd, which would remove Docker's containerd.io"; return; }
     [ -r /dev/kmsg ] || { echo "it needs /dev/kmsg, which kubelets read"; return; }
     for controller in "${controllers[@]}"; do
