@@ -40,6 +40,7 @@ END
 }
 
 soak_claimguard_start() {
+    plane_kill "$plane" claimguard
     soak_group=$(soak_group)
     claimguard=$(soak_limited)
     cp "$e2e/claimguard.yaml" "$plane/soak.yaml"
