@@ -9,12 +9,17 @@
 
 enum { BIND_ATTEMPTS_MAX = 3 };
 
-/* How long a look at the API server may take. A bind has set CONFIRM_MS aside for its last one. */
+/* How long a look at the API server may take. A bind has set CONFIRM_MS aside for its last one.
+ * With failurePolicy: Ignore, a review that fails lets its Binding pass: it takes all the time that
+ * it has, unless it is a denial also without an answer. */
 static int64_t patience_ms(const struct binding *binding)
 {
     int64_t left_ms = ms_until(binding->call.deadline_ns);
+    bool is_denial = binding->is_conflict && !binding->is_unknown;
 
-    return binding->waiting == NULL || left_ms > CONFIRM_MS ? CONFIRM_MS : left_ms;
+    if (binding->waiting == NULL || (is_denial && left_ms > CONFIRM_MS))
+        return CONFIRM_MS;
+    return left_ms;
 }
 
 int bind_read_again(const struct binding *binding, struct error *err)
@@ -126,9 +131,8 @@ static enum phase confirm(struct binding *binding, struct error *err)
         size_t count = 0;
         for (; shared != NULL && count < CONFIRM_MAX; shared = shared->next)
             references[count++] = shared->reference;
-        int64_t left_ms = ms_until(binding->call.deadline_ns);
-        if (requests_confirm(binding->call.state->api, references, count,
-                             left_ms < CONFIRM_MS ? left_ms : CONFIRM_MS, err) < 0)
+        if (requests_confirm(binding->call.state->api, references, count, patience_ms(binding),
+                             err) < 0)
             return PHASE_END;
     }
     binding->is_shared_confirmed = true;

@@ -164,6 +164,29 @@ static void what_the_cache_does_not_know_is_no_denial_without_an_answer(void)
     guard_stop(&guard);
 }
 
+/* With failurePolicy: Ignore, a review that gives up lets the Binding pass. */
+static void a_review_waits_as_long_as_it_may_for_what_it_does_not_know(void)
+{
+    const struct test_review of_pod = {.pod = "new", .node = "node-1", .timeout = "5s"},
+                             of_claim = {.pod = "c", .node = "node-1", .timeout = "5s"};
+    struct guard guard;
+
+    put_pair(NULL);
+    put_pod(&(struct test_pod){.name = "c", .claim = "fresh"});
+    admission_start(&guard, "");
+    check(is_admitted(&guard, "a", "node-1"), "its claim is free");
+    api_hold("pods");
+    api_hold("persistentvolumeclaims");
+    put_pod(&(struct test_pod){.name = "new", .claim = "data"});
+    put_claim("fresh");
+    api_fault(&(struct api_fault){.method = "GET", .path = "default/", .late_ms = 2500});
+    check(starts_with(admit(&guard, &of_pod),
+                      "denied: 409 claim default/data is reserved for pod default/a"),
+          "the answer about the pod is in time");
+    check(strcmp(admit(&guard, &of_claim), "allowed") == 0, "and the one about the claim");
+    guard_stop(&guard);
+}
+
 /* ---- claimLock: Annotation ---- */
 
 static void an_admitted_pod_keeps_its_lock_longer_than_a_pending_one(void)
@@ -286,6 +309,7 @@ int main(int argc, char **argv)
         SCENARIO(nothing_is_allowed_too_late),
         SCENARIO(a_conflict_that_cannot_be_confirmed_is_a_denial),
         SCENARIO(what_the_cache_does_not_know_is_no_denial_without_an_answer),
+        SCENARIO(a_review_waits_as_long_as_it_may_for_what_it_does_not_know),
         SCENARIO(an_admitted_pod_keeps_its_lock_longer_than_a_pending_one),
         SCENARIO(a_lock_of_an_earlier_review_is_not_released),
         SCENARIO(a_review_without_a_decision_keeps_the_locks_that_it_has),
