@@ -94,7 +94,7 @@ a_rejection_that_could_not_be_confirmed_is_made_up_for() {
     delete_pod db-0
     claim later
     await 15 "both were asked about" more_unconfirmed_than "$((before + 1))"
-    sleep 11 # the scheduler's longest back-off: the pods that it tries again by itself were tried
+    await 120 "the pods that the scheduler tries again by itself were tried" nobody_is_asked_about
     if is_scheduled db-1 || is_scheduled early; then fail "a pod was bound without the API server"; fi
     echo "upstream $(($(cat "$plane/port") + 3))" >"$plane/orders"
     scheduled db-1
@@ -103,6 +103,13 @@ a_rejection_that_could_not_be_confirmed_is_made_up_for() {
 }
 is_cleared() { [ -z "$(k get namespace "e2e-$((number - 1))" --ignore-not-found -o name)" ]; }
 more_unconfirmed_than() { [ "$(metric 'confirmations_total{result="unknown"}' delayed)" -gt "$1" ]; }
+# For longer than the scheduler's longest back-off.
+nobody_is_asked_about() {
+    local before
+    before=$(metric 'confirmations_total{result="unknown"}' delayed)
+    sleep 11
+    ! more_unconfirmed_than "$before"
+}
 is_requeued() { [ -n "$(k -n "$namespace" get pod "$1" -o 'jsonpath={.metadata.annotations.claimguard\.io/requeue-requested}')" ]; }
 
 # The connections stay open and bring nothing any more: no packet is lost, so only a time-out can show it.
