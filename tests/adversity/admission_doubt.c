@@ -81,7 +81,8 @@ static void what_is_not_decided_again_keeps_its_claim(void)
     put_vm();
     admission_start(&guard, DEFERRAL);
     api_fault(&(struct api_fault){.method = "GET", .path = "/pods/a", .ending = API_HANG});
-    api_fault(&(struct api_fault){.method = "PATCH", .path = "/pods/a", .status = 409, .times = 1});
+    api_fault(&(struct api_fault){
+        .method = "PATCH", .path = "/pods/a", .body = "defer-fs-mount", .status = 409, .times = 1});
     check(starts_with(admit(&guard, &(struct test_review){.pod = "a", .node = "node-1"}),
                       "failed: 500 "),
           "the API server does not say what the pod is now");

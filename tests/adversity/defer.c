@@ -90,6 +90,7 @@ static void an_annotation_that_a_webhook_removes_does_not_bind(void)
     guard_start(&guard, ANNOTATION);
     api_fault(&(struct api_fault){.method = "PATCH",
                                   .path = "/pods/vm",
+                                  .body = "defer-fs-mount",
                                   .times = 1,
                                   .status = 200,
                                   .answer = api_object("pods", "default", "vm")});
@@ -111,6 +112,7 @@ static void an_answer_that_is_no_pod_does_not_bind(void)
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
         api_fault(&(struct api_fault){.method = "PATCH",
                                       .path = "/pods/vm",
+                                      .body = "defer-fs-mount",
                                       .times = 1,
                                       .status = 200,
                                       .answer = answers[i]});

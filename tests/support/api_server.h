@@ -66,7 +66,8 @@ struct api_fault {
 };
 
 /* From now on. Of several that match a request, the one that was set last counts. The strings have
- * to stay. */
+ * to stay. About a second after its start, claimguard requeues the pods that wait: a PATCH of each.
+ * So a fault that hits some PATCHes (`times`) of a pod needs a part of their body. */
 void api_fault(const struct api_fault *fault);
 
 /* Ends all faults; those that hang still hang. */
