@@ -152,10 +152,12 @@ static void a_dry_run_takes_and_writes_nothing(void)
     struct guard guard;
 
     put_claim("data");
+    admission_start(&guard, ANNOTATION DEFERRAL); /* it requeues the pods that wait already */
     put_pod(&(struct test_pod){
         .name = "a", .claim = "data", .more_spec = ",\"runtimeClassName\":\"microvm\""});
     put_pod(&(struct test_pod){.name = "b", .claim = "data"});
-    admission_start(&guard, ANNOTATION DEFERRAL);
+    AWAIT(guard_metric(&guard, "claimguard_cache_objects{resource=\"pods\"}") == 2,
+          "both are seen");
     check(strcmp(admit(&guard, &a), "allowed") == 0, "its claim is free");
     check(guard_metric(&guard, "claimguard_reservations ") == 0, "nothing is taken");
     check(api_count("PATCH", "") == 0 && api_count("POST", "") == 0, "nothing is written");

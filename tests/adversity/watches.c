@@ -221,11 +221,13 @@ static void a_pod_that_waits_is_tried_again_when_its_policy_is_turned_off(void)
 
     put_csi_nodes(3, 5); /* node-1 and node-2 have none */
     put_claim("free");
+    guard_start(&guard, CSI_ON); /* it requeues the pods that wait already */
     put_pod(&(struct test_pod){.name = "c", .claim = "free"});
-    guard_start(&guard, CSI_ON);
+    AWAIT(objects_of(&guard, "pods") == 1, "c is seen");
     char *answer = guard_call(&guard, "/filter", filter_body("c"));
     check(strstr(answer, "the node has no CSINode object") != NULL, "it is rejected: %s", answer);
     free(answer);
+    check(api_count("PATCH", "requeue-requested") == 0, "it waits");
     reload(&guard, ALL_OFF);
     check(api_wait("PATCH", "requeue-requested", 1), "the scheduler is to try it again");
     check(filter_passes(&guard, "c"), "nothing rejects it");
