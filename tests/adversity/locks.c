@@ -24,6 +24,11 @@ static void check_one_is_bound(void)
           "one has the claim; a is on '%s', b on '%s'", node_of("a"), node_of("b"));
 }
 
+static bool sees_both(const struct guard *guard)
+{
+    return guard_metric(guard, "claimguard_cache_objects{resource=\"pods\"}") == 2;
+}
+
 /* ---- locks of other pods ---- */
 
 static void a_lock_of_a_pending_pod_is_respected_for_its_time(void)
@@ -182,9 +187,10 @@ static void a_late_release_fails_when_the_pod_locks_again(void)
     struct guard one, two;
     struct beside refused, again;
 
-    put_pair(NULL);
-    guard_start(&one, annotation);
+    guard_start(&one, annotation); /* it requeues the pods that wait already */
     guard_start(&two, annotation);
+    put_pair(NULL);
+    AWAIT(sees_both(&one) && sees_both(&two), "both are seen");
     api_fault(&(struct api_fault){
         .method = "POST", .path = "/pods/a/binding", .times = 1, .delay_ms = 2000});
     api_fault(&(struct api_fault){
@@ -201,6 +207,7 @@ static void a_late_release_fails_when_the_pod_locks_again(void)
     check(api_wait("POST", "/pods/a/binding", 2), "the second Binding is on its way");
     check(!bind_succeeds(&one, "b", "node-2"), "it is locked for a");
     (void)beside_end(&again);
+    check(api_count("POST", "/pods/a/binding") == 2, "nobody has changed a on the way");
     check_one_is_bound();
     guard_stop(&one);
     guard_stop(&two);
