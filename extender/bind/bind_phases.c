@@ -116,6 +116,9 @@ static enum phase take(struct binding *binding, struct error *err)
         requeue_changed(state->requeue, &pod, state->api);
     if (rc == 0)
         *err = (struct error){.code = 0}; /* of a take before this one */
+    if (rc == 0 && !binding->is_dry_run)
+        /* the scheduler has asked about it; a requeue would change it under its own Binding */
+        requeue_forget(state->requeue, pod.uid);
     if (rc == 0 && next == PHASE_END && !binding->is_dry_run)
         /* in a snapshot; none if it was bound already */
         bind_warnings_report(&binding->warnings, &binding->call);

@@ -213,6 +213,22 @@ static void a_late_release_fails_when_the_pod_locks_again(void)
     guard_stop(&two);
 }
 
+/* After a start, the pods that wait are requeued. One that a scheduler binds waits no more, and its
+ * Binding is for the version that it has. */
+static void a_start_changes_no_pod_that_is_being_bound(void)
+{
+    struct guard guard;
+
+    put_pair(NULL);
+    guard_start(&guard, annotation);
+    api_fault(&(struct api_fault){
+        .method = "POST", .path = "/pods/a/binding", .times = 1, .delay_ms = 2000});
+    check(bind_succeeds(&guard, "a", "node-1"), "its claim is free");
+    check(api_count("POST", "/pods/a/binding") == 1, "with its first Binding");
+    check(api_count("PATCH", "/pods/b") != 0, "the one that nobody binds is requeued");
+    guard_stop(&guard);
+}
+
 /* ---- answers that lie ---- */
 
 static void a_lock_that_a_webhook_removes_is_none(void)
@@ -332,6 +348,7 @@ int main(int argc, char **argv)
         SCENARIO(a_fence_that_meets_a_conflict_is_no_proof_that_the_pod_is_gone),
         SCENARIO(a_take_over_fails_when_the_holder_locks_again),
         SCENARIO(a_late_release_fails_when_the_pod_locks_again),
+        SCENARIO(a_start_changes_no_pod_that_is_being_bound),
         SCENARIO(a_lock_that_a_webhook_removes_is_none),
         SCENARIO(a_lock_that_the_api_server_refuses_says_why),
         SCENARIO(a_fence_that_a_webhook_removes_is_none),
