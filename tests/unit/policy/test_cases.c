@@ -121,6 +121,38 @@ static void expect_decisions(const struct view *view, const struct pod_object *p
     }
 }
 
+static void expect_all_of(const struct verdict *want, const struct verdict *got, size_t bytes)
+{
+    cr_expect(
+        got->code == want->code && got->reason_count == want->reason_count &&
+            got->cause_count == want->cause_count && got->awaited_count == want->awaited_count &&
+            got->warning_count == want->warning_count && got->victim_count == want->victim_count,
+        "%zu bytes: %s", bytes, code_text(got->code));
+    for (size_t i = 0; i < got->reason_count; i++)
+        cr_expect(got->reasons[i].ptr != NULL, "%zu bytes", bytes);
+    for (size_t i = 0; i < got->warning_count; i++)
+        cr_expect(got->warnings[i].text.ptr != NULL, "%zu bytes", bytes);
+}
+
+/* With too little memory, the verdict is an Error, and never a part of the whole one. */
+static void expect_whole_or_error(const struct view *view, const struct pod_object *pod)
+{
+    struct verdict whole, verdict = {.code = CODE_ERROR};
+    const struct policy *decided_by;
+    struct arena arena, little;
+
+    arena_init(&arena, 1 << 20);
+    policy_prefilter(view, pod, &arena, &whole, &decided_by);
+    for (size_t bytes = 0; bytes < arena.used_bytes || verdict.code == CODE_ERROR; bytes += 16) {
+        arena_init(&little, bytes);
+        policy_prefilter(view, pod, &little, &verdict, &decided_by);
+        if (verdict.code != CODE_ERROR)
+            expect_all_of(&whole, &verdict, bytes);
+        arena_dispose(&little);
+    }
+    arena_dispose(&arena);
+}
+
 static void evaluate(void *context, const struct pod_object *pod)
 {
     struct loaded *loaded = context;
@@ -130,6 +162,7 @@ static void evaluate(void *context, const struct pod_object *pod)
     arena_init(&arena, 1 << 20);
     expect_verdict(&view, pod, loaded->want, &arena);
     expect_decisions(&view, pod, loaded->want, &arena);
+    expect_whole_or_error(&view, pod);
     arena_dispose(&arena);
 }
 
