@@ -372,3 +372,20 @@ Test(csi_volumes, without_memory_no_pod_passes_that_does_not_pass_with_it)
         put_driver("e", "Persistent");
     }
 }
+
+/* It takes more memory than all that is allocated behind it. */
+Test(csi_volumes, without_memory_for_the_reason_of_a_node_the_verdict_is_an_error)
+{
+    char claim[254] = {0};
+
+    memset(claim, 'c', sizeof claim - 1);
+    add_claim(claim, "d", "");
+    put_node("n");
+    put_csi_node("n", "");
+    for (size_t bytes = 0; bytes < 4096; bytes += 16) {
+        arena_dispose(&arena);
+        arena_init(&arena, bytes);
+        ask();
+        cr_expect(verdict.code == CODE_ERROR || reason_on("n").ptr != NULL, "%zu bytes", bytes);
+    }
+}
