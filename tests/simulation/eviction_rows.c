@@ -172,6 +172,19 @@ static void a_holder_that_went_by_itself_counts_as_needless(void)
     expect_one(PREEMPTION_NEEDLESS);
 }
 
+static void one_of_two_that_goes_without_an_answer_is_asked_about(void)
+{
+    (void)holder("one", 10, DATA);
+    (void)holder("two", 10, LOGS);
+    world.fault =
+        (struct planned_fault){.count = 1, .method = "DELETE", .path = "/one", .fate = FATE_CUT};
+    (void)create("high", 100, BOTH);
+    wait_seconds(8);
+    expect(world.fault.count == 0, "it is deleted, and nobody is told");
+    expect(attempts(PREEMPTION_EVICTED) == 1 && attempts(PREEMPTION_FAILED) == 0,
+           "it goes, whatever the other does");
+}
+
 static void a_preemption_of_the_scheduler_counts_as_its(void)
 {
     static const char *const nodes[] = {"node-0", "node-1", "node-2"};
@@ -240,6 +253,7 @@ int main(int argc, char **argv)
         {ROW(a_refusal_by_a_budget_counts_as_forbidden), NULL},
         {ROW(a_budget_that_is_too_small_counts_as_forbidden), NULL},
         {ROW(a_holder_that_went_by_itself_counts_as_needless), NULL},
+        {ROW(one_of_two_that_goes_without_an_answer_is_asked_about), ignore_budgets},
         {ROW(a_preemption_of_the_scheduler_counts_as_its), NULL},
         {ROW(an_eviction_that_hangs_stops_no_other), NULL},
         {ROW(two_preemptors_of_one_pod_evict_it_once), NULL},
