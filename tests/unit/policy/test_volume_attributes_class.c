@@ -40,12 +40,13 @@ TestSuite(volume_attributes_class, .init = setup, .fini = teardown);
     CLAIM(", volumeName: v", "phase: Bound, currentVolumeAttributesClassName: " \
                              "silver, modifyVolumeStatus: {status: Pending}")
 
-static struct claim_reference data_claim = {.name = {"data", 4}};
+static struct claim_reference claims[] = {{.name = {"data", 4}}, {.name = {"last", 4}}};
+static size_t claim_count = 1;
 
 static struct verdict ask(struct arena *memory)
 {
     struct view view = {.cluster = &cluster, .config = &config};
-    struct pod_object pod = {.claims = &data_claim, .claim_count = 1};
+    struct pod_object pod = {.claims = claims, .claim_count = claim_count};
     struct verdict verdict;
 
     pod.meta.ns = SLICE("default");
@@ -155,6 +156,37 @@ Test(volume_attributes_class, a_claim_without_a_status_is_bound_if_it_names_its_
         cr_expect_eq(verdict.code, rows[i].code, "row %zu: %s", i, code_text(verdict.code));
         cr_expect_eq(verdict.warning_count, rows[i].warnings, "row %zu: %zu", i,
                      verdict.warning_count);
+    }
+}
+
+Test(volume_attributes_class, a_claim_that_passes_does_not_spare_one_behind_it)
+{
+    static const char *const rows[] = {
+        "{apiVersion: v1, kind: PersistentVolume, metadata: {name: offer}, spec: "
+        "{storageClassName: "
+        "fast, volumeAttributesClassName: gold}, status: {phase: Available}}\n---\n" UNBOUND,
+        CLASS("gold", "a.example.com") UNBOUND,
+        CLAIM(", volumeName: v", "phase: Bound, currentVolumeAttributesClassName: gold"),
+        CLAIM(", volumeName: v", "phase: Pending"),
+        CLAIM("", "phase: Lost"),
+        CHANGING,
+    };
+
+    claim_count = 2;
+    load_text(
+        &cluster,
+        STORAGE CLASS(
+            "tin",
+            "b.example.com") "{apiVersion: v1, kind: "
+                             "PersistentVolumeClaim, metadata: {name: last}, spec: "
+                             "{storageClassName: "
+                             "fast, volumeAttributesClassName: tin}, status: {phase: Pending}}\n");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        load_text(&cluster, rows[i]);
+        struct verdict verdict = ask(&arena);
+        cr_expect_eq(verdict.code, CODE_UNSCHEDULABLE_AND_UNRESOLVABLE, "row %zu", i);
+        cr_assert_eq(verdict.cause_count, 1, "row %zu", i);
+        expect_reference(&verdict.causes[0], KIND_CLAIM, "last");
     }
 }
 
