@@ -103,11 +103,11 @@ static void see_others(unsigned count)
 }
 
 /* A claim stays locked for a pending pod, while so many other locks are seen. Returns whether the
- * lock is taken over then. */
+ * lock is taken over then. The name of the pod has each kind of character that names have. */
 static bool is_known_after(unsigned others)
 {
     const struct sim_pod *pod = create_alone("second", DATA);
-    const struct sim_pod *pending = create_alone("first", DATA | CACHE);
+    const struct sim_pod *pending = create_alone("a-z.0-9", DATA | CACHE);
 
     for (unsigned i = 0; i < 2; i++) {
         (void)snprintf(world.server.claims[i].holder, sizeof world.server.claims[i].holder, "%s/%s",

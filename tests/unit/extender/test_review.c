@@ -240,6 +240,7 @@ static const struct {
     const char *name, *body, *message;
 } pods[] = {
     {"a pod with its node", POD("p", ON_NODE("p", "0-1")), NULL},
+    {"each kind of character", POD("a-z.0-9", ON_NODE("a-z.0-9", "0-9a-z")), NULL},
     {"without a name in the request", POD("", ON_NODE("p", "0-1")), NULL},
     {"without a node and a UID", POD("p", "{\"metadata\":{\"name\":\"p\"}}"), NULL},
     {"a name that is not generated yet", POD("", "{\"metadata\":{\"generateName\":\"p-\"}}"),
