@@ -86,6 +86,7 @@ static void a_pod_whose_evictions_never_work_is_requeued_ever_more_rarely(void)
     world.trials_lie = true;
     wait_seconds(1000);
     expect(high->requeues >= 4 && high->requeues <= 8, "after 10 s, 20 s, 40 s, ...");
+    expect(attempts(PREEMPTION_FORBIDDEN) > 1 && world.failures == 1, "one Event says so");
     world.trials_lie = false;
     wait_seconds(400);
     expect(low->preemption == 1 && high->node >= 0, "when it works, it is evicted");

@@ -299,7 +299,8 @@ static void count_event(const json_t *event)
 {
     const char *reason = json_string_value(json_object_get(event, "reason"));
 
-    world.failures += reason != NULL && strcmp(reason, "DeferFSMountFailed") == 0;
+    world.failures += reason != NULL && (strcmp(reason, "DeferFSMountFailed") == 0 ||
+                                         strcmp(reason, "PreemptionFailed") == 0);
 }
 
 unsigned server_handle(const char *method, const char *path, struct slice body,
