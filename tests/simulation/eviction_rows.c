@@ -2,6 +2,8 @@
  * When claimguard evicts, a row each: only for a pod about which the scheduler has asked lately;
  * and one eviction waits for no other.
  */
+#include <stdio.h>
+
 #include "simulation/rows.h"
 
 enum { DATA = 1, LOGS = 2, BOTH = 3, MORE = 4 }; /* claims */
@@ -236,6 +238,36 @@ static void of_two_preemptors_that_share_a_budget_none_evicts_a_part(void)
     expect(is_asked_to_go(one) == is_asked_to_go(two), "all that it needs, or none");
 }
 
+/* So many pods of that priority, of which only the scheduler knows, need a holder to go. */
+static void ask_about_others(unsigned first, unsigned count, int64_t priority)
+{
+    for (unsigned i = first; i < first + count; i++) {
+        char uid[37];
+        (void)snprintf(uid, sizeof uid, "11111111-0000-4000-8000-%012u", i);
+        struct meta meta = {.ns = SLICE("ns"), .name = slice_of(uid), .uid = slice_of(uid)};
+        preemption_want(&world.replicas[0].state,
+                        &(struct pod_object){.meta = meta, .priority = priority});
+    }
+}
+
+static void a_full_queue_keeps_the_pod_whose_holder_is_being_evicted(void)
+{
+    struct sim_pod *low = holder("low", 10, DATA), *high;
+
+    world.fault = (struct planned_fault){
+        .count = 1, .method = "POST", .path = "/low/eviction", .fate = FATE_UNANSWERED};
+    high = create("high", 50, DATA);
+    for (unsigned ms = 0; world.fault.count != 0 && ms < 5000; ms++)
+        world_run(world.now_ns + MILLISECOND, NULL);
+    scheduler_crash(&world.schedulers[0]); /* it does not ask about the pod again */
+    ask_about_others(0, WANTED_MAX - 1, 100);
+    ask_about_others(WANTED_MAX, 1, 200);
+    wait_seconds(10);
+    scheduler_start(&world.schedulers[0]);
+    wait_seconds(20);
+    expect(low->preemption == 1 && high->node >= 0, "it gets its claim");
+}
+
 static void ignore_budgets(void)
 {
     world.respects_budgets = false;
@@ -259,6 +291,7 @@ int main(int argc, char **argv)
         {ROW(an_eviction_that_hangs_stops_no_other), NULL},
         {ROW(two_preemptors_of_one_pod_evict_it_once), NULL},
         {ROW(of_two_preemptors_that_share_a_budget_none_evicts_a_part), NULL},
+        {ROW(a_full_queue_keeps_the_pod_whose_holder_is_being_evicted), NULL},
     };
 
     return rows_run(rows, sizeof rows / sizeof *rows, argc, argv);
