@@ -259,6 +259,21 @@ Test(cluster_lists, no_step_of_an_end_removes_many_and_what_is_left_counts)
     cr_expect(left == 0 && reported.count == MANY);
 }
 
+/* Else the step would end before its page, and the next one would begin at the same place. */
+Test(cluster_lists, what_stays_is_no_work_for_a_step)
+{
+    enum { MANY = 100 };
+
+    for (int kind = 0; kind < KIND_COUNT; kind++) {
+        unsigned steps = 0;
+        cluster_list_begin(&cluster, (enum kind)kind, false, 0);
+        apply_many((enum kind)kind, 0, MANY);
+        while (cluster_list_end(&cluster, (enum kind)kind, 10, NULL))
+            cr_assert_lt(steps++, MANY, "%s", kind_resource((enum kind)kind));
+        cr_expect_eq(cluster.counts[kind], MANY, "%s", kind_resource((enum kind)kind));
+    }
+}
+
 Test(cluster_lists, a_step_removes_fewer_pods_that_name_many_claims)
 {
     enum { PODS = 100, CLAIMS = 200 };
