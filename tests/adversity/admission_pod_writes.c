@@ -83,7 +83,8 @@ static void the_configured_form_counts(void)
 /* Its storage class is not known before the claim is there. */
 static void a_deferral_that_cannot_be_decided_is_denied(void)
 {
-    static const char spec[] = MICROVM ",\"volumes\":[{\"name\":\"v\",\"ephemeral\":{"
+    static const char spec[] = MICROVM ",\"volumes\":[{\"name\":\"token\",\"projected\":{}},"
+                                       "{\"name\":\"v\",\"ephemeral\":{"
                                        "\"volumeClaimTemplate\":{\"spec\":{}}}}]";
     const struct test_creation vm = {.pod = {.name = "e", .node = "node-1", .more_spec = spec}};
     const struct test_creation set = {
