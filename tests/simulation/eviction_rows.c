@@ -79,6 +79,8 @@ static void a_pod_that_a_budget_never_allows_is_not_requeued_and_is_forgotten(vo
     world.is_full = true;
     wait_seconds(400);
     expect(high->requeues == 0 && nothing_is_wanted() && !is_asked_to_go(low), "nothing is done");
+    unsigned tries = (unsigned)attempts(PREEMPTION_FORBIDDEN);
+    expect(tries >= 5 && tries <= 9, "after 10 s, 20 s, 40 s, 80 s, 80 s, ...");
 }
 
 static void a_pod_whose_evictions_never_work_is_requeued_ever_more_rarely(void)
@@ -214,6 +216,20 @@ static void an_eviction_that_hangs_stops_no_other(void)
     expect(is_asked_to_go(low) && is_asked_to_go(other), "both are evicted");
 }
 
+static void an_eviction_that_hangs_is_asked_about_after_five_seconds(void)
+{
+    (void)holder("low", 10, DATA);
+    world.fault = (struct planned_fault){
+        .count = 1, .method = "POST", .path = "/low/eviction", .fate = FATE_UNANSWERED};
+    (void)create("high", 100, DATA);
+    for (unsigned ms = 0; world.fault.count != 0 && ms < 5000; ms++)
+        world_run(world.now_ns + MILLISECOND, NULL);
+    wait_seconds(4);
+    expect(attempts(PREEMPTION_EVICTED) == 0, "its answer may still come");
+    wait_seconds(2);
+    expect(attempts(PREEMPTION_EVICTED) == 1, "the holder goes: it was evicted");
+}
+
 static void two_preemptors_of_one_pod_evict_it_once(void)
 {
     struct sim_pod *low = holder("low", 10, DATA);
@@ -289,6 +305,7 @@ int main(int argc, char **argv)
         {ROW(one_of_two_that_goes_without_an_answer_is_asked_about), ignore_budgets},
         {ROW(a_preemption_of_the_scheduler_counts_as_its), NULL},
         {ROW(an_eviction_that_hangs_stops_no_other), NULL},
+        {ROW(an_eviction_that_hangs_is_asked_about_after_five_seconds), NULL},
         {ROW(two_preemptors_of_one_pod_evict_it_once), NULL},
         {ROW(of_two_preemptors_that_share_a_budget_none_evicts_a_part), NULL},
         {ROW(a_full_queue_keeps_the_pod_whose_holder_is_being_evicted), NULL},

@@ -72,6 +72,15 @@ Test(preemption, a_pod_of_higher_priority_replaces_another)
     cr_expect_eq(remembered(WANTED_MAX + 1, 1), 1);
 }
 
+Test(preemption, nobody_is_evicted_for_a_pod_without_a_uid_or_of_a_snapshot)
+{
+    preemption_want(&state, &(struct pod_object){.meta = {.ns = SLICE("ns"), .name = SLICE("p")}});
+    cr_expect_eq(preemption_due_ns(state.preemption), UINT64_MAX);
+    state.api = NULL;
+    want(1, 0);
+    cr_expect_eq(preemption_due_ns(state.preemption), UINT64_MAX);
+}
+
 Test(preemption, a_step_without_anything_to_do_does_nothing)
 {
     preemption_step(&state);
