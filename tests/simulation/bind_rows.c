@@ -1,6 +1,7 @@
 /* What a bind leaves behind when its Binding may still be applied, and what it remembers of the
  * locks of other pods: a row each. */
 #include <stdio.h>
+#include <string.h>
 
 #include "extender/bind/seen_locks.h"
 #include "simulation/rows.h"
@@ -132,6 +133,31 @@ static void the_oldest_of_too_many_locks_is_forgotten(void)
     expect(bind(server_find_pod("second", 6)), "its age is known again");
 }
 
+static void note_other_node(void *context, const char *answer)
+{
+    *(bool *)context = strstr(answer, "is already assigned to node") != NULL;
+}
+
+/* The watch is late, so only the look before the locks knows. */
+static void a_pod_that_is_on_another_node_is_refused(void)
+{
+    struct sim_pod *pod = create_alone("first", DATA);
+    bool is_refused = false;
+    char body[256];
+
+    wait_seconds(1);
+    world.replicas[0].is_watching[KIND_POD] = false;
+    pod->node = 2; /* somebody set it */
+    server_touch(pod);
+    (void)snprintf(body, sizeof body,
+                   "{\"PodName\":\"first\",\"PodNamespace\":\"ns\",\"PodUID\":\"%s\",\"Node\":"
+                   "\"node-1\"}",
+                   pod->uid);
+    replica_call(0, VERB_BIND, body, note_other_node, &is_refused);
+    wait_seconds(5);
+    expect(is_refused, "the scheduler is told");
+}
+
 static void share_among_pods_of_one_node(void)
 {
     world.is_for_one_node = true;
@@ -164,6 +190,7 @@ int main(int argc, char **argv)
         {ROW(a_binding_in_doubt_keeps_its_node), share_among_pods_of_one_node},
         {ROW(a_lock_is_remembered_while_others_are_seen), lock_claims},
         {ROW(the_oldest_of_too_many_locks_is_forgotten), lock_claims},
+        {ROW(a_pod_that_is_on_another_node_is_refused), lock_claims},
     };
 
     return rows_run(rows, sizeof rows / sizeof *rows, argc, argv);
