@@ -82,6 +82,18 @@ static void with_the_gate_off_field_does_not_bind(void)
     guard_stop(&guard);
 }
 
+static void without_an_openapi_document_auto_writes_the_annotation(void)
+{
+    struct guard guard;
+
+    api_fault(&(struct api_fault){.method = "GET", .path = "/openapi", .status = 404});
+    put_vm("vm", "data");
+    guard_start(&guard, AUTO);
+    check(bind_succeeds(&guard, "vm", "node-1"), "the server is older than the field");
+    check(strcmp(annotation_of("vm"), "v") == 0 && !has_field("vm"), "with the annotation");
+    guard_stop(&guard);
+}
+
 static void an_annotation_that_a_webhook_removes_does_not_bind(void)
 {
     struct guard guard;
@@ -329,6 +341,7 @@ int main(int argc, char **argv)
     static const struct scenario all[] = {
         SCENARIO(with_the_gate_off_auto_binds_with_the_annotation),
         SCENARIO(with_the_gate_off_field_does_not_bind),
+        SCENARIO(without_an_openapi_document_auto_writes_the_annotation),
         SCENARIO(an_annotation_that_a_webhook_removes_does_not_bind),
         SCENARIO(an_answer_that_is_no_pod_does_not_bind),
         SCENARIO(after_a_move_to_an_older_server_auto_writes_the_annotation_beside_the_field),

@@ -6,7 +6,7 @@
 #include "extender/bind/seen_locks.h"
 #include "simulation/rows.h"
 
-enum { DATA = 1, CACHE = 2 };
+enum { DATA = 1, CACHE = 2, SHARED = 4, ANSWER_BYTES = 512 };
 
 /* A pod whose Binding the API server applies so many seconds later than its connection has died. */
 static struct sim_pod *create_in_doubt(const char *name, uint64_t seconds)
@@ -133,35 +133,70 @@ static void the_oldest_of_too_many_locks_is_forgotten(void)
     expect(bind(server_find_pod("second", 6)), "its age is known again");
 }
 
-static void note_other_node(void *context, const char *answer)
+static void note_answer(void *context, const char *answer)
 {
-    *(bool *)context = strstr(answer, "is already assigned to node") != NULL;
+    (void)snprintf(context, ANSWER_BYTES, "%s", answer);
 }
 
-/* The watch is late, so only the look before the locks knows. */
-static void a_pod_that_is_on_another_node_is_refused(void)
+/* Somebody binds a pod to that node, and claimguard's watch is late. Returns what is answered when
+ * it is bound to node-1. */
+static const char *bind_behind_another(int node)
 {
+    static char answer[ANSWER_BYTES];
     struct sim_pod *pod = create_alone("first", DATA);
-    bool is_refused = false;
     char body[256];
 
     wait_seconds(1);
     world.replicas[0].is_watching[KIND_POD] = false;
-    pod->node = 2; /* somebody set it */
+    pod->node = node;
     server_touch(pod);
+    world.fault = (struct planned_fault){
+        .count = 1, .method = "POST", .path = "/binding", .fate = FATE_LOST, .status = 409};
     (void)snprintf(body, sizeof body,
                    "{\"PodName\":\"first\",\"PodNamespace\":\"ns\",\"PodUID\":\"%s\",\"Node\":"
                    "\"node-1\"}",
                    pod->uid);
-    replica_call(0, VERB_BIND, body, note_other_node, &is_refused);
+    replica_call(0, VERB_BIND, body, note_answer, answer);
     wait_seconds(5);
-    expect(is_refused, "the scheduler is told");
+    expect(world.fault.count == 1, "no Binding is sent");
+    return answer;
+}
+
+static void a_pod_that_is_on_another_node_is_refused(void)
+{
+    expect(strstr(bind_behind_another(2), "is already assigned to node") != NULL, "it says so");
+}
+
+static void a_pod_that_is_on_its_node_already_is_a_success(void)
+{
+    expect(strcmp(bind_behind_another(1), "{\"Error\":\"\"}") == 0, "it is bound");
+}
+
+static void only_exclusive_claims_are_locked(void)
+{
+    server_change_claim(2, false, false);
+    wait_seconds(1);
+    expect(bind(create_alone("first", DATA | SHARED)), "its claims are free");
+    expect(world.server.claims[0].holder[0] != '\0' && world.server.claims[2].holder[0] == '\0',
+           "others may share the other one");
 }
 
 static void share_among_pods_of_one_node(void)
 {
     world.is_for_one_node = true;
     world.read_write_once = MODE_ENFORCE;
+}
+
+static void a_binding_in_doubt_keeps_its_claim_without_its_scheduler(void)
+{
+    const struct sim_pod *first = create_in_doubt("first", 40);
+    const struct sim_pod *second = create_alone("second", DATA);
+
+    scheduler_crash(&world.schedulers[0]);
+    wait_seconds(30); /* longer than reservationTTL */
+    expect(first->node < 0 && !bind(second), "it may still be applied");
+    wait_seconds(20);
+    expect(first->node >= 0 && !bind(second), "and is");
 }
 
 static void a_binding_in_doubt_keeps_its_node(void)
@@ -191,6 +226,9 @@ int main(int argc, char **argv)
         {ROW(a_lock_is_remembered_while_others_are_seen), lock_claims},
         {ROW(the_oldest_of_too_many_locks_is_forgotten), lock_claims},
         {ROW(a_pod_that_is_on_another_node_is_refused), lock_claims},
+        {ROW(a_pod_that_is_on_its_node_already_is_a_success), lock_claims},
+        {ROW(only_exclusive_claims_are_locked), lock_claims},
+        {ROW(a_binding_in_doubt_keeps_its_claim_without_its_scheduler), NULL},
     };
 
     return rows_run(rows, sizeof rows / sizeof *rows, argc, argv);

@@ -25,6 +25,16 @@ static void annotation_is_written_though_the_field_is_known(void)
     expect(pod->annotated == DATA && pod->fields == 0, "as configured");
 }
 
+static void field_is_written_beside_an_annotation(void)
+{
+    live_config()->defer_fs_mount.apply = DEFER_FIELD;
+    const struct sim_pod *pod = server_create_pod(
+        "vm", &(struct sim_pod){.claims = DATA, .annotated = DATA, .is_vm = true});
+
+    wait_seconds(2);
+    expect(pod->node >= 0 && pod->fields == DATA, "a reader of the field reads no annotation");
+}
+
 static void field_is_refused_by_an_api_server_that_does_not_know_it(void)
 {
     live_config()->defer_fs_mount.apply = DEFER_FIELD;
@@ -169,6 +179,7 @@ int main(int argc, char **argv)
         {ROW(auto_writes_the_field_where_the_api_server_knows_it), begin_with_field},
         {ROW(auto_writes_the_annotation_elsewhere), begin_with_field},
         {ROW(annotation_is_written_though_the_field_is_known), begin_with_field},
+        {ROW(field_is_written_beside_an_annotation), begin_with_field},
         {ROW(field_is_refused_by_an_api_server_that_does_not_know_it), begin_with_field},
         {ROW(auto_asks_again_after_the_field_was_refused), begin_with_field},
         {ROW(auto_asks_again_after_a_reconnect), begin_with_field},
