@@ -172,6 +172,18 @@ static void a_pod_that_is_on_its_node_already_is_a_success(void)
     expect(strcmp(bind_behind_another(1), "{\"Error\":\"\"}") == 0, "it is bound");
 }
 
+/* A review would keep it. */
+static void a_lock_of_before_is_released_when_a_bind_is_refused(void)
+{
+    const struct sim_pod *pod = create_in_doubt("first", 3600);
+
+    scheduler_crash(&world.schedulers[0]);
+    expect(world.server.claims[0].holder[0] != '\0', "its lock stays while it is in doubt");
+    refuse_bindings(1);
+    expect(!bind(pod) && world.fault.count == 0, "the next one is refused");
+    expect(world.server.claims[0].holder[0] == '\0', "the claim is free");
+}
+
 static void only_exclusive_claims_are_locked(void)
 {
     server_change_claim(2, false, false);
@@ -227,6 +239,7 @@ int main(int argc, char **argv)
         {ROW(the_oldest_of_too_many_locks_is_forgotten), lock_claims},
         {ROW(a_pod_that_is_on_another_node_is_refused), lock_claims},
         {ROW(a_pod_that_is_on_its_node_already_is_a_success), lock_claims},
+        {ROW(a_lock_of_before_is_released_when_a_bind_is_refused), lock_claims},
         {ROW(only_exclusive_claims_are_locked), lock_claims},
         {ROW(a_binding_in_doubt_keeps_its_claim_without_its_scheduler), NULL},
     };
