@@ -138,28 +138,54 @@ static void note_answer(void *context, const char *answer)
     (void)snprintf(context, ANSWER_BYTES, "%s", answer);
 }
 
-/* Somebody binds a pod to that node, and claimguard's watch is late. Returns what is answered when
- * it is bound to node-1. */
-static const char *bind_behind_another(int node)
+/* Binds pod first, with that UID, to node-1. Returns the answer; no Binding is sent. */
+static const char *answer_to_bind(const char *uid)
 {
     static char answer[ANSWER_BYTES];
-    struct sim_pod *pod = create_alone("first", DATA);
     char body[256];
 
-    wait_seconds(1);
-    world.replicas[0].is_watching[KIND_POD] = false;
-    pod->node = node;
-    server_touch(pod);
     world.fault = (struct planned_fault){
         .count = 1, .method = "POST", .path = "/binding", .fate = FATE_LOST, .status = 409};
     (void)snprintf(body, sizeof body,
                    "{\"PodName\":\"first\",\"PodNamespace\":\"ns\",\"PodUID\":\"%s\",\"Node\":"
                    "\"node-1\"}",
-                   pod->uid);
+                   uid);
     replica_call(0, VERB_BIND, body, note_answer, answer);
     wait_seconds(5);
     expect(world.fault.count == 1, "no Binding is sent");
     return answer;
+}
+
+/* Pod first, of which claimguard's watch does not see what happens to it. */
+static struct sim_pod *create_and_look_away(void)
+{
+    struct sim_pod *pod = create_alone("first", DATA);
+
+    wait_seconds(1);
+    world.replicas[0].is_watching[KIND_POD] = false;
+    return pod;
+}
+
+/* Somebody else binds it to that node. */
+static const char *bind_behind_another(int node)
+{
+    struct sim_pod *pod = create_and_look_away();
+
+    pod->node = node;
+    server_touch(pod);
+    return answer_to_bind(pod->uid);
+}
+
+static void a_pod_that_was_replaced_is_not_found(void)
+{
+    struct sim_pod *pod = create_and_look_away();
+    char uid[sizeof pod->uid];
+
+    memcpy(uid, pod->uid, sizeof uid);
+    server_terminate(pod, 0);
+    (void)create_alone("first", DATA);
+    expect(strstr(answer_to_bind(uid), "not found") != NULL, "it says so");
+    expect(world.server.claims[0].holder[0] == '\0', "its claim is not locked");
 }
 
 static void a_pod_that_is_on_another_node_is_refused(void)
@@ -237,6 +263,7 @@ int main(int argc, char **argv)
         {ROW(a_binding_in_doubt_keeps_its_node), share_among_pods_of_one_node},
         {ROW(a_lock_is_remembered_while_others_are_seen), lock_claims},
         {ROW(the_oldest_of_too_many_locks_is_forgotten), lock_claims},
+        {ROW(a_pod_that_was_replaced_is_not_found), lock_claims},
         {ROW(a_pod_that_is_on_another_node_is_refused), lock_claims},
         {ROW(a_pod_that_is_on_its_node_already_is_a_success), lock_claims},
         {ROW(a_lock_of_before_is_released_when_a_bind_is_refused), lock_claims},
