@@ -185,7 +185,7 @@ static void one_of_two_that_goes_without_an_answer_is_asked_about(void)
         (struct planned_fault){.count = 1, .method = "DELETE", .path = "/one", .fate = FATE_CUT};
     (void)create("high", 100, BOTH);
     wait_seconds(8);
-    expect(world.fault.count == 0, "it is deleted, and nobody is told");
+    expect(world.fault.count == 0, "it is deleted, and the answer is lost");
     expect(attempts(PREEMPTION_EVICTED) == 1 && attempts(PREEMPTION_FAILED) == 0,
            "it goes, whatever the other does");
 }
