@@ -105,7 +105,7 @@ static void a_pod_that_is_bound_while_the_bind_asks_is_not_reported(void)
     api_fault(&(struct api_fault){.method = "GET",
                                   .path = "/persistentvolumeclaims/shared",
                                   .is_applied = true,
-                                  .late_ms = 900});
+                                  .late_ms = 400});
     bind_beside(&bind, &guard, "doomed", "node-1");
     check(api_wait("GET", "/persistentvolumeclaims/shared", 1), "it asks");
     put_pod(&(struct test_pod){.name = "doomed", .claim = "shared", .node = "node-1"});
