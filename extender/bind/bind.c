@@ -87,7 +87,7 @@ static enum outcome find_outcome(struct binding *binding, const struct request_a
 {
     struct slice pod_name = binding->call.request->pod_name;
     struct error unknown = {0};
-    bool is_read = bind_read_again(binding, &unknown) == 0;
+    bool is_read = bind_read_again(binding, CONFIRM_MS, &unknown) == 0;
 
     if (is_bound_as_requested(binding)) { /* also if only the watch, or another bind, has seen it */
         binding->is_ours = answer->status / 100 != 4;

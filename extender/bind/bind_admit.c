@@ -3,12 +3,6 @@
 #include "extender/bind/bind_internal.h"
 #include "extender/bind/defer_write.h"
 
-/* Whether the error refuses the Binding; else no decision could be made. */
-static bool is_refusal(const struct error *err)
-{
-    return err->code == ERROR_INVALID || err->code == ERROR_NOT_FOUND || err->code == ERROR_TOO_BIG;
-}
-
 static atomic_uint *reviews_in(struct state *state, struct slice ns)
 {
     return &state->reviews_waiting_in[names_hash(ns) % NAMESPACE_COUNTERS];
@@ -89,7 +83,7 @@ static enum phase admit(struct binding *binding, struct error *err)
 {
     int rc = prepare(binding, err);
 
-    if (rc < 0 && is_refusal(err))
+    if (rc < 0 && bind_is_refusal(err))
         bind_free_claims(binding);
     else
         keep_claims(binding); /* perhaps there is no other decision before the review ends */
@@ -134,7 +128,7 @@ enum admission bind_admit(struct state *state, struct binding_review *review, st
     /* a claim that is not bound to a volume: of pods in general, that may pass; of a Binding, not
      */
     bool is_undecided = binding.deferral.undecided.name.len != 0;
-    return binding.verdict.code != CODE_ERROR && (is_refusal(err) || is_undecided)
+    return binding.verdict.code != CODE_ERROR && (bind_is_refusal(err) || is_undecided)
                ? ADMISSION_DENIED
                : ADMISSION_FAILED;
 }

@@ -73,9 +73,12 @@ enum phase bind_try_again(struct binding *binding);
 bool bind_may_wait(struct binding *binding);
 void bind_done_waiting(struct binding *binding);
 
+/* Whether the error refuses the Binding; else no decision could be made. */
+bool bind_is_refusal(const struct error *err);
+
 /* Reads the pod, unless it is being created, and the causes of its refusal from the API server into
  * the cache. */
-int bind_read_again(const struct binding *binding, struct error *err);
+int bind_read_again(const struct binding *binding, int64_t timeout_ms, struct error *err);
 
 /* Errors: there is no time left to send a Binding, or a request before it. */
 int bind_check_time(const struct binding *binding, struct error *err);

@@ -9,20 +9,12 @@
 
 enum { BIND_ATTEMPTS_MAX = 3 };
 
-/* How long a look at the API server may take. A bind has set CONFIRM_MS aside for its last one.
- * With failurePolicy: Ignore, a review that fails lets its Binding pass: it takes all the time that
- * it has, unless it is a denial also without an answer. */
-static int64_t patience_ms(const struct binding *binding)
+bool bind_is_refusal(const struct error *err)
 {
-    int64_t left_ms = ms_until(binding->call.deadline_ns);
-    bool is_denial = binding->is_conflict && !binding->is_unknown;
-
-    if (binding->waiting == NULL || (is_denial && left_ms > CONFIRM_MS))
-        return CONFIRM_MS;
-    return left_ms;
+    return err->code == ERROR_INVALID || err->code == ERROR_NOT_FOUND || err->code == ERROR_TOO_BIG;
 }
 
-int bind_read_again(const struct binding *binding, struct error *err)
+int bind_read_again(const struct binding *binding, int64_t timeout_ms, struct error *err)
 {
     struct object_reference references[CONFIRM_MAX] = {bind_request_pod(binding->call.request)};
     size_t count = binding->created == NULL;
@@ -31,7 +23,7 @@ int bind_read_again(const struct binding *binding, struct error *err)
         references[count++] = binding->deferral.undecided;
     for (size_t i = 0; i < binding->verdict.cause_count && count < CONFIRM_MAX; i++)
         references[count++] = binding->verdict.causes[i];
-    return requests_confirm(binding->call.state->api, references, count, patience_ms(binding), err);
+    return requests_confirm(binding->call.state->api, references, count, timeout_ms, err);
 }
 
 int bind_check_time(const struct binding *binding, struct error *err)
@@ -125,6 +117,18 @@ static enum phase take(struct binding *binding, struct error *err)
     return next;
 }
 
+/* A look at the API server. The last one of a bind, after its Binding, has CONFIRM_MS beyond the
+ * deadline. A review that ends without a decision is a failure, and with failurePolicy: Ignore, the
+ * API server applies its Binding: so a review looks until its deadline, unless it is a denial also
+ * without an answer. */
+static int64_t patience_ms(const struct binding *binding, bool is_denial)
+{
+    int64_t left_ms = ms_until(binding->call.deadline_ns);
+    bool is_review = binding->waiting != NULL;
+
+    return left_ms < CONFIRM_MS || (is_review && !is_denial) ? left_ms : CONFIRM_MS;
+}
+
 static enum phase confirm(struct binding *binding, struct error *err)
 {
     const struct kept_reference *shared = binding->shared;
@@ -134,8 +138,8 @@ static enum phase confirm(struct binding *binding, struct error *err)
         size_t count = 0;
         for (; shared != NULL && count < CONFIRM_MAX; shared = shared->next)
             references[count++] = shared->reference;
-        if (requests_confirm(binding->call.state->api, references, count, patience_ms(binding),
-                             err) < 0)
+        if (requests_confirm(binding->call.state->api, references, count,
+                             patience_ms(binding, false), err) < 0)
             return PHASE_END;
     }
     binding->is_shared_confirmed = true;
@@ -160,8 +164,12 @@ static enum phase end_unasked(const struct binding *binding, struct error *err)
  * big to be judged. */
 static enum phase refresh(struct binding *binding, struct error *err)
 {
+    bool is_undecided = binding->deferral.undecided.name.len != 0;
+    bool is_denial = !binding->is_unknown && (is_undecided || bind_is_refusal(err));
+    bool is_bind = binding->waiting == NULL;
     struct error unknown = {0};
-    int rc = bind_read_again(binding, &unknown);
+    int rc =
+        bind_read_again(binding, is_bind ? CONFIRM_MS : patience_ms(binding, is_denial), &unknown);
 
     if (rc != ERROR_TOO_BIG || !binding->is_unknown)
         return rc < 0 ? end_unasked(binding, err) : PHASE_TAKE;
