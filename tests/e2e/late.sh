@@ -108,7 +108,7 @@ nobody_is_asked_about() {
     local before
     before=$(metric 'confirmations_total{result="unknown"}' delayed)
     sleep 11
-    ! more_unconfirmed_than "$before"
+    kill -0 "$(cat "$plane/delayed.pid")" && ! more_unconfirmed_than "$before"
 }
 is_requeued() { [ -n "$(k -n "$namespace" get pod "$1" -o 'jsonpath={.metadata.annotations.claimguard\.io/requeue-requested}')" ]; }
 

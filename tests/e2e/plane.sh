@@ -12,13 +12,13 @@ version=v${CLAIMGUARD_E2E_KUBERNETES:-1.37.1} # go.mod's: what the binaries say 
 # has OPTIONS...: grep -q that reads its input to the end: with pipefail, a writer that nobody reads from fails.
 has() { grep "$@" >/dev/null; }
 
-# plane_port VARIABLE: a port that 99 others follow, which no other shell has got as long as this one runs, or what it has
-# started; below those that the kernel gives to clients.
+# plane_port VARIABLE: a port that 99 others follow. No other run of this user gets it until this shell and all its children
+# have ended. Below those that the kernel gives to clients.
 plane_port() {
-    local block reserved
-    mkdir -p "${TMPDIR:-/tmp}/claimguard-ports"
+    local block reserved ports=${TMPDIR:-/tmp}/claimguard-ports-$UID
+    mkdir -p "$ports"
     for block in $(seq 200 319 | shuf); do
-        exec {reserved}>"${TMPDIR:-/tmp}/claimguard-ports/$block"
+        exec {reserved}>"$ports/$block"
         if flock -n "$reserved"; then
             printf -v "$1" %s $((block * 100))
             return
@@ -29,8 +29,8 @@ plane_port() {
     return 1
 }
 
-# module_build MODULE TOOLS STAMP [LDFLAGS]: the binaries of its tool lines, unless TOOLS has them. Of several that ask at a
-# time, one builds.
+# module_build MODULE TOOLS STAMP [LDFLAGS]: the binaries of its tool lines, unless TOOLS has them. Concurrent calls wait for
+# each other.
 module_build() {
     local module=$1 tools=$2 stamp=$2/$3 sum
     mkdir -p "$tools"

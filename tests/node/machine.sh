@@ -27,7 +27,7 @@ machine_can() {
 machine_lacks() {
     local controller folder
     [ "$(id -u)" = 0 ] || { echo "it needs root"; return; }
-    ! dpkg-query -W -f '${db:Status-Status}' containerd.io 2>/dev/null | has -x installed ||
+    ! dpkg-query -W -f '${db:Status-Status}' containerd.io 2>/dev/null | grep -x installed >/dev/null ||
         { echo "it needs Debian's containerd, which would remove Docker's containerd.io"; return; }
     [ -r /dev/kmsg ] || { echo "it needs /dev/kmsg, which kubelets read"; return; }
     for controller in "${controllers[@]}"; do
@@ -107,7 +107,7 @@ machine_state() {
     ip route show table all | sed -E 's/ expires [0-9a-z]+//; s/^/route /'
     for hierarchy in "${hierarchies[@]}"; do
         # without those of another run
-        { find "$(machine_group "$hierarchy")" -type d 2>/dev/null || true; } | { grep -vP "/claimguard-(?!$1\\b)[0-9]" || true; } | sed 's/^/cgroup /'
+        { find "$(machine_group "$hierarchy")" -type d 2>/dev/null || true; } | { grep -vP "/claimguard-(e2e-|(?!$1\\b)[0-9])" || true; } | sed 's/^/cgroup /'
     done
     # what can be set, but for what the kernel counts and sets there
     { find /proc/sys -type f -perm -200 2>/dev/null || true; } |
