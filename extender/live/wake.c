@@ -27,6 +27,14 @@ static bool reconsider(struct state *state, const struct pod *pod, const struct 
     return verdict.code == CODE_SUCCESS || verdict.code == CODE_UNSCHEDULABLE;
 }
 
+/* A requeue would change the pod under its own Binding. */
+static bool is_being_bound(const struct state *state, const struct pod *pod)
+{
+    const struct reservation *reservation = reservation_find(&state->cluster, &pod->uid);
+
+    return reservation != NULL && reservation_binds(reservation);
+}
+
 static bool wake(struct state *state, const struct object_reference *waiting)
 {
     struct meta meta = {.ns = waiting->ns, .name = waiting->name, .uid = waiting->uid};
@@ -36,11 +44,12 @@ static bool wake(struct state *state, const struct object_reference *waiting)
     (void)pthread_rwlock_rdlock(&state->lock);
     const struct pod *pod = cluster_find_pod(&state->cluster, meta.ns, meta.name);
     bool is_woken = pod != NULL && !requeue_has(state->requeue, meta.uid) &&
-                    uid_is(&pod->uid, meta.uid) && reconsider(state, pod, &meta, &arena);
+                    uid_is(&pod->uid, meta.uid) && !is_being_bound(state, pod) &&
+                    reconsider(state, pod, &meta, &arena);
+    if (is_woken) /* under the lock: a bind that begins now forgets it */
+        requeue_pod(state->requeue, &meta);
     (void)pthread_rwlock_unlock(&state->lock);
     arena_dispose(&arena);
-    if (is_woken)
-        requeue_pod(state->requeue, &meta);
     return is_woken;
 }
 

@@ -229,6 +229,24 @@ static void a_start_changes_no_pod_that_is_being_bound(void)
     guard_stop(&guard);
 }
 
+static void a_reload_changes_no_pod_that_is_being_bound(void)
+{
+    struct guard guard;
+    struct beside bound;
+
+    put_pair(NULL);
+    guard_start(&guard, annotation);
+    check(api_wait("PATCH", "/pods/a", 1) && api_wait("PATCH", "/pods/b", 1), "both are requeued");
+    api_fault(&(struct api_fault){
+        .method = "POST", .path = "/pods/a/binding", .times = 1, .delay_ms = 2000});
+    bind_beside(&bound, &guard, "a", "node-1");
+    check(api_wait("POST", "/pods/a/binding", 1), "its Binding is on its way");
+    guard_reload(&guard, annotation);
+    check(beside_end(&bound), "a is bound, two seconds later");
+    check(api_count("PATCH", "/pods/a") == 1, "and was not changed meanwhile");
+    guard_stop(&guard);
+}
+
 /* ---- answers that lie ---- */
 
 static void a_lock_that_a_webhook_removes_is_none(void)
@@ -349,6 +367,7 @@ int main(int argc, char **argv)
         SCENARIO(a_take_over_fails_when_the_holder_locks_again),
         SCENARIO(a_late_release_fails_when_the_pod_locks_again),
         SCENARIO(a_start_changes_no_pod_that_is_being_bound),
+        SCENARIO(a_reload_changes_no_pod_that_is_being_bound),
         SCENARIO(a_lock_that_a_webhook_removes_is_none),
         SCENARIO(a_lock_that_the_api_server_refuses_says_why),
         SCENARIO(a_fence_that_a_webhook_removes_is_none),
