@@ -87,15 +87,25 @@ static bool put_victims(const struct conflicts *conflicts, struct arena *arena, 
     return true;
 }
 
-/* The rows about holders, of which there is at least one. */
+/* Whether the pod comes before all holders. */
+static bool outranks(const struct pod_object *pod, const struct conflicts *conflicts)
+{
+    bool outranks = !slice_equal(pod->preemption_policy, SLICE("Never"));
+
+    for (size_t i = 0; i < conflicts->count; i++)
+        outranks = outranks && conflict_priority(&conflicts->items[i]) < pod->priority;
+    return outranks;
+}
+
+/* The rows about holders, of which there is at least one. A scheduler asks about each pod of a
+ * group by itself, and does not say whether the whole group would fit. */
 static void evaluate_conflicts(const struct pod_object *pod, struct conflicts *conflicts,
                                struct arena *arena, struct verdict *out)
 {
-    bool may_preempt = !slice_equal(pod->preemption_policy, SLICE("Never"));
+    bool outranks_all = outranks(pod, conflicts);
+    bool may_preempt = outranks_all && !pod->is_grouped;
     char text[UID_TEXT_BYTES];
 
-    for (size_t i = 0; i < conflicts->count; i++)
-        may_preempt = may_preempt && conflict_priority(&conflicts->items[i]) < pod->priority;
     out->code = may_preempt ? CODE_UNSCHEDULABLE : CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
     if (may_preempt && !put_victims(conflicts, arena, out)) {
         verdict_out_of_memory(out);
@@ -113,6 +123,9 @@ static void evaluate_conflicts(const struct pod_object *pod, struct conflicts *c
             out->reserved_for = arena_copy(arena, uid_text(uid, text));
     }
     conflicts_put_reasons(conflicts, arena, out);
+    if (outranks_all && pod->is_grouped && out->code != CODE_ERROR)
+        (void)verdict_add_reason(out, arena,
+                                 SLICE("for a pod of a scheduling group, no pod is evicted"));
 }
 
 /* Row "is pending, and being deleted": kube-scheduler skips such a pod, and the API server

@@ -234,6 +234,7 @@ struct pod *pod_new(struct cluster *cluster, const struct pod_object *object)
     pod->name_len = (uint16_t)object->meta.name.len;
     pod->is_terminal = phase_is_terminal(object->phase);
     pod->is_gated = object->is_gated;
+    pod->is_grouped = object->is_grouped;
     pod->is_pending = slice_equal(object->phase, SLICE("Pending"));
     pod->is_terminating = object->meta.deletion_timestamp.len != 0;
     pod_list(cluster, pod);

@@ -133,6 +133,7 @@ bool cluster_describe_pod(const struct pod *pod, struct arena *arena, struct pod
         .nominated_node = pod_nominated_node(pod),
         .priority = pod->priority,
         .has_priority = !pod->has_no_priority,
+        .is_grouped = pod->is_grouped,
         .claims = arena_alloc(arena, pod->use_count * sizeof *out->claims),
         .claim_count = pod->use_count,
         .mounts = pod_mounts(pod),

@@ -142,6 +142,7 @@ struct pod {
     bool has_mounts : 1;      /* its mounts are stored: some are deferred, or a bind reads them */
     bool is_pending : 1;      /* its phase is Pending */
     bool is_gated : 1;        /* as in struct pod_object */
+    bool is_grouped : 1;      /* the same */
     bool has_no_priority : 1; /* it names an unknown PriorityClass, so its priority counts as 0 */
     uint16_t name_len;
     uint16_t use_count;

@@ -78,6 +78,8 @@ struct pod_object {
     int64_t priority;        /* fits 32 bits */
     bool has_priority;       /* false: no API server has admitted the pod (a manifest) */
     bool is_gated;           /* has spec.schedulingGates: no scheduler tries it yet */
+    bool is_grouped;         /* of a scheduling group (KEP-4671), of which all have to fit, or none:
+                                spec.schedulingGroup; in 1.35 spec.workloadRef */
     bool is_refused_unnamed; /* kube-scheduler's own check has rejected it last, since a pod has
                                 its ReadWriteOncePod claim, and has not said which */
     struct claim_reference *claims; /* each claim once, in the order of the pod's volumes */

@@ -182,6 +182,8 @@ static const struct pull_field pod_spec_fields[] = {
     PULL_FIELD("preemptionPolicy", PULL_STRING, pod_reading, pod.preemption_policy),
     PULL_FIELD("runtimeClassName", PULL_STRING, pod_reading, mounts.runtime_class),
     PULL_FIELD("schedulingGates", PULL_PRESENCE, pod_reading, pod.is_gated),
+    PULL_FIELD("schedulingGroup", PULL_PRESENCE, pod_reading, pod.is_grouped),
+    PULL_FIELD("workloadRef", PULL_PRESENCE, pod_reading, pod.is_grouped),
     PULL_NESTED("securityContext", pod_security_fields),
 };
 

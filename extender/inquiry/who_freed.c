@@ -88,8 +88,8 @@ static const struct pod *find_preemptor(const struct who_claim *claim)
 
     for (size_t i = 0; i < claim->waiter_count; i++) {
         const struct pod *pod = claim->waiters[i].pod;
-        bool may_preempt =
-            pod->priority > held && !pod->never_preempts && !pod->is_gated && !pod->is_terminating;
+        bool may_preempt = pod->priority > held && !pod->never_preempts && !pod->is_grouped &&
+                           !pod->is_gated && !pod->is_terminating;
         if (may_preempt && (preemptor == NULL || pod->priority > preemptor->priority))
             preemptor = pod;
     }

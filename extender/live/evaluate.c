@@ -161,14 +161,17 @@ static bool needs_exclusive(const struct question *question)
     return false;
 }
 
-/* 0: nothing is reserved. */
+/* 0: nothing is reserved. To ask about a pod of a scheduling group is a trial, too: the pod is
+ * bound only if its whole group has room. */
 static uint64_t choose_end(struct state *state, const struct question *question)
 {
     int64_t ttl_ms = state->config->read_write_once_pod.reservation_ttl_ms;
 
-    return question->is_trial ? trials_reserve_until(state->trials, &question->pod->meta,
-                                                     (uint64_t)ttl_ms * NS_PER_MS)
-                              : state_reservation_end(state, false);
+    if (!question->is_trial && !question->pod->is_grouped)
+        return state_reservation_end(state, false);
+    if (question->pod->is_grouped && ttl_ms > GROUP_ATTEMPT_MS)
+        ttl_ms = GROUP_ATTEMPT_MS;
+    return trials_reserve_until(state->trials, &question->pod->meta, (uint64_t)ttl_ms * NS_PER_MS);
 }
 
 static void reserve(struct state *state, struct question *question)
@@ -284,6 +287,13 @@ static bool is_answered(const struct question *question)
            (!question->is_refused || code_is_rejection(question->verdict.code));
 }
 
+/* The reservation that the pod makes next is the first one of its trials again. */
+static void begin_trials_again(struct state *state, const struct question *question)
+{
+    if (is_for_good(question) && (question->is_trial || question->pod->is_grouped))
+        trials_rejected(state->trials, &question->pod->meta);
+}
+
 void evaluate_and_remember(struct state *state, struct question *question)
 {
     const struct meta *meta = &question->pod->meta;
@@ -305,12 +315,12 @@ void evaluate_and_remember(struct state *state, struct question *question)
     bool is_left = question->reserves ? registered.count != 0 : is_answered(question);
     if (causes.count == 0 && is_left)
         requeue_forget(state->requeue, meta->uid);
+    begin_trials_again(state, question);
 }
 
 void evaluate_trial(struct state *state, struct question *question)
 {
     (void)evaluate_question(state, question);
     settle_reservation(state, question);
-    if (is_for_good(question))
-        trials_rejected(state->trials, &question->pod->meta);
+    begin_trials_again(state, question);
 }

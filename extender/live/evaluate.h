@@ -22,7 +22,12 @@ enum {
     CONFIRM_MS = 1000,       /* of the 5 s that the scheduler waits */
     CONFIRM_SILENT_MS = 100, /* while no request is answered, see requests_are_silent */
     CONFIRM_TRIAL_MS = 300,  /* of the 1 s that Volcano waits */
-    CONFIRM_ROUNDS_MAX = 3   /* when a holder is gone, there may be another one */
+    CONFIRM_ROUNDS_MAX = 3,  /* when a holder is gone, there may be another one */
+
+    /* A pod of a scheduling group that passes reserves its claims for so long, or for
+     * reservationTTL if that is shorter: the other pods of the group are tried, and all of them
+     * are bound then, or none. */
+    GROUP_ATTEMPT_MS = 10000
 };
 
 struct causes;

@@ -1,7 +1,9 @@
 /*
  * trials: what is remembered of a pod that a scheduler tries on one node after the other, with a
  * call for each. Volcano does so, for every pod that waits, in each cycle (1 s), and binds a pod
- * only when its whole gang has room. Two things must not be repeated with the calls:
+ * only when its whole gang has room. kube-scheduler binds a pod of a scheduling group only then,
+ * too, so its reservations end as those of Volcano's pods do. Two things must not be repeated with
+ * the calls:
  *
  *   a confirmation   holds for TRIAL_CONFIRMED_MS, for the same pod and the same causes: a pod that
  *                    is rejected costs requests once in a cycle, and not for each node. So does an

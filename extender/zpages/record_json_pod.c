@@ -183,6 +183,8 @@ static void put_spec(struct buf *out, const struct pod *pod)
     json_text(out, "preemptionPolicy", pod->never_preempts ? SLICE("Never") : SLICE(""));
     if (pod->is_gated)
         json_value(out, "schedulingGates", SLICE("[{\"name\":\"unknown\"}]"));
+    if (pod->is_grouped)
+        json_value(out, "schedulingGroup", SLICE("{\"podGroupName\":\"unknown\"}"));
     put_volumes(out, pod);
     if (mounts != NULL)
         put_mounts(out, mounts);

@@ -157,9 +157,9 @@ plane_controllers_start() {
         --controllers namespace-controller,garbage-collector-controller,persistentvolume-binder-controller,ephemeral-volume-controller,persistentvolumeclaim-protection-controller,disruption-controller,deployment-controller,replicaset-controller,statefulset-controller,resourcequota-controller
 }
 
-# plane_scheduler_start DIR NAME CONFIG EXTENDER-URL: with a file of manifests/, pointed at this plane.
+# plane_scheduler_start DIR NAME CONFIG EXTENDER-URL [FLAGS]: with a file of manifests/, pointed at this plane.
 plane_scheduler_start() {
     sed -e "s#^  kubeconfig: .*#  kubeconfig: $1/scheduler.kubeconfig\n  qps: 5000\n  burst: 5000#" \
         -e "s#urlPrefix: .*#urlPrefix: $4#" "$3" >"$1/$2.yaml"
-    plane_run "$1" "$2" "$tools/kube-scheduler" --config "$1/$2.yaml" --secure-port=0 --leader-elect=false
+    plane_run "$1" "$2" "$tools/kube-scheduler" --config "$1/$2.yaml" --secure-port=0 --leader-elect=false "${@:5}"
 }

@@ -90,3 +90,32 @@ nobody_is_evicted_for_a_pod_that_could_not_get_all_its_claims() {
     is_scheduled low
     is_scheduled equal
 }
+
+# Two pods of high priority, of which one never fits. Gangs are behind a feature gate that is off by default.
+nobody_is_evicted_for_a_gang_that_does_not_fit() {
+    local gate=--feature-gates=GenericWorkload=true
+    api_restart "$gate" --runtime-config=scheduling.k8s.io/v1beta1=true
+    stop_schedulers
+    start_schedulers "$gate"
+    claim data
+    pod low data 'priorityClassName: low'
+    scheduled low
+    k apply -f - >/dev/null <<END
+apiVersion: scheduling.k8s.io/v1beta1
+kind: PodGroup
+metadata: {name: gang, namespace: $namespace}
+spec: {priorityClassName: high, schedulingPolicy: {gang: {minCount: 2}}}
+END
+    pod member data 'priorityClassName: high' 'schedulingGroup: {podGroupName: gang}'
+    pod giant '' 'priorityClassName: high' 'schedulingGroup: {podGroupName: gang}' 'nodeSelector: {no: node}'
+    await 20 "the reason says so" says member "for a pod of a scheduling group, no pod is evicted"
+    sleep 5
+    is_scheduled low
+    [ "$(evictions_of low)" = 0 ]
+    delete_pod low
+    pod other data 'priorityClassName: high'
+    scheduled other # though the member passes again and again
+    if is_scheduled member; then fail "a part of the gang is scheduled"; fi
+    k -n "$namespace" delete pod member giant --grace-period=0 --force >/dev/null 2>&1
+    api_restart
+}

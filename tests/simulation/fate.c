@@ -204,9 +204,9 @@ enum {
     ASKED_SECONDS = 18
 }; /* grace, ASKED_LATELY_MS, an attempt's time, and the way of the call */
 
-/* Whether the victim may be evicted for the pod: it waits, with more priority, for a claim of the
- * victim, and its scheduler has asked lately; one that went or was bound a moment ago could not be
- * known to be. */
+/* Whether the victim may be evicted for the pod: it waits, with more priority and without a group,
+ * for a claim of the victim, and its scheduler has asked lately; one that went or was bound a
+ * moment ago could not be known to be. */
 static bool may_be_evicted_for(const struct sim_pod *victim, const struct sim_pod *pod)
 {
     bool waits = pod_is_there(pod) && pod->node < 0;
@@ -215,7 +215,7 @@ static bool may_be_evicted_for(const struct sim_pod *victim, const struct sim_po
     bool is_asked_about =
         pod->asked_ns != 0 && world.now_ns - pod->asked_ns < ASKED_SECONDS * SECOND;
 
-    return (waits || went || was_bound) && is_asked_about && !pod->never &&
+    return (waits || went || was_bound) && is_asked_about && !pod->never && !pod->is_grouped &&
            pod->priority > victim->priority && (pod->claims & victim->claims) != 0;
 }
 

@@ -68,6 +68,37 @@ static void a_pod_that_never_preempts_evicts_nobody(void)
     expect(!is_asked_to_go(low), "nobody is evicted");
 }
 
+static void a_pod_of_a_scheduling_group_evicts_nobody(void)
+{
+    struct sim_pod *low = holder("low", 10, DATA), *high;
+
+    (void)server_create_pod("member",
+                            &(struct sim_pod){.priority = 100, .is_grouped = true, .claims = DATA});
+    wait_seconds(60);
+    expect(!is_asked_to_go(low), "nobody is evicted");
+    high = create("high", 100, DATA);
+    wait_seconds(60);
+    expect(low->preemption == 1 && high->node >= 0, "it is for a pod without a group");
+}
+
+/* As a group whose quorum never fits is tried: its members pass, and are not bound. */
+static void a_scheduling_group_that_is_tried_again_and_again_keeps_no_claim(void)
+{
+    struct sim_pod *member, *other;
+
+    world.schedulers[0].is_up = false;
+    member = server_create_pod(
+        "member", &(struct sim_pod){.priority = 100, .is_grouped = true, .claims = DATA});
+    other = create("other", 100, DATA);
+    wait_seconds(1);
+    expect(filter_passes(member), "the claim is free");
+    for (unsigned tries = 0; tries < 15 && !filter_passes(other); tries++) {
+        (void)filter_passes(member);
+        wait_seconds(1);
+    }
+    expect(filter_passes(other), "it gets its turn");
+}
+
 static void equal_priority_evicts_nobody(void)
 {
     struct sim_pod *first = holder("first", 100, DATA);
@@ -184,8 +215,7 @@ static void preempt_adds_a_victim_of_which_only_the_api_server_knows(void)
     static const char *const nodes[] = {"node-0", "node-1", "node-2"};
     struct sim_pod *high, *low = replace_holder_unnoticed(&high);
 
-    expect(preempt_keeps(high, nodes[low->node], NULL) &&
-               strstr(preempt_answer(), low->uid) != NULL,
+    expect(preempt_keeps(high, nodes[low->node], NULL) && strstr(call_answer(), low->uid) != NULL,
            "the node is kept, with its holder");
 }
 
@@ -303,6 +333,8 @@ int main(int argc, char **argv)
         {ROW(a_scheduler_that_was_not_heard_is_not_left_to_it_for_ever), NULL},
         {ROW(preemption_disabled_evicts_nobody), disable_preemption},
         {ROW(a_pod_that_never_preempts_evicts_nobody), NULL},
+        {ROW(a_pod_of_a_scheduling_group_evicts_nobody), NULL},
+        {ROW(a_scheduling_group_that_is_tried_again_and_again_keeps_no_claim), NULL},
         {ROW(equal_priority_evicts_nobody), NULL},
         {ROW(one_conflict_that_stays_saves_the_other_holder), NULL},
         {ROW(nothing_is_evicted_for_a_pod_that_is_gone), NULL},

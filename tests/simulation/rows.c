@@ -70,7 +70,22 @@ bool preempt_keeps(const struct sim_pod *pod, const char *node, const struct sim
     return last_answer != NULL && strstr(last_answer, node) != NULL;
 }
 
-const char *preempt_answer(void)
+bool filter_passes(const struct sim_pod *pod)
+{
+    struct buf body;
+
+    buf_init(&body, 4096);
+    buf_put(&body, SLICE("{\"Pod\":"));
+    server_write_pod(pod, &body);
+    buf_put(&body, SLICE(",\"NodeNames\":[\"node-0\"]}"));
+    buf_put(&body, (struct slice){"", 1});
+    replica_call(0, VERB_FILTER, buf_slice(&body).ptr, keep_answer, NULL);
+    buf_dispose(&body);
+    wait_seconds(1);
+    return last_answer != NULL && strstr(last_answer, "\"node-0\":") == NULL;
+}
+
+const char *call_answer(void)
 {
     return last_answer;
 }

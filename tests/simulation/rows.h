@@ -39,8 +39,11 @@ bool is_asked_to_go(const struct sim_pod *pod);
  * node, and there the victim, if any. Takes two seconds. */
 bool preempt_keeps(const struct sim_pod *pod, const char *node, const struct sim_pod *victim);
 
-/* The last answer to that; valid until the next. */
-const char *preempt_answer(void);
+/* A scheduler asks about the pod, and offers node-0; whether it passes. Takes a second. */
+bool filter_passes(const struct sim_pod *pod);
+
+/* The last answer to one of these; valid until the next. */
+const char *call_answer(void);
 
 /* How many attempts of the replica to preempt ended so. */
 unsigned attempts(enum preemption_result result);

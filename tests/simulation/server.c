@@ -55,6 +55,8 @@ void server_write_pod(const struct sim_pod *pod, struct buf *out)
     buf_printf(out, "},\"spec\":{\"priority\":%d", pod->priority);
     if (pod->never)
         buf_printf(out, ",\"preemptionPolicy\":\"Never\"");
+    if (pod->is_grouped)
+        buf_printf(out, ",\"schedulingGroup\":{\"podGroupName\":\"gang\"}");
     if (pod->node >= 0)
         buf_printf(out, ",\"nodeName\":\"node-%d\"", pod->node);
     if (pod->is_vm)

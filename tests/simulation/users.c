@@ -41,6 +41,7 @@ static void create_pod_with(unsigned claims)
         .name = names[below(NAMES)],
         .properties = {.priority = priorities[below(4)],
                        .never = one_in(10),
+                       .is_grouped = one_in(10),
                        .claims = claims,
                        .fields = own_fields,
                        .own_fields = own_fields,

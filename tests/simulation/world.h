@@ -61,9 +61,9 @@ struct sim_pod {
     char name[16], uid[40];
     uint64_t version;
     int priority;
-    bool never;
-    unsigned claims;   /* bits */
-    bool is_protected; /* by the budget */
+    bool never, is_grouped; /* preemptionPolicy Never; schedulingGroup */
+    unsigned claims;        /* bits */
+    bool is_protected;      /* by the budget */
     unsigned scheduler;
     bool is_vm, opts_out; /* runtimeClassName; claimguard.io/defer-fs-mount: disabled */
     unsigned annotated,

@@ -129,8 +129,8 @@ static void expect_same_pod(const struct pod *a, const struct pod *b)
     cr_expect(a->priority == b->priority && a->is_terminal == b->is_terminal &&
                   a->is_terminating == b->is_terminating &&
                   a->never_preempts == b->never_preempts && a->is_pending == b->is_pending &&
-                  a->is_gated == b->is_gated && a->has_no_priority == b->has_no_priority &&
-                  a->version == b->version,
+                  a->is_gated == b->is_gated && a->is_grouped == b->is_grouped &&
+                  a->has_no_priority == b->has_no_priority && a->version == b->version,
               "%.*s", SLICE_ARG(pod_name(a)));
     cr_expect(slice_equal(pod_node(a), pod_node(b)) &&
               slice_equal(pod_nominated_node(a), pod_nominated_node(b)) &&
