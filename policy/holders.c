@@ -32,10 +32,16 @@ const struct pod *holder_cached(const struct cluster *cluster, const struct pod_
     return cached != NULL && is_itself(cached, pod) ? cached : NULL;
 }
 
-/* A nomination to a node that does not exist is none. */
+/* A nomination to a node that does not exist, or that takes no pods, is none. */
 static bool is_nominated(const struct cluster *cluster, struct slice node)
 {
-    return node.len != 0 && cluster_find_node(cluster, node) != NULL;
+    return node.len != 0 && node_is_usable(cluster_find_node(cluster, node));
+}
+
+static bool has_nomination(const struct cluster *cluster, const struct pod *pod)
+{
+    return pod_is_nominated(pod) && !nomination_at(pod->nomination)->has_lapsed &&
+           is_nominated(cluster, pod_nominated_node(pod));
 }
 
 /* Whether the scheduler tries a nominated holder before the pod, which has the same priority: it is
@@ -62,7 +68,7 @@ static bool nomination_holds(const struct cluster *cluster, const struct pod *ho
                              const struct pod_object *pod)
 {
     if (holder->is_terminating || holder->priority < pod->priority ||
-        !is_nominated(cluster, pod_nominated_node(holder)))
+        !has_nomination(cluster, holder))
         return false;
     if (holder->priority > pod->priority)
         return true;
@@ -71,7 +77,7 @@ static bool nomination_holds(const struct cluster *cluster, const struct pod *ho
     if (pod->created.len == CREATED_BYTES)
         created = pod->created;
     bool is_rival = is_nominated(cluster, pod->nominated_node) ||
-                    (cached != NULL && is_nominated(cluster, pod_nominated_node(cached)));
+                    (cached != NULL && has_nomination(cluster, cached));
     return !is_rival || is_tried_first(holder, pod, created);
 }
 

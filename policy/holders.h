@@ -14,9 +14,9 @@ enum hold { HOLD_NONE, HOLD_BOUND, HOLD_TERMINATING, HOLD_NOMINATED, HOLD_RESERV
 /*
  * Whether and how `holder`, which names a claim, holds it against `pod`:
  * - assigned and not finished: Bound, or Terminating: until it is gone;
- * - nominated to a node that exists, of equal or higher priority, and not being deleted: Nominated,
- *   as the scheduler counts nominated pods. Against a pod that is nominated itself only if it is
- *   tried first: of higher priority, or older;
+ * - nominated to a node that takes pods, of equal or higher priority, and not being deleted:
+ *   Nominated, on all nodes, until the nomination lapses (nominated.h). Against a pod that is
+ *   nominated itself only if it is tried first: of higher priority, or older;
  * - itself (by UID): never.
  */
 enum hold hold_against(const struct cluster *cluster, const struct pod *holder,

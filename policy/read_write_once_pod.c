@@ -119,6 +119,13 @@ static void evaluate_conflicts(const struct pod_object *pod, struct conflicts *c
             !verdict_add_cause(out, arena, KIND_POD, name_text(conflict->claim->ns),
                                conflict_holder_name(conflict), uid))
             return;
+        if (conflict->hold == HOLD_NOMINATED &&
+            !verdict_add_awaited(out, arena,
+                                 &(struct object_reference){.kind = KIND_NODE,
+                                                            .ns = name_text(conflict->claim->ns),
+                                                            .name = conflict_holder_name(conflict),
+                                                            .uid = SLICE("")}))
+            return;
         if (conflict->holder == NULL && out->reserved_for.len == 0)
             out->reserved_for = arena_copy(arena, uid_text(uid, text));
     }

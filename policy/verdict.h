@@ -75,7 +75,8 @@ struct verdict {
     struct object_reference *awaited; /* a refused pod is requeued when one of them appears or
                                          goes: no event for the scheduler says so, or it may be late
                                          here. A driver on nodes is a KIND_CSI_NODE with its name, a
-                                         volume_offer a KIND_VOLUME with that as its name */
+                                         volume_offer a KIND_VOLUME with that as its name, a pod's
+                                         nomination a KIND_NODE with the pod's name */
     size_t awaited_count;
     const bool *exclusive; /* for each of the pod's claims: it needs that for itself; NULL: those
                               that are ReadWriteOncePod */

@@ -59,6 +59,7 @@ struct cluster {
     uint16_t creations_in[NAMESPACE_COUNTERS]; /* the same, by the hash of the namespace */
     struct reservation *sharing;               /* reservations with shared claims */
     struct unconfirmed *unconfirmed;           /* uthash: unconfirmed.h */
+    struct nomination *nominations;            /* that may lapse, in the order of due_ns (utlist) */
     struct pod *deferring; /* pods with deferred mounts, linked by kept_mounts */
     struct listing lists[KIND_COUNT];
     bool is_unserved[KIND_COUNT]; /* the API server does not serve the kind, so that an object

@@ -3,6 +3,7 @@
  * mounts. A pod that holds its claims is counted on its node, and on each claim.
  */
 #include "cache/cluster/cluster_internal.h"
+#include "cache/cluster/nominated.h"
 #include "cache/cluster/reservation.h"
 #include "cache/objects/label_selector.h"
 
@@ -264,6 +265,7 @@ bool pod_add(struct cluster *cluster, struct pod *pod)
 
     if (is_counted && table_add(&cluster->pods, &pod->record)) {
         link_uses(pod);
+        nominated_add(cluster, pod);
         cluster->counts[KIND_POD]++;
         return true;
     }
@@ -276,6 +278,7 @@ bool pod_add(struct cluster *cluster, struct pod *pod)
 void pod_drop(struct cluster *cluster, struct pod *pod)
 {
     unlink_uses(pod);
+    nominated_remove(cluster, pod);
     stop_holding(cluster, pod);
     table_remove(&cluster->pods, &pod->record);
     cluster->counts[KIND_POD]--;

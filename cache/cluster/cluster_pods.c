@@ -2,6 +2,7 @@
  * What the API server and schedulers say about pods.
  */
 #include "cache/cluster/cluster_internal.h"
+#include "cache/cluster/nominated.h"
 #include "cache/cluster/reservation.h"
 #include "cache/cluster/unconfirmed.h"
 
@@ -68,10 +69,12 @@ static const struct pod_mounts *missed_deferrals(const struct pod *known,
 }
 
 /* pod is the new record; known, the former one, is dropped. */
-static void replace_record(struct cluster *cluster, struct pod *known, const struct pod *pod)
+static void replace_record(struct cluster *cluster, struct pod *known, struct pod *pod)
 {
     if (known != NULL && memcmp(&known->uid, &pod->uid, sizeof pod->uid) != 0)
         forget_uid(cluster, &known->uid);
+    else if (known != NULL)
+        nominated_replace(cluster, known, pod);
     if (pod_is_assigned(pod) || pod->is_terminal) /* it holds its claims itself, or needs none */
         reservation_release(cluster, &pod->uid);
     if (known != NULL)

@@ -109,11 +109,19 @@ enum claim_phase { CLAIM_PHASE_UNKNOWN, CLAIM_PENDING, CLAIM_BOUND, CLAIM_LOST }
 
 enum { CREATED_BYTES = 20 }; /* "2026-11-21T10:00:00Z", as the API server writes all times */
 
+struct pod;
+
 /* The node that a pod is nominated to. A separate record, because few pods are nominated, and only
  * their age matters. */
 struct nomination {
     struct name *node;           /* may not exist */
     char created[CREATED_BYTES]; /* when the pod was created; all 0: not known */
+    bool has_lapsed;             /* it counts no more: nominated.h; so do the others: */
+    bool is_checked;             /* it is in cluster.nominations */
+    uint8_t free_checks;         /* in a row that found the claims free */
+    uint64_t due_ns;             /* the next check; 0: there was none */
+    struct pod *pod;
+    struct nomination *prev, *next;
 };
 
 /*
@@ -264,6 +272,12 @@ static inline struct pod_mounts *pod_mounts(const struct pod *pod)
 static inline bool pod_defers(const struct pod *pod)
 {
     return pod->has_mounts && pod_kept_mounts(pod)->link != NULL;
+}
+
+/* Whether a pod can be placed there. */
+static inline bool node_is_usable(const struct node *node)
+{
+    return node != NULL && node->exists && !node->is_not_ready && !node->is_unschedulable;
 }
 
 static inline struct slice pod_nominated_node(const struct pod *pod)

@@ -1,13 +1,23 @@
 #include "extender/live/expiry.h"
 
+#include "cache/cluster/nominated.h"
 #include "extender/live/evaluate.h"
 #include "extender/live/requeue.h"
 
 enum {
     SETTLE_AGAIN_MS = 10000,  /* a pod that could not be read */
     EXPIRED_CLAIMS_MAX = 256, /* of reservations that end while the lock is held once */
+    NOMINATIONS_MAX = 256,    /* that are checked while it is held once */
     EXPIRED_BYTES_MAX = 1 << 20,
 };
+
+/* Adds what has ended. Without memory, the pods that wait for it wait for the scheduler's own
+ * flush. */
+static void keep(struct kept_reference **ended, const struct object_reference *reference,
+                 struct arena *arena)
+{
+    (void)object_reference_keep(ended, reference, arena);
+}
 
 /* Ends some reservations; *ended lists their pods. Under the lock, for writing. */
 static void end_expired(struct state *state, struct kept_reference **ended, struct arena *arena)
@@ -20,19 +30,36 @@ static void end_expired(struct state *state, struct kept_reference **ended, stru
     while (claims < EXPIRED_CLAIMS_MAX &&
            (expired = reservation_expired(&state->cluster, now_ns)) != NULL) {
         struct uid uid = expired->uid;
-        struct object_reference pod = {.kind = KIND_POD, .uid = uid_text(&uid, text)};
-        (void)object_reference_keep(
-            ended, &pod,
-            arena); /* else the pods that wait for it wait for the scheduler's own flush */
+        keep(ended, &(struct object_reference){.kind = KIND_POD, .uid = uid_text(&uid, text)},
+             arena);
         claims += 1 + expired->claim_count + expired->shared_count;
         reservation_end(&state->cluster, expired);
     }
 }
 
+/* Checks some nominations; *ended also lists those that lapse. Under the lock, for writing. */
+static void check_nominations(struct state *state, struct kept_reference **ended,
+                              struct arena *arena)
+{
+    uint64_t now_ns = monotonic_ns();
+
+    for (size_t i = 0; i < NOMINATIONS_MAX && nominated_is_due(&state->cluster, now_ns); i++) {
+        const struct pod *pod = nominated_check(&state->cluster, now_ns);
+        if (pod != NULL)
+            keep(ended,
+                 &(struct object_reference){
+                     .kind = KIND_NODE, .ns = name_text(pod->ns), .name = pod_name(pod)},
+                 arena);
+    }
+}
+
 static bool has_expired(struct state *state)
 {
+    uint64_t now_ns = monotonic_ns();
+
     (void)pthread_rwlock_rdlock(&state->lock);
-    bool has_expired = reservation_expired(&state->cluster, monotonic_ns()) != NULL;
+    bool has_expired = reservation_expired(&state->cluster, now_ns) != NULL ||
+                       nominated_is_due(&state->cluster, now_ns);
     (void)pthread_rwlock_unlock(&state->lock);
     return has_expired;
 }
@@ -48,9 +75,10 @@ void expiry_run(struct state *state)
         arena_reset(&arena);
         (void)pthread_rwlock_wrlock(&state->lock);
         end_expired(state, &ended, &arena);
+        check_nominations(state, &ended, &arena);
         (void)pthread_rwlock_unlock(&state->lock);
-        for (const struct kept_reference *pod = ended; pod != NULL; pod = pod->next)
-            requeue_changed(state->requeue, &pod->reference, state->api);
+        for (const struct kept_reference *at = ended; at != NULL; at = at->next)
+            requeue_changed(state->requeue, &at->reference, state->api);
     }
     arena_dispose(&arena);
 }

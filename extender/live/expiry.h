@@ -1,7 +1,8 @@
 /*
- * expiry: ends the reservations that have expired, and requeues the pods that wait for them. One
- * whose Binding is in doubt ends only after the API server was asked about its pod: the Binding may
- * have been applied at the last moment, and the watch may be late.
+ * expiry: ends the reservations that have expired, and the nominations that have lapsed
+ * (cache/cluster/nominated.h), and requeues the pods that wait for them. A reservation whose
+ * Binding is in doubt ends only after the API server was asked about its pod: the Binding may have
+ * been applied at the last moment, and the watch may be late.
  *
  * Threads: any; it takes the state's lock, which must not be held.
  */
@@ -10,7 +11,7 @@
 
 #include "extender/state.h"
 
-/* Takes the lock for writing only if a reservation has expired, and for a few of them at a time. */
+/* Takes the lock for writing only if something is due, and for a few of them at a time. */
 void expiry_run(struct state *state);
 
 /* The same, and requeue_tick. To be called often. */

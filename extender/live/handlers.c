@@ -56,6 +56,12 @@ static void requeue_offer(struct state *state, struct slice offer)
                         &(struct object_reference){.kind = KIND_VOLUME, .name = offer}, state->api);
 }
 
+/* Only the pod's own scheduler hears that it is not nominated any more. */
+static bool may_be_nominated(const struct pod_object *pod)
+{
+    return pod->nominated_node.len != 0 || pod->node.len != 0;
+}
+
 static void changed(void *context, enum watch_change change, const struct object *object,
                     bool was_there)
 {
@@ -73,6 +79,11 @@ static void changed(void *context, enum watch_change change, const struct object
         requeue_changed(state->requeue,
                         &(struct object_reference){object->kind, meta->ns, meta->name, meta->uid},
                         state->api);
+    if (is_gone_pod || (object->kind == KIND_POD && !may_be_nominated(&object->pod)))
+        requeue_changed(
+            state->requeue,
+            &(struct object_reference){.kind = KIND_NODE, .ns = meta->ns, .name = meta->name},
+            state->api);
     if (object->kind == KIND_CSI_NODE && change == CHANGE_PUT && !was_there)
         requeue_drivers(state, object->resource.attributes[CSI_NODE_DRIVERS]);
     if (object->kind == KIND_NODE && change == CHANGE_PUT && !was_there)

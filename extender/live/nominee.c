@@ -1,12 +1,5 @@
 #include "extender/live/nominee.h"
 
-static bool is_usable(const struct cluster *cluster, struct slice name)
-{
-    const struct node *node = cluster_find_node(cluster, name);
-
-    return node != NULL && !node->is_not_ready && !node->is_unschedulable;
-}
-
 /* Whether one of the verdict's filters is for the node, and says that it is worth a nomination. */
 static bool is_nominee(const struct verdict *verdict, struct slice node)
 {
@@ -38,7 +31,7 @@ struct slice nominee_choose(const struct view *view, const struct pod_object *po
         return SLICE("");
     for (const struct node_filter *filter = verdict->nodes; filter != NULL; filter = filter->next)
         for (size_t i = 0; filter->nominates && !filter->warns && i < filter->count; i++)
-            if (is_usable(view->cluster, filter->names[i]) &&
+            if (node_is_usable(cluster_find_node(view->cluster, filter->names[i])) &&
                 policy_filter(verdict, filter->names[i], arena, &reason) == NULL)
                 return filter->names[i];
     return SLICE("");
@@ -52,7 +45,7 @@ enum nominee_reason nominee_reason(const struct view *view, const struct pod *po
     struct verdict verdict;
     struct slice reason;
 
-    if (!is_usable(view->cluster, node))
+    if (!node_is_usable(cluster_find_node(view->cluster, node)))
         return REASON_GONE;
     if (!cluster_describe_pod(pod, arena, &object))
         return REASON_UNKNOWN;

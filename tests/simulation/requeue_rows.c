@@ -98,6 +98,42 @@ static void a_preemption_of_a_claimguard_that_is_gone(void)
     expect(low->preemption == 1 && high->node >= 0, "the next claimguard requeues the preemptor");
 }
 
+/* A pod of the first scheduler that is nominated, and that scheduler is gone; and one of the second
+ * that waits for it. */
+static struct sim_pod *create_behind_a_nomination(struct sim_pod **nominee)
+{
+    struct sim_pod *behind;
+
+    world.schedulers[0].is_up = false;
+    *nominee = create("nominee", 10, DATA);
+    (*nominee)->nominated = 1;
+    server_touch(*nominee);
+    wait_seconds(1);
+    behind = server_create_pod("behind",
+                               &(struct sim_pod){.priority = 10, .claims = DATA, .scheduler = 1});
+    wait_seconds(40);
+    expect(behind->node < 0, "it waits for the nomination, on all nodes");
+    return behind;
+}
+
+static void a_nomination_that_nobody_clears(void)
+{
+    struct sim_pod *nominee, *behind = create_behind_a_nomination(&nominee);
+
+    wait_seconds(35);
+    expect(behind->node >= 0, "it lapses, and the pod is requeued, and bound");
+}
+
+static void a_nomination_that_is_cleared_for_a_pod_of_another_scheduler(void)
+{
+    struct sim_pod *nominee, *behind = create_behind_a_nomination(&nominee);
+
+    nominee->nominated = -1;
+    server_touch(nominee);
+    wait_seconds(5);
+    expect(behind->node >= 0, "it is requeued, and bound");
+}
+
 static void an_unconfirmed_rejection_that_a_list_makes_up_for(void)
 {
     struct sim_pod *behind = create_behind_a_holder_that_went_unnoticed();
@@ -219,6 +255,8 @@ int main(int argc, char **argv)
         {ROW(a_requeue_that_is_lost_is_sent_again), two_schedulers},
         {ROW(a_reservation_of_a_claimguard_that_is_gone), two_schedulers},
         {ROW(a_preemption_of_a_claimguard_that_is_gone), NULL},
+        {ROW(a_nomination_that_nobody_clears), two_schedulers},
+        {ROW(a_nomination_that_is_cleared_for_a_pod_of_another_scheduler), two_schedulers},
         {ROW(an_unconfirmed_rejection_that_a_list_makes_up_for), NULL},
         {ROW(an_unconfirmed_rejection_for_a_pod_that_a_list_replaces), NULL},
         {ROW(an_unconfirmed_rejection_that_the_watch_makes_up_for), NULL},
