@@ -81,6 +81,7 @@ static void rare_free(struct names *names, struct claim_rare *rare)
     if (rare == NULL)
         return;
     names_release(names, rare->volume);
+    names_release(names, rare->owner_name);
     names_release(names, rare->owner_uid);
     names_release(names, rare->modification.current);
     names_release(names, rare->modification.target);
@@ -96,7 +97,7 @@ static struct claim_rare *rare_new(struct names *names, const struct claim_objec
     bool is_modified = object->modify_status.len != 0 || object->target_class.len != 0 ||
                        !slice_equal(object->current_class, object->volume_attributes_class);
 
-    if (volume.len == 0 && object->meta.owner_uid.len == 0 && !is_modified)
+    if (volume.len == 0 && object->meta.owner.uid.len == 0 && !is_modified)
         return NULL;
     struct claim_rare *rare = pool_alloc(names->table.pool, sizeof *rare);
     if (rare == NULL) {
@@ -104,7 +105,8 @@ static struct claim_rare *rare_new(struct names *names, const struct claim_objec
         return NULL;
     }
     rare->volume = names_take(names, volume, failed);
-    rare->owner_uid = names_take(names, object->meta.owner_uid, failed);
+    rare->owner_name = names_take(names, object->meta.owner.name, failed);
+    rare->owner_uid = names_take(names, object->meta.owner.uid, failed);
     rare->is_modified = is_modified;
     if (!is_modified)
         return rare;

@@ -99,9 +99,9 @@ struct modification {
 
 /* What few claims have. */
 struct claim_rare {
-    struct name *volume;    /* spec.volumeName, unless is_volume_provisioned; NULL: none */
-    struct name *owner_uid; /* of the Pod that controls it; NULL: none */
-    bool is_modified;       /* else its VolumeAttributesClass is in force */
+    struct name *volume; /* spec.volumeName, unless is_volume_provisioned; NULL: none */
+    struct name *owner_name, *owner_uid; /* of the Pod that controls it; NULL: none */
+    bool is_modified;                    /* else its VolumeAttributesClass is in force */
     struct modification modification;
 };
 
@@ -354,6 +354,11 @@ static inline bool claim_has_volume(const struct claim *claim)
 static inline const struct name *claim_owner_uid(const struct claim *claim)
 {
     return claim->rare.step == 0 ? NULL : claim_rare_at(claim->rare)->owner_uid;
+}
+
+static inline const struct name *claim_owner_name(const struct claim *claim)
+{
+    return claim->rare.step == 0 ? NULL : claim_rare_at(claim->rare)->owner_name;
 }
 
 /* NULL: its VolumeAttributesClass is in force. */

@@ -4,17 +4,18 @@
 #include "cache/objects/objects_internal.h"
 
 struct owner_reference {
-    struct slice kind, uid;
+    struct slice kind, name, uid;
     bool is_controller;
 };
 
 static const struct pull_field owner_fields[] = {
     PULL_FIELD("kind", PULL_STRING, owner_reference, kind),
+    PULL_FIELD("name", PULL_STRING, owner_reference, name),
     PULL_FIELD("uid", PULL_STRING, owner_reference, uid),
     PULL_FIELD("controller", PULL_BOOLEAN, owner_reference, is_controller),
 };
 
-/* The UID of the Pod that controls the object, as metav1.IsControlledBy. */
+/* The Pod that controls the object, as metav1.IsControlledBy. */
 static bool read_owners(struct pull *json, struct arena *arena, void *field)
 {
     struct pull_items items = {.size = sizeof(struct owner_reference)};
@@ -25,7 +26,7 @@ static bool read_owners(struct pull *json, struct arena *arena, void *field)
     const struct owner_reference *owners = items.items;
     for (size_t i = 0; i < items.count; i++)
         if (owners[i].is_controller && slice_equal(owners[i].kind, SLICE("Pod")))
-            *(struct slice *)field = owners[i].uid;
+            *(struct pod_owner *)field = (struct pod_owner){owners[i].name, owners[i].uid};
     return true;
 }
 
@@ -35,7 +36,7 @@ const struct pull_field meta_fields[META_FIELDS] = {
     PULL_FIELD("uid", PULL_STRING, meta, uid),
     PULL_FIELD("resourceVersion", PULL_STRING, meta, resource_version),
     PULL_FIELD("deletionTimestamp", PULL_STRING, meta, deletion_timestamp),
-    PULL_READER_OF("ownerReferences", meta, owner_uid, read_owners, owner_fields),
+    PULL_READER_OF("ownerReferences", meta, owner, read_owners, owner_fields),
 };
 
 bool phase_is_terminal(struct slice phase)

@@ -35,13 +35,18 @@ enum kind {
     KIND_OTHER = KIND_COUNT, /* any other kind: skipped and counted */
 };
 
+/* The Pod that controls an object; both empty: none does. */
+struct pod_owner {
+    struct slice name, uid;
+};
+
 struct meta {
     struct slice ns; /* empty for objects without namespace */
     struct slice name;
     struct slice uid;
     struct slice resource_version;
     struct slice deletion_timestamp; /* empty: not being deleted */
-    struct slice owner_uid;          /* of the Pod that controls it; empty: none */
+    struct pod_owner owner;
 };
 
 /* A pod with more claims is an error. No node attaches as many; all of them are counted under the

@@ -16,7 +16,7 @@
 /* Each phase of a bind returns the next one. */
 enum phase {
     PHASE_TAKE,    /* decide, and take the claims, in the cache */
-    PHASE_CONFIRM, /* ask the API server about the claims that the pod shares */
+    PHASE_CONFIRM, /* ask the API server about claims, or owners of claims */
     PHASE_REFRESH, /* ask the API server about the pod, and about the causes of a refusal */
     PHASE_BIND,    /* lock the claims, write what is deferred, post the Binding */
     PHASE_END,     /* the error says whether the bind has failed */
@@ -45,8 +45,10 @@ struct binding {
     struct deferral deferral;
     struct claim_locks locks; /* claims to lock: in a live cluster with claimLock: Annotation */
 
-    struct kept_reference *shared; /* claims to confirm first: the pod shares them; NULL: none */
-    bool is_shared_confirmed;      /* in this attempt */
+    /* What to confirm first: claims that the pod shares, or pods that own its claims; NULL: none */
+    struct kept_reference *to_confirm;
+    bool is_of_owners;                             /* it is pods */
+    bool is_shared_confirmed, is_owners_confirmed; /* in this attempt */
 
     struct slice version; /* of the pod: the Binding's precondition; empty: none */
     bool is_ours;         /* the pod is bound by our Binding, as far as is known */
@@ -55,8 +57,8 @@ struct binding {
 /*
  * Decides from the cache, and takes the pod's claims, all or none. In a snapshot, this binds the
  * pod. Under the lock, for writing.
- * Errors: why the pod cannot be bound. With binding->shared set, those claims have to be confirmed
- * first.
+ * Errors: why the pod cannot be bound. With binding->to_confirm set, those objects have to be
+ * confirmed first.
  */
 int bind_take_claims(struct binding *binding, struct error *err);
 

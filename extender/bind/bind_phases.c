@@ -73,7 +73,7 @@ static enum phase choose_after_take(struct binding *binding, int rc)
 
     if (rc == 0)
         return binding->is_bound || binding->is_dry_run || !is_live ? PHASE_END : PHASE_BIND;
-    if (binding->shared != NULL)
+    if (binding->to_confirm != NULL)
         return PHASE_CONFIRM;
     if (binding->is_refreshed || !is_live)
         return PHASE_END;
@@ -131,18 +131,18 @@ static int64_t patience_ms(const struct binding *binding, bool is_denial)
 
 static enum phase confirm(struct binding *binding, struct error *err)
 {
-    const struct kept_reference *shared = binding->shared;
+    const struct kept_reference *next = binding->to_confirm;
 
-    while (shared != NULL) {
+    while (next != NULL) {
         struct object_reference references[CONFIRM_MAX];
         size_t count = 0;
-        for (; shared != NULL && count < CONFIRM_MAX; shared = shared->next)
-            references[count++] = shared->reference;
+        for (; next != NULL && count < CONFIRM_MAX; next = next->next)
+            references[count++] = next->reference;
         if (requests_confirm(binding->call.state->api, references, count,
                              patience_ms(binding, false), err) < 0)
             return PHASE_END;
     }
-    binding->is_shared_confirmed = true;
+    *(binding->is_of_owners ? &binding->is_owners_confirmed : &binding->is_shared_confirmed) = true;
     return PHASE_TAKE;
 }
 
@@ -182,7 +182,7 @@ enum phase bind_try_again(struct binding *binding)
     if (++binding->attempts == BIND_ATTEMPTS_MAX || ms_until(binding->call.deadline_ns) == 0)
         return PHASE_END;
     binding->is_refreshed = false;
-    binding->is_shared_confirmed = false;
+    binding->is_shared_confirmed = binding->is_owners_confirmed = false;
     return PHASE_REFRESH;
 }
 

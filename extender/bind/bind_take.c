@@ -109,7 +109,42 @@ static int list_shared(struct binding *binding, const struct pod_object *pod, st
         if (!object_reference_keep(&shared, &reference, binding->call.arena))
             return error_no_memory(err);
     }
-    binding->shared = is_needed ? shared : NULL;
+    binding->to_confirm = is_needed ? shared : NULL;
+    return 0;
+}
+
+/*
+ * Whether a pod that the cache does not have may hold the claim, because it owns it. The claim of a
+ * generic ephemeral volume is created after its pod. A pod that is created with its node holds it
+ * from that moment, so nobody can reserve or lock it for the pod, but for the replica that has
+ * reviewed the pod. The watch of pods may be late.
+ */
+static bool may_be_held_by_owner(const struct cluster *cluster, const struct pod_object *pod,
+                                 const struct claim *claim)
+{
+    struct slice uid = name_slice(claim_owner_uid(claim));
+    const struct pod *owner =
+        cluster_find_pod(cluster, name_text(claim->ns), name_slice(claim_owner_name(claim)));
+
+    return uid.len != 0 && !slice_equal(uid, pod->meta.uid) &&
+           (owner == NULL || !uid_is(&owner->uid, uid));
+}
+
+/* Lists the pods that may hold claims so. Not by their UIDs, which anyone may have written into a
+ * claim: that there is no such pod would be reported as the end of the pod with that UID. */
+static int list_owners(struct binding *binding, const struct pod_object *pod, struct error *err)
+{
+    const struct cluster *cluster = &binding->call.state->cluster;
+
+    for (size_t i = 0; i < pod->claim_count; i++) {
+        const struct claim *claim = cluster_find_claim(cluster, pod->meta.ns, pod->claims[i].name);
+        if (claim == NULL || !may_be_held_by_owner(cluster, pod, claim))
+            continue;
+        struct object_reference owner = {KIND_POD, name_text(claim->ns),
+                                         name_slice(claim_owner_name(claim)), SLICE("")};
+        if (!object_reference_keep(&binding->to_confirm, &owner, binding->call.arena))
+            return error_no_memory(err);
+    }
     return 0;
 }
 
@@ -209,13 +244,19 @@ static int check_unknown_volumes(const struct binding *binding, const struct vie
     return 0;
 }
 
-static int check_shared(struct binding *binding, const struct pod_object *pod, struct error *err)
+static int check_confirmed(struct binding *binding, const struct pod_object *pod, struct error *err)
 {
-    if (binding->call.state->api == NULL || binding->is_shared_confirmed)
+    binding->is_of_owners = false;
+    if (binding->call.state->api == NULL)
         return 0;
-    if (list_shared(binding, pod, err) < 0)
+    if (!binding->is_shared_confirmed && list_shared(binding, pod, err) < 0)
         return err->code;
-    return binding->shared == NULL
+    if (binding->to_confirm == NULL && !binding->is_owners_confirmed) {
+        binding->is_of_owners = true;
+        if (list_owners(binding, pod, err) < 0)
+            return err->code;
+    }
+    return binding->to_confirm == NULL
                ? 0
                : error_set(err, ERROR_UNAVAILABLE,
                            "the claims of pod %.*s have to be confirmed with the API server",
@@ -268,7 +309,7 @@ int bind_take_claims(struct binding *binding, struct error *err)
 
     view.node = call->request->node;
     binding->is_conflict = binding->is_rejected = binding->is_unknown = false;
-    binding->shared = NULL;
+    binding->to_confirm = NULL;
     binding->verdict = (struct verdict){.code = CODE_SKIP};
     binding->warnings.count = 0;
     binding->deferral = (struct deferral){.volumes = NULL};
@@ -282,7 +323,7 @@ int bind_take_claims(struct binding *binding, struct error *err)
         return error_no_memory(err);
     if (check_policies(binding, &view, &object, err) < 0 ||
         check_unknown_volumes(binding, &view, &object, err) < 0 ||
-        check_shared(binding, &object, err) < 0 ||
+        check_confirmed(binding, &object, err) < 0 ||
         plan_deferral(binding, &view, pod, &object, err) < 0)
         return err->code;
     if (binding->is_dry_run)

@@ -11,6 +11,7 @@ static void put_claim_metadata(struct buf *out, const struct claim *claim)
     record_json_deletion(out, claim->is_deleting);
     if (claim_owner_uid(claim) != NULL) {
         json_value(out, "ownerReferences", SLICE("[{\"kind\":\"Pod\",\"controller\":true"));
+        json_text(out, "name", name_slice(claim_owner_name(claim)));
         json_text(out, "uid", name_slice(claim_owner_uid(claim)));
         buf_put(out, SLICE("}]"));
     }

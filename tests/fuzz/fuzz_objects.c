@@ -41,7 +41,7 @@ static bool is_same_meta(const struct meta *a, const struct meta *b)
     return slice_equal(a->ns, b->ns) && slice_equal(a->name, b->name) &&
            slice_equal(a->uid, b->uid) && slice_equal(a->resource_version, b->resource_version) &&
            slice_equal(a->deletion_timestamp, b->deletion_timestamp) &&
-           slice_equal(a->owner_uid, b->owner_uid);
+           slice_equal(a->owner.name, b->owner.name) && slice_equal(a->owner.uid, b->owner.uid);
 }
 
 /* A text that was checked is read as one that was not. object: NULL: it could not be read. */

@@ -159,6 +159,7 @@ static void expect_same_claim(const struct claim *a, const struct claim *b)
     cr_expect(are_equal(claim_storage_class(a), claim_storage_class(b)) &&
               are_equal(claim_volume_attributes_class(a), claim_volume_attributes_class(b)) &&
               are_equal(claim_volume(a), claim_volume(b)) &&
+              are_equal(claim_owner_name(a), claim_owner_name(b)) &&
               are_equal(claim_owner_uid(a), claim_owner_uid(b)));
     cr_expect((claim_modification(a) == NULL) == (claim_modification(b) == NULL) &&
               are_equal(x->current, y->current) && are_equal(x->target, y->target) &&
