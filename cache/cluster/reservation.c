@@ -280,7 +280,8 @@ static void inherit(struct cluster *cluster, struct reservation *reservation,
     cluster->doubtful += former->is_lost;
     reservation->is_of_preemptor = former->is_of_preemptor;
     reservation->binds += former->binds;
-    if (reservation->expires_ns < former->expires_ns)
+    /* of a doubt, only a Binding that may be applied changes the end: reservation_doubt */
+    if (former->is_doubtful || reservation->expires_ns < former->expires_ns)
         reservation->expires_ns = former->expires_ns;
 }
 

@@ -60,7 +60,8 @@ struct reservation {
  * reservation may be taken over. This replaces the pod's former reservation, and does not end
  * before it. exclusive: for each of the pod's claims, whether it is exclusive; NULL: the
  * ReadWriteOncePod claims are. A pod without an exclusive claim, and a pod that is known to be
- * bound or finished, reserve nothing. exclusive has no value for claims that do not exist.
+ * bound or finished, reserve nothing. A doubt ends when it would have, unless this bind ends in
+ * doubt, too. exclusive has no value for claims that do not exist.
  *
  * binds: a bind begins, to pod->node. Until it ends, no other pod may use the pod's remaining
  * claims exclusively, and a call without binds changes nothing. If the pod is not seen bound,

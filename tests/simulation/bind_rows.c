@@ -56,6 +56,19 @@ static void a_binding_in_doubt_ends_with_its_pod(void)
     expect(second->node >= 0, "another pod gets the claim, long before the doubt's own end");
 }
 
+/* Its later Bindings are refused, so none of them can be applied. */
+static void a_refused_bind_does_not_prolong_a_doubt(void)
+{
+    (void)create_in_doubt("first", 3600);
+    const struct sim_pod *second = create("second", 0, DATA);
+
+    refuse_bindings(1000);
+    wait_seconds(55);
+    expect(second->node < 0, "the first Binding may still be applied");
+    wait_seconds(25);
+    expect(second->node >= 0, "no API server works on it any more");
+}
+
 /* ---- locks of other pods ---- */
 
 static void lock_claims(void)
@@ -261,6 +274,7 @@ int main(int argc, char **argv)
         {ROW(a_binding_in_doubt_keeps_its_claim), NULL},
         {ROW(a_binding_in_doubt_ends_with_its_pod), NULL},
         {ROW(a_binding_in_doubt_keeps_its_node), share_among_pods_of_one_node},
+        {ROW(a_refused_bind_does_not_prolong_a_doubt), NULL},
         {ROW(a_lock_is_remembered_while_others_are_seen), lock_claims},
         {ROW(the_oldest_of_too_many_locks_is_forgotten), lock_claims},
         {ROW(a_pod_that_was_replaced_is_not_found), lock_claims},

@@ -44,14 +44,14 @@ Test(reservation_binds, a_binding_in_doubt_keeps_its_claims_whatever_comes_of_th
     cr_expect(reservation_expired(&cluster, 199) == NULL, "nor does it end sooner");
     reserve(&pod, true, 300);
     cr_expect(!reservation_undo(&cluster, &uid), "the first Binding may still be applied");
-    cr_expect_null(reservation_next_doubtful(&cluster, NULL, 299));
-    cr_expect(reservation_next_doubtful(&cluster, NULL, 300) != NULL &&
-              reservation_expired(&cluster, 300) == NULL);
-    reservation_settle(&cluster, &uid, 299);
-    cr_expect_null(reservation_expired(&cluster, 300), "its pod was read too early");
-    reservation_settle(&cluster, &uid, 300);
-    cr_expect(reservation_expired(&cluster, 299) == NULL &&
-              reservation_expired(&cluster, 300) != NULL);
+    cr_expect_null(reservation_next_doubtful(&cluster, NULL, 199));
+    cr_expect(reservation_next_doubtful(&cluster, NULL, 200) != NULL, "and no longer for that");
+    cr_expect_null(reservation_expired(&cluster, 200));
+    reservation_settle(&cluster, &uid, 199);
+    cr_expect_null(reservation_expired(&cluster, 200), "its pod was read too early");
+    reservation_settle(&cluster, &uid, 200);
+    cr_expect(reservation_expired(&cluster, 199) == NULL &&
+              reservation_expired(&cluster, 200) != NULL);
     cr_expect_eq(cluster.doubtful, 0);
     reservation_release(&cluster, &uid);
     reserve(&pod, true, 400);
