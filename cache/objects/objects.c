@@ -76,8 +76,21 @@ static const struct pull_field claim_status_fields[] = {
     PULL_FIELD("currentVolumeAttributesClassName", PULL_STRING, claim_object, current_class),
     PULL_NESTED("modifyVolumeStatus", claim_modify_fields),
 };
+static const struct pull_field claim_annotation_fields[] = {
+    PULL_FIELD(CLAIM_HOLDER_ANNOTATION, PULL_STRING, claim_object, holder),
+    PULL_FIELD(CLAIM_ADMITTED_ANNOTATION, PULL_STRING, claim_object, admitted),
+};
+static const struct pull_field claim_meta_fields[] = {
+    PULL_FIELD("namespace", PULL_STRING, claim_object, meta.ns),
+    PULL_FIELD("name", PULL_STRING, claim_object, meta.name),
+    PULL_FIELD("uid", PULL_STRING, claim_object, meta.uid),
+    PULL_FIELD("resourceVersion", PULL_STRING, claim_object, meta.resource_version),
+    PULL_FIELD("deletionTimestamp", PULL_STRING, claim_object, meta.deletion_timestamp),
+    PULL_READER_OF("ownerReferences", claim_object, meta.owner, read_owners, owner_fields),
+    PULL_NESTED("annotations", claim_annotation_fields),
+};
 static const struct pull_field claim_fields[] = {
-    PULL_NESTED("metadata", meta_fields),
+    PULL_NESTED("metadata", claim_meta_fields),
     PULL_NESTED("spec", claim_spec_fields),
     PULL_NESTED("status", claim_status_fields),
 };

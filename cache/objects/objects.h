@@ -64,6 +64,10 @@ int object_fail(const struct pull *json, const char *what, struct place first, s
 #define CLAIM_HOLDER_ANNOTATION   "claimguard.io/holder"
 #define CLAIM_ADMITTED_ANNOTATION "claimguard.io/admitted"
 
+/* Values of the second one: for a Binding; for a pod that is created with its node. */
+#define CLAIM_ADMITTED_BINDING  "true"
+#define CLAIM_ADMITTED_CREATION "created"
+
 /* A claim that a volume of a pod names. */
 struct claim_reference {
     struct slice name; /* in the pod's namespace */
@@ -100,6 +104,7 @@ struct claim_object {
     struct slice volume;
     struct slice volume_mode;
     struct slice current_class, target_class, modify_status; /* of its VolumeAttributesClass */
+    struct slice holder, admitted;                           /* the annotations; not stored */
     bool is_rwop; /* its access modes have ReadWriteOncePod */
 };
 

@@ -30,7 +30,9 @@
  *
  * A pod that is created with its node is locked for before it exists. Its lock says that, too
  * (claimguard.io/admitted: created): that the API server has no such pod proves nothing until the
- * lock was seen for BINDING_DEAD_MS, or the pod was seen (tests/model/creation_lock.pml).
+ * lock was seen for BINDING_DEAD_MS, or the pod was seen (tests/model/creation_lock.pml). Both are
+ * seen by the watches, too (extender/live/seen_locks.h). How long a lock was seen is not kept over
+ * a restart: no clock of the API server's, or of another machine's, may decide.
  *
  * Threads: any; it blocks on the API server, until the deadline of the bind.
  */

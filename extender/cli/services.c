@@ -3,10 +3,10 @@
 #include <stdlib.h>
 
 #include "extender/bind/defer_support.h"
-#include "extender/bind/seen_locks.h"
 #include "extender/live/events.h"
 #include "extender/live/nomination.h"
 #include "extender/live/requeue.h"
+#include "extender/live/seen_locks.h"
 #include "extender/live/trials.h"
 #include "extender/preemption/preemption.h"
 

@@ -6,6 +6,7 @@
 #include "config/base/log.h"
 #include "extender/live/claim_in_use.h"
 #include "extender/live/requeue.h"
+#include "extender/live/seen_locks.h"
 #include "extender/live/violations.h"
 #include "extender/live/wake.h"
 
@@ -74,6 +75,10 @@ static void changed(void *context, enum watch_change change, const struct object
         metrics_forget_pod(&state->metrics, meta->uid);
         requeue_forget(state->requeue, meta->uid);
     }
+    if (object->kind == KIND_POD && change == CHANGE_PUT && object->pod.node.len != 0)
+        seen_locks_see_pod(state, meta);
+    if (object->kind == KIND_CLAIM && change == CHANGE_PUT)
+        seen_locks_see_claim(state, &object->claim);
     if (is_gone_pod || object->kind == KIND_CLAIM || object->kind == KIND_CSI_DRIVER ||
         object->kind == KIND_STORAGE_CLASS || object->kind == KIND_VOLUME_ATTRIBUTES_CLASS)
         requeue_changed(state->requeue,

@@ -46,6 +46,52 @@ static void the_lock_of_a_pod_that_was_there_is_free_when_it_goes(void)
     expect(bind(pending) == CREATED, "and stays so");
 }
 
+/* Nobody has asked for the claim while it was there. */
+static void the_lock_of_a_pod_that_the_watch_has_seen_is_free_when_it_goes(void)
+{
+    struct sim_pod *pending = create_pending("pending", DATA);
+
+    expect(create_bound("first", DATA) == CREATED, "its claim is free");
+    wait_seconds(1);
+    remove_pod("first");
+    wait_seconds(1);
+    expect(bind(pending) == CREATED, "it is gone");
+}
+
+/* The replica that has not reviewed it knows the lock by the claim's watch. */
+static void the_same_by_another_replica(void)
+{
+    the_lock_of_a_pod_that_the_watch_has_seen_is_free_when_it_goes();
+    expect(world.server.claims[0].holder[0] != '\0', "it is locked for the next one");
+}
+
+/* Not from when the first pod asks. */
+static void after_a_restart_a_lock_ages_from_when_it_is_listed(void)
+{
+    struct sim_pod *pending = create_pending("pending", DATA);
+
+    world.lost_bindings = 1;
+    expect(create_bound("first", DATA) == FAILED, "etcd fails");
+    restart();
+    wait_seconds(60);
+    expect(bind(pending) == DENIED, "it may have been created until now");
+    wait_seconds(5);
+    expect(bind(pending) == CREATED, "nobody creates it any more");
+}
+
+/* The reservation is over when the lock is. */
+static void without_a_restart_a_lock_ages_from_when_it_is_taken(void)
+{
+    struct sim_pod *pending = create_pending("pending", DATA);
+
+    world.lost_bindings = 1;
+    expect(create_bound("first", DATA) == FAILED, "etcd fails");
+    wait_seconds(60);
+    expect(bind(pending) == DENIED, "it may have been created until now");
+    wait_seconds(5);
+    expect(bind(pending) == CREATED, "nobody creates it any more");
+}
+
 static void a_denied_creation_releases_its_locks(void)
 {
     struct sim_pod *pending = create_pending("pending", DATA);
@@ -128,6 +174,12 @@ static void review_and_lock(void)
     world.is_annotation = true;
 }
 
+static void review_and_lock_twice(void)
+{
+    review_and_lock();
+    world.replica_count = 2;
+}
+
 static void review_and_lock_or_ignore(void)
 {
     review_and_lock();
@@ -147,6 +199,10 @@ int main(int argc, char **argv)
         {ROW(the_lock_of_a_late_creation_outlasts_a_restart), review_and_lock},
         {ROW(the_locks_of_a_creation_that_failed_are_taken_over), review_and_lock},
         {ROW(the_lock_of_a_pod_that_was_there_is_free_when_it_goes), review_and_lock},
+        {ROW(the_lock_of_a_pod_that_the_watch_has_seen_is_free_when_it_goes), review_and_lock},
+        {ROW(the_same_by_another_replica), review_and_lock_twice},
+        {ROW(after_a_restart_a_lock_ages_from_when_it_is_listed), review_and_lock},
+        {ROW(without_a_restart_a_lock_ages_from_when_it_is_taken), review_and_lock},
         {ROW(a_denied_creation_releases_its_locks), review_and_lock},
         {ROW(what_could_not_be_decided_keeps_its_locks), review_and_lock_or_ignore},
         {ROW(a_review_that_is_denied_the_second_time_leaves_the_lock),

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "extender/bind/seen_locks.h"
+#include "extender/live/seen_locks.h"
 
 enum { PATIENCE_MS = 3600 * 1000 };
 
@@ -61,4 +61,62 @@ Test(seen_locks, of_too_many_in_all_the_oldest_is_forgotten)
     see_many("b", 1);
     cr_expect(is_remembered("b", 0) && is_remembered("ab", 0) && is_remembered("a", 1));
     cr_expect(!is_remembered("a", 0));
+}
+
+/* ---- what the watches see ---- */
+
+#define UID_1 "00000000-0000-4000-8000-000000000001"
+#define UID_2 "00000000-0000-4000-8000-000000000002"
+
+static const struct meta pod_1 = {.ns = {"ns", 2}, .name = {"p", 1}, .uid = {UID_1, 36}};
+
+static void see_claim(const char *holder, const char *admitted)
+{
+    struct claim_object claim = {.meta = {.ns = SLICE("ns"), .name = SLICE("c")},
+                                 .holder = slice_of(holder),
+                                 .admitted = slice_of(admitted)};
+
+    seen_locks_see_claim(&state, &claim);
+}
+
+static bool is_over(const char *key)
+{
+    return seen_locks_is_old(&state, slice_of(key), PATIENCE_MS, false);
+}
+
+Test(seen_locks, a_pod_that_was_seen_after_its_lock_is_over_when_it_is_gone)
+{
+    see_claim(UID_1 "/p", "created");
+    see_claim(UID_2 "/p", "created");
+    cr_expect_not(is_over("ns/" UID_1 "/p"), "that it does not exist proves nothing");
+    seen_locks_see_pod(&state, &pod_1);
+    cr_expect(is_over("ns/" UID_1 "/p"));
+    cr_expect_not(is_over("ns/" UID_2 "/p"), "the other one is still to come");
+}
+
+Test(seen_locks, a_pod_that_was_seen_before_its_lock_is_over_when_it_is_gone)
+{
+    struct object object = {.kind = KIND_POD, .pod = {.meta = pod_1, .node = SLICE("node-1")}};
+    struct error err = {0};
+
+    cluster_init(&state.cluster);
+    cr_assert_eq(cluster_apply(&state.cluster, &object, &err), 0);
+    see_claim(UID_1 "/p", "created");
+    see_claim(UID_2 "/p", "created");
+    cr_expect(is_over("ns/" UID_1 "/p"));
+    cr_expect_not(is_over("ns/" UID_2 "/p"));
+    cluster_dispose(&state.cluster);
+}
+
+Test(seen_locks, only_locks_of_creations_are_noted)
+{
+    static const char *const holders[] = {"", "/", UID_1, UID_1 "/", "/p", UID_1 "/P", "a b/p"};
+
+    cluster_init(&state.cluster);
+    see_claim(UID_1 "/p", "true");
+    see_claim(UID_1 "/p", "");
+    for (size_t i = 0; i < sizeof holders / sizeof *holders; i++)
+        see_claim(holders[i], "created");
+    cr_expect_null(seen.first);
+    cluster_dispose(&state.cluster);
 }
