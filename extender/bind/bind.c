@@ -2,6 +2,7 @@
 
 #include "config/base/log.h"
 #include "extender/bind/bind_internal.h"
+#include "extender/bind/give_way.h"
 #include "extender/live/evaluate.h"
 
 enum { BINDING_BYTES_MAX = 16 * 1024 };
@@ -147,16 +148,6 @@ static void keep_claims(const struct binding *binding)
     (void)pthread_rwlock_unlock(&state->lock);
 }
 
-/* The Binding may still be applied, so the claims stay reserved. */
-static void doubt_claims(const struct binding *binding)
-{
-    struct state *state = binding->call.state;
-
-    (void)pthread_rwlock_wrlock(&state->lock);
-    reservation_doubt(&state->cluster, &binding->uid, state_reservation_end(state, true));
-    (void)pthread_rwlock_unlock(&state->lock);
-}
-
 static enum phase bind_live(struct binding *binding, struct error *err)
 {
     enum outcome outcome = attempt(binding, err);
@@ -169,7 +160,7 @@ static enum phase bind_live(struct binding *binding, struct error *err)
         if (binding->is_ours)
             bind_warnings_report(&binding->warnings, &binding->call);
         break;
-    case OUTCOME_UNKNOWN: doubt_claims(binding); break;
+    case OUTCOME_UNKNOWN: bind_doubt_claims(binding, true); break;
     default: bind_free_claims(binding); break;
     }
     return outcome == OUTCOME_CHANGED ? bind_try_again(binding) : PHASE_END;
@@ -184,6 +175,7 @@ int bind_pod(struct state *state, const struct bind_request *request, struct are
                  .arena = arena,
                  .deadline_ns = monotonic_ns() + (BIND_MS - CONFIRM_MS) * NS_PER_MS}};
 
-    bind_run(&binding, bind_live, err);
+    if (give_way_check(&binding.call, false, err) == 0)
+        bind_run(&binding, bind_live, err);
     return err->code;
 }

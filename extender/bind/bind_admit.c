@@ -2,6 +2,7 @@
 
 #include "extender/bind/bind_internal.h"
 #include "extender/bind/defer_write.h"
+#include "extender/bind/give_way.h"
 
 static atomic_uint *reviews_in(struct state *state, struct slice ns)
 {
@@ -30,16 +31,6 @@ static int check_uid(const struct binding_review *review, struct error *err)
                            "pods/%.*s/binding (bindings drops the UID)",
                            SLICE_ARG(request->pod_namespace), SLICE_ARG(request->pod_name),
                            SLICE_ARG(request->pod_name));
-}
-
-/* The API server may apply the Binding from now on. */
-static void keep_claims(const struct binding *binding)
-{
-    struct state *state = binding->call.state;
-
-    (void)pthread_rwlock_wrlock(&state->lock);
-    reservation_admit(&state->cluster, &binding->uid, state_reservation_end(state, true));
-    (void)pthread_rwlock_unlock(&state->lock);
 }
 
 /* Behind what was written for the deferral: the pod has another version then, and perhaps another
@@ -86,7 +77,7 @@ static enum phase admit(struct binding *binding, struct error *err)
     if (rc < 0 && bind_is_refusal(err))
         bind_free_claims(binding);
     else
-        keep_claims(binding); /* perhaps there is no other decision before the review ends */
+        bind_doubt_claims(binding, false); /* perhaps there is no other decision in time */
     return rc < 0 && binding->deferral.is_stale ? bind_try_again(binding) : PHASE_END;
 }
 
@@ -116,7 +107,7 @@ enum admission bind_admit(struct state *state, struct binding_review *review, st
 
     binding.locks.is_review = true;
     binding.locks.is_creation = review->created != NULL;
-    if (check_uid(review, err) == 0)
+    if (check_uid(review, err) == 0 && give_way_check(&binding.call, review->is_dry_run, err) == 0)
         bind_run(&binding, admit, err);
     if (err->code == 0 && review->is_dry_run && review->created != NULL && bind_may_wait(&binding))
         (void)defer_check(&binding.call, &binding.deferral, err);

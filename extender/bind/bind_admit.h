@@ -9,7 +9,8 @@
  *
  * The API server does not say whether it has applied what was allowed. So the claims stay reserved,
  * as those of a Binding whose answer was lost: until the pod is seen bound or gone, or for
- * BINDING_DEAD_MS. They also stay if no decision could be made after they were taken: with
+ * BINDING_DEAD_MS; but not without end, if its Bindings are never applied (give_way.h). They also
+ * stay if no decision could be made after they were taken: with
  * failurePolicy: Ignore, the API server then applies the Binding.
  *
  * The API server copies a Binding's annotations to the pod. So one that sets the annotation for

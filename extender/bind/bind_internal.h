@@ -93,6 +93,10 @@ int bind_check_time(const struct binding *binding, struct error *err);
  */
 int bind_write_deferral(struct binding *binding, struct error *err);
 
+/* A Binding of the pod may be applied from now on: its claims stay reserved. is_lost: it was sent,
+ * and its answer was lost; else a review has let it pass. */
+void bind_doubt_claims(struct binding *binding, bool is_lost);
+
 /* The pod is not bound: its claims are free, and the pods that wait for them are requeued. */
 void bind_free_claims(struct binding *binding);
 

@@ -6,6 +6,7 @@
 #include "extender/live/evaluate.h"
 #include "extender/live/expiry.h"
 #include "extender/live/requeue.h"
+#include "extender/live/seen_locks.h"
 
 enum { BIND_ATTEMPTS_MAX = 3 };
 
@@ -50,6 +51,21 @@ int bind_write_deferral(struct binding *binding, struct error *err)
     if (bind_check_time(binding, err) < 0)
         return err->code;
     return defer_write(&binding->call, deferral, &binding->version, err);
+}
+
+/* Another try of a pod that is created has another UID. */
+void bind_doubt_claims(struct binding *binding, bool is_lost)
+{
+    struct object_reference pod = bind_request_pod(binding->call.request);
+    struct state *state = binding->call.state;
+
+    (void)pthread_rwlock_wrlock(&state->lock);
+    uint64_t expires_ns = state_reservation_end(state, true);
+    const struct reservation *reservation = reservation_find(&state->cluster, &binding->uid);
+    if (reservation != NULL && reservation->claim_count != 0 && binding->created == NULL)
+        seen_locks_pass(state, &pod);
+    (is_lost ? reservation_doubt : reservation_admit)(&state->cluster, &binding->uid, expires_ns);
+    (void)pthread_rwlock_unlock(&state->lock);
 }
 
 void bind_free_claims(struct binding *binding)

@@ -74,9 +74,8 @@ static void changed(void *context, enum watch_change change, const struct object
     if (is_gone_pod || (object->kind == KIND_POD && object->pod.node.len != 0)) {
         metrics_forget_pod(&state->metrics, meta->uid);
         requeue_forget(state->requeue, meta->uid);
+        seen_locks_see_pod(state, meta, is_gone_pod);
     }
-    if (object->kind == KIND_POD && change == CHANGE_PUT && object->pod.node.len != 0)
-        seen_locks_see_pod(state, meta);
     if (object->kind == KIND_CLAIM && change == CHANGE_PUT)
         seen_locks_see_claim(state, &object->claim);
     if (is_gone_pod || object->kind == KIND_CLAIM || object->kind == KIND_CSI_DRIVER ||

@@ -7,7 +7,8 @@ enum { KEY_BYTES_MAX = 1024 };
 
 struct seen_lock {
     uint64_t since_ns;
-    bool was_there; /* the pod of the lock */
+    uint64_t last_ns; /* of passed: when the last Binding was let pass */
+    bool was_there;   /* the pod of the lock */
     UT_hash_handle hh;
     char key[];
 };
@@ -28,6 +29,16 @@ static struct seen_lock *find(struct seen_lock *table, struct slice key)
     return lock;
 }
 
+/* As the last one. Returns it; or NULL: no memory, and it is freed. */
+static struct seen_lock *append(struct seen_lock **table, struct seen_lock *lock, size_t key_len)
+{
+    HASH_ADD_KEYPTR(hh, *table, lock->key, key_len, lock);
+    if (lock->hh.tbl != NULL)
+        return lock;
+    free(lock);
+    return NULL;
+}
+
 /* NULL: no memory. */
 static struct seen_lock *add(struct seen_lock **table, struct slice key)
 {
@@ -37,14 +48,11 @@ static struct seen_lock *add(struct seen_lock **table, struct slice key)
         return NULL;
     lock->since_ns = monotonic_ns();
     memcpy(lock->key, key.ptr, key.len);
-    HASH_ADD_KEYPTR(hh, *table, lock->key, key.len, lock);
-    if (lock->hh.tbl != NULL)
-        return lock;
-    free(lock);
-    return NULL;
+    return append(table, lock, key.len);
 }
 
-/* Forgets a lock, if there are too many for the new one. They are in the order of their age. */
+/* Forgets a lock, if there are too many for the new one. They are in the order of their age; those
+ * in passed, in that of the last Binding. */
 static void make_room(struct seen_lock **table, struct slice key)
 {
     const char *slash = memchr(key.ptr, '/', key.len);
@@ -81,6 +89,8 @@ void seen_locks_dispose(struct seen_locks *seen)
 {
     while (seen->first != NULL)
         forget(&seen->first, seen->first);
+    while (seen->passed != NULL)
+        forget(&seen->passed, seen->passed);
 }
 
 /* ---- the annotation, and keys ---- */
@@ -162,24 +172,75 @@ void seen_locks_see_claim(struct state *state, const struct claim_object *claim)
     (void)pthread_rwlock_unlock(&state->lock);
 }
 
-/* Of most pods there is nothing to note, which costs a look only. */
-void seen_locks_see_pod(struct state *state, const struct meta *pod)
+/* Whether there is anything to note about a pod. The key is made only then. */
+static bool is_news(const struct seen_locks *seen, const struct meta *pod, bool is_gone,
+                    char buffer[KEY_BYTES_MAX], struct slice *key)
+{
+    if (seen->first == NULL && seen->passed == NULL)
+        return false;
+    *key = pod_key(pod->ns, pod->uid, pod->name, buffer);
+    if (key->ptr == NULL)
+        return false;
+    const struct seen_lock *lock = find(seen->first, *key);
+    return (lock != NULL && !lock->was_there && !is_gone) || find(seen->passed, *key) != NULL;
+}
+
+/* Hundreds of thousands of pods come at a start: most cost only a look. */
+void seen_locks_see_pod(struct state *state, const struct meta *pod, bool is_gone)
 {
     struct seen_locks *seen = state->seen_locks;
     char buffer[KEY_BYTES_MAX];
-    struct slice key = pod_key(pod->ns, pod->uid, pod->name, buffer);
+    struct slice key = {NULL, 0};
 
-    if (key.ptr == NULL)
-        return;
     (void)pthread_rwlock_rdlock(&state->lock);
-    const struct seen_lock *lock = find(seen->first, key);
-    bool is_news = lock != NULL && !lock->was_there;
+    bool has_news = is_news(seen, pod, is_gone, buffer, &key);
     (void)pthread_rwlock_unlock(&state->lock);
-    if (!is_news)
+    if (!has_news)
         return;
     (void)pthread_rwlock_wrlock(&state->lock);
     struct seen_lock *changed = find(seen->first, key);
-    if (changed != NULL)
+    if (changed != NULL && !is_gone)
         changed->was_there = true;
+    changed = find(seen->passed, key);
+    if (changed != NULL)
+        forget(&seen->passed, changed);
     (void)pthread_rwlock_unlock(&state->lock);
+}
+
+/* ---- Bindings of a pod that may be applied ---- */
+
+/* Whether the last of them was let pass so long ago that the next one is a new beginning. */
+static bool is_over(const struct seen_lock *passed, uint64_t now_ns)
+{
+    return now_ns - passed->last_ns >= GIVES_WAY_UNTIL_MS * (uint64_t)NS_PER_MS;
+}
+
+void seen_locks_pass(struct state *state, const struct object_reference *pod)
+{
+    struct seen_lock **table = &state->seen_locks->passed;
+    char buffer[KEY_BYTES_MAX];
+    struct slice key = pod_key(pod->ns, pod->uid, pod->name, buffer);
+    struct seen_lock *passed = key.ptr == NULL ? NULL : get_or_add(table, key);
+    uint64_t now_ns = monotonic_ns();
+
+    if (passed == NULL)
+        return;
+    if (passed->last_ns != 0 && is_over(passed, now_ns))
+        passed->since_ns = now_ns;
+    passed->last_ns = now_ns;
+    HASH_DEL(*table, passed);
+    (void)append(table, passed, key.len);
+}
+
+uint64_t seen_locks_gives_way_ms(const struct state *state, const struct object_reference *pod)
+{
+    char buffer[KEY_BYTES_MAX];
+    struct slice key = pod_key(pod->ns, pod->uid, pod->name, buffer);
+    const struct seen_lock *passed = key.ptr == NULL ? NULL : find(state->seen_locks->passed, key);
+    uint64_t now_ns = monotonic_ns();
+
+    if (passed == NULL || is_over(passed, now_ns) ||
+        now_ns - passed->since_ns < GIVES_WAY_AFTER_MS * (uint64_t)NS_PER_MS)
+        return 0;
+    return GIVES_WAY_UNTIL_MS - (now_ns - passed->last_ns) / NS_PER_MS;
 }

@@ -5,6 +5,10 @@
  * pod. Its age begins when the first claim with it is seen, by the watch, by this claimguard's own
  * write, or by a pod that asks for the claim; and it ends with its pod, once that was seen.
  *
+ * And the pods whose Bindings may have been applied, as far as this claimguard knows, since when:
+ * if they are tried again and again, and never applied, their claims are kept from other pods
+ * without end (extender/bind/give_way.h).
+ *
  * Threads: any. The state's lock guards it.
  */
 #ifndef EXTENDER_LIVE_SEEN_LOCKS_H
@@ -16,10 +20,15 @@
  * oldest of that. */
 enum { LOCKS_SEEN_MAX = 2000, NAMESPACE_LOCKS_MAX = LOCKS_SEEN_MAX / 2 };
 
+/* A pod whose Bindings have not been applied for GIVES_WAY_AFTER_MS gives way until
+ * GIVES_WAY_UNTIL_MS after the last one that was let pass: that one is dead after a third of it. */
+enum { GIVES_WAY_AFTER_MS = 2 * BINDING_DEAD_MS, GIVES_WAY_UNTIL_MS = 3 * BINDING_DEAD_MS };
+
 struct seen_lock;
 
 struct seen_locks {
-    struct seen_lock *first; /* uthash */
+    struct seen_lock *first;  /* uthash */
+    struct seen_lock *passed; /* the same: pods whose Bindings may be applied */
 };
 
 /* Reads the annotation: UID/NAME. False: claimguard has not written it; anyone may. Both texts have
@@ -35,9 +44,17 @@ bool seen_locks_is_old(struct state *state, struct slice key, uint64_t patience_
 struct slice seen_locks_creation_key(struct slice ns, struct slice holder, struct arena *arena);
 
 /* A claim is as the API server has it: it may have a lock of a pod that is being created. A pod
- * with a node is there. These take the lock. */
+ * with a node is there; or a pod is gone: its Bindings are of the past. These take the lock. */
 void seen_locks_see_claim(struct state *state, const struct claim_object *claim);
-void seen_locks_see_pod(struct state *state, const struct meta *pod);
+void seen_locks_see_pod(struct state *state, const struct meta *pod, bool is_gone);
+
+/* A Binding of the pod, which has a UID, may be applied from now on. Under the lock, for writing.
+ */
+void seen_locks_pass(struct state *state, const struct object_reference *pod);
+
+/* For how many ms the pod is to give way to others that wait for its claims; 0: it need not. Under
+ * the lock. */
+uint64_t seen_locks_gives_way_ms(const struct state *state, const struct object_reference *pod);
 
 void seen_locks_dispose(struct seen_locks *seen);
 

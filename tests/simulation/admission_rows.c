@@ -213,6 +213,81 @@ static void a_binding_without_uid_is_denied(void)
     expect(bind(second) == 201, "the claim is free");
 }
 
+/* ---- Bindings that another webhook denies each time ---- */
+
+enum { ROUND_SECONDS = 4, PATIENCE_SECONDS = 2 * 65 /* twice BINDING_DEAD_MS */ };
+
+/* The first pod's scheduler tries again: it is allowed here, and denied there. */
+static unsigned bind_first_in_vain(void)
+{
+    world.lost_bindings = 1;
+    unsigned status = bind(first);
+    world.lost_bindings = 0;
+    return status;
+}
+
+/* Both schedulers try again every few seconds. How long it takes until the second pod is bound. */
+static unsigned seconds_until_second_is_bound(void)
+{
+    unsigned seconds = 0;
+
+    create_pair();
+    while (seconds < 1000) {
+        unsigned status = bind_first_in_vain();
+        expect(status == 500 || seconds >= PATIENCE_SECONDS, "nothing is wrong yet");
+        seconds += ROUND_SECONDS;
+        if (bind(second) == 201)
+            break;
+    }
+    expect(second->node == 1 && first->node < 0, "it gets the claim");
+    return seconds;
+}
+
+static void a_pod_whose_bindings_are_never_applied_gives_way(void)
+{
+    unsigned seconds = seconds_until_second_is_bound();
+
+    expect(seconds <= PATIENCE_SECONDS + 65 + 3 * ROUND_SECONDS, "as soon as the last one is dead");
+}
+
+/* Each replica knows what it has let pass itself. */
+static void with_two_replicas_it_gives_way_a_little_later(void)
+{
+    expect(seconds_until_second_is_bound() <= 2 * PATIENCE_SECONDS + 65, "in time");
+}
+
+static void while_nobody_waits_it_tries_for_ever(void)
+{
+    create_pair();
+    server_terminate(second, 3600);
+    for (unsigned seconds = 0; seconds < 400; seconds += 2)
+        expect(bind_first_in_vain() == 500, "a pod that goes does not wait");
+    expect(bind(first) == 201, "the webhook has changed its mind");
+}
+
+/* It may have to wait for a node for hours. */
+static void if_nobody_takes_the_claim_it_may_try_again(void)
+{
+    unsigned denied = 0;
+
+    create_pair();
+    for (unsigned seconds = 0; seconds < 150; seconds += 2)
+        (void)bind_first_in_vain();
+    while (bind(first) != 201 && denied < 1000)
+        denied++;
+    expect(denied > 30 && denied < 110, "the others had their time");
+}
+
+static void a_dry_run_is_no_binding(void)
+{
+    create_pair();
+    for (unsigned seconds = 0; seconds < 200; seconds += 2)
+        expect(post_and_wait(&(struct client_binding){.pod = first, .node = 1, .is_dry_run = true},
+                             2) == 201,
+               "it would pass");
+    expect(bind(first) == 201, "the first that takes anything");
+}
+
 /* ---- settings ---- */
 
 static void review(void)
@@ -255,6 +330,12 @@ int main(int argc, char **argv)
         {ROW(the_lock_of_a_pod_that_went_is_free_at_once), review_and_lock},
         {ROW(a_refused_bind_leaves_the_lock_of_an_admitted_binding), review_and_lock_twice},
         {ROW(a_binding_without_uid_is_denied), review},
+        {ROW(a_pod_whose_bindings_are_never_applied_gives_way), review},
+        {ROW(a_pod_whose_bindings_are_never_applied_gives_way), review_and_lock},
+        {ROW(with_two_replicas_it_gives_way_a_little_later), review_and_lock_twice},
+        {ROW(while_nobody_waits_it_tries_for_ever), review},
+        {ROW(if_nobody_takes_the_claim_it_may_try_again), review},
+        {ROW(a_dry_run_is_no_binding), review},
     };
 
     return rows_run(rows, sizeof rows / sizeof *rows, argc, argv);

@@ -69,6 +69,22 @@ static void a_refused_bind_does_not_prolong_a_doubt(void)
     expect(second->node >= 0, "no API server works on it any more");
 }
 
+/* A webhook that cannot be called is a 500, which may also be the answer to a Binding that is
+ * applied later. */
+static void a_pod_whose_bindings_fail_gives_way(void)
+{
+    const struct sim_pod *first = create("first", 0, DATA);
+
+    world.fault = (struct planned_fault){
+        .count = 1000, .method = "POST", .path = "first/binding", .fate = FATE_LOST, .status = 500};
+    wait_seconds(2);
+    const struct sim_pod *second = create("second", 0, DATA);
+    wait_seconds(2 * 65 - 10);
+    expect(first->node < 0 && second->node < 0, "it may have been applied each time");
+    wait_seconds(65 + 40);
+    expect(second->node >= 0, "the other pod had its turn");
+}
+
 /* ---- locks of other pods ---- */
 
 static void lock_claims(void)
@@ -275,6 +291,7 @@ int main(int argc, char **argv)
         {ROW(a_binding_in_doubt_ends_with_its_pod), NULL},
         {ROW(a_binding_in_doubt_keeps_its_node), share_among_pods_of_one_node},
         {ROW(a_refused_bind_does_not_prolong_a_doubt), NULL},
+        {ROW(a_pod_whose_bindings_fail_gives_way), NULL},
         {ROW(a_lock_is_remembered_while_others_are_seen), lock_claims},
         {ROW(the_oldest_of_too_many_locks_is_forgotten), lock_claims},
         {ROW(a_pod_that_was_replaced_is_not_found), lock_claims},

@@ -88,8 +88,9 @@ Test(seen_locks, a_pod_that_was_seen_after_its_lock_is_over_when_it_is_gone)
 {
     see_claim(UID_1 "/p", "created");
     see_claim(UID_2 "/p", "created");
+    seen_locks_see_pod(&state, &pod_1, true);
     cr_expect_not(is_over("ns/" UID_1 "/p"), "that it does not exist proves nothing");
-    seen_locks_see_pod(&state, &pod_1);
+    seen_locks_see_pod(&state, &pod_1, false);
     cr_expect(is_over("ns/" UID_1 "/p"));
     cr_expect_not(is_over("ns/" UID_2 "/p"), "the other one is still to come");
 }
@@ -119,4 +120,45 @@ Test(seen_locks, only_locks_of_creations_are_noted)
         see_claim(holders[i], "created");
     cr_expect_null(seen.first);
     cluster_dispose(&state.cluster);
+}
+
+/* ---- Bindings of a pod that may be applied ---- */
+
+static const struct object_reference passing = {KIND_POD, {"ns", 2}, {"p", 1}, {UID_1, 36}};
+
+Test(seen_locks, a_pod_that_is_bound_or_gone_is_forgotten)
+{
+    seen_locks_pass(&state, &passing);
+    seen_locks_pass(&state, &passing);
+    cr_expect_eq(seen_locks_gives_way_ms(&state, &passing), 0, "it is too early");
+    cr_expect_not_null(seen.passed);
+    seen_locks_see_pod(&state, &pod_1, false);
+    cr_expect_null(seen.passed);
+    seen_locks_pass(&state, &passing);
+    seen_locks_see_pod(&state, &pod_1, true);
+    cr_expect_null(seen.passed);
+}
+
+/* One that is tried again is the newest. */
+Test(seen_locks, of_too_many_pods_the_one_that_was_not_tried_for_longest_is_forgotten)
+{
+    struct object_reference other = passing;
+    struct meta gone = pod_1;
+    char name[32];
+
+    seen_locks_pass(&state, &passing);
+    for (unsigned i = 0; i < 3 * LOCKS_SEEN_MAX; i++) {
+        (void)snprintf(name, sizeof name, "p-%u", i);
+        other.name = slice_of(name);
+        seen_locks_pass(&state, &other);
+        seen_locks_pass(&state, &passing);
+    }
+    for (unsigned i = 0; i < 3 * LOCKS_SEEN_MAX; i++) {
+        (void)snprintf(name, sizeof name, "p-%u", i);
+        gone.name = slice_of(name);
+        seen_locks_see_pod(&state, &gone, true);
+    }
+    cr_expect_not_null(seen.passed, "it was remembered");
+    seen_locks_see_pod(&state, &pod_1, true);
+    cr_expect_null(seen.passed, "and it alone");
 }

@@ -1,0 +1,128 @@
+#include "extender/bind/give_way.h"
+
+#include "extender/live/requeue.h"
+#include "extender/live/seen_locks.h"
+#include "policy/exclusive.h"
+
+/* The pod's exclusive claims, by their names. */
+struct wanted {
+    struct slice ns;
+    const struct slice *names;
+    size_t count;
+};
+
+/* Lists those that something else names, too: perhaps a pod. A pod that the cache does not have
+ * wants nothing. Under the lock. Errors: ERROR_NO_MEMORY. */
+static int list_wanted(const struct bind_call *call, struct wanted *out, struct error *err)
+{
+    const struct bind_request *request = call->request;
+    struct view view = state_view(call->state);
+    const struct pod *pod =
+        cluster_find_pod(view.cluster, request->pod_namespace, request->pod_name);
+    struct pod_object object;
+
+    *out = (struct wanted){.ns = request->pod_namespace};
+    if (pod == NULL || !uid_is(&pod->uid, request->pod_uid))
+        return 0;
+    if (!cluster_describe_pod(pod, call->arena, &object))
+        return error_no_memory(err);
+    struct slice *names = arena_alloc(call->arena, object.claim_count * sizeof *names);
+    for (size_t i = 0; names != NULL && i < object.claim_count; i++) {
+        const struct claim *claim =
+            cluster_find_claim(view.cluster, out->ns, object.claims[i].name);
+        if (claim == NULL || claim->named < 2 || !exclusive_is_needed(&view, &object, i, claim))
+            continue;
+        names[out->count] = arena_copy(call->arena, claim_name(claim));
+        if (names[out->count++].ptr == NULL)
+            return error_no_memory(err);
+    }
+    out->names = names;
+    return names == NULL ? error_no_memory(err) : 0;
+}
+
+static bool wants(const struct wanted *wanted, const struct pod *pod)
+{
+    for (unsigned i = 0; i < pod->use_count; i++)
+        for (size_t j = 0; j < wanted->count; j++)
+            if (slice_equal(claim_name(claim_at(pod->uses[i].claim)), wanted->names[j]))
+                return true;
+    return false;
+}
+
+static bool waits(const struct pod *pod)
+{
+    return pod->use_count != 0 && !pod_is_assigned(pod) && !pod->is_terminal &&
+           !pod->is_terminating && !pod->is_gated;
+}
+
+/* Looks for a pod that waits on the walk's next page. False: there was no more page. */
+static bool look(const struct bind_call *call, const struct wanted *wanted, struct table_walk *walk,
+                 struct slice *waiting)
+{
+    struct state *state = call->state;
+
+    (void)pthread_rwlock_rdlock(&state->lock);
+    bool has_more = table_next_page(&state->cluster.pods, walk);
+    for (; has_more && waiting->len == 0 && walk->next < walk->count; walk->next++) {
+        const struct pod *pod = (const struct pod *)(const void *)walk->records[walk->next];
+        if (waits(pod) && slice_equal(name_text(pod->ns), wanted->ns) &&
+            !uid_is(&pod->uid, call->request->pod_uid) && wants(wanted, pod))
+            *waiting = arena_copy(call->arena, pod_name(pod));
+    }
+    (void)pthread_rwlock_unlock(&state->lock);
+    return has_more;
+}
+
+/* The name of a pod that waits for one of the claims; empty: none does. Each pod is checked, but
+ * only for one that has to give way, and a page at a time. */
+static struct slice find_waiting(const struct bind_call *call, const struct wanted *wanted)
+{
+    struct table_walk walk = {.at = 0};
+    struct slice waiting = {"", 0};
+
+    while (wanted->count != 0 && waiting.len == 0 && look(call, wanted, &walk, &waiting))
+        continue;
+    return waiting;
+}
+
+/* What only a filter call has reserved is free at once. */
+static void give_back(const struct bind_call *call)
+{
+    struct object_reference pod = bind_request_pod(call->request);
+    struct state *state = call->state;
+
+    (void)pthread_rwlock_wrlock(&state->lock);
+    const struct reservation *reservation = reservation_of(&state->cluster, &pod);
+    bool is_free = reservation != NULL && !reservation_binds(reservation) &&
+                   reservation_give_back(&state->cluster, &reservation->uid);
+    (void)pthread_rwlock_unlock(&state->lock);
+    if (is_free)
+        requeue_changed(state->requeue, &pod, state->api);
+}
+
+int give_way_check(const struct bind_call *call, bool is_dry_run, struct error *err)
+{
+    struct object_reference pod = bind_request_pod(call->request);
+    struct state *state = call->state;
+    struct wanted wanted = {.count = 0};
+    int rc = 0;
+
+    if (state->api == NULL)
+        return 0;
+    (void)pthread_rwlock_rdlock(&state->lock);
+    uint64_t left_ms = seen_locks_gives_way_ms(state, &pod);
+    if (left_ms != 0)
+        rc = list_wanted(call, &wanted, err);
+    (void)pthread_rwlock_unlock(&state->lock);
+    struct slice waiting = rc == 0 ? find_waiting(call, &wanted) : SLICE("");
+    if (rc < 0 || waiting.len == 0)
+        return rc;
+    if (!is_dry_run)
+        give_back(call);
+    return error_set(err, ERROR_INVALID,
+                     "no Binding of pod %.*s/%.*s was applied in %d s: another webhook, or a "
+                     "policy, seems to refuse them. Its claims are left to other pods that wait "
+                     "for them, such as pod %.*s/%.*s, for %u s",
+                     SLICE_ARG(pod.ns), SLICE_ARG(pod.name), GIVES_WAY_AFTER_MS / 1000,
+                     SLICE_ARG(pod.ns), SLICE_ARG(waiting), (unsigned)(left_ms / 1000));
+}
