@@ -2,23 +2,48 @@
 
 #include "policy/defer_internal.h"
 
-/* A claim's lock stores one holder, so no pod shares a claim that could be deferred alone. With
- * apply: Disabled, no further mount is deferred. */
-bool exclusive_by_lock(const struct view *view, const struct claim *claim)
+static const struct agreed_class *find_agreed(const struct view *view, struct slice storage_class)
 {
-    const struct config *config = view->config;
+    for (size_t i = 0; view->agreed != NULL && i < view->agreed->count; i++)
+        if (slice_equal(view->agreed->items[i].name, storage_class))
+            return &view->agreed->items[i];
+    return NULL;
+}
 
-    if (config->read_write_once_pod.claim_lock != CLAIM_LOCK_ANNOTATION ||
-        config->defer_fs_mount.apply == DEFER_DISABLED)
-        return false;
-    for (size_t i = 0; i < config->defer_fs_mount.entry_count; i++) {
-        const struct defer_entry *entry = &config->defer_fs_mount.entries[i];
-        if (entry->non_exclusive_claims == NON_EXCLUSIVE_EXCLUSIVE &&
-            entry->storage_class.len != 0 &&
-            slice_equal(entry->storage_class, defer_storage_class(claim)))
+bool exclusive_is_configured(const struct config *config, const struct defer_entry *entry)
+{
+    return config->defer_fs_mount.apply != DEFER_DISABLED &&
+           entry->non_exclusive_claims == NON_EXCLUSIVE_EXCLUSIVE && entry->storage_class.len != 0;
+}
+
+bool exclusive_by_class(const struct view *view, const struct claim *claim)
+{
+    struct slice storage_class = defer_storage_class(claim);
+
+    if (storage_class.len != 0 && find_agreed(view, storage_class) != NULL)
+        return true;
+    for (size_t i = 0; i < view->config->defer_fs_mount.entry_count; i++) {
+        const struct defer_entry *entry = &view->config->defer_fs_mount.entries[i];
+        if (exclusive_is_configured(view->config, entry) &&
+            slice_equal(entry->storage_class, storage_class))
             return true;
     }
     return false;
+}
+
+/* A claim's lock stores one holder, so no pod shares a claim that could be deferred alone. */
+bool exclusive_by_lock(const struct view *view, const struct claim *claim)
+{
+    return view->config->read_write_once_pod.claim_lock == CLAIM_LOCK_ANNOTATION &&
+           exclusive_by_class(view, claim);
+}
+
+bool exclusive_is_announced(const struct view *view, const struct claim *claim)
+{
+    if (view->agreed == NULL || claim->is_rwop || !exclusive_by_lock(view, claim))
+        return false;
+    const struct agreed_class *agreed = find_agreed(view, defer_storage_class(claim));
+    return agreed == NULL || !agreed->is_in_force;
 }
 
 /* How entries for a volume treat a claim that is not ReadWriteOncePod. */
@@ -64,10 +89,10 @@ bool exclusive_is_needed(const struct view *view, const struct pod_object *pod, 
 
     if (claim->is_rwop)
         return true;
-    if (view->config->defer_fs_mount.entry_count == 0 && !pod->claims[index].is_deferred)
-        return false;
     if (exclusive_by_lock(view, claim))
         return true;
+    if (view->config->defer_fs_mount.entry_count == 0 && !pod->claims[index].is_deferred)
+        return false;
     for (uint32_t i = 0; pod->mounts != NULL && i < pod->mounts->volume_count; i++) {
         const struct pod_volume *volume = &pod->mounts->volumes[i];
         if (volume->source != VOLUME_SOURCE_CSI && slice_equal(volume->claim, name) &&

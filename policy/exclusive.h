@@ -14,9 +14,21 @@
 bool exclusive_is_needed(const struct view *view, const struct pod_object *pod, size_t index,
                          const struct claim *claim);
 
+/* Whether the entry makes each claim of its storage class one that could be deferred alone. With
+ * apply: Disabled, no further mount is deferred. */
+bool exclusive_is_configured(const struct config *config, const struct defer_entry *entry);
+
+/* Whether the claim's storage class has such an entry, here or in another replica. One that says
+ * Allow here changes nothing: replicas with other entries may defer it alone. */
+bool exclusive_by_class(const struct view *view, const struct claim *claim);
+
 /* Whether the claim has one pod at a time because of its lock (claimLock: Annotation), whether or
  * not a pod's runtime would mount it. */
 bool exclusive_by_lock(const struct view *view, const struct claim *claim);
+
+/* The same, and other replicas may still let a pod share it without a lock: it must not be deferred
+ * yet. */
+bool exclusive_is_announced(const struct view *view, const struct claim *claim);
 
 /* Whether the pod of that use has a claim for itself because its runtime mounts the volume. */
 bool exclusive_is_held(const struct view *view, const struct use *use);

@@ -16,11 +16,23 @@
 #include "config/config.h"
 #include "policy/verdict.h"
 
+/* A storage class whose claims every replica locks (extender/bind/agreement.h). */
+struct agreed_class {
+    struct slice name;
+    bool is_in_force; /* else it is announced: a replica may still share its claims unlocked */
+};
+
+struct agreed_classes {
+    const struct agreed_class *items;
+    size_t count;
+};
+
 /* What a policy may read. */
 struct view {
     const struct cluster *cluster;
     const struct config *config;
-    struct slice node; /* the only one in question, as in a bind; empty: any */
+    const struct agreed_classes *agreed; /* NULL: only the configuration counts */
+    struct slice node;                   /* the only one in question, as in a bind; empty: any */
 };
 
 /* One candidate node of a preemption: what would be evicted there, and what is missing. */

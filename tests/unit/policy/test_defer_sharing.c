@@ -13,6 +13,7 @@ struct sharing_row {
     const char *reason;
     const char *mode; /* of the claim; NULL: ReadWriteOnce */
     bool is_locked;   /* claimLock: Annotation */
+    bool is_agreed;   /* another replica locks all claims of the class */
 };
 
 #define EXCLUSIVE ENTRY_BEGIN ", nonExclusiveClaims: Exclusive}"
@@ -56,7 +57,9 @@ static void check_sharing(const struct sharing_row *row)
     load_volume(&cluster, &pod_row);
     load_holder(&cluster, row->holder);
     struct pod_object pod = read_pod(&pod_row, &arena, text, sizeof text);
-    struct view view = {.cluster = &cluster, .config = config};
+    const struct agreed_class agreed = {.name = SLICE("fast-storage")};
+    const struct agreed_classes classes = {&agreed, row->is_agreed};
+    struct view view = {.cluster = &cluster, .config = config, .agreed = &classes};
     policy_prefilter(&view, &pod, &arena, &verdict, &decided_by);
     cr_expect_str_eq(code_text(verdict.code), code_text(row->code));
     if (row->reason != NULL) {
@@ -114,6 +117,11 @@ SHARING(read_write_once_pod_says_no_more_than_that, EXCLUSIVE, "microvm!", "",
 SHARING(with_the_annotation_lock_nobody_shares_what_could_be_deferred_alone, EXCLUSIVE, "runc", "",
         CODE_UNSCHEDULABLE_AND_UNRESOLVABLE, .is_locked = true)
 SHARING(with_the_annotation_lock_others_share, ALLOW, "runc", "", CODE_SKIP, .is_locked = true)
+SHARING(nobody_shares_what_another_replica_could_defer_alone, "", "runc", "",
+        CODE_UNSCHEDULABLE_AND_UNRESOLVABLE, .is_locked = true, .is_agreed = true)
+SHARING(nobody_shares_it_though_it_is_allowed_here, ALLOW, "microvm!", "microvm",
+        CODE_UNSCHEDULABLE_AND_UNRESOLVABLE, .is_locked = true, .is_agreed = true)
+SHARING(one_claimguard_alone_needs_no_such_lock, "", "runc", "", CODE_SKIP, .is_agreed = true)
 
 /* A claim that is not bound yet may come to be deferred: it is for the first that passes. */
 Test(non_exclusive_claims, exclusive_an_unbound_claim_is_taken_by_one_pod)
