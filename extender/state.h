@@ -33,10 +33,11 @@ struct trials;
 struct preemption;
 struct seen_locks;
 struct defer_support;
+struct agreement;
 struct tls;
 
 struct state {
-    pthread_rwlock_t lock; /* guards cluster, config and seen_locks */
+    pthread_rwlock_t lock; /* guards cluster, config, seen_locks, agreement and agreed */
     struct cluster cluster;
     struct config *config;        /* owned; replaced as a whole by state_reload */
     atomic_size_t body_bytes_max; /* of config; a copy, so that no probe waits for the lock */
@@ -50,15 +51,17 @@ struct state {
     atomic_uint watched;  /* those, and what a new configuration waits for; of a snapshot, all */
     struct requests *api; /* to the API server; NULL: the cluster is a snapshot */
     struct api_stats api_stats;
-    struct requeue *requeue; /* each service has its own lock, except seen_locks */
+    struct requeue *requeue; /* each service has its own lock, except those named above */
     struct nominations *nominations;
     struct trials *trials;
     struct events *events;
     struct preemption *preemption;
     struct defer_support *defer_support;
     struct seen_locks *seen_locks;
-    struct tls *tls;           /* of the scheduler's port; NULL: plain HTTP */
-    struct tls *admission_tls; /* of the admission port; NULL: it is not served */
+    struct agreement *agreement;
+    const struct agreed_classes *agreed; /* the agreement's; NULL: there is none to follow */
+    struct tls *tls;                     /* of the scheduler's port; NULL: plain HTTP */
+    struct tls *admission_tls;           /* of the admission port; NULL: it is not served */
     char source[256];   /* where the cluster comes from, for people; set before there are threads */
     int64_t started_ms; /* since 1970 */
     atomic_bool is_draining;
@@ -72,7 +75,8 @@ void state_dispose(struct state *state);
 /* What policies see. Under the lock. */
 static inline struct view state_view(const struct state *state)
 {
-    return (struct view){.cluster = &state->cluster, .config = state->config};
+    return (struct view){
+        .cluster = &state->cluster, .config = state->config, .agreed = state->agreed};
 }
 
 /* The first kind that is needed and not synced yet; KIND_COUNT: all are synced. */

@@ -7,8 +7,6 @@
 
 enum { KUBECONFIG_FILES_MAX = 16, KUBECONFIG_ARENA_BYTES_MAX = 64 * 1024 * 1024 };
 
-#define SERVICE_ACCOUNT_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
-
 struct files {
     const char *paths[KUBECONFIG_FILES_MAX];
     const struct yaml_node *roots[KUBECONFIG_FILES_MAX];

@@ -17,6 +17,8 @@
 #include "config/base/arena.h"
 #include "config/base/error.h"
 
+#define SERVICE_ACCOUNT_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
+
 /* PEM text: the name of a file, or the text itself, or neither. */
 struct pem {
     const char *file;

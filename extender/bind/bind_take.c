@@ -1,8 +1,10 @@
 #include <stdlib.h>
 
+#include "extender/bind/agreement.h"
 #include "extender/bind/bind_internal.h"
 #include "extender/bind/creation.h"
 #include "policy/attached.h"
+#include "policy/exclusive.h"
 
 /* Whether another pod has a reservation with that UID. No API server gives two pods one UID: it
  * chooses that of each pod that is created. */
@@ -244,6 +246,33 @@ static int check_unknown_volumes(const struct binding *binding, const struct vie
     return 0;
 }
 
+/* Whether a claim of the pod belongs to one pod, here or in replicas with other entries. */
+static bool has_exclusive(const struct binding *binding, const struct view *view,
+                          const struct pod_object *pod)
+{
+    const bool *exclusive = binding->verdict.exclusive;
+
+    for (size_t i = 0; i < pod->claim_count; i++) {
+        const struct claim *claim =
+            cluster_find_claim(view->cluster, pod->meta.ns, pod->claims[i].name);
+        if (claim != NULL &&
+            ((exclusive != NULL && exclusive[i]) || exclusive_by_class(view, claim)))
+            return true;
+    }
+    return false;
+}
+
+/* Whether the replicas agree that this one may bind the pod. */
+static int check_agreement(const struct binding *binding, const struct view *view,
+                           const struct pod_object *pod, struct error *err)
+{
+    return view->agreed == NULL || pod->claim_count == 0
+               ? 0
+               : agreement_check(binding->call.state->agreement,
+                                 view->config->read_write_once_pod.claim_lock,
+                                 has_exclusive(binding, view, pod), monotonic_ns(), err);
+}
+
 static int check_confirmed(struct binding *binding, const struct pod_object *pod, struct error *err)
 {
     binding->is_of_owners = false;
@@ -323,6 +352,7 @@ int bind_take_claims(struct binding *binding, struct error *err)
         return error_no_memory(err);
     if (check_policies(binding, &view, &object, err) < 0 ||
         check_unknown_volumes(binding, &view, &object, err) < 0 ||
+        check_agreement(binding, &view, &object, err) < 0 ||
         check_confirmed(binding, &object, err) < 0 ||
         plan_deferral(binding, &view, pod, &object, err) < 0)
         return err->code;

@@ -1,7 +1,9 @@
 #include "extender/bind/deferral.h"
 
+#include "extender/bind/agreement.h"
 #include "extender/live/events.h"
 #include "policy/defer_fs_mount.h"
+#include "policy/exclusive.h"
 
 static bool add_volume(struct deferral *out, const struct pod_object *object,
                        const struct decision *decision, struct arena *arena)
@@ -60,6 +62,17 @@ static int add_undecided(struct deferral *out, const struct pod_object *object,
                      SLICE_ARG(defer_reason(object, decision, arena)));
 }
 
+/* What the entry says is not in force for all replicas yet: one of them might let a pod share the
+ * claim. */
+static int add_announced(const struct deferred_volume *volume, struct error *err)
+{
+    return error_set(
+        err, ERROR_UNAVAILABLE,
+        "volume %.*s is deferred later: nonExclusiveClaims: Exclusive of storage class "
+        "%.*s is new in this cluster, and in force %d s after it was announced",
+        SLICE_ARG(volume->name), SLICE_ARG(volume->storage_class), AGREEMENT_MS / 1000);
+}
+
 int deferral_plan(const struct view *view, uint64_t version, const struct pod_object *object,
                   struct arena *arena, struct deferral *out, struct error *err)
 {
@@ -76,7 +89,10 @@ int deferral_plan(const struct view *view, uint64_t version, const struct pod_ob
             return add_undecided(out, object, &decision, arena, err);
         if (decision.rule == RULE_NONE)
             has_memory = add_volume(out, object, &decision, arena);
-        else if (decision.entry != NULL && decision.rule < RULE_COUNT)
+        if (has_memory && decision.rule == RULE_NONE && decision.claim != NULL &&
+            exclusive_is_announced(view, decision.claim))
+            return add_announced(&out->volumes[out->volume_count - 1], err);
+        if (decision.entry != NULL && decision.rule != RULE_NONE && decision.rule < RULE_COUNT)
             has_memory = add_refusal(out, object, &decision, arena);
     }
     out->annotation = arena_copy(arena, object->mounts->annotation);

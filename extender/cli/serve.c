@@ -11,7 +11,9 @@
 #include <time.h>
 
 #include "cache/client/http_client.h"
+#include "config/base/file_read.h"
 #include "config/base/log.h"
+#include "extender/bind/agreement_live.h"
 #include "extender/bind/defer_support.h"
 #include "extender/cli/commands.h"
 #include "extender/cli/serve_load.h"
@@ -86,6 +88,7 @@ static void wait_for_end(struct state *state, struct run *run)
     struct file_mark known = run->reload.read_as;
     struct error refusal = {.message = ""};
 
+    agreement_tick(state);
     for (;;) {
         int signal = sigtimedwait(&run->signals, NULL, &(struct timespec){.tv_sec = LOOK_SECONDS});
         if (signal == SIGTERM || signal == SIGINT) {
@@ -96,6 +99,7 @@ static void wait_for_end(struct state *state, struct run *run)
         expiry_tick(state);
         expiry_settle(state);
         defer_support_tick(state);
+        agreement_tick(state);
         refresh_tls(state->tls);
         refresh_tls(state->admission_tls);
         struct file_mark seen = file_mark(path);
@@ -191,6 +195,24 @@ static int serve_snapshot(struct state *state, struct run *run, struct error *er
     return listen_until_end(state, run, err);
 }
 
+/* Where the ConfigMap of the agreement is: in the namespace of the kubeconfig's context, or of the
+ * service account. */
+static void follow_agreement(struct state *state, const struct kubeconfig *kubeconfig)
+{
+    bool is_in_pod = kubeconfig->token_file != NULL &&
+                     strcmp(kubeconfig->token_file, SERVICE_ACCOUNT_DIR "/token") == 0;
+    char text[256] = "";
+    struct error err = {0};
+    size_t len;
+
+    if (kubeconfig->ns == NULL && is_in_pod &&
+        file_read(SERVICE_ACCOUNT_DIR "/namespace", text, sizeof text - 1, &len, &err) < 0)
+        text[0] = '\0';
+    agreement_start(state, kubeconfig->ns != NULL ? kubeconfig->ns
+                           : text[0] != '\0'      ? text
+                                                  : "claimguard");
+}
+
 static int serve_live(struct state *state, struct run *run, struct error *err)
 {
     const struct arguments *arguments = run->arguments;
@@ -200,6 +222,7 @@ static int serve_live(struct state *state, struct run *run, struct error *err)
     int rc = kubeconfig_load(&kubeconfig, arguments->kubeconfig, arguments->context, false, err);
     if (rc < 0)
         return rc;
+    follow_agreement(state, kubeconfig);
     rc = http_client_global_init(err);
     if (rc == 0)
         rc = handlers_start(&handlers, state, kubeconfig, err);

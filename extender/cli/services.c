@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "extender/bind/agreement_live.h"
 #include "extender/bind/defer_support.h"
 #include "extender/live/events.h"
 #include "extender/live/nomination.h"
@@ -19,6 +20,7 @@ static void free_services(struct state *state)
     free(state->preemption);
     free(state->defer_support);
     free(state->seen_locks);
+    free(state->agreement);
 }
 
 int services_init(struct state *state, struct config *config, struct error *err)
@@ -32,9 +34,10 @@ int services_init(struct state *state, struct config *config, struct error *err)
     state->preemption = calloc(1, sizeof *state->preemption);
     state->defer_support = calloc(1, sizeof *state->defer_support);
     state->seen_locks = calloc(1, sizeof *state->seen_locks);
+    state->agreement = calloc(1, sizeof *state->agreement);
     if (state->requeue == NULL || state->nominations == NULL || state->trials == NULL ||
         state->events == NULL || state->preemption == NULL || state->defer_support == NULL ||
-        state->seen_locks == NULL) {
+        state->seen_locks == NULL || state->agreement == NULL) {
         free_services(state);
         state->config = NULL; /* the caller still owns it */
         state_dispose(state);

@@ -38,6 +38,16 @@ static void put_user(struct buf *out, struct slice user)
     buf_put(out, SLICE("],"));
 }
 
+/* Of a service account its own; of another user that of manifests/. */
+static struct slice own_namespace(const char *user)
+{
+    size_t prefix_len = sizeof SERVICE_ACCOUNT - 1;
+    bool is_account = strncmp(user, SERVICE_ACCOUNT, prefix_len) == 0;
+    const char *ns = is_account ? user + prefix_len : "claimguard";
+
+    return (struct slice){ns, strcspn(ns, ":")};
+}
+
 static void put_review(struct buf *out, const struct rights *rights, const struct right *right)
 {
     buf_printf(out, "{\"apiVersion\":\"authorization.k8s.io/v1\",\"kind\":\"%s\",\"spec\":{",
@@ -46,8 +56,13 @@ static void put_review(struct buf *out, const struct rights *rights, const struc
         put_user(out, slice_of(rights->user));
     buf_printf(out,
                "\"resourceAttributes\":{\"verb\":\"%s\",\"group\":\"%s\",\"resource\":\"%s\","
-               "\"subresource\":\"%s\"}}}",
+               "\"subresource\":\"%s\"",
                right->verb, right->group, right->resource, right->subresource);
+    if (strcmp(right->resource, "configmaps") == 0) { /* one object alone */
+        buf_put(out, SLICE(",\"name\":\"claimguard-agreement\",\"namespace\":"));
+        buf_json(out, own_namespace(rights->user));
+    }
+    buf_put(out, SLICE("}}}"));
 }
 
 static int send_review(struct asking *asking, const struct right *right,
@@ -141,6 +156,8 @@ static int ask_writes(struct asking *asking, const struct config *config, struct
         {true, {"patch", "", "pods", "", locks}},
         {true, {"create", "", "events", "", false}},
         {locks, {"patch", "", "persistentvolumeclaims", "", true}},
+        {locks, {"get", "", "configmaps", "", true}},
+        {locks, {"patch", "", "configmaps", "", true}},
         {preempts && respects, {"create", "", "pods", "eviction", false}},
         {preempts && !respects, {"delete", "", "pods", "", false}},
         {preempts || nominates, {"patch", "", "pods", "status", false}},

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "config/base/log.h"
+#include "extender/bind/agreement_live.h"
 #include "extender/bind/defer_support.h"
 #include "extender/http/tls.h"
 #include "extender/verbs/verbs.h"
@@ -59,6 +60,17 @@ static bool put_ready(struct buf *out, enum kind kind, const struct resource_sta
     return is_good;
 }
 
+/* Writes a line about what claimguards agree on, if there is an agreement to follow. */
+static bool put_agreement(struct buf *out, const struct state *state, bool is_verbose)
+{
+    bool is_ready = state->agreed == NULL || agreement_is_ready(state);
+
+    if (state->agreed != NULL && (is_verbose || !is_ready))
+        buf_printf(out, "[%c] agreement %s\n", is_ready ? '+' : '-',
+                   is_ready ? "known" : "not read: the log says why");
+    return is_ready;
+}
+
 static struct zpages_answer show_ready(struct state *state, const struct zpages_request *request,
                                        struct buf *out)
 {
@@ -68,6 +80,7 @@ static struct zpages_answer show_ready(struct state *state, const struct zpages_
     for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
         if (state_needs(state, (enum kind)kind))
             is_good &= put_ready(out, (enum kind)kind, &state->status[kind], request->is_verbose);
+    is_good &= put_agreement(out, state, request->is_verbose);
     if (request->is_verbose)
         buf_printf(out, "[%c] not shutting down\n", is_draining ? '-' : '+');
     buf_put(out, is_draining ? SLICE("shutting down\n")

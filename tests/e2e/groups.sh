@@ -69,6 +69,8 @@ group_races() {
         two_schedulers_race_while_claimguard_is_killed_and_restarted \
         two_schedulers_with_a_replica_each_race_and_the_annotation_decides \
         two_replicas_are_killed_and_restarted_while_their_schedulers_race \
+        replicas_with_different_entries_race_and_no_claim_is_shared \
+        another_claim_lock_waits_for_the_bindings_of_the_former_one \
         one_claimguard_again \
         claimguard_was_refused_nothing
 }

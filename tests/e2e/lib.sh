@@ -162,7 +162,7 @@ with_helm() {
 
 # ---- claimguard ----
 
-claimguard_kubeconfig() { # SERVER TOKEN-FILE
+claimguard_kubeconfig() { # SERVER TOKEN-FILE [NAMESPACE]
     cat <<END
 apiVersion: v1
 kind: Config
@@ -172,8 +172,30 @@ clusters:
 users:
 - {name: claimguard, user: {tokenFile: "$2"}}
 contexts:
-- {name: claimguard, context: {cluster: e2e, user: claimguard}}
+- {name: claimguard, context: {cluster: e2e, user: claimguard, namespace: ${3:-claimguard}}}
 END
+}
+
+# lay_down_agreement NAMESPACE [ENTRY]...: those whose kubeconfig has that namespace agree there; the entries are in force.
+lay_down_agreement() {
+    local namespace=$1
+    shift
+    k create namespace "$namespace" >/dev/null
+    k -n "$namespace" create configmap claimguard-agreement "${@/%/=in force}" >/dev/null
+    k -n "$namespace" create role claimguard --verb=get,patch --resource=configmaps --resource-name=claimguard-agreement >/dev/null
+    k -n "$namespace" create rolebinding claimguard --role=claimguard --serviceaccount=claimguard:claimguard >/dev/null
+}
+
+# kubeconfig_for [FLAGS]...: with the lock on the claim, one of the replicas, which agree among themselves; else the single one.
+kubeconfig_for() {
+    while [ $# -gt 1 ]; do
+        if [ "$1" = --config ] && grep -rqs 'claimLock: Annotation' "$2"; then
+            echo "$plane/replica.kubeconfig"
+            return
+        fi
+        shift
+    done
+    echo "$plane/claimguard.kubeconfig"
 }
 
 # new_token SECRET: a token of claimguard's service account, good for as long as the Secret is there.
@@ -195,7 +217,7 @@ claimguard_launch() {
     [ $next = 0 ] || port=$(($(cat "$plane/port") + next)) next=$(($(cat "$plane/port") + next + 1))
     # that of an earlier one is kept: a sanitizer may have reported in it
     [ ! -e "$plane/$name.log" ] || mv "$plane/$name.log" "$plane/$name-$(date +%s%N).log"
-    plane_run "$plane" "$name" "$claimguard" serve --kubeconfig "$plane/claimguard.kubeconfig" \
+    plane_run "$plane" "$name" "$claimguard" serve --kubeconfig "$(kubeconfig_for "$@")" \
         --listen "127.0.0.1:$port" --metrics-listen "127.0.0.1:$next" --log-level debug --config "$e2e/claimguard.yaml" "$@"
 }
 claimguard_listens() { await 60 "$1 listens" grep -q " listening " "$plane/$1.log"; }

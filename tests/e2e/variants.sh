@@ -91,7 +91,7 @@ the_manifests_render_and_the_api_server_takes_them() {
         case " $components " in *" admission "*) its_webhook_is_rendered "$components" ;; esac
     done
     variant static-pod
-    rendered '[.items[].kind] | unique - ["Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding",
+    rendered '[.items[].kind] | unique - ["Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ConfigMap",
         "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"] == []'
     k create --dry-run=server -f "$root/manifests/static-pod/claimguard.yaml" >/dev/null
     configured 'claimLock: Annotation'

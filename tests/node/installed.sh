@@ -109,6 +109,7 @@ as_a_static_pod_it_is_there_without_a_scheduler() {
     claimguard_gone
     manifests_with static-pod
     k apply -k "$nodes/manifests" >/dev/null
+    lock_is_agreed
     trap static_pod_ends EXIT
     mkdir -p $rights
     cp -r "$root/manifests/static-pod/config" $rights

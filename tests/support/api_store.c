@@ -87,11 +87,12 @@ static enum kind kind_named(const char *kind)
     return (enum kind)i;
 }
 
-/* Kinds that only commands use. */
+/* Kinds that no cache has. */
 static const struct {
     const char *kind, *resource, *api_version;
 } other_kinds[] = {
     {"Secret", "secrets", "v1"},
+    {"ConfigMap", "configmaps", "v1"},
     {"Deployment", "deployments", "apps/v1"},
     {"StatefulSet", "statefulsets", "apps/v1"},
     {"DaemonSet", "daemonsets", "apps/v1"},

@@ -93,6 +93,24 @@ void guard_reload(const struct guard *guard, const char *config)
     check(guard_logs(guard, "configuration reloaded"), "the configuration is reloaded");
 }
 
+/* What claimguards agree on, in force as this configuration wants it, unless the scenario has put
+ * it, or removed it. */
+static void put_agreement(const char *config)
+{
+    static bool is_put;
+
+    if (is_put ||
+        strcmp(api_object("configmaps", "claimguard", "claimguard-agreement"), "null") != 0)
+        return;
+    is_put = true;
+    api_put("{\"kind\":\"ConfigMap\",\"metadata\":{\"namespace\":\"claimguard\",\"name\":"
+            "\"claimguard-agreement\"},\"data\":{\"claimLock.%s\":\"in force\"%s}}",
+            strstr(config, "claimLock: Annotation") != NULL ? "Annotation" : "Local",
+            strstr(config, "nonExclusiveClaims: Exclusive") != NULL
+                ? ",\"exclusive.fast-storage\":\"in force\""
+                : "");
+}
+
 void guard_launch(struct guard *guard, const char *config)
 {
     char kubeconfig[64];
@@ -102,6 +120,7 @@ void guard_launch(struct guard *guard, const char *config)
     (void)snprintf(guard->config, sizeof guard->config, "%s/config-%zu", scenario_folder(),
                    started_count);
     kubeconfig_path(kubeconfig, sizeof kubeconfig);
+    put_agreement(config);
     write_config(guard, config);
     write_file(guard->log, "");
     if (access(kubeconfig, F_OK) != 0) /* a scenario may have one of its own */

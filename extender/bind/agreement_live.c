@@ -1,0 +1,134 @@
+#include "extender/bind/agreement_live.h"
+
+#include <stdio.h>
+
+#include "config/base/log.h"
+#include "extender/live/requeue.h"
+
+enum {
+    READ_EVERY_MS = 5000,
+    RETRY_MS = 1000,
+    AGREEMENT_ARENA_BYTES_MAX = 4 << 20,
+    PATCH_BYTES_MAX = 64 * 1024,
+};
+
+void agreement_start(struct state *state, const char *ns)
+{
+    struct agreement *agreement = state->agreement;
+
+    (void)snprintf(agreement->path, sizeof agreement->path,
+                   "/api/v1/namespaces/%s/configmaps/" AGREEMENT_NAME, ns);
+    state->agreed = &agreement->classes;
+}
+
+/* Once for each problem in a row. */
+static void note_problem(struct agreement *agreement, const char *message,
+                         const struct request_answer *answer, const struct error *err)
+{
+    char problem[sizeof agreement->problem];
+
+    if (err->code != 0)
+        (void)snprintf(problem, sizeof problem, "%.255s", err->message);
+    else
+        (void)snprintf(problem, sizeof problem, "status %u: %.*s", answer->status,
+                       SLICE_ARG(answer->message));
+    if (strcmp(problem, agreement->problem) == 0)
+        return;
+    (void)snprintf(agreement->problem, sizeof agreement->problem, "%s", problem);
+    log_warn(message, LOG_STR("path", agreement->path), LOG_STR("error", problem));
+}
+
+/* At the end of a tick. */
+static void settle(struct state *state, bool is_good)
+{
+    struct agreement *agreement = state->agreement;
+
+    (void)pthread_rwlock_wrlock(&state->lock);
+    bool may_be_absent = state->config->read_write_once_pod.claim_lock == CLAIM_LOCK_LOCAL;
+    atomic_store(&agreement->is_ready,
+                 agreement->is_absent ? may_be_absent : agreement->began_ns != 0);
+    if (is_good)
+        agreement->problem[0] = '\0';
+    (void)pthread_rwlock_unlock(&state->lock);
+}
+
+/* Takes the ConfigMap of an answer. Whether it is one. */
+static bool take(struct state *state, const struct request_answer *answer, uint64_t began_ns)
+{
+    struct agreement *agreement = state->agreement;
+    bool has_changed = false;
+
+    (void)pthread_rwlock_wrlock(&state->lock);
+    bool is_taken = agreement_take(agreement, answer->body, began_ns, monotonic_ns(), &has_changed);
+    (void)pthread_rwlock_unlock(&state->lock);
+    if (has_changed) /* what pods wait for may be another now */
+        requeue_all(state->requeue, state->api);
+    return is_taken;
+}
+
+/* Returns the status; 0: unknown. */
+static unsigned ask(struct state *state, const char *method, struct slice body, const char *problem,
+                    struct arena *arena)
+{
+    struct agreement *agreement = state->agreement;
+    struct request request = {.method = method,
+                              .path = agreement->path,
+                              .content_type = body.len == 0 ? NULL : "application/merge-patch+json",
+                              .body = body,
+                              .timeout_ms = AGREEMENT_REQUEST_MS};
+    struct request_answer answer = {.status = 0};
+    struct error err = {0};
+    uint64_t began_ns = monotonic_ns();
+
+    int rc = requests_call(state->api, &request, arena, &answer, &err);
+    if (rc == 0 && answer.status == 200 && !take(state, &answer, began_ns))
+        (void)error_set(&err, ERROR_INVALID, "it is no ConfigMap that can be followed");
+    if (err.code == 0 && (answer.status == 200 || answer.status == 409))
+        return answer.status;
+    (void)pthread_rwlock_wrlock(&state->lock);
+    if (body.len == 0 && (answer.status == 403 || answer.status == 404))
+        agreement_miss(agreement);
+    note_problem(agreement, problem, &answer, &err);
+    (void)pthread_rwlock_unlock(&state->lock);
+    return rc == 0 && err.code == 0 ? answer.status : 0;
+}
+
+/* What this claimguard has to write. */
+static bool propose(struct state *state, struct buf *patch)
+{
+    (void)pthread_rwlock_wrlock(&state->lock);
+    bool is_due =
+        agreement_propose(state->agreement, state->config, monotonic_ns(), now_ms(), patch);
+    (void)pthread_rwlock_unlock(&state->lock);
+    return is_due;
+}
+
+void agreement_tick(struct state *state)
+{
+    struct agreement *agreement = state->agreement;
+    uint64_t began_ns = monotonic_ns();
+    struct arena arena;
+    struct buf patch;
+
+    if (agreement->path[0] == '\0' || began_ns < agreement->next_ns)
+        return;
+    arena_init(&arena, AGREEMENT_ARENA_BYTES_MAX);
+    buf_init(&patch, PATCH_BYTES_MAX);
+    unsigned status =
+        ask(state, "GET", SLICE(""), "what claimguards agree on cannot be read", &arena);
+    if (status == 200 && propose(state, &patch)) {
+        log_info("what claimguards agree on is written", LOG_SLICE("patch", buf_slice(&patch)));
+        status = ask(state, "PATCH", buf_slice(&patch),
+                     "what claimguards agree on cannot be written", &arena);
+    }
+    bool is_done = status == 200 || status == 403 || status == 404;
+    settle(state, status == 200);
+    agreement->next_ns = began_ns + (is_done ? READ_EVERY_MS : RETRY_MS) * NS_PER_MS;
+    buf_dispose(&patch);
+    arena_dispose(&arena);
+}
+
+bool agreement_is_ready(const struct state *state)
+{
+    return atomic_load(&state->agreement->is_ready);
+}

@@ -1,0 +1,116 @@
+# shellcheck shell=bash
+# Replicas whose configurations differ: what they agree on decides. To be sourced.
+
+# agreement_of NAMESPACE [ENTRY]...: lays it down, and prints the kubeconfig of those who agree there.
+agreement_of() {
+    lay_down_agreement "$@"
+    claimguard_kubeconfig "https://127.0.0.1:$(($(cat "$plane/port") + 2))" "$plane/token" "$1" >"$plane/$1.kubeconfig"
+    echo "$plane/$1.kubeconfig"
+}
+agreed_in() { k -n "$1" get configmap claimguard-agreement -o json | jq -r --arg key "$2" '.data[$key] // ""'; }
+is_agreed() { [ "$(agreed_in "$1" "$2")" = 'in force' ]; }
+
+# ---- one replica has an entry more ----
+
+# vm_race FIRST LAST: for each of these claims, a pod that is deferred by the second scheduler's replica, and an ordinary pod of the first's.
+vm_race() {
+    seq "$1" "$2" | awk -v ns="$namespace" '{
+        for (i = 0; i < 2; i++)
+            printf "POST /api/v1/namespaces/%s/pods {\"metadata\":{\"name\":\"p-%d-%d\"},\"spec\":{%s\"schedulerName\":\"%s\",\"terminationGracePeriodSeconds\":0,\"containers\":[{\"name\":\"c\",\"image\":\"i\"}],\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":\"c-%d\"}}]}}\n", ns, $1, i, i ? "\"runtimeClassName\":\"microvm\"," : "", i ? "claimguard-scheduler" : "default-scheduler", $1
+    }' | "$flood" "$plane/admin.kubeconfig" 16 2 >/dev/null
+}
+bound_or_deferred() { # how many; of those that are deferred with an argument
+    k -n "$namespace" get pods -o json | jq --arg only "${1:-}" '[.items[] | select(.spec.nodeName) |
+        select($only == "" or .metadata.annotations["claimguard.io/defer-fs-mount"])] | length'
+}
+bound_reach() { [ "$(bound_or_deferred "${2:-}")" -ge "$1" ]; }
+# When the first deferred pod was bound, in seconds since 1970.
+first_deferred() {
+    k -n "$namespace" get pods -o json | jq '[.items[] | select(.metadata.annotations["claimguard.io/defer-fs-mount"]) |
+        .status.conditions[] | select(.type == "PodScheduled" and .status == "True") | .lastTransitionTime | fromdate] | min'
+}
+# The claims that a deferred pod has, and another pod has, too.
+shared_with_a_vm() {
+    k -n "$namespace" get pods -o json | jq '[.items[] | select(.spec.nodeName) |
+        {claim: .spec.volumes[0].persistentVolumeClaim.claimName, vm: (.metadata.annotations["claimguard.io/defer-fs-mount"] != null)}] |
+        group_by(.claim) | map(select(length > 1 and any(.vm))) | length'
+}
+
+# The second replica starts with an entry that the first does not have. Before the entry is in force, no pod is deferred for it; from then on,
+# the first one locks, too.
+replicas_with_different_entries_race_and_no_claim_is_shared() {
+    local pairs=${CLAIMGUARD_E2E_PAIRS:-100} kubeconfig deferred announced
+    trap one_claimguard_again EXIT
+    kubeconfig=$(agreement_of "$namespace-agreement" --from-literal=claimLock.Annotation)
+    { cat "$e2e/deferral.yaml" && echo 'readWriteOncePod: {claimLock: Annotation}'; } >"$plane/more.yaml"
+    pairs_create $((2 * pairs)) ReadWriteOnce
+    claimguard_start one --config "$e2e/annotation.yaml" --kubeconfig "$kubeconfig"
+    await 20 "one is ready" is_ready one
+    claimguard_start two --config "$plane/more.yaml" --kubeconfig "$kubeconfig"
+    await 20 "two is ready" is_ready two
+    announced=$(agreed_in "$namespace-agreement" exclusive.fast-storage)
+    stop_schedulers
+    plane_scheduler_start "$plane" default-scheduler "$root/manifests/scheduler/default-scheduler.yaml" "$(url_of one address)"
+    plane_scheduler_start "$plane" second-scheduler "$root/manifests/scheduler/second-scheduler.yaml" "$(url_of two address)"
+    vm_race 1 "$pairs"
+    await 400 "the ordinary pods are bound" bound_reach "$pairs"
+    [ "$(shared_with_a_vm)" = 0 ] || fail "shared with a deferred pod: $(shared_with_a_vm) claims"
+    await 120 "the entry is in force" is_agreed "$namespace-agreement" exclusive.fast-storage
+    vm_race $((pairs + 1)) $((2 * pairs))
+    await 400 "each claim has a pod" bound_reach $((2 * pairs))
+    sleep 2
+    deferred=$(bound_or_deferred deferred)
+    echo "deferred: $deferred of $pairs; claims by the number of their pods: $(pairs_outcome)"
+    [ "$(shared_with_a_vm)" = 0 ] || fail "shared with a deferred pod: $(shared_with_a_vm) claims"
+    [ "$(pairs_outcome)" = "1:$((2 * pairs))" ]
+    [ "$deferred" -gt 0 ] || fail "no deferred pod came first"
+    [ "$(first_deferred)" -ge $((${announced#announced at } / 1000 + 89)) ] || fail "deferred before it is in force"
+}
+
+# ---- another claimLock, while a Binding is on its way ----
+
+# lock_changed FROM TO: `one` has posted a Binding of the pod `first`, which the API server has not applied yet, and stands still. `two` starts
+# with another claimLock, and is asked about the pod `second`.
+lock_changed() {
+    local all=$namespace kubeconfig name asked
+    local -A configs=([Local]=$e2e/claimguard.yaml [Annotation]=$e2e/annotation.yaml)
+    namespace=$all-${1,,}
+    k create namespace "$namespace" >/dev/null
+    kubeconfig=$(agreement_of "$namespace-agreement" "--from-literal=claimLock.$1")
+    claim data
+    for name in first second; do pod $name data; done
+    claimguard_start one --config "${configs[$1]}" --kubeconfig "$kubeconfig"
+    await 20 "one is ready" is_ready one
+    hold
+    ask_bind one first node-1 >"$plane/first" 2>&1 &
+    asked=$!
+    await 20 "the API server waits" is_waited_for
+    kill -STOP "$(cat "$plane/one.pid")"
+    claimguard_start two --config "${configs[$2]}" --kubeconfig "$kubeconfig"
+    await 20 "two is ready" is_ready two
+    for _ in 1 2 3 4 5 6 7 8; do # a scheduler would try again
+        ! ask_bind two second node-2 >/dev/null || break
+        sleep 1
+    done
+    let_go
+    await 60 "the first is bound" is_scheduled first
+    kill -CONT "$(cat "$plane/one.pid")"
+    wait $asked || true
+    echo "from $1 to $2: $(pairs_outcome)"
+    [ "$(pairs_outcome)" = 1:1 ] || fail "the claim has two pods"
+    plane_kill "$plane" one
+    await 120 "the new kind is in force" is_agreed "$namespace-agreement" "claimLock.$2"
+    ! ask_bind two second node-2 >/dev/null || fail "the claim has two pods"
+    delete_pod first
+    await 60 "the second has the claim" ask_bind two second node-2
+    plane_kill "$plane" two
+    namespace=$all
+}
+
+another_claim_lock_waits_for_the_bindings_of_the_former_one() {
+    trap held_end EXIT
+    scheduler=nobody
+    hold_first
+    lock_changed Local Annotation
+    lock_changed Annotation Local
+}
