@@ -7,6 +7,7 @@
 
 enum {
     READ_EVERY_MS = 5000,
+    ABSENT_EVERY_MS = 10000, /* also less than AGREEMENT_FRESH_MS: somebody may create it */
     RETRY_MS = 1000,
     AGREEMENT_ARENA_BYTES_MAX = 4 << 20,
     PATCH_BYTES_MAX = 64 * 1024,
@@ -103,6 +104,13 @@ static bool propose(struct state *state, struct buf *patch)
     return is_due;
 }
 
+static uint64_t next_ms(unsigned status)
+{
+    return status == 200                    ? READ_EVERY_MS
+           : status == 403 || status == 404 ? ABSENT_EVERY_MS
+                                            : RETRY_MS;
+}
+
 void agreement_tick(struct state *state)
 {
     struct agreement *agreement = state->agreement;
@@ -121,9 +129,8 @@ void agreement_tick(struct state *state)
         status = ask(state, "PATCH", buf_slice(&patch),
                      "what claimguards agree on cannot be written", &arena);
     }
-    bool is_done = status == 200 || status == 403 || status == 404;
     settle(state, status == 200);
-    agreement->next_ns = began_ns + (is_done ? READ_EVERY_MS : RETRY_MS) * NS_PER_MS;
+    agreement->next_ns = began_ns + next_ms(status) * NS_PER_MS;
     buf_dispose(&patch);
     arena_dispose(&arena);
 }

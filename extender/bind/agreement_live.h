@@ -1,6 +1,6 @@
 /*
- * agreement_live: reads the agreement (agreement.h) every five seconds, and writes this
- * claimguard's part of it.
+ * agreement_live: reads the agreement (agreement.h) every five seconds (every ten, while there is
+ * none), and writes this claimguard's part of it.
  *
  * Threads: that of agreement_tick; the state's lock guards what is read.
  */

@@ -111,9 +111,13 @@ static void a_write_goes_over_no_connection_that_was_idle(void)
 
     put_pod(&(struct test_pod){.name = "a"});
     put_pod(&(struct test_pod){.name = "b"});
+    /* then that is read every ten seconds, and not over these connections in between */
+    api_fault(&(struct api_fault){.method = "GET", .path = "/configmaps/", .status = 404});
     start_with_a_conflict(&guard, "");
+    size_t before = api_count("GET", "/configmaps/");
+    AWAIT(api_count("GET", "/configmaps/") > before, "it was read just now");
     warm_up(&guard);
-    size_t before = api_connections_ever();
+    before = api_connections_ever();
     check(bind_succeeds(&guard, "a", "node-1"), "nothing is in its way");
     check(api_connections_ever() == before, "one that was just used is used again");
     sleep_ms(6500);
