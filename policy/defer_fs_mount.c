@@ -144,6 +144,16 @@ static enum defer_rule ask_user(const struct view *view, const struct pod_object
     return volume->field == DEFER_FIELD_FALSE ? RULE_SET_TO_FALSE : RULE_NONE;
 }
 
+/* Whether claimguard has deferred the volume for an earlier claim of that name. */
+static bool is_for_former(const struct pod_volume *volume, const struct claim *claim)
+{
+    char text[UID_TEXT_BYTES];
+    struct slice uid = claim == NULL ? SLICE("") : uid_text(&claim->uid, text);
+
+    return volume_is_deferred(volume) && volume->deferred_for.len != 0 && uid.len != 0 &&
+           !slice_equal(volume->deferred_for, uid);
+}
+
 /* By the rules, without regard to the pod's other volumes. */
 static void decide(const struct view *view, const struct pod_object *pod,
                    const struct pod_volume *volume, struct decision *out)
@@ -155,7 +165,8 @@ static void decide(const struct view *view, const struct pod_object *pod,
         out->claim = cluster_find_claim(view->cluster, pod->meta.ns, volume->claim);
     out->entry = defer_next_entry(view, NULL, volume, defer_storage_class(out->claim),
                                   pod->mounts->runtime_class);
-    out->is_set = volume_is_deferred(volume);
+    out->is_of_former = is_for_former(volume, out->claim);
+    out->is_set = volume_is_deferred(volume) && !out->is_of_former;
     out->rule = out->is_set ? RULE_NONE : ask_user(view, pod, volume);
     if (out->is_set || out->rule != RULE_NONE)
         return;
@@ -173,14 +184,15 @@ static void decide(const struct view *view, const struct pod_object *pod,
     ask_entries(view, pod->mounts, out);
 }
 
-enum { TRAITS_MAX = 256 };
+enum { TRAITS_MAX = 512 };
 
 /* All that can differ between the decisions about two volumes of one claim. */
-static size_t traits_of(const struct pod_volume *volume)
+static size_t traits_of(const struct pod_volume *volume, const struct claim *claim)
 {
     return (size_t)(volume->source & 3U) | (size_t)(volume->field & 3U) << 2 |
            (size_t)volume->is_annotated << 4 | (size_t)volume->has_sub_path << 5 |
-           (size_t)volume->has_selinux << 6 | (size_t)volume->has_secret << 7;
+           (size_t)volume->has_selinux << 6 | (size_t)volume->has_secret << 7 |
+           (size_t)is_for_former(volume, claim) << 8;
 }
 
 /* Another volume of the pod that has the same claim and is not deferred, unlike this one; NULL:
@@ -188,18 +200,19 @@ static size_t traits_of(const struct pod_volume *volume)
  * one is decided. */
 static const struct pod_volume *find_node_mount(const struct view *view,
                                                 const struct pod_object *pod,
-                                                const struct pod_volume *volume)
+                                                const struct decision *asked)
 {
+    const struct pod_volume *volume = asked->volume;
     bool is_seen[TRAITS_MAX] = {false};
     struct decision decision;
 
-    is_seen[traits_of(volume)] = true;
+    is_seen[traits_of(volume, asked->claim)] = true;
     for (uint32_t i = 0; i < pod->mounts->volume_count; i++) {
         const struct pod_volume *other = &pod->mounts->volumes[i];
-        if (other->claim.len == 0 || is_seen[traits_of(other)] ||
+        if (other->claim.len == 0 || is_seen[traits_of(other, asked->claim)] ||
             !slice_equal(other->claim, volume->claim))
             continue;
-        is_seen[traits_of(other)] = true;
+        is_seen[traits_of(other, asked->claim)] = true;
         decide(view, pod, other, &decision);
         if (decision.rule != RULE_NONE)
             return other;
@@ -213,7 +226,7 @@ void defer_decide(const struct view *view, const struct pod_object *pod,
     decide(view, pod, volume, out);
     if (out->rule != RULE_NONE || out->is_set || out->claim == NULL)
         return;
-    out->node_mount = find_node_mount(view, pod, volume);
+    out->node_mount = find_node_mount(view, pod, out);
     if (out->node_mount != NULL)
         out->rule = RULE_ACCESS_MODE;
 }

@@ -20,8 +20,9 @@
  * Of a claim that the pod has in two volumes, both are deferred or none: else node and VM would
  * mount it at once. That counts as the tenth rule.
  *
- * What the pod says itself comes between 1 and 2: a deferral that is there stays, and an opt-out,
- * or deferFSMount: false, is kept. Several entries may match; the first of which all rules hold
+ * What the pod says itself comes between 1 and 2: a deferral that is there stays, unless claimguard
+ * has written it for another claim, with another UID; and an opt-out, or deferFSMount: false, is
+ * kept. Several entries may match; the first of which all rules hold
  * wins.
  *
  * What that means for pods that share the claim: exclusive.h.
@@ -58,6 +59,8 @@ struct decision {
         *node_mount;      /* of the same claim, and not deferred; NULL: there is none */
     enum defer_rule rule; /* why not; RULE_NONE: it is deferred */
     bool is_set;       /* it was deferred before: there is nothing to write, and nothing to undo */
+    bool is_of_former; /* claimguard deferred it for an earlier claim of that name, and decides
+                          again: if it is not deferred now, that is taken back */
     bool is_undecided; /* the claim is not bound yet: it is decided again when it is */
 };
 

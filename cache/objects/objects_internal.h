@@ -46,6 +46,24 @@ bool csi_node_finish(struct pull *json, struct arena *arena, struct resource_obj
 /* Reads an array of strings into struct pull_items of struct slice. */
 bool read_strings(struct pull *json, struct arena *arena, void *field);
 
+/* ---- of a pod, while it is read ---- */
+
+/* A volumeMounts entry of a container. */
+struct container_mount {
+    struct slice volume, sub_path, sub_path_expr;
+};
+
+struct container {
+    struct container_mount *mounts;
+    size_t mount_count;
+    bool has_selinux;
+};
+
+/* Marks the volumes: by the two annotations, and by what the containers mount. False: no memory. */
+bool pod_mark_volumes(struct pod_mounts *mounts, struct slice deferred_for,
+                      const struct container *containers, size_t container_count,
+                      struct arena *arena);
+
 /* Sets a bool, pod_object.is_refused_unnamed, by a pod's status.conditions. */
 bool read_pod_conditions(struct pull *json, struct arena *arena, void *field);
 

@@ -2,23 +2,10 @@
 #include "cache/objects/label_selector.h"
 #include "cache/objects/objects_internal.h"
 
-#include <stdlib.h>
-
 /* A pod with more volumes or mounts defers nothing: its mounts are not read. */
 enum { POD_VOLUMES_MAX = 1024, POD_MOUNTS_MAX = 65536, ANNOTATION_BYTES_MAX = 16 * 1024 };
 
 const char pod_has_too_many_claims[] = "a pod with over 512 claims";
-
-/* A volumeMounts entry of a container. */
-struct container_mount {
-    struct slice volume, sub_path, sub_path_expr;
-};
-
-struct container {
-    struct container_mount *mounts;
-    size_t mount_count;
-    bool has_selinux;
-};
 
 /* A pod while it is read: its fields come in any order. */
 struct pod_reading {
@@ -26,6 +13,7 @@ struct pod_reading {
     struct pod_mounts mounts;
     struct pod_volume *volumes;
     size_t volume_count;
+    struct slice deferred_for;    /* DEFERRED_FOR_ANNOTATION */
     struct container *containers; /* including init and ephemeral ones */
     size_t container_count;
 };
@@ -200,6 +188,7 @@ static const struct pull_field pod_status_fields[] = {
 
 static const struct pull_field pod_annotation_fields[] = {
     PULL_FIELD(DEFER_FS_MOUNT_ANNOTATION, PULL_STRING, pod_reading, mounts.annotation),
+    PULL_FIELD(DEFERRED_FOR_ANNOTATION, PULL_STRING, pod_reading, deferred_for),
 };
 
 static const struct pull_field pod_meta_fields[] = {
@@ -234,81 +223,6 @@ static bool name_claims(struct pod_reading *reading, struct arena *arena)
     return true;
 }
 
-/* A pod's volumes, sorted by name: a pod may have thousands, and mount each a hundred times. */
-struct by_name {
-    struct pod_volume **volumes;
-    size_t count;
-};
-
-static int compare_names(const void *a, const void *b)
-{
-    const struct pod_volume *const *x = a, *const *y = b;
-    return slice_compare((*x)->name, (*y)->name);
-}
-
-/* False: no memory. */
-static bool sort_volumes(const struct pod_mounts *mounts, struct arena *arena, struct by_name *out)
-{
-    out->count = mounts->volume_count;
-    out->volumes = arena_alloc(arena, (out->count + 1) * sizeof *out->volumes);
-    if (out->volumes == NULL)
-        return false;
-    for (size_t i = 0; i < out->count; i++)
-        out->volumes[i] = &mounts->volumes[i];
-    qsort((void *)out->volumes, out->count, sizeof *out->volumes, compare_names);
-    return true;
-}
-
-/* NULL: there is none. Names of volumes are unique in a pod. */
-static struct pod_volume *find_volume(const struct by_name *by_name, struct slice name)
-{
-    struct pod_volume key = {.name = name}, *wanted = &key;
-    struct pod_volume *const *found =
-        bsearch((const void *)&wanted, (const void *)by_name->volumes, by_name->count,
-                sizeof *by_name->volumes, compare_names);
-
-    return found == NULL ? NULL : *found;
-}
-
-static void mark_annotated(const struct by_name *by_name, struct slice annotation)
-{
-    struct slice name;
-
-    while (annotation_next(&annotation, &name)) {
-        struct pod_volume *volume = find_volume(by_name, name);
-        if (volume != NULL)
-            volume->is_annotated = volume->source != VOLUME_SOURCE_OTHER;
-    }
-}
-
-static void mark_mounts(const struct by_name *by_name, const struct container *container)
-{
-    for (size_t i = 0; i < container->mount_count; i++) {
-        const struct container_mount *mount = &container->mounts[i];
-        struct pod_volume *volume = find_volume(by_name, mount->volume);
-        if (volume == NULL)
-            continue;
-        volume->has_sub_path |= mount->sub_path.len != 0 || mount->sub_path_expr.len != 0;
-        volume->has_selinux |= container->has_selinux;
-    }
-}
-
-/* Marks the volumes by the annotation and the containers. False: no memory. */
-static bool mark_volumes(struct pod_mounts *mounts, const struct pod_reading *reading,
-                         struct arena *arena)
-{
-    struct by_name by_name;
-
-    if (mounts->annotation.len == 0 && mounts->runtime_class.len == 0)
-        return true; /* without a runtime class, no mount can be deferred */
-    if (!sort_volumes(mounts, arena, &by_name))
-        return false;
-    mark_annotated(&by_name, mounts->annotation);
-    for (size_t i = 0; mounts->runtime_class.len != 0 && i < reading->container_count; i++)
-        mark_mounts(&by_name, &reading->containers[i]);
-    return true;
-}
-
 static bool has_too_many(const struct pod_reading *reading)
 {
     size_t mount_count = 0;
@@ -334,7 +248,8 @@ static bool finish_mounts(struct pod_reading *reading, struct arena *arena,
     if (mounts->annotation.len > ANNOTATION_BYTES_MAX) /* no list of volumes is that long */
         mounts->annotation = SLICE(DEFER_FS_MOUNT_OPT_OUT);
     *out = mounts;
-    return mark_volumes(mounts, reading, arena);
+    return pod_mark_volumes(mounts, reading->deferred_for, reading->containers,
+                            reading->container_count, arena);
 }
 
 static struct claim_reference *find_reference(const struct pod_object *pod, struct slice name)

@@ -99,7 +99,7 @@ void mounts_take_fields(struct pod_mounts *mounts, const struct pod_mounts *know
 
 /* ---- one block: the struct, its volumes, their strings ---- */
 
-enum { POD_STRINGS = 3, VOLUME_STRINGS = 4 };
+enum { POD_STRINGS = 3, VOLUME_STRINGS = 5 };
 
 static void pod_strings(struct pod_mounts *mounts, struct slice *out[POD_STRINGS])
 {
@@ -114,6 +114,7 @@ static void volume_strings(struct pod_volume *volume, struct slice *out[VOLUME_S
     out[1] = &volume->claim;
     out[2] = &volume->driver;
     out[3] = &volume->fs_type;
+    out[4] = &volume->deferred_for;
 }
 
 size_t mounts_bytes(const struct pod_mounts *mounts)
@@ -124,7 +125,7 @@ size_t mounts_bytes(const struct pod_mounts *mounts)
     for (uint32_t i = 0; i < mounts->volume_count; i++) {
         const struct pod_volume *volume = &mounts->volumes[i];
         bytes += sizeof *volume + volume->name.len + volume->claim.len + volume->driver.len +
-                 volume->fs_type.len;
+                 volume->fs_type.len + volume->deferred_for.len;
     }
     return bytes;
 }

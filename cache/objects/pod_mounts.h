@@ -15,6 +15,10 @@
 #define DEFER_FS_MOUNT_ANNOTATION "claimguard.io/defer-fs-mount"
 #define DEFER_FS_MOUNT_OPT_OUT    "disabled"
 
+/* An annotation of pods: the volumes that claimguard has deferred, and the UIDs of the claims for
+ * which it has decided that, "data=UID,logs=UID". Other deferrals are a user's. */
+#define DEFERRED_FOR_ANNOTATION "claimguard.io/deferred-for"
+
 enum volume_source {
     VOLUME_SOURCE_OTHER,
     VOLUME_SOURCE_CLAIM,     /* persistentVolumeClaim */
@@ -29,6 +33,7 @@ struct pod_volume {
     struct slice name;
     struct slice claim;           /* in the pod's namespace; of a claim or an ephemeral volume */
     struct slice driver, fs_type; /* of a csi volume */
+    struct slice deferred_for;    /* of DEFERRED_FOR_ANNOTATION; empty: it does not name it */
     uint8_t source;               /* enum volume_source */
     uint8_t field;                /* enum defer_field */
     bool is_annotated;            /* the annotation names it */

@@ -39,7 +39,7 @@ static int check_annotation(const struct binding *binding, struct error *err)
 {
     const struct deferral *deferral = &binding->deferral;
     bool is_written =
-        deferral->volume_count != 0 && !slice_equal(binding->version, deferral->version);
+        deferral_has_any(deferral) && !slice_equal(binding->version, deferral->version);
     bool is_the_pods = deferral->has_mounts
                            ? slice_equal(binding->annotation, deferral->annotation)
                            : slice_equal(binding->annotation, SLICE(DEFER_FS_MOUNT_OPT_OUT));
@@ -55,7 +55,7 @@ static int check_annotation(const struct binding *binding, struct error *err)
 /* Locks the claims, and writes what is deferred. */
 static int prepare(struct binding *binding, struct error *err)
 {
-    bool asks = binding->locks.claim_count != 0 || binding->deferral.volume_count != 0;
+    bool asks = binding->locks.claim_count != 0 || deferral_has_any(&binding->deferral);
 
     if (asks && !bind_may_wait(binding))
         return too_many(err);

@@ -41,7 +41,7 @@ int bind_write_deferral(struct binding *binding, struct error *err)
     bool is_locked = binding->locks.claim_count != 0;
 
     binding->version = is_locked ? binding->locks.pod_version : SLICE("");
-    if (deferral->volume_count == 0)
+    if (!deferral_has_any(deferral))
         return 0;
     deferral->is_stale = is_locked && !slice_equal(binding->version, deferral->version);
     if (deferral->is_stale)

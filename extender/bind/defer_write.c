@@ -20,12 +20,17 @@ static bool is_due(const struct deferred_volume *volume, bool as_field)
     return as_field ? !volume->has_field : !volume->is_annotated;
 }
 
+static bool is_mark_due(const struct deferred_volume *volume)
+{
+    return volume->deferred_for.len != 0 && !volume->is_marked;
+}
+
 static size_t count_due(const struct deferral *deferral, bool as_field)
 {
-    size_t due = 0;
+    size_t due = deferral->withdrawn_count;
 
     for (size_t i = 0; i < deferral->volume_count; i++)
-        due += is_due(&deferral->volumes[i], as_field);
+        due += is_due(&deferral->volumes[i], as_field) || is_mark_due(&deferral->volumes[i]);
     return due;
 }
 
@@ -40,7 +45,7 @@ static void put_field(struct buf *body, const struct deferral *deferral)
     static const char *const sources[] = {"", "persistentVolumeClaim", "ephemeral", "csi"};
     const char *separator = "";
 
-    buf_put(body, SLICE("},\"spec\":{\"volumes\":["));
+    buf_put(body, SLICE(",\"spec\":{\"volumes\":["));
     for (size_t i = 0; i < deferral->volume_count; i++) {
         const struct deferred_volume *volume = &deferral->volumes[i];
         if (!is_due(volume, true))
@@ -50,22 +55,66 @@ static void put_field(struct buf *body, const struct deferral *deferral)
         buf_printf(body, ",\"%s\":{\"deferFSMount\":true}}", sources[volume->source]);
         separator = ",";
     }
-    buf_put(body, SLICE("]}}"));
+    buf_put(body, SLICE("]}"));
 }
 
-/* The annotation's present list, and the volumes that are not in it yet. */
-static void put_annotation(struct buf *body, const struct deferral *deferral, struct arena *arena)
+static bool is_withdrawn(const struct deferral *deferral, struct slice volume)
 {
-    struct slice list = deferral->annotation;
+    for (size_t i = 0; i < deferral->withdrawn_count; i++)
+        if (slice_equal(deferral->withdrawn[i], volume))
+            return true;
+    return false;
+}
 
-    for (size_t i = 0; i < deferral->volume_count; i++)
-        if (!annotation_names(list, deferral->volumes[i].name))
-            list = arena_printf(arena, "%.*s%s%.*s", SLICE_ARG(list), list.len == 0 ? "" : ",",
-                                SLICE_ARG(deferral->volumes[i].name));
-    buf_put(body, SLICE(",\"annotations\":{\"" DEFER_FS_MOUNT_ANNOTATION "\":"));
-    buf_json(body, list);
-    buf_put(body, SLICE("}}}"));
+/* Adds a word to a list. False: no memory. */
+static bool add_word(struct slice *list, struct arena *arena, struct slice word)
+{
+    *list = arena_printf(arena, "%.*s%s%.*s", SLICE_ARG(*list), list->len == 0 ? "" : ",",
+                         SLICE_ARG(word));
+    return list->ptr != NULL;
+}
+
+/* An empty list removes the annotation. */
+static void put_list(struct buf *body, const char *key, struct slice list)
+{
+    buf_printf(body, "\"%s\":", key);
+    if (list.len == 0)
+        buf_put(body, SLICE("null"));
+    else
+        buf_json(body, list);
     body->failed |= list.ptr == NULL;
+}
+
+/* The annotation's present list without the volumes that are withdrawn, and, in that form, with
+ * those that are not in it yet. */
+static void put_annotation(struct buf *body, const struct deferral *deferral, bool as_field,
+                           struct arena *arena)
+{
+    struct slice list = deferral->annotation, rest = deferral->annotation, word;
+    bool ok = true;
+
+    if (deferral->withdrawn_count != 0)
+        list = SLICE("");
+    while (deferral->withdrawn_count != 0 && ok && annotation_next(&rest, &word))
+        ok = is_withdrawn(deferral, word) || add_word(&list, arena, word);
+    for (size_t i = 0; !as_field && i < deferral->volume_count && ok; i++)
+        ok = !is_due(&deferral->volumes[i], false) ||
+             add_word(&list, arena, deferral->volumes[i].name);
+    put_list(body, DEFER_FS_MOUNT_ANNOTATION, list);
+}
+
+/* The claims for which the volumes are deferred now. */
+static void put_marks(struct buf *body, const struct deferral *deferral, struct arena *arena)
+{
+    struct slice list = SLICE("");
+
+    for (size_t i = 0; i < deferral->volume_count && list.ptr != NULL; i++) {
+        const struct deferred_volume *volume = &deferral->volumes[i];
+        if (volume->deferred_for.len != 0)
+            list = arena_printf(arena, "%.*s%s%.*s=%.*s", SLICE_ARG(list), list.len == 0 ? "" : ",",
+                                SLICE_ARG(volume->name), SLICE_ARG(volume->deferred_for));
+    }
+    put_list(body, DEFERRED_FOR_ANNOTATION, list);
 }
 
 static void put_patch(struct buf *body, const struct writing *writing, bool as_field)
@@ -76,10 +125,27 @@ static void put_patch(struct buf *body, const struct writing *writing, bool as_f
         buf_put(body, SLICE(",\"resourceVersion\":"));
         buf_json(body, *writing->version);
     }
+    buf_put(body, SLICE(",\"annotations\":{"));
+    if (!as_field || writing->deferral->withdrawn_count != 0) {
+        put_annotation(body, writing->deferral, as_field, writing->call->arena);
+        buf_put(body, SLICE(","));
+    }
+    put_marks(body, writing->deferral, writing->call->arena);
+    buf_put(body, SLICE("}}"));
     if (as_field)
         put_field(body, writing->deferral);
-    else
-        put_annotation(body, writing->deferral, writing->call->arena);
+    buf_put(body, SLICE("}"));
+}
+
+/* Keeps those that the pod is still annotated with. */
+static void read_withdrawn(struct deferral *deferral, const struct pod_mounts *mounts)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < deferral->withdrawn_count; i++)
+        if (annotation_names(mounts->annotation, deferral->withdrawn[i]))
+            deferral->withdrawn[count++] = deferral->withdrawn[i];
+    deferral->withdrawn_count = count;
 }
 
 /* Reads from the answer what the pod has now: an API server whose feature gate is off drops the
@@ -100,9 +166,12 @@ static int read_pod(const struct writing *writing, struct slice body, struct err
         bool was_there = volume->has_field || volume->is_annotated;
         volume->has_field = there != NULL && there->field == DEFER_FIELD_TRUE;
         volume->is_annotated = there != NULL && there->is_annotated;
+        volume->is_marked = there != NULL && slice_equal(there->deferred_for, volume->deferred_for);
         if (!was_there && (volume->has_field || volume->is_annotated))
             deferral_count_volume(writing->call->state, volume);
     }
+    read_withdrawn(deferral, pod.mounts);
+    deferral->annotation = pod.mounts->annotation;
     *writing->version = pod.meta.resource_version;
     return 0;
 }
@@ -207,8 +276,10 @@ int defer_write(const struct bind_call *call, struct deferral *deferral, struct 
     int apply = configured(call);
 
     deferral->is_stale = false;
-    if (apply == DEFER_DISABLED || deferral->opts_out)
+    if ((apply == DEFER_DISABLED && deferral->withdrawn_count == 0) || deferral->opts_out)
         return 0;
+    for (size_t i = 0; apply == DEFER_DISABLED && i < deferral->volume_count; i++)
+        deferral->volumes[i].is_annotated = deferral->volumes[i].is_marked = true; /* stay as is */
     /* What the cache has is not enough: an API server that was downgraded since strips the field.
      * Auto notices the reconnect. Here, the write is repeated; it changes nothing if the field is
      * there. */
@@ -227,6 +298,13 @@ int defer_check(const struct bind_call *call, const struct deferral *deferral, s
     int apply = configured(call);
     bool as_field = apply == DEFER_FIELD;
 
+    if (deferral->withdrawn_count != 0)
+        return error_set(
+            err, ERROR_INVALID,
+            "volume %.*s is deferred for another claim (annotation " DEFERRED_FOR_ANNOTATION
+            "), and a pod that is created with spec.nodeName cannot be changed: "
+            "leave the annotation out",
+            SLICE_ARG(deferral->withdrawn[0]));
     if (apply == DEFER_DISABLED || deferral->opts_out || is_written(deferral))
         return 0;
     if (apply == DEFER_AUTO && defer_support_find(call->state, &as_field, err) < 0)

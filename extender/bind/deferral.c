@@ -5,6 +5,17 @@
 #include "policy/defer_fs_mount.h"
 #include "policy/exclusive.h"
 
+/* For which claim claimguard defers the volume; empty: for none. {NULL, 0}: no memory. */
+static struct slice deferred_for(const struct decision *decision, struct arena *arena)
+{
+    bool is_ours = !decision->is_set || decision->volume->deferred_for.len != 0;
+    char uid[UID_TEXT_BYTES];
+
+    return decision->claim == NULL || !is_ours
+               ? SLICE("")
+               : arena_copy(arena, uid_text(&decision->claim->uid, uid));
+}
+
 static bool add_volume(struct deferral *out, const struct pod_object *object,
                        const struct decision *decision, struct arena *arena)
 {
@@ -20,13 +31,32 @@ static bool add_volume(struct deferral *out, const struct pod_object *object,
         .storage_class =
             arena_copy(arena, decision->entry == NULL ? SLICE("") : decision->entry->storage_class),
         .runtime_class = arena_copy(arena, object->mounts->runtime_class),
+        .deferred_for = deferred_for(decision, arena),
+        .is_marked = decision->is_set,
         .source = decision->volume->source,
         .has_field = decision->volume->field == DEFER_FIELD_TRUE,
         .is_annotated = decision->volume->is_annotated,
         .is_new = !decision->is_set,
     };
     return volume->name.ptr != NULL && volume->storage_class.ptr != NULL &&
-           volume->runtime_class.ptr != NULL;
+           volume->runtime_class.ptr != NULL && volume->deferred_for.ptr != NULL;
+}
+
+/* KEP-2857 lets the field change from false to true alone. */
+static int withdraw(struct deferral *out, const struct decision *decision, struct arena *arena,
+                    struct error *err)
+{
+    if (decision->volume->field == DEFER_FIELD_TRUE)
+        return error_set(err, ERROR_INVALID,
+                         "volume %.*s was deferred for an earlier claim %.*s, and is not for the "
+                         "present one; deferFSMount cannot be changed back: delete the pod",
+                         SLICE_ARG(decision->volume->name), SLICE_ARG(decision->volume->claim));
+    struct slice *grown = arena_grow(arena, out->withdrawn, out->withdrawn_count, sizeof *grown);
+    if (grown == NULL)
+        return error_no_memory(err);
+    out->withdrawn = grown;
+    grown[out->withdrawn_count] = arena_copy(arena, decision->volume->name);
+    return grown[out->withdrawn_count++].ptr == NULL ? error_no_memory(err) : 0;
 }
 
 static bool add_refusal(struct deferral *out, const struct pod_object *object,
@@ -87,6 +117,9 @@ int deferral_plan(const struct view *view, uint64_t version, const struct pod_ob
         defer_decide(view, object, &object->mounts->volumes[i], &decision);
         if (decision.is_undecided)
             return add_undecided(out, object, &decision, arena, err);
+        if (decision.is_of_former && decision.rule != RULE_NONE &&
+            withdraw(out, &decision, arena, err) < 0)
+            return err->code;
         if (decision.rule == RULE_NONE)
             has_memory = add_volume(out, object, &decision, arena);
         if (has_memory && decision.rule == RULE_NONE && decision.claim != NULL &&

@@ -14,7 +14,10 @@ enum { REFUSALS_MAX = 8 }; /* reported about one pod */
 /* A volume that is deferred, or is to be. */
 struct deferred_volume {
     struct slice name, storage_class, runtime_class;
+    struct slice deferred_for; /* UID of the claim for which claimguard defers it; empty: a user
+                                  does, or it has no claim */
     uint8_t source;
+    bool is_marked;               /* that is written */
     bool has_field, is_annotated; /* where it is written, as far as is known */
     bool is_new;                  /* decided now, because of an entry of the configuration */
 };
@@ -23,6 +26,8 @@ struct deferred_volume {
 struct deferral {
     struct deferred_volume *volumes;
     size_t volume_count;
+    struct slice *withdrawn; /* volumes that were deferred for an earlier claim, and are not now */
+    size_t withdrawn_count;
     bool has_mounts; /* the cache has the pod's mounts, and the annotation: it might defer them */
     struct slice annotation;             /* of the pod, when it was decided */
     struct slice version;                /* of the pod, when it was decided; empty: unknown */
@@ -34,8 +39,15 @@ struct deferral {
     bool is_stale;                     /* the pod has changed: the decision has to be repeated */
 };
 
+/* Whether anything is, or is to be, on the pod. */
+static inline bool deferral_has_any(const struct deferral *deferral)
+{
+    return deferral->volume_count + deferral->withdrawn_count != 0;
+}
+
 /* Decides about the pod's volumes. version: of the pod; 0: unknown. Under the lock. Errors:
- * ERROR_NO_MEMORY; ERROR_UNAVAILABLE: a volume cannot be decided yet, see `undecided`. */
+ * ERROR_NO_MEMORY; ERROR_UNAVAILABLE: a volume cannot be decided yet, see `undecided`;
+ * ERROR_INVALID: a field says that a volume is deferred, and cannot be changed back. */
 int deferral_plan(const struct view *view, uint64_t version, const struct pod_object *object,
                   struct arena *arena, struct deferral *out, struct error *err);
 

@@ -28,6 +28,23 @@ static void put_annotation(struct buf *out, const struct pod_mounts *mounts)
     buf_dispose(&names);
 }
 
+/* The claims for which claimguard has deferred them. */
+static void put_deferred_for(struct buf *out, const struct pod_mounts *mounts)
+{
+    struct buf marks;
+
+    buf_init(&marks, SIZE_MAX);
+    marks.share = out->share;
+    for (uint32_t i = 0; i < mounts->volume_count; i++)
+        if (mounts->volumes[i].deferred_for.len != 0)
+            buf_printf(&marks, "%s%.*s=%.*s", marks.len == 0 ? "" : ",",
+                       SLICE_ARG(mounts->volumes[i].name),
+                       SLICE_ARG(mounts->volumes[i].deferred_for));
+    json_text(out, DEFERRED_FOR_ANNOTATION, buf_slice(&marks));
+    out->failed = out->failed || marks.failed;
+    buf_dispose(&marks);
+}
+
 static void put_metadata(struct buf *out, const struct pod *pod)
 {
     const struct pod_mounts *mounts = pod_mounts(pod);
@@ -43,6 +60,7 @@ static void put_metadata(struct buf *out, const struct pod *pod)
     if (mounts != NULL && mounts->annotation.len + mounts_defer(mounts) != 0) {
         json_begin(out, "annotations", '{');
         put_annotation(out, mounts);
+        put_deferred_for(out, mounts);
         json_end(out, '}');
     }
     json_end(out, '}');

@@ -14,13 +14,24 @@ static bool is_hidden(void)
     return is_hidden && world.field == FIELD_ABSENT;
 }
 
+/* Claims that no entry defers. */
+static unsigned slow_claims(void)
+{
+    unsigned slow = 0;
+
+    for (unsigned i = 0; i < CLAIMS; i++)
+        slow |= (unsigned)server->claims[i].is_slow << i;
+    return slow;
+}
+
 /* A pod without its decision, or with one that nobody may have made. known: its fields before the
  * Binding. Two things nobody can help: a bind under way writes the field, and an older API server
  * takes the Binding; and another client's Binding, which has no version as its precondition, comes
  * after somebody has removed the annotation, or has written the pod by that API server. */
 static void check_decision(const struct sim_pod *pod, unsigned known)
 {
-    unsigned wanted = (pod->is_vm ? pod->claims : 0) | (is_hidden() ? 0 : known & pod->own_fields);
+    unsigned wanted = (pod->is_vm ? pod->claims & ~slow_claims() : 0) |
+                      (is_hidden() ? 0 : known & pod->own_fields);
     unsigned there = server_deferred_claims(pod);
     bool is_lost =
         world.field_since_ns > pod->looked_ns && (known != pod->fields || pod->is_bound_by_other);

@@ -134,6 +134,80 @@ static void a_claim_that_is_not_bound_yet_is_decided_when_it_is(void)
     expect(pod->node >= 0 && pod->fields == DATA, "decided");
 }
 
+/* ---- a claim that replaces another one of its name ---- */
+
+/* The pod carries its decision, and its Binding fails; then another claim has the name. */
+static struct sim_pod *create_vm_whose_claim_is_replaced(bool is_slow)
+{
+    world.lost_bindings = 1000;
+    struct sim_pod *pod = create_vm("vm", 0, DATA);
+
+    wait_seconds(5);
+    expect(pod->node < 0 && server_deferred_claims(pod) == DATA, "decided, and not bound");
+    server_remove_claim(0);
+    world.server.claims[0].is_slow = is_slow;
+    wait_seconds(1);
+    server_create_claim(0);
+    world.lost_bindings = 0;
+    wait_seconds(30);
+    return pod;
+}
+
+static void what_was_decided_for_an_earlier_claim_is_taken_back(void)
+{
+    world.field = FIELD_ABSENT;
+    const struct sim_pod *pod = create_vm_whose_claim_is_replaced(true);
+
+    expect(pod->node >= 0 && pod->annotated == 0, "no entry is for the present one");
+    expect(pod->deferred_for[0] == '\0', "nothing is left");
+}
+
+static void what_was_decided_for_an_earlier_claim_is_decided_again(void)
+{
+    world.field = FIELD_ABSENT;
+    const struct sim_pod *pod = create_vm_whose_claim_is_replaced(false);
+
+    expect(pod->node >= 0 && pod->annotated == DATA, "an entry is for the present one, too");
+    expect(strstr(pod->deferred_for, world.server.claims[0].uid) != NULL, "and it is the one");
+}
+
+static void a_field_for_an_earlier_claim_cannot_be_taken_back(void)
+{
+    struct sim_pod *pod = create_vm_whose_claim_is_replaced(true);
+
+    expect(pod->node < 0 && pod->fields == DATA, "it is not bound with it");
+    server_terminate(pod, 0);
+    wait_seconds(2);
+    pod = create_vm("again", 0, DATA);
+    wait_seconds(5);
+    expect(pod->node >= 0 && pod->fields == 0, "another pod is");
+}
+
+static void a_field_for_an_earlier_claim_is_decided_again(void)
+{
+    const struct sim_pod *pod = create_vm_whose_claim_is_replaced(false);
+
+    expect(pod->node >= 0 && pod->fields == DATA, "an entry is for the present one, too");
+    expect(strstr(pod->deferred_for, world.server.claims[0].uid) != NULL, "and it is the one");
+}
+
+static void what_a_user_has_written_stays_for_another_claim(void)
+{
+    world.field = FIELD_ABSENT;
+    world.lost_bindings = 1000;
+    const struct sim_pod *pod = server_create_pod(
+        "vm",
+        &(struct sim_pod){.claims = DATA, .is_vm = true, .annotated = DATA, .own_fields = DATA});
+
+    wait_seconds(5);
+    server_remove_claim(0);
+    world.server.claims[0].is_slow = true;
+    server_create_claim(0);
+    world.lost_bindings = 0;
+    wait_seconds(30);
+    expect(pod->node >= 0 && pod->annotated == DATA, "the pod's word counts");
+}
+
 /* ---- claims that are for one pod since its runtime mounts them ---- */
 
 static void exclusive_a_deferred_holder_keeps_everyone_out(void)
@@ -212,6 +286,11 @@ int main(int argc, char **argv)
         {ROW(others_may_patch_a_pod_that_defers_while_it_is_bound), begin_with_field},
         {ROW(an_api_server_that_is_down_binds_nobody_without_the_decision), begin_with_field},
         {ROW(a_claim_that_is_not_bound_yet_is_decided_when_it_is), begin_with_field},
+        {ROW(what_was_decided_for_an_earlier_claim_is_taken_back), begin_with_field},
+        {ROW(what_was_decided_for_an_earlier_claim_is_decided_again), begin_with_field},
+        {ROW(a_field_for_an_earlier_claim_cannot_be_taken_back), begin_with_field},
+        {ROW(a_field_for_an_earlier_claim_is_decided_again), begin_with_field},
+        {ROW(what_a_user_has_written_stays_for_another_claim), begin_with_field},
         {ROW(exclusive_a_deferred_holder_keeps_everyone_out), begin_with_field},
         {ROW(exclusive_others_share_until_a_vm_comes), begin_with_field},
         {ROW(exclusive_a_deferred_holder_of_lower_priority_is_preempted), begin_with_field},

@@ -42,6 +42,14 @@ static bool set_text(char *text, size_t size, const char *to)
     return true;
 }
 
+/* The same of an annotation, which null removes. */
+static bool set_annotation(char *text, size_t size, const json_t *annotations, const char *key)
+{
+    const json_t *value = json_object_get(annotations, key);
+
+    return set_text(text, size, json_is_null(value) ? "" : json_string_value(value));
+}
+
 /* What others do to a pod right before its Binding. */
 static void come_before_binding(struct sim_pod *pod)
 {
@@ -184,6 +192,16 @@ static unsigned patch_fields(struct sim_pod *pod, const json_t *volumes, struct 
     return 200;
 }
 
+/* Whether claimguard has deferred it for a claim of which the present one is not. */
+static bool is_for_former(const struct sim_pod *pod, unsigned claim)
+{
+    char prefix[8];
+
+    (void)snprintf(prefix, sizeof prefix, "v%u=", claim);
+    const char *mark = strstr(pod->deferred_for, prefix);
+    return mark != NULL && strncmp(mark + strlen(prefix), world.server.claims[claim].uid, 36) != 0;
+}
+
 static void patch_annotation(struct sim_pod *pod, const char *text)
 {
     unsigned bits = 0;
@@ -196,9 +214,12 @@ static void patch_annotation(struct sim_pod *pod, const char *text)
     }
     if (pod->node >= 0)
         broken("a deferral of %s comes when it is bound", pod->name);
-    if ((bits & pod->annotated) != pod->annotated || pod->opts_out)
-        broken("%s: '%s' takes back what it said before", pod->name, text);
-    world.deferred += bits != pod->annotated;
+    for (unsigned i = 0; i < CLAIMS; i++) {
+        bool is_taken_back = (pod->annotated >> i & 1) != 0 && (bits >> i & 1) == 0;
+        if (pod->opts_out || (is_taken_back && !is_for_former(pod, i)))
+            broken("%s: '%s' takes back what it said before", pod->name, text);
+    }
+    world.deferred += (bits & ~pod->annotated) != 0;
     pod->annotated = bits;
 }
 
@@ -207,7 +228,8 @@ static unsigned patch_pod(struct sim_pod *pod, const json_t *body, struct buf *a
     const char *uid = text_at(body, "metadata", NULL, "uid");
     const char *version = text_at(body, "metadata", NULL, "resourceVersion");
     const json_t *volumes = json_object_get(json_object_get(body, "spec"), "volumes");
-    const char *list = text_at(body, "metadata", "annotations", "claimguard.io/defer-fs-mount");
+    const json_t *annotations = json_object_get(json_object_get(body, "metadata"), "annotations");
+    const json_t *list = json_object_get(annotations, "claimguard.io/defer-fs-mount");
     unsigned before = server_deferred_claims(pod);
 
     if (uid == NULL || strcmp(uid, pod->uid) != 0)
@@ -225,8 +247,10 @@ static unsigned patch_pod(struct sim_pod *pod, const json_t *body, struct buf *a
     bool is_fence = set_text(pod->fenced, sizeof pod->fenced,
                              text_at(body, "metadata", "annotations", "claimguard.io/fenced"));
     if (list != NULL && !world.annotation_is_removed)
-        patch_annotation(pod, list);
-    if (server_deferred_claims(pod) != before || is_requeue || is_fence)
+        patch_annotation(pod, json_is_null(list) ? "" : json_string_value(list));
+    bool is_mark = set_annotation(pod->deferred_for, sizeof pod->deferred_for, annotations,
+                                  "claimguard.io/deferred-for");
+    if (server_deferred_claims(pod) != before || is_requeue || is_fence || is_mark)
         server_publish(pod); /* else nothing is written, and the version stays */
     server_write_pod(pod, answer);
     return 200;

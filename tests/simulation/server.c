@@ -14,6 +14,8 @@ static void write_annotation(const struct sim_pod *pod, struct buf *out)
     const char *separator = "";
 
     buf_printf(out, ",\"annotations\":{\"claimguard.io/fenced\":\"%s\"", pod->fenced);
+    if (pod->deferred_for[0] != '\0')
+        buf_printf(out, ",\"claimguard.io/deferred-for\":\"%s\"", pod->deferred_for);
     if (pod->annotated == 0 && !pod->opts_out) {
         buf_printf(out, "}");
         return;
@@ -90,10 +92,11 @@ void server_write_claim(const struct sim_claim *claim, struct buf *out)
                    ",\"annotations\":{\"claimguard.io/holder\":\"%s\","
                    "\"claimguard.io/locked-at\":\"%s\",\"claimguard.io/admitted\":\"%s\"}",
                    claim->holder, claim->locked_at, claim->admitted);
-    buf_printf(out, "},\"spec\":{\"accessModes\":[\"%s\"],\"storageClassName\":\"fast-storage\"",
+    buf_printf(out, "},\"spec\":{\"accessModes\":[\"%s\"],\"storageClassName\":\"%s\"",
                claim->is_rwop          ? "ReadWriteOncePod"
                : world.is_for_one_node ? "ReadWriteOnce"
-                                       : "ReadWriteMany");
+                                       : "ReadWriteMany",
+               claim->is_slow ? "slow-storage" : "fast-storage");
     if (!claim->is_unbound)
         buf_printf(out, ",\"volumeName\":\"pv-%s\"", claim->name);
     buf_printf(out, "},\"status\":{\"phase\":\"%s\"}}", claim->is_unbound ? "Pending" : "Bound");

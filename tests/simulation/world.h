@@ -69,7 +69,9 @@ struct sim_pod {
     unsigned annotated,
         fields;          /* bits of the claims whose mount is deferred, by where it says so */
     unsigned own_fields; /* those that the user has set */
-    int node, nominated; /* -1: none */
+    char
+        deferred_for[2 * TEXT_MAX]; /* the annotation: for which claims claimguard has decided it */
+    int node, nominated;            /* -1: none */
     bool exists, is_terminating, is_finished;
     uint64_t gone_ns;    /* when it went, or finished; 0: it did not */
     uint64_t asked_ns;   /* when its scheduler asked about it, with nodes; 0: never */
@@ -96,6 +98,7 @@ struct sim_claim {
     uint64_t version;
     bool is_rwop, is_unbound; /* unbound: to no volume yet */
     bool is_absent;
+    bool is_slow;      /* of a storage class that defers nothing */
     char admitted[16]; /* the annotation: the lock is for a Binding, or pod, of another client */
     unsigned lives;    /* how often it was created: each time with another UID */
     uint64_t created_ns;
