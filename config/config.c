@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
+#include "config/base/quantity.h"
 #include "config/config_internal.h"
-#include "config/quantity.h"
 #include "config/yaml_node.h"
 
 enum { CONFIG_ARENA_BYTES_MAX = 16 * 1024 * 1024 };

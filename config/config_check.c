@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "config/base/quantity.h"
 #include "config/config_internal.h"
-#include "config/quantity.h"
 #include "config/yaml_node.h"
 
 bool config_split_address(struct slice text, struct slice *host, uint16_t *port)

@@ -1,5 +1,5 @@
+#include "config/base/quantity.h"
 #include "config/config_internal.h"
-#include "config/quantity.h"
 
 static void print_section(const struct option *options, const void *from, unsigned indent,
                           bool in_item, struct buf *out);

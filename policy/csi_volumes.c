@@ -2,6 +2,7 @@
 
 #include "policy/bound_volume.h"
 #include "policy/conflicts.h"
+#include "policy/volume_offers.h"
 
 /* ---- the drivers that a pod needs ---- */
 
@@ -62,7 +63,7 @@ static bool find_provisioner(const struct cluster *cluster, struct need *need, s
         return true;
     need->offer = volume_offer(name_slice(claim_storage_class(claim)),
                                name_slice(claim_volume_attributes_class(claim)), arena);
-    if (need->offer.ptr == NULL || cluster_has_offer(cluster, need->offer))
+    if (need->offer.ptr == NULL || volume_offers_fit(cluster, claim))
         return need->offer.ptr != NULL;
     need->plugin = plugin;
     need->driver = driver;

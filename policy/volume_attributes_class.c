@@ -2,6 +2,7 @@
 
 #include "policy/bound_volume.h"
 #include "policy/conflicts.h"
+#include "policy/volume_offers.h"
 
 /* A claim that names a class, and where the verdict goes. */
 struct check {
@@ -70,8 +71,8 @@ static bool await(const struct check *check, enum kind kind, struct slice name)
 
 /* ---- unbound claims ---- */
 
-/* Rejects the claim until its class changes, or a volume can be bound by the names of the classes:
- * then no VolumeAttributesClass is needed. */
+/* Rejects the claim until its class changes, or there is a volume of these classes: if the claim
+ * can be bound to it, no VolumeAttributesClass is needed. */
 static bool reject_unbound(const struct check *check, struct slice reason, struct slice offer)
 {
     struct slice name = name_slice(claim_volume_attributes_class(check->claim));
@@ -120,12 +121,40 @@ static bool check_unbound(const struct check *check)
 
     if (class == NULL ? is_unserved(cluster) : fits)
         return true;
+    if (volume_offers_fit(cluster, check->claim))
+        return true;
     struct slice offer =
         volume_offer(name_slice(claim_storage_class(check->claim)), name, check->arena);
-    if (offer.ptr != NULL && cluster_has_offer(cluster, offer))
-        return true;
     return class == NULL ? reject_missing(check, offer)
                          : reject_other_driver(check, driver, provisioner, offer);
+}
+
+/* "has class C", or "has no class". */
+static struct slice class_text(const struct check *check, struct slice class)
+{
+    return class.len == 0 ? SLICE("has no class")
+                          : arena_printf(check->arena, "has class %.*s", SLICE_ARG(class));
+}
+
+/* A claim of which the user has named the volume: it is bound to that one, or never. */
+static bool check_named(const struct check *check)
+{
+    const struct claim *claim = check->claim;
+    struct slice name = name_slice(claim_volume_attributes_class(claim)), class;
+
+    if (!volume_offers_other_class(check->view->cluster, claim, &class))
+        return true;
+    struct slice theirs = class_text(check, class), ours = class_text(check, name);
+    struct slice offer = volume_offer(name_slice(claim_storage_class(claim)), name, check->arena);
+    if (theirs.ptr == NULL || ours.ptr == NULL)
+        return reject(check, (struct slice){NULL, 0});
+    return reject(check, arena_printf(check->arena,
+                                      "claim %.*s/%.*s is never bound to volume %.*s, which it "
+                                      "names: the claim %.*s, and the volume %.*s",
+                                      SLICE_ARG(name_text(claim->ns)), SLICE_ARG(claim_name(claim)),
+                                      SLICE_ARG(name_slice(claim_volume(claim))), SLICE_ARG(ours),
+                                      SLICE_ARG(theirs))) &&
+           await(check, KIND_VOLUME, offer);
 }
 
 /* ---- bound claims ---- */
@@ -292,16 +321,23 @@ static bool check_bound(const struct check *check)
 
 /* ---- the pod ---- */
 
-/* A claim of which the user has named the volume is neither: it is bound to that one, or never. */
-static bool check_claim(const struct check *check)
+/* Whether the user has named the volume of a claim that is not bound. */
+static bool names_volume(const struct claim *claim)
+{
+    return claim_phase(claim) == CLAIM_PENDING && claim_has_volume(claim);
+}
+
+static bool check_claim(const struct check *check, bool has_class)
 {
     const struct claim *claim = check->claim;
     bool has_volume = claim_has_volume(claim);
 
-    if (claim_phase(claim) == CLAIM_BOUND ||
-        (claim_phase(claim) == CLAIM_PHASE_UNKNOWN && has_volume))
-        return check_bound(check);
-    return has_volume || claim_phase(claim) == CLAIM_LOST || check_unbound(check);
+    if (names_volume(claim))
+        return check_named(check);
+    if (!has_class || claim_phase(claim) == CLAIM_LOST)
+        return true;
+    return claim_phase(claim) == CLAIM_BOUND || has_volume ? check_bound(check)
+                                                           : check_unbound(check);
 }
 
 static void prefilter(const struct view *view, const struct pod_object *pod, struct arena *arena,
@@ -313,11 +349,10 @@ static void prefilter(const struct view *view, const struct pod_object *pod, str
     *out = (struct verdict){.code = CODE_SKIP};
     for (size_t i = 0; i < pod->claim_count; i++) {
         check.claim = cluster_find_claim(view->cluster, pod->meta.ns, pod->claims[i].name);
-        if (check.claim == NULL || claim_volume_attributes_class(check.claim) == NULL)
-            continue;
-        if (out->code == CODE_SKIP)
+        bool has_class = check.claim != NULL && claim_volume_attributes_class(check.claim) != NULL;
+        if (has_class && out->code == CODE_SKIP)
             out->code = CODE_SUCCESS;
-        if (!check_claim(&check))
+        if (check.claim != NULL && !check_claim(&check, has_class))
             return;
     }
     (void)verdict_add_left_out(out, arena, left_out);

@@ -45,6 +45,7 @@ struct cluster {
     struct table refs; /* how many unfinished pods on a node use a shared claim: refcount.h */
     struct table resources[KIND_COUNT]; /* the other kinds; a CSINode is in its node's record */
     struct table shapes;                /* of these: struct resource_shape */
+    struct resource_shape *offers;      /* those of volumes with a volume_offer, linked */
     struct table tallies;
     struct table drivers;             /* how many nodes have a CSI driver */
     size_t bare_nodes;                /* nodes without a CSINode */
@@ -159,9 +160,6 @@ const struct resource *cluster_find_resource(const struct cluster *cluster, enum
 
 /* On how many nodes a CSI driver is registered: nodes that exist and whose CSINode lists it. */
 uint32_t cluster_count_driver_nodes(const struct cluster *cluster, struct slice driver);
-
-/* Whether there is an Available volume with that offer (volume_offer). */
-bool cluster_has_offer(const struct cluster *cluster, struct slice offer);
 
 /* The volume that a claim is bound to; NULL: it is not bound, or the volume is not known. */
 const struct resource *cluster_find_volume(const struct cluster *cluster,

@@ -83,10 +83,29 @@ static void rare_free(struct names *names, struct claim_rare *rare)
     names_release(names, rare->volume);
     names_release(names, rare->owner_name);
     names_release(names, rare->owner_uid);
+    names_release(names, rare->selector);
     names_release(names, rare->modification.current);
     names_release(names, rare->modification.target);
     names_release(names, rare->modification.status);
     pool_free(names->table.pool, rare);
+}
+
+static enum claim_phase phase_of(struct slice phase)
+{
+    if (slice_equal(phase, SLICE("Bound")))
+        return CLAIM_BOUND;
+    if (slice_equal(phase, SLICE("Pending")))
+        return CLAIM_PENDING;
+    return slice_equal(phase, SLICE("Lost")) ? CLAIM_LOST : CLAIM_PHASE_UNKNOWN;
+}
+
+/* Whether it matters which volume the claim may be bound to. */
+static bool wants_volume(const struct claim_object *object)
+{
+    enum claim_phase phase = phase_of(object->phase);
+
+    return (phase == CLAIM_PENDING || (phase == CLAIM_PHASE_UNKNOWN && object->volume.len == 0)) &&
+           (object->requested != 0 || object->access_modes != 0 || object->selector.len != 0);
 }
 
 /* NULL: the claim has nothing of that, or there is no memory, then *failed is set. */
@@ -96,8 +115,9 @@ static struct claim_rare *rare_new(struct names *names, const struct claim_objec
     struct slice volume = is_provisioned_name(object) ? SLICE("") : object->volume;
     bool is_modified = object->modify_status.len != 0 || object->target_class.len != 0 ||
                        !slice_equal(object->current_class, object->volume_attributes_class);
+    bool is_wanting = wants_volume(object);
 
-    if (volume.len == 0 && object->meta.owner.uid.len == 0 && !is_modified)
+    if (volume.len == 0 && object->meta.owner.uid.len == 0 && !is_modified && !is_wanting)
         return NULL;
     struct claim_rare *rare = pool_alloc(names->table.pool, sizeof *rare);
     if (rare == NULL) {
@@ -108,21 +128,17 @@ static struct claim_rare *rare_new(struct names *names, const struct claim_objec
     rare->owner_name = names_take(names, object->meta.owner.name, failed);
     rare->owner_uid = names_take(names, object->meta.owner.uid, failed);
     rare->is_modified = is_modified;
+    if (is_wanting) {
+        rare->selector = names_take(names, object->selector, failed);
+        rare->requested = object->requested;
+        rare->access_modes = (uint8_t)object->access_modes;
+    }
     if (!is_modified)
         return rare;
     rare->modification.current = names_take(names, object->current_class, failed);
     rare->modification.target = names_take(names, object->target_class, failed);
     rare->modification.status = names_take(names, object->modify_status, failed);
     return rare;
-}
-
-static enum claim_phase phase_of(struct slice phase)
-{
-    if (slice_equal(phase, SLICE("Bound")))
-        return CLAIM_BOUND;
-    if (slice_equal(phase, SLICE("Pending")))
-        return CLAIM_PENDING;
-    return slice_equal(phase, SLICE("Lost")) ? CLAIM_LOST : CLAIM_PHASE_UNKNOWN;
 }
 
 /* ---- what many claims have in common ---- */

@@ -37,6 +37,7 @@ static bool shape_key_take(struct names *names, const struct object *object,
 
     *out = (struct resource_shape_key){.own = own_index(object->kind)};
     out->number = resource->number;
+    out->capacity = resource->capacity;
     out->ns = names_take(names, resource->meta.ns, &failed);
     for (unsigned i = 0; i < RESOURCE_ATTRIBUTES; i++)
         if (i != out->own)
@@ -54,17 +55,47 @@ static bool shape_matches(const struct table_record *record, const void *key)
 
 static uint32_t shape_hash(const struct resource_shape_key *key)
 {
-    uint32_t hashes[RESOURCE_ATTRIBUTES + 2] = {name_hash(key->ns), (uint32_t)key->number};
+    uint32_t hashes[RESOURCE_ATTRIBUTES + 4] = {name_hash(key->ns), (uint32_t)key->number,
+                                                (uint32_t)key->capacity,
+                                                (uint32_t)((uint64_t)key->capacity >> 32)};
 
     for (int i = 0; i < RESOURCE_ATTRIBUTES; i++)
-        hashes[i + 2] = name_hash(key->attributes[i]);
+        hashes[i + 4] = name_hash(key->attributes[i]);
     return table_hash((struct slice){(const char *)hashes, sizeof hashes}, 0);
+}
+
+/* Whether it is that of volumes which a claim may be bound to: of no other kind, own is the name of
+ * a claim. */
+static bool is_offer(const struct resource_shape *shape)
+{
+    return shape->key.own == VOLUME_CLAIM_NAME && shape->key.attributes[VOLUME_OFFER] != NULL;
+}
+
+static void link_offer(struct cluster *cluster, struct resource_shape *shape)
+{
+    if (!is_offer(shape))
+        return;
+    shape->next_offer = cluster->offers;
+    if (shape->next_offer != NULL)
+        shape->next_offer->former_offer = shape;
+    cluster->offers = shape;
+}
+
+static void unlink_offer(struct cluster *cluster, struct resource_shape *shape)
+{
+    if (!is_offer(shape))
+        return;
+    *(shape->former_offer == NULL ? &cluster->offers : &shape->former_offer->next_offer) =
+        shape->next_offer;
+    if (shape->next_offer != NULL)
+        shape->next_offer->former_offer = shape->former_offer;
 }
 
 static void shape_release(struct cluster *cluster, struct resource_shape *shape)
 {
     if (--shape->refs != 0)
         return;
+    unlink_offer(cluster, shape);
     table_remove(&cluster->shapes, &shape->record);
     shape_key_release(&cluster->names, &shape->key);
     pool_free(cluster->shapes.pool, shape);
@@ -80,8 +111,10 @@ static struct resource_shape *shape_new(struct cluster *cluster,
         return NULL;
     shape->key = *key;
     shape->record.hash = shape_hash(key);
-    if (table_add(&cluster->shapes, &shape->record))
+    if (table_add(&cluster->shapes, &shape->record)) {
+        link_offer(cluster, shape);
         return shape;
+    }
     pool_free(cluster->shapes.pool, shape);
     return NULL;
 }
@@ -196,11 +229,6 @@ const struct resource *cluster_find_resource(const struct cluster *cluster, enum
     return find(cluster, kind, (struct object_key){NULL, name});
 }
 
-bool cluster_has_offer(const struct cluster *cluster, struct slice offer)
-{
-    return names_find(&cluster->names, offer) != NULL;
-}
-
 const struct resource *cluster_find_volume(const struct cluster *cluster, const struct claim *claim)
 {
     char name[sizeof "pvc-" + UID_TEXT_BYTES], text[UID_TEXT_BYTES];
@@ -260,4 +288,5 @@ void resources_dispose(struct cluster *cluster)
     for (int kind = 0; kind < KIND_COUNT; kind++)
         table_free_records(&cluster->resources[kind]);
     table_free_records(&cluster->shapes);
+    cluster->offers = NULL;
 }

@@ -101,7 +101,10 @@ struct modification {
 struct claim_rare {
     struct name *volume; /* spec.volumeName, unless is_volume_provisioned; NULL: none */
     struct name *owner_name, *owner_uid; /* of the Pod that controls it; NULL: none */
-    bool is_modified;                    /* else its VolumeAttributesClass is in force */
+    struct name *selector; /* of an unbound claim: as in label_selector.h; NULL: none */
+    int64_t requested;     /* of an unbound claim: bytes of storage */
+    uint8_t access_modes;  /* of an unbound claim: enum access_mode */
+    bool is_modified;      /* else its VolumeAttributesClass is in force */
     struct modification modification;
 };
 
@@ -171,10 +174,11 @@ struct kept_mounts {
 struct resource_shape {
     struct table_record record; /* by its key */
     uint32_t refs;
+    struct resource_shape *next_offer, *former_offer; /* of cluster.offers */
     struct resource_shape_key {
         struct name *ns;
         struct name *attributes[RESOURCE_ATTRIBUTES]; /* without the own one */
-        int64_t number;
+        int64_t number, capacity;
         uint64_t own; /* the attribute that is not shared; RESOURCE_ATTRIBUTES: none */
     } key;
 };

@@ -46,22 +46,16 @@ bool phase_is_terminal(struct slice phase)
 
 /* ---- PersistentVolumeClaim ---- */
 
-static bool read_access_modes(struct pull *json, struct arena *arena, void *field)
-{
-    if (!pull_array(json))
-        return json->problem == NULL;
-    while (pull_item(json)) {
-        struct slice mode = {NULL, 0};
-        if (!pull_string(json, arena, &mode))
-            return false;
-        if (slice_equal(mode, SLICE("ReadWriteOncePod")))
-            *(bool *)field = true;
-    }
-    return json->problem == NULL;
-}
-
+static const struct pull_field claim_requests_fields[] = {
+    PULL_READER("storage", claim_object, requested, read_quantity),
+};
+static const struct pull_field claim_resources_fields[] = {
+    PULL_NESTED("requests", claim_requests_fields),
+};
 static const struct pull_field claim_spec_fields[] = {
-    PULL_READER("accessModes", claim_object, is_rwop, read_access_modes),
+    PULL_READER("accessModes", claim_object, access_modes, read_access_modes),
+    PULL_NESTED("resources", claim_resources_fields),
+    PULL_READER("selector", claim_object, selector, selector_read),
     PULL_FIELD("storageClassName", PULL_STRING, claim_object, storage_class),
     PULL_FIELD("volumeAttributesClassName", PULL_STRING, claim_object, volume_attributes_class),
     PULL_FIELD("volumeName", PULL_STRING, claim_object, volume),
@@ -245,7 +239,7 @@ uint64_t version_of(struct slice resource_version)
     return version;
 }
 
-/* Checks and completes what was read. In every kind, claims included, meta is first. */
+/* Checks and completes what was read of any kind but pods and claims. */
 static bool finish(struct pull *json, enum kind kind, struct arena *arena,
                    struct resource_object *resource)
 {
@@ -279,6 +273,10 @@ bool object_read(struct pull *json, enum kind kind, struct arena *arena, struct 
         return pull_problem(json, "an object without metadata.name");
     if (kinds[kind].is_namespaced)
         default_namespace(&out->meta);
+    if (kind == KIND_CLAIM) {
+        out->claim.is_rwop = (out->claim.access_modes & ACCESS_READ_WRITE_ONCE_POD) != 0;
+        return true;
+    }
     return finish(json, kind, arena, &out->resource);
 }
 

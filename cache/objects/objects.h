@@ -105,11 +105,23 @@ struct claim_object {
     struct slice volume_mode;
     struct slice current_class, target_class, modify_status; /* of its VolumeAttributesClass */
     struct slice holder, admitted;                           /* the annotations; not stored */
-    bool is_rwop; /* its access modes have ReadWriteOncePod */
+    struct slice selector;                                   /* as in label_selector.h */
+    int64_t requested;                                       /* bytes of storage */
+    unsigned access_modes;                                   /* enum access_mode */
+    bool is_rwop;                                            /* these have ReadWriteOncePod */
+};
+
+/* Bits. */
+enum access_mode {
+    ACCESS_READ_WRITE_ONCE = 1,
+    ACCESS_READ_ONLY_MANY = 2,
+    ACCESS_READ_WRITE_MANY = 4,
+    ACCESS_READ_WRITE_ONCE_POD = 8,
+    ACCESS_OTHER = 16,
 };
 
 /* Kinds with few objects are stored as strings, with the indexes below. */
-enum { RESOURCE_ATTRIBUTES = 7 };
+enum { RESOURCE_ATTRIBUTES = 9 };
 
 enum volume_attribute {
     VOLUME_DRIVER, /* of the csi source; empty: another source */
@@ -118,7 +130,10 @@ enum volume_attribute {
     VOLUME_PUBLISH_SECRET, /* name of the node-publish secret */
     VOLUME_CLAIM_NAMESPACE,
     VOLUME_CLAIM_NAME,
-    VOLUME_OFFER, /* volume_offer, while it is Available */
+    /* while it is Available, and not being deleted: what decides which claim it may serve */
+    VOLUME_OFFER,    /* volume_offer */
+    VOLUME_LABELS,   /* as in label_selector.h */
+    VOLUME_KEPT_FOR, /* "NAMESPACE/NAME/UID" of its claimRef, perhaps without a UID; empty: none */
 };
 enum storage_class_attribute { STORAGE_CLASS_PROVISIONER };
 enum csi_driver_attribute { CSI_DRIVER_LIFECYCLE_MODES /* joined by ',' */ };
@@ -152,6 +167,7 @@ enum { DISRUPTED_PODS_MAX = 2000, POD_NAME_BYTES_MAX = 253 };
 enum {
     VOLUME_IS_FOR_ONE_NODE = 1, /* its access modes are ReadWriteOnce alone */
     VOLUME_IS_BLOCK = 2,        /* volumeMode Block */
+    VOLUME_ACCESS_SHIFT = 2,    /* enum access_mode, while it is an offer */
 
     NODE_IS_NOT_READY = 1, /* its condition Ready is not True */
     NODE_IS_UNSCHEDULABLE = 2,
@@ -177,10 +193,14 @@ enum { IN_TREE_SOURCES = 9 };
 struct resource_object {
     struct meta meta;
     struct slice attributes[RESOURCE_ATTRIBUTES];
-    int64_t number; /* of a PodDisruptionBudget: disruptionsAllowed; of a PriorityClass: value,
-                       which fits 32 bits; of other kinds: the bits above */
-    struct {        /* what the attributes are made of; not stored */
+    int64_t number;   /* of a PodDisruptionBudget: disruptionsAllowed; of a PriorityClass: value,
+                         which fits 32 bits; of other kinds: the bits above */
+    int64_t capacity; /* of a PersistentVolume, while it is an offer: bytes of storage */
+    struct {          /* what the attributes are made of; not stored */
         struct slice storage_class, attributes_class, phase; /* of a PersistentVolume */
+        struct slice labels, claim_uid;
+        int64_t capacity;
+        unsigned access_modes; /* enum access_mode */
         bool sources[IN_TREE_SOURCES];
         struct slice migrated; /* of a CSINode: its annotation */
     } reading;
@@ -278,9 +298,13 @@ struct slice in_tree_driver(struct slice plugin);
  */
 const char *in_tree_source(struct slice plugin);
 
-/* The text by which the volumes that a claim of these classes could be bound to are found; {NULL,
- * 0}: no memory. */
+/* The text by which a pod waits for the volumes that a claim of these classes could be bound to;
+ * {NULL, 0}: no memory. */
 struct slice volume_offer(struct slice storage_class, struct slice attributes_class,
                           struct arena *arena);
+
+/* The classes of an offer that is not empty. */
+void volume_offer_classes(struct slice offer, struct slice *storage_class,
+                          struct slice *attributes_class);
 
 #endif

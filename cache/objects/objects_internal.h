@@ -46,6 +46,12 @@ bool csi_node_finish(struct pull *json, struct arena *arena, struct resource_obj
 /* Reads an array of strings into struct pull_items of struct slice. */
 bool read_strings(struct pull *json, struct arena *arena, void *field);
 
+/* Reads access modes into an unsigned: enum access_mode. */
+bool read_access_modes(struct pull *json, struct arena *arena, void *field);
+
+/* Reads a quantity, a string or a number, into an int64_t; what is none counts as 0. */
+bool read_quantity(struct pull *json, struct arena *arena, void *field);
+
 /* ---- of a pod, while it is read ---- */
 
 /* A volumeMounts entry of a container. */

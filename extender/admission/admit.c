@@ -1,7 +1,7 @@
 #include "extender/admission/admit_internal.h"
 
 #include "config/base/log.h"
-#include "config/quantity.h"
+#include "config/base/quantity.h"
 #include "extender/verbs/verbs.h"
 
 uint64_t admit_deadline_ns(const struct admit_call *call)

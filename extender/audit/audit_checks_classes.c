@@ -12,7 +12,7 @@ struct classed {
 
 /* ---- available volumes ---- */
 
-/* The Available volumes that have a class, sorted by it and by their storage class. */
+/* The available volumes that have a class, sorted by it. */
 struct offers {
     const struct volume_record **volumes;
     size_t count;
@@ -24,17 +24,10 @@ static bool is_offer(const struct record *record)
     return volume->is_available && volume->classes != NULL;
 }
 
-static int compare_classes(struct slice class, struct slice storage_class,
-                           const struct volume_record *volume)
-{
-    int order = slice_compare(class, volume->classes->class);
-    return order != 0 ? order : slice_compare(storage_class, volume->classes->storage_class);
-}
-
 static int compare_offers(const void *a, const void *b)
 {
     const struct volume_record *const *x = a, *const *y = b;
-    return compare_classes((*x)->classes->class, (*x)->classes->storage_class, *y);
+    return slice_compare((*x)->classes->class, (*y)->classes->class);
 }
 
 /* False: no memory. Ownership: free(out->volumes). */
@@ -57,21 +50,24 @@ static bool find_offers(const struct inventory *inventory, struct offers *out)
     return true;
 }
 
-/* Whether an available volume of that class waits, which is bound by the names alone. */
+/* Whether the claim may be bound to an available volume: then its class is not needed. */
 static bool is_offered(const struct offers *offers, const struct claim_record *claim)
 {
     size_t low = 0, high = offers->count;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        int order =
-            compare_classes(claim->classes->class, claim->storage_class, offers->volumes[middle]);
-        if (order == 0)
-            return true;
-        if (order < 0)
-            high = middle;
-        else
+        if (slice_compare(offers->volumes[middle]->classes->class, claim->classes->class) < 0)
             low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < offers->count; low++) {
+        const struct volume_classes *classes = offers->volumes[low]->classes;
+        if (!slice_equal(classes->class, claim->classes->class))
+            return false;
+        if (volume_matches(&classes->offered, &claim->classes->wish))
+            return true;
     }
     return false;
 }

@@ -140,8 +140,8 @@ const struct rule audit_rules[RULE_COUNT + 1] = {
         {"CG301", LEVEL_ERROR, "A claim names a VolumeAttributesClass that does not exist",
          "The claim's volumeAttributesClassName is not the name of a VolumeAttributesClass of the\n"
          "cluster. It is checked only for a cluster whose VolumeAttributesClasses are in the\n"
-         "input. It does not fire for a claim whose volume has the class already, or for which an\n"
-         "available volume of that class waits.",
+         "input. It does not fire for a claim whose volume has the class already, or that may be\n"
+         "bound to an available volume.",
          "The volume of an unbound claim is not provisioned. A bound claim keeps its present "
          "class.",
          "Create the class, or correct its name.", CLASSES},

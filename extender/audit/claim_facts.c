@@ -39,7 +39,9 @@ bool claim_is_for_one_node(const struct inventory *inventory, const struct claim
 
     if (volume != NULL)
         return volume->is_for_one_node;
-    return (modes & MODE_RWO) != 0 && (modes & (MODE_RWX | MODE_ROX | MODE_RWOP)) == 0;
+    return (modes & ACCESS_READ_WRITE_ONCE) != 0 &&
+           (modes &
+            (ACCESS_READ_WRITE_MANY | ACCESS_READ_ONLY_MANY | ACCESS_READ_WRITE_ONCE_POD)) == 0;
 }
 
 static struct slice provisioner(const struct inventory *inventory, const struct claim_record *claim)

@@ -21,7 +21,7 @@ const struct volume_record *claim_volume(const struct inventory *inventory,
 /* Whether the claim belongs to one pod. */
 static inline bool claim_is_for_one_pod(const struct claim_record *claim)
 {
-    return (claim->modes & MODE_RWOP) != 0;
+    return (claim->modes & ACCESS_READ_WRITE_ONCE_POD) != 0;
 }
 
 /* Whether its volume can be attached to one node only, if it is attached: by the volume's access

@@ -275,6 +275,19 @@ static void take_workload(struct taking *taking)
 
 /* ---- the other kinds ---- */
 
+static void copy_wish(struct taking *taking, struct claim_classes *classes)
+{
+    const struct reading *reading = &taking->reading;
+
+    classes->wish = reading->wish;
+    classes->wish.ns = reading->ns.len == 0 ? SLICE("default") : copy(taking, reading->ns);
+    classes->wish.name = copy(taking, reading->name);
+    classes->wish.uid = copy(taking, reading->wish.uid);
+    classes->wish.storage_class = copy(taking, reading->storage_class);
+    classes->wish.attributes_class = classes->class;
+    classes->wish.selector = copy(taking, reading->wish.selector);
+}
+
 /* NULL: it has none, or there is no memory. */
 static const struct claim_classes *copy_classes(struct taking *taking)
 {
@@ -294,6 +307,7 @@ static const struct claim_classes *copy_classes(struct taking *taking)
     classes->modify_status = copy(taking, reading->modify_status);
     if (reading->class.len != 0)
         put_place(taking, reading->class, &classes->line, &classes->column);
+    copy_wish(taking, classes);
     return classes;
 }
 
@@ -314,6 +328,18 @@ static void take_claim(struct taking *taking)
         same->is_ambiguous = true;
 }
 
+static void copy_offered(struct taking *taking, struct volume_classes *classes)
+{
+    const struct reading *reading = &taking->reading;
+
+    classes->class = copy(taking, reading->class);
+    classes->offered = reading->offered;
+    classes->offered.attributes_class = classes->class;
+    classes->offered.storage_class = copy(taking, reading->storage_class);
+    classes->offered.labels = copy(taking, reading->offered.labels);
+    classes->offered.kept_for = copy(taking, reading->offered.kept_for);
+}
+
 static void take_volume(struct taking *taking)
 {
     const struct reading *reading = &taking->reading;
@@ -325,12 +351,11 @@ static void take_volume(struct taking *taking)
     if (reading->claim.len != 0)
         volume->claim = inventory_claim_hash(taking->inventory, reading->claim_ns, reading->claim);
     volume->is_for_one_node = reading->is_for_one_node;
-    volume->is_available = slice_equal(reading->phase, SLICE("Available"));
+    volume->is_available = reading->is_available;
     if (reading->class.len != 0) {
         struct volume_classes *classes = allocate(taking, sizeof *classes);
         if (classes != NULL)
-            *classes = (struct volume_classes){copy(taking, reading->class),
-                                               copy(taking, reading->storage_class)};
+            copy_offered(taking, classes);
         volume->classes = classes;
     }
     volume->is_attached_in_tree = reading->is_attached_in_tree;

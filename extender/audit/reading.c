@@ -253,7 +253,7 @@ static const struct kind_row {
     [RECORD_JOB] = KIND("Job", "batch", workload_fields),
     [RECORD_CRON_JOB] = KIND("CronJob", "batch", cron_job_fields),
     [RECORD_AUTOSCALER] = KIND("HorizontalPodAutoscaler", "autoscaling", autoscaler_fields),
-    [RECORD_CLAIM] = KIND("PersistentVolumeClaim", "", reading_claim),
+    [RECORD_CLAIM] = {"PersistentVolumeClaim", "", reading_claim, READING_CLAIM_FIELDS, KIND_CLAIM},
     [RECORD_VOLUME] = {"PersistentVolume", "", reading_volume, READING_VOLUME_FIELDS, KIND_VOLUME},
     [RECORD_STORAGE_CLASS] = {"StorageClass", "storage.k8s.io", NULL, 0, KIND_STORAGE_CLASS},
     [RECORD_CSI_DRIVER] = {"CSIDriver", "storage.k8s.io", NULL, 0, KIND_CSI_DRIVER},

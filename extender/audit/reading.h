@@ -42,6 +42,9 @@ struct reading {
     uint8_t modes;
     struct slice storage_class, volume, class, current_class, target_class, modify_status;
     struct slice driver, claim_ns, claim;
+    struct volume_wish wish; /* of a claim: without its names and classes */
+    struct volume_offered offered;
+    bool is_available;        /* a volume, and not being deleted: offered is set */
     bool is_for_one_node;     /* a volume whose access modes are ReadWriteOnce alone */
     bool is_attached_in_tree; /* iSCSI, Fibre Channel: attached, without a CSI driver */
 

@@ -20,13 +20,14 @@ enum {
     READING_META_FIELDS = 6,
     READING_PHASE_FIELDS = 1,
     READING_CONDITIONS_FIELDS = 1,
+    READING_CLAIM_FIELDS = 1,
     READING_VOLUME_FIELDS = 2,
     READING_STORAGE_FIELDS = 3, /* of each kind: metadata, spec, status */
 };
 extern const struct pull_field reading_meta[READING_META_FIELDS];
 extern const struct pull_field reading_phase[READING_PHASE_FIELDS];
 extern const struct pull_field reading_conditions[READING_CONDITIONS_FIELDS];
-extern const struct pull_field reading_claim[READING_STORAGE_FIELDS];
+extern const struct pull_field reading_claim[READING_CLAIM_FIELDS];
 extern const struct pull_field reading_volume[READING_VOLUME_FIELDS];
 extern const struct pull_field reading_attributes_class[2];
 extern const struct pull_field reading_node[READING_STORAGE_FIELDS];
@@ -35,7 +36,8 @@ extern const struct pull_field reading_node[READING_STORAGE_FIELDS];
 bool reading_node_affinity(struct pull *json, struct arena *arena, void *whole);
 bool reading_pod_affinity(struct pull *json, struct arena *arena, void *whole);
 
-/* Sets what cache/objects reads of a PersistentVolume, a StorageClass, a CSIDriver or a CSINode. */
+/* Sets what cache/objects reads of a claim, a PersistentVolume, a StorageClass, a CSIDriver or a
+ * CSINode. */
 bool reading_object(struct pull *json, enum kind kind, struct arena *arena, struct reading *out);
 
 static inline bool read_items(struct pull *json, struct arena *arena,

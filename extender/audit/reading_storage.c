@@ -5,50 +5,27 @@
 
 /* ---- claims and volumes ---- */
 
-static uint8_t mode_of(struct slice mode)
-{
-    static const char *const modes[] = {"ReadWriteOnce", "ReadWriteMany", "ReadOnlyMany",
-                                        "ReadWriteOncePod"};
-
-    for (unsigned i = 0; i < sizeof modes / sizeof *modes; i++)
-        if (slice_equal(mode, slice_of(modes[i])))
-            return (uint8_t)(1U << i);
-    return MODE_OTHER;
-}
-
-static bool read_modes(struct pull *json, struct arena *arena, void *field)
-{
-    if (!pull_array(json))
-        return json->problem == NULL;
-    while (pull_item(json)) {
-        struct slice mode = {NULL, 0};
-        if (!pull_string(json, arena, &mode))
-            return false;
-        *(uint8_t *)field |= mode_of(mode);
-    }
-    return json->problem == NULL;
-}
-
-static const struct pull_field claim_spec_fields[] = {
-    PULL_READER("accessModes", reading, modes, read_modes),
-    TEXT("storageClassName", storage_class),
-    TEXT("volumeAttributesClassName", class),
-    TEXT("volumeName", volume),
-};
-static const struct pull_field modify_fields[] = {
-    TEXT("targetVolumeAttributesClassName", target_class),
-    TEXT("status", modify_status),
-};
-static const struct pull_field claim_status_fields[] = {
-    TEXT("phase", phase),
-    TEXT("currentVolumeAttributesClassName", current_class),
-    PULL_NESTED("modifyVolumeStatus", modify_fields),
-};
-const struct pull_field reading_claim[READING_STORAGE_FIELDS] = {
+/* What cache/objects does not read of a claim. */
+const struct pull_field reading_claim[READING_CLAIM_FIELDS] = {
     PULL_NESTED("metadata", reading_meta),
-    PULL_NESTED("spec", claim_spec_fields),
-    PULL_NESTED("status", claim_status_fields),
 };
+
+static void take_claim(const struct claim_object *claim, struct reading *out)
+{
+    out->modes = (uint8_t)claim->access_modes;
+    out->storage_class = claim->storage_class;
+    out->volume = claim->volume;
+    out->class = claim->volume_attributes_class;
+    out->current_class = claim->current_class;
+    out->target_class = claim->target_class;
+    out->modify_status = claim->modify_status;
+    out->phase = claim->phase;
+    out->wish = (struct volume_wish){.uid = claim->meta.uid,
+                                     .selector = claim->selector,
+                                     .requested = claim->requested,
+                                     .access_modes = claim->access_modes,
+                                     .is_block = slice_equal(claim->volume_mode, SLICE("Block"))};
+}
 
 /* What cache/objects does not read of a volume. */
 static const struct pull_field volume_spec_fields[] = {
@@ -72,7 +49,16 @@ static void take_volume(const struct resource_object *volume, struct reading *ou
     out->is_for_one_node = (volume->number & VOLUME_IS_FOR_ONE_NODE) != 0;
     out->class = volume->reading.attributes_class;
     out->storage_class = volume->reading.storage_class;
-    out->phase = volume->reading.phase;
+    out->is_available = volume->attributes[VOLUME_OFFER].len != 0;
+    out->offered = (struct volume_offered){
+        .attributes_class = out->class,
+        .storage_class = out->storage_class,
+        .labels = volume->attributes[VOLUME_LABELS],
+        .kept_for = volume->attributes[VOLUME_KEPT_FOR],
+        .capacity = volume->capacity,
+        .access_modes = volume->reading.access_modes,
+        .is_block = (volume->number & VOLUME_IS_BLOCK) != 0,
+    };
 }
 
 /* ---- the other kinds ---- */
@@ -86,8 +72,9 @@ static void take_object(const struct object *object, struct reading *out)
 {
     const struct resource_object *resource = &object->resource;
 
-    out->name = resource->meta.name;
+    out->name = object->meta.name;
     switch (object->kind) {
+    case KIND_CLAIM: take_claim(&object->claim, out); break;
     case KIND_VOLUME: take_volume(resource, out); break;
     case KIND_STORAGE_CLASS: out->text = resource->attributes[STORAGE_CLASS_PROVISIONER]; break;
     case KIND_CSI_NODE: out->text = resource->attributes[CSI_NODE_DRIVERS]; break;

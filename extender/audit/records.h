@@ -7,6 +7,7 @@
 #ifndef EXTENDER_AUDIT_RECORDS_H
 #define EXTENDER_AUDIT_RECORDS_H
 
+#include "cache/objects/volume_match.h"
 #include "cache/store/table.h"
 #include "config/base/arena.h"
 #include "extender/audit/rollout.h"
@@ -97,12 +98,10 @@ struct workload {
     bool forbids_overlap;                /* a CronJob's concurrencyPolicy is not Allow */
 };
 
-/* Access modes, as bits. */
-enum { MODE_RWO = 1, MODE_RWX = 2, MODE_ROX = 4, MODE_RWOP = 8, MODE_OTHER = 16 };
-
 /* VolumeAttributesClasses of a claim: few have some. */
 struct claim_classes {
     struct slice class, current, target, modify_status;
+    struct volume_wish wish;
     uint32_t line, column; /* of class */
 };
 
@@ -110,7 +109,7 @@ struct claim_record {
     struct record record;
     struct slice storage_class, volume;
     const struct claim_classes *classes; /* NULL: none */
-    uint8_t modes;
+    uint8_t modes;                       /* enum access_mode */
     bool is_bound;
     bool is_ambiguous; /* the input has it twice, with different modes */
     struct claim_user *users;
@@ -125,16 +124,17 @@ struct claim_user {
 
 /* Of a volume with a VolumeAttributesClass: few have one. */
 struct volume_classes {
-    struct slice class, storage_class;
+    struct slice class;
+    struct volume_offered offered; /* if it is available */
 };
 
 struct volume_record {
     struct record record;
     struct slice driver;                  /* empty: no CSI driver */
     const struct volume_classes *classes; /* NULL: none */
-    uint64_t claim;       /* inventory_claim_hash of the claim; 0: it is bound to none */
-    bool is_for_one_node; /* its access modes are ReadWriteOnce alone */
-    bool is_available;
+    uint64_t claim;           /* inventory_claim_hash of the claim; 0: it is bound to none */
+    bool is_for_one_node;     /* its access modes are ReadWriteOnce alone */
+    bool is_available;        /* and not being deleted */
     bool is_attached_in_tree; /* iSCSI, Fibre Channel: attached, without a CSI driver */
     bool requires_nodes;      /* spec.nodeAffinity */
 };

@@ -8,7 +8,7 @@
 #include "cache/client/http_client.h"
 #include "config/base/clock.h"
 #include "config/base/log.h"
-#include "config/quantity.h"
+#include "config/base/quantity.h"
 #include "extender/certificates/folder.h"
 #include "extender/certificates/secrets.h"
 #include "extender/certificates/webhook.h"

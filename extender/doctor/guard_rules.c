@@ -1,6 +1,6 @@
 #include "extender/doctor/guard_rules.h"
 
-#include "config/quantity.h"
+#include "config/base/quantity.h"
 #include "extender/version.h"
 
 enum {

@@ -155,9 +155,9 @@ size_t why_count_nodes(const struct why_pod *pod, const bool *flags, bool wanted
 /* "node-1, node-2 and 7 more": nodes whose flag is `wanted`. {NULL, 0}: no memory. */
 struct slice why_node_names(const struct why_pod *pod, const bool *flags, bool wanted);
 
-/* Whether there is an Available volume of the claim's classes, which kube-scheduler would rather
- * bind than have one made. Whether it fits is not checked. */
-bool why_has_offer(struct why_pod *pod, const struct why_claim *claim);
+/* Whether there is an Available volume that the claim may be bound to, which kube-scheduler does
+ * rather than have one made. Where it can be used is not checked. */
+bool why_has_offer(const struct why_pod *pod, const struct why_claim *claim);
 
 /* A flag for each node, all false; NULL: no memory. */
 bool *why_flags(struct why_pod *pod);

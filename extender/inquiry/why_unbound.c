@@ -1,6 +1,8 @@
 /* Causes: claims without a volume. */
 #include "extender/inquiry/why_internal.h"
 
+#include "policy/volume_offers.h"
+
 /* ---- a claim that is not bound ---- */
 
 static bool is_unbound(const struct why_claim *claim)
@@ -100,13 +102,9 @@ void why_claim_unbound(struct why_pod *pod)
     }
 }
 
-bool why_has_offer(struct why_pod *pod, const struct why_claim *claim)
+bool why_has_offer(const struct why_pod *pod, const struct why_claim *claim)
 {
-    struct slice offer = volume_offer(
-        class_name(claim), name_slice(claim_volume_attributes_class(claim->who.claim)), pod->arena);
-
-    pod->rc |= offer.ptr == NULL ? -1 : 0;
-    return offer.ptr != NULL && cluster_has_offer(&pod->inquiry->cluster, offer);
+    return volume_offers_fit(&pod->inquiry->cluster, claim->who.claim);
 }
 
 static bool makes_no_volumes(const struct why_claim *claim)
@@ -125,9 +123,9 @@ static void find_no_volume(struct why_pod *pod, const struct why_claim *claim)
             json_sprintf("claim %.*s/%.*s waits for an Available PersistentVolume of StorageClass "
                          "%.*s, which makes none%s",
                          CLAIM_ARG(claim), SLICE_ARG(class_name(claim)),
-                         has_none    ? ", and there is none"
-                         : has_offer ? "; there is one, and only the scheduler checks whether its "
-                                       "size, access modes and node fit"
+                         has_none    ? ", and there is none that fits"
+                         : has_offer ? "; there is one that fits, and only the scheduler checks "
+                                       "on which nodes it can be used"
                                      : ""));
     help_by_events(pod, claim);
 }

@@ -2,76 +2,6 @@
 #include "config/base/clock.h"
 #include "extender/zpages/record_json_internal.h"
 
-/* ---- claims ---- */
-
-static void put_claim_metadata(struct buf *out, const struct claim *claim)
-{
-    record_json_begin(out, KIND_CLAIM, name_text(claim->ns), claim_name(claim), claim->version);
-    record_json_uid(out, "uid", &claim->uid);
-    record_json_deletion(out, claim->is_deleting);
-    if (claim_owner_uid(claim) != NULL) {
-        json_value(out, "ownerReferences", SLICE("[{\"kind\":\"Pod\",\"controller\":true"));
-        json_text(out, "name", name_slice(claim_owner_name(claim)));
-        json_text(out, "uid", name_slice(claim_owner_uid(claim)));
-        buf_put(out, SLICE("}]"));
-    }
-    json_end(out, '}');
-}
-
-/* The name that external-provisioner gives, if it has that one. */
-static void put_volume_name(struct buf *out, const struct claim *claim)
-{
-    char text[UID_TEXT_BYTES];
-
-    if (!claim->is_volume_provisioned) {
-        json_text(out, "volumeName", name_slice(claim_volume(claim)));
-        return;
-    }
-    json_key(out, "volumeName");
-    buf_printf(out, "\"pvc-%.*s\"", SLICE_ARG(uid_text(&claim->uid, text)));
-}
-
-/* Of the access modes, only ReadWriteOncePod is kept. */
-static void put_claim_spec(struct buf *out, const struct claim *claim)
-{
-    json_begin(out, "spec", '{');
-    if (claim->is_rwop)
-        json_value(out, "accessModes", SLICE("[\"ReadWriteOncePod\"]"));
-    json_text(out, "storageClassName", name_slice(claim_storage_class(claim)));
-    json_text(out, "volumeAttributesClassName", name_slice(claim_volume_attributes_class(claim)));
-    put_volume_name(out, claim);
-    json_text(out, "volumeMode", claim->is_block ? SLICE("Block") : SLICE(""));
-    json_end(out, '}');
-}
-
-/* Without a modification, the claim's class is in force. */
-static void put_claim_status(struct buf *out, const struct claim *claim)
-{
-    static const char *const phases[] = {"", "Pending", "Bound", "Lost"};
-    const struct modification *modification = claim_modification(claim);
-    const struct name *current =
-        modification != NULL ? modification->current : claim_volume_attributes_class(claim);
-
-    json_begin(out, "status", '{');
-    json_text(out, "phase", slice_of(phases[claim_phase(claim)]));
-    json_text(out, "currentVolumeAttributesClassName", name_slice(current));
-    if (modification != NULL) {
-        json_begin(out, "modifyVolumeStatus", '{');
-        json_text(out, "targetVolumeAttributesClassName", name_slice(modification->target));
-        json_text(out, "status", name_slice(modification->status));
-        json_end(out, '}');
-    }
-    json_end(out, '}');
-}
-
-void record_json_claim(struct buf *out, const struct claim *claim)
-{
-    put_claim_metadata(out, claim);
-    put_claim_spec(out, claim);
-    put_claim_status(out, claim);
-    json_end(out, '}');
-}
-
 /* ---- nodes ---- */
 
 void record_json_node(struct buf *out, const struct node *node)
@@ -127,68 +57,6 @@ void record_json_csi_node(struct buf *out, const struct node *node)
 }
 
 /* ---- the other kinds ---- */
-
-static void put_csi_source(struct buf *out, const struct resource *volume)
-{
-    struct slice secret = resource_attribute(volume, VOLUME_PUBLISH_SECRET);
-
-    if (resource_attribute(volume, VOLUME_DRIVER).len +
-            resource_attribute(volume, VOLUME_FS_TYPE).len + secret.len ==
-        0)
-        return;
-    json_begin(out, "csi", '{');
-    json_text(out, "driver", resource_attribute(volume, VOLUME_DRIVER));
-    json_text(out, "fsType", resource_attribute(volume, VOLUME_FS_TYPE));
-    if (secret.len != 0) {
-        json_begin(out, "nodePublishSecretRef", '{');
-        json_text(out, "name", secret);
-        json_end(out, '}');
-    }
-    json_end(out, '}');
-}
-
-static void put_claim_reference(struct buf *out, const struct resource *volume)
-{
-    json_begin(out, "claimRef", '{');
-    json_text(out, "namespace", resource_attribute(volume, VOLUME_CLAIM_NAMESPACE));
-    json_text(out, "name", resource_attribute(volume, VOLUME_CLAIM_NAME));
-    json_end(out, '}');
-}
-
-/* volume_offer: "offer:STORAGE-CLASS/ATTRIBUTES-CLASS". */
-static void put_classes(struct buf *out, struct slice offer)
-{
-    size_t before = sizeof "offer:" - 1;
-    const char *slash = offer.len == 0 ? NULL : memchr(offer.ptr, '/', offer.len);
-
-    if (slash == NULL)
-        return;
-    size_t end = (size_t)(slash - offer.ptr);
-    json_text(out, "storageClassName", (struct slice){offer.ptr + before, end - before});
-    json_text(out, "volumeAttributesClassName", (struct slice){slash + 1, offer.len - end - 1});
-}
-
-/* Its classes and its phase are kept while it is Available. */
-static void put_volume(struct buf *out, const struct resource *volume)
-{
-    const char *source = in_tree_source(resource_attribute(volume, VOLUME_IN_TREE));
-    struct slice offer = resource_attribute(volume, VOLUME_OFFER);
-
-    json_begin(out, "spec", '{');
-    put_csi_source(out, volume);
-    json_presence(out, source, source != NULL);
-    if (resource_attribute(volume, VOLUME_CLAIM_NAME).len != 0)
-        put_claim_reference(out, volume);
-    if ((resource_number(volume) & VOLUME_IS_FOR_ONE_NODE) != 0)
-        json_value(out, "accessModes", SLICE("[\"ReadWriteOnce\"]"));
-    json_text(out, "volumeMode",
-              (resource_number(volume) & VOLUME_IS_BLOCK) != 0 ? SLICE("Block") : SLICE(""));
-    put_classes(out, offer);
-    json_end(out, '}');
-    json_begin(out, "status", '{');
-    json_text(out, "phase", offer.len != 0 ? SLICE("Available") : SLICE(""));
-    json_end(out, '}');
-}
 
 static void put_csi_driver(struct buf *out, const struct resource *driver)
 {
@@ -262,7 +130,7 @@ static void put_priority_class(struct buf *out, const struct resource *class)
 static void put_fields(struct buf *out, enum kind kind, const struct resource *resource)
 {
     switch (kind) {
-    case KIND_VOLUME: put_volume(out, resource); break;
+    case KIND_VOLUME: record_json_volume_fields(out, resource); break;
     case KIND_STORAGE_CLASS:
         json_text(out, "provisioner", resource_attribute(resource, STORAGE_CLASS_PROVISIONER));
         break;
@@ -298,6 +166,10 @@ void record_json_resource(struct buf *out, enum kind kind, const struct resource
     record_json_begin(out, kind, name_slice(resource_ns(resource)), resource_name(resource, name),
                       resource->version);
     record_json_deletion(out, is_deleting(kind, resource));
+    if (kind == KIND_VOLUME && resource_attribute(resource, VOLUME_LABELS).len != 0) {
+        json_key(out, "labels");
+        labels_write(resource_attribute(resource, VOLUME_LABELS), SLICE(""), out);
+    }
     json_end(out, '}');
     put_fields(out, kind, resource);
     json_end(out, '}');

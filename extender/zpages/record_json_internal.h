@@ -1,4 +1,4 @@
-/* record_json_internal: what record_json.c and record_json_pod.c share. Only they include it. */
+/* record_json_internal: what the files record_json*.c share. Only they include it. */
 #ifndef EXTENDER_ZPAGES_RECORD_JSON_INTERNAL_H
 #define EXTENDER_ZPAGES_RECORD_JSON_INTERNAL_H
 
@@ -34,5 +34,8 @@ static inline void record_json_deletion(struct buf *out, bool is_deleting)
     if (is_deleting)
         json_text(out, "deletionTimestamp", SLICE("1970-01-01T00:00:00Z"));
 }
+
+/* The fields of a PersistentVolume beside its metadata. */
+void record_json_volume_fields(struct buf *out, const struct resource *volume);
 
 #endif

@@ -84,7 +84,7 @@ Test(details, of_a_claim_are_read_from_its_text_and_from_a_snapshot)
         "{\"metadata\":{\"name\":\"data\",\"finalizers\":[\"kubernetes.io/pvc-protection\"],"
         "\"annotations\":{\"volume.kubernetes.io/selected-node\":\"n\","
         "\"claimguard.io/holder\":\"u/db-0\",\"claimguard.io/admitted\":\"true\","
-        "\"a\":\"secret\"}},\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"],\"selector\":"
+        "\"a\":\"secret\"}},\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"],\"dataSource\":"
         "\"secret\"},\"status\":{\"phase\":\"Bound\",\"conditions\":[{\"type\":\"Unused\","
         "\"status\":\"True\",\"message\":\"secret\",\"lastTransitionTime\":"
         "\"2026-11-22T10:00:00Z\"}]}}";

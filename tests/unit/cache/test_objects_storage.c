@@ -299,7 +299,10 @@ static const struct {
 } captured[] = {
     {KIND_CLAIM,
      "{\"metadata\":{\"name\":\"c\",\"annotations\":{\"a\":\"secret\"}},\"spec\":{\"accessModes\":["
-     "\"ReadWriteOncePod\"],\"volumeAttributesClassName\":\"gold\",\"resources\":\"secret\"},"
+     "\"ReadWriteOncePod\"],\"volumeAttributesClassName\":\"gold\",\"resources\":{\"requests\":{"
+     "\"storage\":\"1Gi\"},"
+     "\"limits\":\"secret\"},\"selector\":{\"matchLabels\":{\"a\":\"b\"}},\"dataSource\":"
+     "\"secret\"},"
      "\"status\":{\"phase\":\"Bound\",\"currentVolumeAttributesClassName\":\"silver\","
      "\"modifyVolumeStatus\":{\"status\":\"Pending\",\"targetVolumeAttributesClassName\":\"gold\"},"
      "\"conditions\":[{\"type\":\"Unused\",\"status\":\"True\",\"message\":\"secret\"}]}}"},
@@ -312,11 +315,13 @@ static const struct {
      "\"attachmentMetadata\":{\"a\":\"secret\"},\"attachError\":{\"message\":\"m\",\"time\":"
      "\"secret\"},\"detachError\":{\"message\":\"n\",\"time\":\"secret\"}}}"},
     {KIND_VOLUME,
-     "{\"metadata\":{\"name\":\"v\"},\"spec\":{\"accessModes\":[\"ReadWriteOnce\"],\"volumeMode\":"
+     "{\"metadata\":{\"name\":\"v\",\"labels\":{\"a\":\"b\"}},\"spec\":{\"capacity\":{\"storage\":"
+     "\"1Gi\"},\"accessModes\":[\"ReadWriteOnce\"],\"volumeMode\":"
      "\"Block\",\"storageClassName\":\"fast\",\"volumeAttributesClassName\":\"gold\",\"csi\":{"
      "\"driver\":\"d\",\"fsType\":\"ext4\",\"volumeHandle\":\"secret\",\"nodePublishSecretRef\":{"
-     "\"name\":\"n\"}},\"claimRef\":{\"namespace\":\"a\",\"name\":\"b\"}},\"status\":{\"phase\":"
-     "\"Available\",\"reason\":\"secret\"}}"},
+     "\"name\":\"n\"}},\"claimRef\":{\"namespace\":\"a\",\"name\":\"b\",\"uid\":\"u\"}},\"status\":"
+     "{"
+     "\"phase\":\"Available\",\"reason\":\"secret\"}}"},
     {KIND_VOLUME, "{\"metadata\":{\"name\":\"v\"},\"spec\":{\"iscsi\":{\"targetPortal\":\"secret\","
                   "\"secretRef\":{\"name\":\"secret\"}}}}"},
     {KIND_STORAGE_CLASS,
@@ -350,6 +355,9 @@ static struct object read_text(enum kind kind, struct slice text)
 static void expect_equal_claims(const struct claim_object *a, const struct claim_object *b)
 {
     cr_expect_eq(a->is_rwop, b->is_rwop);
+    cr_expect_eq(a->access_modes, b->access_modes);
+    cr_expect_eq(a->requested, b->requested);
+    cr_expect(slice_equal(a->selector, b->selector));
     cr_expect(slice_equal(a->phase, b->phase));
     cr_expect(slice_equal(a->volume_attributes_class, b->volume_attributes_class));
     cr_expect(slice_equal(a->current_class, b->current_class));
@@ -366,6 +374,7 @@ static void expect_equal(const struct object *a, const struct object *b)
         return;
     }
     cr_expect_eq(a->resource.number, b->resource.number);
+    cr_expect_eq(a->resource.capacity, b->resource.capacity);
     for (size_t i = 0; i < RESOURCE_ATTRIBUTES; i++)
         cr_expect(slice_equal(a->resource.attributes[i], b->resource.attributes[i]), "%s %zu",
                   kind_text(a->kind), i);

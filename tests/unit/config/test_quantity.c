@@ -1,7 +1,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "config/quantity.h"
+#include "config/base/quantity.h"
 
 struct row {
     const char *text;
@@ -9,6 +9,49 @@ struct row {
     int64_t value;
     const char *printed;
 };
+
+/* As Quantity.Value() of k8s.io/apimachinery. */
+Test(quantity, any_quantity_is_rounded_up)
+{
+    static const struct row rows[] = {
+        {"0", true, 0, NULL},
+        {"1Gi", true, INT64_C(1) << 30, NULL},
+        {"1.5Gi", true, INT64_C(3) << 29, NULL},
+        {"102400Mi", true, INT64_C(100) << 30, NULL},
+        {"1Pi", true, INT64_C(1) << 50, NULL},
+        {"7Ei", true, INT64_C(7) << 60, NULL},
+        {"8Ei", true, INT64_MAX, NULL},
+        {"1E", true, INT64_C(1000000000000000000), NULL},
+        {"12E", true, INT64_MAX, NULL},
+        {"99999999999999999999999999", true, INT64_MAX, NULL},
+        {"1e3", true, 1000, NULL},
+        {"1E+3", true, 1000, NULL},
+        {"1e30", true, INT64_MAX, NULL},
+        {"1500e-3", true, 2, NULL},
+        {"1e-30", true, 1, NULL},
+        {"100m", true, 1, NULL},
+        {"2000m", true, 2, NULL},
+        {"1n", true, 1, NULL},
+        {".5Ki", true, 512, NULL},
+        {"1.", true, 1, NULL},
+        {"", false, 0, NULL},
+        {".", false, 0, NULL},
+        {"Gi", false, 0, NULL},
+        {"-1", false, 0, NULL},
+        {"1GiB", false, 0, NULL},
+        {"1e", false, 0, NULL},
+        {"1e3k", false, 0, NULL},
+        {"1.5.5", false, 0, NULL},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int64_t value = -1;
+        cr_expect_eq(quantity_round_up(&value, slice_of(rows[i].text)), rows[i].ok, "%s",
+                     rows[i].text);
+        if (rows[i].ok)
+            cr_expect_eq(value, rows[i].value, "%s: %lld", rows[i].text, (long long)value);
+    }
+}
 
 Test(quantity, bytes_are_kubernetes_quantities)
 {
