@@ -100,7 +100,7 @@ struct pull_table {
 };
 
 /* The tables of several readers of one object. */
-enum { PULL_READERS = 3 };
+enum { PULL_READERS = 4 };
 struct pull_tables {
     struct pull_table readers[PULL_READERS];
 };

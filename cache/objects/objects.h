@@ -280,12 +280,6 @@ bool object_read(struct pull *json, enum kind kind, struct arena *arena, struct 
 /* The same for a pod, for the extender protocol, where `Pod` carries no kind. */
 bool pod_read(struct pull *json, struct arena *arena, struct pod_object *out);
 
-/*
- * Writes an object's JSON with apiVersion, kind and only the fields that object_read and details.h
- * read, for a snapshot. Errors: ERROR_INVALID, ERROR_NO_MEMORY.
- */
-int object_project(struct slice text, enum kind kind, struct buf *out, struct error *err);
-
 /* Whether the phase is final: Succeeded or Failed. */
 bool phase_is_terminal(struct slice phase);
 

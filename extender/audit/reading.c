@@ -42,7 +42,7 @@ const struct pull_field reading_meta[READING_META_FIELDS] = {
     TEXT("name", name),
     TEXT("uid", uid),
     TEXT("deletionTimestamp", deletion_timestamp),
-    READ_WHOLE("ownerReferences", read_owners),
+    READ_WHOLE_OF("ownerReferences", read_owners, owner_fields),
     PULL_NESTED("annotations", annotation_fields),
 };
 
@@ -96,23 +96,12 @@ static bool read_containers(struct pull *json, struct arena *arena, void *field)
     return true;
 }
 
-#define REQUIRED "requiredDuringSchedulingIgnoredDuringExecution"
-static const struct pull_field node_affinity_fields[] = {
-    READ_WHOLE(REQUIRED, reading_node_affinity),
-};
-static const struct pull_field pod_affinity_fields[] = {
-    READ_WHOLE(REQUIRED, reading_pod_affinity),
-};
-static const struct pull_field affinity_fields[] = {
-    PULL_NESTED("nodeAffinity", node_affinity_fields),
-    PULL_NESTED("podAffinity", pod_affinity_fields),
-};
 static const struct pull_field pod_spec_fields[] = {
-    PULL_READER("volumes", reading, volumes, read_volumes),
-    PULL_READER("containers", reading, is_marked, read_containers),
-    PULL_READER("initContainers", reading, is_marked, read_containers),
+    PULL_READER_OF("volumes", reading, volumes, read_volumes, pod_volume_fields),
+    PULL_READER_OF("containers", reading, is_marked, read_containers, container_fields),
+    PULL_READER_OF("initContainers", reading, is_marked, read_containers, container_fields),
     PULL_READER("nodeSelector", reading, selector, labels_read),
-    PULL_NESTED("affinity", affinity_fields),
+    PULL_NESTED("affinity", reading_affinity),
     TEXT("nodeName", node),
     TEXT("schedulerName", scheduler),
     TEXT("runtimeClassName", runtime_class),
@@ -196,7 +185,7 @@ static bool read_conditions(struct pull *json, struct arena *arena, void *whole)
 }
 
 const struct pull_field reading_conditions[READING_CONDITIONS_FIELDS] = {
-    READ_WHOLE("conditions", read_conditions),
+    READ_WHOLE_OF("conditions", read_conditions, condition_fields),
 };
 static const struct pull_field workload_fields[] = {
     PULL_NESTED("metadata", reading_meta),
@@ -293,6 +282,15 @@ enum record_kind reading_kind(struct slice api_version, struct slice kind)
         !slice_equal(group_of(api_version), slice_of(kinds[found].group)))
         return RECORD_KIND_COUNT;
     return found;
+}
+
+struct pull_table reading_table(enum kind kind)
+{
+    enum record_kind found = record_kind_of(slice_of(kind_text(kind)));
+
+    return found == RECORD_KIND_COUNT
+               ? (struct pull_table){NULL, 0}
+               : (struct pull_table){kinds[found].fields, kinds[found].count};
 }
 
 bool reading_read(struct pull *json, enum record_kind kind, struct arena *arena,

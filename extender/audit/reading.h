@@ -56,6 +56,9 @@ struct reading {
 /* The kind of an object that is read; RECORD_KIND_COUNT: none. */
 enum record_kind reading_kind(struct slice api_version, struct slice kind);
 
+/* The fields that are read of a kind beside those of cache/objects; {NULL, 0}: none. */
+struct pull_table reading_table(enum kind kind);
+
 /* Reads the object. False: a problem, in json. */
 bool reading_read(struct pull *json, enum record_kind kind, struct arena *arena,
                   struct reading *out);

@@ -48,8 +48,8 @@ static bool read_expressions(struct pull *json, struct arena *arena, void *field
 }
 
 static const struct pull_field term_fields[] = {
-    PULL_READER("matchExpressions", term_reading, is_host, read_expressions),
-    PULL_READER("matchFields", term_reading, is_host, read_expressions),
+    PULL_READER_OF("matchExpressions", term_reading, is_host, read_expressions, expression_fields),
+    PULL_READER_OF("matchFields", term_reading, is_host, read_expressions, expression_fields),
 };
 
 static bool read_terms(struct pull *json, struct arena *arena, void *whole)
@@ -65,15 +65,9 @@ static bool read_terms(struct pull *json, struct arena *arena, void *whole)
     return true;
 }
 
-static const struct pull_field node_affinity_fields[] = {
-    READ_WHOLE("nodeSelectorTerms", read_terms),
+static const struct pull_field terms_fields[] = {
+    READ_WHOLE_OF("nodeSelectorTerms", read_terms, term_fields),
 };
-
-bool reading_node_affinity(struct pull *json, struct arena *arena, void *whole)
-{
-    return pull_fields(json, PULL_CASE_EXACT, node_affinity_fields,
-                       PULL_FIELD_COUNT(node_affinity_fields), arena, whole);
-}
 
 struct pod_term_reading {
     struct slice topology;
@@ -83,7 +77,7 @@ static const struct pull_field pod_term_fields[] = {
     PULL_FIELD("topologyKey", PULL_STRING, pod_term_reading, topology),
 };
 
-bool reading_pod_affinity(struct pull *json, struct arena *arena, void *whole)
+static bool read_pod_terms(struct pull *json, struct arena *arena, void *whole)
 {
     struct reading *reading = whole;
     struct pull_items items = {.size = sizeof(struct pod_term_reading)};
@@ -95,3 +89,13 @@ bool reading_pod_affinity(struct pull *json, struct arena *arena, void *whole)
         reading->requires_pods |= slice_equal(terms[i].topology, SLICE(HOSTNAME));
     return true;
 }
+
+#define REQUIRED "requiredDuringSchedulingIgnoredDuringExecution"
+static const struct pull_field node_affinity_fields[] = {PULL_NESTED(REQUIRED, terms_fields)};
+static const struct pull_field pod_affinity_fields[] = {
+    READ_WHOLE_OF(REQUIRED, read_pod_terms, pod_term_fields),
+};
+const struct pull_field reading_affinity[READING_AFFINITY_FIELDS] = {
+    PULL_NESTED("nodeAffinity", node_affinity_fields),
+    PULL_NESTED("podAffinity", pod_affinity_fields),
+};

@@ -16,9 +16,16 @@
         .key = (key_), .type = PULL_READ, .offset = 0, .read = (read_) \
     }
 
+/* And which fields it reads of the object, or of an array's objects. */
+#define READ_WHOLE_OF(key_, read_, fields_) \
+    { \
+        .key = (key_), .type = PULL_READ, .offset = 0, .read = (read_), PULL_MEMBERS(fields_) \
+    }
+
 enum {
     READING_META_FIELDS = 6,
     READING_PHASE_FIELDS = 1,
+    READING_AFFINITY_FIELDS = 2,
     READING_CONDITIONS_FIELDS = 1,
     READING_CLAIM_FIELDS = 1,
     READING_VOLUME_FIELDS = 2,
@@ -32,9 +39,9 @@ extern const struct pull_field reading_volume[READING_VOLUME_FIELDS];
 extern const struct pull_field reading_attributes_class[2];
 extern const struct pull_field reading_node[READING_STORAGE_FIELDS];
 
-/* Readers of required affinities: to nodes, into requires_nodes and requires_host; to pods. */
-bool reading_node_affinity(struct pull *json, struct arena *arena, void *whole);
-bool reading_pod_affinity(struct pull *json, struct arena *arena, void *whole);
+/* A pod's affinity: what it requires of nodes, into requires_nodes and requires_host; and of pods.
+ */
+extern const struct pull_field reading_affinity[READING_AFFINITY_FIELDS];
 
 /* Sets what cache/objects reads of a claim, a PersistentVolume, a StorageClass, a CSIDriver or a
  * CSINode. */

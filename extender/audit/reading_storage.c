@@ -133,7 +133,7 @@ static const struct pull_field node_meta_fields[] = {
 };
 static const struct pull_field node_spec_fields[] = {
     PULL_READER("unschedulable", reading, is_avoided, read_true),
-    PULL_READER("taints", reading, is_avoided, read_taints),
+    PULL_READER_OF("taints", reading, is_avoided, read_taints, taint_fields),
 };
 const struct pull_field reading_node[READING_STORAGE_FIELDS] = {
     PULL_NESTED("metadata", node_meta_fields),

@@ -10,10 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cache/objects/object_project.h"
 #include "cache/objects/own_object.h"
 #include "cache/watch/lister.h"
 #include "config/base/log.h"
+#include "extender/audit/reading.h"
 #include "extender/cli/commands.h"
+#include "extender/doctor/installation.h"
 #include "extender/state.h"
 
 enum { OBJECT_TEXT_BYTES_MAX = 32 << 20, PROGRESS_MS = 100 };
@@ -83,11 +86,13 @@ static int take(void *context, enum watch_change change, const struct object *ob
                 struct slice text, struct error *err)
 {
     struct capture *capture = context;
+    const struct project_readers more = {
+        {reading_table(object->kind), installation_table(object->kind)}};
 
     (void)change;
     buf_reset(&capture->text, OBJECT_TEXT_BYTES_MAX);
     buf_put(&capture->text, slice_of(separator(capture)));
-    if (object_project(text, object->kind, &capture->text, err) < 0)
+    if (object_project(text, object->kind, &more, &capture->text, err) < 0)
         return err->code;
     if (fwrite(capture->text.bytes, 1, capture->text.len, capture->file) != capture->text.len)
         return error_system(err, errno, "%s", capture->path);

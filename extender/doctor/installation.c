@@ -109,70 +109,116 @@ int installation_take(struct installation *installation, const struct type *type
 /* What is read of a pod. */
 struct pod_fields {
     struct slice scheduler, component, app, dns_policy;
-    struct slice containers, init_containers, volumes; /* their JSON */
+    struct containers {
+        bool are_marked;
+        bool have_resources; /* a file may leave them out; an API server does not */
+    } containers;
+    bool has_disk; /* which VolumeRestrictions compares: kube-scheduler's isVolumeConflict */
     bool is_host_network;
 };
 
-#define FIELD(key_, type_, member_) \
-    { \
-        .key = (key_), .type = (type_), .offset = offsetof(struct pod_fields, member_) \
+/* No PULL_PRESENCE: a snapshot has the value, so that it is a Pod for other programs, too. */
+static bool read_mark(struct pull *json, struct arena *arena, void *field)
+{
+    (void)arena;
+    *(bool *)field = true;
+    return pull_skip(json);
+}
+
+static const struct pull_field mark_fields[] = {
+    PULL_READER(MARK, containers, are_marked, read_mark),
+};
+static const struct pull_field resources_fields[] = {
+    PULL_NESTED("requests", mark_fields),
+    PULL_NESTED("limits", mark_fields),
+};
+
+static bool read_resources(struct pull *json, struct arena *arena, void *field)
+{
+    struct containers *containers = field;
+
+    containers->have_resources = true;
+    return pull_fields(json, PULL_CASE_EXACT, resources_fields, PULL_FIELD_COUNT(resources_fields),
+                       arena, containers);
+}
+
+/* No PULL_NESTED: a snapshot says that a container has resources also if it has no mark. */
+static const struct pull_field container_fields[] = {
+    {.key = "resources", .type = PULL_READ, .read = read_resources, PULL_MEMBERS(resources_fields)},
+};
+
+static bool read_containers(struct pull *json, struct arena *arena, void *field)
+{
+    struct pull_items items = {.size = sizeof(struct containers)};
+    struct containers *containers = field;
+
+    if (!pull_field_array(json, PULL_CASE_EXACT, container_fields,
+                          PULL_FIELD_COUNT(container_fields), arena, &items))
+        return false;
+    const struct containers *each = items.items;
+    for (size_t i = 0; i < items.count; i++) {
+        containers->are_marked |= each[i].are_marked;
+        containers->have_resources |= each[i].have_resources;
     }
+    return true;
+}
+
+struct disk_volume {
+    bool is_disk;
+};
+
+static const struct pull_field disk_fields[] = {
+    PULL_FIELD("gcePersistentDisk", PULL_PRESENCE, disk_volume, is_disk),
+    PULL_FIELD("awsElasticBlockStore", PULL_PRESENCE, disk_volume, is_disk),
+    PULL_FIELD("iscsi", PULL_PRESENCE, disk_volume, is_disk),
+    PULL_FIELD("rbd", PULL_PRESENCE, disk_volume, is_disk),
+};
+
+static bool read_disks(struct pull *json, struct arena *arena, void *field)
+{
+    struct pull_items items = {.size = sizeof(struct disk_volume)};
+
+    if (!pull_field_array(json, PULL_CASE_EXACT, disk_fields, PULL_FIELD_COUNT(disk_fields), arena,
+                          &items))
+        return false;
+    const struct disk_volume *volumes = items.items;
+    for (size_t i = 0; i < items.count; i++)
+        *(bool *)field |= volumes[i].is_disk;
+    return true;
+}
+
+static const struct pull_field label_fields[] = {
+    PULL_FIELD("component", PULL_STRING, pod_fields, component),
+    PULL_FIELD("app.kubernetes.io/name", PULL_STRING, pod_fields, app),
+};
+static const struct pull_field meta_fields[] = {PULL_NESTED("labels", label_fields)};
+static const struct pull_field spec_fields[] = {
+    PULL_FIELD("schedulerName", PULL_STRING, pod_fields, scheduler),
+    PULL_FIELD("dnsPolicy", PULL_STRING, pod_fields, dns_policy),
+    PULL_FIELD("hostNetwork", PULL_BOOLEAN, pod_fields, is_host_network),
+    PULL_READER_OF("containers", pod_fields, containers, read_containers, container_fields),
+    PULL_READER_OF("initContainers", pod_fields, containers, read_containers, container_fields),
+    PULL_READER_OF("volumes", pod_fields, has_disk, read_disks, disk_fields),
+};
+static const struct pull_field pod_fields[] = {
+    PULL_NESTED("metadata", meta_fields),
+    PULL_NESTED("spec", spec_fields),
+};
+
+struct pull_table installation_table(enum kind kind)
+{
+    return kind == KIND_POD ? (struct pull_table){pod_fields, PULL_FIELD_COUNT(pod_fields)}
+                            : (struct pull_table){NULL, 0};
+}
 
 static bool read_fields(struct slice text, struct arena *arena, struct pod_fields *out)
 {
-    static const struct pull_field labels[] = {FIELD("component", PULL_STRING, component),
-                                               FIELD("app.kubernetes.io/name", PULL_STRING, app)};
-    static const struct pull_field meta[] = {
-        {.key = "labels", .type = PULL_OBJECT, PULL_MEMBERS(labels)}};
-    static const struct pull_field spec[] = {
-        FIELD("schedulerName", PULL_STRING, scheduler),
-        FIELD("dnsPolicy", PULL_STRING, dns_policy),
-        FIELD("hostNetwork", PULL_BOOLEAN, is_host_network),
-        FIELD("containers", PULL_RAW, containers),
-        FIELD("initContainers", PULL_RAW, init_containers),
-        FIELD("volumes", PULL_RAW, volumes),
-    };
-    static const struct pull_field fields[] = {
-        {.key = "metadata", .type = PULL_OBJECT, PULL_MEMBERS(meta)},
-        {.key = "spec", .type = PULL_OBJECT, PULL_MEMBERS(spec)},
-    };
     struct pull json;
 
     *out = (struct pod_fields){.is_host_network = false};
     pull_init(&json, text);
-    return pull_fields(&json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), arena, out);
-}
-
-/* Whether a JSON text has that key, given with its quotes. */
-static bool has_key(struct slice text, struct slice key)
-{
-    for (;;) {
-        const char *found = text.ptr == NULL ? NULL : memmem(text.ptr, text.len, key.ptr, key.len);
-        if (found == NULL)
-            return false;
-        const char *end = text.ptr + text.len, *after = found + key.len;
-        while (after < end && (*after == ' ' || *after == '\n'))
-            after++;
-        if (after < end && *after == ':')
-            return true;
-        text = (struct slice){after, (size_t)(end - after)};
-    }
-}
-
-static bool has_mark(const struct pod_fields *fields)
-{
-    struct slice mark = SLICE("\"" MARK "\""); /* only resources have such a key */
-
-    return has_key(fields->containers, mark) || has_key(fields->init_containers, mark);
-}
-
-/* What VolumeRestrictions compares: kube-scheduler's isVolumeConflict. */
-static bool has_disk(const struct pod_fields *fields)
-{
-    return has_key(fields->volumes, SLICE("\"gcePersistentDisk\"")) ||
-           has_key(fields->volumes, SLICE("\"awsElasticBlockStore\"")) ||
-           has_key(fields->volumes, SLICE("\"iscsi\"")) ||
-           has_key(fields->volumes, SLICE("\"rbd\""));
+    return pull_fields(&json, PULL_CASE_EXACT, pod_fields, PULL_FIELD_COUNT(pod_fields), arena,
+                       out);
 }
 
 const struct installed_disk *installation_find_disk(const struct installation *installation,
@@ -226,10 +272,8 @@ static int add_pod(struct installation *installation, const struct pod_object *p
         .scheduler = last != NULL && slice_equal(last->scheduler, scheduler)
                          ? last->scheduler
                          : arena_copy(arena, scheduler),
-        .is_marked = has_mark(fields),
-        /* a file may have neither; an API server writes both */
-        .is_mark_known = has_key(fields->containers, SLICE("\"image\"")) ||
-                         has_key(fields->containers, SLICE("\"resources\"")),
+        .is_marked = fields->containers.are_marked,
+        .is_mark_known = fields->containers.have_resources,
         .is_assigned = pod->node.len != 0,
     };
 
@@ -266,7 +310,7 @@ static int take_pod(struct installation *installation, const struct pod_object *
             (slice_equal(pod->meta.ns, SLICE("kube-system")) ||
              slice_equal(pod->meta.ns, slice_of(installation->ns))))
             rc = add_guard(installation, text, err);
-        if (rc == 0 && has_disk(&fields) && installation->disk_count < INSTALLED_DISKS_MAX &&
+        if (rc == 0 && fields.has_disk && installation->disk_count < INSTALLED_DISKS_MAX &&
             installation_find_disk(installation, fields.scheduler) == NULL)
             rc = add_disk(installation, pod, fields.scheduler, err);
     }

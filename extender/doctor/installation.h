@@ -79,6 +79,9 @@ void installation_dispose(struct installation *installation);
  * known, and what is too large is cut. */
 int installation_read_live(struct installation *installation, struct error *err);
 
+/* The fields that are read of a kind beside those of cache/objects; {NULL, 0}: none. */
+struct pull_table installation_table(enum kind kind);
+
 /* Keeps an object, if it is of such a kind. Returns whether it is; negative: an error. */
 int installation_take(struct installation *installation, const struct type *type, struct slice text,
                       struct error *err);

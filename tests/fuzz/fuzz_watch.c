@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "cache/cluster/cluster.h"
+#include "cache/objects/object_project.h"
 #include "cache/watch/reflector.h"
 #include "config/base/log.h"
 #include "fuzz.h"
@@ -79,7 +80,7 @@ static void check_projection(enum watch_change change, const struct object *obje
     struct buf projected;
 
     buf_init(&projected, 64 << 20);
-    check(object_project(text, object->kind, &projected, err) == 0 || change == CHANGE_DELETE,
+    check(object_project(text, object->kind, NULL, &projected, err) == 0 || change == CHANGE_DELETE,
           "what is decoded can be captured");
     buf_dispose(&projected);
 }

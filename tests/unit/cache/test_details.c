@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 
 #include "cache/objects/details.h"
+#include "cache/objects/object_project.h"
 
 static struct arena arena;
 
@@ -24,7 +25,7 @@ static struct slice project(enum kind kind, const char *text)
     struct buf out;
 
     buf_init(&out, 1 << 16);
-    cr_assert_eq(object_project(slice_of(text), kind, &out, &err), 0, "%s", err.message);
+    cr_assert_eq(object_project(slice_of(text), kind, NULL, &out, &err), 0, "%s", err.message);
     struct slice copy = arena_copy(&arena, buf_slice(&out));
     buf_dispose(&out);
     cr_expect_null(strstr(copy.ptr, "secret"), "%s", copy.ptr);
@@ -260,28 +261,4 @@ Test(details, of_a_workload_have_a_number_of_replicas_that_an_api_server_accepts
         text = arena_printf(&arena, "{\"spec\":{\"ordinals\":{\"start\":%s}}}", bad[i]);
         cr_expect_not(workload_details_read(text, &arena, &got), "%s", bad[i]);
     }
-}
-
-/* The audit's annotation, of each kind; and the mark, or that there is none. */
-Test(details, a_snapshot_has_what_only_the_audit_and_doctor_read)
-{
-    struct slice marked = project(
-        KIND_POD,
-        "{\"metadata\":{\"name\":\"p\",\"annotations\":{\"claimguard.io/audit-ignore\":\"CG402: "
-        "x\","
-        "\"other\":\"secret\"}},\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"secret\","
-        "\"env\":"
-        "[{\"name\":\"e\",\"value\":\"secret\"}],\"resources\":{\"limits\":{\"cpu\":\"1\","
-        "\"claimguard.io/claims\":\"1\"}}},{\"name\":\"d\",\"resources\":{\"requests\":{\"cpu\":"
-        "\"1\"}}}]}}");
-
-    expect_text(marked, "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"p\","
-                        "\"annotations\":{\"claimguard.io/audit-ignore\":\"CG402: x\"}},\"spec\":{"
-                        "\"containers\":[{\"resources\":{\"limits\":{"
-                        "\"claimguard.io/claims\":\"1\"}}},{\"resources\":{}}]}}");
-    expect_text(
-        project(KIND_CSI_DRIVER, "{\"metadata\":{\"name\":\"d\",\"annotations\":{"
-                                 "\"claimguard.io/audit-ignore\":\"CG201: x\"}}}"),
-        "{\"apiVersion\":\"storage.k8s.io/v1\",\"kind\":\"CSIDriver\",\"metadata\":{\"name\":"
-        "\"d\",\"annotations\":{\"claimguard.io/audit-ignore\":\"CG201: x\"}}}");
 }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cache/objects/objects.h"
+#include "cache/objects/object_project.h"
 
 static struct arena arena;
 
@@ -388,12 +388,13 @@ Test(objects_storage, a_capture_has_the_fields_that_are_read_and_no_others)
         struct buf once, twice;
         buf_init(&once, 1 << 16);
         buf_init(&twice, 1 << 16);
-        cr_assert_eq(object_project(text, captured[i].kind, &once, &err), 0, "%s", err.message);
+        cr_assert_eq(object_project(text, captured[i].kind, NULL, &once, &err), 0, "%s",
+                     err.message);
         cr_expect_null(strstr(buf_text(&once), "secret"), "%s", buf_text(&once));
         struct object whole = read_text(captured[i].kind, text);
         struct object kept = read_text(captured[i].kind, buf_slice(&once));
         expect_equal(&whole, &kept);
-        cr_assert_eq(object_project(buf_slice(&once), captured[i].kind, &twice, &err), 0);
+        cr_assert_eq(object_project(buf_slice(&once), captured[i].kind, NULL, &twice, &err), 0);
         cr_expect(slice_equal(buf_slice(&once), buf_slice(&twice)), "%s\n%s", buf_text(&once),
                   buf_text(&twice));
         buf_dispose(&once);

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "cache/cluster/cluster.h"
+#include "cache/objects/object_project.h"
 #include "support/load.h"
 #include "support/process.h"
 
@@ -67,7 +68,7 @@ Test(mounts, a_snapshot_keeps_what_decides_and_no_more)
     struct buf out;
 
     buf_init(&out, 1 << 16);
-    cr_assert_eq(object_project(slice_of(pod), KIND_POD, &out, &err), 0, "%s", err.message);
+    cr_assert_eq(object_project(slice_of(pod), KIND_POD, NULL, &out, &err), 0, "%s", err.message);
     const char *text = buf_text(&out);
     cr_expect_null(strstr(text, "secret"), "%s", text);
     cr_expect_null(strstr(text, "runAsUser"));
