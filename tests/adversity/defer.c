@@ -13,7 +13,10 @@
 #define AUTO       "deferFSMount:\n  apply: Auto\n" ENTRIES
 #define FIELD      "deferFSMount:\n  apply: Field\n" ENTRIES
 #define ANNOTATION "deferFSMount:\n  apply: Annotation\n" ENTRIES
-#define RUNTIME    ",\"runtimeClassName\":\"microvm\""
+#define EXCLUSIVE \
+    "deferFSMount:\n  apply: Annotation\n  entries:\n" \
+    "  - {storageClass: fast-storage, runtimeClass: microvm, nonExclusiveClaims: Exclusive}\n"
+#define RUNTIME ",\"runtimeClassName\":\"microvm\""
 
 static const char *annotation_of(const char *pod)
 {
@@ -176,16 +179,21 @@ static void after_a_move_to_an_older_server_field_does_not_bind(void)
 
 /* ---- a scheduler that is older than the field ---- */
 
-/* A pod whose own spec has the field, and one that shares its claim. */
-static void put_sharers(int priority)
+static void put_shared_claim(void)
 {
-    api_set_field(API_FIELD_KEPT);
     api_put("{\"kind\":\"PersistentVolume\",\"metadata\":{\"name\":\"pv-data\"},\"spec\":{"
             "\"claimRef\":{\"namespace\":\"default\",\"name\":\"data\"},\"csi\":{\"driver\":"
             "\"plugin1.example.com\"}}}");
     api_put("{\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"namespace\":\"default\",\"name\":"
             "\"data\"},\"spec\":{\"accessModes\":[\"ReadWriteMany\"],\"storageClassName\":"
             "\"fast-storage\",\"volumeName\":\"pv-data\"},\"status\":{\"phase\":\"Bound\"}}");
+}
+
+/* A pod whose own spec has the field, and one that shares its claim. */
+static void put_sharers(int priority)
+{
+    api_set_field(API_FIELD_KEPT);
+    put_shared_claim();
     put_pod(&(struct test_pod){.name = "plain", .claim = "data", .node = "node-1"});
     api_put("{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"default\",\"name\":\"own\"},\"spec\":{"
             "\"priority\":%d,\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":"
@@ -336,6 +344,37 @@ static void a_patch_of_somebody_else_before_the_binding_fails_no_bind(void)
     guard_stop(&guard);
 }
 
+/* A claim of a bound pod whose annotation was removed. */
+static void check_after_a_restart(const char *config, bool is_shared)
+{
+    struct test_pod vm = {.name = "vm", .claim = "data", .more_spec = RUNTIME};
+    struct guard guard;
+
+    put_shared_claim();
+    put_pod(&vm);
+    guard_start(&guard, config);
+    check(bind_succeeds(&guard, "vm", "node-1") && annotation_of("vm")[0] == 'v', "deferred");
+    vm.node = "node-1";
+    put_pod(&vm);
+    put_pod(&(struct test_pod){.name = "plain", .claim = "data"});
+    AWAIT(guard_metric(&guard, "claimguard_cache_objects{resource=\"pods\"}") == 2, "all is seen");
+    check(!filter_passes(&guard, "plain"), "the runtime has mounted the volume");
+    guard_stop(&guard);
+    guard_start(&guard, config);
+    check(bind_succeeds(&guard, "plain", "node-1") == is_shared, "shared: %d", !is_shared);
+    guard_stop(&guard);
+}
+
+static void an_annotation_that_is_removed_from_a_bound_pod_counts_until_a_restart(void)
+{
+    check_after_a_restart(EXCLUSIVE, true);
+}
+
+static void the_lock_of_a_claim_outlasts_the_annotation_of_its_pod(void)
+{
+    check_after_a_restart("readWriteOncePod: {claimLock: Annotation}\n" EXCLUSIVE, false);
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
@@ -353,6 +392,8 @@ int main(int argc, char **argv)
         SCENARIO(a_pod_that_changed_before_the_write_is_decided_again),
         SCENARIO(a_pod_that_opts_out_before_the_binding_is_bound_without_the_annotation),
         SCENARIO(a_patch_of_somebody_else_before_the_binding_fails_no_bind),
+        SCENARIO(an_annotation_that_is_removed_from_a_bound_pod_counts_until_a_restart),
+        SCENARIO(the_lock_of_a_claim_outlasts_the_annotation_of_its_pod),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
 }
