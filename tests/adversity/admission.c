@@ -215,6 +215,31 @@ static void a_binding_without_uid_is_denied_unless_it_is_a_dry_run(void)
     guard_stop(&guard);
 }
 
+/* What it has now says nothing about a later pod of its name. */
+static void a_binding_without_uid_is_denied_for_each_pod(void)
+{
+    static const char *const pods[] = {"plain", "bound", "waits", "free", "nobody"};
+    struct guard guard;
+
+    put_claim("data");
+    put_claim("free");
+    put_pod(&(struct test_pod){.name = "plain"});
+    put_pod(&(struct test_pod){.name = "bound", .claim = "data", .node = "node-1"});
+    put_pod(&(struct test_pod){.name = "waits", .claim = "data"});
+    put_pod(&(struct test_pod){.name = "free", .claim = "free"});
+    admission_start(&guard, ANNOTATION);
+    for (size_t i = 0; i < 2 * sizeof pods / sizeof *pods; i++) {
+        const struct test_review review = {
+            .pod = pods[i / 2], .node = "node-1", .has_no_uid = true, .is_old_path = i % 2 == 1};
+        check(starts_with(admit(&guard, &review), scenario_printf("denied: 409 the Binding of pod "
+                                                                  "default/%s has no UID",
+                                                                  review.pod)),
+              "row %zu", i);
+    }
+    check(guard_metric(&guard, "claimguard_reservations ") == 0, "nothing is reserved");
+    guard_stop(&guard);
+}
+
 /* The API server copies a Binding's annotations to the pod. */
 static void a_binding_s_annotation_changes_no_decision(void)
 {
@@ -300,6 +325,7 @@ int main(int argc, char **argv)
         SCENARIO(a_dry_run_takes_and_writes_nothing),
         SCENARIO(both_paths_are_judged),
         SCENARIO(a_binding_without_uid_is_denied_unless_it_is_a_dry_run),
+        SCENARIO(a_binding_without_uid_is_denied_for_each_pod),
         SCENARIO(a_binding_s_annotation_changes_no_decision),
         SCENARIO(its_own_bindings_are_let_through),
         SCENARIO(own_user_can_be_configured),

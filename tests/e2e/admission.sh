@@ -49,15 +49,16 @@ without_admission_again() {
     start_schedulers
 }
 
-# post_binding PATH POD NODE: as an operator, in the namespace of the scenario; with the pod's UID, if there is such a pod.
+# post_binding PATH POD NODE [UID]: as an operator, in the namespace of the scenario; with the pod's UID, if there is such a pod.
 post_binding() {
     local uid
-    uid=$(k -n "$namespace" get pod "$2" --ignore-not-found -o 'jsonpath={.metadata.uid}')
+    uid=${4-$(uid_of "$2")}
     k create --raw "/api/v1/namespaces/$namespace/$1" -f - <<END
 {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "$2", "uid": "$uid"}, "target": {"apiVersion": "v1", "kind": "Node", "name": "$3"}}
 END
 }
-refuses_binding() { # TEXT PATH POD NODE
+uid_of() { k -n "$namespace" get pod "$1" --ignore-not-found -o 'jsonpath={.metadata.uid}'; }
+refuses_binding() { # TEXT PATH POD NODE [UID]
     if post_binding "${@:2}" >"$plane/posted" 2>&1; then fail "not refused: ${*:2}" || return 1; fi
     grep -qF -- "$1" "$plane/posted" || fail "${*:2}: $(cat "$plane/posted")"
 }

@@ -113,6 +113,7 @@ group_admission() {
         a_scheduler_with_the_extender_and_one_without_race_and_no_claim_has_two_pods \
         two_claimguards_are_killed_in_turn_and_admission_leaves_each_claim_one_pod \
         a_client_that_posts_to_the_old_path_gets_no_claim_that_another_pod_has \
+        a_binding_without_uid_is_denied_for_each_pod_and_one_with_uid_binds_no_later_pod \
         a_denied_pod_s_event_names_the_holder_and_it_is_bound_soon_after_the_holder_goes \
         a_pod_of_a_scheduler_without_extender_carries_its_decision_when_it_is_bound \
         with_ignore_a_binding_passes_without_claimguard_and_with_fail_it_waits \

@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+"""mutator.py PORT CERTIFICATE KEY: a mutating webhook on loopback. /claim gives a pod the claim that its annotation
+e2e.example.com/claim names; /uid takes the UID from a Binding. What is not for it, it lets pass."""
+import base64
+import http.server
+import json
+import ssl
+import sys
+
+
+def claim(pod):
+    name = pod["metadata"].get("annotations", {}).get("e2e.example.com/claim")
+    if name is None:
+        return []
+    volumes = pod["spec"].get("volumes", []) + [{"name": "added", "persistentVolumeClaim": {"claimName": name}}]
+    return [{"op": "add", "path": "/spec/volumes", "value": volumes}]
+
+
+def uid(binding):
+    return [{"op": "remove", "path": "/metadata/uid"}] if "uid" in binding["metadata"] else []
+
+
+class Webhook(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        request = review.pop("request")
+        patch = {"/claim": claim, "/uid": uid}[self.path.split("?")[0]](request["object"])
+        review["response"] = {"uid": request["uid"], "allowed": True, "patchType": "JSONPatch",
+                              "patch": base64.b64encode(json.dumps(patch).encode()).decode()}
+        body = json.dumps(review).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Webhook)
+tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+tls.load_cert_chain(sys.argv[2], sys.argv[3])
+server.socket = tls.wrap_socket(server.socket, server_side=True)
+server.serve_forever()
