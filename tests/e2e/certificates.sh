@@ -145,7 +145,7 @@ a_wrong_ca_bundle_stops_reviews_until_the_command_is_called_again() {
     refuses_binding "$held" pods/second/binding second node-2
     refused=$(metric claimguard_tls_handshakes_refused_total)
     k patch validatingwebhookconfiguration claimguard --type=json -p "$(jq -n --arg other "$(base64 -w0 "$plane/certs/apiserver.crt")" \
-        '[range(3) | {op: "replace", path: "/webhooks/\(.)/clientConfig/caBundle", value: $other}]')" >/dev/null
+        '[range(5) | {op: "replace", path: "/webhooks/\(.)/clientConfig/caBundle", value: $other}]')" >/dev/null
     await 20 "no review arrives" refuses_binding 'x509: certificate signed by unknown authority' pods/second/binding second node-2
     await 5 "claimguard counts it" handshakes_refused_exceed "$refused"
     in_the_cluster "kept kept kept updated" --dry-run

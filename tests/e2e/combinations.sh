@@ -82,6 +82,35 @@ unmarked_pods_are_stopped_by_admission_and_marked_ones_by_the_extender() {
     [ "$(metric 'reviews_total{path="/admit/binding",result="allowed"}')" = "$reviews" ]
 }
 
+with_fail_a_claim_in_kube_system_has_one_pod_while_claimguard_answers() {
+    local own=$namespace pod
+    trap 'k -n kube-system delete pod/first pod/second pod/third pod/fourth pvc/data --grace-period=0 --force --ignore-not-found >/dev/null 2>&1' EXIT
+    scheduler=nobody
+    stop_schedulers
+    admission_on
+    admission_apply admission-fail
+    for namespace in claimguard kube-system; do
+        await 20 "Bindings are reviewed" refuses_binding '"binding-ignore.claimguard.io" denied the request: pods "nobody" not found' 'bindings?dryRun=All' nobody node-1
+    done
+    claim data
+    for pod in first second; do pod $pod data; done
+    post_binding pods/first/binding first node-1 >/dev/null
+    for path in pods/second/binding "bindings?dryRun=All"; do
+        refuses_binding "claim kube-system/data is in use by pod kube-system/first on node-1" "$path" second node-2
+    done
+    refuses_pod "claim kube-system/data is in use by pod kube-system/first on node-1" third data 'nodeName: node-2'
+    no_violations
+    # and no longer than that
+    plane_kill "$plane" claimguard KILL
+    post_binding pods/second/binding second node-2 >/dev/null
+    pod_yaml fourth data 'nodeName: node-2' | k create -f - >/dev/null
+    namespace=$own
+    await 20 "elsewhere it waits" refuses_binding 'failed calling webhook "binding.claimguard.io"' pods/nobody/binding nobody node-1
+    claimguard_restart claimguard --config "$plane/admission"
+    await 20 "claimguard is ready" is_ready claimguard
+    await 10 "the pods are reported" more_violations_than 0
+}
+
 an_ignorable_extender_is_passed_by_without_claimguard_unless_admission_fails() {
     scheduler='claimguard-scheduler'
     admission_on

@@ -117,6 +117,7 @@ group_admission() {
         a_denied_pod_s_event_names_the_holder_and_it_is_bound_soon_after_the_holder_goes \
         a_pod_of_a_scheduler_without_extender_carries_its_decision_when_it_is_bound \
         with_ignore_a_binding_passes_without_claimguard_and_with_fail_it_waits \
+        with_fail_a_claim_in_kube_system_has_one_pod_while_claimguard_answers \
         a_made_up_review_gets_an_answer_and_creates_nothing_and_without_a_certificate_it_may_get_none \
         a_wrong_ca_bundle_stops_reviews_until_the_command_is_called_again \
         admission_runs_with_faults_leave_each_claim_one_pod \

@@ -102,14 +102,18 @@ the_manifests_render_and_the_api_server_takes_them() {
 }
 
 its_webhook_is_rendered() { # COMPONENTS
-    local policy='"Ignore" and .namespaceSelector == {}'
-    [[ $1 != *admission-fail* ]] || policy='"Fail" and .namespaceSelector.matchExpressions[0].values == ["kube-system", "claimguard"]'
+    local policy=Ignore
+    [[ $1 != *admission-fail* ]] || policy=Fail
     rendered '[.items[] | select(.kind == "Service").spec.ports[].port] | sort == [8443, 8888]'
     rendered '[.items[] | select(.kind == "NetworkPolicy").spec.ingress[].ports[].port] | contains(["admission"])'
     rendered '.items[] | select(.kind == "Deployment").spec.template.spec | (.volumes | any(.secret.secretName == "claimguard-tls")) and
         (.containers[0] | (.volumeMounts | length == 2) and any(.ports[]; .name == "admission" and .containerPort == 8443))'
     rendered '.items[] | select(.kind == "ValidatingWebhookConfiguration").webhooks |
-        map(select(.name != "pod.claimguard.io")) | length == 2 and all(.failurePolicy == '"$policy"')'
+        (map(select(.namespaceSelector != {}) | [.name, .failurePolicy] + [.namespaceSelector.matchExpressions[] | .operator, .values[]]) | sort) ==
+        ([["binding", "'"$policy"'", "NotIn"], ["binding-ignore", "Ignore", "In"], ["node-name", "'"$policy"'", "NotIn"],
+        ["node-name-ignore", "Ignore", "In"] | (.[0] += ".claimguard.io") + ["kube-system", "claimguard"]] | sort)'
+    rendered '.items[] | select(.kind == "ValidatingWebhookConfiguration").webhooks | group_by(.clientConfig.service.path) |
+        map(map(del(.name, .failurePolicy, .namespaceSelector) | select(.timeoutSeconds == 5)) | unique | length) == [1, 1]'
     configured 'listen: ":8443"'
 }
 
