@@ -255,9 +255,11 @@ static int check(struct doctor *doctor, struct error *err)
     const struct config_file *config = doctor->config == NULL ? NULL : &doctor->config_file;
     certificate_rules_check(config, doctor->schedulers, doctor->scheduler_count, now_ms() / 1000,
                             &doctor->certificates, findings);
+    const struct examined examined = {doctor->schedulers, doctor->scheduler_count, config,
+                                      &doctor->certificates,
+                                      doctor->has_installation ? &doctor->installation : NULL};
+    webhook_rules_check_marks(&examined, findings);
     if (doctor->has_installation) {
-        const struct examined examined = {doctor->schedulers, doctor->scheduler_count, config,
-                                          &doctor->certificates, &doctor->installation};
         guard_rules_check(&examined, findings);
         running_rules_check(&examined, findings);
         installation_rules_check(&examined, findings);

@@ -210,9 +210,9 @@ const struct rule doctor_rules[] = {
          "(`claimguard_exclusive_claim_violations`).",
          "the component `admission-fail`, once reviews are seen to arrive."),
     RULE("CG705", LEVEL_WARNING, "a namespace that is not reviewed has exclusive claims",
-         "The webhook's `namespaceSelector` leaves the namespace out, and it has ReadWriteOncePod\n"
-         "claims: for them, only schedulers with the extender are kept from a second pod.\n"
-         "The component `admission-fail` leaves out `kube-system` and `claimguard` on purpose.",
+         "Each webhook for Bindings leaves the namespace out (`namespaceSelector`), and it has\n"
+         "ReadWriteOncePod claims: for them, only schedulers with the extender are kept from a\n"
+         "second pod.",
          "remove the namespace from the selector, or use only schedulers with the extender there."),
     RULE("CG706", LEVEL_ERROR, "a path for Bindings is not reviewed",
          "The API server takes a Binding at `pods/binding` and, from older clients, at `bindings`. "
@@ -231,6 +231,16 @@ const struct rule doctor_rules[] = {
          "compared with the scheduler's CA. Without a common key, one of the two is wrong (then a\n"
          "warning).",
          "`claimguard certificates` writes the authority's certificate again."),
+    RULE(
+        "CG709", LEVEL_NOTE, "a namespace that never waits for claimguard has exclusive claims",
+        "A webhook says `failurePolicy: Fail`, but not for this namespace: `admission-fail`\n"
+        "leaves out `kube-system` and `claimguard`, so that the cluster can heal. While "
+        "claimguard\n"
+        "does not answer, a Binding there is applied without it, and two pods may get one claim.\n"
+        "Pods of other namespaces cannot: a pod names only claims of its own namespace.",
+        "keep pods with such claims in another namespace; or, if none of its pods is needed for a\n"
+        "node or claimguard to start, take the namespace out of the list in\n"
+        "`manifests/admission/webhooks.yaml`."),
     /* 8xx: marks, pods and their schedulers */
     RULE(
         "CG801", LEVEL_ERROR, "nothing in the cluster sets the mark",
@@ -238,7 +248,8 @@ const struct rule doctor_rules[] = {
         "and no MutatingAdmissionPolicy with a binding sets `claimguard.io/claims`. Pods with "
         "claims\n"
         "are bound without claimguard, unless a webhook of your own sets it.",
-        "the component `marks`, or remove `managedResources` until it is there."),
+        "the components `admission` and `marks`, or remove `managedResources` until they are\n"
+        "there."),
     RULE("CG802", LEVEL_NOTE, "pods are marked, and claimguard is called for all",
          "The component `marks` is there so that kube-scheduler need not call claimguard for pods\n"
          "without claims. Without `managedResources`, it calls for each pod.",
@@ -265,13 +276,20 @@ const struct rule doctor_rules[] = {
     RULE("CG806", LEVEL_ERROR, "claimguard's own pods need claimguard",
          "The Deployment's pods are for a scheduler that binds no pod without claimguard: once\n"
          "none runs, none is ever bound.",
-         "a static pod, or the component `marks` with `managedResources`, or another "
-         "`schedulerName`\n"
+         "a static pod, or the components `admission` and `marks` with `managedResources`, or\n"
+         "another `schedulerName`\n"
          "([all ways](../manifests/README.md#use-the-clusters-own-scheduler))."),
     RULE("CG807", LEVEL_ERROR, "the scheduler cannot resolve the Service's name",
          "kube-scheduler's pod is on the host's network, and its `dnsPolicy` is that of the host:\n"
          "names of Services are not known there, and each call fails.",
          "the Service's ClusterIP in `urlPrefix`, and its name as `tlsConfig.serverName`."),
+    RULE(
+        "CG808", LEVEL_ERROR, "pods are marked, and nobody reviews the Bindings of the others",
+        "With `managedResources`, a scheduler does not call claimguard for an unmarked pod. A pod\n"
+        "to which a mutating webhook adds its claim has no mark, since the policy has run before:\n"
+        "it is bound to a claim that another pod has, unless its Binding is reviewed. If no file\n"
+        "has `managedResources`, this is a warning.",
+        "the component `admission`, and until then no `managedResources`."),
     /* 9xx: what only a live cluster shows */
     RULE(
         "CG901", LEVEL_ERROR, "claimguard's user lacks rights",

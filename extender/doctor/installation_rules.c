@@ -19,8 +19,7 @@ static bool names_mark(const json_t *object)
     return found;
 }
 
-/* The name of a policy that sets the mark and has a binding; NULL: there is none. */
-static const char *find_marker(const struct installation *installation)
+const char *installation_find_marker(const struct installation *installation)
 {
     const json_t *policy, *binding;
     size_t i, j;
@@ -72,7 +71,7 @@ static void check_unmarked(const struct examined *examined, const struct schedul
 static void check_marks(const struct examined *examined, struct findings *findings)
 {
     const struct installation *installation = examined->installation;
-    const char *marker = find_marker(installation);
+    const char *marker = installation_find_marker(installation);
 
     for (size_t i = 0; i < examined->scheduler_count; i++) {
         const struct scheduler_extender *own = examined->schedulers[i].own;
@@ -87,7 +86,7 @@ static void check_marks(const struct examined *examined, struct findings *findin
         if (own->managed_count != 0 && marker == NULL && installation->is_known[INSTALLED_MARKER] &&
             installation->is_known[INSTALLED_MARKER_BINDING])
             (void)finding_add(findings, "CG801", finding_place(own->managed[0].name.at),
-                              "add the component marks",
+                              "add the components admission and marks",
                               "no MutatingAdmissionPolicy with a binding sets " MARK
                               ": claimguard is called for no pod");
         if (own->managed_count != 0)

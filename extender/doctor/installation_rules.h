@@ -20,6 +20,9 @@ struct examined {
     const struct installation *installation; /* NULL: no cluster */
 };
 
+/* The name of a policy that sets the mark and has a binding; NULL: there is none. */
+const char *installation_find_marker(const struct installation *installation);
+
 /* The rules CG801 to CG805 and CG807. */
 void installation_rules_check(const struct examined *examined, struct findings *findings);
 

@@ -7,6 +7,8 @@
 #define BINDING_PATH "/admit/binding"
 #define POD_PATH     "/admit/pod"
 
+enum { ENTRIES_MAX = 64 };
+
 /* One webhook of a configuration. */
 struct webhook_entry {
     const json_t *webhook, *client;
@@ -14,6 +16,12 @@ struct webhook_entry {
     const char *name;
     bool is_binding; /* reviews Bindings; else pods */
     bool fails;      /* failurePolicy Fail */
+};
+
+/* All that call claimguard. */
+struct webhook_entries {
+    struct webhook_entry items[ENTRIES_MAX];
+    size_t count;
 };
 
 static bool ends_with(const char *text, const char *end)
@@ -43,6 +51,19 @@ static bool read_entry(struct webhook_entry *out, const json_t *configuration,
         finding_object(findings, "ValidatingWebhookConfiguration", SLICE(""),
                        slice_of(installed_string(configuration, "metadata", "name", NULL)));
     return true;
+}
+
+static void read_entries(struct webhook_entries *out, const struct installation *installation,
+                         struct findings *findings)
+{
+    const json_t *configuration, *webhook;
+    size_t i, j;
+
+    out->count = 0;
+    json_array_foreach (installation->objects[INSTALLED_WEBHOOKS], i, configuration)
+        json_array_foreach (json_object_get(configuration, "webhooks"), j, webhook)
+            out->count += out->count < ENTRIES_MAX &&
+                          read_entry(&out->items[out->count], configuration, webhook, findings);
 }
 
 /* ---- the caBundle ---- */
@@ -227,63 +248,146 @@ static bool leaves_out(const json_t *webhook, const char *ns)
     return false;
 }
 
-static void check_namespaces(const struct webhook_entry *entry,
-                             const struct installation *installation, struct findings *findings)
+/* The best that the webhooks do for the Bindings of a namespace. */
+enum review { REVIEW_NONE, REVIEW_OR_IGNORE, REVIEW_OR_FAIL };
+
+static enum review review_of(const struct webhook_entries *entries, const char *ns)
+{
+    enum review best = REVIEW_NONE;
+
+    for (size_t i = 0; i < entries->count; i++) {
+        const struct webhook_entry *entry = &entries->items[i];
+        enum review review = entry->fails ? REVIEW_OR_FAIL : REVIEW_OR_IGNORE;
+        if (entry->is_binding && review > best && !leaves_out(entry->webhook, ns))
+            best = review;
+    }
+    return best;
+}
+
+/* An exclusive claim whose namespace has such reviews; NULL: there is none. */
+static const struct claim *find_exclusive(const struct webhook_entries *entries,
+                                          const struct installation *installation,
+                                          enum review review)
 {
     struct table_walk walk = {0};
     const struct claim *claim;
+    char ns[256];
 
     while ((claim = cluster_next_claim(&installation->inquiry.cluster, &walk)) != NULL) {
-        struct slice ns = name_text(claim->ns);
-        char text[256];
-        (void)snprintf(text, sizeof text, "%.*s", SLICE_ARG(ns));
-        if (!claim->exists || !claim->is_rwop || !leaves_out(entry->webhook, text))
-            continue;
-        (void)finding_add(findings, "CG705", entry->place, "take the namespace out of the selector",
-                          "webhook %s does not review the namespace %s, and its claim %.*s is "
-                          "ReadWriteOncePod",
-                          entry->name, text, SLICE_ARG(claim_name(claim)));
-        return;
+        (void)snprintf(ns, sizeof ns, "%.*s", SLICE_ARG(name_text(claim->ns)));
+        if (claim->exists && claim->is_rwop && review_of(entries, ns) == review)
+            return claim;
     }
+    return NULL;
+}
+
+static void check_namespaces(const struct webhook_entries *entries, struct location place,
+                             const struct installation *installation, bool fails,
+                             struct findings *findings)
+{
+    const struct claim *claim = find_exclusive(entries, installation, REVIEW_NONE);
+
+    if (claim != NULL)
+        (void)finding_add(findings, "CG705", place, "take the namespace out of the selector",
+                          "no webhook reviews Bindings in the namespace %.*s, and its claim %.*s "
+                          "is ReadWriteOncePod",
+                          SLICE_ARG(name_text(claim->ns)), SLICE_ARG(claim_name(claim)));
+    claim = fails ? find_exclusive(entries, installation, REVIEW_OR_IGNORE) : NULL;
+    if (claim != NULL)
+        (void)finding_add(findings, "CG709", place, "use another namespace for such claims",
+                          "only a webhook that says Ignore reviews Bindings in the namespace %.*s, "
+                          "and its claim %.*s is ReadWriteOncePod",
+                          SLICE_ARG(name_text(claim->ns)), SLICE_ARG(claim_name(claim)));
+}
+
+/* What the webhooks for Bindings make together. */
+static void check_bindings(const struct webhook_entries *entries,
+                           const struct installation *installation, struct findings *findings)
+{
+    const struct webhook_entry *first = NULL;
+    bool fails = false;
+
+    for (size_t i = entries->count; i-- > 0;)
+        if (entries->items[i].is_binding) {
+            first = &entries->items[i];
+            fails = fails || first->fails;
+        }
+    if (first == NULL)
+        return;
+    check_namespaces(entries, first->place, installation, fails, findings);
+    if (!fails)
+        (void)finding_add(findings, "CG704", first->place, "add the component admission-fail",
+                          "webhook %s says Ignore: while claimguard does not answer, Bindings are "
+                          "applied without it",
+                          first->name);
+}
+
+/* ---- marks ---- */
+
+/* Whether it is known that nobody reviews Bindings. */
+static bool is_unreviewed(const struct examined *examined, struct findings *findings)
+{
+    const struct installation *installation = examined->installation;
+    const struct config_file *config = examined->config;
+    struct webhook_entries entries = {.count = 0};
+
+    if (config != NULL && config->config->admission.listen.len == 0)
+        return true;
+    if (installation == NULL || !installation->is_known[INSTALLED_WEBHOOKS])
+        return false;
+    read_entries(&entries, installation, findings);
+    for (size_t i = 0; i < entries.count; i++)
+        if (entries.items[i].is_binding)
+            return false;
+    return true;
+}
+
+void webhook_rules_check_marks(const struct examined *examined, struct findings *findings)
+{
+    const char *marker =
+        examined->installation == NULL ? NULL : installation_find_marker(examined->installation);
+    bool is_called = false;
+
+    if (!is_unreviewed(examined, findings))
+        return;
+    for (size_t i = 0; i < examined->scheduler_count; i++) {
+        const struct scheduler_extender *own = examined->schedulers[i].own;
+        if (own == NULL || own->managed_count == 0)
+            continue;
+        is_called = true;
+        (void)finding_add(findings, "CG808", finding_place(own->managed[0].name.at),
+                          "add the component admission",
+                          "claimguard is called for marked pods only, and nobody reviews the "
+                          "Bindings of the others");
+    }
+    if (marker != NULL && !is_called)
+        finding_lower(finding_add(findings, "CG808",
+                                  finding_object(findings, "MutatingAdmissionPolicy", SLICE(""),
+                                                 slice_of(marker)),
+                                  "add the component admission",
+                                  "it marks pods, and nobody reviews the Bindings of those that "
+                                  "it does not mark"),
+                      LEVEL_WARNING);
 }
 
 /* ---- all ---- */
 
-static void check_entry(const struct examined *examined, const struct webhook_entry *entry,
-                        int64_t now_s, struct findings *findings)
-{
-    check_bundle(entry, examined->certificates, now_s, findings);
-    check_service(entry, examined->installation, findings);
-    check_rules(entry, findings);
-    if (!entry->is_binding)
-        return;
-    check_namespaces(entry, examined->installation, findings);
-    if (!entry->fails)
-        (void)finding_add(findings, "CG704", entry->place, "add the component admission-fail",
-                          "webhook %s says Ignore: while claimguard does not answer, Bindings are "
-                          "applied without it",
-                          entry->name);
-}
-
 void webhook_rules_check(const struct examined *examined, int64_t now_s, struct findings *findings)
 {
     const struct config_file *config = examined->config;
-    const json_t *configuration, *webhook;
-    bool is_called = false;
-    size_t i, j;
+    struct webhook_entries entries;
 
-    json_array_foreach (examined->installation->objects[INSTALLED_WEBHOOKS], i, configuration)
-        json_array_foreach (json_object_get(configuration, "webhooks"), j, webhook) {
-            struct webhook_entry entry;
-            if (!read_entry(&entry, configuration, webhook, findings))
-                continue;
-            check_entry(examined, &entry, now_s, findings);
-            if (!is_called && config != NULL && config->config->admission.listen.len == 0)
-                (void)finding_add(
-                    findings, "CG707",
-                    config_place(config, (const char *const[]){"admission", "listen", NULL}),
-                    "admission: {listen: \":8443\", tls: {certFile: ..., keyFile: ...}}",
-                    "webhook %s calls claimguard, and admission.listen is not set", entry.name);
-            is_called = true;
-        }
+    read_entries(&entries, examined->installation, findings);
+    for (size_t i = 0; i < entries.count; i++) {
+        check_bundle(&entries.items[i], examined->certificates, now_s, findings);
+        check_service(&entries.items[i], examined->installation, findings);
+        check_rules(&entries.items[i], findings);
+    }
+    check_bindings(&entries, examined->installation, findings);
+    if (entries.count != 0 && config != NULL && config->config->admission.listen.len == 0)
+        (void)finding_add(findings, "CG707",
+                          config_place(config, (const char *const[]){"admission", "listen", NULL}),
+                          "admission: {listen: \":8443\", tls: {certFile: ..., keyFile: ...}}",
+                          "webhook %s calls claimguard, and admission.listen is not set",
+                          entries.items[0].name);
 }

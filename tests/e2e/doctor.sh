@@ -101,18 +101,18 @@ doctor_finds_what_is_wrong_in_a_cluster() {
     sed 's/# managedResources/managedResources/' "$second" >"$plane/marks.yaml"
     scheduler='claimguard-scheduler'
     scheduled db-0
-    finds CG801 --scheduler-config "$plane/marks.yaml"
+    finds "CG801 CG808" --scheduler-config "$plane/marks.yaml"
     pod waits data 'schedulingGates: [{name: e2e.example.com/wait}]'
-    finds "CG801 CG804" --scheduler-config "$plane/marks.yaml"
+    finds "CG801 CG804 CG808" --scheduler-config "$plane/marks.yaml"
     k apply -f "$root/manifests/marks/marks.yaml" >/dev/null
-    finds CG804 --scheduler-config "$plane/marks.yaml"
+    finds "CG804 CG808" --scheduler-config "$plane/marks.yaml"
     delete_pod waits
-    finds "" --scheduler-config "$plane/marks.yaml"
-    finds CG802 --scheduler-config "$second"
+    finds CG808 --scheduler-config "$plane/marks.yaml" # the component admission is not there
+    finds "CG802 CG808" --scheduler-config "$second"
     k -n "$namespace" apply -f - >/dev/null <<END
 {apiVersion: v1, kind: LimitRange, metadata: {name: limits}, spec: {limits: [{type: Container, min: {claimguard.io/claims: "1"}}]}}
 END
-    finds CG803 --scheduler-config "$plane/marks.yaml"
+    finds "CG803 CG808" --scheduler-config "$plane/marks.yaml"
     k -n "$namespace" delete limitrange limits >/dev/null
     k delete -f "$root/manifests/marks/marks.yaml" >/dev/null
     # replicas
