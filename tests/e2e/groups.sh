@@ -132,6 +132,7 @@ group_admission_pod() {
         with_admission_schedulers_with_the_extender_race_and_no_claim_has_two_pods \
         with_admission_a_rolling_update_of_two_replicas_leaves_a_claim_one_pod \
         unmarked_pods_are_stopped_by_admission_and_marked_ones_by_the_extender \
+        claims_that_a_webhook_adds_behind_the_marks_have_one_pod_each_with_admission \
         an_ignorable_extender_is_passed_by_without_claimguard_unless_admission_fails \
         all_components_run_together_and_so_does_a_static_pod \
         what_the_api_server_does_late_gives_a_claim_two_pods_with_local_and_one_with_annotation \

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What a mutating webhook changes before a review: UIDs that it takes from Bindings. To be sourced.
+# What a mutating webhook changes before a review: claims that it adds to pods, UIDs that it takes from Bindings. To be sourced.
 
 # mutated_by PATH RESOURCE: a mutating webhook, which is mutator.py. The API server calls it after its policies.
 mutated_by() {
@@ -26,6 +26,50 @@ END
 not_mutated_again() {
     k delete mutatingwebhookconfiguration mutator --ignore-not-found >/dev/null
     plane_kill "$plane" mutator
+}
+
+# adding_race COUNT: as pairs_race, but the pods have no claim until the webhook adds it.
+adding_race() {
+    seq "$1" | awk -v ns="$namespace" '{
+        for (i = 0; i < 2; i++)
+            printf "POST /api/v1/namespaces/%s/pods {\"metadata\":{\"name\":\"p-%d-%d\",\"annotations\":{\"e2e.example.com/claim\":\"c-%d\"}},\"spec\":{\"schedulerName\":\"%s\",\"automountServiceAccountToken\":false,\"terminationGracePeriodSeconds\":0,\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}\n", ns, $1, i, $1, ($1 + i) % 2 ? "default-scheduler" : "claimguard-scheduler"
+    }' | "$flood" "$plane/admin.kubeconfig" 16 2 >/dev/null
+    [ "$(k -n "$namespace" get pods -o json | jq '[.items[].spec | select(.volumes[0].persistentVolumeClaim) |
+        select(tostring | contains("claimguard.io/claims") | not)] | length')" = $((2 * $1)) ] || fail "pods without a claim, or with a mark"
+}
+is_adding() { pod_yaml try "" | sed 's#^metadata: {#&annotations: {e2e.example.com/claim: none}, #' | k create --dry-run=server -o json -f - | jq -e .spec.volumes; }
+
+claims_that_a_webhook_adds_behind_the_marks_have_one_pod_each_with_admission() {
+    local name calls pairs=40 first=$namespace
+    trap 'not_mutated_again; drop_marks' EXIT
+    k delete validatingwebhookconfiguration claimguard --ignore-not-found >/dev/null # of a scenario before this one
+    apply_marks
+    mutated_by claim pods
+    await 20 "it adds claims" is_adding
+    stop_schedulers
+    for name in default second; do
+        sed 's/# managedResources/managedResources/' "$root/manifests/scheduler/$name-scheduler.yaml" >"$plane/marks-$name.yaml"
+        plane_scheduler_start "$plane" "$name-scheduler" "$plane/marks-$name.yaml" "$(url_of claimguard address)"
+    done
+    # why manifests/ and the chart refuse marks without admission
+    calls=$(metric claimguard_extender_requests_total)
+    namespace=$first-open
+    k create namespace "$namespace" >/dev/null
+    pairs_create "$pairs"
+    adding_race "$pairs"
+    await 400 "each pod is bound or rejected" are_decided $((2 * pairs))
+    echo "without admission, claims by the number of their pods: $(pairs_outcome)"
+    [[ " $(pairs_outcome)" == *" 2:"* ]] || fail "no claim has two pods"
+    [ "$(metric claimguard_extender_requests_total)" = "$calls" ] || fail "claimguard was called"
+    k delete namespace "$namespace" --wait=false >/dev/null
+    await 60 "no claim has two pods any more" no_violations
+    namespace=$first
+    admission_on
+    pairs_create "$pairs"
+    adding_race "$pairs"
+    pairs_end "$pairs" 400
+    no_violations
+    pairs_second_round "$pairs"
 }
 
 # Between the review and the Binding, another pod may get the name.

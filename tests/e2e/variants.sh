@@ -6,11 +6,9 @@
 # configuration in it is good ($plane/config, printed to $plane/config.out).
 variant() {
     local entry
-    rm -rf "$plane/manifests" "$plane/config"
+    rm -rf "$plane/config"
     mkdir "$plane/config"
-    cp -r "$root/manifests" "$plane/manifests"
-    sed -i "s/^- tls .*//; s/^components:.*/components: [$(tr ' ' , <<<"$*")]/" "$plane/manifests/kustomization.yaml"
-    "$tools/kubectl" kustomize "$plane/manifests" >"$plane/rendered.yaml"
+    built "$@"
     k apply --dry-run=server -o json -f "$plane/rendered.yaml" >"$plane/rendered.json"
     while read -r entry; do
         jq -r .value <<<"$entry" >"$plane/config/$(jq -r .key <<<"$entry")"
@@ -18,6 +16,16 @@ variant() {
     case " $* " in *" static-pod "*) static_pod_files "$@" ;; esac
     "$claimguard" check-config "$plane/config" >"$plane/config.out"
     doctor_likes_it "$@"
+}
+built() { # [COMPONENT]...
+    rm -rf "$plane/manifests"
+    cp -r "$root/manifests" "$plane/manifests"
+    sed -i "s/^- tls .*//; s/^components:.*/components: [$(tr ' ' , <<<"$*")]/" "$plane/manifests/kustomization.yaml"
+    "$tools/kubectl" kustomize "$plane/manifests" >"$plane/rendered.yaml"
+}
+not_built() { # TEXT [COMPONENT]...
+    if built "${@:2}" 2>"$plane/refused"; then fail "built: ${*:2}" || return 1; fi
+    grep -qF -- "$1" "$plane/refused" || fail "${*:2}: $(cat "$plane/refused")"
 }
 # Of webhooks, only that they wait for their caBundle, and that Ignore is not Fail.
 doctor_likes_it() { # [COMPONENT]...
@@ -64,7 +72,10 @@ the_manifests_render_and_the_api_server_takes_them() {
         .securityContext.runAsNonRoot and (.topologySpreadConstraints | length == 2)'
     rendered '[.items[].kind] | contains(["NetworkPolicy", "PodDisruptionBudget", "ValidatingAdmissionPolicyBinding"])'
     configured 'claimLock: Local'
-    for components in tls ha warn-only network-policy marks admission "tls ha" "admission admission-fail" \
+    # the marks need the reviews, and to be named behind them
+    not_built 'ValidatingWebhookConfiguration' marks
+    not_built 'ValidatingWebhookConfiguration' marks admission
+    for components in tls ha warn-only network-policy admission "admission marks" "tls ha" "admission admission-fail" \
         "ha tls warn-only admission admission-fail marks network-policy"; do
         # shellcheck disable=SC2086 # words
         variant $components

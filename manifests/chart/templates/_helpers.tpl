@@ -99,8 +99,11 @@ claimguard.yaml: |
 {{- if and $values.staticPod.enabled (or $values.ha.enabled $values.warnOnly.enabled $values.scheduler.enabled $values.config) }}
 {{- fail "staticPod.enabled renders neither Deployment nor configuration, so ha, warnOnly, scheduler and config have no effect: remove them" }}
 {{- end }}
+{{- if and $values.marks.enabled (not $values.admission.enabled) }}
+{{- fail "marks.enabled needs admission.enabled: a webhook may add a claim to a pod that has no mark, and only the review of its Binding keeps it from the claim of another pod" }}
+{{- end }}
 {{- if and $values.scheduler.managedResources (not $values.marks.enabled) }}
-{{- fail "scheduler.managedResources needs marks.enabled: an unmarked pod is bound without claimguard" }}
+{{- fail "scheduler.managedResources needs marks.enabled: claimguard is not called for an unmarked pod" }}
 {{- end }}
 {{- if and (hasKey $values.config "admission") (not $values.admission.enabled) }}
 {{- fail "config.admission needs admission.enabled, which opens port 8443 and makes the webhooks" }}
