@@ -60,21 +60,36 @@ static uint64_t draw_pause(const struct arrival *arrival)
     return age_ns < longest_ns ? below(longest_ns - age_ns) : 0;
 }
 
+/* By another webhook, which is asked at the same time: one that lets no such pod have a node. */
+static bool is_denied_too(const struct posted *posted)
+{
+    const char *name = posted->path + strlen(PODS_PATH);
+    const struct sim_pod *pod = posted->created;
+
+    if (pod == NULL)
+        pod = server_find_pod(name, strcspn(name, "/"));
+    return pod != NULL && pod->is_denied && (posted->created == NULL || pod->node >= 0);
+}
+
 static void reviewed(void *context, const char *answer)
 {
     struct arrival *arrival = context;
     struct posted *posted = &arrival->posted;
+    bool is_denied = is_denied_too(posted);
     bool is_allowed = answer != NULL && strstr(answer, "\"allowed\":true") != NULL;
 
-    trace("the review of %s%s: %s",
+    trace("the review of %s%s: %s%s",
           posted->created != NULL ? posted->created->name : posted->path + strlen(PODS_PATH),
-          posted->is_dry_run ? " (dry run)" : "", answer == NULL ? "-" : answer);
+          posted->is_dry_run ? " (dry run)" : "", answer == NULL ? "-" : answer,
+          is_denied ? ", and another webhook denies it" : "");
     world.reviews++;
     world.denials += answer != NULL && !is_allowed;
     posted->is_unreviewed = answer == NULL && world.fails_open && !posted->is_own;
     if (!is_allowed && !(answer == NULL && world.fails_open))
         end(arrival, answer == NULL ? 500 : 409, SLICE("{\"message\":\"denied\"}"));
-    else if (world.has_faults && one_in(15)) /* then etcd fails, or another webhook denies it */
+    else if (is_denied)
+        end(arrival, 403, SLICE("{\"message\":\"another webhook denied it\"}"));
+    else if (world.has_faults && one_in(15)) /* then etcd fails */
         end(arrival, 500, SLICE("{\"message\":\"etcdserver: request timed out\"}"));
     else
         later(draw_pause(arrival), true, store, arrival);

@@ -110,7 +110,7 @@ void check_settled(void)
         const struct policy *decided_by;
         struct pod_object object;
         struct verdict verdict;
-        if (!pod_is_there(pod) || pod->node >= 0)
+        if (!pod_is_there(pod) || pod->node >= 0 || pod->is_denied)
             continue;
         const struct pod *record = cluster_find_pod(&cluster, SLICE("ns"), slice_of(pod->name));
         if (record == NULL || !cluster_describe_pod(record, &arena, &object))

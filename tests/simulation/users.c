@@ -54,6 +54,10 @@ static void create_pod_with(unsigned claims)
 
     if (server_find_pod(creation.name, strlen(creation.name)) != NULL)
         return;
+    if (world.has_admission && one_in(12)) {
+        creation.properties.is_denied = true;
+        creation.properties.priority = 0; /* else it preempts without end, and is never bound */
+    }
     if (world.has_admission && one_in(3))
         name_node(&creation);
     client_create(&creation, NULL, NULL);
