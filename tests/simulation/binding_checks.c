@@ -14,14 +14,18 @@ static bool is_hidden(void)
     return is_hidden && world.field == FIELD_ABSENT;
 }
 
-/* Claims that no entry defers. */
-static unsigned slow_claims(void)
+/* The pod's claims for whose class there is an entry; and those of any class that were there, as
+ * they are now, when its bind looked at them. */
+static unsigned claims_with_entry(const struct sim_pod *pod, unsigned *known)
 {
-    unsigned slow = 0;
+    unsigned with_entry = 0;
 
-    for (unsigned i = 0; i < CLAIMS; i++)
-        slow |= (unsigned)server->claims[i].is_slow << i;
-    return slow;
+    *known = 0;
+    for (unsigned c = 0; c < CLAIMS; c++) {
+        with_entry |= (unsigned)!server->claims[c].is_slow << c;
+        *known |= (unsigned)(server->claims[c].created_ns <= pod->looked_ns) << c;
+    }
+    return with_entry & pod->claims;
 }
 
 /* A pod without its decision, or with one that nobody may have made. known: its fields before the
@@ -30,8 +34,8 @@ static unsigned slow_claims(void)
  * after somebody has removed the annotation, or has written the pod by that API server. */
 static void check_decision(const struct sim_pod *pod, unsigned known)
 {
-    unsigned wanted = (pod->is_vm ? pod->claims & ~slow_claims() : 0) |
-                      (is_hidden() ? 0 : known & pod->own_fields);
+    unsigned decided, with_entry = claims_with_entry(pod, &decided);
+    unsigned wanted = (pod->is_vm ? with_entry : 0) | (is_hidden() ? 0 : known & pod->own_fields);
     unsigned there = server_deferred_claims(pod);
     bool is_lost =
         world.field_since_ns > pod->looked_ns && (known != pod->fields || pod->is_bound_by_other);
@@ -40,7 +44,7 @@ static void check_decision(const struct sim_pod *pod, unsigned known)
         (pod->is_bound_by_other && pod->edited_ns != 0))
         return;
     wanted = pod->opts_out ? 0 : wanted;
-    if ((there & wanted) != wanted || (there & ~(wanted | pod->own_fields)) != 0)
+    if ((decided & wanted & ~there) != 0 || (decided & there & ~(wanted | pod->own_fields)) != 0)
         broken("%s (%s) is bound with mounts %u deferred, and not %u", pod->name, pod->uid + 24,
                there, wanted);
 }

@@ -239,7 +239,8 @@ void server_create_claim(unsigned index)
     claim->holder[0] = claim->locked_at[0] = claim->admitted[0] = '\0';
     (void)snprintf(claim->uid, sizeof claim->uid, "00000000-0000-4000-9000-%06x%06x",
                    ++claim->lives, index + 1);
-    trace("claim c%u is created%s", index, claim->is_rwop ? "" : ", to be shared");
+    trace("claim c%u is created%s%s", index, claim->is_rwop ? "" : ", to be shared",
+          claim->is_slow ? ", of another class" : "");
     server_publish_claim(claim);
 }
 

@@ -91,6 +91,7 @@ static void create_claim(struct sim_claim *claim, bool is_rwop)
     if (world.is_over || !claim->is_absent)
         return;
     claim->is_rwop = is_rwop;
+    claim->is_slow = world.defers && one_in(2);
     server_create_claim((unsigned)(claim - world.server.claims));
 }
 
