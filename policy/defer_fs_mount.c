@@ -231,22 +231,31 @@ void defer_decide(const struct view *view, const struct pod_object *pod,
         out->rule = RULE_ACCESS_MODE;
 }
 
-bool defer_needs_claim(const struct view *view, const struct pod_object *pod,
-                       const struct pod_volume *volume)
+/* Whether an entry is for claims of pods of that runtime class. */
+static bool has_entry_for(const struct view *view, struct slice runtime_class)
 {
     const struct defer_entry *entries = view->config->defer_fs_mount.entries;
-    size_t count = view->config->defer_fs_mount.entry_count;
-    struct slice runtime_class = pod->mounts->runtime_class;
 
-    if (volume->claim.len == 0 || runtime_class.len == 0 || volume_is_deferred(volume) ||
-        ask_user(view, pod, volume) != RULE_NONE ||
-        cluster_find_claim(view->cluster, pod->meta.ns, volume->claim) != NULL)
-        return false;
-    for (size_t i = 0; i < count; i++)
-        if (entries[i].storage_class.len != 0 &&
+    for (size_t i = 0; i < view->config->defer_fs_mount.entry_count; i++)
+        if (runtime_class.len != 0 && entries[i].storage_class.len != 0 &&
             slice_equal(entries[i].runtime_class, runtime_class))
             return true;
     return false;
+}
+
+bool defer_may_match(const struct view *view, const struct pod_object *pod)
+{
+    return view->config->defer_fs_mount.apply != DEFER_DISABLED && pod->mounts != NULL &&
+           !mounts_opt_out(pod->mounts) && has_entry_for(view, pod->mounts->runtime_class);
+}
+
+bool defer_needs_claim(const struct view *view, const struct pod_object *pod,
+                       const struct pod_volume *volume)
+{
+    return volume->claim.len != 0 && !volume_is_deferred(volume) &&
+           ask_user(view, pod, volume) == RULE_NONE &&
+           cluster_find_claim(view->cluster, pod->meta.ns, volume->claim) == NULL &&
+           has_entry_for(view, pod->mounts->runtime_class);
 }
 
 /* ---- orphans ---- */

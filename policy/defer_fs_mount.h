@@ -68,6 +68,9 @@ struct decision {
 void defer_decide(const struct view *view, const struct pod_object *pod,
                   const struct pod_volume *volume, struct decision *out);
 
+/* Whether a claim of the pod may be deferred, whatever its storage class is. */
+bool defer_may_match(const struct view *view, const struct pod_object *pod);
+
 /* Why, in words that name the rule: "rule 6, subPath: ..."; {NULL, 0} without memory. */
 struct slice defer_reason(const struct pod_object *pod, const struct decision *decision,
                           struct arena *arena);

@@ -1,7 +1,7 @@
 /*
  * bind_internal: what bind.c (a bind that posts its Binding), bind_admit.c (a Binding that another
- * client posts, or a pod that it creates with its node), bind_phases.c and bind_take.c (the
- * decision in the cache) share. Only these include it.
+ * client posts, or a pod that it creates with its node), bind_phases.c, bind_confirm.c and
+ * bind_take.c (the decision in the cache) share. Only these include it.
  *
  * Threads: a binding belongs to the thread of its call.
  */
@@ -45,10 +45,10 @@ struct binding {
     struct deferral deferral;
     struct claim_locks locks; /* claims to lock: in a live cluster with claimLock: Annotation */
 
-    /* What to confirm first: claims that the pod shares, or pods that own its claims; NULL: none */
+    /* What to confirm first: the pod's claims, or pods that own them; NULL: none */
     struct kept_reference *to_confirm;
     bool is_of_owners;                             /* it is pods */
-    bool is_shared_confirmed, is_owners_confirmed; /* in this attempt */
+    bool is_claims_confirmed, is_owners_confirmed; /* in this attempt */
 
     struct slice version; /* of the pod: the Binding's precondition; empty: none */
     bool is_ours;         /* the pod is bound by our Binding, as far as is known */
@@ -61,6 +61,11 @@ struct binding {
  * confirmed first.
  */
 int bind_take_claims(struct binding *binding, struct error *err);
+
+/* Errors: something has to be confirmed first (binding->to_confirm), or there is no memory. Under
+ * the lock. */
+int bind_check_confirmed(struct binding *binding, const struct view *view,
+                         const struct pod_object *pod, struct error *err);
 
 typedef enum phase phase_function(struct binding *binding, struct error *err);
 

@@ -158,7 +158,7 @@ static enum phase confirm(struct binding *binding, struct error *err)
                              patience_ms(binding, false), err) < 0)
             return PHASE_END;
     }
-    *(binding->is_of_owners ? &binding->is_owners_confirmed : &binding->is_shared_confirmed) = true;
+    *(binding->is_of_owners ? &binding->is_owners_confirmed : &binding->is_claims_confirmed) = true;
     return PHASE_TAKE;
 }
 
@@ -198,7 +198,7 @@ enum phase bind_try_again(struct binding *binding)
     if (++binding->attempts == BIND_ATTEMPTS_MAX || ms_until(binding->call.deadline_ns) == 0)
         return PHASE_END;
     binding->is_refreshed = false;
-    binding->is_shared_confirmed = binding->is_owners_confirmed = false;
+    binding->is_claims_confirmed = binding->is_owners_confirmed = false;
     return PHASE_REFRESH;
 }
 

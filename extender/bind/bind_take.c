@@ -79,77 +79,6 @@ static int list_locks(struct binding *binding, const struct pod_object *pod, str
     return 0;
 }
 
-/*
- * Whether the cache alone is not enough to let the pod share the claim. Access modes never change,
- * but the claim may have been deleted and created again as ReadWriteOncePod while its watch is
- * late. With one replica, that does harm only if another pod has the claim, and the cache knows
- * such a pod. Replicas do not know each other's pods, so with claimLock each claim is confirmed.
- */
-static bool needs_confirmation(const struct binding *binding, const struct claim *claim)
-{
-    return binding->call.state->config->read_write_once_pod.claim_lock == CLAIM_LOCK_ANNOTATION ||
-           claim->refs != 0 || claim->sharers != 0 || claim_is_reserved(claim);
-}
-
-/* Lists the claims that the pod shares, if one of them has to be confirmed: then all of them, since
- * another pod may get one claim while the API server is asked about the others. */
-static int list_shared(struct binding *binding, const struct pod_object *pod, struct error *err)
-{
-    const struct cluster *cluster = &binding->call.state->cluster;
-    const bool *exclusive = binding->verdict.exclusive;
-    struct kept_reference *shared = NULL;
-    bool is_needed = false;
-    char text[UID_TEXT_BYTES];
-
-    for (size_t i = 0; i < pod->claim_count; i++) {
-        const struct claim *claim = cluster_find_claim(cluster, pod->meta.ns, pod->claims[i].name);
-        if (claim == NULL || (exclusive != NULL && exclusive[i]))
-            continue;
-        struct object_reference reference = {KIND_CLAIM, name_text(claim->ns), claim_name(claim),
-                                             uid_text(&claim->uid, text)};
-        is_needed = is_needed || needs_confirmation(binding, claim);
-        if (!object_reference_keep(&shared, &reference, binding->call.arena))
-            return error_no_memory(err);
-    }
-    binding->to_confirm = is_needed ? shared : NULL;
-    return 0;
-}
-
-/*
- * Whether a pod that the cache does not have may hold the claim, because it owns it. The claim of a
- * generic ephemeral volume is created after its pod. A pod that is created with its node holds it
- * from that moment, so nobody can reserve or lock it for the pod, but for the replica that has
- * reviewed the pod. The watch of pods may be late.
- */
-static bool may_be_held_by_owner(const struct cluster *cluster, const struct pod_object *pod,
-                                 const struct claim *claim)
-{
-    struct slice uid = name_slice(claim_owner_uid(claim));
-    const struct pod *owner =
-        cluster_find_pod(cluster, name_text(claim->ns), name_slice(claim_owner_name(claim)));
-
-    return uid.len != 0 && !slice_equal(uid, pod->meta.uid) &&
-           (owner == NULL || !uid_is(&owner->uid, uid));
-}
-
-/* Lists the pods that may hold claims so. Not by their UIDs, which anyone may have written into a
- * claim: that there is no such pod would be reported as the end of the pod with that UID. */
-static int list_owners(struct binding *binding, const struct pod_object *pod, struct error *err)
-{
-    const struct cluster *cluster = &binding->call.state->cluster;
-
-    for (size_t i = 0; i < pod->claim_count; i++) {
-        const struct claim *claim = cluster_find_claim(cluster, pod->meta.ns, pod->claims[i].name);
-        if (claim == NULL || !may_be_held_by_owner(cluster, pod, claim))
-            continue;
-        struct object_reference owner = {KIND_POD, name_text(claim->ns),
-                                         name_slice(claim_owner_name(claim)), SLICE("")};
-        if (!object_reference_keep(&binding->to_confirm, &owner, binding->call.arena))
-            return error_no_memory(err);
-    }
-    return 0;
-}
-
 /* Binds a pod of a snapshot, in memory. */
 static int assign(struct binding *binding, struct pod *pod, struct error *err)
 {
@@ -273,25 +202,6 @@ static int check_agreement(const struct binding *binding, const struct view *vie
                                  has_exclusive(binding, view, pod), monotonic_ns(), err);
 }
 
-static int check_confirmed(struct binding *binding, const struct pod_object *pod, struct error *err)
-{
-    binding->is_of_owners = false;
-    if (binding->call.state->api == NULL)
-        return 0;
-    if (!binding->is_shared_confirmed && list_shared(binding, pod, err) < 0)
-        return err->code;
-    if (binding->to_confirm == NULL && !binding->is_owners_confirmed) {
-        binding->is_of_owners = true;
-        if (list_owners(binding, pod, err) < 0)
-            return err->code;
-    }
-    return binding->to_confirm == NULL
-               ? 0
-               : error_set(err, ERROR_UNAVAILABLE,
-                           "the claims of pod %.*s have to be confirmed with the API server",
-                           SLICE_ARG(pod->meta.name));
-}
-
 /* Decides which volumes are deferred. */
 static int plan_deferral(struct binding *binding, const struct view *view, const struct pod *pod,
                          const struct pod_object *object, struct error *err)
@@ -353,7 +263,7 @@ int bind_take_claims(struct binding *binding, struct error *err)
     if (check_policies(binding, &view, &object, err) < 0 ||
         check_unknown_volumes(binding, &view, &object, err) < 0 ||
         check_agreement(binding, &view, &object, err) < 0 ||
-        check_confirmed(binding, &object, err) < 0 ||
+        bind_check_confirmed(binding, &view, &object, err) < 0 ||
         plan_deferral(binding, &view, pod, &object, err) < 0)
         return err->code;
     if (binding->is_dry_run)

@@ -54,7 +54,9 @@ static size_t check_list(const struct cluster *cluster, const struct reservation
         if (reservation_find(cluster, &reservation->uid) != reservation)
             broken("the reservation of %.*s is not found by its UID", SLICE_ARG(name));
         const struct pod *pod = cluster_find_pod(cluster, name_slice(reservation->ns), name);
-        if (reservation->expires_ns + 3 * SECOND < monotonic_ns() && !reservation->is_doubtful)
+        /* one that was in doubt until now is late, and the next to end */
+        if (reservation->expires_ns + 3 * SECOND < monotonic_ns() && !reservation->is_doubtful &&
+            !reservation->is_late)
             broken("a reservation of %.*s has outlived its time", SLICE_ARG(name));
         if (reservation->expires_ns > monotonic_ns() + longest_ns)
             broken("a reservation of %.*s is for too long", SLICE_ARG(name));
