@@ -77,10 +77,10 @@ static void auto_writes_the_annotation_where_the_gate_of_the_field_is_off(void)
 
     expect(pod->annotated == DATA && pod->fields == 0, "the field was dropped");
     expect(world.refused_binds == 0 && world.failures == 0, "in the same bind");
-    expect(world.requests - before == 3, "two patches and a Binding");
+    expect(world.requests - before == 4, "a GET, two patches and a Binding");
     before = world.requests;
     pod = vm_holder("other", 0, LOGS);
-    expect(pod->annotated == LOGS && world.requests - before == 2, "the next one: one patch");
+    expect(pod->annotated == LOGS && world.requests - before == 3, "the next one: one patch");
     expect(counted() == 2, "as often as there is one");
     server_replace(FIELD_KNOWN); /* the gate is on */
     pod = vm_holder("third", 0, SHARED);

@@ -42,7 +42,7 @@ static void disabled_writes_nothing(void)
     expect(pod->node >= 0 && pod->fields == 0 && pod->annotated == 0, "it is bound without either");
 }
 
-static void a_pod_of_another_runtime_costs_no_request_and_one_that_defers_costs_one(void)
+static void a_pod_of_another_runtime_costs_no_request_and_one_that_defers_costs_two(void)
 {
     wait_seconds(2); /* the API server is asked about the field */
     unsigned before = world.requests, plain;
@@ -51,7 +51,20 @@ static void a_pod_of_another_runtime_costs_no_request_and_one_that_defers_costs_
     plain = world.requests - before;
     before = world.requests;
     (void)vm_holder("vm", 0, LOGS);
-    expect(plain == 1 && world.requests - before == 2, "a Binding; a patch and a Binding");
+    expect(plain == 1 && world.requests - before == 3,
+           "a Binding; a look at the claim, a patch and a Binding");
+}
+
+static void a_claim_that_came_back_with_another_class_is_decided_by_that(void)
+{
+    world.replicas[0].is_watching[KIND_CLAIM] = false; /* the watch is late */
+    server_remove_claim(0);
+    world.server.claims[0].is_slow = true;
+    server_create_claim(0);
+    const struct sim_pod *pod = create_vm("vm", 0, DATA);
+
+    wait_seconds(20);
+    expect(pod->node >= 0 && pod->fields == 0, "no entry is for its class");
 }
 
 static void a_failure_between_the_patch_and_the_binding_leaves_one_decision(void)
@@ -276,8 +289,9 @@ int main(int argc, char **argv)
         {ROW(a_pod_whose_annotation_is_removed_as_it_is_written_is_not_bound), begin_with_field},
         {ROW(a_pod_that_opts_out_is_not_annotated_beside_its_own_field), begin_with_field},
         {ROW(disabled_writes_nothing), begin_disabled},
-        {ROW(a_pod_of_another_runtime_costs_no_request_and_one_that_defers_costs_one),
+        {ROW(a_pod_of_another_runtime_costs_no_request_and_one_that_defers_costs_two),
          begin_with_field},
+        {ROW(a_claim_that_came_back_with_another_class_is_decided_by_that), begin_with_field},
         {ROW(a_failure_between_the_patch_and_the_binding_leaves_one_decision), begin_with_field},
         {ROW(a_conflict_is_retried_on_a_fresh_decision), begin_with_field},
         {ROW(an_annotation_that_is_removed_before_the_binding_is_decided_again), begin_with_field},
