@@ -9,13 +9,6 @@ static atomic_uint *reviews_in(struct state *state, struct slice ns)
     return &state->reviews_waiting_in[names_hash(ns) % NAMESPACE_COUNTERS];
 }
 
-static int too_many(struct error *err)
-{
-    return error_set(err, ERROR_UNAVAILABLE,
-                     "over %d reviews wait for the API server, or over %d of the namespace",
-                     REVIEWS_WAITING_MAX, NAMESPACE_REVIEWS_MAX);
-}
-
 /* A Binding without UID is for the pod that has the name when it is applied, which may be another
  * than the one that is judged now. The old path (bindings) has none: API servers remove it there. A
  * dry run is not applied. */
@@ -58,7 +51,7 @@ static int prepare(struct binding *binding, struct error *err)
     bool asks = binding->locks.claim_count != 0 || deferral_has_any(&binding->deferral);
 
     if (asks && !bind_may_wait(binding))
-        return too_many(err);
+        return bind_too_many(err);
     int rc = claim_locks_take(&binding->locks, err);
     if (rc == ERROR_INVALID)
         atomic_fetch_add(&binding->call.state->metrics.bind_conflicts, 1);

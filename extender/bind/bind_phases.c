@@ -223,6 +223,13 @@ bool bind_may_wait(struct binding *binding)
     return binding->is_waiting;
 }
 
+int bind_too_many(struct error *err)
+{
+    return error_set(err, ERROR_UNAVAILABLE,
+                     "over %d reviews wait for the API server, or over %d of the namespace",
+                     REVIEWS_WAITING_MAX, NAMESPACE_REVIEWS_MAX);
+}
+
 void bind_done_waiting(struct binding *binding)
 {
     if (binding->is_waiting) {
@@ -245,8 +252,13 @@ void bind_run(struct binding *binding, phase_function *bind, struct error *err)
     binding->locks.call = &binding->call;
     while (phase != PHASE_END) {
         bool asks = phase == PHASE_CONFIRM || phase == PHASE_REFRESH;
-        phase = asks && !bind_may_wait(binding) ? end_unasked(binding, err)
-                                                : phases[phase](binding, err);
+        if (!asks || bind_may_wait(binding)) {
+            phase = phases[phase](binding, err);
+            continue;
+        }
+        if (phase == PHASE_CONFIRM)
+            (void)bind_too_many(err);
+        phase = end_unasked(binding, err);
     }
     if (binding->is_conflict && !binding->is_dry_run)
         atomic_fetch_add(&binding->call.state->metrics.bind_conflicts, 1);
