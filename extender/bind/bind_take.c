@@ -210,8 +210,10 @@ static int plan_deferral(struct binding *binding, const struct view *view, const
 
     if (is_created && creation_check_deferral(view, object, err) < 0)
         return err->code;
-    return deferral_plan(view, is_created ? 0 : pod->version, object, binding->call.arena,
-                         &binding->deferral, err);
+    int rc = deferral_plan(view, is_created ? 0 : pod->version, object, binding->call.arena,
+                           &binding->deferral, err);
+    binding->is_rejected = rc == ERROR_INVALID; /* nothing but the pod's deletion helps */
+    return rc;
 }
 
 /* In a snapshot, in memory: binds the pod, or creates it. */

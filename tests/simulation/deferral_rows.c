@@ -189,11 +189,11 @@ static void a_field_for_an_earlier_claim_cannot_be_taken_back(void)
     struct sim_pod *pod = create_vm_whose_claim_is_replaced(true);
 
     expect(pod->node < 0 && pod->fields == DATA, "it is not bound with it");
-    server_terminate(pod, 0);
-    wait_seconds(2);
+    wait_seconds(80); /* the doubt about its Bindings ends first */
+    expect(world.replicas[0].state.cluster.reserved.count == 0, "it keeps nothing");
     pod = create_vm("again", 0, DATA);
-    wait_seconds(5);
-    expect(pod->node >= 0 && pod->fields == 0, "another pod is");
+    wait_seconds(12);
+    expect(pod->node >= 0 && pod->fields == 0, "another pod is bound");
 }
 
 static void a_field_for_an_earlier_claim_is_decided_again(void)

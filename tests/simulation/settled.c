@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "extender/bind/deferral.h"
 #include "extender/zpages/scrape.h"
 #include "simulation/world.h"
 
@@ -87,6 +88,16 @@ static void check_reported(void)
     }
 }
 
+/* Whether its field says what was decided for an earlier claim, which cannot be taken back. */
+static bool is_refused_for_good(const struct view *view, const struct pod *record,
+                                const struct pod_object *pod, struct arena *arena)
+{
+    struct deferral deferral;
+    struct error err = {0};
+
+    return deferral_plan(view, record->version, pod, arena, &deferral, &err) == ERROR_INVALID;
+}
+
 /* Every pod that could be bound is, and every preemption that is allowed was done. */
 void check_settled(void)
 {
@@ -114,6 +125,8 @@ void check_settled(void)
             continue;
         const struct pod *record = cluster_find_pod(&cluster, SLICE("ns"), slice_of(pod->name));
         if (record == NULL || !cluster_describe_pod(record, &arena, &object))
+            continue;
+        if (is_refused_for_good(&view, record, &object, &arena))
             continue;
         policy_prefilter(&view, &object, &arena, &verdict, &decided_by);
         if (!has_node(&verdict, &arena))

@@ -82,7 +82,7 @@ struct sim_pod {
     uint64_t looked_ns;     /* before it was decided to bind it, nobody looked at its claims */
     bool is_bound_by_other; /* than claimguard */
     bool is_unreviewed;     /* nobody answered about it, and failurePolicy is Ignore */
-    bool is_denied;         /* a node, by another webhook, whoever binds or creates it */
+    bool is_denied;         /* another webhook lets it have no node */
     uint64_t edited_ns;     /* when a user removed the annotation; 0: never */
     uint64_t created_ns;
     unsigned requeues;          /* by claimguard's annotation */
