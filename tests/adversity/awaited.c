@@ -38,7 +38,8 @@ static void put_gold_claim(const char *volume, const char *status)
 static void put_volume(const char *name, const char *storage_class, const char *phase)
 {
     api_put("{\"kind\":\"PersistentVolume\",\"metadata\":{\"name\":\"%s\"},\"spec\":{"
-            "\"storageClassName\":\"%s\",\"volumeAttributesClassName\":\"gold\",\"csi\":{"
+            "\"accessModes\":[\"ReadWriteOnce\"],\"storageClassName\":\"%s\","
+            "\"volumeAttributesClassName\":\"gold\",\"csi\":{"
             "\"driver\":\"a.example.com\"}},\"status\":{\"phase\":\"%s\"}}",
             name, storage_class, phase);
 }

@@ -187,8 +187,8 @@ static void a_pod_whose_claim_can_be_bound_to_a_volume_is_requeued(void)
     AWAIT(sees(&guard, 1), "the pod is seen");
     check(!filter_passes(&guard, "a"), "no node has the provisioner's driver");
     api_put("{\"kind\":\"PersistentVolume\",\"metadata\":{\"name\":\"pv-1\"},\"spec\":{"
-            "\"storageClassName\":\"fast\",\"local\":{\"path\":\"/mnt\"}},\"status\":{\"phase\":"
-            "\"Available\"}}");
+            "\"accessModes\":[\"ReadWriteOnce\"],\"storageClassName\":\"fast\",\"local\":{"
+            "\"path\":\"/mnt\"}},\"status\":{\"phase\":\"Available\"}}");
     check(api_wait("PATCH", REQUEUE, 1), "a volume is available: the pod is requeued");
     check(filter_passes(&guard, "a"), "and passes");
     guard_stop(&guard);
