@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+#include "cache/cluster/nominated.h"
 #include "cache/cluster/reservation.h"
 #include "cache/watch/informer.h"
 #include "config/base/clock.h"

@@ -1,6 +1,5 @@
 #include "extender/live/expiry.h"
 
-#include "cache/cluster/nominated.h"
 #include "extender/live/evaluate.h"
 #include "extender/live/requeue.h"
 
