@@ -40,6 +40,8 @@ static void check_decision(const struct sim_pod *pod, unsigned known)
     bool is_lost =
         world.field_since_ns > pod->looked_ns && (known != pod->fields || pod->is_bound_by_other);
 
+    if (world.agrees) /* who is asked may not have the entry */
+        return;
     if (!world.defers || world.apply == DEFER_DISABLED || is_lost ||
         (pod->is_bound_by_other && pod->edited_ns != 0))
         return;

@@ -29,6 +29,11 @@ static void calm_down(void *context)
     world.has_faults = false;
     world.api_down_until_ns = world.gets_fail_until_ns = 0;
     server_set_budget(100);
+    for (unsigned i = 0; i < world.replica_count; i++) {
+        if (world.is_mixed) /* now all of them have the entry */
+            replica_crash(&world.replicas[i]);
+    }
+    world.is_mixed = false;
     for (unsigned i = 0; i < world.replica_count; i++)
         replica_start(&world.replicas[i]);
     for (unsigned i = 0; i < world.scheduler_count; i++)
@@ -103,7 +108,9 @@ static void trace_settings(uint64_t seed)
           world.fails_open      ? ", admission that is ignored if it fails"
           : world.has_admission ? ", admission"
                                 : "",
-          world.defers ? ", deferral" : "",
+          world.agrees   ? ", deferral with different entries"
+          : world.defers ? ", deferral"
+                         : "",
           !world.is_for_one_node                  ? ""
           : world.read_write_once == MODE_ENFORCE ? ", volumes for one node"
                                                   : ", volumes for one node, with a warning");
@@ -128,6 +135,8 @@ static void set_up(uint64_t seed)
     world.fails_open = world.has_admission && one_in(4);
     world.review_timeout_ms = timeouts_ms[below(3)];
     world.defers = one_in(2);
+    world.agrees = world.is_mixed =
+        world.is_annotation && world.defers && world.replica_count == 2 && one_in(2);
     world.is_for_one_node = one_in(2);
     world.read_write_once = one_in(4) ? MODE_WARN : MODE_ENFORCE;
     world.field = (enum field_support)below(3);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config/base/clock.h"
+#include "extender/bind/agreement_live.h"
 #include "extender/bind/defer_support.h"
 #include "extender/cli/services.h"
 #include "simulation/fiber.h"
@@ -199,6 +200,15 @@ static void expire(void *context)
     defer_support_tick(context);
 }
 
+/* By one thread, as in serve. */
+static void agree(void *context)
+{
+    struct replica *replica = context;
+
+    agreement_tick(&replica->state);
+    replica->is_agreeing = false;
+}
+
 static void tick(void *context)
 {
     struct errand *errand = context;
@@ -209,6 +219,10 @@ static void tick(void *context)
         return;
     }
     fiber_start(expire, &replica->state, replica);
+    if (!replica->is_agreeing) {
+        replica->is_agreeing = true;
+        fiber_start(agree, replica, replica);
+    }
     later(TICK_MS * MILLISECOND, false, tick, errand);
 }
 
@@ -253,7 +267,7 @@ void replica_configure(struct config *config)
     config->read_write_once.mode = world.read_write_once;
     config->defer_fs_mount.apply = world.apply;
     config->defer_fs_mount.entries = &entry;
-    config->defer_fs_mount.entry_count = world.defers;
+    config->defer_fs_mount.entry_count = world.defers && !(world.is_mixed && one_in(2));
 }
 
 void replica_start(struct replica *replica)
@@ -274,8 +288,10 @@ void replica_start(struct replica *replica)
     if (services_init(&replica->state, config, &err) < 0 ||
         handlers_start(&replica->handlers, &replica->state, &replica->kubeconfig, &err) < 0)
         abort();
+    if (world.agrees)
+        agreement_start(&replica->state, "claimguard");
     replica->is_up = true;
-    replica->is_synced = false;
+    replica->is_agreeing = replica->is_synced = false;
     replica->evicting = 0;
     memset(replica->is_listing, 0, sizeof replica->is_listing);
     for (int kind = 0; kind < KIND_COUNT; kind++)

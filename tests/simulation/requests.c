@@ -310,6 +310,31 @@ static unsigned handle_claim(const char *method, const char *name, const json_t 
     return 200;
 }
 
+/* The ConfigMap of the agreement: the lock is in force, and one storage class may come. */
+static unsigned handle_agreement(const char *method, const json_t *body, struct buf *answer)
+{
+    const char *version = text_at(body, "metadata", NULL, "resourceVersion");
+    const char *value = text_at(body, "data", NULL, "exclusive.fast-storage");
+
+    if (strcmp(method, "PATCH") == 0) {
+        if (version == NULL || strtoull(version, NULL, 10) != world.agreed_version)
+            return conflict(answer, "the object has been modified");
+        if (value == NULL || json_object_size(json_object_get(body, "data")) != 1)
+            broken("a patch of the agreement that is not about the class");
+        else
+            world.agreed_version += set_text(world.agreed, sizeof world.agreed, value);
+        trace("it is agreed: %s", world.agreed);
+    }
+    buf_printf(answer,
+               "{\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"claimguard-agreement\","
+               "\"resourceVersion\":\"%llu\"},\"data\":{\"claimLock.Annotation\":\"in force\"",
+               (unsigned long long)world.agreed_version);
+    if (world.agreed[0] != '\0')
+        buf_printf(answer, ",\"exclusive.fast-storage\":\"%s\"", world.agreed);
+    buf_printf(answer, "}}");
+    return 200;
+}
+
 static unsigned show_openapi(struct buf *answer)
 {
     buf_printf(answer,
@@ -341,6 +366,8 @@ unsigned server_handle(const char *method, const char *path, struct slice body,
         status = handle_pod(method, path + sizeof pods - 1, json, posted, answer);
     else if (strncmp(path, claims, sizeof claims - 1) == 0)
         status = handle_claim(method, path + sizeof claims - 1, json, answer);
+    else if (strcmp(path, "/api/v1/namespaces/claimguard/configmaps/claimguard-agreement") == 0)
+        status = handle_agreement(method, json, answer);
     else if (strcmp(path, "/openapi/v3/api/v1") == 0)
         status = show_openapi(answer);
     else

@@ -36,7 +36,8 @@ static void name_node(struct client_creation *creation)
 static void create_pod_with(unsigned claims)
 {
     static const int priorities[] = {0, 0, 10, 100};
-    unsigned own_fields = world.defers && one_in(3) ? claims & (unsigned)below(1 << CLAIMS) : 0;
+    unsigned own_fields =
+        world.defers && !world.agrees && one_in(3) ? claims & (unsigned)below(1 << CLAIMS) : 0;
     struct client_creation creation = {
         .name = names[below(NAMES)],
         .properties = {.priority = priorities[below(4)],

@@ -153,7 +153,7 @@ struct planned_fault {
 
 struct replica {
     unsigned index;
-    bool is_up, is_synced;
+    bool is_up, is_synced, is_agreeing;
     unsigned incarnation; /* one more with each start */
     struct state state;
     struct handlers *handlers;
@@ -207,6 +207,10 @@ struct world {
     uint64_t store_after_ns;    /* how long after its review it is stored; 0: chance */
     unsigned review_count;      /* for their UIDs */
     bool defers;                /* an entry, Exclusive, for the claims' storage class and the VMs */
+    bool agrees;                /* the replicas follow an agreement (extender/bind/agreement.h) */
+    bool is_mixed;              /* and start with the entry, or without */
+    char agreed[TEXT_MAX];      /* the entry of the claims' storage class; empty: there is none */
+    uint64_t agreed_version;
     enum field_support field;
     uint64_t field_since_ns;    /* when the API server came to be as it is */
     bool scheduler_is_older;    /* than the field: it does not pass it on */
