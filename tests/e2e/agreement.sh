@@ -1,12 +1,6 @@
 # shellcheck shell=bash
 # Replicas whose configurations differ: what they agree on decides. To be sourced.
 
-# agreement_of NAMESPACE [ENTRY]...: lays it down, and prints the kubeconfig of those who agree there.
-agreement_of() {
-    lay_down_agreement "$@"
-    claimguard_kubeconfig "https://127.0.0.1:$(($(cat "$plane/port") + 2))" "$plane/token" "$1" >"$plane/$1.kubeconfig"
-    echo "$plane/$1.kubeconfig"
-}
 agreed_in() { k -n "$1" get configmap claimguard-agreement -o json | jq -r --arg key "$2" '.data[$key] // ""'; }
 is_agreed() { [ "$(agreed_in "$1" "$2")" = 'in force' ]; }
 
@@ -41,7 +35,8 @@ shared_with_a_vm() {
 replicas_with_different_entries_race_and_no_claim_is_shared() {
     local pairs=${CLAIMGUARD_E2E_PAIRS:-100} kubeconfig deferred announced
     trap one_claimguard_again EXIT
-    kubeconfig=$(agreement_of "$namespace-agreement" --from-literal=claimLock.Annotation)
+    agreement_of "$namespace-agreement" --from-literal=claimLock.Annotation
+    kubeconfig=$plane/$namespace-agreement.kubeconfig
     { cat "$e2e/deferral.yaml" && echo 'readWriteOncePod: {claimLock: Annotation}'; } >"$plane/more.yaml"
     pairs_create $((2 * pairs)) ReadWriteOnce
     claimguard_start one --config "$e2e/annotation.yaml" --kubeconfig "$kubeconfig"
@@ -76,7 +71,8 @@ another_claim_lock_waits_for_the_bindings_of_the_former_one() {
     trap held_end EXIT
     scheduler=nobody
     hold_first
-    kubeconfig=$(agreement_of "$namespace-agreement" --from-literal=claimLock.Local)
+    agreement_of "$namespace-agreement" --from-literal=claimLock.Local
+    kubeconfig=$plane/$namespace-agreement.kubeconfig
     claim data
     for name in first second; do pod $name data; done
     claimguard_start one --kubeconfig "$kubeconfig"

@@ -176,26 +176,28 @@ contexts:
 END
 }
 
-# lay_down_agreement NAMESPACE [ENTRY]...: those whose kubeconfig has that namespace agree there; the entries are in force.
-lay_down_agreement() {
+# agreement_of NAMESPACE [ENTRY]...: the entries are in force for those whose kubeconfig has that namespace: NAMESPACE.kubeconfig.
+agreement_of() {
     local namespace=$1
     shift
+    claimguard_kubeconfig "https://127.0.0.1:$(($(cat "$plane/port") + 2))" "$plane/token" "$namespace" >"$plane/$namespace.kubeconfig"
     k create namespace "$namespace" >/dev/null
     k -n "$namespace" create configmap claimguard-agreement "${@/%/=in force}" >/dev/null
     k -n "$namespace" create role claimguard --verb=get,patch --resource=configmaps --resource-name=claimguard-agreement >/dev/null
     k -n "$namespace" create rolebinding claimguard --role=claimguard --serviceaccount=claimguard:claimguard >/dev/null
 }
 
-# kubeconfig_for [FLAGS]...: with the lock on the claim, one of the replicas, which agree among themselves; else the single one.
+# kubeconfig_for [FLAGS]...: those with one configuration agree among themselves.
 kubeconfig_for() {
+    local name=claimguard
     while [ $# -gt 1 ]; do
         if [ "$1" = --config ] && grep -rqs 'claimLock: Annotation' "$2"; then
-            echo "$plane/replica.kubeconfig"
-            return
+            name=replicas
+            ! grep -rqs 'nonExclusiveClaims: Exclusive' "$2" || name=replicas-of-vms
         fi
         shift
     done
-    echo "$plane/claimguard.kubeconfig"
+    echo "$plane/$name.kubeconfig"
 }
 
 # new_token SECRET: a token of claimguard's service account, good for as long as the Secret is there.
