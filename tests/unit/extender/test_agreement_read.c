@@ -1,0 +1,194 @@
+/* What claimguards agree on, when it cannot be read; and that it never lets two of them contradict
+ * each other. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "unit/extender/agreement_bench.h"
+
+TestSuite(agreement_read, .init = agreement_setup, .fini = agreement_teardown);
+
+Test(agreement_read, a_read_counts_for_its_time_from_when_it_began)
+{
+    struct replica *one = replica(CLAIM_LOCK_LOCAL, NULL);
+
+    (void)tick(one);
+    now_ns += AGREEMENT_FRESH_MS * NS_PER_MS - 1;
+    cr_expect(may_bind(one, true));
+    now_ns += 1;
+    cr_expect(!may_bind(one, true));
+    cr_expect(!may_bind(one, false), "it does not know what it may share");
+    (void)tick(one);
+    cr_expect(may_bind(one, true));
+    free(one);
+}
+
+Test(agreement_read, without_the_config_map_local_goes_on_and_annotation_does_not)
+{
+    struct replica *local = replica(CLAIM_LOCK_LOCAL, NULL);
+    struct replica *annotation = replica(CLAIM_LOCK_ANNOTATION, NULL);
+    struct buf patch;
+
+    cr_expect(!may_bind(local, true), "nobody has answered");
+    agreement_miss(&local->agreement);
+    agreement_miss(&annotation->agreement);
+    now_ns += 1000 * SECOND;
+    cr_expect(may_bind(local, true) && may_bind(local, false));
+    cr_expect(!may_bind(annotation, true) && !may_bind(annotation, false));
+    buf_init(&patch, 1 << 20);
+    cr_expect(!agreement_propose(&annotation->agreement, &annotation->config, now_ns, 0, &patch));
+    buf_dispose(&patch);
+    free(local);
+    free(annotation);
+}
+
+Test(agreement_read, an_answer_that_is_not_the_config_map_changes_nothing)
+{
+    static const char *const bodies[] = {
+        "",
+        "{}",
+        "ok",
+        "{\"kind\":\"Status\",\"metadata\":{\"name\":\"" AGREEMENT_NAME
+        "\",\"resourceVersion\":\"7\"}}",
+        "{\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"other\",\"resourceVersion\":\"7\"}}",
+        "{\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"" AGREEMENT_NAME "\"}}",
+        "{\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"" AGREEMENT_NAME
+        "\",\"resourceVersion\":\"7\"},\"data\":{\"claimLock.Local\":7}}",
+        "{\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"" AGREEMENT_NAME
+        "\",\"resourceVersion\":\"7\"},\"data\":[]}",
+    };
+    struct replica *one = replica(CLAIM_LOCK_LOCAL, NULL);
+
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
+        cr_expect(!take(one, bodies[i], now_ns), "%s", bodies[i]);
+    cr_expect(!may_bind(one, false));
+    free(one);
+}
+
+/* Of an object of which a part would be forgotten, nothing is believed. */
+Test(agreement_read, too_many_entries_cannot_be_followed_and_other_keys_do_not_count)
+{
+    struct replica *one = replica(CLAIM_LOCK_ANNOTATION, NULL);
+    char key[64];
+
+    for (unsigned i = 0; i < 2 * AGREEMENT_ENTRIES_MAX; i++) {
+        (void)snprintf(key, sizeof key, "a-note.%u", i);
+        (void)json_object_set_new(data, key, json_string("x"));
+    }
+    for (unsigned i = 0; i < AGREEMENT_ENTRIES_MAX; i++) {
+        (void)snprintf(key, sizeof key, "exclusive.class-%u", i);
+        (void)json_object_set_new(data, key, json_string("in force"));
+    }
+    char *body = config_map();
+    cr_expect(take(one, body, now_ns));
+    free(body);
+    cr_expect_eq(one->agreement.classes.count, AGREEMENT_ENTRIES_MAX);
+    (void)json_object_set_new(data, "exclusive.one-more", json_string("in force"));
+    body = config_map();
+    cr_expect(!take(one, body, now_ns));
+    free(body);
+    free(one);
+}
+
+/* ---- all of it at once ---- */
+
+enum { REPLICAS = 4, RANDOM_SECONDS = 200000, LAST_KINDS = 2 };
+
+/* Until when something that was decided may be applied; 0: nothing was. */
+struct last {
+    uint64_t by_lock[LAST_KINDS]; /* exclusive claims, by the kind of their lock */
+    uint64_t unlocked;            /* a pod that shares a claim of the class without a lock */
+    uint64_t deferred;            /* a pod that is deferred because of the entry */
+};
+
+static uint64_t end_ns(void)
+{
+    return now_ns + (BIND_MS + BINDING_DEAD_MS) * NS_PER_MS;
+}
+
+/* What the replica does for pods of a claim of the class: one that shares it, one that is deferred.
+ */
+static void bind_some(struct replica *r, struct last *last)
+{
+    int kind = r->config.read_write_once_pod.claim_lock;
+    struct class_state class = see_class(r, "fast");
+    bool has_entry = r->config.defer_fs_mount.entry_count != 0;
+
+    if (may_bind(r, true)) {
+        cr_assert_leq(last->by_lock[1 - kind], now_ns, "the other kind may still bind");
+        last->by_lock[kind] = end_ns();
+    }
+    if (!class.is_exclusive && may_bind(r, false)) {
+        cr_assert_leq(last->deferred, now_ns, "one that is deferred may still be bound");
+        last->unlocked = end_ns();
+    }
+    if (kind == CLAIM_LOCK_ANNOTATION && has_entry && !class.is_announced && may_bind(r, true)) {
+        cr_assert_leq(last->unlocked, now_ns, "one without a lock may still be bound");
+        last->deferred = end_ns();
+    }
+}
+
+/* A tick whose write comes late. */
+static char *tick_late(struct replica *r)
+{
+    char *body = config_map(), *text = NULL;
+    struct buf patch;
+
+    cr_assert(take(r, body, now_ns));
+    free(body);
+    buf_init(&patch, 1 << 20);
+    if (agreement_propose(&r->agreement, &r->config, now_ns, (int64_t)(now_ns / NS_PER_MS), &patch))
+        text = strdup(buf_text(&patch));
+    buf_dispose(&patch);
+    return text;
+}
+
+/* The same each time. */
+static unsigned chance(void)
+{
+    static uint64_t state = 1;
+
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    return (unsigned)(state >> 33);
+}
+
+static void live(struct replica **r, char **late, bool is_busy)
+{
+    if (*r == NULL || chance() % (is_busy ? 100 : 2000) == 0) {
+        free(*r);
+        *r = replica(chance() % 4 == 0 ? CLAIM_LOCK_LOCAL : CLAIM_LOCK_ANNOTATION,
+                     chance() % 2 == 0 ? "fast" : NULL);
+    }
+    if (*late != NULL && chance() % 10 == 0) {
+        (void)server_patch(slice_of(*late));
+        free(*late);
+        *late = NULL;
+    }
+    if (*late == NULL && chance() % 10 == 0)
+        *late = tick_late(*r);
+    else if (chance() % 2 == 0)
+        (void)tick(*r);
+}
+
+/* Replicas start with any configuration, read late or not at all, and bind as soon as they may. */
+Test(agreement_read, in_random_worlds_no_two_kinds_and_no_unlocked_pod_meet)
+{
+    struct replica *all[REPLICAS] = {NULL};
+    char *late[REPLICAS] = {NULL};
+    struct last last = {.unlocked = 0};
+
+    for (unsigned i = 0; i < RANDOM_SECONDS; i++) {
+        size_t at = chance() % REPLICAS;
+        now_ns += SECOND;
+        if (i % 20000 == 0) /* else the class is known for ever */
+            (void)json_object_clear(data), version++, now_ns += 1000 * SECOND;
+        live(&all[at], &late[at], i / 20000 % 2 == 1);
+        if (all[at]->agreement.began_ns != 0)
+            bind_some(all[at], &last);
+    }
+    for (size_t i = 0; i < REPLICAS; i++) {
+        free(all[i]);
+        free(late[i]);
+    }
+    cr_expect(last.unlocked != 0 && last.deferred != 0);
+    cr_expect(last.by_lock[0] != 0 && last.by_lock[1] != 0);
+}
