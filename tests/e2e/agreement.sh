@@ -39,9 +39,9 @@ replicas_with_different_entries_race_and_no_claim_is_shared() {
     kubeconfig=$plane/$namespace-agreement.kubeconfig
     { cat "$e2e/deferral.yaml" && echo 'readWriteOncePod: {claimLock: Annotation}'; } >"$plane/more.yaml"
     pairs_create $((2 * pairs)) ReadWriteOnce
-    claimguard_start one --config "$e2e/annotation.yaml" --kubeconfig "$kubeconfig"
+    claimguard_restart one --config "$e2e/annotation.yaml" --kubeconfig "$kubeconfig"
     await 20 "one is ready" is_ready one
-    claimguard_start two --config "$plane/more.yaml" --kubeconfig "$kubeconfig"
+    claimguard_restart two --config "$plane/more.yaml" --kubeconfig "$kubeconfig"
     await 20 "two is ready" is_ready two
     announced=$(agreed_in "$namespace-agreement" exclusive.fast-storage)
     stop_schedulers
@@ -75,14 +75,14 @@ another_claim_lock_waits_for_the_bindings_of_the_former_one() {
     kubeconfig=$plane/$namespace-agreement.kubeconfig
     claim data
     for name in first second; do pod $name data; done
-    claimguard_start one --kubeconfig "$kubeconfig"
+    claimguard_restart one --kubeconfig "$kubeconfig"
     await 20 "one is ready" is_ready one
     hold
     ask_bind one first node-1 >"$plane/first" 2>&1 &
     asked=$!
     await 20 "the API server waits" is_waited_for
     kill -STOP "$(cat "$plane/one.pid")"
-    claimguard_start two --config "$e2e/annotation.yaml" --kubeconfig "$kubeconfig"
+    claimguard_restart two --config "$e2e/annotation.yaml" --kubeconfig "$kubeconfig"
     await 20 "two is ready" is_ready two
     for _ in 1 2 3 4 5; do # a scheduler would try again
         ! ask_bind two second node-2 >/dev/null || break
@@ -99,5 +99,4 @@ another_claim_lock_waits_for_the_bindings_of_the_former_one() {
     ! ask_bind two second node-2 >/dev/null || fail "the claim has two pods"
     delete_pod first
     await 60 "the second has the claim" ask_bind two second node-2
-    plane_kill "$plane" two
 }
