@@ -161,7 +161,7 @@ bool agreement_take(struct agreement *agreement, struct slice body, uint64_t beg
         read_config_map(body, &arena, &map) &&
         read_entries(agreement, map.data, &arena, now_ns, agreement->lists[next], &count);
     if (is_good) {
-        *has_changed = agreement->began_ns == 0 || differ(agreement, agreement->lists[next], count);
+        *has_changed = agreement->began_ns != 0 && differ(agreement, agreement->lists[next], count);
         (void)snprintf(agreement->version, sizeof agreement->version, "%.*s",
                        SLICE_ARG(map.version));
         agreement->present = next;

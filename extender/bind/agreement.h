@@ -84,7 +84,8 @@ struct agreement {
 };
 
 /* The ConfigMap in the answer to a request that began then. False: the body is none, or has too
- * many entries; nothing changes. *has_changed: there are other entries than before. */
+ * many entries; nothing changes. *has_changed: there are other entries than when it was read last;
+ * nobody has waited for the first. */
 bool agreement_take(struct agreement *agreement, struct slice body, uint64_t began_ns,
                     uint64_t now_ns, bool *has_changed);
 
