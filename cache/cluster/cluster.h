@@ -148,6 +148,9 @@ int cluster_assign(struct cluster *cluster, struct pod *pod, struct slice node, 
 /* What exists under that name, or NULL. */
 const struct claim *cluster_find_claim(const struct cluster *cluster, struct slice ns,
                                        struct slice name);
+/* The same, also if there is no such claim, and pods name it. */
+const struct claim *cluster_find_named_claim(const struct cluster *cluster, struct slice ns,
+                                             struct slice name);
 struct pod *cluster_find_pod(const struct cluster *cluster, struct slice ns, struct slice name);
 const struct node *cluster_find_node(const struct cluster *cluster, struct slice name);
 

@@ -26,6 +26,12 @@ const struct claim *cluster_find_claim(const struct cluster *cluster, struct sli
     return claim != NULL && claim->exists ? claim : NULL;
 }
 
+const struct claim *cluster_find_named_claim(const struct cluster *cluster, struct slice ns,
+                                             struct slice name)
+{
+    return claim_find(cluster, ns, name);
+}
+
 struct claim *claim_get_or_create(struct cluster *cluster, struct name *ns, struct slice name)
 {
     struct object_key key = {ns, name};

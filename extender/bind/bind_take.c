@@ -262,7 +262,9 @@ int bind_take_claims(struct binding *binding, struct error *err)
             ? !creation_describe(&state->cluster, binding->created, call->arena, &object)
             : !cluster_describe_pod(pod, call->arena, &object))
         return error_no_memory(err);
-    if (check_policies(binding, &view, &object, err) < 0 ||
+    if ((binding->created != NULL &&
+         creation_check_names(&state->cluster, binding->created, err) < 0) ||
+        check_policies(binding, &view, &object, err) < 0 ||
         check_unknown_volumes(binding, &view, &object, err) < 0 ||
         check_agreement(binding, &view, &object, err) < 0 ||
         bind_check_confirmed(binding, &view, &object, err) < 0 ||

@@ -21,6 +21,22 @@ bool creation_describe(const struct cluster *cluster, const struct pod_object *c
     return true;
 }
 
+int creation_check_names(const struct cluster *cluster, const struct pod_object *created,
+                         struct error *err)
+{
+    for (size_t i = 0; i < created->claim_count; i++) {
+        struct slice name = created->claims[i].name;
+        const struct claim *claim = cluster_find_named_claim(cluster, created->meta.ns, name);
+        if (created->claims[i].is_ephemeral && claim != NULL && !claim->exists &&
+            (claim->refs != 0 || claim_is_reserved(claim)))
+            return error_set(err, ERROR_INVALID,
+                             "claim %.*s/%.*s, which is to be created for this pod, is in use by "
+                             "another pod",
+                             SLICE_ARG(created->meta.ns), SLICE_ARG(name));
+    }
+    return 0;
+}
+
 int creation_check_deferral(const struct view *view, const struct pod_object *pod,
                             struct error *err)
 {

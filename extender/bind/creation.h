@@ -15,6 +15,12 @@
 bool creation_describe(const struct cluster *cluster, const struct pod_object *created,
                        struct arena *arena, struct pod_object *out);
 
+/* A pod may have been bound to a claim of that name that is gone: it uses the new one, too, if it
+ * still waits for its volumes. Errors: ERROR_INVALID: another pod holds a claim that is to be
+ * created for this one. */
+int creation_check_names(const struct cluster *cluster, const struct pod_object *created,
+                         struct error *err);
+
 /* Errors: ERROR_INVALID: whether a volume is deferred depends on a claim that is created after the
  * pod. */
 int creation_check_deferral(const struct view *view, const struct pod_object *pod,

@@ -57,8 +57,8 @@ static void check_decision(const struct sim_pod *pod, unsigned known)
 static bool is_created_again(const struct sim_claim *claim, const struct sim_pod *one,
                              const struct sim_pod *other)
 {
-    bool one_is_late = claim->created_ns > one->looked_ns;
-    bool other_is_late = claim->created_ns > other->looked_ns;
+    bool one_is_late = claim->created_ns > one->looked_ns && claim->owner != one;
+    bool other_is_late = claim->created_ns > other->looked_ns && claim->owner != other;
 
     return claim->lives > 1 &&
            (world.is_annotation ? one_is_late || other_is_late : one_is_late && other_is_late);

@@ -133,6 +133,7 @@ static void set_up(uint64_t seed)
     world.is_stable = one_in(4);
     world.has_admission = one_in(2);
     world.fails_open = world.has_admission && one_in(4);
+    world.has_ephemeral = one_in(3);
     world.review_timeout_ms = timeouts_ms[below(3)];
     world.defers = one_in(2);
     world.agrees = world.is_mixed =
@@ -160,8 +161,9 @@ static bool run_episode(uint64_t seed)
     char failure[sizeof world.failure];
 
     set_up(seed);
-    /* of a pod that another webhook denies, the claims go to others after three times 65 s */
-    world_run(world.end_ns + (world.has_admission ? 480 : 240) * SECOND, check_replicas);
+    /* of a pod that another webhook denies, the claims go to others after three times 65 s; with
+     * two replicas, each of which counts what it has let pass itself, later */
+    world_run(world.end_ns + (world.has_admission ? 800 : 240) * SECOND, check_replicas);
     if (world.failure[0] == '\0')
         check_settled();
     memcpy(failure, world.failure, sizeof failure);

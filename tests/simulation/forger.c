@@ -36,8 +36,8 @@ static void put_forged_filter(struct buf *body, const struct sim_pod *pod)
     for (unsigned i = 0; i < CLAIMS; i++)
         if ((claims >> i & 1) != 0) {
             buf_printf(body,
-                       "%s{\"name\":\"v%u\",\"persistentVolumeClaim\":{\"claimName\":\"c%u\"}}",
-                       separator, i, i);
+                       "%s{\"name\":\"v%u\",\"persistentVolumeClaim\":{\"claimName\":\"%s\"}}",
+                       separator, i, world.server.claims[i].name);
             separator = ",";
         }
     buf_printf(body, "]}},\"NodeNames\":[\"node-0\"]}");

@@ -66,10 +66,14 @@ void server_write_pod(const struct sim_pod *pod, struct buf *out)
     buf_printf(out, ",\"volumes\":[");
     for (unsigned i = 0; i < CLAIMS; i++)
         if ((pod->claims >> i & 1) != 0) {
-            buf_printf(out,
-                       "%s{\"name\":\"v%u\",\"persistentVolumeClaim\":{\"claimName\":\"%s\"%s}}",
-                       is_first ? "" : ",", i, server->claims[i].name,
-                       (server_shown_fields(pod) >> i & 1) != 0 ? ",\"deferFSMount\":true" : "");
+            buf_printf(out, "%s{\"name\":\"v%u\",", is_first ? "" : ",", i);
+            if ((pod->ephemeral >> i & 1) != 0)
+                buf_printf(out, "\"ephemeral\":{\"volumeClaimTemplate\":{\"spec\":{}}}}");
+            else
+                buf_printf(out, "\"persistentVolumeClaim\":{\"claimName\":\"%s\"%s}}",
+                           server->claims[i].name,
+                           (server_shown_fields(pod) >> i & 1) != 0 ? ",\"deferFSMount\":true"
+                                                                    : "");
             is_first = false;
         }
     buf_printf(out, "]},\"status\":{\"phase\":\"%s\"",
@@ -87,6 +91,11 @@ void server_write_claim(const struct sim_claim *claim, struct buf *out)
                "{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"name\":"
                "\"%s\",\"namespace\":\"ns\",\"uid\":\"%s\",\"resourceVersion\":\"%llu\"",
                claim->name, claim->uid, (unsigned long long)claim->version);
+    if (claim->owner != NULL)
+        buf_printf(out,
+                   ",\"ownerReferences\":[{\"kind\":\"Pod\",\"name\":\"%s\",\"uid\":\"%s\","
+                   "\"controller\":true}]",
+                   claim->owner->name, claim->owner->uid);
     if (claim->holder[0] != '\0')
         buf_printf(out,
                    ",\"annotations\":{\"claimguard.io/holder\":\"%s\","
@@ -188,7 +197,12 @@ void server_init(void)
         struct sim_claim *claim = &server->claims[i];
         (void)snprintf(claim->name, sizeof claim->name, "c%u", i);
         claim->is_rwop = i < (world.is_for_one_node ? 1 : CLAIMS - 1) || one_in(2);
-        server_create_claim(i);
+        if (!world.has_ephemeral || i != CLAIMS - 1) {
+            server_create_claim(i);
+            continue;
+        }
+        (void)snprintf(claim->name, sizeof claim->name, EPHEMERAL_OWNER "-v%u", i);
+        claim->is_rwop = claim->is_absent = true;
     }
     server_set_budget((int64_t)below(2));
 }
@@ -262,6 +276,49 @@ struct sim_pod *server_name_pod(const char *name, const struct sim_pod *properti
     return pod;
 }
 
+/* ---- generic ephemeral volumes ---- */
+
+/* Kubernetes keeps a claim for as long as a pod on a node uses it. */
+bool server_is_used(unsigned claim)
+{
+    for (size_t i = 0; i < server->pod_count; i++)
+        if (pod_is_there(&server->pods[i]) && server->pods[i].node >= 0 &&
+            (server->pods[i].claims >> claim & 1) != 0)
+            return true;
+    return false;
+}
+
+/* The controller that creates the claim of a pod, when no earlier one has its name. */
+static void create_owned(void *context)
+{
+    const struct sim_pod *pod = context;
+    struct sim_claim *claim = &server->claims[CLAIMS - 1];
+
+    if (world.is_over || !pod->exists || claim->owner == pod)
+        return;
+    if (claim->is_absent) {
+        claim->owner = pod;
+        server_create_claim(CLAIMS - 1);
+    } else {
+        later(SECOND, false, create_owned, context);
+    }
+}
+
+/* The garbage collector. */
+static void remove_owned(void *context)
+{
+    struct sim_claim *claim = &server->claims[CLAIMS - 1];
+
+    if (world.is_over || claim->owner != context || claim->is_absent)
+        return;
+    if (server_is_used(CLAIMS - 1)) {
+        later(SECOND, false, remove_owned, context);
+        return;
+    }
+    claim->owner = NULL;
+    server_remove_claim(CLAIMS - 1);
+}
+
 void server_store_pod(struct sim_pod *pod)
 {
     pod->exists = true;
@@ -270,6 +327,8 @@ void server_store_pod(struct sim_pod *pod)
           pod->claims, pod->node, pod->is_vm ? ", a VM" : "",
           pod->opts_out ? " that opts out" : "");
     server_publish(pod);
+    if (pod->ephemeral != 0)
+        later(below(2 * SECOND), true, create_owned, pod);
 }
 
 struct sim_pod *server_create_pod(const char *name, const struct sim_pod *properties)
@@ -288,6 +347,8 @@ static void mark_deleted(struct sim_pod *pod)
         pod->gone_ns = world.now_ns;
     trace("pod %s (%s) is gone", pod->name, pod->uid + 24);
     server_publish(pod);
+    if (pod->ephemeral != 0)
+        later(below(2 * SECOND), true, remove_owned, pod);
 }
 
 static void end_termination(void *context)

@@ -33,13 +33,30 @@ static void name_node(struct client_creation *creation)
     pod->own_fields |= written;
 }
 
+/* Of two such pods, each gives way to the other, and a third may wait for long. */
+static bool is_denied_now(void)
+{
+    for (size_t i = 0; i < world.server.pod_count; i++)
+        if (world.server.pods[i].exists && world.server.pods[i].is_denied)
+            return true;
+    return false;
+}
+
+static void own_claim(struct sim_pod *pod)
+{
+    pod->ephemeral = 1U << (CLAIMS - 1);
+    pod->claims |= pod->ephemeral;
+    pod->is_vm = false; /* whether that is deferred is in creation_rows */
+    pod->fields = pod->own_fields = 0;
+}
+
 static void create_pod_with(unsigned claims)
 {
     static const int priorities[] = {0, 0, 10, 100};
     unsigned own_fields =
         world.defers && !world.agrees && one_in(3) ? claims & (unsigned)below(1 << CLAIMS) : 0;
     struct client_creation creation = {
-        .name = names[below(NAMES)],
+        .name = world.has_ephemeral && one_in(3) ? EPHEMERAL_OWNER : names[below(NAMES)],
         .properties = {.priority = priorities[below(4)],
                        .never = one_in(10),
                        .is_grouped = one_in(10),
@@ -55,7 +72,9 @@ static void create_pod_with(unsigned claims)
 
     if (server_find_pod(creation.name, strlen(creation.name)) != NULL)
         return;
-    if (world.has_admission && one_in(12)) {
+    if (world.has_ephemeral && strcmp(creation.name, EPHEMERAL_OWNER) == 0)
+        own_claim(&creation.properties);
+    if (world.has_admission && one_in(12) && !is_denied_now()) {
         creation.properties.is_denied = true;
         creation.properties.priority = 0; /* else it preempts without end, and is never bound */
     }
@@ -75,16 +94,6 @@ static void create_pods(void)
         return;
     create_pod_with(claims);
     create_pod_with(claims & (unsigned)below(1 << CLAIMS));
-}
-
-/* Kubernetes keeps a claim for as long as a pod on a node uses it. */
-static bool is_used(unsigned claim)
-{
-    for (size_t i = 0; i < world.server.pod_count; i++)
-        if (pod_is_there(&world.server.pods[i]) && world.server.pods[i].node >= 0 &&
-            (world.server.pods[i].claims >> claim & 1) != 0)
-            return true;
-    return false;
 }
 
 static void create_claim(struct sim_claim *claim, bool is_rwop)
@@ -113,7 +122,8 @@ static void remove_claim(void)
 {
     unsigned claim = (unsigned)below(CLAIMS);
 
-    if (world.server.claims[claim].is_absent || is_used(claim))
+    if (world.server.claims[claim].is_absent || server_is_used(claim) ||
+        (world.has_ephemeral && claim == CLAIMS - 1))
         return;
     server_remove_claim(claim);
     if (one_in(3))

@@ -27,7 +27,7 @@
  *     *_rows.c     small worlds, each for one rule of binding, creation, preemption, deferral or
  *                  requeues
  *
- * Not in it: generic ephemeral volumes, inline CSI volumes, volumes that appear late, webhooks that
+ * Not in it: inline CSI volumes, volumes that appear late, webhooks that
  * take annotations off claims, and Volcano.
  */
 #ifndef SIMULATION_WORLD_H
@@ -55,6 +55,9 @@ enum {
     CLAIM_LATE_SECONDS = 30, /* that a watch of claims may be late */
 };
 
+/* The pods that own the claim of world.has_ephemeral have this name. */
+#define EPHEMERAL_OWNER "p5"
+
 /* ---- the API server's objects ---- */
 
 struct sim_pod {
@@ -63,6 +66,7 @@ struct sim_pod {
     int priority;
     bool never, is_grouped; /* preemptionPolicy Never; schedulingGroup */
     unsigned claims;        /* bits */
+    unsigned ephemeral;     /* those of them that are created for it, after it */
     bool is_protected;      /* by the budget */
     unsigned scheduler;
     bool is_vm, opts_out; /* runtimeClassName; claimguard.io/defer-fs-mount: disabled */
@@ -99,7 +103,8 @@ struct sim_claim {
     uint64_t version;
     bool is_rwop, is_unbound; /* unbound: to no volume yet */
     bool is_absent;
-    bool is_slow;      /* of a storage class that defers nothing */
+    const struct sim_pod *owner; /* it was created for that pod; NULL: by a user */
+    bool is_slow;                /* of a storage class that defers nothing */
     char admitted[16]; /* the annotation: the lock is for a Binding, or pod, of another client */
     unsigned lives;    /* how often it was created: each time with another UID */
     uint64_t created_ns;
@@ -203,6 +208,7 @@ struct world {
     bool is_stable;             /* no replica crashes */
     bool has_admission;         /* Bindings and pods are reviewed */
     bool fails_open;            /* failurePolicy is Ignore, not Fail */
+    bool has_ephemeral;         /* the last claim is only there while the pod that owns it is */
     uint64_t review_timeout_ms; /* of the webhooks */
     uint64_t store_after_ns;    /* how long after its review it is stored; 0: chance */
     unsigned review_count;      /* for their UIDs */
@@ -283,6 +289,7 @@ void server_set_budget(int64_t allowed);
 void server_replace(enum field_support field); /* by one that is of another version or setting */
 void server_change_claim(unsigned claim, bool is_rwop, bool is_unbound);
 void server_remove_claim(unsigned claim);
+bool server_is_used(unsigned claim);
 void server_create_claim(unsigned claim); /* one that was removed */
 struct sim_pod *server_find_pod(const char *name, size_t len);
 struct sim_pod *server_pod_of(const char *uid, size_t len); /* also one that is gone */
