@@ -16,7 +16,8 @@ static struct slice key_of(const struct claim_locks *locks, struct slice claim,
     struct slice ns = locks->call->request->pod_namespace;
 
     return is_of_creation(found)
-               ? seen_locks_creation_key(ns, found->holder, locks->call->arena)
+               ? arena_printf(locks->call->arena, "%.*s/%.*s", SLICE_ARG(ns),
+                              SLICE_ARG(found->holder))
                : arena_printf(locks->call->arena, "%.*s/%.*s/%.*s/%.*s", SLICE_ARG(ns),
                               SLICE_ARG(claim), SLICE_ARG(found->holder), SLICE_ARG(version));
 }
@@ -24,26 +25,27 @@ static struct slice key_of(const struct claim_locks *locks, struct slice claim,
 /* Whether the lock has not changed for LOCK_PATIENCE_MS; of what was admitted, for BINDING_DEAD_MS;
  * or its pod, which is there or not, has gone. */
 static bool is_old_enough(const struct claim_locks *locks, struct slice claim,
-                          const struct remote *found, bool is_there)
+                          const struct remote *found, const struct pod_answer *answer)
 {
     uint64_t patience_ms = found->admitted.len != 0 ? BINDING_DEAD_MS : LOCK_PATIENCE_MS;
     struct slice key = key_of(locks, claim, found);
 
-    return key.ptr != NULL && seen_locks_is_old(locks->call->state, key, patience_ms, is_there);
+    return key.ptr != NULL && seen_locks_is_old(locks->call->state, key, patience_ms, answer);
 }
 
 void claim_lock_note(const struct claim_locks *locks, struct slice claim,
                      const struct remote *written)
 {
     if (written->admitted.len != 0)
-        (void)is_old_enough(locks, claim, written, false);
+        (void)is_old_enough(locks, claim, written, &(struct pod_answer){.asked_ns = 0});
 }
 
 /* Whether the pod of the lock, which is there or not, may still be created. */
 static bool may_appear(const struct claim_locks *locks, struct slice claim,
-                       const struct remote *found, bool is_there)
+                       const struct remote *found, const struct pod_answer *answer)
 {
-    return is_of_creation(found) && !is_old_enough(locks, claim, found, is_there) && !is_there;
+    return is_of_creation(found) && !is_old_enough(locks, claim, found, answer) &&
+           !answer->is_there;
 }
 
 static int refuse(struct error *err, const struct claim_locks *locks, struct slice claim,
@@ -76,17 +78,18 @@ int claim_lock_evaluate(struct claim_locks *locks, struct slice claim, const str
         return 0; /* there is none */
     if (slice_equal(uid, locks->call->request->pod_uid))
         return 0;
+    struct pod_answer answer = {.asked_ns = monotonic_ns()};
     unsigned status = claim_lock_ask(locks, "GET", KIND_POD, name, SLICE(""), &pod);
     if (status != 200 && status != 404)
         return claim_lock_failed(err, locks);
-    bool is_there = status == 200 && slice_equal(pod.uid, uid);
-    if (may_appear(locks, claim, found, is_there))
+    answer.is_there = status == 200 && slice_equal(pod.uid, uid);
+    if (may_appear(locks, claim, found, &answer))
         return refuse(err, locks, claim, name, "locked for");
-    if (!is_there || phase_is_terminal(pod.phase))
+    if (!answer.is_there || phase_is_terminal(pod.phase))
         return 0;
     if (pod.node.len != 0)
         return refuse(err, locks, claim, name, "in use by");
-    if (!is_old_enough(locks, claim, found, true))
+    if (!is_old_enough(locks, claim, found, &answer))
         return refuse(err, locks, claim, name, "locked for");
     return fence_holder(locks, claim, uid, name, err);
 }

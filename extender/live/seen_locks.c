@@ -7,8 +7,8 @@ enum { KEY_BYTES_MAX = 1024 };
 
 struct seen_lock {
     uint64_t since_ns;
-    uint64_t last_ns; /* of passed: when the last Binding was let pass */
-    bool was_there;   /* the pod of the lock */
+    uint64_t last_ns;  /* of passed: when the last Binding was let pass */
+    uint64_t there_ns; /* when the pod of the lock was known to be there; 0: never */
     UT_hash_handle hh;
     char key[];
 };
@@ -118,13 +118,7 @@ bool seen_locks_read_holder(struct slice holder, struct slice *uid, struct slice
     return is_plain(*uid, UID_TEXT_BYTES) && is_plain(*name, POD_NAME_BYTES_MAX);
 }
 
-struct slice seen_locks_creation_key(struct slice ns, struct slice holder, struct arena *arena)
-{
-    return arena_printf(arena, "%.*s/%.*s", SLICE_ARG(ns), SLICE_ARG(holder));
-}
-
-/* The same key, NAMESPACE/UID/NAME, in a buffer; {NULL, 0}: no claimguard has locked anything for
- * such a pod. */
+/* NAMESPACE/UID/NAME, in a buffer; {NULL, 0}: no claimguard has locked anything for such a pod. */
 static struct slice pod_key(struct slice ns, struct slice uid, struct slice name,
                             char buffer[KEY_BYTES_MAX])
 {
@@ -137,16 +131,25 @@ static struct slice pod_key(struct slice ns, struct slice uid, struct slice name
 
 /* ---- locks of other pods ---- */
 
-bool seen_locks_is_old(struct state *state, struct slice key, uint64_t patience_ms, bool is_there)
+static void note_there(struct seen_lock *lock)
+{
+    if (lock->there_ns == 0)
+        lock->there_ns = monotonic_ns();
+}
+
+bool seen_locks_is_old(struct state *state, struct slice key, uint64_t patience_ms,
+                       const struct pod_answer *answer)
 {
     bool is_old = false;
 
     (void)pthread_rwlock_wrlock(&state->lock);
     struct seen_lock *lock = get_or_add(&state->seen_locks->first, key);
     if (lock != NULL) {
-        is_old = monotonic_ns() - lock->since_ns >= patience_ms * NS_PER_MS ||
-                 (lock->was_there && !is_there);
-        lock->was_there = lock->was_there || is_there;
+        bool was_there = lock->there_ns != 0 && lock->there_ns <= answer->asked_ns;
+        is_old = answer->asked_ns >= lock->since_ns + patience_ms * NS_PER_MS ||
+                 (was_there && !answer->is_there);
+        if (answer->is_there)
+            note_there(lock);
     }
     (void)pthread_rwlock_unlock(&state->lock);
     return is_old;
@@ -168,7 +171,7 @@ void seen_locks_see_claim(struct state *state, const struct claim_object *claim)
     const struct pod *pod = cluster_find_pod(&state->cluster, ns, name);
     struct seen_lock *lock = get_or_add(&state->seen_locks->first, key);
     if (lock != NULL && pod != NULL && uid_is(&pod->uid, uid))
-        lock->was_there = true;
+        note_there(lock);
     (void)pthread_rwlock_unlock(&state->lock);
 }
 
@@ -182,7 +185,7 @@ static bool is_news(const struct seen_locks *seen, const struct meta *pod, bool 
     if (key->ptr == NULL)
         return false;
     const struct seen_lock *lock = find(seen->first, *key);
-    return (lock != NULL && !lock->was_there && !is_gone) || find(seen->passed, *key) != NULL;
+    return (lock != NULL && lock->there_ns == 0 && !is_gone) || find(seen->passed, *key) != NULL;
 }
 
 /* Hundreds of thousands of pods come at a start: most cost only a look. */
@@ -200,7 +203,7 @@ void seen_locks_see_pod(struct state *state, const struct meta *pod, bool is_gon
     (void)pthread_rwlock_wrlock(&state->lock);
     struct seen_lock *changed = find(seen->first, key);
     if (changed != NULL && !is_gone)
-        changed->was_there = true;
+        note_there(changed);
     changed = find(seen->passed, key);
     if (changed != NULL)
         forget(&seen->passed, changed);

@@ -35,13 +35,19 @@ struct seen_locks {
  * only the characters of UIDs and names, and are no longer. */
 bool seen_locks_read_holder(struct slice holder, struct slice *uid, struct slice *name);
 
-/* Whether the lock was seen for patience_ms; without memory, it was not. Or whether its pod was
- * there when it was seen before, and is not now. key: begins with the namespace and a slash, and is
- * remembered whole, so the caller bounds its length. Takes the state's lock. */
-bool seen_locks_is_old(struct state *state, struct slice key, uint64_t patience_ms, bool is_there);
+/* What the API server answered about the pod of a lock, and when it was asked: a pod may be stored,
+ * and the watch may report it, while the answer is on its way. 0: it was not asked. */
+struct pod_answer {
+    bool is_there;
+    uint64_t asked_ns;
+};
 
-/* The key of all locks for a pod that is being created; {NULL, 0}: no memory. */
-struct slice seen_locks_creation_key(struct slice ns, struct slice holder, struct arena *arena);
+/* Whether the lock was seen for patience_ms when the API server was asked; without memory, it was
+ * not. Or whether its pod was known to be there then, and is not there. key: begins with the
+ * namespace and a slash, and is remembered whole, so the caller bounds its length; of all locks for
+ * a pod that is being created, NAMESPACE/HOLDER. Takes the state's lock. */
+bool seen_locks_is_old(struct state *state, struct slice key, uint64_t patience_ms,
+                       const struct pod_answer *answer);
 
 /* A claim is as the API server has it: it may have a lock of a pod that is being created. A pod
  * with a node is there; or a pod is gone: its Bindings are of the past. These take the lock. */

@@ -1,5 +1,5 @@
 /*
- * The locks of a pod that is created with its node (extender/bind/claim_lock.c and bind_admit.c, claimLock: Annotation), checked
+ * The locks of a pod that is created with its node (extender/bind/claim_lock.c, claim_lock_others.c and bind_admit.c, claimLock: Annotation), checked
  * exhaustively by spin: it wants one exclusive claim, and so does another pod, which is created so, too (-DBOTH), or is bound by a
  * replica of claimguard. The API server asks about a creation, perhaps again after it has heard nothing; it stores the pod some time
  * after one answer, or never. Every review and every bind may end at any point, by a crash or a lost answer. A stored pod may go.
@@ -17,6 +17,7 @@
  *     -DNO_AGE                 a lock with a mark is taken over as any other: there is no such pod
  *     -DNO_NONCE               a lock that is taken again writes what is there, and its version stays
  *     -DNO_KEPT                a review that is denied gives back the lock of an earlier review of the same pod
+ *     -DKNOWN_LATE             what is known of the other pod is looked up after the answer about it
  *     -DNO_FENCE               the pending pod of a lock that is taken over is not fenced (not with BOTH)
  */
 
@@ -50,7 +51,7 @@ done:
     skip
 }
 
-/* GET of the claim, and what is found there about another pod (evaluate_lock). */
+/* GET of the claim, and what is found there about another pod (claim_lock_evaluate). */
 #define READ_CLAIM \
     seen_version = claim_version; seen_holder = claim_holder; seen_mark = claim_marked; \
     is_kept = claim_holder == me && claim_marked
@@ -62,6 +63,18 @@ done:
 #else
 #define MAY_APPEAR (seen_mark && works[other])
 #endif
+
+/* GET of the pod. What is known of it counts if it was known before: while the answer is on its way, the pod may be stored, and the
+ * watch reports it. */
+inline ask_about_pod() {
+#ifdef KNOWN_LATE
+    is_there = there[other];
+    may_appear = MAY_APPEAR
+#else
+    may_appear = MAY_APPEAR;
+    is_there = there[other]
+#endif
+}
 
 /* lock_claim: PATCH, with the claim's version as precondition; claimguard.io/locked-at changes, if nothing else does. */
 #ifdef NO_NONCE
@@ -94,31 +107,35 @@ inline release() {
 proctype review(byte me) {
     byte other = 1 - me;
     byte my_lock, seen_version, seen_holder;
-    bool seen_mark, is_kept;
+    bool seen_mark, is_kept, is_there, may_appear;
 
     if :: !works[me] -> goto done :: else fi; /* the API server asks while it works on it */
 again:
     atomic { READ_CLAIM }
     if :: goto done :: true fi;
     if
-    :: seen_holder == other -> /* GET of the pod */
+    :: seen_holder == other ->
+        ask_about_pod();
+        if
+        :: is_there -> goto done /* in use by */
+        :: !is_there && may_appear -> goto done /* locked for */
+        :: else /* there is no such pod */
+        fi;
+#ifndef BOTH
         atomic {
             if
-            :: there[other] -> goto done /* in use by */
-            :: !there[other] && MAY_APPEAR -> goto done /* locked for */
-#ifdef BOTH
-            :: !there[other] && !MAY_APPEAR /* there is no such pod */
-#else
-            :: !there[other] && pod_version >= VERSIONS -> goto done
-            :: !there[other] && pod_version < VERSIONS -> /* fence_holder */
+            :: there[other] || pod_version >= VERSIONS -> goto done
+            :: else -> /* fence_holder */
 #ifndef NO_FENCE
                 pod_version++
 #else
                 skip
 #endif
-#endif
             fi
         }
+#else
+        skip
+#endif
     :: else
     fi;
     atomic {
@@ -161,7 +178,7 @@ end:
 proctype replica() {
     byte me = 1, other = 0;
     byte my_version, my_lock, seen_version, seen_holder, binds = 0;
-    bool seen_mark, is_kept;
+    bool seen_mark, is_kept, is_there, may_appear;
 
 start:
     if
@@ -174,13 +191,11 @@ again:
     if :: goto start :: true fi;
     if
     :: seen_holder == other ->
-        atomic {
-            if
-            :: there[other] -> goto start
-            :: !there[other] && MAY_APPEAR -> goto start
-            :: !there[other] && !MAY_APPEAR /* there is no such pod */
-            fi
-        }
+        ask_about_pod();
+        if
+        :: is_there || may_appear -> goto start
+        :: else /* there is no such pod */
+        fi
     :: else
     fi;
     atomic {

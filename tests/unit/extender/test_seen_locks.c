@@ -28,7 +28,8 @@ static bool see(const char *ns, unsigned i, bool is_there)
     char key[64];
 
     (void)snprintf(key, sizeof key, "%s/claim-%u/uid/7", ns, i);
-    return seen_locks_is_old(&state, slice_of(key), PATIENCE_MS, is_there);
+    struct pod_answer answer = {is_there, monotonic_ns()};
+    return seen_locks_is_old(&state, slice_of(key), PATIENCE_MS, &answer);
 }
 
 static void see_many(const char *ns, unsigned count)
@@ -81,7 +82,8 @@ static void see_claim(const char *holder, const char *admitted)
 
 static bool is_over(const char *key)
 {
-    return seen_locks_is_old(&state, slice_of(key), PATIENCE_MS, false);
+    return seen_locks_is_old(&state, slice_of(key), PATIENCE_MS,
+                             &(struct pod_answer){.asked_ns = monotonic_ns()});
 }
 
 Test(seen_locks, a_pod_that_was_seen_after_its_lock_is_over_when_it_is_gone)
@@ -93,6 +95,18 @@ Test(seen_locks, a_pod_that_was_seen_after_its_lock_is_over_when_it_is_gone)
     seen_locks_see_pod(&state, &pod_1, false);
     cr_expect(is_over("ns/" UID_1 "/p"));
     cr_expect_not(is_over("ns/" UID_2 "/p"), "the other one is still to come");
+}
+
+/* The API server had no such pod; then it was stored, and the watch has reported it. */
+Test(seen_locks, a_pod_that_was_seen_after_the_api_server_was_asked_is_not_gone)
+{
+    struct pod_answer answer = {.asked_ns = monotonic_ns()};
+
+    see_claim(UID_1 "/p", "created");
+    seen_locks_see_pod(&state, &pod_1, false);
+    cr_expect_not(seen_locks_is_old(&state, SLICE("ns/" UID_1 "/p"), PATIENCE_MS, &answer));
+    answer.asked_ns = monotonic_ns();
+    cr_expect(seen_locks_is_old(&state, SLICE("ns/" UID_1 "/p"), PATIENCE_MS, &answer));
 }
 
 Test(seen_locks, a_pod_that_was_seen_before_its_lock_is_over_when_it_is_gone)
