@@ -114,6 +114,15 @@ static bool wants_volume(const struct claim_object *object)
            (object->requested != 0 || object->access_modes != 0 || object->selector.len != 0);
 }
 
+/* A longer selector counts as none: it is compared with each volume. */
+enum { SELECTOR_BYTES_MAX = 4096 };
+
+/* No pod has a longer name. */
+static bool has_owner(const struct claim_object *object)
+{
+    return object->meta.owner.uid.len != 0 && object->meta.owner.name.len <= POD_NAME_BYTES_MAX;
+}
+
 /* NULL: the claim has nothing of that, or there is no memory, then *failed is set. */
 static struct claim_rare *rare_new(struct names *names, const struct claim_object *object,
                                    bool *failed)
@@ -123,7 +132,7 @@ static struct claim_rare *rare_new(struct names *names, const struct claim_objec
                        !slice_equal(object->current_class, object->volume_attributes_class);
     bool is_wanting = wants_volume(object);
 
-    if (volume.len == 0 && object->meta.owner.uid.len == 0 && !is_modified && !is_wanting)
+    if (volume.len == 0 && !has_owner(object) && !is_modified && !is_wanting)
         return NULL;
     struct claim_rare *rare = pool_alloc(names->table.pool, sizeof *rare);
     if (rare == NULL) {
@@ -131,11 +140,14 @@ static struct claim_rare *rare_new(struct names *names, const struct claim_objec
         return NULL;
     }
     rare->volume = names_take(names, volume, failed);
-    rare->owner_name = names_take(names, object->meta.owner.name, failed);
-    rare->owner_uid = names_take(names, object->meta.owner.uid, failed);
+    if (has_owner(object)) {
+        rare->owner_name = names_take(names, object->meta.owner.name, failed);
+        rare->owner_uid = names_take(names, object->meta.owner.uid, failed);
+    }
     rare->is_modified = is_modified;
     if (is_wanting) {
-        rare->selector = names_take(names, object->selector, failed);
+        bool is_kept = object->selector.len <= SELECTOR_BYTES_MAX;
+        rare->selector = names_take(names, is_kept ? object->selector : SLICE(""), failed);
         rare->requested = object->requested;
         rare->access_modes = (uint8_t)object->access_modes;
     }

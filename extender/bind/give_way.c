@@ -11,8 +11,8 @@ struct wanted {
     size_t count;
 };
 
-/* Lists those that something else names, too: perhaps a pod. A pod that the cache does not have
- * wants nothing. Under the lock. Errors: ERROR_NO_MEMORY. */
+/* Lists those that something else names, too: perhaps a pod. A pod that the cache does not have, or
+ * that is bound, wants nothing. Under the lock. Errors: ERROR_NO_MEMORY. */
 static int list_wanted(const struct bind_call *call, struct wanted *out, struct error *err)
 {
     const struct bind_request *request = call->request;
@@ -22,7 +22,7 @@ static int list_wanted(const struct bind_call *call, struct wanted *out, struct 
     struct pod_object object;
 
     *out = (struct wanted){.ns = request->pod_namespace};
-    if (pod == NULL || !uid_is(&pod->uid, request->pod_uid))
+    if (pod == NULL || !uid_is(&pod->uid, request->pod_uid) || pod_is_assigned(pod))
         return 0;
     if (!cluster_describe_pod(pod, call->arena, &object))
         return error_no_memory(err);

@@ -75,6 +75,7 @@ a_user_of_one_namespace_stops_no_other() {
         "$claimguard" dry-run --snapshot "$plane/$snapshot.json" --pod "$plane/waiting.json" >"$plane/dry.txt" 2>&1 || [ $? = 1 ]
         grep -q "in use by pod $namespace/after-a-restart-1" "$plane/dry.txt" || fail "$snapshot: $(cat "$plane/dry.txt")"
     done
+    delete_pod waiting
     as_mallory -n "$hostile" delete pods --all --grace-period=0 --force --wait=false >/dev/null 2>&1
     as_mallory -n "$hostile" delete pvc --all --wait=false >/dev/null
     is_judged without-them
