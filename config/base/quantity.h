@@ -1,5 +1,5 @@
 /*
- * quantity: numbers with a unit, in the configuration: sizes and durations.
+ * quantity: numbers with a unit, in the configuration and in objects: sizes and durations.
  */
 #ifndef CONFIG_BASE_QUANTITY_H
 #define CONFIG_BASE_QUANTITY_H

@@ -12,8 +12,7 @@
  * Neither a refusal nor a pass rests on a stale cache. The causes of a refusal are read again
  * first. A claim that another pod has is shared only if the API server confirms that it may be.
  *
- * Requests of one bind: the Binding; a GET of each claim that the pod shares, if another pod has
- * any of them (with claimLock: Annotation: always), CONFIRM_MAX at a time.
+ * Requests of one bind: docs/operations.md, "What a bind costs".
  *
  * Threads: any; it blocks on the API server, for BIND_MS at most.
  */

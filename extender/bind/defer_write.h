@@ -9,12 +9,17 @@
  *   Auto         Field if the API server knows and keeps the field, else Annotation
  *                (defer_support.h)
  *
+ * Beside either, claimguard.io/deferred-for says for which claims claimguard has decided it, by
+ * their UIDs: "data=8c7f3f0e-...". A deferral of claimguard's own is removed if it is for an
+ * earlier claim, and the present one is not deferred (deferral.h, `withdrawn`). It is removed from
+ * both annotations; a field is never removed, and such a pod is refused.
+ *
  * An API server whose feature gate is off drops the field and answers 200, in spite of Strict. So
  * only the pod in its answer shows what was written.
  *
  * The precondition of a write is the version of the pod that was decided on. So it fails if the pod
  * has changed since, and it cannot arrive late, at a pod that is bound. The version that the write
- * has made is the Binding's precondition. What was written is never removed.
+ * has made is the Binding's precondition.
  *
  * Threads: any; it blocks on the API server.
  */

@@ -27,7 +27,10 @@ static int list_wanted(const struct bind_call *call, struct wanted *out, struct 
     if (!cluster_describe_pod(pod, call->arena, &object))
         return error_no_memory(err);
     struct slice *names = arena_alloc(call->arena, object.claim_count * sizeof *names);
-    for (size_t i = 0; names != NULL && i < object.claim_count; i++) {
+    if (names == NULL)
+        return error_no_memory(err);
+    out->names = names;
+    for (size_t i = 0; i < object.claim_count; i++) {
         const struct claim *claim =
             cluster_find_claim(view.cluster, out->ns, object.claims[i].name);
         if (claim == NULL || claim->named < 2 || !exclusive_is_needed(&view, &object, i, claim))
@@ -36,14 +39,13 @@ static int list_wanted(const struct bind_call *call, struct wanted *out, struct 
         if (names[out->count++].ptr == NULL)
             return error_no_memory(err);
     }
-    out->names = names;
-    return names == NULL ? error_no_memory(err) : 0;
+    return 0;
 }
 
 static bool wants(const struct wanted *wanted, const struct pod *pod)
 {
     for (unsigned i = 0; i < pod->use_count; i++)
-        for (size_t j = 0; j < wanted->count; j++)
+        for (size_t j = 0; wanted->names != NULL && j < wanted->count; j++)
             if (slice_equal(claim_name(claim_at(pod->uses[i].claim)), wanted->names[j]))
                 return true;
     return false;

@@ -1,5 +1,5 @@
 /*
- * The protocol of extender/bind/claim_lock.c and bind.c (claimLock: Annotation), checked exhaustively by spin: two pods want one
+ * The protocol of extender/bind/claim_lock*.c and bind.c (claimLock: Annotation), checked exhaustively by spin: two pods want one
  * exclusive claim, a replica of claimguard binds each, and the API server does one thing at a time. Every request may be applied at
  * any time after it was sent, or never; its answer may be lost, upon which the replica gives up, knowing nothing; a replica may crash
  * at any point and the scheduler start another bind for its pod. For pod 0, another client also posts a Binding, which a replica reviews
@@ -114,7 +114,7 @@ again: /* lock_claim: GET */
     if :: goto start :: true fi;
 
     if
-    :: seen_holder == other -> /* judge_lock: GET of the pod, then fence: PATCH of the pod */
+    :: seen_holder == other -> /* claim_lock_evaluate: GET of the pod, then fence: PATCH of the pod */
         atomic {
             if
             :: pod_bound[other] -> goto start /* refused: in use by */
@@ -131,7 +131,7 @@ again: /* lock_claim: GET */
                 skip
 #endif
 #ifdef CONFLICT_IS_GONE
-            :: true /* 409, from too many writers; with fence_pod's look it is the same as no answer */
+            :: true /* 409, from too many writers; with the look of claim_lock_fence_pod it is the same as no answer */
 #endif
             fi
         }

@@ -1,8 +1,8 @@
 /*
- * The locks of a pod that is created with its node (extender/bind/claim_lock.c, claim_lock_others.c and bind_admit.c, claimLock: Annotation), checked
- * exhaustively by spin: it wants one exclusive claim, and so does another pod, which is created so, too (-DBOTH), or is bound by a
- * replica of claimguard. The API server asks about a creation, perhaps again after it has heard nothing; it stores the pod some time
- * after one answer, or never. Every review and every bind may end at any point, by a crash or a lost answer. A stored pod may go.
+ * The locks of a pod that is created with its node (extender/bind/claim_lock.c, claim_lock_others.c and bind_admit.c, claimLock:
+ * Annotation), checked exhaustively by spin: it wants one exclusive claim, and so does another pod, which is created so, too (-DBOTH), or
+ * is bound by a replica of claimguard. The API server asks about a creation, perhaps again after it has heard nothing; it stores the pod
+ * some time after one answer, or never. Every review and every bind may end at any point, by a crash or a lost answer. A stored pod may go.
  *
  * A lock of such a pod differs from those of claim_lock.pml: there is no pod yet that could be fenced, that the API server does not have
  * it proves nothing, and nothing that the replica sends has a precondition. So the lock has a mark (claimguard.io/admitted: created).

@@ -282,7 +282,8 @@ static unsigned handle_pod(const char *method, const char *name, const json_t *b
 static unsigned handle_claim(const char *method, const char *name, const json_t *body,
                              struct buf *answer)
 {
-    struct sim_claim *claim = &server->claims[name[0] == 'c' ? (unsigned)atoi(name + 1) : CLAIMS - 1];
+    struct sim_claim *claim =
+        &server->claims[name[0] == 'c' ? (unsigned)atoi(name + 1) : CLAIMS - 1];
     const char *version = text_at(body, "metadata", NULL, "resourceVersion");
 
     if (claim->is_absent)

@@ -12,6 +12,7 @@
  *     transport.c  informer.h and requests.h for the replicas (call.h)
  *     fate.c       what happens to their requests on the way
  *     clock.c      clock.h for the replicas; locks at which another thread comes in
+ *     fiber.c      a call on a stack of its own, which waits while other things happen
  *     replica.c    start, crash, lists and watches
  *     replica_calls.c   calls of the verbs, and reviews
  *     admission.c  the API server's side of a review (admission.h)
@@ -27,8 +28,8 @@
  *     *_rows.c     small worlds, each for one rule of binding, creation, preemption, deferral or
  *                  requeues
  *
- * Not in it: inline CSI volumes, volumes that appear late, webhooks that
- * take annotations off claims, and Volcano.
+ * Not in it: inline CSI volumes, volumes that appear late, webhooks that take annotations off
+ * claims, and Volcano. Of generic ephemeral volumes, only one claim, whose pods are no VMs.
  */
 #ifndef SIMULATION_WORLD_H
 #define SIMULATION_WORLD_H
