@@ -120,7 +120,7 @@ static enum outcome attempt(struct binding *binding, struct error *err)
     if (rc == 0)
         rc = post_binding(binding, &answer, err);
     if (rc < 0) /* no Binding was sent */
-        return binding->deferral.is_stale ? OUTCOME_CHANGED : OUTCOME_REFUSED;
+        return bind_is_stale(binding) ? OUTCOME_CHANGED : OUTCOME_REFUSED;
     binding->is_ours = answer.status == 201;
     return binding->is_ours ? OUTCOME_BOUND : find_outcome(binding, &answer, err);
 }

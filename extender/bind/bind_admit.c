@@ -71,7 +71,7 @@ static enum phase admit(struct binding *binding, struct error *err)
         bind_free_claims(binding);
     else
         bind_doubt_claims(binding, false); /* perhaps there is no other decision in time */
-    return rc < 0 && binding->deferral.is_stale ? bind_try_again(binding) : PHASE_END;
+    return rc < 0 && bind_is_stale(binding) ? bind_try_again(binding) : PHASE_END;
 }
 
 static void report(struct binding *binding, struct binding_review *review)

@@ -72,7 +72,14 @@ typedef enum phase phase_function(struct binding *binding, struct error *err);
 /* Runs the phases, from PHASE_TAKE to PHASE_END. bind: PHASE_BIND. */
 void bind_run(struct binding *binding, phase_function *bind, struct error *err);
 
-/* The pod has changed since the decision: decides again, unless it was tried too often. */
+/* Whether the pod, or a claim, is another one than was decided about. */
+static inline bool bind_is_stale(const struct binding *binding)
+{
+    return binding->deferral.is_stale || binding->locks.replaced.len != 0;
+}
+
+/* The pod, or a claim, has changed since the decision: decides again, unless it was tried too
+ * often. */
 enum phase bind_try_again(struct binding *binding);
 
 /* Whether the bind may wait for the API server. Of reviews, REVIEWS_WAITING_MAX may at a time, and

@@ -22,6 +22,9 @@ int bind_read_again(const struct binding *binding, int64_t timeout_ms, struct er
 
     if (binding->deferral.undecided.name.len != 0)
         references[count++] = binding->deferral.undecided;
+    if (binding->locks.replaced.len != 0)
+        references[count++] = (struct object_reference){
+            KIND_CLAIM, binding->call.request->pod_namespace, binding->locks.replaced, SLICE("")};
     for (size_t i = 0; i < binding->verdict.cause_count && count < CONFIRM_MAX; i++)
         references[count++] = binding->verdict.causes[i];
     return requests_confirm(binding->call.state->api, references, count, timeout_ms, err);

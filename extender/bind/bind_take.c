@@ -76,6 +76,13 @@ static int list_locks(struct binding *binding, const struct pod_object *pod, str
         locks->claims[locks->claim_count++] = name;
     }
     qsort(locks->claims, locks->claim_count, sizeof *locks->claims, slice_order);
+    for (size_t i = 0; i < locks->claim_count; i++) {
+        char text[UID_TEXT_BYTES];
+        const struct claim *claim = cluster_find_claim(cluster, pod->meta.ns, locks->claims[i]);
+        locks->uids[i] = arena_copy(binding->call.arena, uid_text(&claim->uid, text));
+        if (locks->uids[i].ptr == NULL)
+            return error_no_memory(err);
+    }
     return 0;
 }
 

@@ -66,6 +66,14 @@ static int lock_removed(struct error *err, const struct claim_locks *locks, stru
                      SLICE_ARG(locks->call->request->pod_namespace), SLICE_ARG(claim));
 }
 
+/* What was decided was about another claim of that name: it had no owner, for example. */
+static int claim_replaced(struct error *err, struct claim_locks *locks, struct slice claim)
+{
+    locks->replaced = claim;
+    return error_set(err, ERROR_UNAVAILABLE, "claim %.*s/%.*s has been replaced",
+                     SLICE_ARG(locks->call->request->pod_namespace), SLICE_ARG(claim));
+}
+
 /* Locks the claim number `index`. */
 static int lock_claim(struct claim_locks *locks, size_t index, struct error *err)
 {
@@ -79,6 +87,8 @@ static int lock_claim(struct claim_locks *locks, size_t index, struct error *err
                              SLICE_ARG(claim));
         if (status != 200)
             return claim_lock_failed(err, locks);
+        if (!slice_equal(found.uid, locks->uids[index]))
+            return claim_replaced(err, locks, claim);
         if (claim_lock_evaluate(locks, claim, &found, err) < 0)
             return err->code;
         bool was_ours = is_ours(locks, found.holder);
@@ -123,7 +133,7 @@ int claim_locks_take(struct claim_locks *locks, struct error *err)
 {
     locks->locked_count = 0;
     locks->is_bound = false;
-    locks->refusal = SLICE("");
+    locks->refusal = locks->replaced = SLICE("");
     if (locks->claim_count == 0)
         return 0;
     /* before the locks: a pod that takes one over from us changes this version */

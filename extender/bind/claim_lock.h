@@ -51,6 +51,7 @@ enum {
 struct claim_locks {
     const struct bind_call *call;
     struct slice claims[LOCKED_CLAIMS_MAX]; /* names, sorted */
+    struct slice uids[LOCKED_CLAIMS_MAX];   /* of the claims that were decided about */
     struct slice versions[LOCKED_CLAIMS_MAX];
     bool is_kept[LOCKED_CLAIMS_MAX]; /* for a Binding that was admitted: not to be released */
     size_t claim_count, locked_count;
@@ -58,12 +59,14 @@ struct claim_locks {
     bool is_creation;         /* and the pod does not exist yet: it is created bound */
     struct slice pod_version; /* read before the locks */
     bool is_bound;            /* the pod is bound to the requested node already */
+    struct slice replaced;    /* a claim that has another UID at the API server; empty: none */
     struct slice refusal;     /* the API server's last answer that a repetition does not change */
 };
 
 /* Reads the pod's version, then locks the claims, all or none; of a review that ends
  * with ERROR_UNAVAILABLE, those that were locked stay. Errors: ERROR_INVALID: another pod has a
- * claim; ERROR_UNAVAILABLE: the API server cannot be asked, or is contended. */
+ * claim; ERROR_UNAVAILABLE: the API server cannot be asked, or is contended, or a claim has been
+ * replaced. */
 int claim_locks_take(struct claim_locks *locks, struct error *err);
 
 /* Releases what was locked: the pod will not be bound. */

@@ -4,10 +4,13 @@
 #include "extender/live/seen_locks.h"
 #include "policy/exclusive.h"
 
-/* The pod's exclusive claims, by their names. */
+/* The pod's claims. */
 struct wanted {
     struct slice ns;
-    const struct slice *names;
+    struct wanted_claim {
+        struct slice name;
+        bool is_exclusive;
+    } * claims;
     size_t count;
 };
 
@@ -26,27 +29,35 @@ static int list_wanted(const struct bind_call *call, struct wanted *out, struct 
         return 0;
     if (!cluster_describe_pod(pod, call->arena, &object))
         return error_no_memory(err);
-    struct slice *names = arena_alloc(call->arena, object.claim_count * sizeof *names);
-    if (names == NULL)
+    out->claims = arena_alloc(call->arena, object.claim_count * sizeof *out->claims);
+    if (out->claims == NULL)
         return error_no_memory(err);
-    out->names = names;
     for (size_t i = 0; i < object.claim_count; i++) {
         const struct claim *claim =
             cluster_find_claim(view.cluster, out->ns, object.claims[i].name);
-        if (claim == NULL || claim->named < 2 || !exclusive_is_needed(&view, &object, i, claim))
+        if (claim == NULL || claim->named < 2)
             continue;
-        names[out->count] = arena_copy(call->arena, claim_name(claim));
-        if (names[out->count++].ptr == NULL)
+        struct wanted_claim *wanted = &out->claims[out->count++];
+        wanted->name = arena_copy(call->arena, claim_name(claim));
+        wanted->is_exclusive = exclusive_is_needed(&view, &object, i, claim);
+        if (wanted->name.ptr == NULL)
             return error_no_memory(err);
     }
     return 0;
 }
 
+/* Whether the pod may need claims for itself that others share: its runtime may mount them. */
+static bool may_defer(const struct pod *pod)
+{
+    return pod_mounts(pod) != NULL && pod_mounts(pod)->runtime_class.len != 0;
+}
+
 static bool wants(const struct wanted *wanted, const struct pod *pod)
 {
     for (unsigned i = 0; i < pod->use_count; i++)
-        for (size_t j = 0; wanted->names != NULL && j < wanted->count; j++)
-            if (slice_equal(claim_name(claim_at(pod->uses[i].claim)), wanted->names[j]))
+        for (size_t j = 0; wanted->claims != NULL && j < wanted->count; j++)
+            if ((wanted->claims[j].is_exclusive || may_defer(pod)) &&
+                slice_equal(claim_name(claim_at(pod->uses[i].claim)), wanted->claims[j].name))
                 return true;
     return false;
 }

@@ -32,6 +32,8 @@ static bool sees_claims(const struct guard *guard, unsigned count)
            count;
 }
 
+static const char annotation[] = "readWriteOncePod: {claimLock: Annotation}\n";
+
 /* No replica could lock its claim before it was there, and the watch of the one that binds b is
  * late. */
 static void a_claim_that_was_created_for_a_pod_is_that_pods(const char *config)
@@ -61,12 +63,36 @@ static void a_claim_that_was_created_for_a_pod_is_that_pods(const char *config)
 
 static void an_ephemeral_claim_is_its_pods_for_another_replica(void)
 {
-    a_claim_that_was_created_for_a_pod_is_that_pods("readWriteOncePod: {claimLock: Annotation}\n");
+    a_claim_that_was_created_for_a_pod_is_that_pods(annotation);
 }
 
 static void an_ephemeral_claim_is_its_pods_after_a_restart(void)
 {
     a_claim_that_was_created_for_a_pod_is_that_pods("");
+}
+
+/* The one that binds b knows the former claim, which nobody owned. */
+static void an_owned_claim_that_replaces_another_is_its_pods(void)
+{
+    struct guard one, two;
+
+    put_claim("e-v"); /* nobody's */
+    put_pod(&(struct test_pod){.name = "b", .claim = "e-v"});
+    admission_start(&two, annotation);
+    api_hold("persistentvolumeclaims"); /* from now on, two's watches are late */
+    api_hold("pods");
+    api_remove("persistentvolumeclaims", "default", "e-v");
+    admission_start(&one, annotation); /* has a new list */
+    const char *answer = admit_creation(&one, &e);
+    check(starts_with(answer, "allowed"), "e has no claim yet: %s", answer);
+    create(&e);
+    put_owned_claim("e-v", "e");
+    bool is_bound = bind_succeeds(&two, "b", "node-2");
+    check(!is_bound && node_of("b")[0] == '\0', "e and b have one claim");
+    api_release("pods");
+    api_release("persistentvolumeclaims");
+    guard_stop(&one);
+    guard_stop(&two);
 }
 
 /* A Spark driver owns the claims of its executors, and does not use them. */
@@ -106,6 +132,7 @@ int main(int argc, char **argv)
     static const struct scenario all[] = {
         SCENARIO(an_ephemeral_claim_is_its_pods_for_another_replica),
         SCENARIO(an_ephemeral_claim_is_its_pods_after_a_restart),
+        SCENARIO(an_owned_claim_that_replaces_another_is_its_pods),
         SCENARIO(a_pod_that_owns_a_claim_and_does_not_use_it_keeps_nobody_out),
         SCENARIO(an_owner_that_is_gone_keeps_nobody_out),
     };
