@@ -24,7 +24,7 @@ static void name_node(struct client_creation *creation)
     unsigned written = one_in(3) ? pod->claims & (unsigned)below(1 << CLAIMS) : pod->claims;
 
     creation->node = (int)below(NODES);
-    if (!pod->is_vm || one_in(4))
+    if (!pod->is_vm || world.agrees || one_in(4)) /* docs/risks.md: of a class without entry */
         return;
     if (one_in(2))
         pod->fields |= written;
