@@ -176,7 +176,7 @@ bool agreement_take(struct agreement *agreement, struct slice body, uint64_t beg
 
 void agreement_miss(struct agreement *agreement)
 {
-    agreement->is_absent = true;
+    agreement->is_absent = agreement->began_ns == 0;
 }
 
 /* ---- what is written ---- */
@@ -281,7 +281,7 @@ bool agreement_propose(struct agreement *agreement, const struct config *config,
     char text[sizeof agreement->announced];
 
     buf_reset(patch, SIZE_MAX);
-    if (agreement->is_absent || agreement->began_ns == 0)
+    if (agreement->began_ns == 0)
         return false;
     (void)snprintf(text, sizeof text, "announced at %lld", (long long)now_unix_ms);
     propose_lock(agreement, claim_lock, text, now_ns, patch);
@@ -321,8 +321,7 @@ int agreement_check(const struct agreement *agreement, int claim_lock, bool is_e
 {
     if (agreement->is_absent && claim_lock == CLAIM_LOCK_LOCAL)
         return 0;
-    if (agreement->is_absent || agreement->began_ns == 0 ||
-        now_ns - agreement->began_ns >= AGREEMENT_FRESH_MS * NS_PER_MS)
+    if (agreement->began_ns == 0 || now_ns - agreement->began_ns >= AGREEMENT_FRESH_MS * NS_PER_MS)
         return error_set(err, ERROR_UNAVAILABLE,
                          "no pod with claims is bound: the ConfigMap " AGREEMENT_NAME
                          ", with which claimguards agree, could not be read for %d s%s%s",

@@ -64,7 +64,7 @@ struct agreement_entry {
 
 /* Zeroed: nothing is known yet. */
 struct agreement {
-    bool is_absent;    /* the last answer: there is none, or it may not be read */
+    bool is_absent;    /* none has shown it, and an answer was: there is none, or not for you */
     uint64_t began_ns; /* of the last GET that has shown it; 0: none has */
     char version[64];  /* of the ConfigMap */
     int seen_lock;     /* 1 + the claimLock that was wanted, and was there; 0: not yet */
@@ -89,7 +89,8 @@ struct agreement {
 bool agreement_take(struct agreement *agreement, struct slice body, uint64_t began_ns,
                     uint64_t now_ns, bool *has_changed);
 
-/* The API server says that there is none, or that claimguard may not read it. */
+/* The API server says that there is none, or that claimguard may not read it. Once it was read,
+ * that tells nothing about other claimguards: what was read gets older, as without an answer. */
 void agreement_miss(struct agreement *agreement);
 
 /* Writes the merge patch with which this configuration's part of the agreement advances. False:
@@ -99,7 +100,7 @@ bool agreement_propose(struct agreement *agreement, const struct config *config,
 
 /*
  * Whether a claimguard with this claimLock may bind or admit a pod that has claims. is_exclusive:
- * some of them belong to one pod. Without the ConfigMap, Local continues: it is for one claimguard.
+ * some of them belong to one pod. Where there was never a ConfigMap, Local is alone, and may.
  * Errors: ERROR_UNAVAILABLE: not yet, or not any more; the message says why.
  */
 int agreement_check(const struct agreement *agreement, int claim_lock, bool is_exclusive,

@@ -41,6 +41,39 @@ Test(agreement_read, without_the_config_map_local_goes_on_and_annotation_does_no
     free(annotation);
 }
 
+/* A proxy's answer, or rights that are applied again, tell nothing about other claimguards. */
+Test(agreement_read, what_was_read_once_counts_although_it_may_not_be_read_any_more)
+{
+    for (int kind = CLAIM_LOCK_LOCAL; kind <= CLAIM_LOCK_ANNOTATION; kind++) {
+        struct replica *one = replica(kind, NULL);
+        (void)json_object_clear(data);
+        (void)json_object_set_new(data, "claimLock.Local", json_string("in force"));
+        (void)tick(one);
+        agreement_miss(&one->agreement);
+        cr_expect_eq(may_bind(one, true), kind == CLAIM_LOCK_LOCAL, "it is as it was read");
+        cr_expect(may_bind(one, false));
+        now_ns += AGREEMENT_FRESH_MS * NS_PER_MS;
+        cr_expect(!may_bind(one, true) && !may_bind(one, false), "it is too old");
+        (void)tick(one);
+        cr_expect(may_bind(one, false));
+        free(one);
+    }
+}
+
+Test(agreement_read, an_announcement_is_not_forgotten_with_the_right_to_read_it)
+{
+    struct replica *local = replica(CLAIM_LOCK_LOCAL, NULL);
+    struct replica *annotation = replica(CLAIM_LOCK_ANNOTATION, NULL);
+
+    (void)tick(local);
+    (void)tick(annotation);
+    (void)tick(local);
+    agreement_miss(&local->agreement);
+    cr_expect(!may_bind(local, true));
+    free(local);
+    free(annotation);
+}
+
 Test(agreement_read, an_answer_that_is_not_the_config_map_changes_nothing)
 {
     static const char *const bodies[] = {
