@@ -39,15 +39,16 @@ static void note_problem(struct agreement *agreement, const char *message,
     log_warn(message, LOG_STR("path", agreement->path), LOG_STR("error", problem));
 }
 
-/* At the end of a tick. */
+/* At the end of a tick. Once ready, it stays ready: what fails later fails for all replicas, and
+ * pods without claims can still be bound. */
 static void settle(struct state *state, bool is_good)
 {
     struct agreement *agreement = state->agreement;
 
     (void)pthread_rwlock_wrlock(&state->lock);
     bool may_be_absent = state->config->read_write_once_pod.claim_lock == CLAIM_LOCK_LOCAL;
-    atomic_store(&agreement->is_ready,
-                 agreement->is_absent ? may_be_absent : agreement->began_ns != 0);
+    if (agreement->began_ns != 0 || (agreement->is_absent && may_be_absent))
+        atomic_store(&agreement->is_ready, true);
     if (is_good)
         agreement->problem[0] = '\0';
     (void)pthread_rwlock_unlock(&state->lock);
@@ -104,11 +105,13 @@ static bool propose(struct state *state, struct buf *patch)
     return is_due;
 }
 
-static uint64_t next_ms(unsigned status)
+static uint64_t next_ms(const struct agreement *agreement, unsigned status)
 {
-    return status == 200                    ? READ_EVERY_MS
-           : status == 403 || status == 404 ? ABSENT_EVERY_MS
-                                            : RETRY_MS;
+    bool is_refused = status == 403 || status == 404;
+
+    return agreement->is_absent          ? ABSENT_EVERY_MS
+           : status == 200 || is_refused ? READ_EVERY_MS
+                                         : RETRY_MS;
 }
 
 void agreement_tick(struct state *state)
@@ -130,7 +133,7 @@ void agreement_tick(struct state *state)
                      "what claimguards agree on cannot be written", &arena);
     }
     settle(state, status == 200);
-    agreement->next_ns = began_ns + next_ms(status) * NS_PER_MS;
+    agreement->next_ns = began_ns + next_ms(agreement, status) * NS_PER_MS;
     buf_dispose(&patch);
     arena_dispose(&arena);
 }

@@ -17,8 +17,8 @@ void agreement_start(struct state *state, const char *ns);
  * most. To be called once a second, by one thread; not under the lock. */
 void agreement_tick(struct state *state);
 
-/* Whether it was read, or may be absent: else no pod with claims can be bound. Any thread, without
- * the lock. */
+/* Whether it was ever read, or absent where it may be: else no pod with claims can be bound. Any
+ * thread, without the lock. */
 bool agreement_is_ready(const struct state *state);
 
 enum { AGREEMENT_REQUEST_MS = 4000 };

@@ -121,6 +121,26 @@ static void a_read_that_gets_too_old_stops_pods_with_claims(void)
     guard_stop(&guard);
 }
 
+static void a_read_that_was_good_counts_when_it_is_forbidden_later(void)
+{
+    static const struct api_fault missing = {
+        .method = "GET", .path = "/configmaps/", .status = 404};
+    struct guard guard;
+
+    put_pair(NULL);
+    put_pod(&(struct test_pod){.name = "plain"});
+    guard_start(&guard, annotation);
+    api_fault(&missing);
+    await_read();
+    check(guard_is_ready(&guard), "all would be unready at once");
+    sleep_ms(15500);
+    check(!bind_succeeds(&guard, "a", "node-1"), "15 s later");
+    check(guard_is_ready(&guard) && bind_succeeds(&guard, "plain", "node-1"), "it has no claim");
+    api_heal();
+    AWAIT(bind_succeeds(&guard, "a", "node-1"), "it is read again");
+    guard_stop(&guard);
+}
+
 static void one_get_in_five_seconds_serves_all_binds(void)
 {
     struct guard guard;
@@ -219,6 +239,7 @@ int main(int argc, char **argv)
         SCENARIO(without_it_a_claimguard_with_annotation_is_not_ready),
         SCENARIO(without_it_a_claimguard_with_local_goes_on),
         SCENARIO(a_read_that_gets_too_old_stops_pods_with_claims),
+        SCENARIO(a_read_that_was_good_counts_when_it_is_forbidden_later),
         SCENARIO(one_get_in_five_seconds_serves_all_binds),
         SCENARIO(what_another_one_announces_stops_this_one),
         SCENARIO(a_class_that_another_one_announces_is_locked_here),
