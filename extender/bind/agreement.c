@@ -304,13 +304,13 @@ static int check_lock(const struct agreement *agreement, int claim_lock, struct 
     const char *name = lock_names[claim_lock], *other_name = lock_names[other_lock(claim_lock)];
 
     if (find_lock(agreement, other_lock(claim_lock)) != NULL)
-        return error_set(err, ERROR_UNAVAILABLE,
+        return error_set(err, ERROR_INVALID,
                          "no pod with exclusive claims is bound: this claimguard has claimLock: "
                          "%s, and another one has announced %s, or has it in force",
                          name, other_name);
     return is_in_force(find_lock(agreement, claim_lock))
                ? 0
-               : error_set(err, ERROR_UNAVAILABLE,
+               : error_set(err, ERROR_INVALID,
                            "claimLock: %s is new in this cluster: it is in force %d s after it was "
                            "announced, and until then no pod with exclusive claims is bound",
                            name, AGREEMENT_MS / 1000);

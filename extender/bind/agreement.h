@@ -101,7 +101,8 @@ bool agreement_propose(struct agreement *agreement, const struct config *config,
 /*
  * Whether a claimguard with this claimLock may bind or admit a pod that has claims. is_exclusive:
  * some of them belong to one pod. Where there was never a ConfigMap, Local is alone, and may.
- * Errors: ERROR_UNAVAILABLE: not yet, or not any more; the message says why.
+ * Errors: ERROR_INVALID: what was read says that it has to wait; ERROR_UNAVAILABLE: it was not
+ * read, or too long ago. The message says why.
  */
 int agreement_check(const struct agreement *agreement, int claim_lock, bool is_exclusive,
                     uint64_t now_ns, struct error *err);

@@ -39,6 +39,7 @@ struct binding {
     bool is_conflict; /* its claims are not free */
     bool is_rejected; /* for good: no eviction lets it be bound to this node */
     bool is_unknown;  /* refused because the cache lacks the pod, or a claim */
+    bool has_to_wait; /* refused until claimguards agree */
     struct uid uid;   /* of the pod's record */
     struct verdict verdict;
     struct bind_warnings warnings;

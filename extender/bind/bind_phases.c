@@ -94,7 +94,7 @@ static enum phase choose_after_take(struct binding *binding, int rc)
         return binding->is_bound || binding->is_dry_run || !is_live ? PHASE_END : PHASE_BIND;
     if (binding->to_confirm != NULL)
         return PHASE_CONFIRM;
-    if (binding->is_refreshed || !is_live)
+    if (binding->is_refreshed || binding->has_to_wait || !is_live) /* no look ends the wait */
         return PHASE_END;
     binding->is_refreshed = true;
     return PHASE_REFRESH;

@@ -199,14 +199,16 @@ static bool has_exclusive(const struct binding *binding, const struct view *view
 }
 
 /* Whether the replicas agree that this one may bind the pod. */
-static int check_agreement(const struct binding *binding, const struct view *view,
+static int check_agreement(struct binding *binding, const struct view *view,
                            const struct pod_object *pod, struct error *err)
 {
-    return view->agreed == NULL || pod->claim_count == 0
-               ? 0
-               : agreement_check(binding->call.state->agreement,
-                                 view->config->read_write_once_pod.claim_lock,
-                                 has_exclusive(binding, view, pod), monotonic_ns(), err);
+    if (view->agreed == NULL || pod->claim_count == 0)
+        return 0;
+    int rc = agreement_check(binding->call.state->agreement,
+                             view->config->read_write_once_pod.claim_lock,
+                             has_exclusive(binding, view, pod), monotonic_ns(), err);
+    binding->has_to_wait = rc == ERROR_INVALID;
+    return rc;
 }
 
 /* Decides which volumes are deferred. */
@@ -219,7 +221,9 @@ static int plan_deferral(struct binding *binding, const struct view *view, const
         return err->code;
     int rc = deferral_plan(view, is_created ? 0 : pod->version, object, binding->call.arena,
                            &binding->deferral, err);
-    binding->is_rejected = rc == ERROR_INVALID; /* nothing but the pod's deletion helps */
+    binding->has_to_wait = binding->deferral.is_announced;
+    binding->is_rejected = /* nothing but the pod's deletion helps */
+        rc == ERROR_INVALID && !binding->has_to_wait;
     return rc;
 }
 
@@ -257,6 +261,7 @@ int bind_take_claims(struct binding *binding, struct error *err)
 
     view.node = call->request->node;
     binding->is_conflict = binding->is_rejected = binding->is_unknown = false;
+    binding->has_to_wait = false;
     binding->to_confirm = NULL;
     binding->verdict = (struct verdict){.code = CODE_SKIP};
     binding->warnings.count = 0;

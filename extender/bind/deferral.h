@@ -36,7 +36,8 @@ struct deferral {
     bool opts_out;                     /* by the annotation: nothing is written */
     struct object_reference undecided; /* a claim that is not bound to a volume, according to the
                                           cache; without a name: there is none */
-    bool is_stale;                     /* the pod has changed: the decision has to be repeated */
+    bool is_announced; /* a volume has to wait until claimguards agree on its storage class */
+    bool is_stale;     /* the pod has changed: the decision has to be repeated */
 };
 
 /* Whether anything is, or is to be, on the pod. */
@@ -47,7 +48,8 @@ static inline bool deferral_has_any(const struct deferral *deferral)
 
 /* Decides about the pod's volumes. version: of the pod; 0: unknown. Under the lock. Errors:
  * ERROR_NO_MEMORY; ERROR_UNAVAILABLE: a volume cannot be decided yet, see `undecided`;
- * ERROR_INVALID: a field says that a volume is deferred, and cannot be changed back. */
+ * ERROR_INVALID: a field says that a volume is deferred, and cannot be changed back; or
+ * `is_announced`. */
 int deferral_plan(const struct view *view, uint64_t version, const struct pod_object *object,
                   struct arena *arena, struct deferral *out, struct error *err);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/scenario.h"
+#include "support/reviews.h"
 
 static const char local[] = "readWriteOncePod: {claimLock: Local}\n";
 static const char annotation[] = "readWriteOncePod: {claimLock: Annotation}\n";
@@ -217,6 +217,34 @@ static void a_new_entry_is_announced_and_its_pod_waits(void)
     guard_stop(&guard);
 }
 
+/* With failurePolicy: Ignore, a review that fails lets it through. */
+static void a_review_of_what_has_to_wait_is_denied_and_asks_nothing(void)
+{
+    static const struct test_review a = {.pod = "a", .node = "node-1"};
+    static const struct test_review vm = {.pod = "vm", .node = "node-1"};
+    struct guard guard;
+
+    put_sharers();
+    put_agreed("\"claimLock.Annotation\":\"in force\"");
+    admission_start(&guard, with_entry);
+    AWAIT(is_announced("data.exclusive~fast-storage"), "it is new");
+    check(starts_with(admit(&guard, &vm), "denied: 409 volume v is deferred later: "), "as a bind");
+    check(!bind_succeeds(&guard, "vm", "node-1"), "as its review");
+    put_agreed("\"claimLock.Annotation\":\"in force\",\"claimLock.Local\":\"announced at 1\"");
+    await_read();
+    check(starts_with(admit(&guard, &a), "denied: 409 no pod with exclusive claims is bound: "),
+          "another kind");
+    check(!bind_succeeds(&guard, "a", "node-1"), "as its review");
+    check(api_count("GET", "/pods/") == 0, "no look would change it");
+    api_fault(&(struct api_fault){.method = "GET", .path = "/configmaps/", .status = 500});
+    sleep_ms(15500);
+    check(starts_with(admit(&guard, &a), "failed: 500 "), "nothing is known");
+    api_heal();
+    put_agreed("\"claimLock.Annotation\":\"in force\"");
+    AWAIT(is_admitted(&guard, "a", "node-1"), "it is withdrawn");
+    guard_stop(&guard);
+}
+
 static void another_claim_lock_is_announced_and_withdrawn_by_reloads(void)
 {
     struct guard guard;
@@ -244,6 +272,7 @@ int main(int argc, char **argv)
         SCENARIO(what_another_one_announces_stops_this_one),
         SCENARIO(a_class_that_another_one_announces_is_locked_here),
         SCENARIO(a_new_entry_is_announced_and_its_pod_waits),
+        SCENARIO(a_review_of_what_has_to_wait_is_denied_and_asks_nothing),
         SCENARIO(another_claim_lock_is_announced_and_withdrawn_by_reloads),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);

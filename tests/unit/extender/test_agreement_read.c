@@ -74,6 +74,25 @@ Test(agreement_read, an_announcement_is_not_forgotten_with_the_right_to_read_it)
     free(annotation);
 }
 
+/* A review that fails may let its pod through; one that is refused does not. */
+Test(agreement_read, what_says_wait_refuses_and_what_is_not_known_does_not)
+{
+    struct replica *one = replica(CLAIM_LOCK_ANNOTATION, NULL);
+    struct error err = {0};
+
+    cr_expect_eq(agreement_check(&one->agreement, CLAIM_LOCK_ANNOTATION, true, now_ns, &err),
+                 ERROR_UNAVAILABLE);
+    (void)tick(one);
+    cr_expect_eq(agreement_check(&one->agreement, CLAIM_LOCK_ANNOTATION, true, now_ns, &err),
+                 ERROR_INVALID, "it is announced");
+    cr_expect_eq(agreement_check(&one->agreement, CLAIM_LOCK_LOCAL, true, now_ns, &err),
+                 ERROR_INVALID, "another one is announced");
+    now_ns += AGREEMENT_FRESH_MS * NS_PER_MS;
+    cr_expect_eq(agreement_check(&one->agreement, CLAIM_LOCK_ANNOTATION, true, now_ns, &err),
+                 ERROR_UNAVAILABLE);
+    free(one);
+}
+
 Test(agreement_read, an_answer_that_is_not_the_config_map_changes_nothing)
 {
     static const char *const bodies[] = {
