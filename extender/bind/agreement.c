@@ -262,6 +262,33 @@ static void propose_class(const struct agreement *agreement, struct slice name,
         put(patch, agreement, CLASS_KEY, name, IN_FORCE);
 }
 
+/* Whether this configuration locks the claims of the class. */
+static bool is_wanted(const struct config *config, struct slice name)
+{
+    if (config->read_write_once_pod.claim_lock != CLAIM_LOCK_ANNOTATION)
+        return false;
+    for (size_t i = 0; i < config->defer_fs_mount.entry_count; i++) {
+        const struct defer_entry *entry = &config->defer_fs_mount.entries[i];
+        if (exclusive_is_configured(config, entry) && slice_equal(entry->storage_class, name))
+            return true;
+    }
+    return false;
+}
+
+/* Removes what was announced by claimguards that are gone, or have another configuration. */
+static void propose_removals(const struct agreement *agreement, const struct config *config,
+                             uint64_t now_ns, struct buf *patch)
+{
+    for (size_t i = 0; i < agreement->count; i++) {
+        const struct agreement_entry *entry = &agreement->lists[agreement->present][i];
+        if (!begins_with(slice_of(entry->key), SLICE(CLASS_KEY)) || entry->is_in_force)
+            continue;
+        struct slice name = slice_of(entry->key + sizeof CLASS_KEY - 1);
+        if (is_old(entry, AGREEMENT_DISPLACED_MS, now_ns) && !is_wanted(config, name))
+            put(patch, agreement, CLASS_KEY, name, NULL);
+    }
+}
+
 /* Whether an entry before this one is for the same storage class. */
 static bool is_repeated(const struct config *config, size_t index)
 {
@@ -285,6 +312,7 @@ bool agreement_propose(struct agreement *agreement, const struct config *config,
         return false;
     (void)snprintf(text, sizeof text, "announced at %lld", (long long)now_unix_ms);
     propose_lock(agreement, claim_lock, text, now_ns, patch);
+    propose_removals(agreement, config, now_ns, patch);
     for (size_t i = 0;
          claim_lock == CLAIM_LOCK_ANNOTATION && i < config->defer_fs_mount.entry_count; i++) {
         const struct defer_entry *entry = &config->defer_fs_mount.entries[i];

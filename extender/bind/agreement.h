@@ -34,7 +34,12 @@
  * once, since Local is for one claimguard alone; the first Annotation is not: an earlier release,
  * which knows no agreement, may have bound with Local just before.
  *
- * A class is never removed by a claimguard: it cannot know that no other one has the entry.
+ * A class in force is never removed by a claimguard: it cannot know that no other one has the
+ * entry. One that is announced is removed after AGREEMENT_DISPLACED_MS by a claimguard without such
+ * an entry: one that has it puts it in force in half that time, so there is none, or it is stuck.
+ * That is safe, because no pod was deferred because of it: a claim of the class may be shared
+ * without a lock again. One with the entry cannot have put it in force in between, for the version
+ * that was read is the precondition of both writes; it announces the class again, and waits again.
  *
  * Pure: a state machine without requests and clock, as the reflector; agreement_live drives it.
  * Threads: the state's lock guards it.

@@ -315,15 +315,16 @@ static unsigned handle_claim(const char *method, const char *name, const json_t 
 static unsigned handle_agreement(const char *method, const json_t *body, struct buf *answer)
 {
     const char *version = text_at(body, "metadata", NULL, "resourceVersion");
-    const char *value = text_at(body, "data", NULL, "exclusive.fast-storage");
 
     if (strcmp(method, "PATCH") == 0) {
         if (version == NULL || strtoull(version, NULL, 10) != world.agreed_version)
             return conflict(answer, "the object has been modified");
-        if (value == NULL || json_object_size(json_object_get(body, "data")) != 1)
+        const json_t *data = json_object_get(body, "data");
+        const char *key = "exclusive.fast-storage";
+        if (json_object_get(data, key) == NULL || json_object_size(data) != 1)
             broken("a patch of the agreement that is not about the class");
         else
-            world.agreed_version += set_text(world.agreed, sizeof world.agreed, value);
+            world.agreed_version += set_annotation(world.agreed, sizeof world.agreed, data, key);
         trace("it is agreed: %s", world.agreed);
     }
     buf_printf(answer,

@@ -137,6 +137,35 @@ Test(agreement, a_class_stays_when_its_entry_is_gone)
     free(one);
 }
 
+Test(agreement, an_announced_class_that_no_configuration_has_any_more_is_removed)
+{
+    for (int kind = CLAIM_LOCK_LOCAL; kind <= CLAIM_LOCK_ANNOTATION; kind++) {
+        struct replica *one = replica(CLAIM_LOCK_ANNOTATION, "fast");
+        struct replica *other = replica(kind, NULL);
+        (void)tick(one);
+        ticks(one, AGREED_SECONDS - 1);
+        free(one);
+        (void)tick(other);
+        ticks(other, DISPLACED_SECONDS - 1);
+        IS("exclusive.fast", "announced");
+        ticks(other, 1);
+        IS("exclusive.fast", "");
+        cr_expect(!see_class(other, "fast").is_exclusive);
+        free(other);
+    }
+}
+
+Test(agreement, an_announced_class_that_is_wanted_is_not_removed)
+{
+    struct replica *one = replica(CLAIM_LOCK_ANNOTATION, "fast");
+
+    (void)tick(one);
+    now_ns += 2 * DISPLACED_SECONDS * SECOND; /* it was away */
+    (void)tick(one);
+    IS("exclusive.fast", "in force");
+    free(one);
+}
+
 Test(agreement, with_apply_disabled_no_class_is_announced)
 {
     struct replica *one = replica(CLAIM_LOCK_ANNOTATION, "fast");
