@@ -158,6 +158,18 @@ static int read_strings(const struct reader *reader, const struct option *option
     return 0;
 }
 
+/* Whether a key of a ConfigMap can end with it. */
+static bool is_map_key(struct slice text)
+{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+
+    for (size_t i = 0; i < text.len; i++)
+        if (memchr(allowed, text.ptr[i], sizeof allowed - 1) == NULL)
+            return false;
+    return text.len <= EXCLUSIVE_CLASS_LEN_MAX;
+}
+
 /* Checks the keys of an entry against each other. */
 static int check_entry(const struct reader *reader, const struct yaml_node *node,
                        const struct defer_entry *entry)
@@ -170,6 +182,11 @@ static int check_entry(const struct reader *reader, const struct yaml_node *node
     if (entry->supports_fs_group != (entry->fs_group_change_policies != 0))
         return yaml_fail(reader->err, reader->path, node,
                          "set both fsGroup: true and fsGroupChangePolicies, or neither");
+    if (entry->non_exclusive_claims == NON_EXCLUSIVE_EXCLUSIVE && !is_map_key(entry->storage_class))
+        return yaml_fail(reader->err, reader->path, node,
+                         "storageClass: with nonExclusiveClaims: Exclusive, expected at most %d of "
+                         "the characters a-z, A-Z, 0-9, '.', '-' and '_'",
+                         EXCLUSIVE_CLASS_LEN_MAX);
     return 0;
 }
 

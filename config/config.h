@@ -22,6 +22,9 @@ enum defer_apply { DEFER_AUTO, DEFER_FIELD, DEFER_ANNOTATION, DEFER_DISABLED };
 enum non_exclusive { NON_EXCLUSIVE_REFUSE, NON_EXCLUSIVE_EXCLUSIVE, NON_EXCLUSIVE_ALLOW };
 enum policy_mode { MODE_OFF, MODE_WARN, MODE_ENFORCE };
 enum missing_csi_node { MISSING_CSI_NODE_ALLOW, MISSING_CSI_NODE_REJECT };
+/* Storage classes with nonExclusiveClaims: Exclusive, of which claimguards agree: each has a key of
+ * a ConfigMap, "exclusive.CLASS". */
+enum { EXCLUSIVE_CLASSES_MAX = 100, EXCLUSIVE_CLASS_LEN_MAX = 243 };
 enum { FS_GROUP_ALWAYS = 1, FS_GROUP_ON_ROOT_MISMATCH = 2 }; /* bits */
 
 /* One triple of KEP-2857: storage class (or CSI driver), runtime class, and what they support. */

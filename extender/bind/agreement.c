@@ -9,9 +9,13 @@
 #define CLASS_KEY "exclusive."
 #define IN_FORCE  "in force"
 
-enum { BODY_ARENA_BYTES_MAX = 1 << 20 };
+enum { BODY_ARENA_BYTES_MAX = 1 << 20, LOCK_KINDS = 2 };
 
-static const char *const lock_names[] = {
+/* What is left is for classes of former configurations. */
+_Static_assert(EXCLUSIVE_CLASSES_MAX + LOCK_KINDS <= AGREEMENT_ENTRIES_MAX, "they fit");
+_Static_assert(EXCLUSIVE_CLASS_LEN_MAX == AGREEMENT_KEY_MAX - (sizeof CLASS_KEY - 1), "it fits");
+
+static const char *const lock_names[LOCK_KINDS] = {
     [CLAIM_LOCK_LOCAL] = "Local", [CLAIM_LOCK_ANNOTATION] = "Annotation"};
 
 static int other_lock(int claim_lock)
@@ -243,6 +247,8 @@ static void propose_lock(struct agreement *agreement, int claim_lock, const char
 
     if (find_lock(agreement, claim_lock) != NULL)
         agreement->seen_lock = claim_lock + 1;
+    else if (agreement->count == AGREEMENT_ENTRIES_MAX)
+        becomes = NULL; /* nobody could read it any more */
     if (becomes != NULL)
         put(patch, agreement, LOCK_KEY, slice_of(lock_names[claim_lock]), becomes);
     if (removes_other(agreement, claim_lock, becomes, now_ns))
@@ -251,14 +257,26 @@ static void propose_lock(struct agreement *agreement, int claim_lock, const char
         (void)snprintf(agreement->announced, sizeof agreement->announced, "%s", announced);
 }
 
+/* How many classes may be added: both kinds of lock still have to fit. */
+static size_t room_for_classes(const struct agreement *agreement)
+{
+    size_t locks = 0, most = AGREEMENT_ENTRIES_MAX - LOCK_KINDS;
+
+    for (int kind = 0; kind < LOCK_KINDS; kind++)
+        locks += find_lock(agreement, kind) != NULL;
+    return agreement->count - locks < most ? most - (agreement->count - locks) : 0;
+}
+
 static void propose_class(const struct agreement *agreement, struct slice name,
-                          const char *announced, uint64_t now_ns, struct buf *patch)
+                          const char *announced, uint64_t now_ns, size_t *room, struct buf *patch)
 {
     const struct agreement_entry *entry = find(agreement, CLASS_KEY, name);
 
-    if (entry == NULL)
+    if (entry == NULL && *room != 0) {
         put(patch, agreement, CLASS_KEY, name, announced);
-    else if (!entry->is_in_force && is_old(entry, AGREEMENT_MS, now_ns))
+        --*room;
+    }
+    if (entry != NULL && !entry->is_in_force && is_old(entry, AGREEMENT_MS, now_ns))
         put(patch, agreement, CLASS_KEY, name, IN_FORCE);
 }
 
@@ -306,6 +324,7 @@ bool agreement_propose(struct agreement *agreement, const struct config *config,
 {
     int claim_lock = config->read_write_once_pod.claim_lock;
     char text[sizeof agreement->announced];
+    size_t room = room_for_classes(agreement);
 
     buf_reset(patch, SIZE_MAX);
     if (agreement->began_ns == 0)
@@ -317,7 +336,7 @@ bool agreement_propose(struct agreement *agreement, const struct config *config,
          claim_lock == CLAIM_LOCK_ANNOTATION && i < config->defer_fs_mount.entry_count; i++) {
         const struct defer_entry *entry = &config->defer_fs_mount.entries[i];
         if (exclusive_is_configured(config, entry) && !is_repeated(config, i))
-            propose_class(agreement, entry->storage_class, text, now_ns, patch);
+            propose_class(agreement, entry->storage_class, text, now_ns, &room, patch);
     }
     if (patch->len == 0)
         return false;

@@ -56,7 +56,7 @@ enum {
     AGREEMENT_WATCH_MS = 6000,
     AGREEMENT_MS = AGREEMENT_FRESH_MS + BIND_MS + BINDING_DEAD_MS + AGREEMENT_WATCH_MS,
     AGREEMENT_DISPLACED_MS = 2 * AGREEMENT_MS,
-    AGREEMENT_ENTRIES_MAX = 128, /* with more, it cannot be followed */
+    AGREEMENT_ENTRIES_MAX = 128, /* with more, it cannot be followed; none is added beyond */
     AGREEMENT_KEY_MAX = 253,     /* of the API server, for a key of a ConfigMap */
     AGREEMENT_VALUE_MAX = 63,    /* more is cut off */
 };

@@ -7,6 +7,9 @@
 
 #define HEAD "apiVersion: claimguard.io/v1alpha1\nkind: ClaimguardConfiguration\n"
 
+#define LETTERS_61  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define LETTERS_244 LETTERS_61 LETTERS_61 LETTERS_61 LETTERS_61
+
 static int load_text(struct config **out, const char *text, char path[32], struct error *err)
 {
     (void)snprintf(path, 32, "/tmp/claimguard-XXXXXX");
@@ -194,6 +197,16 @@ static const struct bad bad_files[] = {
      HEAD "deferFSMount: {entries: [{storageClass: a, runtimeClass: b, postMountConfig: "
           "{fsGroup: true}}]}\n",
      "3:26: set both fsGroup: true and fsGroupChangePolicies, or neither"},
+    {"a storage class that is no key of a ConfigMap",
+     HEAD "deferFSMount: {entries: [{storageClass: 'a b', runtimeClass: b, nonExclusiveClaims: "
+          "Exclusive}]}\n",
+     "3:26: storageClass: with nonExclusiveClaims: Exclusive, expected at most 243 of the "
+     "characters a-z, A-Z, 0-9, '.', '-' and '_'"},
+    {"a storage class that is too long for one",
+     HEAD "deferFSMount: {entries: [{storageClass: " LETTERS_244
+          ", runtimeClass: b, nonExclusiveClaims: Exclusive}]}\n",
+     "3:26: storageClass: with nonExclusiveClaims: Exclusive, expected at most 243 of the "
+     "characters a-z, A-Z, 0-9, '.', '-' and '_'"},
     {"the same entry twice",
      HEAD "deferFSMount: {entries: [{storageClass: a, runtimeClass: b}, {storageClass: a, "
           "runtimeClass: b}]}\n",
@@ -237,6 +250,44 @@ Test(config, reports_errors_with_file_line_and_column)
         cr_expect_str_eq(err.message, want, "%s: got %s", bad_files[i].name, err.message);
         cr_expect_null(config);
     }
+}
+
+/* Each class is an entry of what claimguards agree on, which have to fit. */
+static int load_exclusive(unsigned classes, const char *claim_lock, const char *apply,
+                          struct error *err)
+{
+    struct config *config;
+    char path[32];
+    struct buf text;
+
+    buf_init(&text, 1 << 20);
+    buf_printf(&text, HEAD "readWriteOncePod: {claimLock: %s}\ndeferFSMount:\n  apply: %s\n",
+               claim_lock, apply);
+    buf_put(&text, SLICE("  entries:\n"));
+    for (unsigned i = 0; i < 2 * classes; i++)
+        buf_printf(&text,
+                   "  - {storageClass: class-%u, runtimeClass: runtime-%u, nonExclusiveClaims: "
+                   "Exclusive}\n",
+                   i % classes, i / classes);
+    buf_put(&text, SLICE("  - {storageClass: more, runtimeClass: a, nonExclusiveClaims: Allow}\n"));
+    int rc = load_text(&config, buf_text(&text), path, err);
+    buf_dispose(&text);
+    config_free(config);
+    return rc;
+}
+
+Test(config, refuses_more_exclusive_classes_than_claimguards_can_agree_on)
+{
+    struct error err = {0};
+
+    cr_expect_eq(load_exclusive(100, "Annotation", "Auto", &err), 0, "%s", err.message);
+    cr_expect_eq(load_exclusive(101, "Local", "Auto", &err), 0, "%s", err.message);
+    cr_expect_eq(load_exclusive(101, "Annotation", "Disabled", &err), 0, "%s", err.message);
+    cr_expect_eq(load_exclusive(101, "Annotation", "Auto", &err), ERROR_INVALID);
+    cr_expect_not_null(strstr(err.message,
+                              ":7:3: entries: with claimLock: Annotation, at most 100 storage "
+                              "classes may have nonExclusiveClaims: Exclusive"),
+                       "%s", err.message);
 }
 
 Test(config, refuses_deep_nesting)

@@ -141,6 +141,32 @@ Test(agreement_read, too_many_entries_cannot_be_followed_and_other_keys_do_not_c
     free(one);
 }
 
+Test(agreement_read, what_is_added_leaves_an_object_that_can_be_followed)
+{
+    struct replica *one = replica(CLAIM_LOCK_ANNOTATION, "fast");
+    char key[64];
+
+    for (unsigned i = 0; i < AGREEMENT_ENTRIES_MAX; i++) {
+        (void)snprintf(key, sizeof key, "exclusive.class-%u", i);
+        (void)json_object_set_new(data, key, json_string("in force"));
+    }
+    cr_expect(!tick(one), "it is full");
+    (void)json_object_del(data, "exclusive.class-0");
+    version++;
+    cr_expect(tick(one));
+    IS("claimLock.Annotation", "announced");
+    cr_expect(!tick(one), "it is full");
+    (void)json_object_del(data, "exclusive.class-1");
+    version++;
+    cr_expect(!tick(one), "the last one is for the other kind of lock");
+    (void)json_object_del(data, "exclusive.class-2");
+    version++;
+    cr_expect(tick(one));
+    IS("exclusive.fast", "announced");
+    cr_expect_eq(json_object_size(data), AGREEMENT_ENTRIES_MAX - 1);
+    free(one);
+}
+
 /* ---- all of it at once ---- */
 
 enum { REPLICAS = 4, RANDOM_SECONDS = 200000, LAST_KINDS = 2 };
