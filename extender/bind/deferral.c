@@ -94,16 +94,15 @@ static int add_undecided(struct deferral *out, const struct pod_object *object,
 
 /* What the entry says is not in force for all replicas yet: one of them might let a pod share the
  * claim. */
-static int add_announced(struct deferral *out, struct error *err)
+static int add_announced(struct deferral *out, const struct decision *decision, struct error *err)
 {
-    const struct deferred_volume *volume = &out->volumes[out->volume_count - 1];
-
     out->is_announced = true;
     return error_set(
         err, ERROR_INVALID,
         "volume %.*s is deferred later: nonExclusiveClaims: Exclusive of storage class "
         "%.*s is new in this cluster, and in force %d s after it was announced",
-        SLICE_ARG(volume->name), SLICE_ARG(volume->storage_class), AGREEMENT_MS / 1000);
+        SLICE_ARG(decision->volume->name),
+        SLICE_ARG(name_slice(claim_storage_class(decision->claim))), AGREEMENT_MS / 1000);
 }
 
 int deferral_plan(const struct view *view, uint64_t version, const struct pod_object *object,
@@ -127,7 +126,7 @@ int deferral_plan(const struct view *view, uint64_t version, const struct pod_ob
             has_memory = add_volume(out, object, &decision, arena);
         if (has_memory && decision.rule == RULE_NONE && decision.claim != NULL &&
             exclusive_is_announced(view, decision.claim))
-            return add_announced(out, err);
+            return add_announced(out, &decision, err);
         if (decision.entry != NULL && decision.rule != RULE_NONE && decision.rule < RULE_COUNT)
             has_memory = add_refusal(out, object, &decision, arena);
     }

@@ -245,6 +245,25 @@ static void a_review_of_what_has_to_wait_is_denied_and_asks_nothing(void)
     guard_stop(&guard);
 }
 
+static void a_deferral_of_a_user_waits_for_the_class_of_its_claim(void)
+{
+    struct guard guard;
+
+    put_sharers();
+    put_pod(&(struct test_pod){.name = "own",
+                               .claim = "data",
+                               .more_spec = ",\"runtimeClassName\":\"kata\"",
+                               .more_meta =
+                                   ",\"annotations\":{\"claimguard.io/defer-fs-mount\":\"v\"}"});
+    put_agreed("\"claimLock.Annotation\":\"in force\",\"exclusive.fast-storage\":\"announced at "
+               "1\"");
+    guard_start(&guard, annotation);
+    check(!bind_succeeds(&guard, "own", "node-1"), "others may share its claim");
+    check(guard_logs(&guard, "nonExclusiveClaims: Exclusive of storage class fast-storage is new"),
+          "it says which class");
+    guard_stop(&guard);
+}
+
 static void another_claim_lock_is_announced_and_withdrawn_by_reloads(void)
 {
     struct guard guard;
@@ -273,6 +292,7 @@ int main(int argc, char **argv)
         SCENARIO(a_class_that_another_one_announces_is_locked_here),
         SCENARIO(a_new_entry_is_announced_and_its_pod_waits),
         SCENARIO(a_review_of_what_has_to_wait_is_denied_and_asks_nothing),
+        SCENARIO(a_deferral_of_a_user_waits_for_the_class_of_its_claim),
         SCENARIO(another_claim_lock_is_announced_and_withdrawn_by_reloads),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
