@@ -131,8 +131,9 @@ static bool differ(const struct agreement *agreement, const struct agreement_ent
                    size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        const struct agreement_entry *before = find(agreement, "", slice_of(entries[i].key));
-        if (before == NULL || strcmp(before->value, entries[i].value) != 0)
+        const struct agreement_entry *entry = &entries[i], *before;
+        before = find(agreement, "", slice_of(entry->key));
+        if (before == NULL || memcmp(before->value, entry->value, sizeof entry->value) != 0)
             return true;
     }
     return count != agreement->count;
