@@ -133,7 +133,7 @@ static bool differ(const struct agreement *agreement, const struct agreement_ent
     for (size_t i = 0; i < count; i++) {
         const struct agreement_entry *entry = &entries[i], *before;
         before = find(agreement, "", slice_of(entry->key));
-        if (before == NULL || memcmp(before->value, entry->value, sizeof entry->value) != 0)
+        if (before == NULL || !slice_equal(slice_of(before->value), slice_of(entry->value)))
             return true;
     }
     return count != agreement->count;

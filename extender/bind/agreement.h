@@ -95,7 +95,7 @@ bool agreement_take(struct agreement *agreement, struct slice body, uint64_t beg
                     uint64_t now_ns, bool *has_changed);
 
 /* The API server says that there is none, or that claimguard may not read it. Once it was read,
- * that tells nothing about other claimguards: what was read gets older, as without an answer. */
+ * that says nothing about other claimguards: what was read gets older, as without an answer. */
 void agreement_miss(struct agreement *agreement);
 
 /* Writes the merge patch with which this configuration's part of the agreement advances. False:

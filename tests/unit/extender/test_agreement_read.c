@@ -41,7 +41,7 @@ Test(agreement_read, without_the_config_map_local_goes_on_and_annotation_does_no
     free(annotation);
 }
 
-/* A proxy's answer, or rights that are applied again, tell nothing about other claimguards. */
+/* A proxy's answer, or rights that are applied again, say nothing about other claimguards. */
 Test(agreement_read, what_was_read_once_counts_although_it_may_not_be_read_any_more)
 {
     for (int kind = CLAIM_LOCK_LOCAL; kind <= CLAIM_LOCK_ANNOTATION; kind++) {
