@@ -349,13 +349,15 @@ bool agreement_propose(struct agreement *agreement, const struct config *config,
 
 static int check_lock(const struct agreement *agreement, int claim_lock, struct error *err)
 {
-    const char *name = lock_names[claim_lock], *other_name = lock_names[other_lock(claim_lock)];
+    const struct agreement_entry *other = find_lock(agreement, other_lock(claim_lock));
+    const char *name = lock_names[claim_lock];
 
-    if (find_lock(agreement, other_lock(claim_lock)) != NULL)
+    if (other != NULL)
         return error_set(err, ERROR_INVALID,
                          "no pod with exclusive claims is bound: this claimguard has claimLock: "
-                         "%s, and another one has announced %s, or has it in force",
-                         name, other_name);
+                         "%s, and claimLock: %s is %s in this cluster",
+                         name, lock_names[other_lock(claim_lock)],
+                         other->is_in_force ? "in force" : "announced");
     return is_in_force(find_lock(agreement, claim_lock))
                ? 0
                : error_set(err, ERROR_INVALID,
@@ -364,16 +366,26 @@ static int check_lock(const struct agreement *agreement, int claim_lock, struct 
                            name, AGREEMENT_MS / 1000);
 }
 
+/* The text stays the same while the wait lasts: an Event has it. */
+static int set_unread(const struct agreement *agreement, struct error *err)
+{
+    bool has_problem = agreement->problem[0] != '\0';
+    char when[40] = "was never read";
+
+    if (agreement->began_ns != 0)
+        (void)snprintf(when, sizeof when, "was last read over %d s ago", AGREEMENT_FRESH_MS / 1000);
+    return error_set(err, ERROR_UNAVAILABLE,
+                     "no pod with claims is bound: the ConfigMap " AGREEMENT_NAME
+                     ", with which claimguards agree, %s%s%s",
+                     when, has_problem ? ": " : "", agreement->problem);
+}
+
 int agreement_check(const struct agreement *agreement, int claim_lock, bool is_exclusive,
                     uint64_t now_ns, struct error *err)
 {
     if (agreement->is_absent && claim_lock == CLAIM_LOCK_LOCAL)
         return 0;
     if (agreement->began_ns == 0 || now_ns - agreement->began_ns >= AGREEMENT_FRESH_MS * NS_PER_MS)
-        return error_set(err, ERROR_UNAVAILABLE,
-                         "no pod with claims is bound: the ConfigMap " AGREEMENT_NAME
-                         ", with which claimguards agree, could not be read for %d s%s%s",
-                         AGREEMENT_FRESH_MS / 1000, agreement->problem[0] == '\0' ? "" : ": ",
-                         agreement->problem);
+        return set_unread(agreement, err);
     return is_exclusive ? check_lock(agreement, claim_lock, err) : 0;
 }

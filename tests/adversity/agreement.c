@@ -75,7 +75,7 @@ static void without_it_a_claimguard_with_annotation_is_not_ready(void)
     check(!bind_succeeds(&guard, "a", "node-1"), "others may share its claim, for all it knows");
     check(bind_succeeds(&guard, "plain", "node-1"), "it has no claim");
     check(guard_logs(&guard, "the ConfigMap claimguard-agreement, with which claimguards agree, "
-                             "could not be read"),
+                             "was never read: status 404"),
           "the bind says why");
     api_heal();
     guard_await_ready(&guard);
@@ -172,7 +172,7 @@ static void what_another_one_announces_stops_this_one(void)
     put_agreed("\"claimLock.Local\":\"in force\",\"claimLock.Annotation\":\"announced at 1\"");
     await_read();
     check(!bind_succeeds(&guard, "c", "node-1"), "it is on its way out");
-    check(guard_logs(&guard, "another one has announced Annotation"), "it says so");
+    check(guard_logs(&guard, "claimLock: Annotation is announced in this cluster"), "it says so");
     put_agreed("\"claimLock.Local\":\"in force\"");
     await_read();
     check(bind_succeeds(&guard, "c", "node-1"), "it has been withdrawn");
@@ -273,7 +273,7 @@ static void another_claim_lock_is_announced_and_withdrawn_by_reloads(void)
     guard_reload(&guard, annotation);
     AWAIT(is_announced("data.claimLock~Annotation"), "it is announced");
     check(!bind_succeeds(&guard, "a", "node-1"), "it is not in force");
-    check(guard_logs(&guard, "another one has announced Local, or has it in force"), "it says why");
+    check(guard_logs(&guard, "claimLock: Local is in force in this cluster"), "it says why");
     guard_reload(&guard, local);
     AWAIT(agreed("data.claimLock~Annotation")[0] == '\0', "it is withdrawn");
     AWAIT(bind_succeeds(&guard, "a", "node-1"), "Local is in force");

@@ -82,6 +82,7 @@ Test(agreement_read, what_says_wait_refuses_and_what_is_not_known_does_not)
 
     cr_expect_eq(agreement_check(&one->agreement, CLAIM_LOCK_ANNOTATION, true, now_ns, &err),
                  ERROR_UNAVAILABLE);
+    cr_expect_not_null(strstr(err.message, "was never read"), "%s", err.message);
     (void)tick(one);
     cr_expect_eq(agreement_check(&one->agreement, CLAIM_LOCK_ANNOTATION, true, now_ns, &err),
                  ERROR_INVALID, "it is announced");
@@ -90,6 +91,7 @@ Test(agreement_read, what_says_wait_refuses_and_what_is_not_known_does_not)
     now_ns += AGREEMENT_FRESH_MS * NS_PER_MS;
     cr_expect_eq(agreement_check(&one->agreement, CLAIM_LOCK_ANNOTATION, true, now_ns, &err),
                  ERROR_UNAVAILABLE);
+    cr_expect_not_null(strstr(err.message, "was last read over 15 s ago"), "%s", err.message);
     free(one);
 }
 
