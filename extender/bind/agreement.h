@@ -48,8 +48,7 @@
 #define EXTENDER_BIND_AGREEMENT_H
 
 #include "extender/bind/bind.h"
-
-#define AGREEMENT_NAME "claimguard-agreement" /* of the ConfigMap */
+#include "policy/agreed.h"
 
 enum {
     AGREEMENT_FRESH_MS = 15000,

@@ -13,12 +13,12 @@ enum {
     PATCH_BYTES_MAX = 64 * 1024,
 };
 
-void agreement_start(struct state *state, const char *ns)
+void agreement_start(struct state *state, struct slice ns)
 {
     struct agreement *agreement = state->agreement;
 
     (void)snprintf(agreement->path, sizeof agreement->path,
-                   "/api/v1/namespaces/%s/configmaps/" AGREEMENT_NAME, ns);
+                   "/api/v1/namespaces/%.*s/configmaps/" AGREEMENT_NAME, SLICE_ARG(ns));
     state->agreed = &agreement->classes;
 }
 

@@ -11,7 +11,7 @@
 
 /* From now on, the state follows the agreement in that namespace. Before other threads start.
  * Without this call it follows none. */
-void agreement_start(struct state *state, const char *ns);
+void agreement_start(struct state *state, struct slice ns);
 
 /* Reads and writes what is due, and waits for the API server, for AGREEMENT_REQUEST_MS each at
  * most. To be called once a second, by one thread; not under the lock. */

@@ -195,8 +195,6 @@ static int serve_snapshot(struct state *state, struct run *run, struct error *er
     return listen_until_end(state, run, err);
 }
 
-/* Where the ConfigMap of the agreement is: in the namespace of the kubeconfig's context, or of the
- * service account. */
 static void follow_agreement(struct state *state, const struct kubeconfig *kubeconfig)
 {
     bool is_in_pod = kubeconfig->token_file != NULL &&
@@ -208,9 +206,7 @@ static void follow_agreement(struct state *state, const struct kubeconfig *kubec
     if (kubeconfig->ns == NULL && is_in_pod &&
         file_read(SERVICE_ACCOUNT_DIR "/namespace", text, sizeof text - 1, &len, &err) < 0)
         text[0] = '\0';
-    agreement_start(state, kubeconfig->ns != NULL ? kubeconfig->ns
-                           : text[0] != '\0'      ? text
-                                                  : "claimguard");
+    agreement_start(state, agreed_namespace(slice_of(kubeconfig->ns), slice_of(text)));
 }
 
 static int serve_live(struct state *state, struct run *run, struct error *err)

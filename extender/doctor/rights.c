@@ -3,6 +3,7 @@
 #include <jansson.h>
 
 #include "extender/certificates/api_call.h"
+#include "policy/agreed.h"
 #include "policy/needs.h"
 
 #define SERVICE_ACCOUNT "system:serviceaccount:"
@@ -38,14 +39,14 @@ static void put_user(struct buf *out, struct slice user)
     buf_put(out, SLICE("],"));
 }
 
-/* Of a service account its own; of another user that of manifests/. */
+/* Where claimguard looks for the agreement. The context of its kubeconfig is not known here. */
 static struct slice own_namespace(const char *user)
 {
     size_t prefix_len = sizeof SERVICE_ACCOUNT - 1;
     bool is_account = strncmp(user, SERVICE_ACCOUNT, prefix_len) == 0;
-    const char *ns = is_account ? user + prefix_len : "claimguard";
+    const char *ns = is_account ? user + prefix_len : "";
 
-    return (struct slice){ns, strcspn(ns, ":")};
+    return agreed_namespace(SLICE(""), (struct slice){ns, strcspn(ns, ":")});
 }
 
 static void put_review(struct buf *out, const struct rights *rights, const struct right *right)
@@ -59,7 +60,7 @@ static void put_review(struct buf *out, const struct rights *rights, const struc
                "\"subresource\":\"%s\"",
                right->verb, right->group, right->resource, right->subresource);
     if (strcmp(right->resource, "configmaps") == 0) { /* one object alone */
-        buf_put(out, SLICE(",\"name\":\"claimguard-agreement\",\"namespace\":"));
+        buf_put(out, SLICE(",\"name\":\"" AGREEMENT_NAME "\",\"namespace\":"));
         buf_json(out, own_namespace(rights->user));
     }
     buf_put(out, SLICE("}}}"));

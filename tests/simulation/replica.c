@@ -289,7 +289,7 @@ void replica_start(struct replica *replica)
         handlers_start(&replica->handlers, &replica->state, &replica->kubeconfig, &err) < 0)
         abort();
     if (world.agrees)
-        agreement_start(&replica->state, "claimguard");
+        agreement_start(&replica->state, SLICE("claimguard"));
     replica->is_up = true;
     replica->is_agreeing = replica->is_synced = false;
     replica->evicting = 0;
