@@ -128,9 +128,10 @@ void agreement_tick(struct state *state)
     unsigned status =
         ask(state, "GET", SLICE(""), "what claimguards agree on cannot be read", &arena);
     if (status == 200 && propose(state, &patch)) {
-        log_info("what claimguards agree on is written", LOG_SLICE("patch", buf_slice(&patch)));
         status = ask(state, "PATCH", buf_slice(&patch),
                      "what claimguards agree on cannot be written", &arena);
+        if (status == 200)
+            log_info("what claimguards agree on is written", LOG_SLICE("patch", buf_slice(&patch)));
     }
     settle(state, status == 200);
     agreement->next_ns = began_ns + next_ms(agreement, status) * NS_PER_MS;
