@@ -75,9 +75,12 @@ void bind_free_claims(struct binding *binding)
 {
     struct object_reference pod = bind_request_pod(binding->call.request);
     struct state *state = binding->call.state;
+    bool keeps = claim_locks_keep(&binding->locks);
 
     claim_locks_release(&binding->locks);
     (void)pthread_rwlock_wrlock(&state->lock);
+    if (keeps) /* as after a Binding that may be applied */
+        seen_locks_pass(state, &pod);
     bool is_undone = reservation_undo(&state->cluster, &binding->uid);
     (void)pthread_rwlock_unlock(&state->lock);
     if (is_undone)

@@ -148,6 +148,15 @@ int claim_locks_take(struct claim_locks *locks, struct error *err)
     return rc;
 }
 
+bool claim_locks_keep(const struct claim_locks *locks)
+{
+    bool is_any = false;
+
+    for (size_t i = 0; i < locks->locked_count; i++)
+        is_any = is_any || locks->is_kept[i];
+    return is_any;
+}
+
 void claim_locks_release(struct claim_locks *locks)
 {
     struct error err = {0};

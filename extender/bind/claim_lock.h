@@ -69,6 +69,9 @@ struct claim_locks {
  * replaced. */
 int claim_locks_take(struct claim_locks *locks, struct error *err);
 
+/* Whether one of the locks is kept, though the pod will not be bound: its age begins again. */
+bool claim_locks_keep(const struct claim_locks *locks);
+
 /* Releases what was locked: the pod will not be bound. */
 void claim_locks_release(struct claim_locks *locks);
 

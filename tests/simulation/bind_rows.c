@@ -239,6 +239,24 @@ static void a_lock_of_before_is_released_when_a_bind_is_refused(void)
     expect(world.server.claims[0].holder[0] == '\0', "the claim is free");
 }
 
+/* Its own binds take the lock again and again, and each is refused: a webhook denies them, too. */
+static void a_lock_that_a_review_has_left_does_not_stay_for_ever(void)
+{
+    struct sim_claim *claim = &world.server.claims[0];
+    const struct sim_pod *first = create("first", 0, 0);
+
+    (void)snprintf(claim->holder, sizeof claim->holder, "%s/first", first->uid);
+    (void)snprintf(claim->admitted, sizeof claim->admitted, "true");
+    world.server.pods[0].claims = DATA;
+    server_publish_claim(claim);
+    server_touch(&world.server.pods[0]);
+    refuse_bindings(10000);
+    wait_seconds(2);
+    const struct sim_pod *second = create("second", 0, DATA);
+    wait_seconds(400);
+    expect(first->node < 0 && second->node >= 0, "the other pod had its turn");
+}
+
 static void only_exclusive_claims_are_locked(void)
 {
     server_change_claim(2, false, false);
@@ -298,6 +316,7 @@ int main(int argc, char **argv)
         {ROW(a_pod_that_is_on_another_node_is_refused), lock_claims},
         {ROW(a_pod_that_is_on_its_node_already_is_a_success), lock_claims},
         {ROW(a_lock_of_before_is_released_when_a_bind_is_refused), lock_claims},
+        {ROW(a_lock_that_a_review_has_left_does_not_stay_for_ever), lock_claims},
         {ROW(only_exclusive_claims_are_locked), lock_claims},
         {ROW(a_binding_in_doubt_keeps_its_claim_without_its_scheduler), NULL},
     };
