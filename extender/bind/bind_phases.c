@@ -65,7 +65,9 @@ void bind_doubt_claims(struct binding *binding, bool is_lost)
     (void)pthread_rwlock_wrlock(&state->lock);
     uint64_t expires_ns = state_reservation_end(state, true);
     const struct reservation *reservation = reservation_find(&state->cluster, &binding->uid);
-    if (reservation != NULL && reservation->claim_count != 0 && binding->created == NULL)
+    bool keeps =
+        reservation != NULL && (reservation->claim_count != 0 || reservation->shared_count != 0);
+    if (keeps && binding->created == NULL)
         seen_locks_pass(state, &pod);
     (is_lost ? reservation_doubt : reservation_admit)(&state->cluster, &binding->uid, expires_ns);
     (void)pthread_rwlock_unlock(&state->lock);

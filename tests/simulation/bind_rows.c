@@ -239,6 +239,27 @@ static void a_lock_of_before_is_released_when_a_bind_is_refused(void)
     expect(world.server.claims[0].holder[0] == '\0', "the claim is free");
 }
 
+static void a_pod_that_shares_its_claim_gives_way_to_one_that_needs_it_alone(void)
+{
+    server_change_claim(0, false, false);
+    wait_seconds(1);
+    const struct sim_pod *first = create("first", 0, DATA);
+
+    world.fault = (struct planned_fault){
+        .count = 1000, .method = "POST", .path = "first/binding", .fate = FATE_LOST, .status = 500};
+    wait_seconds(2);
+    const struct sim_pod *vm =
+        server_create_pod("vm", &(struct sim_pod){.claims = DATA, .is_vm = true});
+    wait_seconds(3 * 65 + 40);
+    expect(first->node < 0 && vm->node >= 0, "it has had its turn");
+}
+
+static void defer_mounts(void)
+{
+    world.defers = true;
+    world.field = FIELD_KNOWN;
+}
+
 /* Its own binds take the lock again and again, and each is refused: a webhook denies them, too. */
 static void a_lock_that_a_review_has_left_does_not_stay_for_ever(void)
 {
@@ -310,6 +331,7 @@ int main(int argc, char **argv)
         {ROW(a_binding_in_doubt_keeps_its_node), share_among_pods_of_one_node},
         {ROW(a_refused_bind_does_not_prolong_a_doubt), NULL},
         {ROW(a_pod_whose_bindings_fail_gives_way), NULL},
+        {ROW(a_pod_that_shares_its_claim_gives_way_to_one_that_needs_it_alone), defer_mounts},
         {ROW(a_lock_is_remembered_while_others_are_seen), lock_claims},
         {ROW(the_oldest_of_too_many_locks_is_forgotten), lock_claims},
         {ROW(a_pod_that_was_replaced_is_not_found), lock_claims},
