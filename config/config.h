@@ -125,6 +125,34 @@ int config_load_tree(struct yaml_node **out, const char *path, struct arena *are
 /* Writes the configuration, with its defaults, as YAML that config_load can read. */
 void config_print(const struct config *config, struct buf *out);
 
+/* The word of an enum claim_lock in a file. */
+const char *config_claim_lock_text(int claim_lock);
+
+/* Whether one of the first `count` entries makes each claim of that storage class one that could be
+ * deferred alone (nonExclusiveClaims: Exclusive). With apply: Disabled, no further mount is
+ * deferred, so none does. Inline, for policies. */
+static inline bool config_makes_exclusive(const struct config *config, struct slice storage_class,
+                                          size_t count)
+{
+    const struct defer_entry *entries = config->defer_fs_mount.entries;
+
+    for (size_t i = 0; config->defer_fs_mount.apply != DEFER_DISABLED && i < count; i++)
+        if (entries[i].non_exclusive_claims == NON_EXCLUSIVE_EXCLUSIVE &&
+            entries[i].storage_class.len != 0 &&
+            slice_equal(entries[i].storage_class, storage_class))
+            return true;
+    return false;
+}
+
+/* Whether the entry of that index is the first that does, for its storage class. */
+static inline bool config_adds_exclusive(const struct config *config, size_t index)
+{
+    struct slice storage_class = config->defer_fs_mount.entries[index].storage_class;
+
+    return config_makes_exclusive(config, storage_class, index + 1) &&
+           !config_makes_exclusive(config, storage_class, index);
+}
+
 /* Splits "127.0.0.1:8888", "[::1]:8888" or ":8888" (any address). With port 0, the system chooses.
  * False if the text has another form. */
 bool config_split_address(struct slice text, struct slice *host, uint16_t *port);

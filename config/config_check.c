@@ -159,30 +159,15 @@ static int check_admission(const struct checked *checked, const struct config *c
     return 0;
 }
 
-/* Whether the entry adds a storage class to those that are locked. */
-static bool adds_exclusive(const struct defer_entry *entries, size_t index)
-{
-    const struct defer_entry *entry = &entries[index];
-
-    if (entry->non_exclusive_claims != NON_EXCLUSIVE_EXCLUSIVE || entry->storage_class.len == 0)
-        return false;
-    for (size_t i = 0; i < index; i++)
-        if (entries[i].non_exclusive_claims == NON_EXCLUSIVE_EXCLUSIVE &&
-            slice_equal(entries[i].storage_class, entry->storage_class))
-            return false;
-    return true;
-}
-
 /* With claimLock: Annotation, claimguards have to agree on them. */
 static int check_exclusive(const struct checked *checked, const struct config *config)
 {
     size_t count = 0;
 
-    if (config->read_write_once_pod.claim_lock != CLAIM_LOCK_ANNOTATION ||
-        config->defer_fs_mount.apply == DEFER_DISABLED)
+    if (config->read_write_once_pod.claim_lock != CLAIM_LOCK_ANNOTATION)
         return 0;
     for (size_t i = 0; i < config->defer_fs_mount.entry_count; i++)
-        count += adds_exclusive(config->defer_fs_mount.entries, i);
+        count += config_adds_exclusive(config, i);
     return count <= EXCLUSIVE_CLASSES_MAX
                ? 0
                : yaml_fail(checked->err, checked->path, locate(checked, "deferFSMount", "entries"),

@@ -18,7 +18,14 @@ enum {
     }
 
 static const char *const switch_words[] = {"Enabled", "Disabled", NULL};
-static const char *const claim_lock_words[] = {"Local", "Annotation", NULL};
+static const char *const claim_lock_words[] = {
+    [CLAIM_LOCK_LOCAL] = "Local", [CLAIM_LOCK_ANNOTATION] = "Annotation", NULL};
+
+const char *config_claim_lock_text(int claim_lock)
+{
+    return claim_lock_words[claim_lock];
+}
+
 static const char *const apply_words[] = {"Auto", "Field", "Annotation", "Disabled", NULL};
 static const char *const non_exclusive_words[] = {"Refuse", "Exclusive", "Allow", NULL};
 static const char *const mode_words[] = {"Off", "Warn", "Enforce", NULL};

@@ -10,25 +10,13 @@ static const struct agreed_class *find_agreed(const struct view *view, struct sl
     return NULL;
 }
 
-bool exclusive_is_configured(const struct config *config, const struct defer_entry *entry)
-{
-    return config->defer_fs_mount.apply != DEFER_DISABLED &&
-           entry->non_exclusive_claims == NON_EXCLUSIVE_EXCLUSIVE && entry->storage_class.len != 0;
-}
-
 bool exclusive_by_class(const struct view *view, const struct claim *claim)
 {
     struct slice storage_class = defer_storage_class(claim);
 
-    if (storage_class.len != 0 && find_agreed(view, storage_class) != NULL)
-        return true;
-    for (size_t i = 0; i < view->config->defer_fs_mount.entry_count; i++) {
-        const struct defer_entry *entry = &view->config->defer_fs_mount.entries[i];
-        if (exclusive_is_configured(view->config, entry) &&
-            slice_equal(entry->storage_class, storage_class))
-            return true;
-    }
-    return false;
+    return (storage_class.len != 0 && find_agreed(view, storage_class) != NULL) ||
+           config_makes_exclusive(view->config, storage_class,
+                                  view->config->defer_fs_mount.entry_count);
 }
 
 /* A claim's lock stores one holder, so no pod shares a claim that could be deferred alone. */

@@ -14,12 +14,8 @@
 bool exclusive_is_needed(const struct view *view, const struct pod_object *pod, size_t index,
                          const struct claim *claim);
 
-/* Whether the entry makes each claim of its storage class one that could be deferred alone. With
- * apply: Disabled, no further mount is deferred. */
-bool exclusive_is_configured(const struct config *config, const struct defer_entry *entry);
-
-/* Whether the claim's storage class has such an entry, here or in another replica. One that says
- * Allow here changes nothing: replicas with other entries may defer it alone. */
+/* Whether an entry, here or in another replica, makes the claims of that storage class exclusive.
+ * One that says Allow here changes nothing: replicas with other entries may defer it alone. */
 bool exclusive_by_class(const struct view *view, const struct claim *claim);
 
 /* Whether the claim has one pod at a time because of its lock (claimLock: Annotation), whether or

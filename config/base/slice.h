@@ -54,6 +54,17 @@ static inline bool slice_equal_fold(struct slice a, struct slice b)
     return true;
 }
 
+/* Whether it has only the characters of Kubernetes' names and UIDs. */
+static inline bool slice_is_plain(struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '-' && c != '.')
+            return false;
+    }
+    return true;
+}
+
 /* <0, 0 or >0, as memcmp; if one is a prefix of the other, the shorter one is first. */
 static inline int slice_compare(struct slice a, struct slice b)
 {

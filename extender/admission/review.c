@@ -184,17 +184,6 @@ int review_read_binding(struct bind_request *out, struct slice *annotation,
     return 0;
 }
 
-/* Whether it has only the characters of names and UIDs. */
-static bool is_plain(struct slice text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        char c = text.ptr[i];
-        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '-' && c != '.')
-            return false;
-    }
-    return true;
-}
-
 static int check_pod(const struct pod_object *pod, const struct review *review, struct error *err)
 {
     if (review->name.len != 0 && !slice_equal(review->name, pod->meta.name))
@@ -204,7 +193,8 @@ static int check_pod(const struct pod_object *pod, const struct review *review, 
         return 0;
     if (pod->meta.uid.len == 0)
         return error_set(err, ERROR_INVALID, "body: request.object.metadata.uid is missing");
-    if (!is_plain(review->ns) || !is_plain(pod->meta.name) || !is_plain(pod->meta.uid))
+    if (!slice_is_plain(review->ns) || !slice_is_plain(pod->meta.name) ||
+        !slice_is_plain(pod->meta.uid))
         return error_set(err, ERROR_INVALID,
                          "body: a character that no namespace, name or UID of a pod has");
     return 0;

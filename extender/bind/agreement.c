@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "cache/json/pull_fields.h"
-#include "policy/exclusive.h"
 
 #define LOCK_KEY  "claimLock."
 #define CLASS_KEY "exclusive."
@@ -14,9 +13,6 @@ enum { BODY_ARENA_BYTES_MAX = 1 << 20, LOCK_KINDS = 2 };
 /* What is left is for classes of former configurations. */
 _Static_assert(EXCLUSIVE_CLASSES_MAX + LOCK_KINDS <= AGREEMENT_ENTRIES_MAX, "they fit");
 _Static_assert(EXCLUSIVE_CLASS_LEN_MAX == AGREEMENT_KEY_MAX - (sizeof CLASS_KEY - 1), "it fits");
-
-static const char *const lock_names[LOCK_KINDS] = {
-    [CLAIM_LOCK_LOCAL] = "Local", [CLAIM_LOCK_ANNOTATION] = "Annotation"};
 
 static int other_lock(int claim_lock)
 {
@@ -39,7 +35,7 @@ static const struct agreement_entry *find(const struct agreement *agreement, con
 
 static const struct agreement_entry *find_lock(const struct agreement *agreement, int claim_lock)
 {
-    return find(agreement, LOCK_KEY, slice_of(lock_names[claim_lock]));
+    return find(agreement, LOCK_KEY, slice_of(config_claim_lock_text(claim_lock)));
 }
 
 /* Whether it has been as it is for so long. */
@@ -251,9 +247,10 @@ static void propose_lock(struct agreement *agreement, int claim_lock, const char
     else if (agreement->count == AGREEMENT_ENTRIES_MAX)
         becomes = NULL; /* nobody could read it any more */
     if (becomes != NULL)
-        put(patch, agreement, LOCK_KEY, slice_of(lock_names[claim_lock]), becomes);
+        put(patch, agreement, LOCK_KEY, slice_of(config_claim_lock_text(claim_lock)), becomes);
     if (removes_other(agreement, claim_lock, becomes, now_ns))
-        put(patch, agreement, LOCK_KEY, slice_of(lock_names[other_lock(claim_lock)]), NULL);
+        put(patch, agreement, LOCK_KEY, slice_of(config_claim_lock_text(other_lock(claim_lock))),
+            NULL);
     if (becomes == announced)
         (void)snprintf(agreement->announced, sizeof agreement->announced, "%s", announced);
 }
@@ -281,43 +278,22 @@ static void propose_class(const struct agreement *agreement, struct slice name,
         put(patch, agreement, CLASS_KEY, name, IN_FORCE);
 }
 
-/* Whether this configuration locks the claims of the class. */
-static bool is_wanted(const struct config *config, struct slice name)
-{
-    if (config->read_write_once_pod.claim_lock != CLAIM_LOCK_ANNOTATION)
-        return false;
-    for (size_t i = 0; i < config->defer_fs_mount.entry_count; i++) {
-        const struct defer_entry *entry = &config->defer_fs_mount.entries[i];
-        if (exclusive_is_configured(config, entry) && slice_equal(entry->storage_class, name))
-            return true;
-    }
-    return false;
-}
-
 /* Removes what was announced by claimguards that are gone, or have another configuration. */
 static void propose_removals(const struct agreement *agreement, const struct config *config,
                              uint64_t now_ns, struct buf *patch)
 {
+    bool wants_any = config->read_write_once_pod.claim_lock == CLAIM_LOCK_ANNOTATION;
+
     for (size_t i = 0; i < agreement->count; i++) {
         const struct agreement_entry *entry = &agreement->lists[agreement->present][i];
         if (!begins_with(slice_of(entry->key), SLICE(CLASS_KEY)) || entry->is_in_force)
             continue;
         struct slice name = slice_of(entry->key + sizeof CLASS_KEY - 1);
-        if (is_old(entry, AGREEMENT_DISPLACED_MS, now_ns) && !is_wanted(config, name))
+        if (is_old(entry, AGREEMENT_DISPLACED_MS, now_ns) &&
+            !(wants_any &&
+              config_makes_exclusive(config, name, config->defer_fs_mount.entry_count)))
             put(patch, agreement, CLASS_KEY, name, NULL);
     }
-}
-
-/* Whether an entry before this one is for the same storage class. */
-static bool is_repeated(const struct config *config, size_t index)
-{
-    const struct defer_entry *entries = config->defer_fs_mount.entries;
-
-    for (size_t i = 0; i < index; i++)
-        if (exclusive_is_configured(config, &entries[i]) &&
-            slice_equal(entries[i].storage_class, entries[index].storage_class))
-            return true;
-    return false;
 }
 
 bool agreement_propose(struct agreement *agreement, const struct config *config, uint64_t now_ns,
@@ -334,11 +310,10 @@ bool agreement_propose(struct agreement *agreement, const struct config *config,
     propose_lock(agreement, claim_lock, text, now_ns, patch);
     propose_removals(agreement, config, now_ns, patch);
     for (size_t i = 0;
-         claim_lock == CLAIM_LOCK_ANNOTATION && i < config->defer_fs_mount.entry_count; i++) {
-        const struct defer_entry *entry = &config->defer_fs_mount.entries[i];
-        if (exclusive_is_configured(config, entry) && !is_repeated(config, i))
-            propose_class(agreement, entry->storage_class, text, now_ns, &room, patch);
-    }
+         claim_lock == CLAIM_LOCK_ANNOTATION && i < config->defer_fs_mount.entry_count; i++)
+        if (config_adds_exclusive(config, i))
+            propose_class(agreement, config->defer_fs_mount.entries[i].storage_class, text, now_ns,
+                          &room, patch);
     if (patch->len == 0)
         return false;
     buf_put(patch, SLICE("}}"));
@@ -350,13 +325,13 @@ bool agreement_propose(struct agreement *agreement, const struct config *config,
 static int check_lock(const struct agreement *agreement, int claim_lock, struct error *err)
 {
     const struct agreement_entry *other = find_lock(agreement, other_lock(claim_lock));
-    const char *name = lock_names[claim_lock];
+    const char *name = config_claim_lock_text(claim_lock);
 
     if (other != NULL)
         return error_set(err, ERROR_INVALID,
                          "no pod with exclusive claims is bound: this claimguard has claimLock: "
                          "%s, and claimLock: %s is %s in this cluster",
-                         name, lock_names[other_lock(claim_lock)],
+                         name, config_claim_lock_text(other_lock(claim_lock)),
                          other->is_in_force ? "in force" : "announced");
     return is_in_force(find_lock(agreement, claim_lock))
                ? 0

@@ -95,16 +95,10 @@ void seen_locks_dispose(struct seen_locks *seen)
 
 /* ---- the annotation, and keys ---- */
 
-/* Whether the text has only the characters of names and UIDs, and is no longer. It becomes part of
- * a request, and of what is remembered. */
-static bool is_plain(struct slice text, size_t max)
+/* Whether it may be a name or UID. It becomes part of a request, and of what is remembered. */
+static bool is_name(struct slice text, size_t max)
 {
-    for (size_t i = 0; i < text.len; i++) {
-        char c = text.ptr[i];
-        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '-' && c != '.')
-            return false;
-    }
-    return text.len != 0 && text.len <= max;
+    return text.len != 0 && text.len <= max && slice_is_plain(text);
 }
 
 bool seen_locks_read_holder(struct slice holder, struct slice *uid, struct slice *name)
@@ -115,7 +109,7 @@ bool seen_locks_read_holder(struct slice holder, struct slice *uid, struct slice
         return false;
     *uid = (struct slice){holder.ptr, (size_t)(slash - holder.ptr)};
     *name = (struct slice){slash + 1, holder.len - uid->len - 1};
-    return is_plain(*uid, UID_TEXT_BYTES) && is_plain(*name, POD_NAME_BYTES_MAX);
+    return is_name(*uid, UID_TEXT_BYTES) && is_name(*name, POD_NAME_BYTES_MAX);
 }
 
 /* NAMESPACE/UID/NAME, in a buffer; {NULL, 0}: no claimguard has locked anything for such a pod. */
