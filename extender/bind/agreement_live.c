@@ -139,6 +139,14 @@ void agreement_tick(struct state *state)
     arena_dispose(&arena);
 }
 
+int agreement_permits(const struct state *state, struct error *err)
+{
+    return state->agreed == NULL
+               ? 0
+               : agreement_check(state->agreement, state->config->read_write_once_pod.claim_lock,
+                                 true, monotonic_ns(), err);
+}
+
 bool agreement_is_ready(const struct state *state)
 {
     return atomic_load(&state->agreement->is_ready);

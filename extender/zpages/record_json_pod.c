@@ -31,18 +31,18 @@ static void put_annotation(struct buf *out, const struct pod_mounts *mounts)
 /* The claims for which claimguard has deferred them. */
 static void put_deferred_for(struct buf *out, const struct pod_mounts *mounts)
 {
-    struct buf marks;
+    struct buf list;
 
-    buf_init(&marks, SIZE_MAX);
-    marks.share = out->share;
+    buf_init(&list, SIZE_MAX);
+    list.share = out->share;
     for (uint32_t i = 0; i < mounts->volume_count; i++)
         if (mounts->volumes[i].deferred_for.len != 0)
-            buf_printf(&marks, "%s%.*s=%.*s", marks.len == 0 ? "" : ",",
+            buf_printf(&list, "%s%.*s=%.*s", list.len == 0 ? "" : ",",
                        SLICE_ARG(mounts->volumes[i].name),
                        SLICE_ARG(mounts->volumes[i].deferred_for));
-    json_text(out, DEFERRED_FOR_ANNOTATION, buf_slice(&marks));
-    out->failed = out->failed || marks.failed;
-    buf_dispose(&marks);
+    json_text(out, DEFERRED_FOR_ANNOTATION, buf_slice(&list));
+    out->failed = out->failed || list.failed;
+    buf_dispose(&list);
 }
 
 static void put_metadata(struct buf *out, const struct pod *pod)

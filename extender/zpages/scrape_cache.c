@@ -1,5 +1,6 @@
 /* The metrics of /metrics about the cache. */
 #include "cache/cluster/reservation.h"
+#include "extender/bind/agreement_live.h"
 #include "extender/zpages/scrape_internal.h"
 
 enum { TALLIES_A_PIECE = 64 };
@@ -51,6 +52,20 @@ bool scrape_reservations(struct scrape *scrape)
     unsigned count = scrape->state->cluster.reserved.count;
     (void)pthread_rwlock_unlock(&scrape->state->lock);
     scrape_put_count(scrape, count);
+    return false;
+}
+
+/* No sample where no agreement is followed. */
+bool scrape_agreement(struct scrape *scrape)
+{
+    struct state *state = scrape->state;
+    struct error err = {0};
+
+    (void)pthread_rwlock_rdlock(&state->lock);
+    bool is_permitted = agreement_permits(state, &err) == 0;
+    (void)pthread_rwlock_unlock(&state->lock);
+    if (state->agreed != NULL)
+        scrape_put_count(scrape, is_permitted);
     return false;
 }
 

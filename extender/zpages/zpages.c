@@ -155,6 +155,15 @@ static void put_certificate(struct buf *out, const struct state *state)
         buf_printf(out, "%-24s none: the scheduler's port is plain text\n", "certificate");
 }
 
+static void put_permission(struct buf *out, const struct state *state)
+{
+    struct error err = {0};
+
+    if (state->agreed != NULL)
+        buf_printf(out, "%-24s %s%s\n", "agreement",
+                   agreement_permits(state, &err) == 0 ? "in force" : "WAITS: ", err.message);
+}
+
 /* Writes which resources a new configuration waits for, if one does. */
 static void put_waiting(struct buf *out, const struct state *state)
 {
@@ -181,6 +190,7 @@ static void put_cluster(struct buf *out, struct state *state)
                atomic_load(&state->metrics.is_config_refused)
                    ? "AS BEFORE: the file has an error, which is in the log"
                    : "in force");
+    put_permission(out, state);
     buf_printf(out, "%-24s %u\n", "reservations", state->cluster.reserved.count);
     buf_printf(out, "%-24s %zu\n", "violations", state->cluster.violations + survey.violations);
     put_certificate(out, state);

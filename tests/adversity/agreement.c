@@ -114,10 +114,16 @@ static void a_read_that_gets_too_old_stops_pods_with_claims(void)
     api_fault(&(struct api_fault){.method = "GET", .path = "/configmaps/", .status = 500});
     sleep_ms(15500);
     check(!bind_succeeds(&guard, "c", "node-1"), "15 s later");
+    check(guard_metric(&guard, "claimguard_agreement_in_force ") == 0, "the metric says it");
+    check(guard_page_has(&guard, "/statusz",
+                         "agreement                WAITS: no pod with claims is bound"),
+          "the page says why");
     check(bind_succeeds(&guard, "plain", "node-1"), "it has no claim");
     check(guard_is_ready(&guard), "another claimguard would not know more");
     api_heal();
     AWAIT(bind_succeeds(&guard, "c", "node-1"), "it is read again");
+    check(guard_metric(&guard, "claimguard_agreement_in_force ") == 1, "it is in force");
+    check(guard_page_has(&guard, "/statusz", "agreement                in force\n"), "it says so");
     guard_stop(&guard);
 }
 

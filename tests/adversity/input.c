@@ -223,15 +223,6 @@ static void no_list_frees_a_held_claim(void)
     guard_stop(&guard);
 }
 
-static bool shows(const struct guard *guard, const char *path, const char *text)
-{
-    char *page = guard_get(guard, path, NULL);
-    bool is_there = strstr(page, text) != NULL;
-
-    free(page);
-    return is_there;
-}
-
 /* Takes half a minute: for 20 s no answer may help. */
 static void a_resource_that_does_not_advance_is_reported_and_repaired(void)
 {
@@ -245,11 +236,11 @@ static void a_resource_that_does_not_advance_is_reported_and_repaired(void)
     while (guard_is_ready(&guard) && clock_ms() < begun + 60000)
         sleep_ms(100);
     check(clock_ms() > begun + 19000, "it was given time");
-    check(shows(&guard, "/readyz", "[-] pods does not advance"), "/readyz says it");
-    check(shows(&guard, "/livez", "ok"), "and a restart would not help");
+    check(guard_page_has(&guard, "/readyz", "[-] pods does not advance"), "/readyz says it");
+    check(guard_page_has(&guard, "/livez", "ok"), "and a restart would not help");
     check(guard_metric(&guard, "claimguard_cache_stalled{resource=\"pods\"}") == 1, "a metric");
     check(guard_metric(&guard, "claimguard_cache_stalled{resource=\"nodes\"}") == 0, "no other");
-    check(shows(&guard, "/statusz", "stalled"), "/statusz says it");
+    check(guard_page_has(&guard, "/statusz", "stalled"), "/statusz says it");
     check(guard_logs(&guard, "a resource does not advance"), "the log says it");
     check(!filter_passes(&guard, "b"), "a still holds the claim");
     api_heal();

@@ -32,19 +32,10 @@ static size_t requests_for(const char *resource)
     return api_count("GET", scenario_printf("/%s?", resource));
 }
 
-static bool page_has(const struct guard *guard, const char *path, const char *text)
-{
-    char *page = guard_get(guard, path, NULL);
-    bool has = strstr(page, text) != NULL;
-
-    free(page);
-    return has;
-}
-
 static bool is_measured(const struct guard *guard, const char *resource)
 {
-    return page_has(guard, "/metrics",
-                    scenario_printf("claimguard_cache_objects{resource=\"%s\"}", resource));
+    return guard_page_has(guard, "/metrics",
+                          scenario_printf("claimguard_cache_objects{resource=\"%s\"}", resource));
 }
 
 static double objects_of(const struct guard *guard, const char *resource)
@@ -112,14 +103,14 @@ static void what_is_off_costs_no_request_and_has_no_sample(void)
     for (size_t i = 0; i < ALWAYS; i++) {
         check(requests_for(always[i]) != 0, "%s are listed", always[i]);
         check(is_synced(&guard, always[i]), "%s are synced", always[i]);
-        check(page_has(&guard, "/readyz?verbose", always[i]), "%s count", always[i]);
+        check(guard_page_has(&guard, "/readyz?verbose", always[i]), "%s count", always[i]);
     }
     for (size_t i = 0; i < OPTIONAL; i++) {
         check(requests_for(optional[i]) == 0, "%s are asked for", optional[i]);
-        check(!page_has(&guard, "/metrics", scenario_printf("resource=\"%s\"", optional[i])),
+        check(!guard_page_has(&guard, "/metrics", scenario_printf("resource=\"%s\"", optional[i])),
               "%s have a sample", optional[i]);
-        check(!page_has(&guard, "/readyz?verbose", optional[i]), "%s count", optional[i]);
-        check(!page_has(&guard, "/statusz", optional[i]), "%s are shown", optional[i]);
+        check(!guard_page_has(&guard, "/readyz?verbose", optional[i]), "%s count", optional[i]);
+        check(!guard_page_has(&guard, "/statusz", optional[i]), "%s are shown", optional[i]);
     }
     guard_stop(&guard);
 }
@@ -133,8 +124,8 @@ static void by_default_each_of_them_is_watched(void)
     for (size_t i = 0; i < OPTIONAL; i++) {
         check(requests_for(optional[i]) != 0, "%s are listed", optional[i]);
         check(is_synced(&guard, optional[i]), "%s are synced", optional[i]);
-        check(page_has(&guard, "/readyz?verbose", optional[i]), "%s count", optional[i]);
-        check(page_has(&guard, "/statusz", optional[i]), "%s are shown", optional[i]);
+        check(guard_page_has(&guard, "/readyz?verbose", optional[i]), "%s count", optional[i]);
+        check(guard_page_has(&guard, "/statusz", optional[i]), "%s are shown", optional[i]);
     }
     check(requests_for("runtimeclasses") == 0 && requests_for("priorityclasses") == 0,
           "nothing reads these");
@@ -267,7 +258,7 @@ static void a_new_configuration_decides_once_it_knows_enough(void)
     api_fault(&(struct api_fault){.path = "/persistentvolumes?", .ending = API_HANG});
     reconfigure(&guard, DEFERS);
     check(api_wait("GET", "/persistentvolumes?", 1), "volumes are listed");
-    check(page_has(&guard, "/statusz", "waits for persistentvolumes\n"), "/statusz says so");
+    check(guard_page_has(&guard, "/statusz", "waits for persistentvolumes\n"), "/statusz says so");
     check(guard_logs(&guard, "resources=persistentvolumes"), "the log says so");
     check(guard_is_ready(&guard), "the former configuration is in force");
     check(!filter_passes(&guard, "b"), "and decides");
@@ -277,7 +268,7 @@ static void a_new_configuration_decides_once_it_knows_enough(void)
     api_heal();
     api_let_go();
     AWAIT(reloads(&guard) == 1, "it is in force");
-    check(!page_has(&guard, "/statusz", "waits for"), "nothing waits");
+    check(!guard_page_has(&guard, "/statusz", "waits for"), "nothing waits");
     check(bind_succeeds(&guard, "late", "node-1"), "nothing is in its way");
     check(strcmp(deferred("late"), "v") == 0, "%s is deferred", deferred("late"));
     guard_stop(&guard);
@@ -317,10 +308,10 @@ static void what_is_not_served_delays_no_configuration(void)
     api_fault(&(struct api_fault){.path = "/csinodes", .status = 404});
     guard_start(&guard, ALL_OFF);
     reload(&guard, CSI_ON);
-    check(page_has(&guard, "/readyz?verbose", "csinodes not served"), "it is known");
+    check(guard_page_has(&guard, "/readyz?verbose", "csinodes not served"), "it is known");
     check(guard_is_ready(&guard), "it is ready");
     reload(&guard, ALL_OFF);
-    AWAIT(!page_has(&guard, "/statusz", "csinodes"), "it is forgotten");
+    AWAIT(!guard_page_has(&guard, "/statusz", "csinodes"), "it is forgotten");
     api_heal();
     put_csi_nodes(0, 2);
     reload(&guard, CSI_ON); /* at once, and not after the ten minutes for what is not served */

@@ -225,6 +225,15 @@ static bool has_family(const char *page, const char *prefix)
     return false;
 }
 
+bool guard_page_has(const struct guard *guard, const char *path, const char *text)
+{
+    char *page = guard_get(guard, path, NULL);
+    bool has = strstr(page, text) != NULL;
+
+    free(page);
+    return has;
+}
+
 double guard_metric(const struct guard *guard, const char *prefix)
 {
     char *text = guard_get(guard, "/metrics", NULL);

@@ -98,6 +98,8 @@ char *guard_call(const struct guard *guard, const char *verb, const char *body);
 /* GETs from the metrics port; *status may be NULL. Ownership: the caller's to free. */
 char *guard_get(const struct guard *guard, const char *path, int *status);
 
+bool guard_page_has(const struct guard *guard, const char *path, const char *text);
+
 /* The sum of the samples whose line begins so: "claimguard_cache_synced{". 0 if there is none of
  * those; fails if the page has no metric of that name. */
 double guard_metric(const struct guard *guard, const char *prefix);
