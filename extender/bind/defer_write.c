@@ -22,7 +22,7 @@ static bool is_due(const struct deferred_volume *volume, bool as_field)
 
 static bool is_mark_due(const struct deferred_volume *volume)
 {
-    return volume->deferred_for.len != 0 && !volume->is_marked;
+    return volume->deferred_for.len != 0 && !volume->names_its_claim;
 }
 
 static size_t count_due(const struct deferral *deferral, bool as_field)
@@ -66,12 +66,11 @@ static bool is_withdrawn(const struct deferral *deferral, struct slice volume)
     return false;
 }
 
-/* Adds a word to a list. False: no memory. */
+/* Adds a word to a list that was empty at first. False: no memory. */
 static bool add_word(struct slice *list, struct arena *arena, struct slice word)
 {
-    *list = arena_printf(arena, "%.*s%s%.*s", SLICE_ARG(*list), list->len == 0 ? "" : ",",
-                         SLICE_ARG(word));
-    return list->ptr != NULL;
+    return (list->len == 0 || arena_append(arena, list, SLICE(","))) &&
+           arena_append(arena, list, word);
 }
 
 /* An empty list removes the annotation. */
@@ -82,7 +81,6 @@ static void put_list(struct buf *body, const char *key, struct slice list)
         buf_put(body, SLICE("null"));
     else
         buf_json(body, list);
-    body->failed |= list.ptr == NULL;
 }
 
 /* The annotation's present list without the volumes that are withdrawn, and, in that form, with
@@ -90,30 +88,31 @@ static void put_list(struct buf *body, const char *key, struct slice list)
 static void put_annotation(struct buf *body, const struct deferral *deferral, bool as_field,
                            struct arena *arena)
 {
-    struct slice list = deferral->annotation, rest = deferral->annotation, word;
-    bool ok = true;
+    struct slice list = SLICE(""), rest = deferral->annotation, word;
+    bool ok = deferral->withdrawn_count != 0 || arena_append(arena, &list, rest);
 
-    if (deferral->withdrawn_count != 0)
-        list = SLICE("");
     while (deferral->withdrawn_count != 0 && ok && annotation_next(&rest, &word))
         ok = is_withdrawn(deferral, word) || add_word(&list, arena, word);
     for (size_t i = 0; !as_field && i < deferral->volume_count && ok; i++)
         ok = !is_due(&deferral->volumes[i], false) ||
              add_word(&list, arena, deferral->volumes[i].name);
+    body->failed |= !ok;
     put_list(body, DEFER_FS_MOUNT_ANNOTATION, list);
 }
 
 /* The claims for which the volumes are deferred now. */
-static void put_marks(struct buf *body, const struct deferral *deferral, struct arena *arena)
+static void put_deferred_for(struct buf *body, const struct deferral *deferral, struct arena *arena)
 {
     struct slice list = SLICE("");
+    bool ok = true;
 
-    for (size_t i = 0; i < deferral->volume_count && list.ptr != NULL; i++) {
+    for (size_t i = 0; i < deferral->volume_count && ok; i++) {
         const struct deferred_volume *volume = &deferral->volumes[i];
-        if (volume->deferred_for.len != 0)
-            list = arena_printf(arena, "%.*s%s%.*s=%.*s", SLICE_ARG(list), list.len == 0 ? "" : ",",
-                                SLICE_ARG(volume->name), SLICE_ARG(volume->deferred_for));
+        ok = volume->deferred_for.len == 0 ||
+             (add_word(&list, arena, volume->name) && arena_append(arena, &list, SLICE("=")) &&
+              arena_append(arena, &list, volume->deferred_for));
     }
+    body->failed |= !ok;
     put_list(body, DEFERRED_FOR_ANNOTATION, list);
 }
 
@@ -130,7 +129,7 @@ static void put_patch(struct buf *body, const struct writing *writing, bool as_f
         put_annotation(body, writing->deferral, as_field, writing->call->arena);
         buf_put(body, SLICE(","));
     }
-    put_marks(body, writing->deferral, writing->call->arena);
+    put_deferred_for(body, writing->deferral, writing->call->arena);
     buf_put(body, SLICE("}}"));
     if (as_field)
         put_field(body, writing->deferral);
@@ -166,7 +165,8 @@ static int read_pod(const struct writing *writing, struct slice body, struct err
         bool was_there = volume->has_field || volume->is_annotated;
         volume->has_field = there != NULL && there->field == DEFER_FIELD_TRUE;
         volume->is_annotated = there != NULL && there->is_annotated;
-        volume->is_marked = there != NULL && slice_equal(there->deferred_for, volume->deferred_for);
+        volume->names_its_claim =
+            there != NULL && slice_equal(there->deferred_for, volume->deferred_for);
         if (!was_there && (volume->has_field || volume->is_annotated))
             deferral_count_volume(writing->call->state, volume);
     }
@@ -279,7 +279,8 @@ int defer_write(const struct bind_call *call, struct deferral *deferral, struct 
     if ((apply == DEFER_DISABLED && deferral->withdrawn_count == 0) || deferral->opts_out)
         return 0;
     for (size_t i = 0; apply == DEFER_DISABLED && i < deferral->volume_count; i++)
-        deferral->volumes[i].is_annotated = deferral->volumes[i].is_marked = true; /* stay as is */
+        deferral->volumes[i].is_annotated = deferral->volumes[i].names_its_claim =
+            true; /* stay as is */
     /* What the cache has is not enough: an API server that was downgraded since strips the field.
      * Auto notices the reconnect. Here, the write is repeated; it changes nothing if the field is
      * there. */

@@ -17,7 +17,7 @@ struct deferred_volume {
     struct slice deferred_for; /* UID of the claim for which claimguard defers it; empty: a user
                                   does, or it has no claim */
     uint8_t source;
-    bool is_marked;               /* that is written */
+    bool names_its_claim;         /* that is written */
     bool has_field, is_annotated; /* where it is written, as far as is known */
     bool is_new;                  /* decided now, because of an entry of the configuration */
 };
