@@ -149,61 +149,6 @@ bool seen_locks_is_old(struct state *state, struct slice key, uint64_t patience_
     return is_old;
 }
 
-/* Its pod may be known already: the watch of claims may be the later one. */
-void seen_locks_see_claim(struct state *state, const struct claim_object *claim)
-{
-    struct slice ns = claim->meta.ns, uid, name;
-    char buffer[KEY_BYTES_MAX];
-
-    if (!slice_equal(claim->admitted, SLICE(CLAIM_ADMITTED_CREATION)) ||
-        !seen_locks_read_holder(claim->holder, &uid, &name))
-        return;
-    struct slice key = pod_key(ns, uid, name, buffer);
-    if (key.ptr == NULL)
-        return;
-    (void)pthread_rwlock_wrlock(&state->lock);
-    const struct pod *pod = cluster_find_pod(&state->cluster, ns, name);
-    struct seen_lock *lock = get_or_add(&state->seen_locks->first, key);
-    if (lock != NULL && pod != NULL && uid_is(&pod->uid, uid))
-        note_there(lock);
-    (void)pthread_rwlock_unlock(&state->lock);
-}
-
-/* Whether there is anything to note about a pod. The key is made only then. */
-static bool is_news(const struct seen_locks *seen, const struct meta *pod, bool is_gone,
-                    char buffer[KEY_BYTES_MAX], struct slice *key)
-{
-    if (seen->first == NULL && seen->passed == NULL)
-        return false;
-    *key = pod_key(pod->ns, pod->uid, pod->name, buffer);
-    if (key->ptr == NULL)
-        return false;
-    const struct seen_lock *lock = find(seen->first, *key);
-    return (lock != NULL && lock->there_ns == 0 && !is_gone) || find(seen->passed, *key) != NULL;
-}
-
-/* Hundreds of thousands of pods come at a start: most cost only a look. */
-void seen_locks_see_pod(struct state *state, const struct meta *pod, bool is_gone)
-{
-    struct seen_locks *seen = state->seen_locks;
-    char buffer[KEY_BYTES_MAX];
-    struct slice key = {NULL, 0};
-
-    (void)pthread_rwlock_rdlock(&state->lock);
-    bool has_news = is_news(seen, pod, is_gone, buffer, &key);
-    (void)pthread_rwlock_unlock(&state->lock);
-    if (!has_news)
-        return;
-    (void)pthread_rwlock_wrlock(&state->lock);
-    struct seen_lock *changed = find(seen->first, key);
-    if (changed != NULL && !is_gone)
-        note_there(changed);
-    changed = find(seen->passed, key);
-    if (changed != NULL)
-        forget(&seen->passed, changed);
-    (void)pthread_rwlock_unlock(&state->lock);
-}
-
 /* ---- Bindings of a pod that may be applied ---- */
 
 /* Whether the last of them was let pass so long ago that the next one is a new beginning. */
@@ -240,4 +185,72 @@ uint64_t seen_locks_gives_way_ms(const struct state *state, const struct object_
         now_ns - passed->since_ns < GIVES_WAY_AFTER_MS * (uint64_t)NS_PER_MS)
         return 0;
     return GIVES_WAY_UNTIL_MS - (now_ns - passed->last_ns) / NS_PER_MS;
+}
+
+/* ---- what the watch brings ---- */
+
+/* Of a pod that is being created. It may be known already: the watch of claims may be the later
+ * one. */
+static void see_creation(struct state *state, const struct object_reference *holder,
+                         const struct pod *pod)
+{
+    char buffer[KEY_BYTES_MAX];
+    struct slice key = pod_key(holder->ns, holder->uid, holder->name, buffer);
+    struct seen_lock *lock = key.ptr == NULL ? NULL : get_or_add(&state->seen_locks->first, key);
+
+    if (lock != NULL && pod != NULL)
+        note_there(lock);
+}
+
+void seen_locks_see_claim(struct state *state, const struct claim_object *claim)
+{
+    struct object_reference holder = {.kind = KIND_POD, .ns = claim->meta.ns};
+
+    if (claim->admitted.len == 0 ||
+        !seen_locks_read_holder(claim->holder, &holder.uid, &holder.name))
+        return;
+    (void)pthread_rwlock_wrlock(&state->lock);
+    const struct pod *pod = cluster_find_pod(&state->cluster, holder.ns, holder.name);
+    if (pod != NULL && !uid_is(&pod->uid, holder.uid))
+        pod = NULL;
+    if (slice_equal(claim->admitted, SLICE(CLAIM_ADMITTED_CREATION)))
+        see_creation(state, &holder, pod);
+    else if (pod != NULL && !pod_is_assigned(pod)) /* another claimguard may have let it pass */
+        seen_locks_pass(state, &holder);
+    (void)pthread_rwlock_unlock(&state->lock);
+}
+
+/* Whether there is anything to note about a pod. The key is made only then. */
+static bool is_news(const struct seen_locks *seen, const struct meta *pod, bool is_gone,
+                    char buffer[KEY_BYTES_MAX], struct slice *key)
+{
+    if (seen->first == NULL && seen->passed == NULL)
+        return false;
+    *key = pod_key(pod->ns, pod->uid, pod->name, buffer);
+    if (key->ptr == NULL)
+        return false;
+    const struct seen_lock *lock = find(seen->first, *key);
+    return (lock != NULL && lock->there_ns == 0 && !is_gone) || find(seen->passed, *key) != NULL;
+}
+
+/* Hundreds of thousands of pods come at a start: most cost only a look. */
+void seen_locks_see_pod(struct state *state, const struct meta *pod, bool is_gone)
+{
+    struct seen_locks *seen = state->seen_locks;
+    char buffer[KEY_BYTES_MAX];
+    struct slice key = {NULL, 0};
+
+    (void)pthread_rwlock_rdlock(&state->lock);
+    bool has_news = is_news(seen, pod, is_gone, buffer, &key);
+    (void)pthread_rwlock_unlock(&state->lock);
+    if (!has_news)
+        return;
+    (void)pthread_rwlock_wrlock(&state->lock);
+    struct seen_lock *changed = find(seen->first, key);
+    if (changed != NULL && !is_gone)
+        note_there(changed);
+    changed = find(seen->passed, key);
+    if (changed != NULL)
+        forget(&seen->passed, changed);
+    (void)pthread_rwlock_unlock(&state->lock);
 }

@@ -5,9 +5,10 @@
  * pod. Its age begins when the first claim with it is seen, by the watch, by this claimguard's own
  * write, or by a pod that asks for the claim; and it ends with its pod, once that was seen.
  *
- * And the pods whose Bindings may have been applied, as far as this claimguard knows, since when:
- * if they are tried again and again, and never applied, their claims are kept from other pods
- * without end (extender/bind/give_way.h).
+ * And the pods whose Bindings may have been applied, since when: if they are tried again and again,
+ * and never applied, their claims are kept from other pods without end (extender/bind/give_way.h).
+ * What other claimguards let pass shows in the locks of claims: else one of them would let it pass
+ * while another one does not.
  *
  * Threads: any. The state's lock guards it.
  */
@@ -49,8 +50,9 @@ struct pod_answer {
 bool seen_locks_is_old(struct state *state, struct slice key, uint64_t patience_ms,
                        const struct pod_answer *answer);
 
-/* A claim is as the API server has it: it may have a lock of a pod that is being created. A pod
- * with a node is there; or a pod is gone: its Bindings are of the past. These take the lock. */
+/* A claim is as the API server has it: it may have a lock of a pod that is being created, or one
+ * with which another claimguard has let a Binding pass. A pod with a node is there; or a pod is
+ * gone: its Bindings are of the past. These take the lock. */
 void seen_locks_see_claim(struct state *state, const struct claim_object *claim);
 void seen_locks_see_pod(struct state *state, const struct meta *pod, bool is_gone);
 

@@ -133,7 +133,13 @@ static void ignore_answer(void *context, const char *answer)
     (void)answer;
 }
 
-/* The webhook's Service chooses a replica. A connection may die under a review, which is then sent
+/* The webhook's Service chooses a replica. */
+static unsigned draw_reviewer(void)
+{
+    return world.reviewer != 0 ? world.reviewer - 1 : (unsigned)below(world.replica_count);
+}
+
+/* A connection may die under a review, which is then sent
  * again. */
 static void ask(struct arrival *arrival)
 {
@@ -144,10 +150,9 @@ static void ask(struct arrival *arrival)
     put_review(&body, &arrival->posted);
     if (world.has_faults && one_in(20)) {
         world.repeated++;
-        replica_review((unsigned)below(world.replica_count), path, buf_text(&body), ignore_answer,
-                       NULL);
+        replica_review(draw_reviewer(), path, buf_text(&body), ignore_answer, NULL);
     }
-    replica_review((unsigned)below(world.replica_count), path, buf_text(&body), reviewed, arrival);
+    replica_review(draw_reviewer(), path, buf_text(&body), reviewed, arrival);
     buf_dispose(&body);
 }
 
