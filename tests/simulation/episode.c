@@ -30,10 +30,10 @@ static void calm_down(void *context)
     world.api_down_until_ns = world.gets_fail_until_ns = 0;
     server_set_budget(100);
     for (unsigned i = 0; i < world.replica_count; i++) {
-        if (world.is_mixed) /* now all of them have the entry */
+        if (world.is_mixed || world.moves_lock) /* now all of them have one configuration */
             replica_crash(&world.replicas[i]);
     }
-    world.is_mixed = false;
+    world.is_mixed = world.moves_lock = false;
     for (unsigned i = 0; i < world.replica_count; i++)
         replica_start(&world.replicas[i]);
     for (unsigned i = 0; i < world.scheduler_count; i++)
@@ -98,7 +98,7 @@ static void check_replicas(void)
 
 static void trace_settings(uint64_t seed)
 {
-    trace("seed %llu: %u replica(s), %u scheduler(s), claimLock %s, TTL %lld ms%s%s%s%s%s%s",
+    trace("seed %llu: %u replica(s), %u scheduler(s), claimLock %s, TTL %lld ms%s%s%s%s%s%s%s",
           (unsigned long long)seed, world.replica_count, world.scheduler_count,
           world.is_annotation ? "Annotation" : "Local", (long long)world.ttl_ms,
           world.preempts ? ", preemption" : "", world.respects_budgets ? ", budgets" : "",
@@ -108,12 +108,28 @@ static void trace_settings(uint64_t seed)
           world.fails_open      ? ", admission that is ignored if it fails"
           : world.has_admission ? ", admission"
                                 : "",
-          world.agrees   ? ", deferral with different entries"
+          world.is_mixed ? ", deferral with different entries"
           : world.defers ? ", deferral"
                          : "",
+          world.moves_lock ? ", after Local or beside it" : "",
           !world.is_for_one_node                  ? ""
           : world.read_write_once == MODE_ENFORCE ? ", volumes for one node"
                                                   : ", volumes for one node, with a warning");
+}
+
+/* While both kinds of lock are wanted, each is in force for some minutes, in turn. What Local binds
+ * may be late only if it does not crash. */
+static void move_lock(void)
+{
+    if (!world.agrees)
+        world.agrees = world.moves_lock =
+            world.is_annotation && world.replica_count == 2 && one_in(4);
+    else
+        world.moves_lock = one_in(4);
+    world.is_stable = world.is_stable || world.moves_lock;
+    world.local = (unsigned)below(2);
+    if (world.agrees && !world.moves_lock)
+        (void)snprintf(world.agreed[AGREED_ANNOTATION].value, TEXT_MAX, "in force");
 }
 
 static void set_up(uint64_t seed)
@@ -138,11 +154,12 @@ static void set_up(uint64_t seed)
     world.defers = one_in(2);
     world.agrees = world.is_mixed =
         world.is_annotation && world.defers && world.replica_count == 2 && one_in(2);
+    move_lock();
     world.is_for_one_node = one_in(2);
     world.read_write_once = one_in(4) ? MODE_WARN : MODE_ENFORCE;
     world.field = (enum field_support)below(3);
     world.scheduler_is_older = one_in(2);
-    world.end_ns = 30 * SECOND + below(60 * SECOND);
+    world.end_ns = (world.moves_lock ? 120 : 30) * SECOND + below(60 * SECOND);
     trace_settings(seed);
     world_populate();
     for (unsigned i = 0; i < world.scheduler_count; i++) {
@@ -161,8 +178,7 @@ static bool run_episode(uint64_t seed)
     char failure[sizeof world.failure];
 
     set_up(seed);
-    /* of a pod that another webhook denies, the claims go to others after three times 65 s; with
-     * two replicas, each of which counts what it has let pass itself, later */
+    /* of a pod that another webhook denies, the claims go to others after three times 65 s */
     world_run(world.end_ns + (world.has_admission ? 800 : 240) * SECOND, check_replicas);
     if (world.failure[0] == '\0')
         check_settled();

@@ -283,6 +283,8 @@ void replica_start(struct replica *replica)
     if (config_load(&config, NULL, &err) < 0)
         abort();
     replica_configure(config);
+    if (world.moves_lock && replica->index == world.local)
+        config->read_write_once_pod.claim_lock = CLAIM_LOCK_LOCAL;
     replica->kubeconfig.server = names[replica->index];
     replica->kubeconfig.origin = "simulation";
     if (services_init(&replica->state, config, &err) < 0 ||

@@ -8,6 +8,12 @@
 
 static struct server *const server = &world.server;
 
+static const char *const agreed_keys[AGREED] = {
+    [AGREED_LOCAL] = "claimLock.Local",
+    [AGREED_ANNOTATION] = "claimLock.Annotation",
+    [AGREED_CLASS] = "exclusive.fast-storage",
+};
+
 static const char *text_at(const json_t *body, const char *outer, const char *inner,
                            const char *key)
 {
@@ -311,28 +317,34 @@ static unsigned handle_claim(const char *method, const char *name, const json_t 
     return 200;
 }
 
-/* The ConfigMap of the agreement: the lock is in force, and one storage class may come. */
+/* The ConfigMap of the agreement. */
 static unsigned handle_agreement(const char *method, const json_t *body, struct buf *answer)
 {
     const char *version = text_at(body, "metadata", NULL, "resourceVersion");
+    const json_t *data = json_object_get(body, "data");
+    size_t known = 0, shown = 0;
 
     if (strcmp(method, "PATCH") == 0) {
         if (version == NULL || strtoull(version, NULL, 10) != world.agreed_version)
             return conflict(answer, "the object has been modified");
-        const json_t *data = json_object_get(body, "data");
-        const char *key = "exclusive.fast-storage";
-        if (json_object_get(data, key) == NULL || json_object_size(data) != 1)
-            broken("a patch of the agreement that is not about the class");
-        else
-            world.agreed_version += set_annotation(world.agreed, sizeof world.agreed, data, key);
-        trace("it is agreed: %s", world.agreed);
+        for (size_t i = 0; i < AGREED; i++) {
+            struct agreed_text *agreed = &world.agreed[i];
+            known += json_object_get(data, agreed_keys[i]) != NULL;
+            if (set_annotation(agreed->value, sizeof agreed->value, data, agreed_keys[i]))
+                trace("it is agreed: %s: %s", agreed_keys[i], agreed->value);
+        }
+        if (known != json_object_size(data))
+            broken("a patch of the agreement about something else");
+        world.agreed_version++;
     }
     buf_printf(answer,
                "{\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"claimguard-agreement\","
-               "\"resourceVersion\":\"%llu\"},\"data\":{\"claimLock.Annotation\":\"in force\"",
+               "\"resourceVersion\":\"%llu\"},\"data\":{",
                (unsigned long long)world.agreed_version);
-    if (world.agreed[0] != '\0')
-        buf_printf(answer, ",\"exclusive.fast-storage\":\"%s\"", world.agreed);
+    for (size_t i = 0; i < AGREED; i++)
+        if (world.agreed[i].value[0] != '\0')
+            buf_printf(answer, "%s\"%s\":\"%s\"", shown++ == 0 ? "" : ",", agreed_keys[i],
+                       world.agreed[i].value);
     buf_printf(answer, "}}");
     return 200;
 }

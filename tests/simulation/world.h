@@ -201,6 +201,9 @@ enum field_support {
     FIELD_KNOWN,
 };
 
+/* What is agreed about. */
+enum { AGREED_LOCAL, AGREED_ANNOTATION, AGREED_CLASS, AGREED };
+
 struct world {
     uint64_t random, now_ns, end_ns;
     unsigned randoms;      /* that were drawn by getrandom */
@@ -211,12 +214,17 @@ struct world {
     bool fails_open;            /* failurePolicy is Ignore, not Fail */
     bool has_ephemeral;         /* the last claim is only there while the pod that owns it is */
     uint64_t review_timeout_ms; /* of the webhooks */
+    unsigned reviewer;          /* 1 + the replica that is asked for reviews; 0: chance */
     uint64_t store_after_ns;    /* how long after its review it is stored; 0: chance */
     unsigned review_count;      /* for their UIDs */
     bool defers;                /* an entry, Exclusive, for the claims' storage class and the VMs */
     bool agrees;                /* the replicas follow an agreement (extender/bind/agreement.h) */
     bool is_mixed;              /* and start with the entry, or without */
-    char agreed[TEXT_MAX];      /* the entry of the claims' storage class; empty: there is none */
+    bool moves_lock; /* and replica 0 or 1 has claimLock Local, the other one Annotation */
+    unsigned local;  /* which one; the other comes later */
+    struct agreed_text {
+        char value[TEXT_MAX]; /* empty: there is none */
+    } agreed[AGREED];         /* the agreement's ConfigMap */
     uint64_t agreed_version;
     enum field_support field;
     uint64_t field_since_ns;    /* when the API server came to be as it is */
