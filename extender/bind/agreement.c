@@ -329,7 +329,7 @@ static int check_lock(const struct agreement *agreement, int claim_lock, struct 
 
     if (other != NULL)
         return error_set(err, ERROR_INVALID,
-                         "no pod with exclusive claims is bound: this claimguard has claimLock: "
+                         "no pod with claims is bound: this claimguard has claimLock: "
                          "%s, and claimLock: %s is %s in this cluster",
                          name, config_claim_lock_text(other_lock(claim_lock)),
                          other->is_in_force ? "in force" : "announced");
@@ -337,7 +337,7 @@ static int check_lock(const struct agreement *agreement, int claim_lock, struct 
                ? 0
                : error_set(err, ERROR_INVALID,
                            "claimLock: %s is new in this cluster: it is in force %d s after it was "
-                           "announced, and until then no pod with exclusive claims is bound",
+                           "announced, and until then no pod with claims is bound",
                            name, AGREEMENT_MS / 1000);
 }
 
@@ -355,12 +355,12 @@ static int set_unread(const struct agreement *agreement, struct error *err)
                      when, has_problem ? ": " : "", agreement->problem);
 }
 
-int agreement_check(const struct agreement *agreement, int claim_lock, bool is_exclusive,
-                    uint64_t now_ns, struct error *err)
+int agreement_check(const struct agreement *agreement, int claim_lock, uint64_t now_ns,
+                    struct error *err)
 {
     if (agreement->is_absent && claim_lock == CLAIM_LOCK_LOCAL)
         return 0;
     if (agreement->began_ns == 0 || now_ns - agreement->began_ns >= AGREEMENT_FRESH_MS * NS_PER_MS)
         return set_unread(agreement, err);
-    return is_exclusive ? check_lock(agreement, claim_lock, err) : 0;
+    return check_lock(agreement, claim_lock, err);
 }

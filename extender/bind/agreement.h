@@ -23,7 +23,7 @@
  *                     no pod is deferred because of an   for X
  *                     entry for X
  *     claimLock.K     no claimguard binds a pod with     those with K bind them
- *                     exclusive claims
+ *                     claims
  *
  * claimLock. One kind is in force at a time: what puts it in force removes the other. An
  * announcement of the other kind stops those of the kind in force. A claimguard announces its kind
@@ -103,12 +103,13 @@ bool agreement_propose(struct agreement *agreement, const struct config *config,
                        int64_t now_unix_ms, struct buf *patch);
 
 /*
- * Whether a claimguard with this claimLock may bind or admit a pod that has claims. is_exclusive:
- * some of them belong to one pod. Where there was never a ConfigMap, Local is alone, and may.
+ * Whether a claimguard with this claimLock may bind or admit a pod that has claims: also one that
+ * shares them, for what one kind shares, the other may defer, and Local announces no classes. Where
+ * there was never a ConfigMap, Local is alone, and may.
  * Errors: ERROR_INVALID: what was read says that it has to wait; ERROR_UNAVAILABLE: it was not
  * read, or too long ago. The message says why.
  */
-int agreement_check(const struct agreement *agreement, int claim_lock, bool is_exclusive,
-                    uint64_t now_ns, struct error *err);
+int agreement_check(const struct agreement *agreement, int claim_lock, uint64_t now_ns,
+                    struct error *err);
 
 #endif

@@ -144,7 +144,7 @@ int agreement_permits(const struct state *state, struct error *err)
     return state->agreed == NULL
                ? 0
                : agreement_check(state->agreement, state->config->read_write_once_pod.claim_lock,
-                                 true, monotonic_ns(), err);
+                                 monotonic_ns(), err);
 }
 
 bool agreement_is_ready(const struct state *state)

@@ -21,7 +21,7 @@ void agreement_tick(struct state *state);
  * thread, without the lock. */
 bool agreement_is_ready(const struct state *state);
 
-/* Whether this claimguard may bind pods with exclusive claims. The message says why not. 0 if it
+/* Whether this claimguard may bind pods with claims. The message says why not. 0 if it
  * follows no agreement. Under the lock. */
 int agreement_permits(const struct state *state, struct error *err);
 

@@ -182,22 +182,6 @@ static int check_unknown_volumes(const struct binding *binding, const struct vie
     return 0;
 }
 
-/* Whether a claim of the pod belongs to one pod, here or in replicas with other entries. */
-static bool has_exclusive(const struct binding *binding, const struct view *view,
-                          const struct pod_object *pod)
-{
-    const bool *exclusive = binding->verdict.exclusive;
-
-    for (size_t i = 0; i < pod->claim_count; i++) {
-        const struct claim *claim =
-            cluster_find_claim(view->cluster, pod->meta.ns, pod->claims[i].name);
-        if (claim != NULL &&
-            ((exclusive != NULL && exclusive[i]) || exclusive_by_class(view, claim)))
-            return true;
-    }
-    return false;
-}
-
 /* Whether the replicas agree that this one may bind the pod. */
 static int check_agreement(struct binding *binding, const struct view *view,
                            const struct pod_object *pod, struct error *err)
@@ -205,8 +189,7 @@ static int check_agreement(struct binding *binding, const struct view *view,
     if (view->agreed == NULL || pod->claim_count == 0)
         return 0;
     int rc = agreement_check(binding->call.state->agreement,
-                             view->config->read_write_once_pod.claim_lock,
-                             has_exclusive(binding, view, pod), monotonic_ns(), err);
+                             view->config->read_write_once_pod.claim_lock, monotonic_ns(), err);
     binding->has_to_wait = rc == ERROR_INVALID;
     return rc;
 }

@@ -339,7 +339,7 @@ static const struct family families[] = {
     {"config_last_reload_success_timestamp_seconds", "gauge",
      "When the configuration in force was read, in Unix time.", .write = scrape_config_loaded},
     {"agreement_in_force", "gauge",
-     "Whether claimguards agree that this one may bind pods with exclusive claims.",
+     "Whether claimguards agree that this one may bind pods with claims.",
      .write = scrape_agreement},
     {"log_lines_dropped", "counter",
      "Log lines that were dropped because the reader of the log is too slow.",

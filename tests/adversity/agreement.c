@@ -238,7 +238,7 @@ static void a_review_of_what_has_to_wait_is_denied_and_asks_nothing(void)
     check(!bind_succeeds(&guard, "vm", "node-1"), "as its review");
     put_agreed("\"claimLock.Annotation\":\"in force\",\"claimLock.Local\":\"announced at 1\"");
     await_read();
-    check(starts_with(admit(&guard, &a), "denied: 409 no pod with exclusive claims is bound: "),
+    check(starts_with(admit(&guard, &a), "denied: 409 no pod with claims is bound: "),
           "another kind");
     check(!bind_succeeds(&guard, "a", "node-1"), "as its review");
     check(api_count("GET", "/pods/") == 0, "no look would change it");

@@ -107,12 +107,12 @@ void ticks(struct replica *r, unsigned seconds)
     }
 }
 
-bool may_bind(struct replica *r, bool is_exclusive)
+bool may_bind(struct replica *r)
 {
     struct error err = {0};
 
-    return agreement_check(&r->agreement, r->config.read_write_once_pod.claim_lock, is_exclusive,
-                           now_ns, &err) == 0;
+    return agreement_check(&r->agreement, r->config.read_write_once_pod.claim_lock, now_ns, &err) ==
+           0;
 }
 
 const char *value_of(const char *key)

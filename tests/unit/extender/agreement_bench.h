@@ -49,7 +49,7 @@ bool tick(struct replica *r);
 /* The same in each of so many seconds that pass. */
 void ticks(struct replica *r, unsigned seconds);
 
-bool may_bind(struct replica *r, bool is_exclusive);
+bool may_bind(struct replica *r);
 
 /* "in force", "announced"; "": there is no such entry. */
 const char *value_of(const char *key);

@@ -13,7 +13,7 @@ Test(agreement, the_first_local_is_in_force_at_once)
 
     (void)tick(one);
     IS("claimLock.Local", "in force");
-    cr_expect(may_bind(one, true));
+    cr_expect(may_bind(one));
     cr_expect_eq(json_object_size(data), 1, "Local locks nothing, and announces no class");
     free(one);
 }
@@ -26,11 +26,10 @@ Test(agreement, the_first_annotation_is_in_force_when_it_was_announced_for_its_t
     IS("claimLock.Annotation", "announced");
     ticks(one, AGREED_SECONDS - 1);
     IS("claimLock.Annotation", "announced");
-    cr_expect(!may_bind(one, true));
-    cr_expect(may_bind(one, false), "a pod that shares claims needs no lock");
+    cr_expect(!may_bind(one));
     ticks(one, 1);
     IS("claimLock.Annotation", "in force");
-    cr_expect(may_bind(one, true));
+    cr_expect(may_bind(one));
     free(one);
 }
 
@@ -41,9 +40,9 @@ Test(agreement, what_is_in_force_needs_no_wait_at_a_start)
 
     (void)tick(one);
     ticks(one, AGREED_SECONDS);
-    cr_expect(!may_bind(two, true), "not before it was read");
+    cr_expect(!may_bind(two), "not before it was read");
     cr_expect(!tick(two), "there is nothing to write");
-    cr_expect(may_bind(two, true));
+    cr_expect(may_bind(two));
     cr_expect(!see_class(two, "fast").is_announced);
     free(one);
     free(two);
@@ -185,16 +184,15 @@ Test(agreement, an_announcement_of_the_other_kind_stops_the_one_in_force)
 
     (void)tick(local);
     (void)tick(annotation);
-    cr_expect(may_bind(local, true), "it has not read it yet");
-    cr_expect(!may_bind(annotation, true));
+    cr_expect(may_bind(local), "it has not read it yet");
+    cr_expect(!may_bind(annotation));
     (void)tick(local);
-    cr_expect(!may_bind(local, true));
-    cr_expect(may_bind(local, false), "none of its claims belongs to one pod");
+    cr_expect(!may_bind(local));
     ticks(annotation, AGREED_SECONDS);
-    cr_expect(may_bind(annotation, true));
+    cr_expect(may_bind(annotation));
     IS("claimLock.Local", "");
     (void)tick(local);
-    cr_expect(!may_bind(local, true));
+    cr_expect(!may_bind(local));
     IS("claimLock.Local", ""); /* one that was there before does not come back at once */
     free(local);
     free(annotation);
@@ -209,10 +207,10 @@ Test(agreement, a_claimguard_that_starts_with_the_other_kind_announces_it)
     ticks(annotation, AGREED_SECONDS);
     (void)tick(local);
     IS("claimLock.Local", "announced");
-    cr_expect(!may_bind(local, true));
+    cr_expect(!may_bind(local));
     ticks(local, AGREED_SECONDS);
     IS("claimLock.Annotation", "");
-    cr_expect(may_bind(local, true));
+    cr_expect(may_bind(local));
     free(local);
     free(annotation);
 }
@@ -226,9 +224,9 @@ Test(agreement, a_new_configuration_announces_as_a_start_does)
     (void)tick(one);
     IS("claimLock.Annotation", "announced");
     IS("claimLock.Local", "in force");
-    cr_expect(!may_bind(one, true));
+    cr_expect(!may_bind(one));
     ticks(one, AGREED_SECONDS);
-    cr_expect(may_bind(one, true));
+    cr_expect(may_bind(one));
     free(one);
 }
 
@@ -242,9 +240,9 @@ Test(agreement, while_both_kinds_run_each_is_in_force_in_turn)
         now_ns += SECOND;
         (void)tick(local);
         (void)tick(annotation);
-        cr_assert(!(may_bind(local, true) && may_bind(annotation, true)));
-        turns[0] += may_bind(local, true);
-        turns[1] += may_bind(annotation, true);
+        cr_assert(!(may_bind(local) && may_bind(annotation)));
+        turns[0] += may_bind(local);
+        turns[1] += may_bind(annotation);
     }
     cr_expect_gt(turns[0], 3 * DISPLACED_SECONDS);
     cr_expect_gt(turns[1], 3 * DISPLACED_SECONDS);
@@ -264,7 +262,7 @@ Test(agreement, an_announcement_that_nobody_puts_in_force_is_removed)
     IS("claimLock.Annotation", "announced");
     ticks(local, 1);
     IS("claimLock.Annotation", "");
-    cr_expect(may_bind(local, true));
+    cr_expect(may_bind(local));
     free(local);
     free(annotation);
 }
@@ -281,7 +279,7 @@ Test(agreement, an_announcement_that_was_left_alone_gives_way_to_the_other_kind)
     IS("claimLock.Annotation", "");
     IS("claimLock.Local", "announced");
     ticks(local, AGREED_SECONDS);
-    cr_expect(may_bind(local, true));
+    cr_expect(may_bind(local));
     free(local);
     free(annotation);
 }
@@ -294,10 +292,10 @@ Test(agreement, of_two_kinds_in_force_which_somebody_has_written_none_binds)
     (void)json_object_set_new(data, "claimLock.Annotation", json_string("in force"));
     (void)tick(one);
     IS("claimLock.Local", "announced");
-    cr_expect(!may_bind(one, true));
+    cr_expect(!may_bind(one));
     ticks(one, AGREED_SECONDS);
     IS("claimLock.Annotation", "");
-    cr_expect(may_bind(one, true));
+    cr_expect(may_bind(one));
     free(one);
 }
 
@@ -312,6 +310,6 @@ Test(agreement, one_that_goes_back_withdraws_its_announcement_at_once)
     one->config.read_write_once_pod.claim_lock = CLAIM_LOCK_LOCAL;
     (void)tick(one);
     IS("claimLock.Annotation", "");
-    cr_expect(may_bind(one, true));
+    cr_expect(may_bind(one));
     free(one);
 }

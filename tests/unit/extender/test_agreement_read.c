@@ -13,12 +13,12 @@ Test(agreement_read, a_read_counts_for_its_time_from_when_it_began)
 
     (void)tick(one);
     now_ns += AGREEMENT_FRESH_MS * NS_PER_MS - 1;
-    cr_expect(may_bind(one, true));
+    cr_expect(may_bind(one));
     now_ns += 1;
-    cr_expect(!may_bind(one, true));
-    cr_expect(!may_bind(one, false), "it does not know what it may share");
+    cr_expect(!may_bind(one));
+    cr_expect(!may_bind(one), "it does not know what it may share");
     (void)tick(one);
-    cr_expect(may_bind(one, true));
+    cr_expect(may_bind(one));
     free(one);
 }
 
@@ -28,12 +28,12 @@ Test(agreement_read, without_the_config_map_local_goes_on_and_annotation_does_no
     struct replica *annotation = replica(CLAIM_LOCK_ANNOTATION, NULL);
     struct buf patch;
 
-    cr_expect(!may_bind(local, true), "nobody has answered");
+    cr_expect(!may_bind(local), "nobody has answered");
     agreement_miss(&local->agreement);
     agreement_miss(&annotation->agreement);
     now_ns += 1000 * SECOND;
-    cr_expect(may_bind(local, true) && may_bind(local, false));
-    cr_expect(!may_bind(annotation, true) && !may_bind(annotation, false));
+    cr_expect(may_bind(local) && may_bind(local));
+    cr_expect(!may_bind(annotation) && !may_bind(annotation));
     buf_init(&patch, 1 << 20);
     cr_expect(!agreement_propose(&annotation->agreement, &annotation->config, now_ns, 0, &patch));
     buf_dispose(&patch);
@@ -47,15 +47,16 @@ Test(agreement_read, what_was_read_once_counts_although_it_may_not_be_read_any_m
     for (int kind = CLAIM_LOCK_LOCAL; kind <= CLAIM_LOCK_ANNOTATION; kind++) {
         struct replica *one = replica(kind, NULL);
         (void)json_object_clear(data);
-        (void)json_object_set_new(data, "claimLock.Local", json_string("in force"));
+        (void)json_object_set_new(
+            data, kind == CLAIM_LOCK_LOCAL ? "claimLock.Local" : "claimLock.Annotation",
+            json_string("in force"));
         (void)tick(one);
         agreement_miss(&one->agreement);
-        cr_expect_eq(may_bind(one, true), kind == CLAIM_LOCK_LOCAL, "it is as it was read");
-        cr_expect(may_bind(one, false));
+        cr_expect(may_bind(one), "it is as it was read");
         now_ns += AGREEMENT_FRESH_MS * NS_PER_MS;
-        cr_expect(!may_bind(one, true) && !may_bind(one, false), "it is too old");
+        cr_expect(!may_bind(one) && !may_bind(one), "it is too old");
         (void)tick(one);
-        cr_expect(may_bind(one, false));
+        cr_expect(may_bind(one));
         free(one);
     }
 }
@@ -69,7 +70,7 @@ Test(agreement_read, an_announcement_is_not_forgotten_with_the_right_to_read_it)
     (void)tick(annotation);
     (void)tick(local);
     agreement_miss(&local->agreement);
-    cr_expect(!may_bind(local, true));
+    cr_expect(!may_bind(local));
     free(local);
     free(annotation);
 }
@@ -80,16 +81,16 @@ Test(agreement_read, what_says_wait_refuses_and_what_is_not_known_does_not)
     struct replica *one = replica(CLAIM_LOCK_ANNOTATION, NULL);
     struct error err = {0};
 
-    cr_expect_eq(agreement_check(&one->agreement, CLAIM_LOCK_ANNOTATION, true, now_ns, &err),
+    cr_expect_eq(agreement_check(&one->agreement, CLAIM_LOCK_ANNOTATION, now_ns, &err),
                  ERROR_UNAVAILABLE);
     cr_expect_not_null(strstr(err.message, "was never read"), "%s", err.message);
     (void)tick(one);
-    cr_expect_eq(agreement_check(&one->agreement, CLAIM_LOCK_ANNOTATION, true, now_ns, &err),
+    cr_expect_eq(agreement_check(&one->agreement, CLAIM_LOCK_ANNOTATION, now_ns, &err),
                  ERROR_INVALID, "it is announced");
-    cr_expect_eq(agreement_check(&one->agreement, CLAIM_LOCK_LOCAL, true, now_ns, &err),
-                 ERROR_INVALID, "another one is announced");
+    cr_expect_eq(agreement_check(&one->agreement, CLAIM_LOCK_LOCAL, now_ns, &err), ERROR_INVALID,
+                 "another one is announced");
     now_ns += AGREEMENT_FRESH_MS * NS_PER_MS;
-    cr_expect_eq(agreement_check(&one->agreement, CLAIM_LOCK_ANNOTATION, true, now_ns, &err),
+    cr_expect_eq(agreement_check(&one->agreement, CLAIM_LOCK_ANNOTATION, now_ns, &err),
                  ERROR_UNAVAILABLE);
     cr_expect_not_null(strstr(err.message, "was last read over 15 s ago"), "%s", err.message);
     free(one);
@@ -114,7 +115,7 @@ Test(agreement_read, an_answer_that_is_not_the_config_map_changes_nothing)
 
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
         cr_expect(!take(one, bodies[i], now_ns), "%s", bodies[i]);
-    cr_expect(!may_bind(one, false));
+    cr_expect(!may_bind(one));
     free(one);
 }
 
@@ -175,9 +176,9 @@ enum { REPLICAS = 4, RANDOM_SECONDS = 200000, LAST_KINDS = 2 };
 
 /* Until when something that was decided may be applied; 0: nothing was. */
 struct last {
-    uint64_t by_lock[LAST_KINDS]; /* exclusive claims, by the kind of their lock */
-    uint64_t unlocked;            /* a pod that shares a claim of the class without a lock */
-    uint64_t deferred;            /* a pod that is deferred because of the entry */
+    uint64_t by_lock[LAST_KINDS];  /* exclusive claims, by the claimLock of who did it */
+    uint64_t unlocked[LAST_KINDS]; /* a pod that shares a claim of the class without a lock */
+    uint64_t deferred[LAST_KINDS]; /* a pod that is deferred because of the entry */
 };
 
 static uint64_t end_ns(void)
@@ -192,18 +193,21 @@ static void bind_some(struct replica *r, struct last *last)
     int kind = r->config.read_write_once_pod.claim_lock;
     struct class_state class = see_class(r, "fast");
     bool has_entry = r->config.defer_fs_mount.entry_count != 0;
+    bool is_alone = kind == CLAIM_LOCK_LOCAL; /* it knows what it does itself */
 
-    if (may_bind(r, true)) {
+    if (may_bind(r)) {
         cr_assert_leq(last->by_lock[1 - kind], now_ns, "the other kind may still bind");
         last->by_lock[kind] = end_ns();
     }
-    if (!class.is_exclusive && may_bind(r, false)) {
-        cr_assert_leq(last->deferred, now_ns, "one that is deferred may still be bound");
-        last->unlocked = end_ns();
+    if (!class.is_exclusive && may_bind(r)) {
+        cr_assert_leq(last->deferred[1 - kind], now_ns, "one that is deferred may be bound there");
+        cr_assert(is_alone || last->deferred[kind] <= now_ns, "and in a claimguard of this kind");
+        last->unlocked[kind] = end_ns();
     }
-    if (kind == CLAIM_LOCK_ANNOTATION && has_entry && !class.is_announced && may_bind(r, true)) {
-        cr_assert_leq(last->unlocked, now_ns, "one without a lock may still be bound");
-        last->deferred = end_ns();
+    if (has_entry && !class.is_announced && may_bind(r)) {
+        cr_assert_leq(last->unlocked[1 - kind], now_ns, "one without a lock may be bound there");
+        cr_assert(is_alone || last->unlocked[kind] <= now_ns, "and in a claimguard of this kind");
+        last->deferred[kind] = end_ns();
     }
 }
 
@@ -254,7 +258,7 @@ Test(agreement_read, in_random_worlds_no_two_kinds_and_no_unlocked_pod_meet)
 {
     struct replica *all[REPLICAS] = {NULL};
     char *late[REPLICAS] = {NULL};
-    struct last last = {.unlocked = 0};
+    struct last last = {.unlocked = {0}};
 
     for (unsigned i = 0; i < RANDOM_SECONDS; i++) {
         size_t at = chance() % REPLICAS;
@@ -269,6 +273,6 @@ Test(agreement_read, in_random_worlds_no_two_kinds_and_no_unlocked_pod_meet)
         free(all[i]);
         free(late[i]);
     }
-    cr_expect(last.unlocked != 0 && last.deferred != 0);
-    cr_expect(last.by_lock[0] != 0 && last.by_lock[1] != 0);
+    for (size_t kind = 0; kind < LAST_KINDS; kind++)
+        cr_expect(last.by_lock[kind] != 0 && last.unlocked[kind] != 0 && last.deferred[kind] != 0);
 }
