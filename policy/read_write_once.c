@@ -39,9 +39,8 @@ static bool is_for_one_node(const struct cluster *cluster, const struct resource
     return object == NULL || (resource_number(object) & CSI_DRIVER_DOES_NOT_ATTACH) == 0;
 }
 
-/* Whether the policy is about the claim, number `index` of the pod. */
-static bool is_judged(const struct view *view, const struct pod_object *pod, size_t index,
-                      const struct claim *claim)
+bool read_write_once_judges(const struct view *view, const struct pod_object *pod, size_t index,
+                            const struct claim *claim)
 {
     if (claim == NULL || claim->is_rwop)
         return false;
@@ -212,7 +211,7 @@ static void prefilter(const struct view *view, const struct pod_object *asked, s
     for (size_t i = 0; i < pod.claim_count && has_memory; i++) {
         const struct claim *claim =
             cluster_find_claim(view->cluster, pod.meta.ns, pod.claims[i].name);
-        if (!is_judged(view, &pod, i, claim))
+        if (!read_write_once_judges(view, &pod, i, claim))
             continue;
         findings.is_judged = true;
         has_memory = add_claim(view, &pod, claim, arena, &findings);

@@ -22,4 +22,8 @@
 
 extern const struct policy read_write_once;
 
+/* Whether the policy is about the claim, number `index` of the pod's. NULL: it does not exist. */
+bool read_write_once_judges(const struct view *view, const struct pod_object *pod, size_t index,
+                            const struct claim *claim);
+
 #endif

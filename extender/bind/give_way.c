@@ -3,13 +3,15 @@
 #include "extender/live/requeue.h"
 #include "extender/live/seen_locks.h"
 #include "policy/exclusive.h"
+#include "policy/read_write_once.h"
 
 /* The pod's claims. */
 struct wanted {
     struct slice ns;
     struct wanted_claim {
         struct slice name;
-        bool is_exclusive;
+        bool is_kept; /* from all others, or from those on other nodes; else from one that defers it
+                       */
     } * claims;
     size_t count;
 };
@@ -39,24 +41,27 @@ static int list_wanted(const struct bind_call *call, struct wanted *out, struct 
             continue;
         struct wanted_claim *wanted = &out->claims[out->count++];
         wanted->name = arena_copy(call->arena, claim_name(claim));
-        wanted->is_exclusive = exclusive_is_needed(&view, &object, i, claim);
+        wanted->is_kept = exclusive_is_needed(&view, &object, i, claim) ||
+                          (view.config->read_write_once.mode == MODE_ENFORCE &&
+                           read_write_once_judges(&view, &object, i, claim));
         if (wanted->name.ptr == NULL)
             return error_no_memory(err);
     }
     return 0;
 }
 
-/* Whether the pod may need claims for itself that others share: its runtime may mount them. */
-static bool may_defer(const struct pod *pod)
+/* Whether the pod may need a claim for itself that others share: its runtime mounts it, because its
+ * user has written that, or may because of an entry. */
+static bool may_defer(const struct pod *pod, const struct use *use)
 {
-    return pod_mounts(pod) != NULL && pod_mounts(pod)->runtime_class.len != 0;
+    return use->is_deferred || (pod_mounts(pod) != NULL && pod_mounts(pod)->runtime_class.len != 0);
 }
 
 static bool wants(const struct wanted *wanted, const struct pod *pod)
 {
     for (unsigned i = 0; i < pod->use_count; i++)
         for (size_t j = 0; wanted->claims != NULL && j < wanted->count; j++)
-            if ((wanted->claims[j].is_exclusive || may_defer(pod)) &&
+            if ((wanted->claims[j].is_kept || may_defer(pod, &pod->uses[i])) &&
                 slice_equal(claim_name(claim_at(pod->uses[i].claim)), wanted->claims[j].name))
                 return true;
     return false;

@@ -239,7 +239,8 @@ static void a_lock_of_before_is_released_when_a_bind_is_refused(void)
     expect(world.server.claims[0].holder[0] == '\0', "the claim is free");
 }
 
-static void a_pod_that_shares_its_claim_gives_way_to_one_that_needs_it_alone(void)
+/* The second pod has to have the claim for itself. */
+static void expect_turn_of(const struct sim_pod *second)
 {
     server_change_claim(0, false, false);
     wait_seconds(1);
@@ -248,10 +249,19 @@ static void a_pod_that_shares_its_claim_gives_way_to_one_that_needs_it_alone(voi
     world.fault = (struct planned_fault){
         .count = 1000, .method = "POST", .path = "first/binding", .fate = FATE_LOST, .status = 500};
     wait_seconds(2);
-    const struct sim_pod *vm =
-        server_create_pod("vm", &(struct sim_pod){.claims = DATA, .is_vm = true});
+    const struct sim_pod *vm = server_create_pod("vm", second);
     wait_seconds(3 * 65 + 40);
     expect(first->node < 0 && vm->node >= 0, "it has had its turn");
+}
+
+static void a_pod_that_shares_its_claim_gives_way_to_one_that_needs_it_alone(void)
+{
+    expect_turn_of(&(struct sim_pod){.claims = DATA, .is_vm = true});
+}
+
+static void so_it_does_if_a_user_has_written_the_deferral(void)
+{
+    expect_turn_of(&(struct sim_pod){.claims = DATA, .fields = DATA, .own_fields = DATA});
 }
 
 static void defer_mounts(void)
@@ -323,6 +333,28 @@ static void a_binding_in_doubt_keeps_its_node(void)
         expect(first->node >= 0 && others[i]->node == first->node, "all are on its node");
 }
 
+static void put_holder(const char *name, unsigned claim, int node)
+{
+    server_change_claim(claim, false, false);
+    server_store_pod(server_name_pod(name, &(struct sim_pod){.claims = 1U << claim}, node));
+}
+
+/* The other one wants it where another claim of it is already. */
+static void a_pod_whose_volume_is_for_one_node_gives_way(void)
+{
+    server_change_claim(0, false, false);
+    put_holder("cache-holder", 1, 1);
+    put_holder("shared-holder", 2, 2);
+    wait_seconds(1);
+    world.fault = (struct planned_fault){
+        .count = 1000, .method = "POST", .path = "first/binding", .fate = FATE_LOST, .status = 500};
+    const struct sim_pod *first = create("first", 0, DATA | SHARED);
+    wait_seconds(30);
+    const struct sim_pod *second = create("second", 0, DATA | CACHE);
+    wait_seconds(3 * 65 + 40);
+    expect(first->node < 0 && second->node == 1, "it has had its turn");
+}
+
 int main(int argc, char **argv)
 {
     static const struct row rows[] = {
@@ -332,6 +364,8 @@ int main(int argc, char **argv)
         {ROW(a_refused_bind_does_not_prolong_a_doubt), NULL},
         {ROW(a_pod_whose_bindings_fail_gives_way), NULL},
         {ROW(a_pod_that_shares_its_claim_gives_way_to_one_that_needs_it_alone), defer_mounts},
+        {ROW(so_it_does_if_a_user_has_written_the_deferral), defer_mounts},
+        {ROW(a_pod_whose_volume_is_for_one_node_gives_way), share_among_pods_of_one_node},
         {ROW(a_lock_is_remembered_while_others_are_seen), lock_claims},
         {ROW(the_oldest_of_too_many_locks_is_forgotten), lock_claims},
         {ROW(a_pod_that_was_replaced_is_not_found), lock_claims},
