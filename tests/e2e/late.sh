@@ -79,7 +79,7 @@ k_delete() { curl -sk -X DELETE -H "Authorization: Bearer admin-token" "https://
 # claimguard alone has lost the API server, and answers the scheduler from its cache. It learns later than the scheduler
 # what happens meanwhile, and the scheduler would not ask again for minutes.
 a_rejection_that_could_not_be_confirmed_is_made_up_for() {
-    local before
+    local before pods claims
     echo "delay 0" >"$plane/orders"
     await 60 "the last scenario is cleared away" is_cleared # what goes there is an event for the scheduler
     claim data
@@ -89,7 +89,9 @@ a_rejection_that_could_not_be_confirmed_is_made_up_for() {
     pod early later
     rejected db-1 "is in use by pod"
     rejected early "not found"
+    pods=$(restarts pods) claims=$(restarts persistentvolumeclaims)
     echo "upstream 1" >"$plane/orders"
+    await 10 "its watches have ended" more_restarts_than "$pods" "$claims" # else it hears of what follows
     before=$(metric 'confirmations_total{result="unknown"}' delayed)
     delete_pod db-0
     claim later
@@ -120,14 +122,16 @@ silence_is_found_within_a_minute() {
     scheduled before
     echo stall >"$plane/orders"
     started=$(date +%s)
-    before=$(pod_restarts)
-    await 60 "it is found" more_pod_restarts_than "$before"
+    before=$(restarts pods)
+    await 60 "it is found" more_restarts_than "$before"
     echo "after $(($(date +%s) - started)) s"
     delete_pod before
     await 30 "the cache is current" knows_none silent
 }
-more_pod_restarts_than() { [ "$(pod_restarts)" -gt "$1" ]; }
-pod_restarts() { metric 'watch_restarts_total{resource="pods"' delayed; }
+more_restarts_than() { # OF-PODS [OF-CLAIMS]
+    [ "$(restarts pods)" -gt "$1" ] && { [ $# = 1 ] || [ "$(restarts persistentvolumeclaims)" -gt "$2" ]; }
+}
+restarts() { metric "watch_restarts_total{resource=\"$1\"" delayed; }
 knows_none() { cache_of delayed | jq -e --arg key "$namespace/$1" '.claims[$key].refs == 0' >/dev/null; }
 
 stop_delayed() {

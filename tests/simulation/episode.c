@@ -130,6 +130,8 @@ static void move_lock(void)
     world.local = (unsigned)below(2);
     if (world.agrees && !world.moves_lock)
         (void)snprintf(world.agreed[AGREED_ANNOTATION].value, TEXT_MAX, "in force");
+    if (world.is_mixed && one_in(2)) /* else it is announced, and in force when all is over */
+        (void)snprintf(world.agreed[AGREED_CLASS].value, TEXT_MAX, "in force");
 }
 
 static void set_up(uint64_t seed)
