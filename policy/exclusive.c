@@ -70,6 +70,13 @@ static bool wants_exclusive(const struct view *view, const struct pod_object *po
                            : decision.is_undecided && sharing.has_exclusive;
 }
 
+bool exclusive_is_unlocked(const struct view *view, const struct pod_object *pod,
+                           const struct pod_volume *volume, const struct claim *claim)
+{
+    return view->config->read_write_once_pod.claim_lock == CLAIM_LOCK_ANNOTATION &&
+           !exclusive_by_class(view, claim) && wants_exclusive(view, pod, volume);
+}
+
 bool exclusive_is_needed(const struct view *view, const struct pod_object *pod, size_t index,
                          const struct claim *claim)
 {
