@@ -11,7 +11,6 @@
 /* What the API server works on. */
 struct arrival {
     struct posted posted; /* its texts are copies */
-    uint64_t came_ns;
     stored *then;
     void *context;
 };
@@ -48,7 +47,7 @@ static void store(void *context)
  * replica alone relies on nothing being slower than its own restart. */
 static uint64_t draw_pause(const struct arrival *arrival)
 {
-    uint64_t age_ns = world.now_ns - arrival->came_ns;
+    uint64_t age_ns = world.now_ns - arrival->posted.came_ns;
     uint64_t longest_ns = 60 * SECOND;
 
     if (world.store_after_ns != 0)
@@ -162,8 +161,9 @@ void post_arrives(const struct posted *posted, stored *then, void *context)
 
     if (arrival == NULL)
         abort();
-    *arrival = (struct arrival){
-        .posted = *posted, .came_ns = world.now_ns, .then = then, .context = context};
+    *arrival = (struct arrival){.posted = *posted, .then = then, .context = context};
+    if (posted->came_ns == 0)
+        arrival->posted.came_ns = world.now_ns;
     arrival->posted.path = strdup(posted->path);
     arrival->posted.body = strdup(posted->body);
     if (world.has_admission)

@@ -15,6 +15,7 @@ struct posted {
     bool is_dry_run;
     bool is_unreviewed; /* there was no answer, and failurePolicy is Ignore */
     uint64_t looked_ns; /* see sim_pod */
+    uint64_t came_ns;   /* when its 60 s began; 0: now */
 };
 
 /* It reaches the API server, which has it reviewed, and stores or refuses it. Then, unless then is

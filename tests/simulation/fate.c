@@ -88,6 +88,7 @@ static void apply(struct call *call, void (*then)(void *call))
     struct posted posted = {.path = call->path,
                             .body = call->body,
                             .is_own = true,
+                            .came_ns = call->sent_ns,
                             .looked_ns = call->sent_ns > before_ns ? call->sent_ns - before_ns : 0};
 
     buf_reset(&call->answer, 0);
