@@ -171,6 +171,9 @@ const struct resource *cluster_find_volume(const struct cluster *cluster,
 /* The pod's volume of that name is deferred from now on: the annotation was written. */
 void cluster_defer(struct cluster *cluster, struct pod *pod, struct slice volume);
 
+/* The opposite: claimguard has removed the annotation of a pod that is not bound yet. */
+void cluster_undefer(struct pod *pod, struct slice volume);
+
 /* How many of the pods violate a PodDisruptionBudget if they are evicted in this order, counted as
  * kube-scheduler does (filterPodsWithPDBViolation): a budget that allows n evictions is violated
  * from the n+1st on; a pod in its disruptedPods is not counted again; an empty selector matches

@@ -117,13 +117,14 @@ static void link_deferring(struct cluster *cluster, struct pod *pod)
 
 static void unlink_deferring(const struct pod *pod)
 {
-    const struct kept_mounts *kept = pod_kept_mounts(pod);
+    struct kept_mounts *kept = pod_kept_mounts(pod);
 
     if (kept == NULL || kept->link == NULL)
         return;
     *kept->link = kept->next_deferring;
     if (kept->next_deferring != NULL)
         pod_kept_mounts(kept->next_deferring)->link = kept->link;
+    kept->link = NULL;
 }
 
 /* ---- the record ---- */
@@ -323,6 +324,35 @@ void cluster_defer(struct cluster *cluster, struct pod *pod, struct slice name)
             continue;
         use->is_deferred = true;
         claim->deferred += use->is_linked;
+    }
+}
+
+static bool defers_claim(const struct pod_mounts *mounts, struct slice claim)
+{
+    for (uint32_t i = 0; i < mounts->volume_count; i++)
+        if (volume_is_deferred(&mounts->volumes[i]) && slice_equal(mounts->volumes[i].claim, claim))
+            return true;
+    return false;
+}
+
+void cluster_undefer(struct pod *pod, struct slice name)
+{
+    struct pod_mounts *mounts = pod_mounts(pod);
+    struct pod_volume *volume = mounts == NULL ? NULL : mounts_find(mounts, name);
+
+    if (volume == NULL)
+        return;
+    volume->is_annotated = false;
+    if (!mounts_defer(mounts))
+        unlink_deferring(pod);
+    for (unsigned i = 0; i < pod->use_count; i++) {
+        struct use *use = &pod->uses[i];
+        struct claim *claim = claim_at(use->claim);
+        if (!use->is_deferred || !slice_equal(claim_name(claim), volume->claim) ||
+            defers_claim(mounts, volume->claim))
+            continue;
+        use->is_deferred = false;
+        claim->deferred -= use->is_linked;
     }
 }
 

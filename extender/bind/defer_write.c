@@ -136,14 +136,18 @@ static void put_patch(struct buf *body, const struct writing *writing, bool as_f
     buf_put(body, SLICE("}"));
 }
 
-/* Keeps those that the pod is still annotated with. */
+/* Those that the pod is still annotated with come first. */
 static void read_withdrawn(struct deferral *deferral, const struct pod_mounts *mounts)
 {
     size_t count = 0;
 
-    for (size_t i = 0; i < deferral->withdrawn_count; i++)
-        if (annotation_names(mounts->annotation, deferral->withdrawn[i]))
-            deferral->withdrawn[count++] = deferral->withdrawn[i];
+    for (size_t i = 0; i < deferral->withdrawn_count; i++) {
+        struct slice volume = deferral->withdrawn[i];
+        if (!annotation_names(mounts->annotation, volume))
+            continue;
+        deferral->withdrawn[i] = deferral->withdrawn[count];
+        deferral->withdrawn[count++] = volume;
+    }
     deferral->withdrawn_count = count;
 }
 

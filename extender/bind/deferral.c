@@ -56,7 +56,8 @@ static int withdraw(struct deferral *out, const struct decision *decision, struc
         return error_no_memory(err);
     out->withdrawn = grown;
     grown[out->withdrawn_count] = arena_copy(arena, decision->volume->name);
-    return grown[out->withdrawn_count++].ptr == NULL ? error_no_memory(err) : 0;
+    out->withdrawn_total = ++out->withdrawn_count;
+    return grown[out->withdrawn_count - 1].ptr == NULL ? error_no_memory(err) : 0;
 }
 
 static bool add_refusal(struct deferral *out, const struct pod_object *object,
@@ -168,6 +169,8 @@ void deferral_remember(struct state *state, struct pod *pod, const struct deferr
 {
     for (size_t i = 0; i < deferral->volume_count; i++)
         cluster_defer(&state->cluster, pod, deferral->volumes[i].name);
+    for (size_t i = deferral->withdrawn_count; i < deferral->withdrawn_total; i++)
+        cluster_undefer(pod, deferral->withdrawn[i]);
 }
 
 void deferral_count_volume(struct state *state, const struct deferred_volume *volume)

@@ -27,7 +27,8 @@ struct deferral {
     struct deferred_volume *volumes;
     size_t volume_count;
     struct slice *withdrawn; /* volumes that were deferred for an earlier claim, and are not now */
-    size_t withdrawn_count;
+    size_t withdrawn_count;  /* and that the pod is still annotated with */
+    size_t withdrawn_total;  /* with those behind them, which are removed from the annotation */
     bool has_mounts; /* the cache has the pod's mounts, and the annotation: it might defer them */
     struct slice annotation;             /* of the pod, when it was decided */
     struct slice version;                /* of the pod, when it was decided; empty: unknown */
@@ -53,8 +54,8 @@ static inline bool deferral_has_any(const struct deferral *deferral)
 int deferral_plan(const struct view *view, uint64_t version, const struct pod_object *object,
                   struct arena *arena, struct deferral *out, struct error *err);
 
-/* Records in the cache that the volumes of the pod, which is bound, are deferred. Under the lock,
- * for writing. */
+/* Records in the cache that these volumes of the pod, which is bound, are deferred, and those that
+ * were removed from its annotation are not. Under the lock, for writing. */
 void deferral_remember(struct state *state, struct pod *pod, const struct deferral *deferral);
 
 /* Counts the volumes that are newly deferred. */

@@ -160,7 +160,10 @@ static struct sim_pod *create_vm_whose_claim_is_replaced(bool is_slow)
     server_remove_claim(0);
     world.server.claims[0].is_slow = is_slow;
     wait_seconds(1);
+    world.server.claims[0].is_rwop = false;
     server_create_claim(0);
+    wait_seconds(1);
+    world.replicas[0].is_watching[KIND_POD] = false; /* it is late */
     world.lost_bindings = 0;
     wait_seconds(30);
     return pod;
@@ -173,6 +176,11 @@ static void what_was_decided_for_an_earlier_claim_is_taken_back(void)
 
     expect(pod->node >= 0 && pod->annotated == 0, "no entry is for the present one");
     expect(pod->deferred_for[0] == '\0', "nothing is left");
+    replica_relist(&world.replicas[0], KIND_POD);
+    wait_seconds(5);
+    const struct sim_pod *other = create_vm("other", 0, DATA);
+    wait_seconds(30);
+    expect(other->node >= 0, "they share the claim");
 }
 
 static void what_was_decided_for_an_earlier_claim_is_decided_again(void)

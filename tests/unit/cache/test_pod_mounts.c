@@ -259,6 +259,21 @@ Test(mounts, a_deferral_of_a_bound_pod_is_not_taken_back)
     cr_expect_eq(cluster.deferring, find_pod());
 }
 
+/* By claimguard, right before its Binding; the watch of that is late. */
+Test(mounts, a_deferral_that_was_removed_before_the_binding_does_not_come_back)
+{
+    struct error err = {0};
+
+    put_pod("1", "", "v");
+    cluster_undefer(find_pod(), SLICE("v"));
+    cr_expect_null(cluster.deferring);
+    cr_assert_eq(cluster_assign(&cluster, find_pod(), SLICE("n"), &err), 0);
+    cr_expect_eq(deferred(0), 0);
+    put_pod("2", "n", "");
+    cr_expect_eq(deferred(0), 0);
+    cr_expect_null(pod_mounts(find_pod()));
+}
+
 Test(mounts, a_deferral_of_a_bound_pod_is_added)
 {
     put_pod("1", "n", "v");
