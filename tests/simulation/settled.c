@@ -52,7 +52,7 @@ static size_t count_violations(void)
             holders++;
             is_exclusive = is_exclusive || (server_deferred_claims(pod) >> c & 1) != 0;
         }
-        violations += is_exclusive && holders > 1;
+        violations += is_exclusive && holders > 1 && !world.server.claims[c].is_absent;
     }
     return violations;
 }
@@ -121,7 +121,9 @@ void check_settled(void)
         const struct policy *decided_by;
         struct pod_object object;
         struct verdict verdict;
-        if (!pod_is_there(pod) || pod->node >= 0 || pod->is_denied)
+        bool is_hidden =
+            (pod->own_fields & ~server_shown_fields(pod)) != 0; /* a replica may know */
+        if (!pod_is_there(pod) || pod->node >= 0 || pod->is_denied || is_hidden)
             continue;
         const struct pod *record = cluster_find_pod(&cluster, SLICE("ns"), slice_of(pod->name));
         if (record == NULL || !cluster_describe_pod(record, &arena, &object))
