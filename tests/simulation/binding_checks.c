@@ -52,15 +52,16 @@ static void check_decision(const struct sim_pod *pod, unsigned known)
 }
 
 /* Whether the claim was another one when the bind of the pod looked at it. One thing nobody can
- * help: it is deleted and created again while Bindings are under way. Where all binds are one
- * claimguard's, it knows of the first when it looks for the second. */
+ * help: it is deleted, and created again or to be so, while Bindings are under way. Where all binds
+ * are one claimguard's, it knows of the first when it looks for the second. */
 static bool is_created_again(const struct sim_claim *claim, const struct sim_pod *one,
                              const struct sim_pod *other)
 {
-    bool one_is_late = claim->created_ns > one->looked_ns && claim->owner != one;
-    bool other_is_late = claim->created_ns > other->looked_ns && claim->owner != other;
+    uint64_t changed_ns = claim->is_absent ? claim->removed_ns : claim->created_ns;
+    bool one_is_late = changed_ns > one->looked_ns && claim->owner != one;
+    bool other_is_late = changed_ns > other->looked_ns && claim->owner != other;
 
-    return claim->lives > 1 &&
+    return (claim->lives > 1 || claim->is_absent) &&
            (world.is_annotation ? one_is_late || other_is_late : one_is_late && other_is_late);
 }
 

@@ -240,6 +240,7 @@ void server_change_claim(unsigned claim, bool is_rwop, bool is_unbound)
 void server_remove_claim(unsigned index)
 {
     server->claims[index].is_absent = true;
+    server->claims[index].removed_ns = world.now_ns;
     trace("claim c%u is gone", index);
     server_publish_claim(&server->claims[index]);
 }

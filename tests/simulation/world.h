@@ -108,7 +108,7 @@ struct sim_claim {
     bool is_slow;                /* of a storage class that defers nothing */
     char admitted[16]; /* the annotation: the lock is for a Binding, or pod, of another client */
     unsigned lives;    /* how often it was created: each time with another UID */
-    uint64_t created_ns;
+    uint64_t created_ns, removed_ns;
 };
 
 /* What a watch sends, in order. */
