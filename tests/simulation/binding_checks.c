@@ -65,6 +65,15 @@ static bool is_created_again(const struct sim_claim *claim, const struct sim_pod
            (world.is_annotation ? one_is_late || other_is_late : one_is_late && other_is_late);
 }
 
+/* A kubelet starts no pod with the ephemeral claim of another one. */
+static bool uses(const struct sim_pod *pod, unsigned c)
+{
+    const struct sim_claim *claim = &server->claims[c];
+    bool is_of_other = (pod->ephemeral >> c & 1) != 0 && !claim->is_absent && claim->owner != pod;
+
+    return (pod->claims >> c & 1) != 0 && !is_of_other;
+}
+
 /* Two pods on a claim that is exclusive, or that is mounted by the VM of one of them: what must
  * never be. */
 static void check_exclusive(const struct sim_pod *bound)
@@ -76,8 +85,7 @@ static void check_exclusive(const struct sim_pod *bound)
         for (unsigned c = 0; c < CLAIMS; c++)
             if ((server->claims[c].is_rwop ||
                  ((server_deferred_claims(pod) | server_deferred_claims(bound)) >> c & 1) != 0) &&
-                ((pod->claims & bound->claims) >> c & 1) != 0 &&
-                !is_created_again(&server->claims[c], pod, bound))
+                uses(pod, c) && uses(bound, c) && !is_created_again(&server->claims[c], pod, bound))
                 broken("claim %s has two pods: %s (%s) and now %s (%s)", server->claims[c].name,
                        pod->name, pod->uid + 24, bound->name, bound->uid + 24);
     }
