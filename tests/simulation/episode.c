@@ -34,8 +34,10 @@ static void calm_down(void *context)
             replica_crash(&world.replicas[i]);
     }
     world.is_mixed = world.moves_lock = false;
-    for (unsigned i = 0; i < world.replica_count; i++)
+    for (unsigned i = 0; i < world.replica_count; i++) {
+        world.replicas[i].agrees_again_ns = 0;
         replica_start(&world.replicas[i]);
+    }
     for (unsigned i = 0; i < world.scheduler_count; i++)
         scheduler_start(&world.schedulers[i]);
 }
@@ -123,9 +125,9 @@ static void move_lock(void)
 {
     if (!world.agrees)
         world.agrees = world.moves_lock =
-            world.is_annotation && world.replica_count == 2 && one_in(4);
+            world.is_annotation && world.replica_count == 2 && one_in(3);
     else
-        world.moves_lock = one_in(4);
+        world.moves_lock = one_in(3);
     world.is_stable = world.is_stable || world.moves_lock;
     world.local = (unsigned)below(2);
     if (world.agrees && !world.moves_lock)
@@ -155,13 +157,13 @@ static void set_up(uint64_t seed)
     world.review_timeout_ms = timeouts_ms[below(3)];
     world.defers = one_in(2);
     world.agrees = world.is_mixed =
-        world.is_annotation && world.defers && world.replica_count == 2 && one_in(2);
+        world.is_annotation && world.defers && world.replica_count == 2 && !one_in(4);
     move_lock();
     world.is_for_one_node = one_in(2);
     world.read_write_once = one_in(4) ? MODE_WARN : MODE_ENFORCE;
     world.field = (enum field_support)below(3);
     world.scheduler_is_older = one_in(2);
-    world.end_ns = (world.moves_lock ? 120 : 30) * SECOND + below(60 * SECOND);
+    world.end_ns = (world.agrees ? 120 : 30) * SECOND + below(60 * SECOND);
     trace_settings(seed);
     world_populate();
     for (unsigned i = 0; i < world.scheduler_count; i++) {

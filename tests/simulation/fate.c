@@ -33,6 +33,8 @@ enum fate call_draw_fate(struct call *call)
 
     if (takes_planned_fault(call))
         return world.fault.fate;
+    if (world.now_ns < call->replica->agrees_again_ns && strstr(call->path, "/configmaps/") != NULL)
+        return FATE_LOST;
     if (world.now_ns < world.api_down_until_ns || (world.has_faults && one_in(60)))
         return FATE_LOST;
     if (is_get && world.now_ns < world.gets_fail_until_ns)

@@ -196,7 +196,8 @@ void server_init(void)
     for (unsigned i = 0; i < CLAIMS; i++) {
         struct sim_claim *claim = &server->claims[i];
         (void)snprintf(claim->name, sizeof claim->name, "c%u", i);
-        claim->is_rwop = i < (world.is_for_one_node ? 1 : CLAIMS - 1) || one_in(2);
+        claim->is_rwop =
+            i < (world.is_for_one_node || world.is_mixed ? 1 : CLAIMS - 1) || one_in(2);
         if (!world.has_ephemeral || i != CLAIMS - 1) {
             server_create_claim(i);
             continue;

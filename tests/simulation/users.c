@@ -83,14 +83,14 @@ static void create_pod_with(unsigned claims)
     client_create(&creation, NULL, NULL);
 }
 
-/* Where volumes are for one node, also pods that come at the same time and want one volume: their
- * schedulers find it free, and choose nodes. */
+/* Where volumes are for one node, or replicas differ, also pods that come at the same time and want
+ * one volume: their schedulers find it free, and choose nodes. */
 static void create_pods(void)
 {
     unsigned claims = one_in(20) ? 0 : (unsigned)below((1 << CLAIMS) - 1) + 1;
 
     create_pod_with(claims);
-    if (!world.is_for_one_node || one_in(2))
+    if (!(world.is_for_one_node || world.agrees) || one_in(2))
         return;
     create_pod_with(claims);
     create_pod_with(claims & (unsigned)below(1 << CLAIMS));
@@ -152,6 +152,11 @@ static void fault(void)
     struct replica *replica = &world.replicas[below(world.replica_count)];
     struct scheduler *scheduler = &world.schedulers[below(world.scheduler_count)];
 
+    if (world.agrees && one_in(4)) {
+        trace("replica %u may not read what is agreed", replica->index);
+        replica->agrees_again_ns = world.now_ns + below(200 * SECOND);
+        return;
+    }
     switch (below(world.is_hard ? 5 : 4)) {
     case 0:
         if (world.is_stable)

@@ -170,7 +170,8 @@ struct replica {
     unsigned lists[KIND_COUNT];   /* how many were begun: what a former watch brings is late */
     bool is_watching[KIND_COUNT], is_listing[KIND_COUNT];
     uint64_t last_due_ns[KIND_COUNT];
-    unsigned evicting; /* attempts under way */
+    uint64_t agrees_again_ns; /* until then, it may not read the agreement */
+    unsigned evicting;        /* attempts under way */
 };
 
 enum pod_queue { QUEUE_NONE, QUEUE_ACTIVE, QUEUE_UNSCHEDULABLE, QUEUE_CYCLE, QUEUE_BINDING };
