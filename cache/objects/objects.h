@@ -64,8 +64,10 @@ int object_fail(const struct pull *json, const char *what, struct place first, s
 #define CLAIM_HOLDER_ANNOTATION   "claimguard.io/holder"
 #define CLAIM_ADMITTED_ANNOTATION "claimguard.io/admitted"
 
-/* Values of the second one: for a Binding; for a pod that is created with its node. */
+/* Values of the second one: for a Binding; for one after another that had passed; for a pod that is
+ * created with its node. */
 #define CLAIM_ADMITTED_BINDING  "true"
+#define CLAIM_ADMITTED_AGAIN    "again"
 #define CLAIM_ADMITTED_CREATION "created"
 
 /* A claim that a volume of a pod names. */

@@ -3,6 +3,19 @@
 
 #include "extender/bind/claim_lock_internal.h"
 
+static const char *admitted_part(const struct claim_locks *locks, const struct remote *found,
+                                 bool was_ours)
+{
+    bool was_admitted = found->admitted.len != 0;
+
+    if (locks->is_creation)
+        return ",\"" ADMITTED "\":\"" CLAIM_ADMITTED_CREATION "\"";
+    if (locks->is_review)
+        return was_ours && was_admitted ? ",\"" ADMITTED "\":\"" CLAIM_ADMITTED_AGAIN "\""
+                                        : ",\"" ADMITTED "\":\"" CLAIM_ADMITTED_BINDING "\"";
+    return was_admitted && !was_ours ? ",\"" ADMITTED "\":null" : "";
+}
+
 /*
  * A lock or a release that is sent twice does no harm: the claim's version is the precondition, so
  * the second is refused, the claim is read again, and our own lock is no obstacle.
@@ -14,16 +27,13 @@
 static struct slice lock_patch(struct claim_locks *locks, const struct remote *found, bool was_ours)
 {
     const struct bind_request *request = locks->call->request;
-    const char *admitted = locks->is_creation ? ",\"" ADMITTED "\":\"" CLAIM_ADMITTED_CREATION "\""
-                           : locks->is_review ? ",\"" ADMITTED "\":\"" CLAIM_ADMITTED_BINDING "\""
-                           : found->admitted.len != 0 && !was_ours ? ",\"" ADMITTED "\":null"
-                                                                   : "";
 
     return arena_printf(locks->call->arena,
                         "{\"metadata\":{\"resourceVersion\":\"%.*s\",\"annotations\":{\"" HOLDER
                         "\":\"%.*s/%.*s\",\"" LOCKED_AT "\":\"%.*s\"%s}}}",
                         SLICE_ARG(found->version), SLICE_ARG(request->pod_uid),
-                        SLICE_ARG(request->pod_name), SLICE_ARG(found->version), admitted);
+                        SLICE_ARG(request->pod_name), SLICE_ARG(found->version),
+                        admitted_part(locks, found, was_ours));
 }
 
 static struct slice release_patch(struct claim_locks *locks, struct slice version)

@@ -215,8 +215,9 @@ void seen_locks_see_claim(struct state *state, const struct claim_object *claim)
         pod = NULL;
     if (slice_equal(claim->admitted, SLICE(CLAIM_ADMITTED_CREATION)))
         see_creation(state, &holder, pod);
-    else if (pod != NULL && !pod_is_assigned(pod)) /* another claimguard may have let it pass */
-        seen_locks_pass(state, &holder);
+    else if (slice_equal(claim->admitted, SLICE(CLAIM_ADMITTED_AGAIN)) && pod != NULL &&
+             !pod_is_assigned(pod))
+        seen_locks_pass(state, &holder); /* perhaps another claimguard has let it pass */
     (void)pthread_rwlock_unlock(&state->lock);
 }
 
