@@ -2,11 +2,11 @@
  * Episodes: users come and go, things fail, then nothing fails any more and everything has to
  * settle.
  *
- *     simulation [--steps N] [--seed S] [--trace]
+ *     simulation [--steps N] [--seed S] [--agreement] [--trace]
  *
- * Runs episodes of seeds S, S+1, ... until N steps were taken. A step is one event: a request or an
- * answer that arrives, a watch event that is taken, a lock that is reached. Each episode follows
- * from its seed alone.
+ * --agreement: only worlds in which two replicas follow an agreement. Runs episodes of seeds S,
+ * S+1, ... until N steps were taken. A step is one event: a request or an answer that arrives, a
+ * watch event that is taken, a lock that is reached. Each episode follows from its seed alone.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,6 +98,8 @@ static void check_replicas(void)
 
 /* ---- an episode ---- */
 
+static bool has_agreement_only;
+
 static void trace_settings(uint64_t seed)
 {
     trace("seed %llu: %u replica(s), %u scheduler(s), claimLock %s, TTL %lld ms%s%s%s%s%s%s%s",
@@ -125,15 +127,19 @@ static void move_lock(void)
 {
     if (!world.agrees)
         world.agrees = world.moves_lock =
-            world.is_annotation && world.replica_count == 2 && one_in(3);
+            world.is_annotation && world.replica_count == 2 && (has_agreement_only || one_in(3));
     else
         world.moves_lock = one_in(3);
     world.is_stable = world.is_stable || world.moves_lock;
     world.local = (unsigned)below(2);
     if (world.agrees && !world.moves_lock)
         (void)snprintf(world.agreed[AGREED_ANNOTATION].value, TEXT_MAX, "in force");
-    if (world.is_mixed && one_in(2)) /* else it is announced, and in force when all is over */
+    if (world.is_mixed && one_in(2)) {
         (void)snprintf(world.agreed[AGREED_CLASS].value, TEXT_MAX, "in force");
+    } else if (world.is_mixed) { /* it is announced, and in force when all is over */
+        world.entry_from_ns = 10 * SECOND + below(60 * SECOND);
+        later(world.entry_from_ns, true, replica_restart, &world.replicas[below(2)]);
+    }
 }
 
 static void set_up(uint64_t seed)
@@ -142,8 +148,8 @@ static void set_up(uint64_t seed)
     static const uint64_t timeouts_ms[] = {1000, 5000, 10000};
 
     world_begin(seed);
-    world.is_annotation = one_in(2);
-    world.replica_count = world.is_annotation ? (unsigned)below(2) + 1 : 1;
+    world.is_annotation = has_agreement_only || one_in(2);
+    world.replica_count = has_agreement_only ? 2 : world.is_annotation ? (unsigned)below(2) + 1 : 1;
     world.scheduler_count = (unsigned)below(2) + 1;
     world.respects_budgets = one_in(2);
     world.preempts = !one_in(4);
@@ -151,11 +157,12 @@ static void set_up(uint64_t seed)
     world.has_faults = !one_in(8);
     world.is_hard = one_in(2);
     world.is_stable = one_in(4);
+    world.is_late = one_in(4);
     world.has_admission = one_in(2);
     world.fails_open = world.has_admission && one_in(4);
     world.has_ephemeral = one_in(3);
     world.review_timeout_ms = timeouts_ms[below(3)];
-    world.defers = one_in(2);
+    world.defers = has_agreement_only || one_in(2);
     world.agrees = world.is_mixed =
         world.is_annotation && world.defers && world.replica_count == 2 && !one_in(4);
     move_lock();
@@ -220,7 +227,7 @@ static void add_up(struct sums *sums)
 
 static int usage(void)
 {
-    fputs("Usage: simulation [--steps N] [--seed S] [--trace]\n", stderr);
+    fputs("Usage: simulation [--steps N] [--seed S] [--agreement] [--trace]\n", stderr);
     return 2;
 }
 
@@ -232,6 +239,8 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--trace") == 0)
             is_traced = true;
+        else if (strcmp(argv[i], "--agreement") == 0)
+            has_agreement_only = true;
         else if (i + 1 < argc && strcmp(argv[i], "--steps") == 0)
             steps = strtoull(argv[++i], NULL, 10);
         else if (i + 1 < argc && strcmp(argv[i], "--seed") == 0)
@@ -242,9 +251,9 @@ int main(int argc, char **argv)
     log_configure(is_traced ? LOG_WARN : LOG_ERROR, LOG_TEXT);
     while (sums.steps < steps) {
         if (!run_episode(seed)) {
-            printf("seed %llu, step %llu: %s\nsee it with: --seed %llu --steps 1 --trace\n",
+            printf("seed %llu, step %llu: %s\nsee it with: --seed %llu --steps 1%s --trace\n",
                    (unsigned long long)seed, (unsigned long long)world.steps, world.failure,
-                   (unsigned long long)seed);
+                   (unsigned long long)seed, has_agreement_only ? " --agreement" : "");
             return 1;
         }
         uint64_t hash = world.trace;

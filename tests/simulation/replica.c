@@ -88,9 +88,10 @@ void replica_notified(struct replica *replica, size_t index)
         return;
     struct errand *errand = errand_new(replica, kind);
     errand->index = index;
-    /* in order, and mostly at once; sometimes late by seconds, and mostly so while GETs fail */
+    /* in order, and mostly at once; sometimes late by seconds, and often so while GETs fail */
     uint64_t delay_ns = below(20 * MILLISECOND);
-    if (world.has_faults && one_in(world.now_ns < world.gets_fail_until_ns ? 2 : 20))
+    bool is_often_late = world.is_late || world.now_ns < world.gets_fail_until_ns;
+    if (world.has_faults && one_in(is_often_late ? 2 : 20))
         delay_ns = below((kind == KIND_CLAIM ? CLAIM_LATE_SECONDS : 5) * SECOND);
     uint64_t due_ns = world.now_ns + delay_ns;
     if (due_ns <= replica->last_due_ns[kind])
@@ -285,6 +286,8 @@ void replica_start(struct replica *replica)
     replica_configure(config);
     if (world.moves_lock && replica->index == world.local)
         config->read_write_once_pod.claim_lock = CLAIM_LOCK_LOCAL;
+    if (world.now_ns < world.entry_from_ns)
+        config->defer_fs_mount.entry_count = 0;
     replica->kubeconfig.server = names[replica->index];
     replica->kubeconfig.origin = "simulation";
     if (services_init(&replica->state, config, &err) < 0 ||
@@ -316,4 +319,16 @@ void replica_crash(struct replica *replica)
     fibers_finish(replica);
     handlers_stop(replica->handlers);
     services_dispose(&replica->state);
+}
+
+static void start_again(void *context)
+{
+    if (!world.is_over)
+        replica_start(context);
+}
+
+void replica_restart(void *context)
+{
+    replica_crash(context);
+    later(below(4 * SECOND) + 2 * SECOND, true, start_again, context);
 }

@@ -135,12 +135,6 @@ static void remove_claim(void)
 
 /* ---- faults ---- */
 
-static void start_replica(void *context)
-{
-    if (!world.is_over)
-        replica_start(context);
-}
-
 static void start_scheduler(void *context)
 {
     if (!world.is_over)
@@ -152,7 +146,7 @@ static void fault(void)
     struct replica *replica = &world.replicas[below(world.replica_count)];
     struct scheduler *scheduler = &world.schedulers[below(world.scheduler_count)];
 
-    if (world.agrees && one_in(4)) {
+    if (world.agrees && one_in(2)) {
         trace("replica %u may not read what is agreed", replica->index);
         replica->agrees_again_ns = world.now_ns + below(200 * SECOND);
         return;
@@ -161,8 +155,7 @@ static void fault(void)
     case 0:
         if (world.is_stable)
             break;
-        replica_crash(replica);
-        later(below(4 * SECOND) + 2 * SECOND, true, start_replica, replica);
+        replica_restart(replica);
         break;
     case 1:
         if (scheduler->is_up) {

@@ -211,6 +211,7 @@ struct world {
     uint64_t steps, trace; /* trace: a hash of all that happened */
     bool has_faults, is_annotation, is_over;
     bool is_stable;             /* no replica crashes */
+    bool is_late;               /* the watches often are */
     bool has_admission;         /* Bindings and pods are reviewed */
     bool fails_open;            /* failurePolicy is Ignore, not Fail */
     bool has_ephemeral;         /* the last claim is only there while the pod that owns it is */
@@ -221,6 +222,7 @@ struct world {
     bool defers;                /* an entry, Exclusive, for the claims' storage class and the VMs */
     bool agrees;                /* the replicas follow an agreement (extender/bind/agreement.h) */
     bool is_mixed;              /* and start with the entry, or without */
+    uint64_t entry_from_ns;     /* before, nobody has the entry */
     bool moves_lock; /* and replica 0 or 1 has claimLock Local, the other one Annotation */
     unsigned local;  /* which one; the other comes later */
     struct agreed_text {
@@ -361,6 +363,7 @@ void requests_crash(struct replica *replica);
 
 void replica_start(struct replica *replica);
 void replica_crash(struct replica *replica);
+void replica_restart(void *replica);           /* it crashes, and starts some seconds later */
 void replica_configure(struct config *config); /* as the world says */
 void replica_relist(struct replica *replica, enum kind kind);
 void replica_notified(struct replica *replica, size_t index); /* of the log */
