@@ -251,16 +251,37 @@ static void a_review_of_what_has_to_wait_is_denied_and_asks_nothing(void)
     guard_stop(&guard);
 }
 
-static void a_deferral_of_a_user_waits_for_the_class_of_its_claim(void)
+static void put_user_s_deferral(void)
 {
-    struct guard guard;
-
     put_sharers();
     put_pod(&(struct test_pod){.name = "own",
                                .claim = "data",
                                .more_spec = ",\"runtimeClassName\":\"kata\"",
                                .more_meta =
                                    ",\"annotations\":{\"claimguard.io/defer-fs-mount\":\"v\"}"});
+}
+
+static void a_deferral_of_a_user_needs_replicas_that_lock_its_claim(void)
+{
+    struct guard guard;
+
+    put_user_s_deferral();
+    put_agreed("\"claimLock.Annotation\":\"in force\"");
+    guard_start(&guard, annotation);
+    check(!bind_succeeds(&guard, "own", "node-1"), "others share its claim without a lock");
+    check(guard_logs(&guard, "add an entry with nonExclusiveClaims: Exclusive for storage class "
+                             "fast-storage, or use a ReadWriteOncePod claim"),
+          "it says what to do");
+    put_agreed("\"claimLock.Annotation\":\"in force\",\"exclusive.fast-storage\":\"in force\"");
+    AWAIT(bind_succeeds(&guard, "own", "node-1"), "another replica has such an entry");
+    guard_stop(&guard);
+}
+
+static void a_deferral_of_a_user_waits_for_the_class_of_its_claim(void)
+{
+    struct guard guard;
+
+    put_user_s_deferral();
     put_agreed("\"claimLock.Annotation\":\"in force\",\"exclusive.fast-storage\":\"announced at "
                "1\"");
     guard_start(&guard, annotation);
@@ -298,6 +319,7 @@ int main(int argc, char **argv)
         SCENARIO(a_class_that_another_one_announces_is_locked_here),
         SCENARIO(a_new_entry_is_announced_and_its_pod_waits),
         SCENARIO(a_review_of_what_has_to_wait_is_denied_and_asks_nothing),
+        SCENARIO(a_deferral_of_a_user_needs_replicas_that_lock_its_claim),
         SCENARIO(a_deferral_of_a_user_waits_for_the_class_of_its_claim),
         SCENARIO(another_claim_lock_is_announced_and_withdrawn_by_reloads),
     };
