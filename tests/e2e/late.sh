@@ -91,7 +91,7 @@ a_rejection_that_could_not_be_confirmed_is_made_up_for() {
     rejected early "not found"
     pods=$(restarts pods) claims=$(restarts persistentvolumeclaims)
     echo "upstream 1" >"$plane/orders"
-    await 10 "its watches have ended" more_restarts_than "$pods" "$claims" # else it hears of what follows
+    await 10 "its watches have ended" more_restarts_than "$pods" "$claims" # else it gets an event of what follows
     before=$(metric 'confirmations_total{result="unknown"}' delayed)
     delete_pod db-0
     claim later
