@@ -73,6 +73,7 @@ static const struct pull_field claim_status_fields[] = {
 static const struct pull_field claim_annotation_fields[] = {
     PULL_FIELD(CLAIM_HOLDER_ANNOTATION, PULL_STRING, claim_object, holder),
     PULL_FIELD(CLAIM_ADMITTED_ANNOTATION, PULL_STRING, claim_object, admitted),
+    PULL_FIELD(CLAIM_LOCKED_AT_ANNOTATION, PULL_STRING, claim_object, locked_at),
 };
 static const struct pull_field claim_meta_fields[] = {
     PULL_FIELD("namespace", PULL_STRING, claim_object, meta.ns),

@@ -59,10 +59,11 @@ extern const char pod_has_too_many_claims[];
 /* As pull_fail. ERROR_TOO_BIG: the object is well-formed, but over a limit. */
 int object_fail(const struct pull *json, const char *what, struct place first, struct error *err);
 
-/* Annotations of a claim that is locked for a pod, UID/NAME; and how (extender/bind/claim_lock.h).
- */
-#define CLAIM_HOLDER_ANNOTATION   "claimguard.io/holder"
-#define CLAIM_ADMITTED_ANNOTATION "claimguard.io/admitted"
+/* Annotations of a claim that is locked for a pod, UID/NAME; how (extender/bind/claim_lock.h); and
+ * the version that the claim had before. */
+#define CLAIM_HOLDER_ANNOTATION    "claimguard.io/holder"
+#define CLAIM_ADMITTED_ANNOTATION  "claimguard.io/admitted"
+#define CLAIM_LOCKED_AT_ANNOTATION "claimguard.io/locked-at"
 
 /* Values of the second one: for a Binding; for one after another that had passed; for a pod that is
  * created with its node. */
@@ -106,7 +107,7 @@ struct claim_object {
     struct slice volume;
     struct slice volume_mode;
     struct slice current_class, target_class, modify_status; /* of its VolumeAttributesClass */
-    struct slice holder, admitted;                           /* the annotations; not stored */
+    struct slice holder, admitted, locked_at;                /* the annotations; not stored */
     struct slice selector;                                   /* as in label_selector.h */
     int64_t requested;                                       /* bytes of storage */
     unsigned access_modes;                                   /* enum access_mode */

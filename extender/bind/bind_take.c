@@ -1,6 +1,6 @@
 #include <stdlib.h>
 
-#include "extender/bind/agreement.h"
+#include "extender/bind/agreement_live.h"
 #include "extender/bind/bind_internal.h"
 #include "extender/bind/creation.h"
 #include "policy/attached.h"
@@ -183,13 +183,10 @@ static int check_unknown_volumes(const struct binding *binding, const struct vie
 }
 
 /* Whether the replicas agree that this one may bind the pod. */
-static int check_agreement(struct binding *binding, const struct view *view,
-                           const struct pod_object *pod, struct error *err)
+static int check_agreement(struct binding *binding, const struct pod_object *pod, struct error *err)
 {
-    if (view->agreed == NULL || pod->claim_count == 0)
-        return 0;
-    int rc = agreement_check(binding->call.state->agreement,
-                             view->config->read_write_once_pod.claim_lock, monotonic_ns(), err);
+    int rc = pod->claim_count == 0 ? 0 : agreement_permits(binding->call.state, err);
+
     binding->has_to_wait = rc == ERROR_INVALID;
     return rc;
 }
@@ -261,7 +258,7 @@ int bind_take_claims(struct binding *binding, struct error *err)
          creation_check_names(&state->cluster, binding->created, err) < 0) ||
         check_policies(binding, &view, &object, err) < 0 ||
         check_unknown_volumes(binding, &view, &object, err) < 0 ||
-        check_agreement(binding, &view, &object, err) < 0 ||
+        check_agreement(binding, &object, err) < 0 ||
         bind_check_confirmed(binding, &view, &object, err) < 0 ||
         plan_deferral(binding, &view, pod, &object, err) < 0)
         return err->code;

@@ -25,8 +25,9 @@
  * Binding then has the version that this write made.
  *
  * A Binding that another client posts (bind_admit.h) has no such precondition, so no fence stops
- * it. Its lock says so (claimguard.io/admitted): it is taken over only after it was seen for
- * BINDING_DEAD_MS, when the API server must have abandoned the Binding; and it is never released.
+ * it. Its lock says so (claimguard.io/admitted: true; again, if the pod's lock said so before): it
+ * is taken over only after it was seen for BINDING_DEAD_MS, when the API server must have abandoned
+ * the Binding; and it is never released.
  *
  * A pod that is created with its node is locked for before it exists. Its lock says that, too
  * (claimguard.io/admitted: created): that the API server has no such pod proves nothing until the

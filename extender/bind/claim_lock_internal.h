@@ -9,7 +9,7 @@
 #include "extender/bind/claim_lock.h"
 
 #define HOLDER    CLAIM_HOLDER_ANNOTATION
-#define LOCKED_AT "claimguard.io/locked-at"
+#define LOCKED_AT CLAIM_LOCKED_AT_ANNOTATION
 #define ADMITTED  CLAIM_ADMITTED_ANNOTATION
 #define FENCED    "claimguard.io/fenced"
 

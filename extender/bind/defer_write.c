@@ -20,7 +20,7 @@ static bool is_due(const struct deferred_volume *volume, bool as_field)
     return as_field ? !volume->has_field : !volume->is_annotated;
 }
 
-static bool is_mark_due(const struct deferred_volume *volume)
+static bool is_claim_due(const struct deferred_volume *volume)
 {
     return volume->deferred_for.len != 0 && !volume->names_its_claim;
 }
@@ -30,7 +30,7 @@ static size_t count_due(const struct deferral *deferral, bool as_field)
     size_t due = deferral->withdrawn_count;
 
     for (size_t i = 0; i < deferral->volume_count; i++)
-        due += is_due(&deferral->volumes[i], as_field) || is_mark_due(&deferral->volumes[i]);
+        due += is_due(&deferral->volumes[i], as_field) || is_claim_due(&deferral->volumes[i]);
     return due;
 }
 

@@ -106,10 +106,17 @@ static int add_announced(struct deferral *out, const struct decision *decision, 
         SLICE_ARG(name_slice(claim_storage_class(decision->claim))), AGREEMENT_MS / 1000);
 }
 
-static int add_unlocked(const struct decision *decision, struct error *err)
+static int add_unlocked(struct deferral *out, const struct decision *decision, struct error *err)
 {
     struct slice storage_class = name_slice(claim_storage_class(decision->claim));
 
+    out->is_announced = true;
+    if (storage_class.len == 0)
+        return error_set(err, ERROR_INVALID,
+                         "volume %.*s is deferred by its user, and other claimguards (claimLock: "
+                         "Annotation) do not know that claim %.*s, which has no storage class, is "
+                         "for one pod: use a ReadWriteOncePod claim",
+                         SLICE_ARG(decision->volume->name), SLICE_ARG(decision->volume->claim));
     return error_set(err, ERROR_INVALID,
                      "volume %.*s is deferred by its user, and other claimguards (claimLock: "
                      "Annotation) do not know that claim %.*s is for one pod: add an entry with "
@@ -128,7 +135,7 @@ static int check_replicas(const struct view *view, const struct pod_object *obje
     if (exclusive_is_announced(view, decision->claim))
         return add_announced(out, decision, err);
     return exclusive_is_unlocked(view, object, decision->volume, decision->claim)
-               ? add_unlocked(decision, err)
+               ? add_unlocked(out, decision, err)
                : 0;
 }
 
@@ -169,7 +176,8 @@ void deferral_remember(struct state *state, struct pod *pod, const struct deferr
 {
     for (size_t i = 0; i < deferral->volume_count; i++)
         cluster_defer(&state->cluster, pod, deferral->volumes[i].name);
-    for (size_t i = deferral->withdrawn_count; i < deferral->withdrawn_total; i++)
+    for (size_t i = deferral->withdrawn_count;
+         i < deferral->withdrawn_total && !pod_is_assigned(pod); i++) /* else the watch is ahead */
         cluster_undefer(pod, deferral->withdrawn[i]);
 }
 

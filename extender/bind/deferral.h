@@ -50,12 +50,14 @@ static inline bool deferral_has_any(const struct deferral *deferral)
 /* Decides about the pod's volumes. version: of the pod; 0: unknown. Under the lock. Errors:
  * ERROR_NO_MEMORY; ERROR_UNAVAILABLE: a volume cannot be decided yet, see `undecided`;
  * ERROR_INVALID: a field says that a volume is deferred, and cannot be changed back; or
- * `is_announced`. */
+ * `is_announced`: other replicas do not know yet, or are never to know, that its claim is for one
+ * pod. */
 int deferral_plan(const struct view *view, uint64_t version, const struct pod_object *object,
                   struct arena *arena, struct deferral *out, struct error *err);
 
-/* Records in the cache that these volumes of the pod, which is bound, are deferred, and those that
- * were removed from its annotation are not. Under the lock, for writing. */
+/* Records in the cache that these volumes of the pod, which is bound, are deferred; and, as far as
+ * the cache does not know that it is bound, that those that were removed from its annotation are
+ * not. Under the lock, for writing. */
 void deferral_remember(struct state *state, struct pod *pod, const struct deferral *deferral);
 
 /* Counts the volumes that are newly deferred. */

@@ -10,8 +10,9 @@ struct wanted {
     struct slice ns;
     struct wanted_claim {
         struct slice name;
-        bool is_kept; /* from all others, or from those on other nodes; else from one that defers it
-                       */
+        /* From every other pod, or from those on other nodes. If not, only a pod that may defer it
+         * waits for it. */
+        bool is_kept;
     } * claims;
     size_t count;
 };

@@ -7,8 +7,9 @@ enum { KEY_BYTES_MAX = 1024 };
 
 struct seen_lock {
     uint64_t since_ns;
-    uint64_t last_ns;  /* of passed: when the last Binding was let pass */
-    uint64_t there_ns; /* when the pod of the lock was known to be there; 0: never */
+    uint64_t there_ns;  /* when the pod of the lock was known to be there; 0: never */
+    uint64_t last_ns;   /* of passed: when the last Binding was let pass; 0: none was */
+    uint64_t locked_at; /* of passed: version of the latest lock that was seen; 0: none */
     UT_hash_handle hh;
     char key[];
 };
@@ -157,21 +158,33 @@ static bool is_over(const struct seen_lock *passed, uint64_t now_ns)
     return now_ns - passed->last_ns >= GIVES_WAY_UNTIL_MS * (uint64_t)NS_PER_MS;
 }
 
-void seen_locks_pass(struct state *state, const struct object_reference *pod)
+/* It becomes the last one. */
+static void pass(struct seen_lock **table, struct seen_lock *passed)
 {
-    struct seen_lock **table = &state->seen_locks->passed;
-    char buffer[KEY_BYTES_MAX];
-    struct slice key = pod_key(pod->ns, pod->uid, pod->name, buffer);
-    struct seen_lock *passed = key.ptr == NULL ? NULL : get_or_add(table, key);
+    size_t key_len = passed->hh.keylen;
     uint64_t now_ns = monotonic_ns();
 
-    if (passed == NULL)
-        return;
-    if (passed->last_ns != 0 && is_over(passed, now_ns))
+    if (passed->last_ns == 0 || is_over(passed, now_ns))
         passed->since_ns = now_ns;
     passed->last_ns = now_ns;
     HASH_DEL(*table, passed);
-    (void)append(table, passed, key.len);
+    (void)append(table, passed, key_len);
+}
+
+static struct seen_lock *get_or_add_passed(struct state *state, const struct object_reference *pod)
+{
+    char buffer[KEY_BYTES_MAX];
+    struct slice key = pod_key(pod->ns, pod->uid, pod->name, buffer);
+
+    return key.ptr == NULL ? NULL : get_or_add(&state->seen_locks->passed, key);
+}
+
+void seen_locks_pass(struct state *state, const struct object_reference *pod)
+{
+    struct seen_lock *passed = get_or_add_passed(state, pod);
+
+    if (passed != NULL)
+        pass(&state->seen_locks->passed, passed);
 }
 
 uint64_t seen_locks_gives_way_ms(const struct state *state, const struct object_reference *pod)
@@ -181,7 +194,7 @@ uint64_t seen_locks_gives_way_ms(const struct state *state, const struct object_
     const struct seen_lock *passed = key.ptr == NULL ? NULL : find(state->seen_locks->passed, key);
     uint64_t now_ns = monotonic_ns();
 
-    if (passed == NULL || is_over(passed, now_ns) ||
+    if (passed == NULL || passed->last_ns == 0 || is_over(passed, now_ns) ||
         now_ns - passed->since_ns < GIVES_WAY_AFTER_MS * (uint64_t)NS_PER_MS)
         return 0;
     return GIVES_WAY_UNTIL_MS - (now_ns - passed->last_ns) / NS_PER_MS;
@@ -202,22 +215,38 @@ static void see_creation(struct state *state, const struct object_reference *hol
         note_there(lock);
 }
 
+/* Perhaps another claimguard has let the holder pass. A lock is reported again with each change of
+ * its claim, and in lists; and how old the first one is, nobody knows. */
+static void see_again(struct state *state, const struct object_reference *holder,
+                      uint64_t locked_at)
+{
+    struct seen_lock *passed = get_or_add_passed(state, holder);
+
+    if (passed == NULL || locked_at <= passed->locked_at)
+        return;
+    bool is_first = passed->locked_at == 0;
+    passed->locked_at = locked_at;
+    if (!is_first)
+        pass(&state->seen_locks->passed, passed);
+}
+
 void seen_locks_see_claim(struct state *state, const struct claim_object *claim)
 {
     struct object_reference holder = {.kind = KIND_POD, .ns = claim->meta.ns};
+    bool is_creation = slice_equal(claim->admitted, SLICE(CLAIM_ADMITTED_CREATION));
+    bool is_again = slice_equal(claim->admitted, SLICE(CLAIM_ADMITTED_AGAIN));
 
-    if (claim->admitted.len == 0 ||
+    if (!(is_creation || is_again) ||
         !seen_locks_read_holder(claim->holder, &holder.uid, &holder.name))
         return;
     (void)pthread_rwlock_wrlock(&state->lock);
     const struct pod *pod = cluster_find_pod(&state->cluster, holder.ns, holder.name);
     if (pod != NULL && !uid_is(&pod->uid, holder.uid))
         pod = NULL;
-    if (slice_equal(claim->admitted, SLICE(CLAIM_ADMITTED_CREATION)))
+    if (is_creation)
         see_creation(state, &holder, pod);
-    else if (slice_equal(claim->admitted, SLICE(CLAIM_ADMITTED_AGAIN)) && pod != NULL &&
-             !pod_is_assigned(pod))
-        seen_locks_pass(state, &holder); /* perhaps another claimguard has let it pass */
+    else if (pod != NULL && !pod_is_assigned(pod))
+        see_again(state, &holder, version_of(claim->locked_at));
     (void)pthread_rwlock_unlock(&state->lock);
 }
 

@@ -7,8 +7,8 @@
  *
  * And the pods whose Bindings may have been applied, since when: if they are tried again and again,
  * and never applied, their claims are kept from other pods without end (extender/bind/give_way.h).
- * What other claimguards let pass shows in the locks of claims: else one of them would let it pass
- * while another one does not.
+ * What the reviews of other claimguards let pass shows in the locks of claims, from the second time
+ * on: else one of them would let it pass while another one does not.
  *
  * Threads: any. The state's lock guards it.
  */
