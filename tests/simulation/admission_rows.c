@@ -252,6 +252,21 @@ static void a_pod_whose_bindings_are_never_applied_gives_way(void)
     expect(seconds <= PATIENCE_SECONDS + 65 + 3 * ROUND_SECONDS, "as soon as the last one is dead");
 }
 
+/* A controller writes the claim now and then, and its lock is reported each time. */
+static void a_lock_that_is_reported_again_lets_nothing_pass(void)
+{
+    create_pair();
+    world.reviewer = 1;
+    for (int i = 0; i < 3; i++)
+        expect(bind_first_in_vain() == 500, "its lock is renewed");
+    for (unsigned seconds = 0; seconds < 400; seconds += 20) {
+        server_publish_claim(&world.server.claims[0]);
+        wait_seconds(20);
+    }
+    world.reviewer = 2;
+    expect(bind(first) == 201, "it has not been tried for so long");
+}
+
 static void while_nobody_waits_it_tries_for_ever(void)
 {
     create_pair();
@@ -329,6 +344,7 @@ int main(int argc, char **argv)
         {ROW(a_pod_whose_bindings_are_never_applied_gives_way), review},
         {ROW(a_pod_whose_bindings_are_never_applied_gives_way), review_and_lock},
         {ROW(a_pod_whose_bindings_are_never_applied_gives_way), review_and_lock_twice},
+        {ROW(a_lock_that_is_reported_again_lets_nothing_pass), review_and_lock_twice},
         {ROW(while_nobody_waits_it_tries_for_ever), review},
         {ROW(if_nobody_takes_the_claim_it_may_try_again), review},
         {ROW(a_dry_run_is_no_binding), review},
