@@ -232,6 +232,28 @@ Test(cluster, nothing_is_left_when_all_is_deleted)
     cr_expect_eq(cluster.names.table.count, 0, "%u names left", cluster.names.table.count);
 }
 
+Test(cluster, nothing_is_left_of_a_claim_with_all_that_few_claims_have)
+{
+    struct object object = {.kind = KIND_CLAIM};
+
+    object.claim.meta = meta_of("data", "c1", "1");
+    object.claim.meta.owner = (struct pod_owner){SLICE("owner"), SLICE("owner-uid")};
+    object.claim.storage_class = SLICE("fast");
+    object.claim.volume_attributes_class = SLICE("gold");
+    object.claim.volume = SLICE("pv");
+    object.claim.current_class = SLICE("silver");
+    object.claim.target_class = SLICE("gold-2");
+    object.claim.modify_status = SLICE("InProgress");
+    apply(&object);
+    object.claim.meta.resource_version = SLICE("2");
+    object.claim.volume = SLICE("");
+    object.claim.selector = SLICE("a=b");
+    apply(&object);
+    cr_expect_neq(cluster.names.table.count, 0);
+    drop(KIND_CLAIM, "data", "c1", "3");
+    cr_expect_eq(cluster.names.table.count, 0, "%u names left", cluster.names.table.count);
+}
+
 Test(uid, keeps_any_text)
 {
     static const char *const texts[] = {
