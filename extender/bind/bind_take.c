@@ -202,7 +202,7 @@ static int plan_deferral(struct binding *binding, const struct view *view, const
     int rc = deferral_plan(view, is_created ? 0 : pod->version, object, binding->call.arena,
                            &binding->deferral, err);
     binding->has_to_wait = binding->deferral.is_announced;
-    binding->is_rejected = /* nothing but the pod's deletion helps */
+    binding->is_rejected = /* another pod, or another configuration has to come first */
         rc == ERROR_INVALID && !binding->has_to_wait;
     return rc;
 }

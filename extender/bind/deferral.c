@@ -106,11 +106,10 @@ static int add_announced(struct deferral *out, const struct decision *decision, 
         SLICE_ARG(name_slice(claim_storage_class(decision->claim))), AGREEMENT_MS / 1000);
 }
 
-static int add_unlocked(struct deferral *out, const struct decision *decision, struct error *err)
+static int add_unlocked(const struct decision *decision, struct error *err)
 {
     struct slice storage_class = name_slice(claim_storage_class(decision->claim));
 
-    out->is_announced = true;
     if (storage_class.len == 0)
         return error_set(err, ERROR_INVALID,
                          "volume %.*s is deferred by its user, and other claimguards (claimLock: "
@@ -135,7 +134,7 @@ static int check_replicas(const struct view *view, const struct pod_object *obje
     if (exclusive_is_announced(view, decision->claim))
         return add_announced(out, decision, err);
     return exclusive_is_unlocked(view, object, decision->volume, decision->claim)
-               ? add_unlocked(out, decision, err)
+               ? add_unlocked(decision, err)
                : 0;
 }
 

@@ -185,6 +185,19 @@ static const char *answer_to_bind(const char *uid)
     return answer;
 }
 
+static void a_pod_that_gives_way_says_to_whom(void)
+{
+    const struct sim_pod *first = create("first", 0, DATA);
+
+    world.fault = (struct planned_fault){
+        .count = 1000, .method = "POST", .path = "first/binding", .fate = FATE_LOST, .status = 500};
+    wait_seconds(2);
+    (void)create("second", 0, DATA);
+    wait_seconds(2 * 65 + 5);
+    expect(strstr(answer_to_bind(first->uid), "such as pod ns/second, for ") != NULL,
+           "its answer says it");
+}
+
 /* Pod first, of which claimguard's watch does not see what happens to it. */
 static struct sim_pod *create_and_look_away(void)
 {
@@ -363,6 +376,7 @@ int main(int argc, char **argv)
         {ROW(a_binding_in_doubt_keeps_its_node), share_among_pods_of_one_node},
         {ROW(a_refused_bind_does_not_prolong_a_doubt), NULL},
         {ROW(a_pod_whose_bindings_fail_gives_way), NULL},
+        {ROW(a_pod_that_gives_way_says_to_whom), NULL},
         {ROW(a_pod_that_shares_its_claim_gives_way_to_one_that_needs_it_alone), defer_mounts},
         {ROW(so_it_does_if_a_user_has_written_the_deferral), defer_mounts},
         {ROW(a_pod_whose_volume_is_for_one_node_gives_way), share_among_pods_of_one_node},
