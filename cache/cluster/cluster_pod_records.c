@@ -309,6 +309,20 @@ int cluster_assign(struct cluster *cluster, struct pod *pod, struct slice name, 
     return error_no_memory(err);
 }
 
+/* The pod's uses of the claim are deferred from now on, or are not. */
+static void set_deferred(struct pod *pod, struct slice name, bool is_deferred)
+{
+    for (unsigned i = 0; i < pod->use_count; i++) {
+        struct use *use = &pod->uses[i];
+        struct claim *claim = claim_at(use->claim);
+        if (use->is_deferred == is_deferred || !slice_equal(claim_name(claim), name))
+            continue;
+        use->is_deferred = is_deferred;
+        claim->deferred += is_deferred ? use->is_linked : 0U;
+        claim->deferred -= is_deferred ? 0U : use->is_linked;
+    }
+}
+
 void cluster_defer(struct cluster *cluster, struct pod *pod, struct slice name)
 {
     struct pod_volume *volume = pod->has_mounts ? mounts_find(pod_mounts(pod), name) : NULL;
@@ -317,14 +331,7 @@ void cluster_defer(struct cluster *cluster, struct pod *pod, struct slice name)
         return;
     volume->is_annotated = true;
     link_deferring(cluster, pod);
-    for (unsigned i = 0; i < pod->use_count; i++) {
-        struct use *use = &pod->uses[i];
-        struct claim *claim = claim_at(use->claim);
-        if (use->is_deferred || !slice_equal(claim_name(claim), volume->claim))
-            continue;
-        use->is_deferred = true;
-        claim->deferred += use->is_linked;
-    }
+    set_deferred(pod, volume->claim, true);
 }
 
 static bool defers_claim(const struct pod_mounts *mounts, struct slice claim)
@@ -345,15 +352,7 @@ void cluster_undefer(struct pod *pod, struct slice name)
     volume->is_annotated = false;
     if (!mounts_defer(mounts))
         unlink_deferring(pod);
-    for (unsigned i = 0; i < pod->use_count; i++) {
-        struct use *use = &pod->uses[i];
-        struct claim *claim = claim_at(use->claim);
-        if (!use->is_deferred || !slice_equal(claim_name(claim), volume->claim) ||
-            defers_claim(mounts, volume->claim))
-            continue;
-        use->is_deferred = false;
-        claim->deferred -= use->is_linked;
-    }
+    set_deferred(pod, volume->claim, defers_claim(mounts, volume->claim));
 }
 
 void pods_dispose(struct cluster *cluster)

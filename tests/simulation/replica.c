@@ -321,7 +321,7 @@ void replica_crash(struct replica *replica)
     services_dispose(&replica->state);
 }
 
-static void start_again(void *context)
+void replica_come(void *context)
 {
     if (!world.is_over)
         replica_start(context);
@@ -330,5 +330,5 @@ static void start_again(void *context)
 void replica_restart(void *context)
 {
     replica_crash(context);
-    later(below(4 * SECOND) + 2 * SECOND, true, start_again, context);
+    later(below(4 * SECOND) + 2 * SECOND, true, replica_come, context);
 }

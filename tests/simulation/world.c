@@ -123,18 +123,13 @@ void world_begin(uint64_t seed)
     world.trace = UINT64_C(14695981039346656037);
 }
 
-static void come_later(void *context)
-{
-    replica_start(context);
-}
-
 void world_populate(void)
 {
     server_init();
     for (unsigned i = 0; i < world.replica_count; i++) {
         world.replicas[i].index = i;
         if (i == 1 && world.moves_lock)
-            later(below(30 * SECOND), true, come_later, &world.replicas[i]);
+            later(below(30 * SECOND), true, replica_come, &world.replicas[i]);
         else
             replica_start(&world.replicas[i]);
     }

@@ -363,6 +363,7 @@ void requests_crash(struct replica *replica);
 
 void replica_start(struct replica *replica);
 void replica_crash(struct replica *replica);
+void replica_come(void *replica);              /* it starts, unless all is over */
 void replica_restart(void *replica);           /* it crashes, and starts some seconds later */
 void replica_configure(struct config *config); /* as the world says */
 void replica_relist(struct replica *replica, enum kind kind);
