@@ -70,24 +70,9 @@ static bool wants_exclusive(const struct view *view, const struct pod_object *po
                            : decision.is_undecided && sharing.has_exclusive;
 }
 
-bool exclusive_is_unlocked(const struct view *view, const struct pod_object *pod,
-                           const struct pod_volume *volume, const struct claim *claim)
+/* Whether one of the pod's volumes would make the claim of that name exclusive. */
+static bool is_wanted(const struct view *view, const struct pod_object *pod, struct slice name)
 {
-    return view->config->read_write_once_pod.claim_lock == CLAIM_LOCK_ANNOTATION &&
-           !exclusive_by_class(view, claim) && wants_exclusive(view, pod, volume);
-}
-
-bool exclusive_is_needed(const struct view *view, const struct pod_object *pod, size_t index,
-                         const struct claim *claim)
-{
-    struct slice name = pod->claims[index].name;
-
-    if (claim->is_rwop)
-        return true;
-    if (exclusive_by_lock(view, claim))
-        return true;
-    if (view->config->defer_fs_mount.entry_count == 0 && !pod->claims[index].is_deferred)
-        return false;
     for (uint32_t i = 0; pod->mounts != NULL && i < pod->mounts->volume_count; i++) {
         const struct pod_volume *volume = &pod->mounts->volumes[i];
         if (volume->source != VOLUME_SOURCE_CSI && slice_equal(volume->claim, name) &&
@@ -95,6 +80,22 @@ bool exclusive_is_needed(const struct view *view, const struct pod_object *pod, 
             return true;
     }
     return false;
+}
+
+bool exclusive_is_unlocked(const struct view *view, const struct pod_object *pod, struct slice name,
+                           const struct claim *claim)
+{
+    return view->config->read_write_once_pod.claim_lock == CLAIM_LOCK_ANNOTATION &&
+           !exclusive_by_class(view, claim) && is_wanted(view, pod, name);
+}
+
+bool exclusive_is_needed(const struct view *view, const struct pod_object *pod, size_t index,
+                         const struct claim *claim)
+{
+    if (claim->is_rwop || exclusive_by_lock(view, claim))
+        return true;
+    return (view->config->defer_fs_mount.entry_count != 0 || pod->claims[index].is_deferred) &&
+           is_wanted(view, pod, pod->claims[index].name);
 }
 
 bool exclusive_is_held(const struct view *view, const struct use *use)

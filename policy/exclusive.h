@@ -26,11 +26,11 @@ bool exclusive_by_lock(const struct view *view, const struct claim *claim);
  * yet. */
 bool exclusive_is_announced(const struct view *view, const struct claim *claim);
 
-/* Whether the volume's claim, which exists, is to be for the pod alone, because a user has written
- * the deferral, and nothing says so to other replicas, which let pods share it without a lock
- * (claimLock: Annotation). */
-bool exclusive_is_unlocked(const struct view *view, const struct pod_object *pod,
-                           const struct pod_volume *volume, const struct claim *claim);
+/* Whether the pod's claim of that name, which exists, is to be for the pod alone, because a user
+ * has written the deferral, and nothing says so to other replicas, which let pods share it without
+ * a lock (claimLock: Annotation). */
+bool exclusive_is_unlocked(const struct view *view, const struct pod_object *pod, struct slice name,
+                           const struct claim *claim);
 
 /* Whether the pod of that use has a claim for itself because its runtime mounts the volume. */
 bool exclusive_is_held(const struct view *view, const struct use *use);

@@ -1,16 +1,20 @@
 #include "policy/read_write_once_pod.h"
 
 #include "policy/conflicts.h"
+#include "policy/exclusive.h"
 #include "policy/rivals.h"
 
 /* Whether a row applies to one of the pod's claims, and the reason ({NULL, 0} without memory). */
-typedef bool complaint(const struct pod_object *pod, const struct claim_reference *reference,
-                       const struct claim *claim, struct arena *arena, struct slice *reason);
+typedef bool complaint(const struct view *view, const struct pod_object *pod,
+                       const struct claim_reference *reference, const struct claim *claim,
+                       struct arena *arena, struct slice *reason);
 
 /* Row "names a claim that does not exist". */
-static bool missing(const struct pod_object *pod, const struct claim_reference *reference,
-                    const struct claim *claim, struct arena *arena, struct slice *reason)
+static bool missing(const struct view *view, const struct pod_object *pod,
+                    const struct claim_reference *reference, const struct claim *claim,
+                    struct arena *arena, struct slice *reason)
 {
+    (void)view;
     (void)pod;
     if (claim != NULL)
         return false;
@@ -20,9 +24,11 @@ static bool missing(const struct pod_object *pod, const struct claim_reference *
 }
 
 /* Row "names a claim that is being deleted, or an ephemeral claim that another pod owns". */
-static bool unusable(const struct pod_object *pod, const struct claim_reference *reference,
-                     const struct claim *claim, struct arena *arena, struct slice *reason)
+static bool unusable(const struct view *view, const struct pod_object *pod,
+                     const struct claim_reference *reference, const struct claim *claim,
+                     struct arena *arena, struct slice *reason)
 {
+    (void)view;
     bool is_owner =
         pod->meta.uid.len != 0 && slice_equal(name_slice(claim_owner_uid(claim)), pod->meta.uid);
 
@@ -40,16 +46,38 @@ static bool unusable(const struct pod_object *pod, const struct claim_reference 
     return true;
 }
 
+/* Row "its user defers a claim that no other replica would lock". */
+static bool unlocked(const struct view *view, const struct pod_object *pod,
+                     const struct claim_reference *reference, const struct claim *claim,
+                     struct arena *arena, struct slice *reason)
+{
+    struct slice storage_class = name_slice(claim_storage_class(claim));
+    bool is_unlocked = exclusive_is_unlocked(view, pod, reference->name, claim);
+
+    if (is_unlocked)
+        *reason = arena_printf(
+            arena,
+            "claim %.*s/%.*s is deferred by the pod's user, and other claimguards (claimLock: "
+            "Annotation) do not know that it is for one pod: %s%.*s%suse a ReadWriteOncePod claim",
+            SLICE_ARG(pod->meta.ns), SLICE_ARG(reference->name),
+            storage_class.len == 0 ? ""
+                                   : "add an entry with nonExclusiveClaims: Exclusive for "
+                                     "storage class ",
+            SLICE_ARG(storage_class), storage_class.len == 0 ? "" : ", or ");
+    return is_unlocked;
+}
+
 /* Applies a row about single claims to all of the pod's claims. True: it applies, out is set; to
  * Error when there is no memory for the reason, and never to "it does not apply". */
-static bool complain(const struct pod_object *pod, const struct claim *const *claims,
-                     complaint *row, struct arena *arena, struct verdict *out)
+static bool complain(const struct view *view, const struct pod_object *pod,
+                     const struct claim *const *claims, complaint *row, struct arena *arena,
+                     struct verdict *out)
 {
     size_t left_out = 0;
 
     for (size_t i = 0; i < pod->claim_count; i++) {
         struct slice reason;
-        if (!row(pod, &pod->claims[i], claims[i], arena, &reason))
+        if (!row(view, pod, &pod->claims[i], claims[i], arena, &reason))
             continue;
         out->code = CODE_UNSCHEDULABLE_AND_UNRESOLVABLE;
         if (out->reason_count == VERDICT_REASONS_MAX)
@@ -176,7 +204,8 @@ static void prefilter(const struct view *view, const struct pod_object *pod, str
         verdict_out_of_memory(out);
         return;
     }
-    if (complain(pod, claims, missing, arena, out) || complain(pod, claims, unusable, arena, out))
+    if (complain(view, pod, claims, missing, arena, out) ||
+        complain(view, pod, claims, unusable, arena, out))
         return;
     if (!conflicts_find(view, pod, claims, arena, &conflicts)) {
         verdict_out_of_memory(out);
@@ -199,6 +228,8 @@ static void prefilter(const struct view *view, const struct pod_object *pod, str
                             LOCKED_CLAIMS_MAX));
         return;
     }
+    if (complain(view, pod, claims, unlocked, arena, out))
+        return;
     if (conflicts.count == 0) {
         out->code = CODE_SUCCESS;
         return;

@@ -106,38 +106,6 @@ static int add_announced(struct deferral *out, const struct decision *decision, 
         SLICE_ARG(name_slice(claim_storage_class(decision->claim))), AGREEMENT_MS / 1000);
 }
 
-static int add_unlocked(const struct decision *decision, struct error *err)
-{
-    struct slice storage_class = name_slice(claim_storage_class(decision->claim));
-
-    if (storage_class.len == 0)
-        return error_set(err, ERROR_INVALID,
-                         "volume %.*s is deferred by its user, and other claimguards (claimLock: "
-                         "Annotation) do not know that claim %.*s, which has no storage class, is "
-                         "for one pod: use a ReadWriteOncePod claim",
-                         SLICE_ARG(decision->volume->name), SLICE_ARG(decision->volume->claim));
-    return error_set(err, ERROR_INVALID,
-                     "volume %.*s is deferred by its user, and other claimguards (claimLock: "
-                     "Annotation) do not know that claim %.*s is for one pod: add an entry with "
-                     "nonExclusiveClaims: Exclusive for storage class %.*s, or use a "
-                     "ReadWriteOncePod claim",
-                     SLICE_ARG(decision->volume->name), SLICE_ARG(decision->volume->claim),
-                     SLICE_ARG(storage_class));
-}
-
-/* Whether the deferral is safe now, as far as other replicas go. */
-static int check_replicas(const struct view *view, const struct pod_object *object,
-                          const struct decision *decision, struct deferral *out, struct error *err)
-{
-    if (decision->rule != RULE_NONE || decision->claim == NULL)
-        return 0;
-    if (exclusive_is_announced(view, decision->claim))
-        return add_announced(out, decision, err);
-    return exclusive_is_unlocked(view, object, decision->volume, decision->claim)
-               ? add_unlocked(decision, err)
-               : 0;
-}
-
 int deferral_plan(const struct view *view, uint64_t version, const struct pod_object *object,
                   struct arena *arena, struct deferral *out, struct error *err)
 {
@@ -157,8 +125,9 @@ int deferral_plan(const struct view *view, uint64_t version, const struct pod_ob
             return err->code;
         if (decision.rule == RULE_NONE)
             has_memory = add_volume(out, object, &decision, arena);
-        if (has_memory && check_replicas(view, object, &decision, out, err) < 0)
-            return err->code;
+        if (decision.rule == RULE_NONE && decision.claim != NULL &&
+            exclusive_is_announced(view, decision.claim))
+            return add_announced(out, &decision, err);
         if (decision.entry != NULL && decision.rule != RULE_NONE && decision.rule < RULE_COUNT)
             has_memory = add_refusal(out, object, &decision, arena);
     }

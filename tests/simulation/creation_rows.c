@@ -7,6 +7,8 @@ static unsigned reservations(void)
     return world.replicas[0].state.cluster.reserved.count;
 }
 
+enum { OWNED = 1 << (CLAIMS - 1) }; /* the claim that is created for EPHEMERAL_OWNER */
+
 /* ---- reservations ---- */
 
 static void of_a_created_and_a_bound_pod_one_gets_the_claim(void)
@@ -124,6 +126,29 @@ static void a_pod_that_had_the_name_is_another_one(void)
     expect(create_bound("second", DATA) == DENIED, "the claim is the new one's");
 }
 
+/* A Binding of another pod, which names the claim of an earlier one, may still be applied. */
+static void a_pod_whose_claim_is_to_be_created_does_not_get_the_name_of_a_taken_one(void)
+{
+    struct sim_pod owner = {.claims = OWNED, .ephemeral = OWNED, .scheduler = 1};
+    const struct client_creation creation = {
+        .name = EPHEMERAL_OWNER, .properties = owner, .node = 1};
+
+    server_create_pod(EPHEMERAL_OWNER, &owner);
+    wait_seconds(3);
+    struct sim_pod *pending = create_pending("pending", OWNED);
+    world.store_after_ns = 50 * SECOND;
+    expect(bind(pending) == WAITS, "the owner has no node, so the claim is free");
+    world.store_after_ns = 0;
+    remove_pod(EPHEMERAL_OWNER);
+    wait_seconds(3);
+    expect(world.server.claims[CLAIMS - 1].is_absent, "the claim goes with its owner");
+    expect(post(&creation) == DENIED, "its claim would be one that another pod may get");
+    wait_seconds(50);
+    remove_pod("pending");
+    wait_seconds(1);
+    expect(post(&creation) == CREATED, "nobody has the name");
+}
+
 /* Nobody knows which node a scheduler will choose. */
 static void without_a_node_a_pod_is_created_beside_a_holder(void)
 {
@@ -206,6 +231,12 @@ static void a_pod_that_lacks_its_deferral_is_denied(void)
 
 /* ---- settings ---- */
 
+static void review_owned(void)
+{
+    review();
+    world.has_ephemeral = true;
+}
+
 static void review_and_lock(void)
 {
     review();
@@ -253,6 +284,8 @@ int main(int argc, char **argv)
         {ROW(without_an_answer_nothing_is_created), review},
         {ROW(a_claim_that_does_not_exist_is_a_denial), review},
         {ROW(a_pod_that_had_the_name_is_another_one), review},
+        {ROW(a_pod_whose_claim_is_to_be_created_does_not_get_the_name_of_a_taken_one),
+         review_owned},
         {ROW(without_a_node_a_pod_is_created_beside_a_holder), review},
         {ROW(pods_that_share_a_volume_of_one_node_are_created_there), review_for_one_node},
         {ROW(a_shared_claim_is_confirmed), review},
