@@ -114,13 +114,9 @@ static bool wants_volume(const struct claim_object *object)
            (object->requested != 0 || object->access_modes != 0 || object->selector.len != 0);
 }
 
-/* A longer selector counts as none: it is compared with each volume. */
-enum { SELECTOR_BYTES_MAX = 4096 };
-
-/* No pod has a longer name. */
 static bool has_owner(const struct claim_object *object)
 {
-    return object->meta.owner.uid.len != 0 && object->meta.owner.name.len <= POD_NAME_BYTES_MAX;
+    return object->meta.owner.uid.len != 0;
 }
 
 /* NULL: the claim has nothing of that, or there is no memory, then *failed is set. */
@@ -146,8 +142,7 @@ static struct claim_rare *rare_new(struct names *names, const struct claim_objec
     }
     rare->is_modified = is_modified;
     if (is_wanting) {
-        bool is_kept = object->selector.len <= SELECTOR_BYTES_MAX;
-        rare->selector = names_take(names, is_kept ? object->selector : SLICE(""), failed);
+        rare->selector = names_take(names, object->selector, failed);
         rare->requested = object->requested;
         rare->access_modes = (uint8_t)object->access_modes;
     }

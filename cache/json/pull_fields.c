@@ -2,8 +2,21 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <xxhash.h>
 
 #include "cache/json/json_text.h"
+
+bool pull_name(struct pull *json, struct arena *arena, struct slice *out)
+{
+    if (!pull_string(json, arena, out))
+        return false;
+    if (out->len <= JSON_NAME_BYTES_MAX)
+        return true;
+    XXH128_hash_t hash = XXH3_128bits(out->ptr, out->len);
+    *out = arena_printf(arena, "text of %zu bytes/%016llx%016llx", out->len,
+                        (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+    return out->ptr != NULL || pull_problem(json, pull_too_big);
+}
 
 /* Puts "key." before the path of a problem, on the way out of the value. */
 static void prefix_path(struct pull *json, const char *key)
@@ -25,6 +38,7 @@ static bool read_value(struct pull *json, enum pull_case match, const struct pul
 
     switch (field->type) {
     case PULL_STRING: return pull_string(json, arena, at);
+    case PULL_NAME: return pull_name(json, arena, at);
     case PULL_INTEGER: return pull_integer(json, at);
     case PULL_BOOLEAN: return pull_boolean(json, at);
     case PULL_PRESENCE:

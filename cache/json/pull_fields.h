@@ -6,11 +6,11 @@
  *         struct slice name, phase;
  *     } pod;
  *     static const struct pull_field metadata_fields[] = {
- *         PULL_FIELD("name", PULL_STRING, example, name),
+ *         PULL_FIELD("name", PULL_NAME, example, name),
  *     };
  *     static const struct pull_field pod_fields[] = {
  *         PULL_NESTED("metadata", metadata_fields),
- *         PULL_FIELD("phase", PULL_STRING, example, phase),
+ *         PULL_FIELD("phase", PULL_NAME, example, phase),
  *     };
  *     pull_fields(json, PULL_CASE_EXACT, pod_fields, PULL_FIELD_COUNT(pod_fields), arena, &pod);
  *
@@ -27,7 +27,8 @@
 #include "config/base/buf.h"
 
 enum pull_field_type {
-    PULL_STRING,   /* struct slice */
+    PULL_STRING,   /* struct slice: a text of any length, which nobody keeps */
+    PULL_NAME,     /* struct slice, of JSON_NAME_BYTES_MAX at most: pull_name */
     PULL_INTEGER,  /* int64_t */
     PULL_BOOLEAN,  /* bool */
     PULL_PRESENCE, /* bool: true when the value is not null */
@@ -45,6 +46,15 @@ struct pull_field {
     unsigned count;
     bool (*read)(struct pull *json, struct arena *arena, void *field);
 };
+
+/*
+ * As pull_string, for names and other words that are kept: nothing that a decision compares is
+ * longer than JSON_NAME_BYTES_MAX. A longer text, which the API server stores in many a field (a
+ * claim's volumeName, a pod's claimName), is a name of nothing, and must not fill the memory. In
+ * its place, *out becomes "text of N bytes/HASH": two that differ stay different, people see what
+ * it is, and no request is made with it (object_reference_is_possible).
+ */
+bool pull_name(struct pull *json, struct arena *arena, struct slice *out);
 
 /* Rows of a table: a member of the struct; an object whose members are the fields; a value that a
  * function reads into a member, and one of which it reads the fields. */

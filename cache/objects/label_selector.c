@@ -111,6 +111,23 @@ bool labels_read(struct pull *json, struct arena *arena, void *field)
     return read_pairs(json, arena, " ", field) && sort_lines(json, arena, field);
 }
 
+/* The label "!", which no object of an API server has, in place of too many. */
+static struct slice too_long(void)
+{
+    return SLICE("\n! ");
+}
+
+bool labels_read_kept(struct pull *json, struct arena *arena, void *field)
+{
+    struct slice *labels = field;
+
+    if (!labels_read(json, arena, field))
+        return false;
+    if (labels->len > LABELS_BYTES_MAX)
+        *labels = too_long();
+    return true;
+}
+
 struct requirement {
     struct slice key, operator, values; /* values: " a b" */
 };
@@ -182,9 +199,13 @@ bool selector_read(struct pull *json, struct arena *arena, void *field)
 
     if (pull_null(json))
         return true;
-    return append(json, arena, field, "*", (struct slice){NULL, 0}) &&
-           pull_fields(json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), arena, field) &&
-           sort_lines(json, arena, field);
+    if (!append(json, arena, field, "*", (struct slice){NULL, 0}) ||
+        !pull_fields(json, PULL_CASE_EXACT, fields, PULL_FIELD_COUNT(fields), arena, field) ||
+        !sort_lines(json, arena, field))
+        return false;
+    if (((struct slice *)field)->len > SELECTOR_BYTES_MAX)
+        *(struct slice *)field = SLICE("*\n! absent"); /* as too_long(): no label has that key */
+    return true;
 }
 
 /* ---- shared labels ---- */
@@ -366,6 +387,8 @@ bool selector_matches(struct slice selector, struct slice labels, struct slice p
 
     if (selector.len == 0 || !cut(&selector, '\n', &first))
         return false;
+    if (slice_equal(labels, too_long()))
+        return true;
     bool has_label = cut(&labels, '\n', &first) && next_entry(&labels, &label);
     while (next_entry(&selector, &requirement)) {
         while (has_label && slice_compare(label.key, requirement.key) < 0)

@@ -22,9 +22,16 @@
 #include "cache/json/pull.h"
 #include "config/base/buf.h"
 
-/* Readers for pull_fields, into a struct slice. */
+/* Readers for pull_fields, into a struct slice. A selector of over SELECTOR_BYTES_MAX becomes "*":
+ * it is compared with thousands of label sets. */
+enum { SELECTOR_BYTES_MAX = 4096 };
 bool labels_read(struct pull *json, struct arena *arena, void *field);
 bool selector_read(struct pull *json, struct arena *arena, void *field);
+
+/* The same for labels that are kept: over LABELS_BYTES_MAX, they become a set that each selector
+ * matches. So a victim counts as protected by each budget, rather than by none. */
+enum { LABELS_BYTES_MAX = 16 * 1024 };
+bool labels_read_kept(struct pull *json, struct arena *arena, void *field);
 
 /* The labels of the pod of that name, shared if they can be; valid as long as labels and buffer. A
  * text of LABELS_SHARED_MAX bytes or more stays as it is: no other pod shares it, then. */

@@ -9,9 +9,9 @@ struct owner_reference {
 };
 
 static const struct pull_field owner_fields[] = {
-    PULL_FIELD("kind", PULL_STRING, owner_reference, kind),
-    PULL_FIELD("name", PULL_STRING, owner_reference, name),
-    PULL_FIELD("uid", PULL_STRING, owner_reference, uid),
+    PULL_FIELD("kind", PULL_NAME, owner_reference, kind),
+    PULL_FIELD("name", PULL_NAME, owner_reference, name),
+    PULL_FIELD("uid", PULL_NAME, owner_reference, uid),
     PULL_FIELD("controller", PULL_BOOLEAN, owner_reference, is_controller),
 };
 
@@ -31,11 +31,11 @@ static bool read_owners(struct pull *json, struct arena *arena, void *field)
 }
 
 const struct pull_field meta_fields[META_FIELDS] = {
-    PULL_FIELD("namespace", PULL_STRING, meta, ns),
-    PULL_FIELD("name", PULL_STRING, meta, name),
-    PULL_FIELD("uid", PULL_STRING, meta, uid),
-    PULL_FIELD("resourceVersion", PULL_STRING, meta, resource_version),
-    PULL_FIELD("deletionTimestamp", PULL_STRING, meta, deletion_timestamp),
+    PULL_FIELD("namespace", PULL_NAME, meta, ns),
+    PULL_FIELD("name", PULL_NAME, meta, name),
+    PULL_FIELD("uid", PULL_NAME, meta, uid),
+    PULL_FIELD("resourceVersion", PULL_NAME, meta, resource_version),
+    PULL_FIELD("deletionTimestamp", PULL_NAME, meta, deletion_timestamp),
     PULL_READER_OF("ownerReferences", meta, owner, read_owners, owner_fields),
 };
 
@@ -56,31 +56,31 @@ static const struct pull_field claim_spec_fields[] = {
     PULL_READER("accessModes", claim_object, access_modes, read_access_modes),
     PULL_NESTED("resources", claim_resources_fields),
     PULL_READER("selector", claim_object, selector, selector_read),
-    PULL_FIELD("storageClassName", PULL_STRING, claim_object, storage_class),
-    PULL_FIELD("volumeAttributesClassName", PULL_STRING, claim_object, volume_attributes_class),
-    PULL_FIELD("volumeName", PULL_STRING, claim_object, volume),
-    PULL_FIELD("volumeMode", PULL_STRING, claim_object, volume_mode),
+    PULL_FIELD("storageClassName", PULL_NAME, claim_object, storage_class),
+    PULL_FIELD("volumeAttributesClassName", PULL_NAME, claim_object, volume_attributes_class),
+    PULL_FIELD("volumeName", PULL_NAME, claim_object, volume),
+    PULL_FIELD("volumeMode", PULL_NAME, claim_object, volume_mode),
 };
 static const struct pull_field claim_modify_fields[] = {
-    PULL_FIELD("targetVolumeAttributesClassName", PULL_STRING, claim_object, target_class),
-    PULL_FIELD("status", PULL_STRING, claim_object, modify_status),
+    PULL_FIELD("targetVolumeAttributesClassName", PULL_NAME, claim_object, target_class),
+    PULL_FIELD("status", PULL_NAME, claim_object, modify_status),
 };
 static const struct pull_field claim_status_fields[] = {
-    PULL_FIELD("phase", PULL_STRING, claim_object, phase),
-    PULL_FIELD("currentVolumeAttributesClassName", PULL_STRING, claim_object, current_class),
+    PULL_FIELD("phase", PULL_NAME, claim_object, phase),
+    PULL_FIELD("currentVolumeAttributesClassName", PULL_NAME, claim_object, current_class),
     PULL_NESTED("modifyVolumeStatus", claim_modify_fields),
 };
 static const struct pull_field claim_annotation_fields[] = {
     PULL_FIELD(CLAIM_HOLDER_ANNOTATION, PULL_STRING, claim_object, holder),
-    PULL_FIELD(CLAIM_ADMITTED_ANNOTATION, PULL_STRING, claim_object, admitted),
-    PULL_FIELD(CLAIM_LOCKED_AT_ANNOTATION, PULL_STRING, claim_object, locked_at),
+    PULL_FIELD(CLAIM_ADMITTED_ANNOTATION, PULL_NAME, claim_object, admitted),
+    PULL_FIELD(CLAIM_LOCKED_AT_ANNOTATION, PULL_NAME, claim_object, locked_at),
 };
 static const struct pull_field claim_meta_fields[] = {
-    PULL_FIELD("namespace", PULL_STRING, claim_object, meta.ns),
-    PULL_FIELD("name", PULL_STRING, claim_object, meta.name),
-    PULL_FIELD("uid", PULL_STRING, claim_object, meta.uid),
-    PULL_FIELD("resourceVersion", PULL_STRING, claim_object, meta.resource_version),
-    PULL_FIELD("deletionTimestamp", PULL_STRING, claim_object, meta.deletion_timestamp),
+    PULL_FIELD("namespace", PULL_NAME, claim_object, meta.ns),
+    PULL_FIELD("name", PULL_NAME, claim_object, meta.name),
+    PULL_FIELD("uid", PULL_NAME, claim_object, meta.uid),
+    PULL_FIELD("resourceVersion", PULL_NAME, claim_object, meta.resource_version),
+    PULL_FIELD("deletionTimestamp", PULL_NAME, claim_object, meta.deletion_timestamp),
     PULL_READER_OF("ownerReferences", claim_object, meta.owner, read_owners, owner_fields),
     PULL_NESTED("annotations", claim_annotation_fields),
 };

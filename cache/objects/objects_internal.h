@@ -8,7 +8,7 @@
 /* A row of a table of fields. */
 #define ATTRIBUTE(key_, index_) \
     { \
-        .key = (key_), .type = PULL_STRING, \
+        .key = (key_), .type = PULL_NAME, \
         .offset = offsetof(struct resource_object, attributes[index_]) \
     }
 

@@ -34,15 +34,15 @@ static bool read_defer_field(struct pull *json, struct arena *arena, void *field
 }
 
 static const struct pull_field claim_source_fields[] = {
-    PULL_FIELD("claimName", PULL_STRING, pod_volume, claim),
+    PULL_FIELD("claimName", PULL_NAME, pod_volume, claim),
     PULL_READER("deferFSMount", pod_volume, field, read_defer_field),
 };
 static const struct pull_field ephemeral_source_fields[] = {
     PULL_READER("deferFSMount", pod_volume, field, read_defer_field),
 };
 static const struct pull_field csi_source_fields[] = {
-    PULL_FIELD("driver", PULL_STRING, pod_volume, driver),
-    PULL_FIELD("fsType", PULL_STRING, pod_volume, fs_type),
+    PULL_FIELD("driver", PULL_NAME, pod_volume, driver),
+    PULL_FIELD("fsType", PULL_NAME, pod_volume, fs_type),
     PULL_FIELD("nodePublishSecretRef", PULL_PRESENCE, pod_volume, has_secret),
     PULL_READER("deferFSMount", pod_volume, field, read_defer_field),
 };
@@ -81,7 +81,7 @@ static bool read_csi_source(struct pull *json, struct arena *arena, void *volume
 _Static_assert(offsetof(struct pod_volume, name) == 0, "a pod_volume begins with its name");
 
 static const struct pull_field pod_volume_fields[] = {
-    PULL_FIELD("name", PULL_STRING, pod_volume, name),
+    PULL_FIELD("name", PULL_NAME, pod_volume, name),
     PULL_READER_OF("persistentVolumeClaim", pod_volume, name, read_claim_source,
                    claim_source_fields),
     PULL_READER_OF("ephemeral", pod_volume, name, read_ephemeral_source, ephemeral_source_fields),
@@ -103,9 +103,9 @@ static bool read_volumes(struct pull *json, struct arena *arena, void *field)
 /* ---- containers ---- */
 
 static const struct pull_field mount_fields[] = {
-    PULL_FIELD("name", PULL_STRING, container_mount, volume),
-    PULL_FIELD("subPath", PULL_STRING, container_mount, sub_path),
-    PULL_FIELD("subPathExpr", PULL_STRING, container_mount, sub_path_expr),
+    PULL_FIELD("name", PULL_NAME, container_mount, volume),
+    PULL_FIELD("subPath", PULL_NAME, container_mount, sub_path),
+    PULL_FIELD("subPathExpr", PULL_NAME, container_mount, sub_path_expr),
 };
 
 static bool read_mounts(struct pull *json, struct arena *arena, void *field)
@@ -155,7 +155,7 @@ static bool read_priority(struct pull *json, struct arena *arena, void *field)
 
 static const struct pull_field pod_security_fields[] = {
     PULL_FIELD("fsGroup", PULL_PRESENCE, pod_reading, mounts.has_fs_group),
-    PULL_FIELD("fsGroupChangePolicy", PULL_STRING, pod_reading, mounts.fs_group_change_policy),
+    PULL_FIELD("fsGroupChangePolicy", PULL_NAME, pod_reading, mounts.fs_group_change_policy),
     PULL_FIELD("seLinuxOptions", PULL_PRESENCE, pod_reading, mounts.has_selinux),
 };
 
@@ -164,11 +164,11 @@ static const struct pull_field pod_spec_fields[] = {
     PULL_READER_OF("initContainers", pod_reading, pod, read_containers, container_fields),
     PULL_READER_OF("containers", pod_reading, pod, read_containers, container_fields),
     PULL_READER_OF("ephemeralContainers", pod_reading, pod, read_containers, container_fields),
-    PULL_FIELD("nodeName", PULL_STRING, pod_reading, pod.node),
+    PULL_FIELD("nodeName", PULL_NAME, pod_reading, pod.node),
     PULL_READER("priority", pod_reading, pod, read_priority),
-    PULL_FIELD("priorityClassName", PULL_STRING, pod_reading, pod.priority_class),
-    PULL_FIELD("preemptionPolicy", PULL_STRING, pod_reading, pod.preemption_policy),
-    PULL_FIELD("runtimeClassName", PULL_STRING, pod_reading, mounts.runtime_class),
+    PULL_FIELD("priorityClassName", PULL_NAME, pod_reading, pod.priority_class),
+    PULL_FIELD("preemptionPolicy", PULL_NAME, pod_reading, pod.preemption_policy),
+    PULL_FIELD("runtimeClassName", PULL_NAME, pod_reading, mounts.runtime_class),
     PULL_FIELD("schedulingGates", PULL_PRESENCE, pod_reading, pod.is_gated),
     PULL_FIELD("schedulingGroup", PULL_PRESENCE, pod_reading, pod.is_grouped),
     PULL_FIELD("workloadRef", PULL_PRESENCE, pod_reading, pod.is_grouped),
@@ -176,8 +176,8 @@ static const struct pull_field pod_spec_fields[] = {
 };
 
 static const struct pull_field pod_status_fields[] = {
-    PULL_FIELD("phase", PULL_STRING, pod_reading, pod.phase),
-    PULL_FIELD("nominatedNodeName", PULL_STRING, pod_reading, pod.nominated_node),
+    PULL_FIELD("phase", PULL_NAME, pod_reading, pod.phase),
+    PULL_FIELD("nominatedNodeName", PULL_NAME, pod_reading, pod.nominated_node),
     {.key = "conditions",
      .type = PULL_READ,
      .offset = offsetof(struct pod_reading, pod.is_refused_unnamed),
@@ -192,13 +192,13 @@ static const struct pull_field pod_annotation_fields[] = {
 };
 
 static const struct pull_field pod_meta_fields[] = {
-    PULL_FIELD("namespace", PULL_STRING, pod_reading, pod.meta.ns),
-    PULL_FIELD("name", PULL_STRING, pod_reading, pod.meta.name),
-    PULL_FIELD("uid", PULL_STRING, pod_reading, pod.meta.uid),
-    PULL_FIELD("resourceVersion", PULL_STRING, pod_reading, pod.meta.resource_version),
-    PULL_FIELD("creationTimestamp", PULL_STRING, pod_reading, pod.created),
-    PULL_FIELD("deletionTimestamp", PULL_STRING, pod_reading, pod.meta.deletion_timestamp),
-    PULL_READER("labels", pod_reading, pod.labels, labels_read),
+    PULL_FIELD("namespace", PULL_NAME, pod_reading, pod.meta.ns),
+    PULL_FIELD("name", PULL_NAME, pod_reading, pod.meta.name),
+    PULL_FIELD("uid", PULL_NAME, pod_reading, pod.meta.uid),
+    PULL_FIELD("resourceVersion", PULL_NAME, pod_reading, pod.meta.resource_version),
+    PULL_FIELD("creationTimestamp", PULL_NAME, pod_reading, pod.created),
+    PULL_FIELD("deletionTimestamp", PULL_NAME, pod_reading, pod.meta.deletion_timestamp),
+    PULL_READER("labels", pod_reading, pod.labels, labels_read_kept),
     PULL_NESTED("annotations", pod_annotation_fields),
 };
 

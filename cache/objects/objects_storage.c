@@ -95,7 +95,7 @@ const struct pull_field csi_driver_fields[CSI_DRIVER_FIELDS] = {
 
 /* ---- CSINode ---- */
 
-static const struct pull_field driver_name_fields[] = {{.key = "name", .type = PULL_STRING}};
+static const struct pull_field driver_name_fields[] = {{.key = "name", .type = PULL_NAME}};
 
 static bool read_driver_names(struct pull *json, struct arena *arena, void *field)
 {
@@ -116,8 +116,8 @@ struct node_owner {
 };
 
 static const struct pull_field node_owner_fields[] = {
-    PULL_FIELD("kind", PULL_STRING, node_owner, kind),
-    PULL_FIELD("uid", PULL_STRING, node_owner, uid),
+    PULL_FIELD("kind", PULL_NAME, node_owner, kind),
+    PULL_FIELD("uid", PULL_NAME, node_owner, uid),
 };
 
 static bool read_node_owner(struct pull *json, struct arena *arena, void *field)
@@ -139,10 +139,10 @@ static const struct pull_field csi_node_annotation_fields[] = {
                reading.migrated),
 };
 static const struct pull_field csi_node_meta_fields[] = {
-    PULL_FIELD("name", PULL_STRING, meta, name),
-    PULL_FIELD("uid", PULL_STRING, meta, uid),
-    PULL_FIELD("resourceVersion", PULL_STRING, meta, resource_version),
-    PULL_FIELD("deletionTimestamp", PULL_STRING, meta, deletion_timestamp),
+    PULL_FIELD("name", PULL_NAME, meta, name),
+    PULL_FIELD("uid", PULL_NAME, meta, uid),
+    PULL_FIELD("resourceVersion", PULL_NAME, meta, resource_version),
+    PULL_FIELD("deletionTimestamp", PULL_NAME, meta, deletion_timestamp),
     PULL_READER_OF("ownerReferences", resource_object, attributes[CSI_NODE_OWNER], read_node_owner,
                    node_owner_fields),
     PULL_NESTED("annotations", csi_node_annotation_fields),
@@ -173,7 +173,8 @@ static bool sort_words(struct arena *arena, struct slice words, struct slice *ou
         qsort(list, count, sizeof *list, slice_order);
     *out = SLICE("");
     for (size_t i = 0, kept = 0; i < count && kept < NODE_DRIVERS_MAX; i++) {
-        if (list[i].len == 0 || (i != 0 && slice_equal(list[i], list[i - 1])))
+        if (list[i].len == 0 || list[i].len > JSON_NAME_BYTES_MAX ||
+            (i != 0 && slice_equal(list[i], list[i - 1])))
             continue;
         if ((kept++ != 0 && !arena_append(arena, out, SLICE(","))) ||
             !arena_append(arena, out, list[i]))
@@ -198,8 +199,8 @@ struct node_condition {
 };
 
 static const struct pull_field condition_fields[] = {
-    PULL_FIELD("type", PULL_STRING, node_condition, type),
-    PULL_FIELD("status", PULL_STRING, node_condition, status),
+    PULL_FIELD("type", PULL_NAME, node_condition, type),
+    PULL_FIELD("status", PULL_NAME, node_condition, status),
 };
 
 static bool read_conditions(struct pull *json, struct arena *arena, void *field)

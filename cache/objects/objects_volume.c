@@ -102,7 +102,7 @@ static const struct pull_field volume_csi_fields[] = {
 static const struct pull_field claim_ref_fields[] = {
     ATTRIBUTE("namespace", VOLUME_CLAIM_NAMESPACE),
     ATTRIBUTE("name", VOLUME_CLAIM_NAME),
-    PULL_FIELD("uid", PULL_STRING, resource_object, reading.claim_uid),
+    PULL_FIELD("uid", PULL_NAME, resource_object, reading.claim_uid),
 };
 static const struct pull_field capacity_fields[] = {
     PULL_READER("storage", resource_object, reading.capacity, read_quantity),
@@ -118,8 +118,8 @@ static const struct pull_field volume_spec_fields[] = {
     PULL_NESTED("capacity", capacity_fields),
     PULL_READER("accessModes", resource_object, reading.access_modes, read_access_modes),
     PULL_READER("volumeMode", resource_object, number, read_volume_mode),
-    PULL_FIELD("storageClassName", PULL_STRING, resource_object, reading.storage_class),
-    PULL_FIELD("volumeAttributesClassName", PULL_STRING, resource_object, reading.attributes_class),
+    PULL_FIELD("storageClassName", PULL_NAME, resource_object, reading.storage_class),
+    PULL_FIELD("volumeAttributesClassName", PULL_NAME, resource_object, reading.attributes_class),
     SOURCE("awsElasticBlockStore", 0), /* in the order of in_tree */
     SOURCE("gcePersistentDisk", 1),
     SOURCE("cinder", 2),
@@ -131,14 +131,14 @@ static const struct pull_field volume_spec_fields[] = {
     SOURCE("fc", 8),
 };
 static const struct pull_field volume_status_fields[] = {
-    PULL_FIELD("phase", PULL_STRING, resource_object, reading.phase),
+    PULL_FIELD("phase", PULL_NAME, resource_object, reading.phase),
 };
 static const struct pull_field volume_meta_fields[] = {
-    PULL_FIELD("name", PULL_STRING, meta, name),
-    PULL_FIELD("uid", PULL_STRING, meta, uid),
-    PULL_FIELD("resourceVersion", PULL_STRING, meta, resource_version),
-    PULL_FIELD("deletionTimestamp", PULL_STRING, meta, deletion_timestamp),
-    PULL_READER("labels", resource_object, reading.labels, labels_read),
+    PULL_FIELD("name", PULL_NAME, meta, name),
+    PULL_FIELD("uid", PULL_NAME, meta, uid),
+    PULL_FIELD("resourceVersion", PULL_NAME, meta, resource_version),
+    PULL_FIELD("deletionTimestamp", PULL_NAME, meta, deletion_timestamp),
+    PULL_READER("labels", resource_object, reading.labels, labels_read_kept),
 };
 const struct pull_field volume_fields[VOLUME_FIELDS] = {
     PULL_NESTED("metadata", volume_meta_fields),

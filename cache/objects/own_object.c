@@ -24,13 +24,13 @@ static bool read_names(struct pull *json, struct arena *arena, void *field)
 }
 
 static const struct pull_field own_meta_fields[] = {
-    PULL_FIELD("namespace", PULL_STRING, own_object, meta.ns),
-    PULL_FIELD("name", PULL_STRING, own_object, meta.name),
+    PULL_FIELD("namespace", PULL_NAME, own_object, meta.ns),
+    PULL_FIELD("name", PULL_NAME, own_object, meta.name),
 };
 static const struct pull_field own_spec_fields[] = {
-    PULL_FIELD("podUID", PULL_STRING, own_object, pod_uid),
+    PULL_FIELD("podUID", PULL_NAME, own_object, pod_uid),
     PULL_FIELD("priority", PULL_INTEGER, own_object, priority),
-    PULL_FIELD("node", PULL_STRING, own_object, node),
+    PULL_FIELD("node", PULL_NAME, own_object, node),
     PULL_READER("claims", own_object, claims, read_names),
     PULL_READER("sharedClaims", own_object, shared, read_names),
     PULL_FIELD("binding", PULL_BOOLEAN, own_object, binds),

@@ -1,5 +1,7 @@
 #include "cache/objects/words.h"
 
+#include "cache/json/pull_fields.h"
+
 bool words_add(struct pull *json, struct arena *arena, struct slice *field, struct slice word)
 {
     return ((field->len == 0 || arena_append(arena, field, SLICE(","))) &&
@@ -9,11 +11,14 @@ bool words_add(struct pull *json, struct arena *arena, struct slice *field, stru
 
 bool words_read(struct pull *json, struct arena *arena, void *field)
 {
+    size_t count = 0;
+
     if (!pull_array(json))
         return json->problem == NULL;
     while (pull_item(json)) {
         struct slice word = {NULL, 0};
-        if (!pull_string(json, arena, &word) || !words_add(json, arena, field, word))
+        if (!pull_name(json, arena, &word) ||
+            (count++ < WORDS_READ_MAX && !words_add(json, arena, field, word)))
             return false;
     }
     return json->problem == NULL;

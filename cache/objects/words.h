@@ -8,7 +8,8 @@
 
 #include "cache/json/pull.h"
 
-/* A reader for pull_fields, into a struct slice: adds the strings of an array. */
+/* A reader for pull_fields, into a struct slice: adds the names in an array, so many at most. */
+enum { WORDS_READ_MAX = 64 };
 bool words_read(struct pull *json, struct arena *arena, void *field);
 
 /* Adds a word to the list in *field. False: a problem. */

@@ -1,9 +1,6 @@
 #include "extender/protocol/protocol_internal.h"
 
-enum {
-    EPHEMERAL_BYTES_MAX = POD_NAME_BYTES_MAX + 1 + 63, /* of a claim's name: "pod-volume" */
-    REASON_BYTES_MAX = 1024,
-};
+enum { REASON_BYTES_MAX = 1024 };
 
 int protocol_read_body(const struct pull_field *fields, size_t count, struct slice body,
                        struct arena *arena, void *out, struct error *err)
@@ -42,27 +39,9 @@ struct slice protocol_shorten(struct slice reason)
     return (struct slice){reason.ptr, length};
 }
 
-static int limit_claims(const struct pod_object *pod, struct error *err)
-{
-    for (size_t i = 0; i < pod->claim_count; i++) {
-        const struct claim_reference *claim = &pod->claims[i];
-        size_t max = claim->is_ephemeral ? EPHEMERAL_BYTES_MAX : POD_NAME_BYTES_MAX;
-        if (protocol_limit(claim->name, max, "a claim's name", err) < 0)
-            return err->code;
-    }
-    return 0;
-}
-
 int protocol_limit_pod(const struct pod_object *pod, struct error *err)
 {
-    if (protocol_limit(pod->meta.name, POD_NAME_BYTES_MAX, "Pod.metadata.name", err) < 0 ||
-        protocol_limit(pod->meta.ns, POD_NAME_BYTES_MAX, "Pod.metadata.namespace", err) < 0 ||
-        protocol_limit(pod->meta.uid, UID_TEXT_BYTES, "Pod.metadata.uid", err) < 0 ||
-        protocol_limit(pod->node, POD_NAME_BYTES_MAX, "Pod.spec.nodeName", err) < 0 ||
-        protocol_limit(pod->nominated_node, POD_NAME_BYTES_MAX, "Pod.status.nominatedNodeName",
-                       err) < 0)
-        return err->code;
-    return limit_claims(pod, err);
+    return protocol_limit(pod->meta.uid, UID_TEXT_BYTES, "Pod.metadata.uid", err);
 }
 
 int protocol_check_pod(const struct pod_object *pod, struct error *err)

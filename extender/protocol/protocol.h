@@ -32,7 +32,7 @@ int protocol_read_filter(struct filter_request *out, struct slice body, struct a
 int protocol_read_pod(struct pod_object *out, struct slice body, struct arena *arena,
                       struct error *err);
 
-/* Refuses names that are longer than any that the API server takes. */
+/* Refuses a UID that is longer than any. Names have a bound when they are read (PULL_NAME). */
 int protocol_limit_pod(const struct pod_object *pod, struct error *err);
 
 /*

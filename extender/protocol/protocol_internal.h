@@ -23,7 +23,7 @@ bool protocol_put_tail(struct buf *tail, struct slice reason);
 /* Removes the comma behind the last element, if there are any since `begin`. */
 void protocol_end_list(struct buf *out, size_t begin);
 
-/* Refuses a pod without a name, and names that are too long. */
+/* Refuses a pod without a name; and as protocol_limit_pod. */
 int protocol_check_pod(const struct pod_object *pod, struct error *err);
 
 /* Refuses a name that is longer than any that the API server takes: it is not to be remembered. */

@@ -236,25 +236,9 @@ static const struct {
     size_t max;
     const char *body;
 } named_bodies[] = {
-    {VERB_FILTER, 253, "{\"Pod\":{\"metadata\":{\"name\":\"%s\"}},\"NodeNames\":[]}"},
-    {VERB_FILTER, 253,
-     "{\"Pod\":{\"metadata\":{\"name\":\"a\",\"namespace\":\"%s\"}},\"NodeNames\":[]}"},
     {VERB_FILTER, 36, "{\"Pod\":{\"metadata\":{\"name\":\"a\",\"uid\":\"%s\"}},\"NodeNames\":[]}"},
-    {VERB_FILTER, 253,
-     "{\"Pod\":{\"metadata\":{\"name\":\"a\"},\"spec\":{\"nodeName\":\"%s\"}},\"NodeNames\":[]}"},
-    {VERB_FILTER, 253,
-     "{\"Pod\":{\"metadata\":{\"name\":\"a\"},\"status\":{\"nominatedNodeName\":\"%s\"}},"
-     "\"NodeNames\":[]}"},
-    {VERB_FILTER, 253,
-     "{\"Pod\":{\"metadata\":{\"name\":\"a\"},\"spec\":{\"volumes\":[{\"name\":\"v\","
-     "\"persistentVolumeClaim\":{\"claimName\":\"%s\"}}]}},\"NodeNames\":[]}"},
-    {VERB_FILTER, 253 + 1 + 63 - 2, /* with "a-" before it, a claim's name */
-     "{\"Pod\":{\"metadata\":{\"name\":\"a\"},\"spec\":{\"volumes\":[{\"name\":\"%s\","
-     "\"ephemeral\":{}}"
-     "]}},\"NodeNames\":[]}"},
     {VERB_FILTER, 253, "{" POD ",\"NodeNames\":[\"%s\"]}"},
     {VERB_FILTER, 253, "{" POD ",\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"%s\"}}]}}"},
-    {VERB_PREFILTER, 253, "{\"Pod\":{\"metadata\":{\"name\":\"%s\"}}}"},
     {VERB_PREEMPT, 253, "{" POD ",\"NodeNameToMetaVictims\":{\"%s\":{\"Pods\":[]}}}"},
     {VERB_PREEMPT, 36, "{" POD ",\"NodeNameToMetaVictims\":{\"n\":{\"Pods\":[{\"UID\":\"%s\"}]}}}"},
     {VERB_PREEMPT, 36, "{\"Pod\":{\"metadata\":{\"name\":\"a\",\"uid\":\"%s\"}}}"},

@@ -8,90 +8,7 @@
 #include "cache/objects/objects_internal.h"
 #include "extender/audit/reading.h"
 #include "extender/doctor/installation.h"
-
-/* What a decoder of one field may write to. */
-static _Alignas(max_align_t) char scratch[1 << 16];
-
-static json_t *object_of(const struct pull_field *fields, size_t count);
-
-static bool reads(const struct pull_field *field, const json_t *value)
-{
-    char *text = json_dumps(value, JSON_ENCODE_ANY);
-    struct arena arena;
-    struct pull json;
-
-    arena_init(&arena, 1 << 20);
-    memset(scratch, 0, sizeof scratch);
-    pull_init(&json, slice_of(text));
-    bool is_read = field->read(&json, &arena, scratch) && pull_finish(&json);
-    arena_dispose(&arena);
-    free(text);
-    return is_read;
-}
-
-/* A value that the field's own reader reads. */
-static json_t *value_for_reader(const struct pull_field *field)
-{
-    json_t *values[] = {
-        json_pack("[o]", object_of(field->members, field->count)),
-        object_of(field->members, field->count),
-        json_string("x"),
-        json_pack("[s]", "x"),
-        json_pack("{s:s}", "a", "b"),
-        json_true(),
-        json_integer(1),
-    };
-    json_t *found = NULL;
-
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-        bool has_members = i < 2;
-        if (found == NULL && has_members == (field->members != NULL) && reads(field, values[i]))
-            found = json_incref(values[i]);
-        json_decref(values[i]);
-    }
-    cr_assert_not_null(found, "nothing that %s reads", field->key);
-    return found;
-}
-
-static json_t *value_of(const struct pull_field *field)
-{
-    switch (field->type) {
-    case PULL_RAW:
-    case PULL_STRING: return json_string("x");
-    case PULL_INTEGER: return json_integer(1);
-    case PULL_BOOLEAN: return json_true();
-    case PULL_PRESENCE: return json_object();
-    case PULL_OBJECT: return object_of(field->members, field->count);
-    case PULL_READ: return value_for_reader(field);
-    }
-    return NULL;
-}
-
-static json_t *object_of(const struct pull_field *fields, size_t count)
-{
-    json_t *object = json_object();
-
-    for (size_t i = 0; i < count; i++)
-        cr_assert_eq(json_object_set_new(object, fields[i].key, value_of(&fields[i])), 0);
-    return object;
-}
-
-/* Adds what another decoder reads: of objects, and of the first objects of arrays. */
-static void merge(json_t *to, json_t *from)
-{
-    const char *key;
-    json_t *value;
-
-    json_object_foreach (from, key, value) {
-        json_t *there = json_object_get(to, key);
-        if (json_is_array(there) && json_is_object(json_array_get(there, 0)))
-            merge(json_array_get(there, 0), json_array_get(value, 0));
-        else if (json_is_object(there) && json_is_object(value))
-            merge(there, value);
-        else if (there == NULL)
-            cr_assert_eq(json_object_set(to, key, value), 0);
-    }
-}
+#include "support/every_field.h"
 
 static void expect_all_fields(enum kind kind)
 {
@@ -104,8 +21,8 @@ static void expect_all_fields(enum kind kind)
     struct buf out;
 
     for (size_t i = 0; i < sizeof decoders / sizeof *decoders; i++) {
-        json_t *part = object_of(decoders[i].fields, decoders[i].count);
-        merge(whole, part);
+        json_t *part = every_field(decoders[i], "x");
+        every_field_merge(whole, part);
         json_decref(part);
     }
     char *text = json_dumps(whole, JSON_SORT_KEYS);
