@@ -48,6 +48,7 @@ static void call_free(struct http_client *client, struct http_transfer *call)
     } else {
         TAILQ_REMOVE(&client->running, call, link);
         client->running_count[call->request.class]--;
+        client->running_in[call->request.class][call->request.share]--;
         (void)curl_multi_remove_handle(client->multi, call->easy);
     }
     curl_easy_cleanup(call->easy);
@@ -173,16 +174,29 @@ static void finish(struct http_client *client, CURL *easy, CURLcode code)
 
 /* ---- the queue ---- */
 
-static bool has_room(const struct http_client *client, enum http_class class)
-{
-    static const size_t most[HTTP_CLASS_COUNT] = {
-        [HTTP_READ] = HTTP_CALLS_AT_ONCE_MAX,
-        [HTTP_WRITE] = HTTP_CALLS_AT_ONCE_MAX,
-        [HTTP_MESSAGE] = HTTP_MESSAGES_AT_ONCE_MAX,
-        [HTTP_WATCH] = SIZE_MAX,
-    };
+static const size_t at_once_max[HTTP_CLASS_COUNT] = {
+    [HTTP_READ] = HTTP_CALLS_AT_ONCE_MAX,
+    [HTTP_WRITE] = HTTP_CALLS_AT_ONCE_MAX,
+    [HTTP_MESSAGE] = HTTP_MESSAGES_AT_ONCE_MAX,
+    [HTTP_WATCH] = SIZE_MAX,
+};
 
-    return client->running_count[class] < most[class];
+/* The waiting call of the class whose turn it is; NULL: none can be sent now. */
+static struct http_transfer *next_of(struct http_client *client, enum http_class class)
+{
+    size_t share_max = at_once_max[class] - at_once_max[class] / HTTP_SHARE_OF;
+    struct http_transfer *call, *next = NULL;
+
+    if (client->running_count[class] >= at_once_max[class])
+        return NULL;
+    TAILQ_FOREACH (call, &client->waiting, link) {
+        size_t running = client->running_in[class][call->request.share];
+        if (call->request.class == class && running < share_max) {
+            next = call;
+            share_max = running; /* another one has to have fewer */
+        }
+    }
+    return next;
 }
 
 static void launch(struct http_client *client, struct http_transfer *call, uint64_t now_ns)
@@ -206,6 +220,26 @@ static void launch(struct http_client *client, struct http_transfer *call, uint6
     TAILQ_INSERT_TAIL(&client->running, call, link);
     call->launched_ns = now_ns;
     client->running_count[call->request.class]++;
+    client->running_in[call->request.class][call->request.share]++;
+}
+
+/* Ends waiting calls: those whose deadline has passed; all of them, if there are no credentials
+ * (problem). Returns when the next one of the others ends. */
+static uint64_t end_overdue(struct http_client *client, const char *problem, uint64_t now_ns)
+{
+    uint64_t next_ns = UINT64_MAX;
+
+    for (struct http_transfer *call = TAILQ_FIRST(&client->waiting), *next; call != NULL;
+         call = next) {
+        next = TAILQ_NEXT(call, link);
+        if (now_ns >= call->deadline_ns)
+            end_unsent(call, "its time was over before its turn came");
+        else if (problem != NULL)
+            end_unsent(call, problem);
+        else if (call->deadline_ns < next_ns)
+            next_ns = call->deadline_ns;
+    }
+    return next_ns;
 }
 
 /* Launches waiting calls, and ends those whose deadline has passed. Returns when the next one ends.
@@ -213,22 +247,14 @@ static void launch(struct http_client *client, struct http_transfer *call, uint6
 static uint64_t attend(struct http_client *client, uint64_t now_ns)
 {
     bool is_asked = !TAILQ_EMPTY(&client->waiting) || credentials_are_coming(&client->credentials);
-    uint64_t next_ns = UINT64_MAX;
+    struct http_transfer *call;
     struct error err = {0};
 
     int rc = is_asked ? credentials_get(&client->credentials, now_ns, now_ms(), &err) : 0;
-    for (struct http_transfer *call = TAILQ_FIRST(&client->waiting), *next; call != NULL;
-         call = next) {
-        next = TAILQ_NEXT(call, link);
-        if (now_ns >= call->deadline_ns)
-            end_unsent(call, "its time was over before its turn came");
-        else if (rc < 0)
-            end_unsent(call, err.message);
-        else if (rc == 0 && has_room(client, call->request.class))
+    uint64_t next_ns = end_overdue(client, rc < 0 ? err.message : NULL, now_ns);
+    for (int class = 0; rc == 0 && class < HTTP_CLASS_COUNT; class ++)
+        while ((call = next_of(client, (enum http_class) class)) != NULL)
             launch(client, call, now_ns);
-        else if (call->deadline_ns < next_ns)
-            next_ns = call->deadline_ns;
-    }
     uint64_t credentials_ns = now_ns + CREDENTIALS_POLL_MS * NS_PER_MS;
     return credentials_are_coming(&client->credentials) && credentials_ns < next_ns ? credentials_ns
                                                                                     : next_ns;

@@ -6,8 +6,9 @@
  * the first byte of the answer. For a write, the answer to the second request (409) would say
  * nothing about the first, so a second sending is prevented, and the call ends without a status.
  *
- * Calls of one class are sent in the order of their start, a limited number at a time. All calls
- * wait while the credentials are fetched.
+ * Calls of one class are sent a limited number at a time: next is one of the share (shares.h) that
+ * has the fewest under way; of these, the one that was started first. All calls wait while the
+ * credentials are fetched.
  *
  * TCP finds a dead peer (keep-alive and TCP_USER_TIMEOUT: 20 s). A silent peer is found by the
  * caller, which knows how long silence may last, and cancels the call. Redirects are not followed.
@@ -27,6 +28,7 @@
 #include <stdint.h>
 
 #include "cache/client/kubeconfig.h"
+#include "cache/store/shares.h"
 
 enum {
     HTTP_CONNECT_MS_MAX = 5000,
@@ -34,6 +36,7 @@ enum {
     HTTP_ERROR_BYTES = 256,
     HTTP_CALLS_AT_ONCE_MAX = 32,   /* reads, and as many writes; each has its own connection */
     HTTP_MESSAGES_AT_ONCE_MAX = 8, /* in addition to those */
+    HTTP_SHARE_OF = 4,             /* of so many calls at a time, one share leaves one to others */
 
     /* A write uses no connection that was idle for longer. Servers and load balancers close idle
      * connections, the earliest after ten seconds. A write that is sent at that moment has an
@@ -72,6 +75,7 @@ struct http_request {
     const char *content_type;
     int64_t timeout_ms; /* for the whole call, from http_client_start on; 0: none */
     enum http_class class;
+    unsigned share; /* whose calls it waits behind: share_of a namespace */
 
     /* The call can be sent now. False: it is no longer needed, and is freed when this returns. May
      * be NULL. */

@@ -20,6 +20,7 @@ struct http_client {
     CURLM *multi;
     struct api_calls waiting, running; /* in the order of start, and of launch */
     size_t running_count[HTTP_CLASS_COUNT];
+    unsigned running_in[HTTP_CLASS_COUNT][SHARES];
     uint64_t answered_ns;               /* when a call other than a watch last had an answer */
     atomic_uint_fast64_t unanswered_ns; /* since when none had an answer; 0: none waits */
 };

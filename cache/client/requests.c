@@ -19,15 +19,56 @@ static bool is_about_object(const struct ticket *ticket)
     return ticket->object.kind != KIND_OTHER;
 }
 
+/* ---- GETs of objects that another caller may wait for, too ---- */
+
+/* In the ticket's text, the UID follows the path and its NUL: there is no body. */
+static void make_askable(struct ticket *ticket)
+{
+    struct requests *requests = ticket->requests;
+    size_t bytes = strlen(ticket->sent.path) + 1 + ticket->object.uid.len;
+
+    HASH_ADD_KEYPTR(hh, requests->askable, ticket->text, bytes, ticket);
+    ticket->is_askable = ticket->hh.tbl != NULL; /* else nobody shares it */
+}
+
+static void end_askable(struct ticket *ticket)
+{
+    struct requests *requests = ticket->requests;
+
+    if (ticket->is_askable)
+        HASH_DEL(requests->askable, ticket);
+    ticket->is_askable = false;
+}
+
+struct ticket *ticket_find(const struct requests *requests, const char *path, struct slice uid)
+{
+    struct ticket *found = NULL;
+    struct buf key;
+
+    if (requests->askable == NULL)
+        return NULL;
+    buf_init(&key, REQUEST_PATH_BYTES_MAX);
+    buf_put(&key, (struct slice){path, strlen(path) + 1});
+    buf_put(&key, uid);
+    if (!key.failed)
+        HASH_FIND(hh, requests->askable, key.bytes, key.len, found);
+    buf_dispose(&key);
+    return found;
+}
+
 /* ---- a ticket's life ---- */
 
 static void ticket_free(struct ticket *ticket)
 {
     struct requests *requests = ticket->requests;
 
+    end_askable(ticket);
+    (void)pthread_cond_destroy(&ticket->done);
     TAILQ_REMOVE(ticket->is_handed_over ? &requests->under_way : &requests->incoming, ticket, link);
     requests->object_count -= is_about_object(ticket);
     requests->message_count -= is_message(ticket);
+    requests->objects_in[ticket->sent.share] -= is_about_object(ticket);
+    requests->messages_in[ticket->sent.share] -= is_message(ticket);
     buf_dispose(&ticket->answer);
     free(ticket);
 }
@@ -41,6 +82,7 @@ static bool on_turn(void *context)
     (void)pthread_mutex_lock(&requests->mutex);
     bool is_wanted = is_message(ticket) || ticket->is_refresh || ticket->waiters != 0;
     ticket->sent_ns = monotonic_ns();
+    end_askable(ticket);
     if (is_wanted)
         ticket->state = TICKET_SENT;
     else
@@ -105,8 +147,19 @@ static void on_end(void *context, const struct http_result *result)
     ticket->state = TICKET_DONE;
     if (ticket->waiters == 0)
         ticket_free(ticket);
-    (void)pthread_cond_broadcast(&requests->changed);
+    else
+        (void)pthread_cond_broadcast(&ticket->done);
     (void)pthread_mutex_unlock(&requests->mutex);
+}
+
+static void init_done(struct ticket *ticket)
+{
+    pthread_condattr_t attributes;
+
+    (void)pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&ticket->done, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
 }
 
 struct ticket *ticket_new(struct requests *requests, const struct http_request *sent,
@@ -133,6 +186,7 @@ struct ticket *ticket_new(struct requests *requests, const struct http_request *
     if (object != NULL)
         ticket->object = object_reference_copy(object, rest);
     buf_init(&ticket->answer, max_bytes);
+    init_done(ticket);
     return ticket;
 }
 
@@ -143,6 +197,10 @@ void ticket_queue(struct ticket *ticket)
     TAILQ_INSERT_TAIL(&requests->incoming, ticket, link);
     requests->object_count += is_about_object(ticket);
     requests->message_count += is_message(ticket);
+    requests->objects_in[ticket->sent.share] += is_about_object(ticket);
+    requests->messages_in[ticket->sent.share] += is_message(ticket);
+    if (is_about_object(ticket))
+        make_askable(ticket);
 }
 
 void ticket_leave(struct ticket *ticket)
@@ -182,7 +240,6 @@ void requests_hand_over(struct requests *requests)
 struct requests *requests_new(struct http_client *client, const struct requests_observer *observer)
 {
     struct requests *requests = calloc(1, sizeof *requests);
-    pthread_condattr_t attributes;
 
     if (requests == NULL)
         return NULL;
@@ -191,10 +248,6 @@ struct requests *requests_new(struct http_client *client, const struct requests_
     TAILQ_INIT(&requests->incoming);
     TAILQ_INIT(&requests->under_way);
     (void)pthread_mutex_init(&requests->mutex, NULL);
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&requests->changed, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
     return requests;
 }
 
@@ -206,7 +259,6 @@ void requests_free(struct requests *requests)
         ticket_free(TAILQ_FIRST(&requests->incoming));
     while (!TAILQ_EMPTY(&requests->under_way))
         ticket_free(TAILQ_FIRST(&requests->under_way));
-    (void)pthread_cond_destroy(&requests->changed);
     (void)pthread_mutex_destroy(&requests->mutex);
     free(requests);
 }
@@ -218,13 +270,13 @@ struct timespec ticket_deadline(int64_t timeout_ms)
     return monotonic_timespec(monotonic_ns() + (uint64_t)timeout_ms * NS_PER_MS);
 }
 
-bool ticket_wait(const struct ticket *ticket, const struct timespec *deadline)
+bool ticket_wait(struct ticket *ticket, const struct timespec *deadline)
 {
     struct requests *requests = ticket->requests;
     int rc = 0;
 
     while (ticket->state != TICKET_DONE && !requests->is_interrupted && rc == 0)
-        rc = pthread_cond_timedwait(&requests->changed, &requests->mutex, deadline);
+        rc = pthread_cond_timedwait(&ticket->done, &requests->mutex, deadline);
     return ticket->state == TICKET_DONE;
 }
 
@@ -235,13 +287,22 @@ int ticket_give_up(const struct ticket *ticket, struct error *err)
                : error_set(err, ERROR_TIMEOUT, "the API server does not answer in time");
 }
 
+static void wake_waiters(struct tickets *tickets)
+{
+    struct ticket *ticket;
+
+    TAILQ_FOREACH (ticket, tickets, link)
+        (void)pthread_cond_broadcast(&ticket->done);
+}
+
 void requests_interrupt(struct requests *requests)
 {
     if (requests == NULL)
         return;
     (void)pthread_mutex_lock(&requests->mutex);
     requests->is_interrupted = true;
-    (void)pthread_cond_broadcast(&requests->changed);
+    wake_waiters(&requests->incoming);
+    wake_waiters(&requests->under_way);
     (void)pthread_mutex_unlock(&requests->mutex);
 }
 
@@ -251,6 +312,11 @@ bool requests_are_silent(struct requests *requests)
 }
 
 /* ---- requests_send and requests_call ---- */
+
+static unsigned share_of_request(const struct request *request)
+{
+    return share_of(request->path == NULL ? request->object.ns : request->ns);
+}
 
 /* A ticket for the request. NULL: no memory. */
 static struct ticket *ticket_for(struct requests *requests, const struct request *request,
@@ -269,7 +335,8 @@ static struct ticket *ticket_for(struct requests *requests, const struct request
                                                    .body = request->body,
                                                    .content_type = request->content_type,
                                                    .timeout_ms = timeout_ms,
-                                                   .class = class},
+                                                   .class = class,
+                                                   .share = share_of_request(request)},
                             NULL, ANSWER_BYTES_MAX);
     buf_dispose(&path);
     return ticket;
@@ -278,9 +345,10 @@ static struct ticket *ticket_for(struct requests *requests, const struct request
 bool requests_send(struct requests *requests, const struct request *request)
 {
     (void)pthread_mutex_lock(&requests->mutex);
-    struct ticket *ticket = requests->message_count < MESSAGES_MAX
-                                ? ticket_for(requests, request, HTTP_MESSAGE, MESSAGE_TIMEOUT_MS)
-                                : NULL;
+    size_t of_share = requests->messages_in[share_of_request(request)];
+    struct ticket *ticket = ticket_is_over(requests->message_count, of_share, MESSAGES_MAX)
+                                ? NULL
+                                : ticket_for(requests, request, HTTP_MESSAGE, MESSAGE_TIMEOUT_MS);
     if (ticket != NULL) {
         ticket->may_exist = request->may_exist;
         ticket_queue(ticket);

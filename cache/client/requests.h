@@ -1,6 +1,7 @@
 /*
  * requests: requests of any thread to the API server, except lists and watches. They wait in a
- * queue (first come, first served) for the thread that drives the HTTP client (the informer's).
+ * queue for the thread that drives the HTTP client (the informer's), which has a share of each
+ * namespace (http_client.h).
  *
  *     struct request request = {.method = "GET", .path = "/openapi/v3", .timeout_ms = 1000};
  *     struct request_answer answer;
@@ -23,6 +24,7 @@ enum {
                                    reviews that wait (192 of CONFIRM_MAX objects) */
     FETCH_BYTES_MAX = 16 << 20, /* of the answer for one object */
     MESSAGES_MAX = 256,         /* of requests_send, without an answer yet; more are dropped */
+    REQUESTS_SHARE_OF = 2,      /* one share (shares.h) has half of either at most */
     UNANSWERED_MS = 1000,       /* see requests_are_silent */
 };
 
@@ -33,6 +35,7 @@ struct request {
     const char *method; /* a static string, like content_type */
     const char *path;   /* NULL: the object's */
     struct object_reference object;
+    struct slice ns;          /* whose share it is, if not the object's; empty: nobody's */
     const char *suffix;       /* after the object's path: "/binding", "?dryRun=All"; NULL: none */
     const char *content_type; /* NULL: there is no body */
     struct slice body;

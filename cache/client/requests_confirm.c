@@ -6,66 +6,57 @@ enum {
     OBJECT_TIMEOUT_MS = 5000
 }; /* an answer that is too late for its caller still updates the cache */
 
-/* A ticket in the queue that reads the object; NULL: there is none. */
-static struct ticket *find(const struct tickets *tickets, const struct object_reference *object)
+/* Queues a GET of the object, whose path that is. NULL: no memory. Under the mutex. */
+static struct ticket *ask(struct requests *requests, const struct object_reference *object,
+                          const char *path)
 {
-    struct ticket *ticket;
+    struct ticket *ticket = ticket_new(requests,
+                                       &(struct http_request){.path = path,
+                                                              .timeout_ms = OBJECT_TIMEOUT_MS,
+                                                              .share = share_of(object->ns)},
+                                       object, FETCH_BYTES_MAX);
 
-    TAILQ_FOREACH (ticket, tickets, link)
-        if (ticket->state == TICKET_QUEUED && object_reference_equal(&ticket->object, object))
-            return ticket;
-    return NULL;
-}
-
-static struct ticket *ask(struct requests *requests, const struct object_reference *object)
-{
-    struct ticket *ticket = NULL;
-    struct buf path;
-
-    buf_init(&path, REQUEST_PATH_BYTES_MAX);
-    object_path(&path, object->kind, object->ns, object->name);
-    const char *text = buf_text(&path);
-    if (text != NULL)
-        ticket = ticket_new(requests,
-                            &(struct http_request){.path = text, .timeout_ms = OBJECT_TIMEOUT_MS},
-                            object, FETCH_BYTES_MAX);
-    buf_dispose(&path);
     if (ticket != NULL)
         ticket_queue(ticket);
     return ticket;
 }
 
-bool requests_refresh(struct requests *requests, const struct object_reference *object)
+/* A ticket in the queue that reads the object. Errors: there are too many, or no memory. Under the
+ * mutex. */
+static int find_or_ask(struct requests *requests, const struct object_reference *object,
+                       struct ticket **out, struct error *err)
 {
-    (void)pthread_mutex_lock(&requests->mutex);
-    struct ticket *ticket = ask(requests, object);
-    if (ticket != NULL)
-        ticket->is_refresh = true;
-    (void)pthread_mutex_unlock(&requests->mutex);
-    return ticket != NULL;
+    size_t of_share = requests->objects_in[share_of(object->ns)];
+    struct buf path;
+    int rc = 0;
+
+    buf_init(&path, REQUEST_PATH_BYTES_MAX);
+    object_path(&path, object->kind, object->ns, object->name);
+    const char *text = buf_text(&path);
+    *out = text == NULL ? NULL : ticket_find(requests, text, object->uid);
+    if (*out == NULL && ticket_is_over(requests->object_count, of_share, OBJECTS_ASKED_MAX))
+        rc = error_set(err, ERROR_UNAVAILABLE,
+                       "over %d objects are being asked about, or over %d in the namespace",
+                       OBJECTS_ASKED_MAX, OBJECTS_ASKED_MAX / REQUESTS_SHARE_OF);
+    else if (*out == NULL && text != NULL)
+        *out = ask(requests, object, text);
+    if (*out == NULL && rc == 0)
+        rc = error_no_memory(err);
+    buf_dispose(&path);
+    return rc;
 }
 
-/* A ticket in the queue that reads the object, with the caller as a waiter. NULL: there are too
- * many, or no memory. Under the mutex. */
-static struct ticket *find_or_ask(struct requests *requests, const struct object_reference *object,
-                                  struct error *err)
+bool requests_refresh(struct requests *requests, const struct object_reference *object)
 {
-    struct ticket *ticket = find(&requests->incoming, object);
+    struct error err = {0};
+    struct ticket *ticket;
 
-    if (ticket == NULL)
-        ticket = find(&requests->under_way, object);
-    if (ticket == NULL && requests->object_count >= OBJECTS_ASKED_MAX) {
-        (void)error_set(err, ERROR_UNAVAILABLE, "over %d objects are being asked about",
-                        OBJECTS_ASKED_MAX);
-        return NULL;
-    }
-    if (ticket == NULL)
-        ticket = ask(requests, object);
-    if (ticket == NULL)
-        (void)error_no_memory(err);
-    else
-        ticket->waiters++;
-    return ticket;
+    (void)pthread_mutex_lock(&requests->mutex);
+    bool is_asked = find_or_ask(requests, object, &ticket, &err) == 0;
+    if (is_asked)
+        ticket->is_refresh = true;
+    (void)pthread_mutex_unlock(&requests->mutex);
+    return is_asked;
 }
 
 /* Under the mutex. */
@@ -96,11 +87,9 @@ int requests_confirm(struct requests *requests, const struct object_reference *o
     for (size_t i = 0; i < count && i < CONFIRM_MAX && rc == 0; i++) {
         if (!object_reference_is_possible(&objects[i]))
             continue; /* no object can have this name */
-        tickets[asked] = find_or_ask(requests, &objects[i], err);
-        if (tickets[asked] == NULL)
-            rc = err->code;
-        else
-            asked++;
+        rc = find_or_ask(requests, &objects[i], &tickets[asked], err);
+        if (rc == 0)
+            tickets[asked++]->waiters++;
     }
     if (asked != 0)
         http_client_wake(requests->client);

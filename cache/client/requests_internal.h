@@ -6,6 +6,7 @@
 #include <sys/queue.h>
 
 #include "cache/client/requests.h"
+#include "cache/store/uthash_config.h"
 
 enum { REQUEST_PATH_BYTES_MAX = 16 * 1024 };
 
@@ -25,6 +26,9 @@ struct ticket {
     unsigned waiters;    /* callers that will read it; the last one frees it when it is done */
     struct http_request sent;
     struct object_reference object; /* that a GET reads; KIND_OTHER: none */
+    UT_hash_handle hh;              /* of requests.askable */
+    bool is_askable;
+    pthread_cond_t done; /* what its waiters wait for */
     struct buf answer;
     unsigned status;      /* 0: no complete answer */
     bool is_unsent;       /* it was not applied */
@@ -38,14 +42,21 @@ struct requests {
     struct http_client *client;
     struct requests_observer observer;
     pthread_mutex_t mutex;    /* guards all below */
-    pthread_cond_t changed;   /* a ticket is done */
     bool is_interrupted;      /* requests_interrupt was called */
+    struct ticket *askable;   /* GETs of objects that are not sent yet, by path and UID (uthash) */
     struct tickets incoming;  /* first come, first served */
     struct tickets under_way; /* handed over to the HTTP client */
     size_t object_count, message_count;
+    uint16_t objects_in[SHARES], messages_in[SHARES];
 };
 
 /* ---- all under the mutex ---- */
+
+/* Whether so many are too many of those that there may be `most` of: of all shares, or of one. */
+static inline bool ticket_is_over(size_t count, size_t of_share, size_t most)
+{
+    return count >= most || of_share >= most / REQUESTS_SHARE_OF;
+}
 
 /* A new ticket. The strings of `sent` are copied, except method and content type. object: may be
  * NULL. max_bytes: of the answer. NULL: no memory. */
@@ -55,8 +66,11 @@ struct ticket *ticket_new(struct requests *requests, const struct http_request *
 /* Appends it to the queue. */
 void ticket_queue(struct ticket *ticket);
 
+/* A ticket in the queue that reads the object, whose path that is; NULL: there is none. */
+struct ticket *ticket_find(const struct requests *requests, const char *path, struct slice uid);
+
 /* Waits until it is done. False: the deadline has passed, or requests_interrupt was called. */
-bool ticket_wait(const struct ticket *ticket, const struct timespec *deadline);
+bool ticket_wait(struct ticket *ticket, const struct timespec *deadline);
 
 /* A waiter leaves. A ticket without waiters is not sent. */
 void ticket_leave(struct ticket *ticket);

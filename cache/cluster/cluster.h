@@ -19,6 +19,7 @@
 #include "cache/cluster/refcount.h"
 #include "cache/objects/objects.h"
 
+#include "cache/store/shares.h"
 #include "cache/store/uthash_config.h"
 
 /* The list of a kind that is being read. It names a record if the record's `listed` is the list's
@@ -31,10 +32,6 @@ struct listing {
     bool is_whole;     /* cluster_list_end has begun */
     uint64_t swept;    /* how far cluster_list_end has come: table_walk.at */
 };
-
-/* Counters by the hash of a namespace. Namespaces may share one, and then its limit; a table of
- * exact counters would need memory, which may fail. */
-enum { NAMESPACE_COUNTERS = 1024 };
 
 struct cluster {
     struct pool pool; /* memory of the tables and their records; they point to it: do not move it */
@@ -57,11 +54,11 @@ struct cluster {
     struct reservation *ended_early;  /* no longer among these */
     size_t doubtful;                  /* reservations whose Binding was not answered */
     size_t creations;                 /* reservations of pods that are being created */
-    uint16_t creations_in[NAMESPACE_COUNTERS]; /* the same, by the hash of the namespace */
-    struct reservation *sharing;               /* reservations with shared claims */
-    struct unconfirmed *unconfirmed;           /* uthash: unconfirmed.h */
-    struct nomination *nominations;            /* that may lapse, in the order of due_ns (utlist) */
-    struct pod *deferring; /* pods with deferred mounts, linked by kept_mounts */
+    uint16_t creations_in[SHARES];    /* the same, by share_of a namespace */
+    struct reservation *sharing;      /* reservations with shared claims */
+    struct unconfirmed *unconfirmed;  /* uthash: unconfirmed.h */
+    struct nomination *nominations;   /* that may lapse, in the order of due_ns (utlist) */
+    struct pod *deferring;            /* pods with deferred mounts, linked by kept_mounts */
     struct listing lists[KIND_COUNT];
     bool is_unserved[KIND_COUNT]; /* the API server does not serve the kind, so that an object
                                      which is not here may exist */

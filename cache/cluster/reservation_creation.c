@@ -4,7 +4,7 @@
 /* How many there are in the namespace, and in those that share its counter. */
 static uint16_t *count_of(struct cluster *cluster, const struct reservation *reservation)
 {
-    return &cluster->creations_in[name_hash(reservation->ns) % NAMESPACE_COUNTERS];
+    return &cluster->creations_in[share_of(name_slice(reservation->ns))];
 }
 
 /* Whether the claim will be created for the pod of another such reservation. */

@@ -18,6 +18,9 @@ struct rate {
 
 void rate_init(struct rate *rate, double per_second, double burst, uint64_t now_ns);
 
+/* How often it may happen now. */
+double rate_left(struct rate *rate, uint64_t now_ns);
+
 /* Whether it may happen now; if so, it is counted. */
 bool rate_take(struct rate *rate, uint64_t now_ns);
 

@@ -6,7 +6,7 @@
 
 static atomic_uint *reviews_in(struct state *state, struct slice ns)
 {
-    return &state->reviews_waiting_in[names_hash(ns) % NAMESPACE_COUNTERS];
+    return &state->reviews_waiting_in[share_of(ns)];
 }
 
 /* A Binding without UID is for the pod that has the name when it is applied, which may be another
@@ -98,6 +98,9 @@ enum admission bind_admit(struct state *state, struct binding_review *review, st
                               .waiting = &state->metrics.reviews_waiting,
                               .waiting_in = reviews_in(state, review->request.pod_namespace)};
 
+    /* a dry run is answered from the cache: anyone who may create pods may ask for thousands */
+    binding.is_refreshed = binding.is_claims_confirmed = binding.is_owners_confirmed =
+        review->is_dry_run;
     binding.locks.is_review = true;
     binding.locks.is_creation = review->created != NULL;
     if (check_uid(review, err) == 0 && give_way_check(&binding.call, review->is_dry_run, err) == 0)

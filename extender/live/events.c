@@ -31,15 +31,36 @@ void events_dispose(struct events *events)
     (void)pthread_mutex_destroy(&events->lock);
 }
 
-/* Whether one more Event may be posted; *number: its number. */
-static bool take_number(struct events *events, const char *reason, unsigned *number)
+/* Whether an Event of the reason may be posted now, by the share. */
+static bool may_post(struct events *events, int reason, unsigned share)
+{
+    struct rate *rate = &events->rates[reason];
+    uint8_t *posted = &events->posted_in[reason][share];
+    uint64_t now_ns = monotonic_ns();
+
+    if (now_ns - events->minute_ns >= 60 * NS_PER_SECOND) {
+        events->minute_ns = now_ns;
+        memset(events->posted_in, 0, sizeof events->posted_in);
+    }
+    if (*posted == EVENTS_LEFT && rate_left(rate, now_ns) < EVENTS_LEFT + 1)
+        return false;
+    if (!rate_take(rate, now_ns))
+        return false;
+    if (*posted < EVENTS_LEFT)
+        ++*posted;
+    return true;
+}
+
+/* Whether one more Event may be posted in the namespace; *number: its number. */
+static bool take_number(struct events *events, struct slice ns, const char *reason,
+                        unsigned *number)
 {
     int i = 0;
 
     while (i < EVENT_REASONS - 1 && strcmp(reasons[i], reason) != 0)
         i++;
     (void)pthread_mutex_lock(&events->lock);
-    bool may = rate_take(&events->rates[i], monotonic_ns());
+    bool may = may_post(events, i, share_of(ns));
     *number = events->posted;
     events->posted += may;
     (void)pthread_mutex_unlock(&events->lock);
@@ -88,7 +109,7 @@ static bool post(struct events *events, struct requests *requests, struct event 
     struct buf body, path;
 
     if (event->note->message.ptr == NULL ||
-        !take_number(events, event->note->reason, &event->number))
+        !take_number(events, pod->ns, event->note->reason, &event->number))
         return false;
     buf_init(&body, EVENT_BYTES_MAX);
     buf_init(&path, PATH_BYTES_MAX);
@@ -100,6 +121,7 @@ static bool post(struct events *events, struct requests *requests, struct event 
         text != NULL && !body.failed &&
         requests_send(requests, &(struct request){.method = "POST",
                                                   .path = text,
+                                                  .ns = pod->ns,
                                                   .content_type = "application/json",
                                                   .body = buf_slice(&body),
                                                   .may_exist = event->note->name != NULL});

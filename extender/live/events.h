@@ -1,8 +1,8 @@
 /*
  * events: Events (core/v1) about pods, as `kubectl describe pod` shows them. At most
  * EVENTS_PER_MINUTE of each reason in the long run, so that a frequent reason (each pod that defers
- * less than it could) does not displace a rare one. More are dropped and counted; nothing depends
- * on an Event.
+ * less than it could) does not displace a rare one. Of what may be posted at once, one namespace
+ * (shares.h) leaves half to others. More are dropped and counted; nothing depends on an Event.
  *
  * Threads: any.
  */
@@ -17,13 +17,16 @@
 
 enum {
     EVENTS_BURST = 50,
+    EVENTS_LEFT = EVENTS_BURST / 2, /* of these, by one namespace for others */
     EVENTS_PER_MINUTE = 120,
     EVENT_REASONS = 9, /* the last: all reasons that events.c does not list */
 };
 
 struct events {
-    pthread_mutex_t lock; /* guards rates and posted */
+    pthread_mutex_t lock; /* guards all below but dropped */
     struct rate rates[EVENT_REASONS];
+    uint8_t posted_in[EVENT_REASONS][SHARES]; /* since minute_ns, for a minute; or more */
+    uint64_t minute_ns;
     unsigned posted; /* so far: part of the next name */
     atomic_uint_fast64_t dropped;
     char host[65];

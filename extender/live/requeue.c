@@ -1,5 +1,6 @@
 #include "extender/live/requeue.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #include "config/base/clock.h"
@@ -60,6 +61,7 @@ static void count_result(struct requeue *requeue, enum requeue_result result)
 static void drop(struct requeue *requeue, struct waiting_pod *pod)
 {
     HASH_DEL(requeue->pods, pod);
+    requeue->pods_in[share_of(pod->pod.ns)]--;
     for (size_t i = 0; i < pod->cause_count; i++)
         unlink_cause(&pod->causes[i]);
     free(pod);
@@ -113,14 +115,28 @@ static struct waiting_pod *waiting_pod_new(const struct meta *meta,
     return pod;
 }
 
+/* If there are too many pods, the oldest one of the share that has most does not wait any more. */
+static void make_room(struct requeue *requeue)
+{
+    struct waiting_pod *oldest = requeue->pods;
+    unsigned largest = 0;
+
+    if (HASH_COUNT(requeue->pods) < REQUEUE_PODS_MAX)
+        return;
+    for (unsigned share = 1; share < SHARES; share++)
+        if (requeue->pods_in[share] > requeue->pods_in[largest])
+            largest = share;
+    while (share_of(oldest->pod.ns) != largest)
+        oldest = oldest->hh.next;
+    drop(requeue, oldest);
+    count_result(requeue, REQUEUE_DROPPED);
+}
+
 static void add(struct requeue *requeue, const struct meta *meta,
                 const struct object_reference *causes, size_t count, uint64_t due_ns)
 {
     drop_uid(requeue, meta->uid);
-    if (HASH_COUNT(requeue->pods) >= REQUEUE_PODS_MAX) {
-        drop(requeue, requeue->pods); /* the oldest */
-        count_result(requeue, REQUEUE_DROPPED);
-    }
+    make_room(requeue);
     struct waiting_pod *pod = waiting_pod_new(meta, causes, count);
     if (pod == NULL)
         return;
@@ -130,6 +146,7 @@ static void add(struct requeue *requeue, const struct meta *meta,
         free(pod);
         return;
     }
+    requeue->pods_in[share_of(meta->ns)]++;
     for (size_t i = 0; i < count; i++)
         link_cause(requeue, &pod->causes[i]);
     if (due_ns < requeue->due_ns)
@@ -210,28 +227,61 @@ static void requeue_one(struct requeue *requeue, struct requests *requests, stru
     pod->requeues += is_sent;
 }
 
-/* Requeues the pods that are due, if the rate allows, and computes when the next one is due. */
+/* How many requeues the pod's share has had in this second. */
+static uint16_t *sent_in(struct requeue *requeue, const struct waiting_pod *pod, uint64_t now_ns)
+{
+    if (now_ns - requeue->second_ns >= NS_PER_SECOND) {
+        requeue->second_ns = now_ns;
+        memset(requeue->sent_in, 0, sizeof requeue->sent_in);
+    }
+    return &requeue->sent_in[share_of(pod->pod.ns)];
+}
+
+/* Whether it waits no more: it was requeued often enough, or the cluster is a snapshot. */
+static bool give_up(struct requeue *requeue, const struct requests *requests,
+                    struct waiting_pod *pod)
+{
+    if (requests != NULL && pod->requeues != REQUEUES_MAX)
+        return false;
+    if (requests != NULL)
+        count_result(requeue, REQUEUE_GIVEN_UP);
+    drop(requeue, pod);
+    return true;
+}
+
+/* Requeues the pods that are due: those of shares that have had less than `most` in this second.
+ * False: the rate is used up. */
+static bool requeue_some(struct requeue *requeue, struct requests *requests, unsigned most,
+                         uint64_t now_ns)
+{
+    for (struct waiting_pod *pod = requeue->pods, *next; pod != NULL; pod = next) {
+        next = pod->hh.next;
+        if (pod->due_ns > now_ns || give_up(requeue, requests, pod))
+            continue;
+        uint16_t *sent = sent_in(requeue, pod, now_ns);
+        if (*sent >= most)
+            continue;
+        if (!rate_take(&requeue->rate, now_ns))
+            return false;
+        ++*sent;
+        requeue_one(requeue, requests, pod, now_ns);
+    }
+    return true;
+}
+
+/* Requeues the pods that are due, if the rate allows, and computes when the next one is due. One
+ * namespace has more than half of the rate only if no other one wants it. */
 static void requeue_due(struct requeue *requeue, struct requests *requests, uint64_t now_ns)
 {
     requeue->due_ns = UINT64_MAX;
-    for (struct waiting_pod *pod = requeue->pods, *next; pod != NULL; pod = next) {
-        next = pod->hh.next;
-        if (pod->due_ns <= now_ns) {
-            if (requests == NULL || pod->requeues == REQUEUES_MAX) {
-                if (requests != NULL)
-                    count_result(requeue, REQUEUE_GIVEN_UP);
-                drop(requeue, pod);
-                continue;
-            }
-            if (!rate_take(&requeue->rate, now_ns)) { /* this and other pods have to wait */
-                requeue->due_ns = now_ns + NS_PER_SECOND / REQUEUES_PER_SECOND;
-                return;
-            }
-            requeue_one(requeue, requests, pod, now_ns);
-        }
+    if (!requeue_some(requeue, requests, REQUEUES_PER_SECOND / 2, now_ns) ||
+        !requeue_some(requeue, requests, UINT_MAX, now_ns)) {
+        requeue->due_ns = now_ns + NS_PER_SECOND / REQUEUES_PER_SECOND;
+        return;
+    }
+    for (const struct waiting_pod *pod = requeue->pods; pod != NULL; pod = pod->hh.next)
         if (pod->due_ns < requeue->due_ns)
             requeue->due_ns = pod->due_ns;
-    }
 }
 
 void requeue_changed(struct requeue *requeue, const struct object_reference *cause,

@@ -14,7 +14,8 @@
  *     requeue_all        the configuration has changed
  *     requeue_forget     the scheduler has asked about the pod; or it is bound, or gone
  *
- * At most REQUEUES_PER_SECOND; the other pods wait for their turn.
+ * At most REQUEUES_PER_SECOND; the other pods wait for their turn. If pods of several namespaces
+ * are due, one of these (shares.h) has half of that at most.
  *
  * Threads: any; no function waits for the API server.
  */
@@ -28,7 +29,8 @@
 #include "config/base/rate.h"
 
 enum {
-    REQUEUE_PODS_MAX = 10000, /* one more: the oldest waits for the scheduler's own flush */
+    REQUEUE_PODS_MAX = 10000, /* one more: the oldest one of the namespace that has most of them
+                                 waits for the scheduler's own flush */
     REQUEUES_PER_SECOND = 50,
     REQUEUE_AGAIN_MS = 10000, /* after the first requeue */
     REQUEUES_MAX = 6,         /* of one pod; they take 310 s */
@@ -52,6 +54,8 @@ struct requeue {
     struct cause *by_cause[REQUEUE_CAUSES];
     uint64_t due_ns; /* no requeue is due before */
     struct rate rate;
+    uint16_t pods_in[SHARES], sent_in[SHARES]; /* sent: since second_ns, for a second */
+    uint64_t second_ns;
     atomic_uint_fast64_t results[REQUEUE_RESULTS]; /* the lock does not guard these */
 };
 

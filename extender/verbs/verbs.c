@@ -269,12 +269,18 @@ static int bind_bounded(struct state *state, const struct bind_request *request,
                         struct arena *arena, struct error *refusal)
 {
     atomic_uint *in_flight = &state->metrics.binds_in_flight;
+    atomic_uint *of_share = &state->binds_in[share_of(request->pod_namespace)];
+    bool has_slot = atomic_fetch_add(in_flight, 1) < BINDS_MAX;
+    bool has_share = atomic_fetch_add(of_share, 1) < NAMESPACE_BINDS_MAX;
     int rc = 0;
 
-    if (atomic_fetch_add(in_flight, 1) < BINDS_MAX)
+    if (has_slot && has_share)
         rc = bind_pod(state, request, arena, refusal);
     else
-        rc = error_set(refusal, ERROR_UNAVAILABLE, "%d binds are under way: try again", BINDS_MAX);
+        rc = error_set(refusal, ERROR_UNAVAILABLE,
+                       "%d binds are under way, or %d of the namespace: try again", BINDS_MAX,
+                       NAMESPACE_BINDS_MAX);
+    atomic_fetch_sub(of_share, 1);
     atomic_fetch_sub(in_flight, 1);
     return rc;
 }

@@ -164,6 +164,9 @@ static void a_dry_run_takes_and_writes_nothing(void)
     check(is_admitted(&guard, "a", "node-1"), "its claim is still free");
     check(starts_with(admit(&guard, &b), "denied: 409 claim default/data is "), "now it is a's");
     check(guard_metric(&guard, "claimguard_bind_conflicts_total ") == 0, "it would have been");
+    size_t asked = api_count("GET", "");
+    check(starts_with(admit(&guard, &b), "denied: 409 ") && api_count("GET", "") == asked,
+          "the API server is not asked: anyone may try thousands");
     guard_stop(&guard);
 }
 

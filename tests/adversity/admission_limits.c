@@ -213,8 +213,7 @@ static void answers_to_reviews_that_wait_take_no_memory(void)
     api_fault(&(struct api_fault){.method = "GET", .path = "/large-15", .ending = API_HANG});
     for (int i = 0; i < PODS; i++) {
         review_begin(&waiting[i], &guard,
-                     (struct test_review){
-                         .pod = scenario_printf("p-%d", i), .node = "node-1", .is_dry_run = true});
+                     (struct test_review){.pod = scenario_printf("p-%d", i), .node = "node-1"});
         sleep_ms(30); /* callers share no GET that was sent before they came */
     }
     for (int i = 0; i < PODS; i++)

@@ -82,6 +82,7 @@ struct caller {
     struct requests *requests;
     pthread_t thread;
     const char *method, *path; /* NULL: the caller confirms that object */
+    const char *ns;            /* whose share it is */
     struct object_reference object;
     int64_t timeout_ms;
     int rc;
@@ -105,6 +106,7 @@ static void *call(void *context)
         caller->rc = requests_call(caller->requests,
                                    &(struct request){.method = caller->method,
                                                      .path = caller->path,
+                                                     .ns = slice_of(caller->ns),
                                                      .content_type = "application/merge-patch+json",
                                                      .body = SLICE("{}"),
                                                      .timeout_ms = caller->timeout_ms},
@@ -115,11 +117,19 @@ static void *call(void *context)
     return NULL;
 }
 
+static void begin_in(const char *ns, struct caller *caller, struct informer *informer,
+                     const char *method, const char *path)
+{
+    *caller = (struct caller){informer_requests(informer), .method = method, .path = path, .ns = ns,
+                              .timeout_ms = 60000};
+    check(pthread_create(&caller->thread, NULL, call, caller) == 0, "thread");
+}
+
 static void begin(struct caller *caller, struct informer *informer, const char *method,
                   const char *path, int64_t timeout_ms)
 {
     *caller = (struct caller){informer_requests(informer), .method = method, .path = path,
-                              .timeout_ms = timeout_ms};
+                              .ns = "default", .timeout_ms = timeout_ms};
     caller->object =
         (struct object_reference){KIND_POD, SLICE("default"), SLICE("shared"), SLICE("u")};
     check(pthread_create(&caller->thread, NULL, call, caller) == 0, "thread");
@@ -131,12 +141,19 @@ static void join(struct caller *callers, size_t count)
         (void)pthread_join(callers[i].thread, NULL);
 }
 
+/* What one namespace may have of the calls of a class. */
+enum {
+    SHARE_MAX = HTTP_CALLS_AT_ONCE_MAX - HTTP_CALLS_AT_ONCE_MAX / HTTP_SHARE_OF,
+    MESSAGES_SHARE_MAX = HTTP_MESSAGES_AT_ONCE_MAX - HTTP_MESSAGES_AT_ONCE_MAX / HTTP_SHARE_OF,
+};
+
 /* As many requests of that kind as possible are under way, and hang until api_let_go. */
 static void fill(struct caller *callers, struct informer *informer, const char *method)
 {
     api_fault(&(struct api_fault){.path = "/pods/slow", .ending = API_HANG});
     for (int i = 0; i < HTTP_CALLS_AT_ONCE_MAX; i++)
-        begin(&callers[i], informer, method, "/api/v1/namespaces/default/pods/slow", 60000);
+        begin_in(i < SHARE_MAX ? "default" : "other", &callers[i], informer, method,
+                 "/api/v1/namespaces/default/pods/slow");
     check(api_wait(method, "/pods/slow", HTTP_CALLS_AT_ONCE_MAX), "all are under way");
 }
 
@@ -218,13 +235,14 @@ static void reads_and_writes_do_not_wait_for_each_other(void)
     stop(informer);
 }
 
-static void send_event(struct informer *informer)
+static bool send_event(struct informer *informer, const char *ns)
 {
-    (void)requests_send(informer_requests(informer),
-                        &(struct request){.method = "POST",
-                                          .path = "/api/v1/namespaces/default/events",
-                                          .content_type = "application/json",
-                                          .body = SLICE("{}")});
+    return requests_send(informer_requests(informer),
+                         &(struct request){.method = "POST",
+                                           .path = "/api/v1/namespaces/default/events",
+                                           .ns = slice_of(ns),
+                                           .content_type = "application/json",
+                                           .body = SLICE("{}")});
 }
 
 static void messages_and_calls_do_not_wait_for_each_other(void)
@@ -233,8 +251,13 @@ static void messages_and_calls_do_not_wait_for_each_other(void)
     struct caller caller;
 
     api_fault(&(struct api_fault){.method = "POST", .path = "/events", .ending = API_HANG});
-    for (int i = 0; i < MESSAGES_MAX + 50; i++)
-        send_event(informer);
+    for (int i = 0; i < MESSAGES_MAX; i++) {
+        bool is_queued = send_event(informer, "default");
+        check(is_queued == (i < MESSAGES_MAX / REQUESTS_SHARE_OF), "message %d", i);
+    }
+    check(api_wait("POST", "/events", MESSAGES_SHARE_MAX), "some are under way");
+    for (int i = 0; i < MESSAGES_MAX; i++)
+        (void)send_event(informer, i % 2 == 0 ? "other" : "third");
     check(api_wait("POST", "/events", HTTP_MESSAGES_AT_ONCE_MAX), "some are under way");
     begin(&caller, informer, "PATCH", "/api/v1/namespaces/default/pods/any", 5000);
     join(&caller, 1);
@@ -242,6 +265,32 @@ static void messages_and_calls_do_not_wait_for_each_other(void)
     check(api_count("POST", "/events") == HTTP_MESSAGES_AT_ONCE_MAX, "%zu at once",
           api_count("POST", "/events"));
     stop(informer);
+}
+
+/* One namespace asks for all that it can get, and nothing is answered. */
+static void a_namespace_leaves_room_for_others(void)
+{
+    enum { GREEDY = 2 * HTTP_CALLS_AT_ONCE_MAX };
+    static const char *const methods[] = {"GET", "PATCH"};
+    static struct caller greedy[GREEDY];
+    struct caller other;
+
+    for (int i = 0; i < 2; i++) {
+        struct informer *informer = start();
+        api_fault(&(struct api_fault){.path = "/pods/slow", .ending = API_HANG});
+        for (int j = 0; j < GREEDY; j++)
+            begin(&greedy[j], informer, methods[i], "/api/v1/namespaces/default/pods/slow", 60000);
+        check(api_wait(methods[i], "/pods/slow", SHARE_MAX), "some are under way");
+        begin_in("other", &other, informer, methods[i], "/api/v1/namespaces/other/pods/any");
+        join(&other, 1);
+        check(other.rc == 0 && other.status == 404 && other.took_ms < 5000, "it has its turn");
+        check(api_count(methods[i], "/pods/slow") == SHARE_MAX, "and nobody has more than a share");
+        requests_interrupt(informer_requests(informer));
+        join(greedy, GREEDY);
+        api_heal();
+        api_let_go();
+        stop(informer);
+    }
 }
 
 static void everyone_who_waits_returns_when_interrupted(void)
@@ -333,7 +382,7 @@ static void many_callers_in_many_ways(void)
                                : NULL,
                   5 + i);
         for (int i = 0; i < 20; i++)
-            send_event(informer);
+            (void)send_event(informer, "default");
         if (round == 7)
             requests_interrupt(informer_requests(informer));
         join(callers, CALLERS_MAX);
@@ -350,6 +399,7 @@ int main(int argc, char **argv)
         SCENARIO(a_request_without_callers_is_not_sent),
         SCENARIO(reads_and_writes_do_not_wait_for_each_other),
         SCENARIO(messages_and_calls_do_not_wait_for_each_other),
+        SCENARIO(a_namespace_leaves_room_for_others),
         SCENARIO(everyone_who_waits_returns_when_interrupted),
         SCENARIO(an_answer_ends_the_silence),
         SCENARIO(a_name_that_is_being_looked_up_holds_nobody_up),

@@ -29,7 +29,7 @@ bool __wrap_requests_send(struct requests *requests, const struct request *reque
 bool __wrap_requests_send(struct requests *requests, const struct request *request)
 {
     cr_assert(requests == anyone && strcmp(request->method, "POST") == 0);
-    cr_assert_str_eq(request->path, "/api/v1/namespaces/ns/events");
+    cr_assert_not_null(strstr(request->path, "/api/v1/namespaces/ns"), "%s", request->path);
     sent += !is_full;
     return !is_full;
 }
@@ -47,9 +47,9 @@ static void teardown(void)
 TestSuite(events, .init = setup, .fini = teardown);
 
 /* Returns how many were sent. */
-static unsigned post(const char *reason, unsigned count)
+static unsigned post_in(const char *ns, const char *reason, unsigned count)
 {
-    struct object_reference pod = {KIND_POD, SLICE("ns"), SLICE("a"), SLICE("u")};
+    struct object_reference pod = {KIND_POD, slice_of(ns), SLICE("a"), SLICE("u")};
     unsigned before = sent;
 
     for (unsigned i = 0; i < count; i++)
@@ -57,17 +57,33 @@ static unsigned post(const char *reason, unsigned count)
     return sent - before;
 }
 
+static unsigned post(const char *reason, unsigned count)
+{
+    return post_in("ns", reason, count);
+}
+
 Test(events, a_frequent_reason_displaces_no_other)
 {
-    cr_expect_eq(post("DeferFSMountRefused", 1000), EVENTS_BURST);
+    cr_expect_eq(post("DeferFSMountRefused", 1000), EVENTS_LEFT);
     cr_expect_eq(post("ExclusiveClaimViolated", 10), 10);
     cr_expect_eq(post("Preempted", 10), 10);
     cr_expect_eq(post("AnotherReason", 10), 10);
-    cr_expect_eq(post("VolumeWarning", 1000), EVENTS_BURST, "it does not share with AnotherReason");
-    cr_expect_eq(atomic_load(&events.dropped), 2 * (1000 - EVENTS_BURST));
+    cr_expect_eq(post("VolumeWarning", 1000), EVENTS_LEFT, "it does not share with AnotherReason");
+    cr_expect_eq(atomic_load(&events.dropped), 2 * (1000 - EVENTS_LEFT));
     time_ns += 60 * SECOND;
-    cr_expect_eq(post("DeferFSMountRefused", 1000), EVENTS_BURST,
+    cr_expect_eq(post("DeferFSMountRefused", 1000), EVENTS_LEFT,
                  "no more than a burst is saved up");
+}
+
+Test(events, a_namespace_leaves_half_of_a_burst_to_others)
+{
+    cr_expect_eq(post_in("ns-1", "Preempted", 1000), EVENTS_LEFT);
+    cr_expect_eq(post_in("ns-2", "Preempted", 20), 20);
+    time_ns += 60 * SECOND;
+    cr_expect_eq(post_in("ns-1", "Preempted", 1000), EVENTS_LEFT);
+    time_ns += 30 * SECOND;
+    cr_expect_eq(post_in("ns-1", "Preempted", 1000), EVENTS_LEFT, "what nobody else posts");
+    cr_expect_eq(post_in("ns-2", "Preempted", 1000), EVENTS_LEFT, "and half is left again");
 }
 
 Test(events, what_cannot_be_sent_is_counted)

@@ -13,9 +13,9 @@
 static struct requeue requeue;
 static struct requests *const anyone = (struct requests *)(uintptr_t)8; /* never read */
 static uint64_t time_ns;
-static unsigned sent;
-static bool is_refused;           /* instead of sent */
-static char path[128], body[256]; /* of the last request */
+static unsigned sent, sent_to_other; /* other: a namespace */
+static bool is_refused;              /* instead of sent */
+static char path[128], body[256];    /* of the last request */
 
 uint64_t __wrap_monotonic_ns(void);
 uint64_t __wrap_monotonic_ns(void)
@@ -36,6 +36,7 @@ bool __wrap_requests_send(struct requests *requests, const struct request *reque
     buf_dispose(&text);
     (void)snprintf(body, sizeof body, "%.*s", SLICE_ARG(request->body));
     sent++;
+    sent_to_other += strstr(path, "/namespaces/other/") != NULL;
     return !is_refused;
 }
 
@@ -217,6 +218,47 @@ Test(requeue, the_oldest_makes_room)
     wait_for("latest", &claim);
     requeue_changed(&requeue, &claim, anyone);
     cr_expect_eq(sent, 1);
+}
+
+static void wait_in_other(const char *name)
+{
+    struct meta pod = pod_of(name);
+
+    pod.ns = SLICE("other");
+    requeue_wait(&requeue, &pod, &holder, 1);
+}
+
+Test(requeue, a_namespace_with_many_pods_does_not_keep_others_waiting)
+{
+    char name[16];
+
+    for (unsigned i = 0; i < 10 * REQUEUES_PER_SECOND; i++) {
+        (void)snprintf(name, sizeof name, "pod-%u", i);
+        wait_for(name, &holder);
+    }
+    wait_in_other("first");
+    requeue_changed(&requeue, &holder, anyone);
+    cr_expect(sent == REQUEUES_PER_SECOND && sent_to_other == 1);
+    wait_in_other("second");
+    requeue_changed(&requeue, &holder, anyone);
+    cr_expect_eq(sent_to_other, 1, "the rate is used up");
+    time_ns += SECOND / REQUEUES_PER_SECOND;
+    requeue_tick(&requeue, anyone);
+    cr_expect_eq(sent_to_other, 2, "it is the next");
+}
+
+Test(requeue, a_pod_of_the_namespace_that_has_most_makes_room)
+{
+    char name[16];
+
+    wait_in_other("oldest");
+    for (unsigned i = 0; i < REQUEUE_PODS_MAX; i++) {
+        (void)snprintf(name, sizeof name, "pod-%u", i);
+        wait_for(name, &claim);
+    }
+    cr_expect_eq(requeue.results[REQUEUE_DROPPED], 1);
+    cr_expect(requeue_has(&requeue, SLICE("oldest")));
+    cr_expect_not(requeue_has(&requeue, SLICE("pod-0")));
 }
 
 Test(requeue, what_is_not_sent_counts_as_dropped)

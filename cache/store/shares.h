@@ -1,0 +1,22 @@
+/*
+ * shares: what is limited (calls to the API server, binds, pods that wait to be requeued, ...) is
+ * shared by namespaces: one of them has a part at most, so that others still get in. Namespaces are
+ * counted by a hash: two of 1,024 may share one counter, and then its limit. A table of exact
+ * counters would need memory, which may fail.
+ *
+ * Threads: any.
+ */
+#ifndef CACHE_STORE_SHARES_H
+#define CACHE_STORE_SHARES_H
+
+#include "cache/store/names.h"
+
+enum { SHARES = 1024 };
+
+/* The namespace's counter, less than SHARES. */
+static inline unsigned share_of(struct slice ns)
+{
+    return names_hash(ns) % SHARES;
+}
+
+#endif
