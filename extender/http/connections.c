@@ -15,6 +15,47 @@ static const unsigned allowed_seconds[STAGE_COUNT] = {
     [STAGE_ANSWER] = ANSWER_SECONDS_MAX, [STAGE_IDLE] = IDLE_SECONDS_MAX,
 };
 
+/* ---- addresses ---- */
+
+/* The address that counts for the limit per address. Of an IPv6 address it is the /64, because one
+ * client usually has all addresses in it. */
+static struct in6_addr owner_of(const struct sockaddr *address)
+{
+    struct in6_addr owner = {0};
+
+    if (address != NULL && address->sa_family == AF_INET) {
+        const struct sockaddr_in *v4 = (const void *)address;
+        owner.s6_addr[10] = owner.s6_addr[11] = 0xff;
+        memcpy(&owner.s6_addr[12], &v4->sin_addr, sizeof v4->sin_addr);
+    } else if (address != NULL && address->sa_family == AF_INET6) {
+        const struct sockaddr_in6 *v6 = (const void *)address;
+        bool is_v4 = IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr);
+        memcpy(&owner, &v6->sin6_addr, is_v4 ? sizeof owner : sizeof owner / 2);
+    }
+    return owner;
+}
+
+/* How many connections of the address, and of those with the same hash, are new. FNV-1a, from a
+ * start that nobody knows: an address that shares another one's limit cannot be chosen. */
+static uint16_t *new_of(struct connections *connections, const struct in6_addr *address)
+{
+    uint32_t hash = connections->seed;
+
+    for (size_t i = 0; i < sizeof *address; i++)
+        hash = (hash ^ address->s6_addr[i]) * 16777619U;
+    return &connections->new_in[hash % CONNECTION_SHARES];
+}
+
+/* A request has arrived, or the connection is closed. */
+static void end_new(struct connections *connections, struct connection_entry *entry)
+{
+    if (entry->is_new)
+        --*new_of(connections, &entry->address);
+    entry->is_new = false;
+}
+
+/* ---- deadlines ---- */
+
 /* The part of its time that the connection has used: 1: all of it; -1: it has no limit. */
 static double used_up(const struct connections *connections, const struct connection_entry *entry,
                       uint64_t now_ns)
@@ -36,6 +77,7 @@ static void shut(struct connections *connections, struct connection_entry *entry
 {
     (void)shutdown(entry->socket, SHUT_RDWR);
     entry->is_closed = true;
+    end_new(connections, entry);
     atomic_fetch_sub(connections->gauge, 1);
 }
 
@@ -67,13 +109,15 @@ static void dispose(struct connections *connections)
     (void)pthread_mutex_destroy(&connections->lock);
 }
 
-int connections_start(struct connections *connections, unsigned max, unsigned per_address_max,
+int connections_start(struct connections *connections, const struct connection_limits *limits,
                       atomic_uint *gauge, struct error *err)
 {
     pthread_condattr_t attributes;
 
-    *connections = (struct connections){
-        .max = max, .per_address_max = per_address_max, .gauge = gauge, .hurry_ns = UINT64_MAX};
+    *connections = (struct connections){.limits = *limits,
+                                        .gauge = gauge,
+                                        .seed = (uint32_t)monotonic_ns(),
+                                        .hurry_ns = UINT64_MAX};
     (void)pthread_mutex_init(&connections->lock, NULL);
     (void)pthread_condattr_init(&attributes);
     (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -98,24 +142,6 @@ void connections_stop(struct connections *connections)
 
 /* ---- adding and removing ---- */
 
-/* The address that counts for the limit per address. Of an IPv6 address it is the /64, because one
- * client usually has all addresses in it. */
-static struct in6_addr owner_of(const struct sockaddr *address)
-{
-    struct in6_addr owner = {0};
-
-    if (address != NULL && address->sa_family == AF_INET) {
-        const struct sockaddr_in *v4 = (const void *)address;
-        owner.s6_addr[10] = owner.s6_addr[11] = 0xff;
-        memcpy(&owner.s6_addr[12], &v4->sin_addr, sizeof v4->sin_addr);
-    } else if (address != NULL && address->sa_family == AF_INET6) {
-        const struct sockaddr_in6 *v6 = (const void *)address;
-        bool is_v4 = IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr);
-        memcpy(&owner, &v6->sin6_addr, is_v4 ? sizeof owner : sizeof owner / 2);
-    }
-    return owner;
-}
-
 /* How much the connection deserves to be closed; -1: not at all. One that began to send less than a
  * second ago counts as 0, because it probably continues. */
 static double burden(const struct connections *connections, const struct connection_entry *entry,
@@ -128,8 +154,24 @@ static double burden(const struct connections *connections, const struct connect
                : used;
 }
 
-/* If the owner (NULL: all owners together) has more than max connections, closes the one with the
- * largest burden; of several, the oldest. */
+/* The oldest new connection of the address that has most of them; NULL: none has several. */
+static struct connection_entry *find_new(struct connections *connections)
+{
+    struct connection_entry *found = NULL;
+    unsigned most = 2;
+
+    for (struct connection_entry *entry = connections->first; entry != NULL; entry = entry->next) {
+        unsigned count = entry->is_new ? *new_of(connections, &entry->address) : 0;
+        if (count >= most) { /* the list begins with the newest */
+            most = count;
+            found = entry;
+        }
+    }
+    return found;
+}
+
+/* If the owner (NULL: all owners together) has more than max connections, closes a new one of the
+ * address that has most of these; else the one with the largest burden; of several, the oldest. */
 static void make_room(struct connections *connections, const struct in6_addr *owner, unsigned max)
 {
     struct connection_entry *last = NULL;
@@ -148,8 +190,22 @@ static void make_room(struct connections *connections, const struct in6_addr *ow
             last = entry;
         }
     }
-    if (count > max && last != NULL)
+    struct connection_entry *flooding = owner == NULL ? find_new(connections) : NULL;
+    if (count > max && flooding != NULL)
+        shut(connections, flooding);
+    else if (count > max && last != NULL)
         shut(connections, last);
+}
+
+bool connections_may_add(struct connections *connections, const struct sockaddr *address)
+{
+    struct in6_addr owner = owner_of(address);
+
+    (void)pthread_mutex_lock(&connections->lock);
+    unsigned max = connections->limits.new_per_address_max;
+    bool may = max == 0 || *new_of(connections, &owner) < max;
+    (void)pthread_mutex_unlock(&connections->lock);
+    return may;
 }
 
 void connections_add(struct connections *connections, struct connection_entry *entry, int socket,
@@ -165,10 +221,12 @@ void connections_add(struct connections *connections, struct connection_entry *e
     if (entry->next != NULL)
         entry->next->link = &entry->next;
     connections->first = entry;
+    entry->is_new = true;
+    ++*new_of(connections, &entry->address);
     atomic_fetch_add(connections->gauge, 1);
-    if (connections->per_address_max != 0)
-        make_room(connections, &entry->address, connections->per_address_max);
-    make_room(connections, NULL, connections->max);
+    if (connections->limits.per_address_max != 0)
+        make_room(connections, &entry->address, connections->limits.per_address_max);
+    make_room(connections, NULL, connections->limits.max);
     (void)pthread_mutex_unlock(&connections->lock);
 }
 
@@ -178,6 +236,7 @@ void connections_remove(struct connections *connections, struct connection_entry
     *entry->link = entry->next;
     if (entry->next != NULL)
         entry->next->link = entry->link;
+    end_new(connections, entry);
     if (!entry->is_closed)
         atomic_fetch_sub(connections->gauge, 1);
     (void)pthread_mutex_unlock(&connections->lock);
@@ -189,6 +248,8 @@ void connections_enter(struct connections *connections, struct connection_entry 
     (void)pthread_mutex_lock(&connections->lock);
     entry->stage = stage;
     entry->since_ns = monotonic_ns();
+    if (stage != STAGE_HELLO)
+        end_new(connections, entry);
     (void)pthread_mutex_unlock(&connections->lock);
 }
 

@@ -1,8 +1,12 @@
 /*
  * connections: the open connections of one server. It closes those that are too slow, and one when
  * there are too many. A deadline is for a whole stage (the headers, the body, ...), so a client
- * that sends a byte now and then does not extend it. When there are too many, the one that has used
- * most of its time is closed; a connection in STAGE_WORK never is.
+ * that sends a byte now and then does not extend it.
+ *
+ * When there are too many, one is closed: first, one on which no request has arrived yet, of the
+ * address that has most of these, if there are several; so who opens thousands and never finishes a
+ * TLS handshake closes only their own. Else the one that has used most of its time; a connection in
+ * STAGE_WORK never is.
  *
  * To close means to shut the socket down; libmicrohttpd, which owns it, then ends the connection.
  *
@@ -26,6 +30,8 @@ enum {
     IDLE_SECONDS_MAX = 120,  /* longer than 90 s, when a Go client closes an idle connection */
 };
 
+enum { CONNECTION_SHARES = 1024 };
+
 enum stage {
     STAGE_HELLO,   /* accepted, until the first request line has arrived */
     STAGE_HEADERS, /* after the request line */
@@ -41,30 +47,41 @@ struct connection_entry {
     struct connection_entry *next, **link;
     int socket;
     struct in6_addr address; /* the /64 of IPv6; IPv4 mapped into IPv6 */
+    bool is_new;             /* no request has arrived on it yet, and it is not closed */
     enum stage stage;
     uint64_t since_ns; /* when the stage began */
     bool is_closed;
+};
+
+/* How many there can be; 0: no limit. */
+struct connection_limits {
+    unsigned max, per_address_max;
+    unsigned new_per_address_max; /* without a request; more are not accepted */
 };
 
 struct connections {
     pthread_mutex_t lock; /* guards the other members, and the entries */
     pthread_cond_t stops;
     struct connection_entry *first;
-    unsigned max;
-    unsigned per_address_max; /* 0: no limit */
-    atomic_uint *gauge;       /* number of connections that are not closed */
-    uint64_t hurry_ns;        /* when connections_hurry was called; UINT64_MAX: not yet */
+    struct connection_limits limits;
+    uint16_t new_in[CONNECTION_SHARES]; /* new ones, by a hash of their addresses */
+    uint32_t seed;                      /* of this hash */
+    atomic_uint *gauge;                 /* number of connections that are not closed */
+    uint64_t hurry_ns;                  /* when connections_hurry was called; UINT64_MAX: not yet */
     bool is_stopping;
     pthread_t thread;
 };
 
 /* Starts the thread. gauge: the number of open connections is kept there.
  * Ownership: connections_stop. Errors: ERROR_SYSTEM. */
-int connections_start(struct connections *connections, unsigned max, unsigned per_address_max,
+int connections_start(struct connections *connections, const struct connection_limits *limits,
                       atomic_uint *gauge, struct error *err);
 
 /* The caller has removed all connections before. */
 void connections_stop(struct connections *connections);
+
+/* Whether one more connection from that address may be accepted. */
+bool connections_may_add(struct connections *connections, const struct sockaddr *address);
 
 /* Adds an accepted connection; another one may be closed for it. The caller removes it before it
  * closes the socket. */

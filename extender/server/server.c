@@ -79,6 +79,15 @@ static void on_completed(void *context, struct MHD_Connection *mhd, void **reque
     server_enter(connection, STAGE_IDLE);
 }
 
+/* Before a thread and TLS are spent on it. */
+static enum MHD_Result on_accept(void *context, const struct sockaddr *address, socklen_t length)
+{
+    struct server *server = context;
+
+    (void)length;
+    return connections_may_add(&server->connections, address) ? MHD_YES : MHD_NO;
+}
+
 static void *open_connection(struct server *server, struct MHD_Connection *mhd)
 {
     const union MHD_ConnectionInfo *fd =
@@ -172,9 +181,9 @@ static struct MHD_Daemon *start_daemon(struct server *server, const struct addri
 
     errno = 0;
     return MHD_start_daemon(
-        flags, 0, NULL, NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, server_tls_log,
+        flags, 0, on_accept, server, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, server_tls_log,
         server, MHD_OPTION_SOCK_ADDR, address->ai_addr, MHD_OPTION_CONNECTION_LIMIT,
-        server->connections.max + CLOSING_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        server->connections.limits.max + CLOSING_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)CONNECTION_BUFFER_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1,
         MHD_OPTION_URI_LOG_CALLBACK, on_line, server, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
         server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_UNESCAPE_CALLBACK,
@@ -185,20 +194,21 @@ static int start_connections(struct server *server, struct error *err)
 {
     static const struct {
         enum port port;
-        unsigned max, per_address_max;
-    } limits[] = {
+        struct connection_limits limits;
+    } rows[] = {
         /* several schedulers may share one address, so the verbs have no limit per address */
-        [SERVER_VERBS] = {PORT_EXTENDER, VERB_CONNECTIONS_MAX, 0},
-        [SERVER_PAGES] = {PORT_METRICS, PAGE_CONNECTIONS_MAX, PAGE_CONNECTIONS_PER_ADDRESS_MAX},
-        [SERVER_ADMISSION] = {PORT_ADMISSION, ADMISSION_CONNECTIONS_MAX, 0},
+        [SERVER_VERBS] = {PORT_EXTENDER, {VERB_CONNECTIONS_MAX, 0, 0}},
+        [SERVER_PAGES] = {PORT_METRICS,
+                          {PAGE_CONNECTIONS_MAX, PAGE_CONNECTIONS_PER_ADDRESS_MAX, 0}},
+        [SERVER_ADMISSION] = {PORT_ADMISSION,
+                              {ADMISSION_CONNECTIONS_MAX, 0, ADMISSION_CONNECTIONS_MAX / 2}},
     };
     struct metrics *metrics = &server->state->metrics;
-    enum port port = limits[server->role].port;
+    enum port port = rows[server->role].port;
 
-    metrics->connections_max[port] = limits[server->role].max;
-    return connections_start(&server->connections, limits[server->role].max,
-                             limits[server->role].per_address_max, &metrics->connections[port],
-                             err);
+    metrics->connections_max[port] = rows[server->role].limits.max;
+    return connections_start(&server->connections, &rows[server->role].limits,
+                             &metrics->connections[port], err);
 }
 
 static void server_free(struct server *server)

@@ -77,7 +77,7 @@ static const char *body_of(const struct test_review *review, const char *uid)
         review->is_dry_run ? "true" : "false");
 }
 
-static unsigned admission_port(const struct guard *guard)
+uint16_t admission_port(const struct guard *guard)
 {
     char *log = read_file(guard->log);
     const char *line = strstr(log, "admission webhooks are served");
@@ -86,7 +86,7 @@ static unsigned admission_port(const struct guard *guard)
 
     free(log);
     check(port != 0, "a port for admission");
-    return port;
+    return (uint16_t)port;
 }
 
 /* The HTTP status; 0: there was no answer. The certificate is not checked. */

@@ -16,6 +16,7 @@ void scenario_certificate(void);
 /* As guard_start and guard_launch, with admission webhooks on a free port. */
 void admission_start(struct guard *guard, const char *config);
 void admission_launch(struct guard *guard, const char *config);
+uint16_t admission_port(const struct guard *guard);
 
 /* The review of a Binding, with the pod's UID as the API server has it, or that
  * of nobody. */

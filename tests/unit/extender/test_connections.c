@@ -63,10 +63,11 @@ static void pass(double seconds)
 
 static void start(unsigned max, unsigned per_address_max)
 {
+    const struct connection_limits limits = {max, per_address_max, max / 2};
     struct error err;
 
     time_ns = 1000 * SECOND;
-    cr_assert_eq(connections_start(&connections, max, per_address_max, &gauge, &err), 0);
+    cr_assert_eq(connections_start(&connections, &limits, &gauge, &err), 0);
 }
 
 /* ---- clients ---- */
@@ -350,4 +351,56 @@ Test(connections, in_the_share_of_an_owner_the_others_do_not_count)
     for (int i = 0; i < 4; i++)
         cr_expect_eq(is_open(&clients[i]), i != 1, "%d", i);
     leave_all(clients, 4);
+}
+
+/* ---- floods ---- */
+
+static bool may_come_from(const struct sockaddr_storage *address)
+{
+    return connections_may_add(&connections, (const struct sockaddr *)address);
+}
+
+Test(connections, who_never_sends_a_request_closes_only_their_own)
+{
+    enum { MAX = 8, FLOOD = 30 };
+    struct sockaddr_storage api = address_of("192.0.2.1"), other = address_of("192.0.2.2");
+    struct client idle, dials, flood[FLOOD];
+
+    start(MAX, 0);
+    come_from(&idle, (const struct sockaddr *)&api);
+    enter(&idle, STAGE_IDLE);
+    pass(100); /* it has used up most of its time */
+    for (int i = 0; i < FLOOD; i++) {
+        come_from(&flood[i], (const struct sockaddr *)&other);
+        if (i == FLOOD / 2)
+            come_from(&dials, (const struct sockaddr *)&api);
+    }
+    cr_expect(is_open(&idle), "an API server's");
+    cr_expect(is_open(&dials), "it dials in the middle of the flood, and its handshake takes time");
+    for (int i = 0; i < FLOOD; i++)
+        cr_expect_eq(is_open(&flood[i]), i >= FLOOD - (MAX - 2), "%d", i);
+    leave(&idle);
+    leave(&dials);
+    leave_all(flood, FLOOD);
+}
+
+Test(connections, one_address_has_half_of_all_without_a_request)
+{
+    enum { MAX = 8 };
+    struct sockaddr_storage one = address_of("192.0.2.1"), other = address_of("192.0.2.2");
+    struct client clients[MAX / 2];
+
+    start(MAX, 0);
+    for (int i = 0; i < MAX / 2; i++) {
+        cr_expect(may_come_from(&one), "%d", i);
+        come_from(&clients[i], (const struct sockaddr *)&one);
+    }
+    cr_expect_not(may_come_from(&one));
+    cr_expect(may_come_from(&other));
+    enter(&clients[0], STAGE_HEADERS);
+    cr_expect(may_come_from(&one), "a request has arrived on one");
+    pass(10);
+    for (int i = 0; i < MAX / 2; i++)
+        cr_expect(may_come_from(&one), "those that were too slow are closed");
+    leave_all(clients, MAX / 2);
 }
