@@ -1,5 +1,5 @@
 /* Who opens thousands of connections a second to the port for reviews, and never finishes a TLS
- * handshake, is a tenant with a pod: the reviews of API servers go on. */
+ * handshake, is a tenant with a pod: the reviews of API servers still have answers. */
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
