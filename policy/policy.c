@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "cache/cluster/allowance.h"
+
 static bool warns(const struct policy *policy, const struct view *view)
 {
     return policy->mode != NULL && policy->mode(view->config) == MODE_WARN;
@@ -272,6 +274,20 @@ size_t policy_filter_nodes(struct verdict *verdict, const struct slice *names, s
     else if (verdict->code == CODE_UNSCHEDULABLE)
         return 0;
     return rejected;
+}
+
+bool policy_has_given_up(const struct view *view, struct slice ns, struct arena *arena,
+                         struct slice *reason)
+{
+    bool is_so = allowance_is_over(view->cluster, ns);
+
+    if (is_so)
+        *reason = arena_printf(
+            arena,
+            "the pods, claims and PodDisruptionBudgets of namespace %.*s take too much memory, so "
+            "claimguard does not keep them: they have too many long names, labels or volumes",
+            SLICE_ARG(ns));
+    return is_so;
 }
 
 void policy_preempt(const struct view *view, const struct pod_object *pod, struct verdict *verdict,

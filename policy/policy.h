@@ -104,6 +104,11 @@ size_t policy_filter_nodes(struct verdict *verdict, const struct slice *names, s
                            struct arena *arena, struct slice *reasons,
                            const struct policy **decided_by);
 
+/* Whether the namespace is given up (cache/cluster/allowance.h), and why its pods with claims are
+ * rejected then ({NULL, 0} without memory). */
+bool policy_has_given_up(const struct view *view, struct slice ns, struct arena *arena,
+                         struct slice *reason);
+
 /* Each policy's preempt, and drops the candidates that a filter of the verdict, which is that of
  * policy_prefilter, rejects: evictions do not make room there. */
 void policy_preempt(const struct view *view, const struct pod_object *pod, struct verdict *verdict,

@@ -195,10 +195,15 @@ static void prefilter(const struct view *view, const struct pod_object *pod, str
                       struct verdict *out)
 {
     struct conflicts conflicts = {.count = 0};
+    struct slice reason;
 
     *out = (struct verdict){.code = CODE_SKIP};
     if (pod->claim_count == 0)
         return;
+    if (policy_has_given_up(view, pod->meta.ns, arena, &reason)) {
+        reject(out, arena, reason);
+        return;
+    }
     const struct claim **claims = conflicts_find_claims(view->cluster, pod, arena);
     if (claims == NULL) {
         verdict_out_of_memory(out);

@@ -185,11 +185,12 @@ static const size_t at_once_max[HTTP_CLASS_COUNT] = {
 static struct http_transfer *next_of(struct http_client *client, enum http_class class)
 {
     size_t share_max = at_once_max[class] - at_once_max[class] / HTTP_SHARE_OF;
-    struct http_transfer *call, *next = NULL;
+    struct http_transfer *next = NULL;
 
     if (client->running_count[class] >= at_once_max[class])
         return NULL;
-    TAILQ_FOREACH (call, &client->waiting, link) {
+    for (struct http_transfer *call = TAILQ_FIRST(&client->waiting); call != NULL;
+         call = TAILQ_NEXT(call, link)) {
         size_t running = client->running_in[class][call->request.share];
         if (call->request.class == class && running < share_max) {
             next = call;

@@ -21,42 +21,42 @@ static struct ticket *ask(struct requests *requests, const struct object_referen
     return ticket;
 }
 
-/* A ticket in the queue that reads the object. Errors: there are too many, or no memory. Under the
+/* A ticket in the queue that reads the object. NULL: there are too many, or no memory. Under the
  * mutex. */
-static int find_or_ask(struct requests *requests, const struct object_reference *object,
-                       struct ticket **out, struct error *err)
+static struct ticket *find_or_ask(struct requests *requests, const struct object_reference *object,
+                                  struct error *err)
 {
     size_t of_share = requests->objects_in[share_of(object->ns)];
     struct buf path;
-    int rc = 0;
 
     buf_init(&path, REQUEST_PATH_BYTES_MAX);
     object_path(&path, object->kind, object->ns, object->name);
     const char *text = buf_text(&path);
-    *out = text == NULL ? NULL : ticket_find(requests, text, object->uid);
-    if (*out == NULL && ticket_is_over(requests->object_count, of_share, OBJECTS_ASKED_MAX))
-        rc = error_set(err, ERROR_UNAVAILABLE,
-                       "over %d objects are being asked about, or over %d in the namespace",
-                       OBJECTS_ASKED_MAX, OBJECTS_ASKED_MAX / REQUESTS_SHARE_OF);
-    else if (*out == NULL && text != NULL)
-        *out = ask(requests, object, text);
-    if (*out == NULL && rc == 0)
-        rc = error_no_memory(err);
+    struct ticket *ticket = text == NULL ? NULL : ticket_find(requests, text, object->uid);
+    bool is_over =
+        ticket == NULL && ticket_is_over(requests->object_count, of_share, OBJECTS_ASKED_MAX);
+    if (text != NULL && ticket == NULL && !is_over)
+        ticket = ask(requests, object, text);
     buf_dispose(&path);
-    return rc;
+    if (is_over)
+        (void)error_set(err, ERROR_UNAVAILABLE,
+                        "over %d objects are being asked about, or over %d in the namespace",
+                        OBJECTS_ASKED_MAX, OBJECTS_ASKED_MAX / REQUESTS_SHARE_OF);
+    else if (ticket == NULL)
+        (void)error_no_memory(err);
+    return ticket;
 }
 
 bool requests_refresh(struct requests *requests, const struct object_reference *object)
 {
     struct error err = {0};
-    struct ticket *ticket;
 
     (void)pthread_mutex_lock(&requests->mutex);
-    bool is_asked = find_or_ask(requests, object, &ticket, &err) == 0;
-    if (is_asked)
+    struct ticket *ticket = find_or_ask(requests, object, &err);
+    if (ticket != NULL)
         ticket->is_refresh = true;
     (void)pthread_mutex_unlock(&requests->mutex);
-    return is_asked;
+    return ticket != NULL;
 }
 
 /* Under the mutex. */
@@ -87,9 +87,12 @@ int requests_confirm(struct requests *requests, const struct object_reference *o
     for (size_t i = 0; i < count && i < CONFIRM_MAX && rc == 0; i++) {
         if (!object_reference_is_possible(&objects[i]))
             continue; /* no object can have this name */
-        rc = find_or_ask(requests, &objects[i], &tickets[asked], err);
-        if (rc == 0)
-            tickets[asked++]->waiters++;
+        struct ticket *ticket = find_or_ask(requests, &objects[i], err);
+        rc = ticket == NULL ? err->code : 0;
+        if (ticket == NULL)
+            continue;
+        ticket->waiters++;
+        tickets[asked++] = ticket;
     }
     if (asked != 0)
         http_client_wake(requests->client);

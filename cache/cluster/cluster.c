@@ -1,5 +1,6 @@
 #include "cache/cluster/cluster.h"
 
+#include "cache/cluster/allowance.h"
 #include "cache/cluster/cluster_internal.h"
 #include "cache/cluster/reservation.h"
 #include "cache/cluster/unconfirmed.h"
@@ -18,6 +19,7 @@ void cluster_init(struct cluster *cluster)
     cluster->names.table.pool = cluster->pods.pool = cluster->claims.pool = pool;
     cluster->nodes.pool = cluster->refs.pool = cluster->tallies.pool = pool;
     cluster->drivers.pool = cluster->shapes.pool = cluster->reserved.pool = pool;
+    cluster->allowances.pool = pool;
     for (int kind = 0; kind < KIND_COUNT; kind++)
         cluster->resources[kind].pool = pool;
 }
@@ -32,6 +34,7 @@ void cluster_dispose(struct cluster *cluster)
     table_free_records(&cluster->drivers);
     resources_dispose(cluster);
     unconfirmed_dispose(cluster);
+    allowances_dispose(cluster);
     names_dispose(&cluster->names);
     pool_dispose(&cluster->pool);
     cluster_init(cluster);
@@ -58,7 +61,8 @@ int object_apply(struct cluster *cluster, const struct object *object, uint64_t 
 
     if (was_gone && !unconfirmed_is_older(cluster, object->meta.uid, asked_ns))
         return 0;
-    int rc = apply(cluster, object, asked_ns, err);
+    int rc = allowance_admits(cluster, object) ? apply(cluster, object, asked_ns, err) : 0;
+    allowance_keep(cluster);
     if (was_gone && rc == 0)
         unconfirmed_forget(cluster, object->meta.uid);
     return rc;
@@ -81,4 +85,5 @@ void cluster_delete(struct cluster *cluster, const struct object *object)
     case KIND_CSI_NODE: csi_node_delete(cluster, &object->meta); break;
     default: resource_delete(cluster, object); break;
     }
+    allowance_keep(cluster);
 }

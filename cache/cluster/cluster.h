@@ -33,6 +33,20 @@ struct listing {
     uint64_t swept;    /* how far cluster_list_end has come: table_walk.at */
 };
 
+/* What namespaces may take: allowance.h. All zero: as much as there is; for a command, which reads
+ * a snapshot. */
+struct allowance_limits {
+    size_t free_bytes; /* of an object, which do not count */
+    size_t namespace_bytes, total_bytes;
+};
+
+/* How far allowance.h has come in removing objects. */
+struct allowance_sweep {
+    bool is_needed;
+    unsigned kind; /* of those that it removes */
+    uint64_t at;   /* table_walk.at */
+};
+
 struct cluster {
     struct pool pool; /* memory of the tables and their records; they point to it: do not move it */
     struct names names;
@@ -59,6 +73,12 @@ struct cluster {
     struct unconfirmed *unconfirmed;  /* uthash: unconfirmed.h */
     struct nomination *nominations;   /* that may lapse, in the order of due_ns (utlist) */
     struct pod *deferring;            /* pods with deferred mounts, linked by kept_mounts */
+    struct table allowances;          /* namespaces whose objects take much: allowance.h */
+    size_t charged_bytes;             /* of all of them */
+    unsigned namespaces_given_up;     /* those that are given up */
+    bool are_over;                    /* one of them, or all together: since allowance_keep */
+    struct allowance_limits allowance_limits;
+    struct allowance_sweep allowance_sweep;
     struct listing lists[KIND_COUNT];
     bool is_unserved[KIND_COUNT]; /* the API server does not serve the kind, so that an object
                                      which is not here may exist */

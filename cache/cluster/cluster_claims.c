@@ -1,3 +1,4 @@
+#include "cache/cluster/allowance.h"
 #include "cache/cluster/cluster_internal.h"
 
 static bool claim_matches(const struct table_record *record, const void *key)
@@ -249,15 +250,30 @@ static bool take_facts(struct cluster *cluster, const struct claim_object *objec
     return !failed;
 }
 
+/* What the claim takes of its namespace's allowance. Names that a pod gives it count there. */
+static size_t allowance_of(const struct claim *claim)
+{
+    const struct claim_rare *rare = claim_rare_at(claim->rare);
+
+    if (rare == NULL)
+        return 0;
+    return CLAIM_BYTES + claim->name_len + sizeof *rare + name_slice(rare->volume).len +
+           name_slice(rare->owner_name).len + name_slice(rare->owner_uid).len +
+           name_slice(rare->selector).len + name_slice(rare->modification.current).len +
+           name_slice(rare->modification.target).len + name_slice(rare->modification.status).len;
+}
+
 /* The claim has these from now on, and the cluster releases the former ones. */
 static void put_facts(struct cluster *cluster, struct claim *claim, const struct claim_facts *facts)
 {
     struct claim_facts former = {claim_tally_at(claim->tally), claim_rare_at(claim->rare),
                                  claim->uid};
 
+    allowance_release(cluster, name_at(claim->ns), allowance_of(claim));
     claim->tally = claim_tally_ref(facts->tally);
     claim->rare = claim_rare_ref(facts->rare);
     claim->uid = facts->uid;
+    allowance_charge(cluster, name_at(claim->ns), allowance_of(claim));
     release_facts(cluster, &former);
 }
 

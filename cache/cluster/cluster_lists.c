@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache/cluster/allowance.h"
 #include "cache/cluster/cluster_internal.h"
 #include "cache/cluster/reservation.h"
 #include "cache/cluster/unconfirmed.h"
@@ -20,6 +21,7 @@ void cluster_list_begin(struct cluster *cluster, enum kind kind, bool overrides,
         (struct listing){.number = number, .asked_ns = asked_ns, .overrides = overrides};
     if (overrides)
         unconfirmed_dispose(cluster); /* the answers are about the former history */
+    allowance_begin_list(cluster, kind);
 }
 
 void cluster_list_keep(struct cluster *cluster, enum kind kind, struct slice ns, struct slice name)
@@ -163,6 +165,8 @@ bool cluster_list_end(struct cluster *cluster, enum kind kind, uint64_t version,
     bool has_surplus = pool_trim(&cluster->pool, TRIMMED_PAGES_MAX);
     bool has_more = !list->keeps_all && table_next_page(table_of(cluster, kind), &walk);
     list->is_whole = has_more;
+    if (!has_more)
+        allowance_end_list(cluster, kind);
     list->overrides = list->overrides && has_more;
     /* sweep_record frees no other record of the page */
     for (size_t work = 0; has_more && walk.next < walk.count && work < SWEEP_WORK_MAX;)

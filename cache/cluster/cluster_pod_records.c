@@ -2,6 +2,7 @@
  * The record of a pod: its memory, and its links to claims, to its node and to the pods that defer
  * mounts. A pod that holds its claims is counted on its node, and on each claim.
  */
+#include "cache/cluster/allowance.h"
 #include "cache/cluster/cluster_internal.h"
 #include "cache/cluster/nominated.h"
 #include "cache/cluster/reservation.h"
@@ -153,10 +154,20 @@ static struct nomination *nomination_new(struct names *names, const struct pod_o
     return nomination;
 }
 
+/* What the pod takes of its namespace's allowance. */
+static size_t allowance_of(const struct pod *pod)
+{
+    size_t bytes = sizeof *pod + pod->use_count * sizeof *pod->uses + pod->name_len +
+                   name_text(pod->labels).len + allowance_of_claims(pod->use_count);
+
+    return bytes + (pod->has_mounts ? mounts_bytes(pod_mounts(pod)) : 0);
+}
+
 /* Frees a pod that is not counted, not linked from its claims and not in the table. */
 static void pod_free(struct cluster *cluster, struct pod *pod)
 {
     unlink_deferring(pod);
+    allowance_release(cluster, name_at(pod->ns), allowance_of(pod));
     forget_claims(cluster, pod);
     leave_node(cluster, pod);
     names_release(&cluster->names, name_at(pod->ns));
@@ -251,6 +262,7 @@ struct pod *pod_new(struct cluster *cluster, const struct pod_object *object)
     if (pod->use_count != 0)
         pod->labels = name_ref(take_labels(&cluster->names, object, &failed));
     pod->uid = uid_take(&cluster->names, object->meta.uid, &failed);
+    allowance_charge(cluster, name_at(pod->ns), allowance_of(pod));
     if (!failed && connect_pod(cluster, pod, object)) {
         pod->record.hash =
             object_key_hash((struct object_key){name_at(pod->ns), object->meta.name});

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cache/cluster/allowance.h"
 #include "cache/cluster/cluster_internal.h"
 
 /* ---- shapes ---- */
@@ -177,8 +178,20 @@ static struct resource *find(const struct cluster *cluster, enum kind kind, stru
                                                  resource_matches, &key);
 }
 
+/* What it takes of its namespace's allowance, if it has one. */
+static size_t allowance_of(const struct resource *resource)
+{
+    const struct resource_shape_key *key = &resource_shape_at(resource->shape)->key;
+    size_t bytes = sizeof *resource + resource->name_len + resource->own_len;
+
+    for (int i = 0; i < RESOURCE_ATTRIBUTES; i++)
+        bytes += name_slice(key->attributes[i]).len;
+    return bytes;
+}
+
 static void resource_free(struct cluster *cluster, struct resource *resource)
 {
+    allowance_release(cluster, resource_ns(resource), allowance_of(resource));
     shape_release(cluster, resource_shape_at(resource->shape));
     pool_free(cluster->shapes.pool, resource);
 }
@@ -210,6 +223,7 @@ static struct resource *resource_new(struct cluster *cluster, const struct objec
     if (own.len != 0)
         memcpy(resource->text + name.len, own.ptr, own.len);
     resource->version = version_of(object->meta.resource_version);
+    allowance_charge(cluster, shape->key.ns, allowance_of(resource));
     resource->record.hash =
         object_key_hash((struct object_key){resource_ns(resource), object->meta.name});
     return resource;

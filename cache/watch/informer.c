@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "cache/cluster/allowance.h"
 #include "cache/watch/apply.h"
 #include "cache/watch/reflector_run.h"
 #include "config/base/clock.h"
@@ -10,6 +11,7 @@
 
 enum {
     POLL_MS_MAX = 1000,
+    GIVEN_UP_MS = 30 * 60 * 1000, /* until what is given up (allowance.h) is read again */
     REFERENCE_BYTES_MAX = 4096,
     CHECK_AGAIN_MS = 1000, /* after a failed GET, or if there is nothing to check */
 };
@@ -32,6 +34,8 @@ struct informer {
     /* only for the thread: */
     struct watched_kind kinds[KIND_WATCHED_COUNT];
     bool has_synced;
+    unsigned given_up;       /* namespaces (allowance.h), as far as is logged */
+    uint64_t read_again_ns;  /* when they are */
     bool is_checking;        /* an unconfirmed answer: a GET is under way */
     uint64_t check_again_ns; /* no such GET before then */
 };
@@ -225,6 +229,42 @@ static void check_unconfirmed(struct informer *informer, uint64_t now_ns)
     arena_dispose(&arena);
 }
 
+/* ---- namespaces that are given up ---- */
+
+static void log_given_up(const struct informer *informer, unsigned count)
+{
+    struct buf names;
+
+    buf_init(&names, REFERENCE_BYTES_MAX);
+    (void)pthread_rwlock_rdlock(informer->target.lock);
+    allowance_list(informer->target.cluster, &names);
+    (void)pthread_rwlock_unlock(informer->target.lock);
+    if (count > informer->given_up)
+        log_warn("namespaces take too much memory: no pod of theirs with claims is bound",
+                 LOG_SLICE("namespaces", buf_slice(&names)));
+    else
+        log_info("a namespace takes less memory now: its pods are bound again",
+                 LOG_SLICE("others", buf_slice(&names)));
+    buf_dispose(&names);
+}
+
+/* Pods and claims are read again now and then: their tenant may have deleted the large ones. */
+static void check_given_up(struct informer *informer, uint64_t now_ns)
+{
+    (void)pthread_rwlock_rdlock(informer->target.lock);
+    unsigned count = informer->target.cluster->namespaces_given_up;
+    (void)pthread_rwlock_unlock(informer->target.lock);
+    if (count != informer->given_up)
+        log_given_up(informer, count);
+    if (count != 0 && now_ns >= informer->read_again_ns && informer->given_up != 0) {
+        reflector_run_relist(&informer->kinds[KIND_POD].run);
+        reflector_run_relist(&informer->kinds[KIND_CLAIM].run);
+    }
+    if (informer->given_up == 0 || now_ns >= informer->read_again_ns)
+        informer->read_again_ns = now_ns + GIVEN_UP_MS * NS_PER_MS;
+    informer->given_up = count;
+}
+
 /* ---- the thread ---- */
 
 static uint64_t tick(const struct informer *informer, uint64_t now_ns)
@@ -243,6 +283,7 @@ static void *run(void *context)
         uint64_t now_ns = monotonic_ns();
         uint64_t next_ns = run_reflectors(informer, now_ns);
         check_unconfirmed(informer, now_ns);
+        check_given_up(informer, now_ns);
         uint64_t tick_ns = tick(informer, now_ns);
         next_ns = tick_ns < next_ns ? tick_ns : next_ns;
         requests_hand_over(informer->requests);
@@ -288,6 +329,8 @@ int informer_start(struct informer **out, const struct kubeconfig *kubeconfig,
     if (informer == NULL)
         return error_no_memory(err);
     informer->target = *target;
+    target->cluster->allowance_limits = (struct allowance_limits){
+        ALLOWANCE_FREE_BYTES, ALLOWANCE_NAMESPACE_BYTES, ALLOWANCE_TOTAL_BYTES};
     init_kinds(informer);
     int rc = http_client_new(&informer->client, kubeconfig, err);
     for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)

@@ -86,6 +86,14 @@ uint64_t reflector_run_step(struct reflector_run *run, uint64_t now_ns)
     return run->transfer != NULL ? reflector->deadline_ns : reflector->due_ns;
 }
 
+void reflector_run_relist(struct reflector_run *run)
+{
+    if (run->transfer == NULL)
+        return; /* a request comes anyway */
+    http_client_cancel(run->client, run->transfer);
+    end_transfer(run, &(struct reflector_ending){.status = 410, .error = "a new list is needed"});
+}
+
 void reflector_run_stop(struct reflector_run *run)
 {
     if (run->transfer != NULL)

@@ -29,7 +29,13 @@ static int check_pod(struct binding *binding, const struct pod *pod, struct erro
         return 0; /* the API server lets no two pods have one name at once */
     bool is_other =
         pod != NULL && request->pod_uid.len != 0 && !uid_is(&pod->uid, request->pod_uid);
-    binding->is_unknown = pod == NULL || is_other;
+    struct view view = state_view(binding->call.state);
+    struct slice reason;
+    bool is_given_up = pod == NULL && policy_has_given_up(&view, request->pod_namespace,
+                                                          binding->call.arena, &reason);
+    binding->is_unknown = (pod == NULL && !is_given_up) || is_other;
+    if (is_given_up)
+        return error_set(err, ERROR_INVALID, "%.*s", SLICE_ARG(reason));
     if (pod == NULL)
         return error_set(err, ERROR_NOT_FOUND, "pods \"%.*s\" not found",
                          SLICE_ARG(request->pod_name));

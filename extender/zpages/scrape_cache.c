@@ -69,6 +69,15 @@ bool scrape_agreement(struct scrape *scrape)
     return false;
 }
 
+bool scrape_given_up(struct scrape *scrape)
+{
+    (void)pthread_rwlock_rdlock(&scrape->state->lock);
+    unsigned count = scrape->state->cluster.namespaces_given_up;
+    (void)pthread_rwlock_unlock(&scrape->state->lock);
+    scrape_put_count(scrape, count);
+    return false;
+}
+
 bool scrape_binds_in_doubt(struct scrape *scrape)
 {
     (void)pthread_rwlock_rdlock(&scrape->state->lock);

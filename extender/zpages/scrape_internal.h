@@ -46,6 +46,7 @@ scrape_samples scrape_connections_max;
 scrape_samples scrape_config_is_good;
 scrape_samples scrape_config_loaded;
 scrape_samples scrape_agreement;
+scrape_samples scrape_given_up;
 scrape_samples scrape_certificate_ends;
 scrape_samples scrape_log_lines_dropped;
 

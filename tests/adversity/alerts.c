@@ -164,6 +164,7 @@ static const struct cause {
      .values = "0+0x20",
      .is_sum = true},
     {.series = "claimguard_config_last_reload_successful", .fires = "0+0x20", .quiet = "1+0x20"},
+    {.series = "claimguard_namespaces_given_up", .fires = "1+0x20", .quiet = "0+0x20"},
     {.series = "claimguard_agreement_in_force", .fires = "0+0x20", .quiet = "1+0x20"},
     {.series = "claimguard_cache_stalled{resource=\"pods\"}", .fires = "1+0x20", .quiet = "0+0x20"},
     {.series = "claimguard_cache_synced{resource=\"pods\"}", .fires = "0+0x20", .quiet = "1+0x20"},

@@ -20,6 +20,18 @@
 /* ---- the end of an episode ---- */
 
 /* From now on nothing fails, and nobody comes. */
+/* It has memory enough, and reads its lists again; the last time after what it kept is removed. */
+static void take_back(void *context)
+{
+    struct replica *replica = context;
+
+    if (world.is_over || !replica->is_up)
+        return;
+    replica->state.cluster.allowance_limits = (struct allowance_limits){.namespace_bytes = 0};
+    replica_relist(replica, KIND_POD);
+    replica_relist(replica, KIND_CLAIM);
+}
+
 static void calm_down(void *context)
 {
     (void)context;
@@ -33,7 +45,10 @@ static void calm_down(void *context)
         if (world.is_mixed || world.moves_lock) /* now all of them have one configuration */
             replica_crash(&world.replicas[i]);
     }
-    world.is_mixed = world.moves_lock = false;
+    for (unsigned i = 0; world.gives_up && i < world.replica_count; i++)
+        for (unsigned times = 0; times < 5; times++)
+            later(times * 4 * SECOND, true, take_back, &world.replicas[i]);
+    world.is_mixed = world.moves_lock = world.gives_up = false;
     for (unsigned i = 0; i < world.replica_count; i++) {
         world.replicas[i].agrees_again_ns = 0;
         replica_start(&world.replicas[i]);
@@ -102,7 +117,7 @@ static bool has_agreement_only;
 
 static void trace_settings(uint64_t seed)
 {
-    trace("seed %llu: %u replica(s), %u scheduler(s), claimLock %s, TTL %lld ms%s%s%s%s%s%s%s",
+    trace("seed %llu: %u replica(s), %u scheduler(s), claimLock %s, TTL %lld ms%s%s%s%s%s%s%s%s",
           (unsigned long long)seed, world.replica_count, world.scheduler_count,
           world.is_annotation ? "Annotation" : "Local", (long long)world.ttl_ms,
           world.preempts ? ", preemption" : "", world.respects_budgets ? ", budgets" : "",
@@ -112,6 +127,7 @@ static void trace_settings(uint64_t seed)
           world.fails_open      ? ", admission that is ignored if it fails"
           : world.has_admission ? ", admission"
                                 : "",
+          world.gives_up ? ", with little memory" : "",
           world.is_mixed ? ", deferral with different entries"
           : world.defers ? ", deferral"
                          : "",
@@ -161,6 +177,7 @@ static void set_up(uint64_t seed)
     world.has_admission = one_in(2);
     world.fails_open = world.has_admission && one_in(4);
     world.has_ephemeral = one_in(3);
+    world.gives_up = !has_agreement_only && one_in(8);
     world.review_timeout_ms = timeouts_ms[below(3)];
     world.defers = has_agreement_only || one_in(2);
     world.agrees = world.is_mixed =

@@ -293,6 +293,9 @@ void replica_start(struct replica *replica)
     if (services_init(&replica->state, config, &err) < 0 ||
         handlers_start(&replica->handlers, &replica->state, &replica->kubeconfig, &err) < 0)
         abort();
+    if (world.gives_up)
+        replica->state.cluster.allowance_limits = (struct allowance_limits){
+            .namespace_bytes = 300 + below(1200), .total_bytes = SIZE_MAX};
     if (world.agrees)
         agreement_start(&replica->state, SLICE("claimguard"));
     replica->is_up = true;

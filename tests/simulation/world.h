@@ -210,11 +210,12 @@ struct world {
     unsigned randoms;      /* that were drawn by getrandom */
     uint64_t steps, trace; /* trace: a hash of all that happened */
     bool has_faults, is_annotation, is_over;
-    bool is_stable;             /* no replica crashes */
-    bool is_late;               /* the watches often are */
-    bool has_admission;         /* Bindings and pods are reviewed */
-    bool fails_open;            /* failurePolicy is Ignore, not Fail */
-    bool has_ephemeral;         /* the last claim is only there while the pod that owns it is */
+    bool is_stable;     /* no replica crashes */
+    bool is_late;       /* the watches often are */
+    bool has_admission; /* Bindings and pods are reviewed */
+    bool fails_open;    /* failurePolicy is Ignore, not Fail */
+    bool gives_up;      /* a replica may keep little of the namespace (cache/cluster/allowance.h) */
+    bool has_ephemeral; /* the last claim is only there while the pod that owns it is */
     uint64_t review_timeout_ms; /* of the webhooks */
     unsigned reviewer;          /* 1 + the replica that is asked for reviews; 0: chance */
     uint64_t store_after_ns;    /* how long after its review it is stored; 0: chance */

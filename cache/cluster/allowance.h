@@ -1,0 +1,61 @@
+/*
+ * allowance: how much memory the objects of each namespace take. A tenant may create pods and
+ * claims that are as large as the API server allows, in any number; a namespace that takes too much
+ * is given up, so that claimguard lives on for the others: its pods with claims, its claims and its
+ * budgets are removed, and no new ones are stored. As claims belong to namespaces, nobody else
+ * needs them. A policy rejects its pods as long as anything of it may be missing
+ * (allowance_is_over).
+ *
+ *     takes what it may --too much--> is over: nothing of it is stored
+ *            ^                             |
+ *            |                   a list of pods or of claims begins
+ *            |                             v
+ *            +----both are whole---- is filling: all of it is stored again --too much--> is over
+ *
+ * An object is not counted up to ALLOWANCE_FREE_BYTES: usual ones cost nothing here, however many
+ * there are. All namespaces together have ALLOWANCE_TOTAL_BYTES; beyond, the one that takes most is
+ * given up. Without limits in the cluster, nothing is counted.
+ *
+ * Threads: as the cluster.
+ */
+#ifndef CACHE_CLUSTER_ALLOWANCE_H
+#define CACHE_CLUSTER_ALLOWANCE_H
+
+#include "cache/cluster/cluster.h"
+
+enum {
+    ALLOWANCE_NAMED_CLAIM_BYTES = 400, /* what a claim that a pod names costs, at most */
+    ALLOWANCE_FREE_CLAIMS = 16,        /* of a pod, which do not count */
+    /* of a server that watches a cluster: struct allowance_limits */
+    ALLOWANCE_FREE_BYTES = 512,
+    ALLOWANCE_NAMESPACE_BYTES = 16 << 20,
+    ALLOWANCE_TOTAL_BYTES = 64 << 20,
+};
+
+/* A record of the namespace has so many bytes from now on, or not any more. */
+void allowance_charge(struct cluster *cluster, struct name *ns, size_t bytes);
+void allowance_release(struct cluster *cluster, const struct name *ns, size_t bytes);
+
+/* What a pod that names so many claims is charged besides its record. */
+size_t allowance_of_claims(size_t count);
+
+/* Whether the object is to be stored: it is of no namespace that is given up, or a pod without
+ * claims, which every scheduler must be able to bind. */
+bool allowance_admits(const struct cluster *cluster, const struct object *object);
+
+/* After a change: gives up namespaces that take too much, and removes some objects of these. */
+void allowance_keep(struct cluster *cluster);
+
+/* A list of the kind begins, or is complete. */
+void allowance_begin_list(struct cluster *cluster, enum kind kind);
+void allowance_end_list(struct cluster *cluster, enum kind kind);
+
+/* Whether objects of the namespace may be missing. */
+bool allowance_is_over(const struct cluster *cluster, struct slice ns);
+
+/* Appends the names of those namespaces: "shop, test". */
+void allowance_list(const struct cluster *cluster, struct buf *out);
+
+void allowances_dispose(struct cluster *cluster);
+
+#endif

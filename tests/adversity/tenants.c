@@ -1,0 +1,206 @@
+/* What a tenant may create in one namespace neither ends claimguard nor stops the pods of others.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache/objects/objects_internal.h"
+#include "support/every_field.h"
+#include "support/process.h"
+#include "support/reviews.h"
+
+enum {
+#ifdef __SANITIZE_THREAD__
+    MIB_MAX = 2000,
+#else
+    MIB_MAX = 130, /* more than before: claimguard has 256, and needs about 20 */
+#endif
+};
+
+static long memory_mib(const struct guard *guard)
+{
+    return daemon_memory_mib(&(struct daemon){.pid = guard->pid}, "VmHWM");
+}
+
+static char *text_of(size_t bytes)
+{
+    char *text = malloc(bytes + 1);
+
+    memset(text, 'x', bytes);
+    text[bytes] = '\0';
+    return text;
+}
+
+/* Pod b of another namespace gets its claim. */
+static void expect_others_served(const struct guard *guard, const char *pod)
+{
+    check(filter_passes(guard, pod) && bind_succeeds(guard, pod, "node-1"), "%s is bound", pod);
+}
+
+/* ---- long texts ---- */
+
+enum { CLAIMS = 184, VOLUME_NAME_BYTES = 1400000 };
+
+static void put_long_claims(void)
+{
+    char *name = text_of(VOLUME_NAME_BYTES);
+
+    for (int i = 0; i < CLAIMS; i++) {
+        (void)snprintf(name, 16, "volume-%08d", i);
+        name[15] = 'x';
+        api_put("{\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"namespace\":\"greedy\","
+                "\"name\":\"c-%d\"},\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"],"
+                "\"volumeName\":\"%s\"}}",
+                i, name);
+    }
+    free(name);
+}
+
+static void claims_with_long_volume_names_end_nothing(void)
+{
+    struct guard guard;
+
+    process_keep_sanitizer_small();
+    put_claim("data");
+    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
+    put_pod(&(struct test_pod){.name = "c"});
+    guard_start(&guard, "");
+    long before = memory_mib(&guard);
+    put_long_claims();
+    AWAIT(guard_metric(&guard, "claimguard_cache_objects{resource=\"persistentvolumeclaims\"}") ==
+              CLAIMS + 1,
+          "all are watched");
+    expect_others_served(&guard, "b");
+    check(memory_mib(&guard) - before < MIB_MAX, "%ld MiB more", memory_mib(&guard) - before);
+    guard_stop(&guard);
+    guard_start(&guard, ""); /* and all are listed */
+    expect_others_served(&guard, "c");
+    check(memory_mib(&guard) - before < MIB_MAX, "%ld MiB more", memory_mib(&guard) - before);
+    guard_stop(&guard);
+}
+
+enum { OBJECTS = 6, TEXT_BYTES = 300000 };
+
+/* An object of the kind with such a text in each field that claimguard reads. */
+static void put_every_field(enum kind kind, int number, const char *text)
+{
+    static const char *const own[] = {"uid", "resourceVersion", "deletionTimestamp",
+                                      "ownerReferences"};
+    json_t *object = every_field(objects_table(kind), text);
+    json_t *meta = json_object_get(object, "metadata");
+
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        (void)json_object_del(meta, own[i]);
+    (void)json_object_set_new(meta, "name", json_string(scenario_printf("o-%d", number)));
+    (void)json_object_set_new(object, "kind", json_string(kind_text(kind)));
+    if (kind_is_namespaced(kind))
+        (void)json_object_set_new(meta, "namespace", json_string("greedy"));
+    else
+        (void)json_object_del(meta, "namespace");
+    char *json = json_dumps(object, JSON_COMPACT);
+    api_put("%s", json);
+    free(json);
+    json_decref(object);
+}
+
+static void long_texts_in_all_fields_end_nothing(void)
+{
+    struct guard guard;
+    char *text = text_of(TEXT_BYTES);
+
+    process_keep_sanitizer_small();
+    put_claim("data");
+    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
+    put_pod(&(struct test_pod){.name = "c"});
+    guard_start(&guard, "");
+    long before = memory_mib(&guard);
+    for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)
+        for (int i = 0; i < OBJECTS; i++) {
+            text[0] = (char)('a' + i);
+            put_every_field((enum kind)kind, i, text);
+        }
+    free(text);
+    AWAIT(guard_metric(&guard, "claimguard_cache_objects{resource=\"poddisruptionbudgets\"}") ==
+              OBJECTS,
+          "all are watched");
+    expect_others_served(&guard, "b");
+    check(memory_mib(&guard) - before < MIB_MAX, "%ld MiB more", memory_mib(&guard) - before);
+    guard_stop(&guard);
+    guard_start(&guard, "");
+    expect_others_served(&guard, "c");
+    free(guard_get(&guard, "/debug/snapshot", NULL));
+    check(memory_mib(&guard) - before < MIB_MAX, "%ld MiB more", memory_mib(&guard) - before);
+    guard_stop(&guard);
+}
+
+/* ---- a namespace that takes too much ---- */
+
+enum { PODS = 100, PODS_CLAIMS = 500 }; /* of each pod; more than the namespace may have */
+
+static void put_greedy_pods(void)
+{
+    for (int i = 0; i < PODS; i++) {
+        struct buf volumes;
+        buf_init(&volumes, 1 << 20);
+        for (int j = 0; j < PODS_CLAIMS; j++)
+            buf_printf(&volumes,
+                       "%s{\"name\":\"v-%d\",\"persistentVolumeClaim\":{\"claimName\":"
+                       "\"a-claim-that-does-not-exist-%0200d-%d\"}}",
+                       j == 0 ? "" : ",", j, i, j);
+        api_put("{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"greedy\",\"name\":\"p-%d\"},"
+                "\"spec\":{\"nodeName\":\"node-1\",\"volumes\":[%s]}}",
+                i, buf_text(&volumes));
+        buf_dispose(&volumes);
+    }
+}
+
+static void put_in_greedy(const char *name, const char *claim)
+{
+    api_put("{\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"namespace\":\"greedy\",\"name\":"
+            "\"%s\"},\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"]}}",
+            claim);
+    api_put("{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"greedy\",\"name\":\"%s\"},\"spec\":{"
+            "\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":\"%s\"}}]}}",
+            name, claim);
+}
+
+static const char *admit_in_greedy(const struct guard *guard, const char *pod)
+{
+    return admit(guard, &(struct test_review){.ns = "greedy", .pod = pod, .node = "node-1"});
+}
+
+static void a_namespace_that_takes_too_much_is_given_up_until_it_takes_less(void)
+{
+    static const char refused[] = "denied: 409 the pods, claims and PodDisruptionBudgets of "
+                                  "namespace greedy take too much memory";
+    struct guard guard;
+
+    put_claim("data");
+    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
+    put_in_greedy("g", "data");
+    admission_start(&guard, "");
+    put_greedy_pods();
+    AWAIT(guard_metric(&guard, "claimguard_namespaces_given_up ") == 1, "a metric says so");
+    AWAIT(guard_logs(&guard, "namespaces=greedy"), "and the log, which one");
+    check(starts_with(admit_in_greedy(&guard, "g"), refused), "nobody knows who has its claim");
+    expect_others_served(&guard, "b");
+    for (int i = 0; i < PODS; i++)
+        api_remove("pods", "greedy", scenario_printf("p-%d", i));
+    check(starts_with(admit_in_greedy(&guard, "g"), refused), "it was not read again yet");
+    api_compact(); /* new lists are needed */
+    api_cut("pods");
+    api_cut("persistentvolumeclaims");
+    AWAIT(guard_metric(&guard, "claimguard_namespaces_given_up ") == 0, "it is read again");
+    check(strcmp(admit_in_greedy(&guard, "g"), "allowed") == 0, "and takes less");
+    guard_stop(&guard);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct scenario all[] = {
+        SCENARIO(claims_with_long_volume_names_end_nothing),
+        SCENARIO(long_texts_in_all_fields_end_nothing),
+        SCENARIO(a_namespace_that_takes_too_much_is_given_up_until_it_takes_less),
+    };
+    return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
+}

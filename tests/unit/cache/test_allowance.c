@@ -1,0 +1,255 @@
+/* What namespaces may take; what is stored of one that takes more, and when it is stored again. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cache/cluster/allowance.h"
+#include "cache/cluster/reservation.h"
+#include "support/load.h"
+
+enum { LARGE_BYTES = 2000, FREE_BYTES = 512, IN_ONE = 5, IN_ALL = 8 }; /* so many large objects */
+
+static struct cluster cluster;
+static uint64_t version = 1;
+
+static void setup(void)
+{
+    cluster_init(&cluster);
+    cluster.allowance_limits = (struct allowance_limits){
+        .free_bytes = FREE_BYTES,
+        .namespace_bytes = (size_t)IN_ONE * LARGE_BYTES,
+        .total_bytes = (size_t)IN_ALL * LARGE_BYTES,
+    };
+}
+
+static void teardown(void)
+{
+    cluster_dispose(&cluster);
+}
+
+TestSuite(allowance, .init = setup, .fini = teardown);
+
+static void put(const char *ns, const char *name, size_t label_bytes)
+{
+    char *label = calloc(1, label_bytes + 1), text[8192];
+
+    memset(label, 'x', label_bytes);
+    (void)snprintf(text, sizeof text,
+                   "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"%s\","
+                   "\"name\":\"%s\",\"uid\":\"%s-%s\",\"resourceVersion\":\"%llu\",\"labels\":{"
+                   "\"%s\":\"%s\"}},\"spec\":{\"nodeName\":\"node-1\",\"volumes\":[{\"name\":\"v\","
+                   "\"persistentVolumeClaim\":{\"claimName\":\"%s\"}}]}}",
+                   ns, name, ns, name, (unsigned long long)version++, name, label, name);
+    load_text(&cluster, text);
+    free(label);
+}
+
+/* A pod that is charged with about LARGE_BYTES. */
+static void put_large(const char *ns, unsigned number)
+{
+    char name[16];
+
+    (void)snprintf(name, sizeof name, "large-%u", number);
+    put(ns, name, LARGE_BYTES + FREE_BYTES - sizeof(struct pod) - sizeof(struct use) - 20);
+}
+
+static void put_usual(const char *ns, const char *name)
+{
+    put(ns, name, 10);
+}
+
+static void put_without_claim(const char *ns, const char *name)
+{
+    char text[256];
+
+    (void)snprintf(text, sizeof text,
+                   "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"%s\","
+                   "\"name\":\"%s\",\"uid\":\"%s\",\"resourceVersion\":\"%llu\"}}",
+                   ns, name, name, (unsigned long long)version++);
+    load_text(&cluster, text);
+}
+
+static bool has(const char *ns, const char *name)
+{
+    return cluster_find_pod(&cluster, slice_of(ns), slice_of(name)) != NULL;
+}
+
+static bool is_over(const char *ns)
+{
+    return allowance_is_over(&cluster, slice_of(ns));
+}
+
+/* Changes of others; each of them removes some objects of a namespace that is given up. */
+static void pass(void)
+{
+    for (int i = 0; i < 20; i++)
+        put_usual("quiet", "changes");
+}
+
+static void begin(enum kind kind)
+{
+    cluster_list_begin(&cluster, kind, false, 1);
+}
+
+static void end(enum kind kind)
+{
+    while (cluster_list_end(&cluster, kind, version++, NULL)) {
+    }
+}
+
+Test(allowance, a_namespace_that_takes_too_much_is_given_up_and_no_other)
+{
+    put_usual("shop", "web-0");
+    for (unsigned i = 0; i <= IN_ONE; i++) {
+        cr_expect_not(is_over("greedy"), "%u", i);
+        put_large("greedy", i);
+    }
+    cr_expect(is_over("greedy") && !is_over("shop"));
+    pass();
+    cr_expect_eq(cluster.counts[KIND_POD], 2, "%zu", cluster.counts[KIND_POD]);
+    put_large("greedy", 100);
+    put_usual("greedy", "usual");
+    cr_expect_not(has("greedy", "large-100") || has("greedy", "usual"), "nothing is stored");
+    put_without_claim("greedy", "plain");
+    cr_expect(has("greedy", "plain"), "every scheduler has to bind it");
+    put_usual("shop", "web-1");
+    cr_expect(has("shop", "web-0") && has("shop", "web-1"));
+}
+
+Test(allowance, of_all_namespaces_the_largest_is_given_up)
+{
+    for (unsigned i = 0; i < IN_ONE - 1; i++)
+        put_large("greedy", i);
+    for (unsigned i = 0; i < IN_ONE - 2; i++)
+        put_large("also", i);
+    put_large("shop", 0);
+    cr_expect_not(is_over("greedy") || is_over("also") || is_over("shop"));
+    put_large("shop", 1);
+    cr_expect(is_over("greedy") && !is_over("also") && !is_over("shop"));
+    pass();
+    put_large("also", 10);
+    cr_expect_not(is_over("also"), "there is room again");
+}
+
+Test(allowance, usual_objects_do_not_count)
+{
+    char name[16];
+
+    for (unsigned i = 0; i < 1000; i++) {
+        (void)snprintf(name, sizeof name, "web-%u", i);
+        put_usual("shop", name);
+    }
+    cr_expect_eq(cluster.charged_bytes, 0);
+}
+
+Test(allowance, what_is_gone_does_not_count_any_more)
+{
+    for (unsigned i = 0; i < 10 * IN_ONE; i++) {
+        put_large("shop", 0);
+        struct object gone = {.kind = KIND_POD};
+        put_large("shop", 1);
+        gone.meta = (struct meta){
+            .ns = SLICE("shop"), .name = SLICE("large-1"), .uid = SLICE("shop-large-1")};
+        cluster_delete(&cluster, &gone);
+    }
+    cr_expect_not(is_over("shop"));
+    put_usual("shop", "large-0");
+    cr_expect_eq(cluster.charged_bytes, 0, "%zu", cluster.charged_bytes);
+    cr_expect_eq(cluster.allowances.count, 0);
+}
+
+static void give_up(const char *ns)
+{
+    for (unsigned i = 0; i <= IN_ONE; i++)
+        put_large(ns, i);
+    cr_assert(is_over(ns));
+    pass();
+}
+
+Test(allowance, a_namespace_is_back_when_both_lists_are_whole)
+{
+    give_up("greedy");
+    begin(KIND_POD);
+    put_usual("greedy", "web-0");
+    cr_expect(has("greedy", "web-0"), "it is stored from now on");
+    end(KIND_POD);
+    cr_expect(is_over("greedy"), "its claims may be missing");
+    begin(KIND_CLAIM);
+    cr_expect(is_over("greedy"));
+    end(KIND_CLAIM);
+    cr_expect_not(is_over("greedy"));
+    cr_expect(has("greedy", "web-0"));
+    cr_expect_eq(cluster.namespaces_given_up, 0);
+    cr_expect_eq(cluster.allowances.count, 0);
+}
+
+Test(allowance, a_list_that_was_being_read_when_it_began_does_not_count)
+{
+    begin(KIND_CLAIM); /* some of its claims are left out of this one */
+    give_up("greedy");
+    begin(KIND_POD);
+    end(KIND_POD);
+    end(KIND_CLAIM);
+    cr_expect(is_over("greedy"));
+    begin(KIND_CLAIM);
+    end(KIND_CLAIM);
+    cr_expect_not(is_over("greedy"));
+}
+
+Test(allowance, one_that_still_takes_too_much_is_given_up_again)
+{
+    give_up("greedy");
+    begin(KIND_POD);
+    give_up("greedy");
+    end(KIND_POD);
+    begin(KIND_CLAIM);
+    end(KIND_CLAIM);
+    cr_expect(is_over("greedy"));
+    cr_expect_eq(cluster.namespaces_given_up, 1);
+    cr_expect_not(has("greedy", "large-0"));
+}
+
+/* A Binding that is under way may be applied after the namespace is back. */
+Test(allowance, reservations_stay)
+{
+    struct claim_reference use = {.name = SLICE("data")};
+    struct pod_object pod = {
+        .meta = {.ns = SLICE("greedy"), .name = SLICE("web-0"), .uid = SLICE("greedy-web-0")},
+        .node = SLICE("node-1"),
+        .claims = &use,
+        .claim_count = 1};
+    struct error err = {0};
+    struct uid uid;
+
+    load_text(&cluster, "{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolumeClaim\",\"metadata\":{"
+                        "\"namespace\":\"greedy\",\"name\":\"data\",\"uid\":\"d\"},\"spec\":{"
+                        "\"accessModes\":[\"ReadWriteOncePod\"]}}");
+    put_without_claim("greedy", "web-0");
+    cr_assert_eq(reservation_take(&cluster, &pod, NULL, true, UINT64_MAX, &err), 0);
+    give_up("greedy");
+    cr_assert(uid_find(&cluster.names, SLICE("greedy-web-0"), &uid));
+    cr_expect_not_null(reservation_find(&cluster, &uid));
+    cr_expect_null(cluster_find_claim(&cluster, SLICE("greedy"), SLICE("data")));
+}
+
+Test(allowance, its_names_are_listed)
+{
+    struct buf names;
+
+    buf_init(&names, 1024);
+    allowance_list(&cluster, &names);
+    cr_expect_eq(names.len, 0);
+    give_up("greedy");
+    allowance_list(&cluster, &names);
+    cr_expect_str_eq(buf_text(&names), "greedy");
+    buf_dispose(&names);
+}
+
+Test(allowance, without_limits_nothing_is_given_up)
+{
+    cluster.allowance_limits = (struct allowance_limits){0};
+    for (unsigned i = 0; i < 10 * IN_ALL; i++)
+        put_large("greedy", i);
+    cr_expect_not(is_over("greedy"));
+    cr_expect_eq(cluster.charged_bytes, 0);
+}
