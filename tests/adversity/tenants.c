@@ -1,5 +1,7 @@
 /* What a tenant may create in one namespace neither ends claimguard nor stops the pods of others.
  */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,11 +197,76 @@ static void a_namespace_that_takes_too_much_is_given_up_until_it_takes_less(void
     guard_stop(&guard);
 }
 
+/* ---- a namespace whose objects are slow to read ---- */
+
+enum { CALLERS = 64, CALLS = 15, SLOW_MS = 900 }; /* a rejection waits for a second */
+
+static struct greedy {
+    pthread_t thread;
+    const struct guard *guard;
+    const char *body;
+    atomic_bool *is_over;
+} greedy[CALLERS];
+
+static void *ask_again_and_again(void *context)
+{
+    const struct greedy *caller = context;
+
+    while (!atomic_load(caller->is_over))
+        free(guard_call(caller->guard, "/filter", caller->body));
+    return NULL;
+}
+
+/* Each of its pods waits for a claim of its own that another one has. */
+static void put_greedy_pairs(void)
+{
+    for (int i = 0; i < CALLERS; i++) {
+        const char *claim = scenario_printf("c-%d", i), *waits = scenario_printf("waits-%d", i);
+        put_in_greedy(waits, claim);
+        api_put("{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"greedy\",\"name\":\"holds-%d\"},"
+                "\"spec\":{\"nodeName\":\"node-1\",\"volumes\":[{\"name\":\"v\","
+                "\"persistentVolumeClaim\":{\"claimName\":\"%s\"}}]}}",
+                i, claim);
+        greedy[i].body = scenario_printf("{\"Pod\":%s,\"NodeNames\":[\"node-1\"]}",
+                                         api_object("pods", "greedy", waits));
+    }
+}
+
+static void a_namespace_that_is_slow_to_read_keeps_no_other_waiting(void)
+{
+    atomic_bool is_over = false;
+    struct guard guard;
+
+    put_pair("node-1");
+    put_pod(&(struct test_pod){.name = "c"});
+    put_greedy_pairs();
+    guard_start(&guard, "");
+    api_fault(&(struct api_fault){
+        .method = "GET", .path = "/namespaces/greedy/pods/holds-", .delay_ms = SLOW_MS});
+    for (int i = 0; i < CALLERS; i++) {
+        greedy[i].guard = &guard;
+        greedy[i].is_over = &is_over;
+        check(pthread_create(&greedy[i].thread, NULL, ask_again_and_again, &greedy[i]) == 0,
+              "thread");
+    }
+    check(api_wait("GET", "/pods/holds-", 20), "as many are asked about as may be");
+    for (int i = 0; i < CALLS; i++)
+        check(!filter_passes(&guard, "b"), "a has its claim");
+    check(api_count("GET", "/default/pods/a") == CALLS, "of %d rejections, %zu are confirmed",
+          CALLS, api_count("GET", "/default/pods/a"));
+    check(bind_succeeds(&guard, "c", "node-1"), "and its pods are bound");
+    atomic_store(&is_over, true);
+    for (int i = 0; i < CALLERS; i++)
+        (void)pthread_join(greedy[i].thread, NULL);
+    guard_stop(&guard);
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
         SCENARIO(claims_with_long_volume_names_end_nothing),
         SCENARIO(long_texts_in_all_fields_end_nothing),
+        SCENARIO(a_namespace_that_is_slow_to_read_keeps_no_other_waiting),
         SCENARIO(a_namespace_that_takes_too_much_is_given_up_until_it_takes_less),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
