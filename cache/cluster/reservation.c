@@ -47,6 +47,7 @@ static bool add_to_index(struct cluster *cluster, struct reservation *reservatio
     if (!table_add(&cluster->reserved, (struct table_record *)(void *)reservation))
         return false;
     DL_APPEND(*list, reservation);
+    cluster->reserved_in[share_of(name_slice(reservation->ns))]++;
     return true;
 }
 
@@ -56,6 +57,7 @@ static void remove_from_index(struct cluster *cluster, struct reservation *reser
 
     table_remove(&cluster->reserved, (struct table_record *)(void *)reservation);
     DL_DELETE(*list, reservation);
+    cluster->reserved_in[share_of(name_slice(reservation->ns))]--;
 }
 
 static void link_sharing(struct cluster *cluster, struct reservation *reservation)
@@ -147,19 +149,34 @@ static void lose_claim(struct cluster *cluster, struct reservation *reservation)
         end_early(cluster, reservation);
 }
 
-/* Ends the reservation that expires first if there are too many. Reservations of pods that are
- * being bound stay. */
+/* The reservation of the share (SHARES: of any) that expires first, and whose pod is not being
+ * bound; NULL: there is none. */
+static struct reservation *find_first(const struct cluster *cluster, unsigned share)
+{
+    struct reservation *reservation = cluster->reservations;
+
+    while (reservation != NULL &&
+           (reservation_binds(reservation) || reservation->is_late ||
+            (share != SHARES && share_of(name_slice(reservation->ns)) != share)))
+        reservation = reservation->next;
+    return reservation;
+}
+
+/* If there are too many, ends the one that expires first of the share (shares.h) that has most. */
 static void keep_maximum(struct cluster *cluster)
 {
+    unsigned largest = 0;
+
     if (cluster->reserved.count <= RESERVATIONS_MAX)
         return;
-    for (struct reservation *reservation = cluster->reservations; reservation != NULL;
-         reservation = reservation->next) {
-        if (!reservation_binds(reservation) && !reservation->is_late) {
-            end_early(cluster, reservation);
-            return;
-        }
-    }
+    for (unsigned share = 1; share < SHARES; share++)
+        if (cluster->reserved_in[share] > cluster->reserved_in[largest])
+            largest = share;
+    struct reservation *first = find_first(cluster, largest);
+    if (first == NULL)
+        first = find_first(cluster, SHARES);
+    if (first != NULL)
+        end_early(cluster, first);
 }
 
 /* How many claims the pod may reserve. A filter call costs no memory for its other claims. */

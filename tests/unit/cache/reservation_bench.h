@@ -17,14 +17,19 @@
 static struct cluster cluster;
 static struct arena arena;
 
-static inline void apply_claim(const char *name, bool is_rwop)
+static inline void apply_claim_in(const char *ns, const char *name, bool is_rwop)
 {
     struct object object = {.kind = KIND_CLAIM};
     struct error err = {0};
 
-    object.meta = (struct meta){.ns = SLICE("default"), .name = slice_of(name)};
+    object.meta = (struct meta){.ns = slice_of(ns), .name = slice_of(name)};
     object.claim.is_rwop = is_rwop;
     cr_assert_eq(cluster_apply(&cluster, &object, &err), 0);
+}
+
+static inline void apply_claim(const char *name, bool is_rwop)
+{
+    apply_claim_in("default", name, is_rwop);
 }
 
 static inline void setup(void)

@@ -238,3 +238,25 @@ Test(reservation, of_too_many_the_one_that_expires_first_ends)
     cr_assert_not_null(ended);
     cr_expect(ended->expires_ns <= 12);
 }
+
+Test(reservation, of_too_many_one_of_the_namespace_that_has_most_ends)
+{
+    char name[32] = "data", uid[48] = UID(1);
+    struct claim_reference claim = {.name = {name, 4}};
+    struct pod_object pod = pod_of("p", uid, 1, 1);
+
+    pod.claims = &claim;
+    pod.meta.ns = SLICE("quiet");
+    apply_claim_in("quiet", name, true);
+    reserve(&pod, false, 5); /* it expires first of all */
+    pod.meta.ns = SLICE("default");
+    for (int i = 0; i < RESERVATIONS_MAX; i++) {
+        claim.name.len = (size_t)snprintf(name, sizeof name, "claim-%d", i);
+        apply_claim(name, true);
+        (void)snprintf(uid, sizeof uid, "6d1a0d3e-3f0b-4a39-8a5c-1%011d", i);
+        pod.meta.uid = slice_of(uid);
+        reserve(&pod, false, 10 + (uint64_t)i);
+    }
+    cr_expect_eq(cluster.reserved.count, RESERVATIONS_MAX);
+    cr_expect(uid_is(&cluster.reservations->uid, slice_of(UID(1))), "it stays");
+}
