@@ -6,7 +6,11 @@
 
 #include "config/base/clock.h"
 
-enum { LOOK_MS = 250, HURRY_SECONDS_MAX = 1 };
+enum {
+    LOOK_MS = 250,
+    HURRY_SECONDS_MAX = 1,
+    FLOOD_MIN = 2, /* new connections of one address */
+};
 
 /* How long each stage may take; 0: no limit. */
 static const unsigned allowed_seconds[STAGE_COUNT] = {
@@ -154,11 +158,12 @@ static double burden(const struct connections *connections, const struct connect
                : used;
 }
 
-/* The oldest new connection of the address that has most of them; NULL: none has several. */
+/* The oldest new connection of the address that has most of them; NULL: none has so many that it
+ * looks like a flood. */
 static struct connection_entry *find_new(struct connections *connections)
 {
     struct connection_entry *found = NULL;
-    unsigned most = 2;
+    unsigned half = connections->limits.max / 2, most = half < FLOOD_MIN ? FLOOD_MIN : half;
 
     for (struct connection_entry *entry = connections->first; entry != NULL; entry = entry->next) {
         unsigned count = entry->is_new ? *new_of(connections, &entry->address) : 0;

@@ -3,10 +3,9 @@
  * there are too many. A deadline is for a whole stage (the headers, the body, ...), so a client
  * that sends a byte now and then does not extend it.
  *
- * When there are too many, one is closed: first, one on which no request has arrived yet, of the
- * address that has most of these, if there are several; so who opens thousands and never finishes a
- * TLS handshake closes only their own. Else the one that has used most of its time; a connection in
- * STAGE_WORK never is.
+ * When there are too many, one is closed: if one address has half of all without any request, the
+ * oldest of these, so that who opens thousands and never finishes a TLS handshake closes only their
+ * own; else the one that has used most of its time. A connection in STAGE_WORK never is.
  *
  * To close means to shut the socket down; libmicrohttpd, which owns it, then ends the connection.
  *

@@ -1,4 +1,4 @@
-/* Every text that is kept has a bound (docs/limits.md): of each kind, objects with long texts in
+/* Every text that is kept has a bound (docs/risks.md): of each kind, objects with long texts in
  * all fields that its decoder reads take little memory. */
 #include <criterion/criterion.h>
 #include <stdio.h>
