@@ -1,5 +1,6 @@
 #include "cache/watch/apply.h"
 
+#include "cache/cluster/allowance.h"
 #include "cache/cluster/unconfirmed.h"
 #include "cache/json/pull_fields.h"
 #include "config/base/clock.h"
@@ -250,8 +251,8 @@ static bool is_known(const struct cluster *cluster, const struct object_referenc
 }
 
 /* Another object has the name. The requested object is gone if that other object is known now. Else
- * the answer is late, or from an older history (a restored backup), and proves nothing. Under the
- * lock. */
+ * the answer is late, or from an older history (a restored backup), and proves nothing; or the
+ * namespace is given up, and nobody decides by it. Under the lock. */
 static int learn_successor(const struct informer_target *target,
                            const struct object_reference *asked, const struct meta *successor,
                            struct error *err)
@@ -261,7 +262,7 @@ static int learn_successor(const struct informer_target *target,
 
     if (is_known(target->cluster, &other))
         cluster_learn_gone(target->cluster, asked, monotonic_ns());
-    else if (is_known(target->cluster, asked))
+    else if (is_known(target->cluster, asked) && !allowance_is_over(target->cluster, asked->ns))
         return error_set(err, ERROR_UNAVAILABLE, "the answer is older than the cache");
     return 0;
 }
