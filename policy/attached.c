@@ -73,7 +73,7 @@ static bool add_assigned(struct search *search, const struct view *view,
                          const struct pod_object *pod)
 {
     const struct claim *claim = search->claim;
-    bool may_be_exclusive = exclusive_may_be_held(view, claim);
+    bool may_be_exclusive = exclusive_may_be_held(claim);
     uint32_t read = 0;
 
     for (const struct use *use = use_at(claim->uses); use != NULL && !is_complete(search);

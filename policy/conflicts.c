@@ -50,7 +50,7 @@ static bool add_holders(const struct view *view, const struct pod_object *pod,
                         const struct claim *claim, bool needs_exclusive, struct arena *arena,
                         struct conflicts *out)
 {
-    bool may_be_deferred = exclusive_may_be_held(view, claim);
+    bool may_be_deferred = exclusive_may_be_held(claim);
     bool is_locked = needs_exclusive && !claim->is_rwop && exclusive_by_lock(view, claim);
     struct conflict conflict = {.claim = claim,
                                 .is_wanted = needs_exclusive && !claim->is_rwop && !is_locked,

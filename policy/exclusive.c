@@ -70,9 +70,13 @@ static bool wants_exclusive(const struct view *view, const struct pod_object *po
                            : decision.is_undecided && sharing.has_exclusive;
 }
 
-/* Whether one of the pod's volumes would make the claim of that name exclusive. */
+/* Whether one of the pod's volumes would make the claim of that name exclusive. Of a pod whose
+ * mounts are not known, each deferral does. */
 static bool is_wanted(const struct view *view, const struct pod_object *pod, struct slice name)
 {
+    for (size_t i = 0; pod->mounts == NULL && i < pod->claim_count; i++)
+        if (pod->claims[i].is_deferred && slice_equal(pod->claims[i].name, name))
+            return true;
     for (uint32_t i = 0; pod->mounts != NULL && i < pod->mounts->volume_count; i++) {
         const struct pod_volume *volume = &pod->mounts->volumes[i];
         if (volume->source != VOLUME_SOURCE_CSI && slice_equal(volume->claim, name) &&
@@ -112,28 +116,10 @@ bool exclusive_is_held(const struct view *view, const struct use *use)
     return !sharing.is_matched || sharing.has_other;
 }
 
-bool exclusive_may_be_held(const struct view *view, const struct claim *claim)
-{
-    bool is_allowed = false;
-
-    if (claim->deferred == 0)
-        return false;
-    for (size_t i = 0; i < view->config->defer_fs_mount.entry_count; i++) {
-        const struct defer_entry *entry = &view->config->defer_fs_mount.entries[i];
-        if (entry->storage_class.len == 0 ||
-            !slice_equal(entry->storage_class, defer_storage_class(claim)))
-            continue;
-        if (entry->non_exclusive_claims != NON_EXCLUSIVE_ALLOW)
-            return true;
-        is_allowed = true;
-    }
-    return !is_allowed;
-}
-
 /* The use of a pod that holds the claim for itself; NULL: there is none. */
 static const struct use *find_exclusive_use(const struct view *view, const struct claim *claim)
 {
-    if (claim->is_rwop || !exclusive_may_be_held(view, claim))
+    if (claim->is_rwop || !exclusive_may_be_held(claim))
         return NULL;
     for (const struct use *use = use_at(claim->uses); use != NULL; use = use_at(use->next))
         if (pod_holds(use_pod(use)) && exclusive_is_held(view, use))

@@ -35,8 +35,12 @@ bool exclusive_is_unlocked(const struct view *view, const struct pod_object *pod
 /* Whether the pod of that use has a claim for itself because its runtime mounts the volume. */
 bool exclusive_is_held(const struct view *view, const struct use *use);
 
-/* Whether that may be true of any use of the claim: if not, its uses need not be checked. */
-bool exclusive_may_be_held(const struct view *view, const struct claim *claim);
+/* Whether that may be true of any use of the claim: if not, its uses need not be checked. An entry
+ * Allow does not count here: it is for one runtime class, and another pod may have another. */
+static inline bool exclusive_may_be_held(const struct claim *claim)
+{
+    return claim->deferred != 0;
+}
 
 /* Whether pods hold the claim beside one that has it for itself because its runtime mounts it. */
 bool exclusive_is_violated(const struct view *view, const struct claim *claim);

@@ -191,6 +191,27 @@ static void reject(struct verdict *out, struct arena *arena, struct slice reason
     (void)verdict_add_reason(out, arena, reason);
 }
 
+/* The rows about the pod itself, which has exclusive claims: whether one applies. */
+static bool is_refused(const struct view *view, const struct pod_object *pod, struct arena *arena,
+                       struct verdict *out)
+{
+    if (is_being_deleted(view->cluster, pod)) {
+        reject(out, arena,
+               arena_printf(arena, "pod %.*s/%.*s is being deleted", SLICE_ARG(pod->meta.ns),
+                            SLICE_ARG(pod->meta.name)));
+        return true;
+    }
+    if (has_too_many(view, pod, out->exclusive)) {
+        reject(out, arena,
+               arena_printf(arena,
+                            "the pod has over %d exclusive claims, and claimLock: Annotation "
+                            "cannot lock more",
+                            LOCKED_CLAIMS_MAX));
+        return true;
+    }
+    return false;
+}
+
 static void prefilter(const struct view *view, const struct pod_object *pod, struct arena *arena,
                       struct verdict *out)
 {
@@ -219,21 +240,7 @@ static void prefilter(const struct view *view, const struct pod_object *pod, str
     out->exclusive = conflicts.exclusive;
     if (conflicts.count == 0 && !conflicts.has_exclusive)
         return;
-    if (is_being_deleted(view->cluster, pod)) {
-        reject(out, arena,
-               arena_printf(arena, "pod %.*s/%.*s is being deleted", SLICE_ARG(pod->meta.ns),
-                            SLICE_ARG(pod->meta.name)));
-        return;
-    }
-    if (has_too_many(view, pod, out->exclusive)) {
-        reject(out, arena,
-               arena_printf(arena,
-                            "the pod has over %d exclusive claims, and claimLock: Annotation "
-                            "cannot lock more",
-                            LOCKED_CLAIMS_MAX));
-        return;
-    }
-    if (complain(view, pod, claims, unlocked, arena, out))
+    if (is_refused(view, pod, arena, out) || complain(view, pod, claims, unlocked, arena, out))
         return;
     if (conflicts.count == 0) {
         out->code = CODE_SUCCESS;

@@ -2,8 +2,7 @@
 #include "cache/objects/label_selector.h"
 #include "cache/objects/objects_internal.h"
 
-/* A pod with more volumes or mounts defers nothing: its mounts are not read. */
-enum { POD_VOLUMES_MAX = 1024, POD_MOUNTS_MAX = 65536, ANNOTATION_BYTES_MAX = 16 * 1024 };
+enum { POD_MOUNTS_MAX = 65536 }; /* of its containers; a pod with more: as POD_VOLUMES_MAX */
 
 const char pod_has_too_many_claims[] = "a pod with over 512 claims";
 
@@ -229,27 +228,26 @@ static bool has_too_many(const struct pod_reading *reading)
 
     for (size_t i = 0; i < reading->container_count; i++)
         mount_count += reading->containers[i].mount_count;
-    return reading->volume_count > POD_VOLUMES_MAX || mount_count > POD_MOUNTS_MAX;
+    return reading->volume_count > POD_VOLUMES_MAX || mount_count > POD_MOUNTS_MAX ||
+           reading->mounts.annotation.len > DEFER_FS_MOUNT_BYTES_MAX;
 }
 
-/* How the pod mounts its volumes; *out stays NULL if they are too many. False: no memory. */
+/* How the pod mounts its volumes; *out stays NULL if they are too many. Their deferrals are marked
+ * in any case: a driver reads the annotation, however long it is. False: no memory. */
 static bool finish_mounts(struct pod_reading *reading, struct arena *arena,
                           const struct pod_mounts **out)
 {
     struct pod_mounts *mounts = arena_alloc(arena, sizeof *mounts);
+    bool is_known = !has_too_many(reading);
 
     if (mounts == NULL)
         return false;
-    if (has_too_many(reading))
-        return true;
     *mounts = reading->mounts;
     mounts->volumes = reading->volumes;
     mounts->volume_count = (uint32_t)reading->volume_count;
-    if (mounts->annotation.len > ANNOTATION_BYTES_MAX) /* no list of volumes is that long */
-        mounts->annotation = SLICE(DEFER_FS_MOUNT_OPT_OUT);
-    *out = mounts;
+    *out = is_known ? mounts : NULL;
     return pod_mark_volumes(mounts, reading->deferred_for, reading->containers,
-                            reading->container_count, arena);
+                            is_known ? reading->container_count : 0, arena);
 }
 
 static struct claim_reference *find_reference(const struct pod_object *pod, struct slice name)

@@ -15,6 +15,11 @@
 #define DEFER_FS_MOUNT_ANNOTATION "claimguard.io/defer-fs-mount"
 #define DEFER_FS_MOUNT_OPT_OUT    "disabled"
 
+/* Of a pod with more volumes, or a longer annotation, the mounts are not known: claimguard defers
+ * nothing of it. What others defer counts: claim_reference.is_deferred. A name of a volume has 63
+ * bytes, so this annotation can name all of them. */
+enum { POD_VOLUMES_MAX = 1024, DEFER_FS_MOUNT_BYTES_MAX = POD_VOLUMES_MAX * 64 };
+
 /* An annotation of pods: the volumes that claimguard has deferred, and the UIDs of the claims for
  * which it has decided that, "data=UID,logs=UID". Other deferrals are a user's. */
 #define DEFERRED_FOR_ANNOTATION "claimguard.io/deferred-for"

@@ -216,6 +216,21 @@ static int send_patch(const struct writing *writing, const struct buf *body,
     return requests_call(call->state->api, &request, call->arena, answer, err);
 }
 
+/* A longer annotation would not be read as one. */
+static int check_length(const struct deferral *deferral, struct error *err)
+{
+    size_t bytes = deferral->annotation.len;
+
+    for (size_t i = 0; i < deferral->volume_count; i++)
+        bytes += is_due(&deferral->volumes[i], false) ? deferral->volumes[i].name.len + 1 : 0;
+    return bytes <= DEFER_FS_MOUNT_BYTES_MAX
+               ? 0
+               : error_set(err, ERROR_INVALID,
+                           "the annotation " DEFER_FS_MOUNT_ANNOTATION
+                           " would have over %d bytes: remove what names no volume of the pod",
+                           DEFER_FS_MOUNT_BYTES_MAX);
+}
+
 static int write_due(const struct writing *writing, bool as_field, struct error *err)
 {
     struct request_answer answer = {0};
@@ -223,6 +238,8 @@ static int write_due(const struct writing *writing, bool as_field, struct error 
 
     if (count_due(writing->deferral, as_field) == 0)
         return 0;
+    if (!as_field && check_length(writing->deferral, err) < 0)
+        return err->code;
     buf_init(&body, PATCH_BYTES_MAX);
     put_patch(&body, writing, as_field);
     int rc = send_patch(writing, &body, &answer, err);

@@ -105,7 +105,7 @@ static bool is_exclusive(const struct view *view, const struct pod_object *pod, 
                          const struct claim *claim)
 {
     bool is_exclusive = exclusive_is_needed(view, pod, index, claim);
-    bool may_be = !is_exclusive && exclusive_may_be_held(view, claim);
+    bool may_be = !is_exclusive && exclusive_may_be_held(claim);
 
     for (const struct use *use = use_at(claim->uses); use != NULL && may_be && !is_exclusive;
          use = use_at(use->next))

@@ -375,6 +375,61 @@ static void the_lock_of_a_claim_outlasts_the_annotation_of_its_pod(void)
     check_after_a_restart("readWriteOncePod: {claimLock: Annotation}\n" EXCLUSIVE, false);
 }
 
+/* ---- long annotations ---- */
+
+enum { LONG_CLAIMS = 280, PAD_BYTES = 65535 };
+
+/* Over 16 KiB of names, of which each is a volume. */
+static void a_pod_of_hundreds_of_volumes_has_all_of_them_deferred_and_alone(void)
+{
+    const char *volumes = RUNTIME ",\"volumes\":[";
+    struct guard guard;
+
+    for (int i = 0; i < LONG_CLAIMS; i++) {
+        put_claim(scenario_printf("c-%d", i));
+        api_put("{\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"namespace\":\"default\","
+                "\"name\":\"c-%d\"},\"spec\":{\"accessModes\":[\"ReadWriteOnce\"],"
+                "\"storageClassName\":\"fast-storage\",\"volumeName\":\"pv-c-%d\"},\"status\":{"
+                "\"phase\":\"Bound\"}}",
+                i, i);
+        volumes =
+            scenario_printf("%s%s{\"name\":\"v-%055d\",\"persistentVolumeClaim\":{\"claimName\":"
+                            "\"c-%d\"}}",
+                            volumes, i == 0 ? "" : ",", i, i);
+    }
+    put_pod(&(struct test_pod){.name = "vm", .more_spec = scenario_printf("%s]", volumes)});
+    put_pod(&(struct test_pod){.name = "plain", .claim = "c-1"});
+    guard_start(&guard, EXCLUSIVE);
+    check(bind_succeeds(&guard, "vm", "node-1"), "it is bound");
+    check(strlen(annotation_of("vm")) > 16000, "all are deferred");
+    check(!filter_passes(&guard, "plain") && !bind_succeeds(&guard, "plain", "node-1"),
+          "the runtime mounts its claim");
+    guard_stop(&guard);
+}
+
+/* Its user has filled it with what names no volume. */
+static void an_annotation_that_has_no_room_is_not_written(void)
+{
+    char *pad = calloc(1, PAD_BYTES + 1);
+    struct guard guard;
+
+    memset(pad, 'x', PAD_BYTES);
+    put_claim("data");
+    put_pod(&(struct test_pod){
+        .name = "vm",
+        .claim = "data",
+        .more_spec = RUNTIME,
+        .more_meta =
+            scenario_printf(",\"annotations\":{\"claimguard.io/defer-fs-mount\":\"%s\"}", pad)});
+    free(pad);
+    guard_start(&guard, EXCLUSIVE);
+    for (int i = 0; i < 2; i++)
+        check(!bind_succeeds(&guard, "vm", "node-1") && !is_bound("vm"), "it would be too long");
+    check(guard_logs(&guard, "would have over 65536 bytes"), "it says so");
+    check(api_count("PATCH", "/pods/vm") == 0, "nothing is written");
+    guard_stop(&guard);
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
@@ -393,6 +448,8 @@ int main(int argc, char **argv)
         SCENARIO(a_pod_that_opts_out_before_the_binding_is_bound_without_the_annotation),
         SCENARIO(a_patch_of_somebody_else_before_the_binding_fails_no_bind),
         SCENARIO(an_annotation_that_is_removed_from_a_bound_pod_counts_until_a_restart),
+        SCENARIO(a_pod_of_hundreds_of_volumes_has_all_of_them_deferred_and_alone),
+        SCENARIO(an_annotation_that_has_no_room_is_not_written),
         SCENARIO(the_lock_of_a_claim_outlasts_the_annotation_of_its_pod),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);

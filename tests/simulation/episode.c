@@ -207,8 +207,8 @@ static bool run_episode(uint64_t seed)
 
     set_up(seed);
     /* of a pod that another webhook denies, the claims go to others after three times 65 s; what is
-     * announced at the end is in force 90 s later; and a scheduler that has lost the last answer to
-     * preempt asks again after its flush, in 300 s */
+     * announced at the end is in force 90 s later; and a
+     * scheduler that has lost the last answer to preempt asks again after its flush, in 300 s */
     uint64_t settles = world.has_admission ? 800 : 400;
     world_run(world.end_ns + settles * SECOND, check_replicas);
     if (world.failure[0] == '\0')

@@ -98,6 +98,19 @@ static bool is_refused_for_good(const struct view *view, const struct pod *recor
     return deferral_plan(view, record->version, pod, arena, &deferral, &err) == ERROR_INVALID;
 }
 
+/* Whether several pods that another webhook denies want its claims, too: each gives way in its
+ * turn, and which of the others comes next is chance. */
+static bool is_beside_denied(const struct sim_pod *pod)
+{
+    unsigned denied = 0;
+
+    for (size_t i = 0; i < world.server.pod_count; i++) {
+        const struct sim_pod *other = &world.server.pods[i];
+        denied += pod_is_there(other) && other->is_denied && (other->claims & pod->claims) != 0;
+    }
+    return denied > 1;
+}
+
 /* Every pod that could be bound is, and every preemption that is allowed was done. */
 void check_settled(void)
 {
@@ -123,7 +136,8 @@ void check_settled(void)
         struct verdict verdict;
         bool is_hidden =
             (pod->own_fields & ~server_shown_fields(pod)) != 0; /* a replica may know */
-        if (!pod_is_there(pod) || pod->node >= 0 || pod->is_denied || is_hidden)
+        if (!pod_is_there(pod) || pod->node >= 0 || pod->is_denied || is_hidden ||
+            is_beside_denied(pod))
             continue;
         const struct pod *record = cluster_find_pod(&cluster, SLICE("ns"), slice_of(pod->name));
         if (record == NULL || !cluster_describe_pod(record, &arena, &object))

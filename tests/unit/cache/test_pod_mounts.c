@@ -150,7 +150,8 @@ Test(mounts, many_volumes_cost_little_more_than_their_number)
     cr_expect_lt(many, 35 * few, "%.0f and %.0f ns", many, few);
 }
 
-Test(mounts, an_annotation_that_is_too_long_to_be_a_list_opts_out)
+/* A driver reads it, however long it is. */
+Test(mounts, of_an_annotation_that_is_too_long_to_be_kept_the_deferrals_count)
 {
     struct buf text;
 
@@ -158,12 +159,18 @@ Test(mounts, an_annotation_that_is_too_long_to_be_a_list_opts_out)
     buf_printf(&text,
                "{\"metadata\":{\"name\":\"a\",\"annotations\":{\"claimguard.io/defer-fs-mount\":"
                "\"v");
-    for (int i = 0; i < 20000; i++)
+    for (int i = 0; i < DEFER_FS_MOUNT_BYTES_MAX; i++)
         buf_printf(&text, ",");
-    buf_printf(&text, "\"}},\"spec\":{\"volumes\":[{\"name\":\"v\",\"csi\":{}}]}}");
-    const struct pod_mounts *mounts = read_pod(buf_text(&text)).mounts;
-    cr_expect(mounts_opt_out(mounts));
-    cr_expect_not(mounts_defer(mounts));
+    buf_printf(&text, "w\"}},\"spec\":{\"volumes\":[");
+    for (const char *name = "uvw"; *name != '\0'; name++)
+        buf_printf(&text, "%s{\"name\":\"%c\",\"persistentVolumeClaim\":{\"claimName\":\"%c\"}}",
+                   *name == 'u' ? "" : ",", *name, *name);
+    buf_printf(&text, "]}}");
+    struct pod_object pod = read_pod(buf_text(&text));
+    cr_expect_null(pod.mounts, "claimguard defers none itself");
+    cr_assert_eq(pod.claim_count, 3);
+    cr_expect_not(pod.claims[0].is_deferred);
+    cr_expect(pod.claims[1].is_deferred && pod.claims[2].is_deferred);
     buf_dispose(&text);
 }
 
