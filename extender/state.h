@@ -46,8 +46,10 @@ struct state {
     struct quota review_memory;   /* of all reviews: their port may be open to everybody */
     pthread_mutex_t explaining;   /* one explanation at a time: no quota counts jansson's memory */
     struct metrics metrics;       /* has locks of its own */
-    atomic_uint binds_in[SHARES]; /* under way, by share_of a namespace */
-    atomic_uint reviews_waiting_in[SHARES]; /* by share_of a namespace */
+    atomic_uint confirming_ms[SHARES]; /* how long calls of a namespace have waited, by share_of, */
+    atomic_uint_fast64_t confirming_since_ns; /* since then */
+    atomic_uint binds_in[SHARES];             /* under way, by share_of a namespace */
+    atomic_uint reviews_waiting_in[SHARES];   /* by share_of a namespace */
     struct resource_status status[KIND_COUNT];
     atomic_uint needed;   /* kinds that the configuration in force needs: bits 1 << kind */
     atomic_uint watched;  /* those, and what a new configuration waits for; of a snapshot, all */

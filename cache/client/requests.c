@@ -19,50 +19,13 @@ static bool is_about_object(const struct ticket *ticket)
     return ticket->object.kind != KIND_OTHER;
 }
 
-/* ---- GETs of objects that another caller may wait for, too ---- */
-
-/* In the ticket's text, the UID follows the path and its NUL: there is no body. */
-static void make_askable(struct ticket *ticket)
-{
-    struct requests *requests = ticket->requests;
-    size_t bytes = strlen(ticket->sent.path) + 1 + ticket->object.uid.len;
-
-    HASH_ADD_KEYPTR(hh, requests->askable, ticket->text, bytes, ticket);
-    ticket->is_askable = ticket->hh.tbl != NULL; /* else nobody shares it */
-}
-
-static void end_askable(struct ticket *ticket)
-{
-    struct requests *requests = ticket->requests;
-
-    if (ticket->is_askable)
-        HASH_DEL(requests->askable, ticket);
-    ticket->is_askable = false;
-}
-
-struct ticket *ticket_find(const struct requests *requests, const char *path, struct slice uid)
-{
-    struct ticket *found = NULL;
-    struct buf key;
-
-    if (requests->askable == NULL)
-        return NULL;
-    buf_init(&key, REQUEST_PATH_BYTES_MAX);
-    buf_put(&key, (struct slice){path, strlen(path) + 1});
-    buf_put(&key, uid);
-    if (!key.failed)
-        HASH_FIND(hh, requests->askable, key.bytes, key.len, found);
-    buf_dispose(&key);
-    return found;
-}
-
 /* ---- a ticket's life ---- */
 
 static void ticket_free(struct ticket *ticket)
 {
     struct requests *requests = ticket->requests;
 
-    end_askable(ticket);
+    ticket_unshare(ticket);
     (void)pthread_cond_destroy(&ticket->done);
     TAILQ_REMOVE(ticket->is_handed_over ? &requests->under_way : &requests->incoming, ticket, link);
     requests->object_count -= is_about_object(ticket);
@@ -82,7 +45,7 @@ static bool on_turn(void *context)
     (void)pthread_mutex_lock(&requests->mutex);
     bool is_wanted = is_message(ticket) || ticket->is_refresh || ticket->waiters != 0;
     ticket->sent_ns = monotonic_ns();
-    end_askable(ticket);
+    ticket_unshare(ticket);
     if (is_wanted)
         ticket->state = TICKET_SENT;
     else
@@ -95,9 +58,11 @@ static bool on_bytes(void *context, unsigned status, struct slice bytes)
 {
     struct ticket *ticket = context;
 
-    if (status == 200 || status == 404 || !is_about_object(ticket))
+    if (!is_about_object(ticket)) {
         buf_put(&ticket->answer, bytes);
-    return !ticket->answer.failed;
+        return !ticket->answer.failed;
+    }
+    return (status != 200 && status != 404) || ticket_take(ticket, bytes);
 }
 
 /* Passes the answer to a GET of an object to the observer. */
@@ -115,7 +80,7 @@ static void observe(struct ticket *ticket, const struct http_result *result)
 
     if (observer->answered(observer->context, &answer, &err) < 0)
         ticket->problem = err;
-    buf_dispose(&ticket->answer); /* a caller may wait long for other objects */
+    ticket_return(ticket); /* a caller may wait long for other objects */
 }
 
 /* Logs a failure that no caller waits for. */
@@ -200,7 +165,7 @@ void ticket_queue(struct ticket *ticket)
     requests->objects_in[ticket->sent.share] += is_about_object(ticket);
     requests->messages_in[ticket->sent.share] += is_message(ticket);
     if (is_about_object(ticket))
-        make_askable(ticket);
+        ticket_share(ticket);
 }
 
 void ticket_leave(struct ticket *ticket)

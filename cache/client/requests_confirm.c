@@ -6,6 +6,74 @@ enum {
     OBJECT_TIMEOUT_MS = 5000
 }; /* an answer that is too late for its caller still updates the cache */
 
+/* ---- a GET that another caller may wait for, too ---- */
+
+/* In the ticket's text, the UID follows the path and its NUL: there is no body. */
+void ticket_share(struct ticket *ticket)
+{
+    struct requests *requests = ticket->requests;
+    size_t bytes = strlen(ticket->sent.path) + 1 + ticket->object.uid.len;
+
+    HASH_ADD_KEYPTR(hh, requests->askable, ticket->text, bytes, ticket);
+    ticket->is_askable = ticket->hh.tbl != NULL; /* else nobody shares it */
+}
+
+void ticket_unshare(struct ticket *ticket)
+{
+    struct requests *requests = ticket->requests;
+
+    if (ticket->is_askable)
+        HASH_DEL(requests->askable, ticket);
+    ticket->is_askable = false;
+}
+
+struct ticket *ticket_find(const struct requests *requests, const char *path, struct slice uid)
+{
+    struct ticket *found = NULL;
+    struct buf key;
+
+    if (requests->askable == NULL)
+        return NULL;
+    buf_init(&key, REQUEST_PATH_BYTES_MAX);
+    buf_put(&key, (struct slice){path, strlen(path) + 1});
+    buf_put(&key, uid);
+    if (!key.failed)
+        HASH_FIND(hh, requests->askable, key.bytes, key.len, found);
+    buf_dispose(&key);
+    return found;
+}
+
+/* ---- the bytes of answers ---- */
+
+static void count_bytes(struct ticket *ticket, size_t more, size_t fewer)
+{
+    struct requests *requests = ticket->requests;
+
+    requests->bytes += more - fewer;
+    requests->bytes_in[ticket->sent.share] += (uint32_t)(more - fewer);
+}
+
+bool ticket_take(struct ticket *ticket, struct slice bytes)
+{
+    const struct requests *requests = ticket->requests;
+    size_t before = ticket->answer.len;
+
+    if (requests->bytes + bytes.len > ANSWERS_BYTES_MAX ||
+        requests->bytes_in[ticket->sent.share] + bytes.len > ANSWERS_SHARE_BYTES_MAX)
+        return false;
+    buf_put(&ticket->answer, bytes);
+    count_bytes(ticket, ticket->answer.len, before);
+    return !ticket->answer.failed;
+}
+
+void ticket_return(struct ticket *ticket)
+{
+    count_bytes(ticket, 0, ticket->answer.len);
+    buf_dispose(&ticket->answer);
+}
+
+/* ---- asking ---- */
+
 /* Queues a GET of the object, whose path that is. NULL: no memory. Under the mutex. */
 static struct ticket *ask(struct requests *requests, const struct object_reference *object,
                           const char *path)

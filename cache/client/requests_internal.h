@@ -48,6 +48,10 @@ struct requests {
     struct tickets under_way; /* handed over to the HTTP client */
     size_t object_count, message_count;
     uint16_t objects_in[SHARES], messages_in[SHARES];
+
+    /* only for the driving thread: bytes of answers about objects that are not whole yet */
+    size_t bytes;
+    uint32_t bytes_in[SHARES];
 };
 
 /* ---- all under the mutex ---- */
@@ -65,6 +69,15 @@ struct ticket *ticket_new(struct requests *requests, const struct http_request *
 
 /* Appends it to the queue. */
 void ticket_queue(struct ticket *ticket);
+
+/* Other callers find it from now on, or not any more. */
+void ticket_share(struct ticket *ticket);
+void ticket_unshare(struct ticket *ticket);
+
+/* Adds bytes to the answer about an object. False: such answers take too much memory. On the
+ * driving thread, as the next one, which frees it. */
+bool ticket_take(struct ticket *ticket, struct slice bytes);
+void ticket_return(struct ticket *ticket);
 
 /* A ticket in the queue that reads the object, whose path that is; NULL: there is none. */
 struct ticket *ticket_find(const struct requests *requests, const char *path, struct slice uid);

@@ -96,14 +96,34 @@ static size_t add_causes(struct asked *asked, const struct verdict *verdict)
     return asked->count - before;
 }
 
-static int64_t choose_patience(struct state *state, const struct question *question)
+/* Of the time in which a scheduler waits for confirmations, half is one namespace's at most: its
+ * holders may be megabytes each, and every rejection of its pods asks about sixteen. */
+enum { WINDOW_MS = 4000, WINDOW_SHARE_MS = WINDOW_MS / 2 };
+
+static int64_t left_in_window(struct state *state, const struct question *question)
 {
-    if (requests_are_silent(state->api))
-        return CONFIRM_SILENT_MS;
-    return question->is_trial ? CONFIRM_TRIAL_MS : CONFIRM_MS;
+    uint64_t now_ns = monotonic_ns();
+
+    if (now_ns - atomic_load(&state->confirming_since_ns) >= WINDOW_MS * NS_PER_MS) {
+        atomic_store(&state->confirming_since_ns, now_ns);
+        for (int i = 0; i < SHARES; i++)
+            atomic_store(&state->confirming_ms[i], 0);
+    }
+    int64_t spent_ms = atomic_load(&state->confirming_ms[share_of(question->pod->meta.ns)]);
+    return spent_ms < WINDOW_SHARE_MS ? WINDOW_SHARE_MS - spent_ms : 0;
 }
 
-static enum confirmation confirm(struct state *state, struct question *question)
+static int64_t choose_patience(struct state *state, const struct question *question)
+{
+    int64_t left_ms = left_in_window(state, question);
+    int64_t most_ms = question->is_trial ? CONFIRM_TRIAL_MS : CONFIRM_MS;
+
+    if (requests_are_silent(state->api))
+        most_ms = CONFIRM_SILENT_MS;
+    return left_ms < most_ms ? left_ms : most_ms;
+}
+
+static enum confirmation ask(struct state *state, struct question *question)
 {
     int64_t patience_ms = choose_patience(state, question);
     uint64_t deadline_ns = monotonic_ns() + (uint64_t)patience_ms * NS_PER_MS;
@@ -123,6 +143,16 @@ static enum confirmation confirm(struct state *state, struct question *question)
             return CONFIRMATION_OVERRULED;
     }
     return add_causes(&asked, &question->verdict) == 0 ? CONFIRMATION_STANDS : CONFIRMATION_UNKNOWN;
+}
+
+static enum confirmation confirm(struct state *state, struct question *question)
+{
+    uint64_t began_ns = monotonic_ns();
+    enum confirmation result = ask(state, question);
+
+    atomic_fetch_add(&state->confirming_ms[share_of(question->pod->meta.ns)],
+                     (unsigned)((monotonic_ns() - began_ns) / NS_PER_MS));
+    return result;
 }
 
 enum confirmation evaluate_question(struct state *state, struct question *question)

@@ -232,9 +232,35 @@ static void put_greedy_pairs(void)
     }
 }
 
-static void a_namespace_that_is_slow_to_read_keeps_no_other_waiting(void)
+/* All of them ask at once, for as long as `meanwhile` takes. */
+static void ask_greedily(const struct guard *guard, void (*meanwhile)(const struct guard *guard))
 {
     atomic_bool is_over = false;
+
+    for (int i = 0; i < CALLERS; i++) {
+        greedy[i].guard = guard;
+        greedy[i].is_over = &is_over;
+        check(pthread_create(&greedy[i].thread, NULL, ask_again_and_again, &greedy[i]) == 0,
+              "thread");
+    }
+    check(api_wait("GET", "/pods/holds-", 20), "as many are asked about as may be");
+    meanwhile(guard);
+    atomic_store(&is_over, true);
+    for (int i = 0; i < CALLERS; i++)
+        (void)pthread_join(greedy[i].thread, NULL);
+}
+
+static void expect_confirmations(const struct guard *guard)
+{
+    for (int i = 0; i < CALLS; i++)
+        check(!filter_passes(guard, "b"), "a has its claim");
+    check(api_count("GET", "/default/pods/a") == CALLS, "of %d rejections, %zu are confirmed",
+          CALLS, api_count("GET", "/default/pods/a"));
+    check(bind_succeeds(guard, "c", "node-1"), "and its pods are bound");
+}
+
+static void a_namespace_that_is_slow_to_read_keeps_no_other_waiting(void)
+{
     struct guard guard;
 
     put_pair("node-1");
@@ -243,22 +269,38 @@ static void a_namespace_that_is_slow_to_read_keeps_no_other_waiting(void)
     guard_start(&guard, "");
     api_fault(&(struct api_fault){
         .method = "GET", .path = "/namespaces/greedy/pods/holds-", .delay_ms = SLOW_MS});
-    for (int i = 0; i < CALLERS; i++) {
-        greedy[i].guard = &guard;
-        greedy[i].is_over = &is_over;
-        check(pthread_create(&greedy[i].thread, NULL, ask_again_and_again, &greedy[i]) == 0,
-              "thread");
-    }
-    check(api_wait("GET", "/pods/holds-", 20), "as many are asked about as may be");
-    for (int i = 0; i < CALLS; i++)
-        check(!filter_passes(&guard, "b"), "a has its claim");
-    check(api_count("GET", "/default/pods/a") == CALLS, "of %d rejections, %zu are confirmed",
-          CALLS, api_count("GET", "/default/pods/a"));
-    check(bind_succeeds(&guard, "c", "node-1"), "and its pods are bound");
-    atomic_store(&is_over, true);
-    for (int i = 0; i < CALLERS; i++)
-        (void)pthread_join(greedy[i].thread, NULL);
+    ask_greedily(&guard, expect_confirmations);
     guard_stop(&guard);
+}
+
+enum { ANSWER_BYTES = 8 << 20 };
+
+static long before_mib;
+
+static void expect_little_memory(const struct guard *guard)
+{
+    sleep_ms(3000);
+    check(bind_succeeds(guard, "c", "node-1"), "others are bound");
+    check(memory_mib(guard) - before_mib < MIB_MAX, "%ld MiB more", memory_mib(guard) - before_mib);
+}
+
+/* An object of 1.5 MB has up to six times as many bytes in JSON. */
+static void answers_of_megabytes_fill_no_memory(void)
+{
+    char *text = text_of(ANSWER_BYTES);
+    struct guard guard;
+
+    process_keep_sanitizer_small();
+    memset(text, ' ', ANSWER_BYTES);
+    put_pod(&(struct test_pod){.name = "c"});
+    put_greedy_pairs();
+    guard_start(&guard, "");
+    before_mib = memory_mib(&guard);
+    api_fault(&(struct api_fault){
+        .method = "GET", .path = "/namespaces/greedy/pods/holds-", .status = 200, .answer = text});
+    ask_greedily(&guard, expect_little_memory);
+    guard_stop(&guard);
+    free(text);
 }
 
 int main(int argc, char **argv)
@@ -266,6 +308,7 @@ int main(int argc, char **argv)
     static const struct scenario all[] = {
         SCENARIO(claims_with_long_volume_names_end_nothing),
         SCENARIO(long_texts_in_all_fields_end_nothing),
+        SCENARIO(answers_of_megabytes_fill_no_memory),
         SCENARIO(a_namespace_that_is_slow_to_read_keeps_no_other_waiting),
         SCENARIO(a_namespace_that_takes_too_much_is_given_up_until_it_takes_less),
     };
