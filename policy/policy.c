@@ -2,8 +2,6 @@
 
 #include <stdlib.h>
 
-#include "cache/cluster/allowance.h"
-
 static bool warns(const struct policy *policy, const struct view *view)
 {
     return policy->mode != NULL && policy->mode(view->config) == MODE_WARN;

@@ -13,6 +13,7 @@
 #ifndef POLICY_POLICY_H
 #define POLICY_POLICY_H
 
+#include "cache/cluster/allowance.h"
 #include "config/config.h"
 #include "policy/verdict.h"
 

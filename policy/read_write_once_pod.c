@@ -240,7 +240,13 @@ static void prefilter(const struct view *view, const struct pod_object *pod, str
     out->exclusive = conflicts.exclusive;
     if (conflicts.count == 0 && !conflicts.has_exclusive)
         return;
-    if (is_refused(view, pod, arena, out) || complain(view, pod, claims, unlocked, arena, out))
+    struct pod_object completed = *pod;
+    if (!cluster_complete_pod(view->cluster, &completed, arena)) {
+        verdict_out_of_memory(out);
+        return;
+    }
+    if (is_refused(view, pod, arena, out) ||
+        complain(view, &completed, claims, unlocked, arena, out))
         return;
     if (conflicts.count == 0) {
         out->code = CODE_SUCCESS;

@@ -37,7 +37,7 @@ struct request {
     const char *method; /* a static string, like content_type */
     const char *path;   /* NULL: the object's */
     struct object_reference object;
-    struct slice ns;          /* whose share it is, if not the object's; empty: nobody's */
+    struct slice ns;          /* whose share it is, if not the object's; empty: the shared one */
     const char *suffix;       /* after the object's path: "/binding", "?dryRun=All"; NULL: none */
     const char *content_type; /* NULL: there is no body */
     struct slice body;

@@ -89,12 +89,12 @@ static struct ticket *ask(struct requests *requests, const struct object_referen
     return ticket;
 }
 
-/* A ticket in the queue that reads the object. NULL: there are too many, or no memory. Under the
- * mutex. */
+/* A ticket in the queue that reads the object. is_refresh: of a namespace, there may be any number.
+ * NULL: there are too many, or no memory. Under the mutex. */
 static struct ticket *find_or_ask(struct requests *requests, const struct object_reference *object,
-                                  struct error *err)
+                                  bool is_refresh, struct error *err)
 {
-    size_t of_share = requests->objects_in[share_of(object->ns)];
+    size_t of_share = is_refresh ? 0 : requests->objects_in[share_of(object->ns)];
     struct buf path;
 
     buf_init(&path, REQUEST_PATH_BYTES_MAX);
@@ -120,7 +120,7 @@ bool requests_refresh(struct requests *requests, const struct object_reference *
     struct error err = {0};
 
     (void)pthread_mutex_lock(&requests->mutex);
-    struct ticket *ticket = find_or_ask(requests, object, &err);
+    struct ticket *ticket = find_or_ask(requests, object, true, &err);
     if (ticket != NULL)
         ticket->is_refresh = true;
     (void)pthread_mutex_unlock(&requests->mutex);
@@ -155,7 +155,7 @@ int requests_confirm(struct requests *requests, const struct object_reference *o
     for (size_t i = 0; i < count && i < CONFIRM_MAX && rc == 0; i++) {
         if (!object_reference_is_possible(&objects[i]))
             continue; /* no object can have this name */
-        struct ticket *ticket = find_or_ask(requests, &objects[i], err);
+        struct ticket *ticket = find_or_ask(requests, &objects[i], false, err);
         rc = ticket == NULL ? err->code : 0;
         if (ticket == NULL)
             continue;

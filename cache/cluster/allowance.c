@@ -1,12 +1,13 @@
 #include "cache/cluster/allowance.h"
 
 #include "cache/cluster/cluster_internal.h"
+#include "config/base/clock.h"
 
 enum { SWEEP_WORK_MAX = 32 }; /* objects, and claims of pods, that one change removes */
 
-/* The kinds that are removed; of the first two, both lists have to be whole. */
+/* The kinds that are removed, and whose lists have to be whole. */
 static const enum kind swept_kinds[] = {KIND_POD, KIND_CLAIM, KIND_POD_DISRUPTION_BUDGET};
-enum { SWEPT_KINDS = sizeof swept_kinds / sizeof *swept_kinds, LISTED_KINDS = 2 };
+enum { SWEPT_KINDS = sizeof swept_kinds / sizeof *swept_kinds };
 
 /* Of a namespace that takes more than what is free. */
 struct allowance {
@@ -14,8 +15,9 @@ struct allowance {
     struct name *ns;
     size_t bytes;
     bool is_over, is_filling;
-    bool is_listed[LISTED_KINDS];       /* while it is filling */
-    uint32_t list_wanted[LISTED_KINDS]; /* the first list that counts for that */
+    uint64_t given_up_ns;              /* when it was */
+    bool is_listed[SWEPT_KINDS];       /* while it is filling */
+    uint32_t list_wanted[SWEPT_KINDS]; /* the first list that counts for that */
 };
 
 /* ---- records ---- */
@@ -85,8 +87,9 @@ void allowance_charge(struct cluster *cluster, struct name *ns, size_t bytes)
         return;
     allowance->bytes += bytes - limits->free_bytes;
     cluster->charged_bytes += bytes - limits->free_bytes;
-    cluster->are_over |=
-        allowance->bytes > limits->namespace_bytes || cluster->charged_bytes > limits->total_bytes;
+    cluster->are_over |= (!allowance->is_over || allowance->is_filling) &&
+                         (allowance->bytes > limits->namespace_bytes ||
+                          cluster->charged_bytes > limits->total_bytes);
 }
 
 void allowance_release(struct cluster *cluster, const struct name *ns, size_t bytes)
@@ -139,8 +142,7 @@ bool allowance_admits(const struct cluster *cluster, const struct object *object
         kind_is_namespaced(object->kind) ? find_over(cluster, object->meta.ns) : NULL;
 
     return allowance == NULL || allowance->is_filling ||
-           (object->kind == KIND_POD && object->pod.claim_count == 0 &&
-            (object->pod.mounts == NULL || !mounts_have_inline(object->pod.mounts)));
+           (object->kind == KIND_POD && object->pod.claim_count == 0);
 }
 
 static void give_up(struct cluster *cluster, struct allowance *allowance)
@@ -148,6 +150,7 @@ static void give_up(struct cluster *cluster, struct allowance *allowance)
     cluster->namespaces_given_up += !allowance->is_over;
     allowance->is_over = true;
     allowance->is_filling = false;
+    allowance->given_up_ns = monotonic_ns();
     cluster->allowance_sweep = (struct allowance_sweep){.is_needed = true};
 }
 
@@ -156,17 +159,20 @@ static void find_too_large(struct cluster *cluster)
 {
     struct table_walk walk = {.at = 0};
     struct allowance *largest = NULL;
+    size_t stored = 0; /* what is given up is about to go */
 
     for (struct table_record *at; (at = table_next(&cluster->allowances, &walk)) != NULL;) {
         struct allowance *allowance = (struct allowance *)(void *)at;
         bool is_stored = !allowance->is_over || allowance->is_filling;
         if (is_stored && allowance->bytes > cluster->allowance_limits.namespace_bytes)
             give_up(cluster, allowance);
-        else if (is_stored && (largest == NULL || allowance->bytes > largest->bytes))
+        else if (is_stored)
+            stored += allowance->bytes;
+        if (is_stored && !(allowance->is_over && !allowance->is_filling) &&
+            (largest == NULL || allowance->bytes > largest->bytes))
             largest = allowance;
     }
-    if (cluster->charged_bytes > cluster->allowance_limits.total_bytes &&
-        !cluster->allowance_sweep.is_needed && largest != NULL)
+    if (stored > cluster->allowance_limits.total_bytes && largest != NULL)
         give_up(cluster, largest);
 }
 
@@ -236,12 +242,20 @@ void allowance_keep(struct cluster *cluster)
 
 /* ---- lists ---- */
 
-static int index_of(enum kind kind)
+/* SWEPT_KINDS: it is none of them. */
+static unsigned index_of(enum kind kind)
 {
-    for (int i = 0; i < LISTED_KINDS; i++)
-        if (swept_kinds[i] == kind)
-            return i;
-    return -1;
+    unsigned i = 0;
+
+    while (i < SWEPT_KINDS && swept_kinds[i] != kind)
+        i++;
+    return i;
+}
+
+/* PodDisruptionBudgets are read only if a policy needs them. */
+static bool is_needed(const struct cluster *cluster, enum kind kind)
+{
+    return kind != KIND_POD_DISRUPTION_BUDGET || cluster->lists[kind].number != 0;
 }
 
 /* From now on, all of it is stored. Another list than this one, which is being read, has left its
@@ -250,8 +264,8 @@ static void begin_filling(const struct cluster *cluster, struct allowance *allow
                           enum kind kind)
 {
     allowance->is_filling = true;
-    for (int i = 0; i < LISTED_KINDS; i++) {
-        allowance->is_listed[i] = false;
+    for (unsigned i = 0; i < SWEPT_KINDS; i++) {
+        allowance->is_listed[i] = !is_needed(cluster, swept_kinds[i]);
         allowance->list_wanted[i] =
             cluster->lists[swept_kinds[i]].number + (swept_kinds[i] != kind);
     }
@@ -260,29 +274,49 @@ static void begin_filling(const struct cluster *cluster, struct allowance *allow
 void allowance_begin_list(struct cluster *cluster, enum kind kind)
 {
     struct table_walk walk = {.at = 0};
-    bool may_fill = index_of(kind) >= 0 && !cluster->allowance_sweep.is_needed;
+    uint64_t asked_ns = cluster->lists[kind].asked_ns;
+    bool may_fill = index_of(kind) < SWEPT_KINDS && !cluster->allowance_sweep.is_needed;
 
     for (struct table_record *at;
          may_fill && (at = table_next(&cluster->allowances, &walk)) != NULL;) {
         struct allowance *allowance = (struct allowance *)(void *)at;
-        if (allowance->is_over && !allowance->is_filling)
+        if (allowance->is_over && !allowance->is_filling &&
+            asked_ns >= allowance->given_up_ns + ALLOWANCE_FENCE_MS * NS_PER_MS)
             begin_filling(cluster, allowance, kind);
     }
+}
+
+void allowance_miss(struct cluster *cluster, enum kind kind)
+{
+    struct table_walk walk = {.at = 0};
+    unsigned index = index_of(kind);
+
+    for (struct table_record *at;
+         index < SWEPT_KINDS && (at = table_next(&cluster->allowances, &walk)) != NULL;)
+        ((struct allowance *)(void *)at)->list_wanted[index] = cluster->lists[kind].number + 1;
+}
+
+static bool is_whole(const struct allowance *allowance)
+{
+    for (unsigned i = 0; i < SWEPT_KINDS; i++)
+        if (!allowance->is_listed[i])
+            return false;
+    return true;
 }
 
 void allowance_end_list(struct cluster *cluster, enum kind kind)
 {
     struct table_walk walk = {.at = 0};
-    int index = index_of(kind);
+    unsigned index = index_of(kind);
 
     for (struct table_record *at;
-         index >= 0 && (at = table_next(&cluster->allowances, &walk)) != NULL;) {
+         index < SWEPT_KINDS && (at = table_next(&cluster->allowances, &walk)) != NULL;) {
         struct allowance *allowance = (struct allowance *)(void *)at;
         if (!allowance->is_filling)
             continue;
         allowance->is_listed[index] = allowance->is_listed[index] ||
                                       cluster->lists[kind].number >= allowance->list_wanted[index];
-        if (!allowance->is_listed[0] || !allowance->is_listed[1])
+        if (!is_whole(allowance))
             continue;
         allowance->is_over = allowance->is_filling = false;
         cluster->namespaces_given_up--;

@@ -8,9 +8,9 @@
  *
  *     takes what it may --too much--> is over: nothing of it is stored
  *            ^                             |
- *            |                   a list of pods or of claims begins
+ *            |                   a list begins that was requested over 70 s later
  *            |                             v
- *            +----both are whole---- is filling: all of it is stored again --too much--> is over
+ *            +----all are whole----- is filling: all of it is stored again --too much--> is over
  *
  * An object is not counted up to ALLOWANCE_FREE_BYTES: usual ones cost nothing here, however many
  * there are. All namespaces together have ALLOWANCE_TOTAL_BYTES; beyond, the one that takes most is
@@ -26,6 +26,10 @@
 enum {
     ALLOWANCE_NAMED_CLAIM_BYTES = 400, /* what a claim that a pod names costs, at most */
     ALLOWANCE_FREE_CLAIMS = 16,        /* of a pod, which do not count */
+
+    /* A Binding that was under way when the namespace was given up is applied, or never will be:
+     * lists that were requested later show it. As state_reservation_end. */
+    ALLOWANCE_FENCE_MS = 70000,
     /* of a server that watches a cluster: struct allowance_limits */
     ALLOWANCE_FREE_BYTES = 512,
     ALLOWANCE_NAMESPACE_BYTES = 16 << 20,
@@ -40,14 +44,15 @@ void allowance_release(struct cluster *cluster, const struct name *ns, size_t by
 size_t allowance_of_claims(size_t count);
 
 /* Whether the object is to be stored: it is of no namespace that is given up, or a pod without
- * claims, which every scheduler must be able to bind. */
+ * claims, which every scheduler must be able to bind; its mounts are not stored then. */
 bool allowance_admits(const struct cluster *cluster, const struct object *object);
 
 /* After a change: gives up namespaces that take too much, and removes some objects of these. */
 void allowance_keep(struct cluster *cluster);
 
-/* A list of the kind begins, or is complete. */
+/* A list of the kind begins; has an object that could not be read; is complete. */
 void allowance_begin_list(struct cluster *cluster, enum kind kind);
+void allowance_miss(struct cluster *cluster, enum kind kind);
 void allowance_end_list(struct cluster *cluster, enum kind kind);
 
 /* Whether objects of the namespace may be missing. */

@@ -61,7 +61,11 @@ int object_apply(struct cluster *cluster, const struct object *object, uint64_t 
 
     if (was_gone && !unconfirmed_is_older(cluster, object->meta.uid, asked_ns))
         return 0;
-    int rc = allowance_admits(cluster, object) ? apply(cluster, object, asked_ns, err) : 0;
+    struct object bare = *object;
+    if (object->kind == KIND_POD && object->pod.claim_count == 0 &&
+        allowance_is_over(cluster, object->meta.ns))
+        bare.pod.mounts = NULL;
+    int rc = allowance_admits(cluster, object) ? apply(cluster, &bare, asked_ns, err) : 0;
     allowance_keep(cluster);
     if (was_gone && rc == 0)
         unconfirmed_forget(cluster, object->meta.uid);

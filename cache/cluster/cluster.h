@@ -69,7 +69,7 @@ struct cluster {
     size_t doubtful;                  /* reservations whose Binding was not answered */
     size_t creations;                 /* reservations of pods that are being created */
     uint16_t creations_in[SHARES];    /* the same, by share_of a namespace */
-    uint16_t reserved_in[SHARES];     /* reservations, the same */
+    uint32_t reserved_in[SHARES];     /* reservations, the same */
     struct reservation *sharing;      /* reservations with shared claims */
     struct unconfirmed *unconfirmed;  /* uthash: unconfirmed.h */
     struct nomination *nominations;   /* that may lapse, in the order of due_ns (utlist) */

@@ -33,6 +33,7 @@ void cluster_list_keep(struct cluster *cluster, enum kind kind, struct slice ns,
     struct resource *resource = resource_find(cluster, kind, ns, name);
     struct listing *list = &cluster->lists[kind];
 
+    allowance_miss(cluster, kind); /* it may have been removed */
     if (name.len == 0)
         list->keeps_all = true;
     else if (pod != NULL)
@@ -248,6 +249,8 @@ int cluster_learn(struct cluster *cluster, const struct object *object, uint64_t
     bool is_refuting = unconfirmed_is_older(cluster, meta->uid, asked_ns);
     char text[UID_TEXT_BYTES];
 
+    if (!allowance_admits(cluster, object))
+        return 0; /* nothing of the namespace is learned */
     if (version_of(meta->resource_version) <= watched && !is_refuting)
         return 0;
     bool stays_listed = is_refuting || is_listed(cluster, object);

@@ -210,8 +210,8 @@ static bool keeps_mounts(const struct cluster *cluster, const struct pod_object 
 
     if (mounts == NULL || phase_is_terminal(object->phase))
         return false;
-    bool are_read =
-        mounts->runtime_class.len != 0 || cluster->keeps_all_mounts || mounts_have_inline(mounts);
+    bool are_read = (mounts->runtime_class.len != 0 && object->claim_count != 0) ||
+                    cluster->keeps_all_mounts || mounts_have_inline(mounts);
     return (object->node.len == 0 && are_read) || mounts_defer(mounts);
 }
 

@@ -45,6 +45,7 @@ struct reservation {
     bool is_of_preemptor; /* pods are evicted for it */
     bool is_creation;     /* the pod is bound as it is created, and has not been seen yet */
     uint64_t expires_ns;
+    bool is_charged;          /* its claims count for its namespace: allowance.h */
     bool is_ended;            /* early: it lost its last claim, or there were too many */
     struct reservation *prev; /* in cluster.reservations, or in cluster.in_doubt */
     struct reservation *next; /* the same, or in cluster.ended_early */

@@ -243,7 +243,7 @@ static void log_given_up(const struct informer *informer, unsigned count)
         log_warn("namespaces take too much memory: no pod of theirs with claims is bound",
                  LOG_SLICE("namespaces", buf_slice(&names)));
     else
-        log_info("a namespace takes less memory now: its pods are bound again",
+        log_info("a namespace takes less memory now: its pods are bound when they are tried again",
                  LOG_SLICE("others", buf_slice(&names)));
     buf_dispose(&names);
 }
@@ -259,6 +259,7 @@ static void check_given_up(struct informer *informer, uint64_t now_ns)
     if (count != 0 && now_ns >= informer->read_again_ns && informer->given_up != 0) {
         reflector_run_relist(&informer->kinds[KIND_POD].run);
         reflector_run_relist(&informer->kinds[KIND_CLAIM].run);
+        reflector_run_relist(&informer->kinds[KIND_POD_DISRUPTION_BUDGET].run);
     }
     if (informer->given_up == 0 || now_ns >= informer->read_again_ns)
         informer->read_again_ns = now_ns + GIVEN_UP_MS * NS_PER_MS;

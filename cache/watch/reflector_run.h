@@ -39,7 +39,7 @@ struct reflector_run {
 /* Starts a request if it is due, and cancels it if it is silent. Returns when to call again. */
 uint64_t reflector_run_step(struct reflector_run *run, uint64_t now_ns);
 
-/* Ends the watch, and reads a new list. */
+/* Ends the watch, and reads a new list; unless a request is about to be sent. */
 void reflector_run_relist(struct reflector_run *run);
 
 /* Cancels the request that is under way, and frees all but the reflector. It can be started again

@@ -73,6 +73,17 @@ static int post_binding(const struct binding *binding, struct request_answer *an
     return rc;
 }
 
+/* Whether what was read of the pod is not stored. */
+static bool is_given_up(const struct binding *binding)
+{
+    struct state *state = binding->call.state;
+
+    (void)pthread_rwlock_rdlock(&state->lock);
+    bool is_so = allowance_is_over(&state->cluster, binding->call.request->pod_namespace);
+    (void)pthread_rwlock_unlock(&state->lock);
+    return is_so;
+}
+
 /*
  * The outcome of a Binding that was not answered with 201.
  *
@@ -88,7 +99,7 @@ static enum outcome find_outcome(struct binding *binding, const struct request_a
 {
     struct slice pod_name = binding->call.request->pod_name;
     struct error unknown = {0};
-    bool is_read = bind_read_again(binding, CONFIRM_MS, &unknown) == 0;
+    bool is_read = bind_read_again(binding, CONFIRM_MS, &unknown) == 0 && !is_given_up(binding);
 
     if (is_bound_as_requested(binding)) { /* also if only the watch, or another bind, has seen it */
         binding->is_ours = answer->status / 100 != 4;
@@ -142,7 +153,7 @@ static void keep_claims(const struct binding *binding)
             cluster_learn_bound(&state->cluster, pod, request->node, monotonic_ns(), &err) < 0)
             log_error("out of memory while recording a bound pod; the watch will restore it",
                       LOG_STR("error", err.message)); /* until then its reservation holds */
-    } else {
+    } else if (!allowance_is_over(&state->cluster, request->pod_namespace)) {
         reservation_release(&state->cluster, &binding->uid); /* the pod is deleted already */
     }
     (void)pthread_rwlock_unlock(&state->lock);

@@ -17,6 +17,21 @@ static bool is_uid_of_other(const struct cluster *cluster, const struct bind_req
            reservation_find(cluster, &uid) != NULL && reservation_of(cluster, &pod) == NULL;
 }
 
+/* Whether the pod, or what its claims are compared with, is not stored: its namespace is given up.
+ * The policies say so of a pod that is stored. */
+static int check_given_up(struct binding *binding, const struct pod *pod, struct error *err)
+{
+    struct view view = state_view(binding->call.state);
+    bool may_be = binding->created == NULL ? pod == NULL : binding->created->claim_count != 0;
+    struct slice reason;
+
+    if (!may_be || !policy_has_given_up(&view, binding->call.request->pod_namespace,
+                                        binding->call.arena, &reason))
+        return 0;
+    binding->has_to_wait = true; /* no look would change it */
+    return error_set(err, ERROR_INVALID, "%.*s", SLICE_ARG(reason));
+}
+
 /* Whether the record is that of the requested pod, and the pod is bound or can be. */
 static int check_pod(struct binding *binding, const struct pod *pod, struct error *err)
 {
@@ -29,13 +44,7 @@ static int check_pod(struct binding *binding, const struct pod *pod, struct erro
         return 0; /* the API server lets no two pods have one name at once */
     bool is_other =
         pod != NULL && request->pod_uid.len != 0 && !uid_is(&pod->uid, request->pod_uid);
-    struct view view = state_view(binding->call.state);
-    struct slice reason;
-    bool is_given_up = pod == NULL && policy_has_given_up(&view, request->pod_namespace,
-                                                          binding->call.arena, &reason);
-    binding->is_unknown = (pod == NULL && !is_given_up) || is_other;
-    if (is_given_up)
-        return error_set(err, ERROR_INVALID, "%.*s", SLICE_ARG(reason));
+    binding->is_unknown = pod == NULL || is_other;
     if (pod == NULL)
         return error_set(err, ERROR_NOT_FOUND, "pods \"%.*s\" not found",
                          SLICE_ARG(request->pod_name));
@@ -252,7 +261,7 @@ int bind_take_claims(struct binding *binding, struct error *err)
     binding->verdict = (struct verdict){.code = CODE_SKIP};
     binding->warnings.count = 0;
     binding->deferral = (struct deferral){.volumes = NULL};
-    if (check_pod(binding, pod, err) < 0)
+    if (check_given_up(binding, pod, err) < 0 || check_pod(binding, pod, err) < 0)
         return err->code;
     if (binding->is_bound)
         return 0;

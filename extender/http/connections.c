@@ -40,7 +40,7 @@ static struct in6_addr owner_of(const struct sockaddr *address)
 }
 
 /* How many connections of the address, and of those with the same hash, are new. FNV-1a, from a
- * start that nobody knows: an address that shares another one's limit cannot be chosen. */
+ * start that nobody knows: an address that shares another one's limit is hard to choose. */
 static uint16_t *new_of(struct connections *connections, const struct in6_addr *address)
 {
     uint32_t hash = connections->seed;
@@ -163,7 +163,7 @@ static double burden(const struct connections *connections, const struct connect
 static struct connection_entry *find_new(struct connections *connections)
 {
     struct connection_entry *found = NULL;
-    unsigned half = connections->limits.max / 2, most = half < FLOOD_MIN ? FLOOD_MIN : half;
+    unsigned most = connections->limits.flood < FLOOD_MIN ? FLOOD_MIN : connections->limits.flood;
 
     for (struct connection_entry *entry = connections->first; entry != NULL; entry = entry->next) {
         unsigned count = entry->is_new ? *new_of(connections, &entry->address) : 0;
@@ -175,8 +175,8 @@ static struct connection_entry *find_new(struct connections *connections)
     return found;
 }
 
-/* If the owner (NULL: all owners together) has more than max connections, closes a new one of the
- * address that has most of these; else the one with the largest burden; of several, the oldest. */
+/* If the owner (NULL: all owners together) has more than max connections, closes a new one of an
+ * address that floods; else the one with the largest burden; of several, the oldest. */
 static void make_room(struct connections *connections, const struct in6_addr *owner, unsigned max)
 {
     struct connection_entry *last = NULL;
@@ -195,10 +195,12 @@ static void make_room(struct connections *connections, const struct in6_addr *ow
             last = entry;
         }
     }
+    if (count <= max)
+        return;
     struct connection_entry *flooding = owner == NULL ? find_new(connections) : NULL;
-    if (count > max && flooding != NULL)
+    if (flooding != NULL)
         shut(connections, flooding);
-    else if (count > max && last != NULL)
+    else if (last != NULL)
         shut(connections, last);
 }
 

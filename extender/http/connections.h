@@ -3,9 +3,10 @@
  * there are too many. A deadline is for a whole stage (the headers, the body, ...), so a client
  * that sends a byte now and then does not extend it.
  *
- * When there are too many, one is closed: if one address has half of all without any request, the
- * oldest of these, so that who opens thousands and never finishes a TLS handshake closes only their
- * own; else the one that has used most of its time. A connection in STAGE_WORK never is.
+ * When there are too many, one is closed: if one address floods the port with connections without
+ * any request, the oldest of these, so that who opens thousands and never finishes a TLS handshake
+ * closes only their own; else the one that has used most of its time. A connection in STAGE_WORK
+ * never is.
  *
  * To close means to shut the socket down; libmicrohttpd, which owns it, then ends the connection.
  *
@@ -56,6 +57,7 @@ struct connection_entry {
 struct connection_limits {
     unsigned max, per_address_max;
     unsigned new_per_address_max; /* without a request; more are not accepted */
+    unsigned flood;               /* so many of one address without a request are a flood */
 };
 
 struct connections {

@@ -23,7 +23,7 @@ enum {
 };
 
 struct events {
-    pthread_mutex_t lock; /* guards all below but dropped */
+    pthread_mutex_t lock; /* guards rates, posted_in, minute_ns and posted */
     struct rate rates[EVENT_REASONS];
     uint8_t posted_in[EVENT_REASONS][SHARES]; /* since minute_ns, for a minute; or more */
     uint64_t minute_ns;

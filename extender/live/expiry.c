@@ -108,13 +108,14 @@ static size_t list_doubtful(const struct state *state, uint64_t now_ns,
     return count;
 }
 
-/* Those that have not been seen bound, or gone, are in doubt no more. Under the lock. */
+/* Those that have not been seen bound, or gone, are in doubt no more; unless nothing is stored of
+ * their namespace, so that nothing is seen. Under the lock. */
 static void settle(struct cluster *cluster, const struct object_reference *pods, size_t count,
                    uint64_t now_ns)
 {
     for (size_t i = 0; i < count; i++) {
         const struct reservation *reservation = reservation_of(cluster, &pods[i]);
-        if (reservation != NULL)
+        if (reservation != NULL && !allowance_is_over(cluster, pods[i].ns))
             reservation_settle(cluster, &reservation->uid, now_ns);
     }
 }

@@ -269,13 +269,16 @@ static bool requeue_some(struct requeue *requeue, struct requests *requests, uns
     return true;
 }
 
-/* Requeues the pods that are due, if the rate allows, and computes when the next one is due. One
- * namespace has more than half of the rate only if no other one wants it. */
+/* Requeues the pods that are due, if the rate allows, and computes when the next one is due. Those
+ * of namespaces that have had fewest in this second come first. */
 static void requeue_due(struct requeue *requeue, struct requests *requests, uint64_t now_ns)
 {
+    static const unsigned most[] = {1, 5, REQUEUES_PER_SECOND / 2, UINT_MAX};
+
     requeue->due_ns = UINT64_MAX;
-    if (!requeue_some(requeue, requests, REQUEUES_PER_SECOND / 2, now_ns) ||
-        !requeue_some(requeue, requests, UINT_MAX, now_ns)) {
+    for (size_t i = 0; i < sizeof most / sizeof *most; i++) {
+        if (requeue_some(requeue, requests, most[i], now_ns))
+            continue;
         requeue->due_ns = now_ns + NS_PER_SECOND / REQUEUES_PER_SECOND;
         return;
     }

@@ -19,7 +19,6 @@
 
 /* ---- the end of an episode ---- */
 
-/* From now on nothing fails, and nobody comes. */
 /* It has memory enough, and reads its lists again; the last time after what it kept is removed. */
 static void take_back(void *context)
 {
@@ -30,8 +29,10 @@ static void take_back(void *context)
     replica->state.cluster.allowance_limits = (struct allowance_limits){.namespace_bytes = 0};
     replica_relist(replica, KIND_POD);
     replica_relist(replica, KIND_CLAIM);
+    replica_relist(replica, KIND_POD_DISRUPTION_BUDGET);
 }
 
+/* From now on nothing fails, and nobody comes. */
 static void calm_down(void *context)
 {
     (void)context;
@@ -46,8 +47,8 @@ static void calm_down(void *context)
             replica_crash(&world.replicas[i]);
     }
     for (unsigned i = 0; world.gives_up && i < world.replica_count; i++)
-        for (unsigned times = 0; times < 5; times++)
-            later(times * 4 * SECOND, true, take_back, &world.replicas[i]);
+        for (unsigned times = 0; times < 8; times++)
+            later(times * 20 * SECOND, true, take_back, &world.replicas[i]);
     world.is_mixed = world.moves_lock = world.gives_up = false;
     for (unsigned i = 0; i < world.replica_count; i++) {
         world.replicas[i].agrees_again_ns = 0;

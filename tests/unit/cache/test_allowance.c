@@ -5,6 +5,7 @@
 
 #include "cache/cluster/allowance.h"
 #include "cache/cluster/reservation.h"
+#include "config/base/clock.h"
 #include "support/load.h"
 
 enum { LARGE_BYTES = 2000, FREE_BYTES = 512, IN_ONE = 5, IN_ALL = 8 }; /* so many large objects */
@@ -88,7 +89,7 @@ static void pass(void)
 
 static void begin(enum kind kind)
 {
-    cluster_list_begin(&cluster, kind, false, 1);
+    cluster_list_begin(&cluster, kind, false, UINT64_MAX / 2); /* long after */
 }
 
 static void end(enum kind kind)
@@ -166,7 +167,7 @@ static void give_up(const char *ns)
     pass();
 }
 
-Test(allowance, a_namespace_is_back_when_both_lists_are_whole)
+Test(allowance, a_namespace_is_back_when_its_lists_are_whole)
 {
     give_up("greedy");
     begin(KIND_POD);
@@ -194,6 +195,89 @@ Test(allowance, a_list_that_was_being_read_when_it_began_does_not_count)
     begin(KIND_CLAIM);
     end(KIND_CLAIM);
     cr_expect_not(is_over("greedy"));
+}
+
+/* It may lack what a Binding that was under way then does. */
+Test(allowance, a_list_that_was_requested_too_soon_does_not_count)
+{
+    give_up("greedy");
+    cluster_list_begin(&cluster, KIND_POD, false, monotonic_ns());
+    end(KIND_POD);
+    cluster_list_begin(&cluster, KIND_CLAIM, false, monotonic_ns());
+    end(KIND_CLAIM);
+    cr_expect(is_over("greedy"));
+}
+
+Test(allowance, its_budgets_have_to_be_read_again_too)
+{
+    begin(KIND_POD_DISRUPTION_BUDGET); /* somebody watches them */
+    end(KIND_POD_DISRUPTION_BUDGET);
+    give_up("greedy");
+    begin(KIND_POD);
+    end(KIND_POD);
+    begin(KIND_CLAIM);
+    end(KIND_CLAIM);
+    cr_expect(is_over("greedy"));
+    begin(KIND_POD_DISRUPTION_BUDGET);
+    end(KIND_POD_DISRUPTION_BUDGET);
+    cr_expect_not(is_over("greedy"));
+}
+
+Test(allowance, a_list_with_an_object_that_cannot_be_read_does_not_count)
+{
+    give_up("greedy");
+    begin(KIND_POD);
+    cluster_list_keep(&cluster, KIND_POD, SLICE("greedy"), SLICE("unreadable"));
+    end(KIND_POD);
+    begin(KIND_CLAIM);
+    end(KIND_CLAIM);
+    cr_expect(is_over("greedy"));
+    begin(KIND_POD);
+    end(KIND_POD);
+    cr_expect_not(is_over("greedy"));
+}
+
+/* Of a GET that was answered meanwhile, nothing follows. */
+Test(allowance, what_is_not_stored_is_not_gone)
+{
+    struct object object = {.kind = KIND_POD};
+    struct claim_reference use = {.name = SLICE("large-0")};
+    struct error err = {0};
+
+    for (unsigned i = 0; i <= IN_ONE; i++)
+        put_large("greedy", i);
+    object.pod = (struct pod_object){.meta = {.ns = SLICE("greedy"),
+                                              .name = SLICE("large-0"),
+                                              .uid = SLICE("greedy-large-0"),
+                                              .resource_version = SLICE("1000")},
+                                     .claims = &use,
+                                     .claim_count = 1};
+    for (int i = 0; i < 20; i++)
+        cr_expect_eq(cluster_learn(&cluster, &object, 0, monotonic_ns(), &err), 0);
+    cr_expect_not(cluster_is_known_gone(&cluster, SLICE("greedy-large-0")));
+}
+
+/* Nothing of a pod without claims can be deferred. */
+Test(allowance, pods_without_claims_cost_nothing)
+{
+    char text[8192];
+    struct buf volumes;
+
+    buf_init(&volumes, 4096);
+    for (int i = 0; i < 100; i++)
+        buf_printf(&volumes, "%s{\"name\":\"v-%d\",\"emptyDir\":{}}", i == 0 ? "" : ",", i);
+    give_up("greedy");
+    for (int i = 0; i < 100; i++) {
+        (void)snprintf(text, sizeof text,
+                       "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"namespace\":"
+                       "\"greedy\",\"name\":\"plain-%d\",\"uid\":\"plain-%d\"},\"spec\":{"
+                       "\"runtimeClassName\":\"microvm\",\"volumes\":[%s]}}",
+                       i, i, buf_text(&volumes));
+        load_text(&cluster, text);
+    }
+    cr_expect(has("greedy", "plain-99"));
+    cr_expect_eq(cluster.charged_bytes, 0, "%zu", cluster.charged_bytes);
+    buf_dispose(&volumes);
 }
 
 Test(allowance, one_that_still_takes_too_much_is_given_up_again)

@@ -63,7 +63,7 @@ static void pass(double seconds)
 
 static void start(unsigned max, unsigned per_address_max)
 {
-    const struct connection_limits limits = {max, per_address_max, max / 2};
+    const struct connection_limits limits = {max, per_address_max, max / 2, max / 2};
     struct error err;
 
     time_ns = 1000 * SECOND;
