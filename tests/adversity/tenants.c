@@ -200,6 +200,54 @@ static void a_namespace_that_takes_too_much_is_given_up_until_it_takes_less(void
     guard_stop(&guard);
 }
 
+enum { PENDING_PODS = 150, EACH = 500, MANY_LABELS = 100 };
+
+/* No scheduler knows them. */
+static void put_pending_pods(void)
+{
+    for (int i = 0; i < PENDING_PODS; i++) {
+        struct buf text;
+        buf_init(&text, 4 << 20);
+        buf_printf(&text,
+                   "{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"greedy\",\"name\":\"p-%d\","
+                   "\"labels\":{\"a\":\"a\"",
+                   i);
+        for (int j = 0; j < MANY_LABELS; j++)
+            buf_printf(&text, ",\"%063d\":\"%063d\"", i * MANY_LABELS + j, j);
+        buf_printf(&text, "}},\"spec\":{\"schedulerName\":\"nobody\",\"volumes\":[");
+        for (int j = 0; j < EACH; j++)
+            buf_printf(
+                &text,
+                "%s{\"name\":\"c-%d\",\"persistentVolumeClaim\":{\"claimName\":\"%0250d\"}},"
+                "{\"name\":\"i-%d\",\"csi\":{\"driver\":\"d.example.com\",\"fsType\":\"%0250d\"}}",
+                j == 0 ? "" : ",", j, i * EACH + j, j, j);
+        buf_printf(&text, "]}}");
+        api_put("%s", buf_text(&text));
+        buf_dispose(&text);
+    }
+}
+
+static void pending_pods_of_many_volumes_fill_no_memory(void)
+{
+    struct guard guard;
+
+    process_keep_sanitizer_small();
+    put_claim("data");
+    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
+    put_pod(&(struct test_pod){.name = "c"});
+    guard_start(&guard, "");
+    long before = memory_mib(&guard);
+    put_pending_pods();
+    AWAIT(guard_metric(&guard, "claimguard_namespaces_given_up ") == 1, "they take too much");
+    expect_others_served(&guard, "b");
+    check(memory_mib(&guard) - before < MIB_MAX, "%ld MiB more", memory_mib(&guard) - before);
+    guard_stop(&guard);
+    guard_start(&guard, "");
+    expect_others_served(&guard, "c");
+    check(memory_mib(&guard) - before < MIB_MAX, "%ld MiB more", memory_mib(&guard) - before);
+    guard_stop(&guard);
+}
+
 /* ---- a namespace whose objects are slow to read ---- */
 
 enum { CALLERS = 64, CALLS = 15, SLOW_MS = 900 }; /* a rejection waits for a second */
@@ -311,6 +359,7 @@ int main(int argc, char **argv)
     static const struct scenario all[] = {
         SCENARIO(claims_with_long_volume_names_end_nothing),
         SCENARIO(long_texts_in_all_fields_end_nothing),
+        SCENARIO(pending_pods_of_many_volumes_fill_no_memory),
         SCENARIO(answers_of_megabytes_fill_no_memory),
         SCENARIO(a_namespace_that_is_slow_to_read_keeps_no_other_waiting),
         SCENARIO(a_namespace_that_takes_too_much_is_given_up_until_it_takes_less),
