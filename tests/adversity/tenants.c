@@ -33,10 +33,13 @@ static char *text_of(size_t bytes)
     return text;
 }
 
-/* Pod b of another namespace gets its claim. */
+/* A pod of another namespace is bound; under sanitizers not at once, since one thread reads what is
+ * watched, and all answers. */
 static void expect_others_served(const struct guard *guard, const char *pod)
 {
-    check(filter_passes(guard, pod) && bind_succeeds(guard, pod, "node-1"), "%s is bound", pod);
+    AWAIT(node_of(pod)[0] != '\0' ||
+              (filter_passes(guard, pod) && bind_succeeds(guard, pod, "node-1")),
+          "it is bound");
 }
 
 /* ---- long texts ---- */
