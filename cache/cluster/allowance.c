@@ -20,6 +20,12 @@ struct allowance {
     uint32_t list_wanted[SWEPT_KINDS]; /* the first list that counts for that */
 };
 
+/* Whether its objects are not stored. */
+static bool is_shut(const struct allowance *allowance)
+{
+    return allowance->is_over && !allowance->is_filling;
+}
+
 /* ---- records ---- */
 
 static bool allowance_matches(const struct table_record *record, const void *ns)
@@ -87,9 +93,8 @@ void allowance_charge(struct cluster *cluster, struct name *ns, size_t bytes)
         return;
     allowance->bytes += bytes - limits->free_bytes;
     cluster->charged_bytes += bytes - limits->free_bytes;
-    cluster->are_over |= (!allowance->is_over || allowance->is_filling) &&
-                         (allowance->bytes > limits->namespace_bytes ||
-                          cluster->charged_bytes > limits->total_bytes);
+    cluster->are_over |= !is_shut(allowance) && (allowance->bytes > limits->namespace_bytes ||
+                                                 cluster->charged_bytes > limits->total_bytes);
 }
 
 void allowance_release(struct cluster *cluster, const struct name *ns, size_t bytes)
@@ -163,13 +168,14 @@ static void find_too_large(struct cluster *cluster)
 
     for (struct table_record *at; (at = table_next(&cluster->allowances, &walk)) != NULL;) {
         struct allowance *allowance = (struct allowance *)(void *)at;
-        bool is_stored = !allowance->is_over || allowance->is_filling;
-        if (is_stored && allowance->bytes > cluster->allowance_limits.namespace_bytes)
+        if (is_shut(allowance))
+            continue;
+        if (allowance->bytes > cluster->allowance_limits.namespace_bytes) {
             give_up(cluster, allowance);
-        else if (is_stored)
-            stored += allowance->bytes;
-        if (is_stored && !(allowance->is_over && !allowance->is_filling) &&
-            (largest == NULL || allowance->bytes > largest->bytes))
+            continue;
+        }
+        stored += allowance->bytes;
+        if (largest == NULL || allowance->bytes > largest->bytes)
             largest = allowance;
     }
     if (stored > cluster->allowance_limits.total_bytes && largest != NULL)
@@ -182,7 +188,7 @@ static bool is_given_up(const struct cluster *cluster, const struct name *ns)
 {
     const struct allowance *allowance = find(cluster, ns);
 
-    return allowance != NULL && allowance->is_over && !allowance->is_filling;
+    return allowance != NULL && is_shut(allowance);
 }
 
 /* Removes the object, if it is of a namespace that is given up; returns how much work that was. */
@@ -280,7 +286,7 @@ void allowance_begin_list(struct cluster *cluster, enum kind kind)
     for (struct table_record *at;
          may_fill && (at = table_next(&cluster->allowances, &walk)) != NULL;) {
         struct allowance *allowance = (struct allowance *)(void *)at;
-        if (allowance->is_over && !allowance->is_filling &&
+        if (is_shut(allowance) &&
             asked_ns >= allowance->given_up_ns + ALLOWANCE_FENCE_MS * NS_PER_MS)
             begin_filling(cluster, allowance, kind);
     }

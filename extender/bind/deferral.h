@@ -49,8 +49,8 @@ static inline bool deferral_has_any(const struct deferral *deferral)
 
 /* Decides about the pod's volumes. version: of the pod; 0: unknown. Under the lock. Errors:
  * ERROR_NO_MEMORY; ERROR_UNAVAILABLE: a volume cannot be decided yet, see `undecided`;
- * ERROR_INVALID: a field says that a volume is deferred, and cannot be changed back; other replicas
- * do not know that its claim is for one pod; or do not know it yet: `is_announced`. */
+ * ERROR_INVALID: a field says that a volume is deferred, and cannot be changed back; or other
+ * replicas do not know yet that its claim is for one pod: `is_announced`. */
 int deferral_plan(const struct view *view, uint64_t version, const struct pod_object *object,
                   struct arena *arena, struct deferral *out, struct error *err);
 

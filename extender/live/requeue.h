@@ -14,8 +14,8 @@
  *     requeue_all        the configuration has changed
  *     requeue_forget     the scheduler has asked about the pod; or it is bound, or gone
  *
- * At most REQUEUES_PER_SECOND; the other pods wait for their turn. If pods of several namespaces
- * are due, one of these (shares.h) has half of that at most.
+ * At most REQUEUES_PER_SECOND; the other pods wait for their turn. Of several namespaces (shares.h)
+ * with pods that are due, one with fewer requeues in this second comes first.
  *
  * Threads: any; no function waits for the API server.
  */

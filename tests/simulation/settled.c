@@ -98,8 +98,8 @@ static bool is_refused_for_good(const struct view *view, const struct pod *recor
     return deferral_plan(view, record->version, pod, arena, &deferral, &err) == ERROR_INVALID;
 }
 
-/* Whether several pods that another webhook denies want its claims, too: each gives way in its
- * turn, and which of the others comes next is chance. */
+/* Whether several pods that another webhook denies want a claim of this pod. They give way in turn,
+ * and which of the others is next is chance. */
 static bool is_beside_denied(const struct sim_pod *pod)
 {
     unsigned denied = 0;

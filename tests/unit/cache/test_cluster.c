@@ -11,7 +11,6 @@ static void setup(void)
     cluster_init(&cluster);
 }
 
-/* Everything deleted leaves nothing behind: the counts, the placeholders and the names. */
 static void teardown(void)
 {
     cluster_dispose(&cluster);

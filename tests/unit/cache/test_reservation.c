@@ -217,21 +217,29 @@ Test(reservation, what_has_ended_early_may_be_reserved_again_before_it_is_report
     cr_expect(uid_is(&cluster.reservations->uid, slice_of(UID(1))));
 }
 
-Test(reservation, of_too_many_the_one_that_expires_first_ends)
+/* Each for a claim of its own; the n-th one expires at 10 + n. */
+static void reserve_claims(int count)
 {
     char name[32], uid[48] = "";
     struct claim_reference claim = {.name = {name, 0}};
-    struct pod_object first = pod_of("first", UID(1), 1, 1), pod = pod_of("p", uid, 1, 1);
+    struct pod_object pod = pod_of("p", uid, 1, 1);
 
-    reserve(&first, true, 5); /* is being bound: stays */
     pod.claims = &claim;
-    for (int i = 0; i <= RESERVATIONS_MAX + 1; i++) {
+    for (int i = 0; i < count; i++) {
         claim.name.len = (size_t)snprintf(name, sizeof name, "claim-%d", i);
         apply_claim(name, true);
         (void)snprintf(uid, sizeof uid, "6d1a0d3e-3f0b-4a39-8a5c-1%011d", i);
         pod.meta.uid = slice_of(uid);
         reserve(&pod, false, 10 + (uint64_t)i);
     }
+}
+
+Test(reservation, of_too_many_the_one_that_expires_first_ends)
+{
+    struct pod_object first = pod_of("first", UID(1), 1, 1);
+
+    reserve(&first, true, 5); /* is being bound: stays */
+    reserve_claims(RESERVATIONS_MAX + 2);
     cr_expect_eq(cluster.reserved.count, RESERVATIONS_MAX);
     cr_expect(uid_is(&cluster.reservations->uid, slice_of(UID(1))), "it is being bound");
     struct reservation *ended = reservation_expired(&cluster, 0);
@@ -241,22 +249,14 @@ Test(reservation, of_too_many_the_one_that_expires_first_ends)
 
 Test(reservation, of_too_many_one_of_the_namespace_that_has_most_ends)
 {
-    char name[32] = "data", uid[48] = UID(1);
-    struct claim_reference claim = {.name = {name, 4}};
-    struct pod_object pod = pod_of("p", uid, 1, 1);
+    struct claim_reference claim = {.name = SLICE("data")};
+    struct pod_object pod = pod_of("p", UID(1), 1, 1);
 
     pod.claims = &claim;
     pod.meta.ns = SLICE("quiet");
-    apply_claim_in("quiet", name, true);
+    apply_claim_in("quiet", "data", true);
     reserve(&pod, false, 5); /* it expires first of all */
-    pod.meta.ns = SLICE("default");
-    for (int i = 0; i < RESERVATIONS_MAX; i++) {
-        claim.name.len = (size_t)snprintf(name, sizeof name, "claim-%d", i);
-        apply_claim(name, true);
-        (void)snprintf(uid, sizeof uid, "6d1a0d3e-3f0b-4a39-8a5c-1%011d", i);
-        pod.meta.uid = slice_of(uid);
-        reserve(&pod, false, 10 + (uint64_t)i);
-    }
+    reserve_claims(RESERVATIONS_MAX);
     cr_expect_eq(cluster.reserved.count, RESERVATIONS_MAX);
     cr_expect(uid_is(&cluster.reservations->uid, slice_of(UID(1))), "it stays");
 }
