@@ -11,7 +11,8 @@
 #include "support/process.h"
 #include "support/reviews.h"
 
-/* ThreadSanitizer looks for races, which a tenth shows as well; ASan's run has the sizes that count. */
+/* ThreadSanitizer looks for races, which a tenth shows as well; ASan's run has the sizes that
+ * count. */
 #ifdef __SANITIZE_THREAD__
 enum { MIB_MAX = 2000, LONG_CLAIMS = 20, LONG_OBJECTS = 2 };
 #else
@@ -50,8 +51,8 @@ static void expect_little_more(const struct guard *guard, long before)
     check(memory_mib(guard) - before < MIB_MAX, "%ld MiB more", memory_mib(guard) - before);
 }
 
-/* What `put` puts into namespace greedy takes little memory, and stops no pod of another: when it is
- * watched (`has_come`), and again when all of it is listed, and asked for. */
+/* What `put` puts into namespace greedy takes little memory, and stops no pod of another: when it
+ * is watched (`has_come`), and again when all of it is listed, and asked for. */
 static void expect_little_memory_for(void (*put)(void), bool (*has_come)(const struct guard *guard))
 {
     struct guard guard;
@@ -95,8 +96,7 @@ static void put_long_claims(void)
 
 static bool long_claims_are_watched(const struct guard *guard)
 {
-    return guard_metric(guard,
-                        "claimguard_cache_objects{resource=\"persistentvolumeclaims\"}") ==
+    return guard_metric(guard, "claimguard_cache_objects{resource=\"persistentvolumeclaims\"}") ==
            LONG_CLAIMS + 1;
 }
 
