@@ -30,7 +30,7 @@ static const struct pull_field taint_fields[] = {
     PULL_FIELD("effect", PULL_STRING, taint, effect),
 };
 
-static bool read_owners(struct pull *json, struct arena *arena, void *field)
+bool details_read_owners(struct pull *json, struct arena *arena, void *field)
 {
     ((struct pull_items *)field)->size = sizeof(struct owner);
     return pull_field_array(json, PULL_CASE_EXACT, owner_fields, PULL_FIELD_COUNT(owner_fields),
@@ -121,7 +121,7 @@ static const struct pull_field pod_meta_details[] = {
     PULL_FIELD("deletionTimestamp", PULL_STRING, pod_details, deletion_timestamp),
     PULL_FIELD("deletionGracePeriodSeconds", PULL_INTEGER, pod_details, grace_seconds),
     PULL_READER("finalizers", pod_details, finalizers, read_strings),
-    PULL_READER_OF("ownerReferences", pod_details, owners, read_owners, owner_fields),
+    PULL_READER_OF("ownerReferences", pod_details, owners, details_read_owners, owner_fields),
     PULL_NESTED("labels", pod_label_fields),
 };
 static const struct pull_field pod_spec_details[] = {

@@ -106,16 +106,25 @@ struct claim_template {
     struct slice name;
 };
 
-/* Of a Deployment, a StatefulSet, or another kind that `kubectl scale` scales. No such object is
- * stored. */
+/* Of a Deployment, a Job, or another kind that creates pods. No such object is stored. */
 struct workload_details {
     struct slice ns, name;
+    struct owner controller; /* what manages it; no name: nothing */
+    struct slice argo, flux; /* a mark of Argo CD, of Flux, which write it again; or empty */
     int64_t replicas;
     struct slice strategy;             /* of a Deployment; empty: the default, RollingUpdate */
     struct slice revision;             /* of a Deployment's ReplicaSet: a number; empty: none */
     struct slice when_scaled;          /* of a StatefulSet, for its claims; empty: Retain */
     int64_t first_ordinal;             /* of its pods */
     struct pull_items claim_templates; /* struct claim_template */
+    bool is_suspended;                 /* of a Job */
+};
+
+/* Of a HorizontalPodAutoscaler. */
+struct autoscaler_details {
+    struct slice ns, name;
+    struct slice target_kind, target; /* in its namespace */
+    int64_t least;                    /* minReplicas */
 };
 
 /* The fields that are read here of a kind. */
@@ -129,6 +138,12 @@ bool storage_class_details_read(struct slice text, struct arena *arena,
                                 struct storage_class_details *out);
 bool csi_node_details_read(struct slice text, struct arena *arena, struct csi_node_details *out);
 bool workload_details_read(struct slice text, struct arena *arena, struct workload_details *out);
+bool autoscaler_details_read(struct slice text, struct arena *arena,
+                             struct autoscaler_details *out);
+
+/* A list of them, as the API server sends it: struct autoscaler_details. False also if that is not
+ * all of them (metadata.continue). */
+bool autoscaler_list_read(struct slice text, struct arena *arena, struct pull_items *out);
 
 /* The owner that is the controller; NULL: none. */
 const struct owner *details_controller(const struct pull_items *owners);

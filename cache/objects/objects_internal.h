@@ -46,6 +46,9 @@ bool csi_node_finish(struct pull *json, struct arena *arena, struct resource_obj
 /* Reads an array of strings into struct pull_items of struct slice. */
 bool read_strings(struct pull *json, struct arena *arena, void *field);
 
+/* Reads ownerReferences into struct pull_items of struct owner (details.h). */
+bool details_read_owners(struct pull *json, struct arena *arena, void *field);
+
 /* Reads access modes into an unsigned: enum access_mode. */
 bool read_access_modes(struct pull *json, struct arena *arena, void *field);
 

@@ -155,6 +155,7 @@ static int list(struct lister *lister, const struct listed *listed,
     run.reflector.phase = PHASE_PAGES;
     run.reflector.can_stream = false;
     run.reflector.is_list_only = true;
+    run.reflector.reads_finished = lister->reads_finished;
     int rc = request_all(&run, err);
     lister->status = run.result.status;
     lister->left_out += atomic_load(&run.status.skipped);

@@ -17,7 +17,8 @@
 
 struct lister {
     struct http_client *client;
-    const char *server; /* for error messages */
+    const char *server;  /* for error messages */
+    bool reads_finished; /* pods that have finished, too */
 
     unsigned status;   /* HTTP, of the last answer; 0: there was none */
     uint64_t left_out; /* objects that could not be decoded, of all lists so far */

@@ -12,8 +12,8 @@ enum {
     WINDOW_KEEP_BYTES = 256 * 1024,
 };
 
-/* Finished pods hold no claim, so they are not read. A pod that finishes leaves the watch: the API
- * server reports it as DELETED. */
+/* Finished pods hold no claim, so only commands read them. A pod that finishes leaves the watch:
+ * the API server reports it as DELETED. */
 #define UNFINISHED_PODS "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed&"
 
 const char *restart_text(enum restart restart)
@@ -128,7 +128,7 @@ static void put_path(const struct reflector *reflector, struct buf *path)
         buf_put(path, SLICE("/"));
     }
     buf_printf(path, "%s?%s", reflector_resource(reflector),
-               reflector->kind == KIND_POD ? UNFINISHED_PODS : "");
+               reflector->kind == KIND_POD && !reflector->reads_finished ? UNFINISHED_PODS : "");
 }
 
 void reflector_request(struct reflector *reflector, uint64_t now_ns, struct buf *path)

@@ -136,6 +136,7 @@ struct reflector {
     struct reflector_sink sink;
     struct resource_status *status;
     struct slice ns;     /* the only namespace; empty: all */
+    bool reads_finished; /* pods that have finished, too */
     bool is_list_only;   /* stops when the list is complete: for a snapshot */
     bool is_done;        /* it has stopped */
     bool can_stream;     /* the server can stream lists, as far as known */

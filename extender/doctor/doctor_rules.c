@@ -1,5 +1,7 @@
 #include "extender/doctor/doctor_rules.h"
 
+#include "extender/report/advice_rows.h"
+
 #define RULE(code_, level_, title_, why_, mend_) \
     { \
         .code = (code_), .level = (level_), .title = (title_), .why = (why_), .mend = (mend_) \
@@ -172,8 +174,8 @@ const struct rule doctor_rules[] = {
          "with `failurePolicy: Fail` refuse what they review. If only some are (then a warning), "
          "the\n"
          "others are not there when one goes.",
-         "what CG612 says of its pods; without any pod, what `kubectl describe` says of its\n"
-         "ReplicaSet."),
+         "what CG612 says of its pods; without any pod, what\n"
+         "`" ADVICE_TEXT_STATE "` says."),
     RULE(
         "CG612", LEVEL_ERROR, "a pod of claimguard does not run",
         "It waits for a node, an image or a volume, or it ends at once, or it is not ready (then "
@@ -184,13 +186,13 @@ const struct rule doctor_rules[] = {
     RULE("CG613", LEVEL_ERROR, "an object of the installation is missing",
          "The Deployment's pods cannot start without the ConfigMaps that they mount. Without the\n"
          "Service, schedulers and webhooks that call it by name cannot reach claimguard.",
-         "`kubectl apply -k manifests` again."),
+         "`" ADVICE_TEXT_APPLY "` again."),
     /* 7xx: the webhooks that call claimguard */
     RULE("CG701", LEVEL_ERROR, "a webhook has no caBundle",
          "The API server cannot call claimguard. With `failurePolicy: Ignore`, Bindings are "
          "applied\n"
          "without a review; with `Fail`, no pod is bound.",
-         "`claimguard certificates` writes it, after each `kubectl apply` of new webhooks."),
+         "`claimguard certificates` writes it, each time that webhooks are applied."),
     RULE(
         "CG702", LEVEL_ERROR, "a webhook's caBundle has no valid certificate",
         "It is no PEM text, or all of its certificates have ended: the API server does not "
@@ -300,7 +302,7 @@ const struct rule doctor_rules[] = {
         "configuration; if no file sets it, the service account of the Deployment in the\n"
         "namespace `--namespace`. If the credentials may not create SubjectAccessReviews, this is\n"
         "not checked.",
-        "in the namespace `claimguard`, `kubectl apply -f manifests/rbac.yaml`. In another one,\n"
+        "in the namespace `claimguard`, `" ADVICE_TEXT_APPLY_RIGHTS "`. In another one,\n"
         "that would bind the rights to the wrong user: `helm upgrade`, if the chart has installed\n"
         "claimguard, or the objects of `rbac.yaml` with your user as subject."),
     RULE(

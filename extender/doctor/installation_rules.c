@@ -57,8 +57,8 @@ static void check_unmarked(const struct examined *examined, const struct schedul
     }
     if (unknown != 0)
         finding_unread(findings,
-                       "marks of %zu pods: this snapshot has no resources of containers (kubectl "
-                       "get and claimguard snapshot have)",
+                       "marks of %zu pods: this snapshot has no resources of containers (that of "
+                       "claimguard snapshot has)",
                        unknown);
     if (count != 0)
         (void)finding_add(findings, "CG804", where,

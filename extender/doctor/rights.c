@@ -3,6 +3,7 @@
 #include <jansson.h>
 
 #include "extender/certificates/api_call.h"
+#include "extender/report/advice_rows.h"
 #include "policy/agreed.h"
 #include "policy/needs.h"
 
@@ -195,7 +196,7 @@ void rights_check(const struct rights *rights, struct findings *findings)
     if (rights->missing.len == 0 || rights->is_self)
         return;
     const char *change = strcmp(rights->user, MANIFESTS_USER) == 0
-                             ? "kubectl apply -f manifests/rbac.yaml"
+                             ? ADVICE_TEXT_APPLY_RIGHTS
                              : "helm upgrade, if the chart has installed it; else the objects of "
                                "manifests/rbac.yaml with this user as subject";
     struct finding *finding =

@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "extender/report/advice_rows.h"
+
 #define NAME      "claimguard"
 #define NOT_READY "not ready"
 
@@ -142,8 +144,8 @@ static const char *mend_of(const struct waiting *waiting)
         {"Image", "image: one that the node can pull"},
         {"FailedMount",
          "create what the message says is missing (Secret claimguard-tls: claimguard "
-         "certificates; ConfigMap: kubectl apply -k manifests)"},
-        {"CrashLoopBackOff", "kubectl logs --previous of the pod says why it ends"},
+         "certificates; ConfigMap: " ADVICE_TEXT_APPLY ")"},
+        {"CrashLoopBackOff", "the log of its last container says why it ends: " ADVICE_TEXT_LOGS},
         {"OOMKilled", "limits: {memory: more}"},
     };
 
@@ -173,8 +175,7 @@ static void report_missing(const struct installation *installation, const json_t
                            const char *kind, const char *name, struct findings *findings)
 {
     (void)finding_add(findings, "CG613", installed_place(findings, "Deployment", deployment),
-                      "kubectl apply -k manifests", "there is no %s %s/%s", kind, installation->ns,
-                      name);
+                      ADVICE_TEXT_APPLY, "there is no %s %s/%s", kind, installation->ns, name);
 }
 
 /* Each ConfigMap that the pods mount and cannot do without. */

@@ -49,6 +49,7 @@ struct inquiry_wish {
     void (*list_begins)(void *context, const char *api_version, const char *kind);
 
     bool keeps_workloads; /* of a snapshot: those of workloads.h */
+    bool reads_finished;  /* of a live cluster: pods that have finished, too */
 
     bool is_texts_only; /* of a live cluster: nothing is stored in the inquiry's cluster */
 };

@@ -138,7 +138,9 @@ static int read_all(struct live *live, struct error *err)
 int inquiry_read_live(struct inquiry *inquiry, const struct inquiry_wish *wish, struct error *err)
 {
     struct live live = {
-        .inquiry = inquiry, .wish = wish, .lister.server = inquiry->kubeconfig->server};
+        .inquiry = inquiry,
+        .wish = wish,
+        .lister = {.server = inquiry->kubeconfig->server, .reads_finished = wish->reads_finished}};
 
     log_configure(LOG_ERROR, LOG_TEXT); /* the command reports the result itself */
     if (http_client_global_init(err) < 0)

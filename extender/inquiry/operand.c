@@ -1,5 +1,9 @@
 #include "extender/inquiry/operand.h"
 
+#include "extender/report/advice_rows.h"
+
+enum { COMMAND_BYTES_MAX = 4096 };
+
 static const struct {
     const char *word;
     enum kind kind;
@@ -37,6 +41,19 @@ static bool take_part(struct slice *rest, struct slice *part)
     return true;
 }
 
+static int refuse_volume(const char *text, struct slice name, struct error *err)
+{
+    struct buf command;
+
+    buf_init(&command, COMMAND_BYTES_MAX);
+    bool is_plain = advice_command_text(&command, ADVICE_SEE_CLAIM_OF_VOLUME,
+                                        &(const struct advice_words){.name = name});
+    (void)error_set(err, ERROR_INVALID, "%s: who is asked about claims; that of a volume%s%s", text,
+                    is_plain ? ": " : " is in its claimRef", is_plain ? buf_text(&command) : "");
+    buf_dispose(&command);
+    return err->code;
+}
+
 /* What to ask instead. */
 static int refuse_kind(const char *text, struct slice name, enum kind given, enum kind wanted,
                        struct error *err)
@@ -47,11 +64,7 @@ static int refuse_kind(const char *text, struct slice name, enum kind given, enu
                          "why %.*s",
                          text, SLICE_ARG(name));
     if (wanted == KIND_CLAIM && given == KIND_VOLUME)
-        return error_set(err, ERROR_INVALID,
-                         "%s: who is asked about claims; that of a volume: "
-                         "kubectl get pv %.*s -o jsonpath='{.spec.claimRef.namespace}/"
-                         "{.spec.claimRef.name}'",
-                         text, SLICE_ARG(name));
+        return refuse_volume(text, name, err);
     return error_set(err, ERROR_INVALID, "%s: expected a %s", text, kind_text(wanted));
 }
 

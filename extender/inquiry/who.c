@@ -64,6 +64,7 @@ struct inquiry_wish who_wish(const struct who_question *question)
                  1U << KIND_CSI_DRIVER | 1U << KIND_POD_DISRUPTION_BUDGET |
                  1U << KIND_VOLUME_ATTACHMENT,
         .keeps_workloads = true,
+        .reads_finished = !question->is_all, /* there may be many */
         .ns = only_namespace(question),
         .keeps = keeps,
         .context = (void *)(uintptr_t)question,
@@ -140,13 +141,14 @@ static bool is_answered(const struct who *who, const struct claim *claim)
                     sizeof *who->waited, compare_addresses) != NULL);
 }
 
-/* Finds each pod that names a claim in question. Finished pods neither hold nor wait. */
+/* Finds each pod that names a claim in question. Those that have ended neither hold nor wait, and
+ * may keep a claim from being deleted. */
 static bool find_namings(struct who *who)
 {
     struct table_walk walk = {.at = 0};
 
     for (const struct pod *pod; (pod = cluster_next_pod(&who->inquiry->cluster, &walk)) != NULL;)
-        for (size_t i = 0; !pod->is_terminal && i < pod->use_count; i++) {
+        for (size_t i = 0; i < pod->use_count; i++) {
             const struct claim *claim = claim_at(pod->uses[i].claim);
             if (!is_answered(who, claim))
                 continue;

@@ -3,12 +3,10 @@
  * include it.
  *
  *     extern struct advice *advice;
+ *     extern const struct pod *pod;
  *     advice_add(advice, json_sprintf("pod %.*s finishes, or is deleted", SLICE_ARG(name)));
- *     advice_command(advice, "kubectl delete pod -n % %", (const struct slice[]){ns, name});
- *     advice_warn(advice, json_string("no controller creates it again"));
- *
- * A command is for a shell, and is pasted as it is. Names in it come from the input: nobody has
- * checked the owner that a pod names. So a command with a name that is no plain word is left out.
+ *     advice_command(advice, ADVICE_DELETE_POD, &POD_WORDS(pod));
+ *     advice_warn(advice, json_string("its claim is deleted with it"));
  *
  * Ownership: JSON values are taken over. Threads: one.
  */
@@ -26,24 +24,24 @@ struct advice {
 /* Begins a piece of advice. NULL: no memory. */
 void advice_add(struct advice *advice, json_t *text);
 
-/* The command of the last piece. Each % of the format is one of the words. If an earlier piece has
- * that command, the last one is left out. */
-void advice_command(struct advice *advice, const char *format, const struct slice *words);
+/* The last piece is of that row. If an earlier piece has its command, the last one is left out. */
+void advice_command(struct advice *advice, enum advice_row row, const struct advice_words *words);
 
-/* What the last piece destroys or stops; a second warning is added to the first. */
+/* What else the last piece destroys or stops; it is added to what its row says. */
 void advice_warn(struct advice *advice, json_t *text);
 
-/* "shop/db-0", as two arguments for "%.*s/%.*s"; and for "-n % %". */
+/* "shop/db-0", as two arguments for "%.*s/%.*s"; and for a row of the table. */
 #define POD_ARG(pod) \
     (int)name_text((pod)->ns).len, name_text((pod)->ns).ptr, (int)pod_name(pod).len, \
         pod_name(pod).ptr
-#define POD_WORDS(pod) ((const struct slice[]){name_text((pod)->ns), pod_name(pod)})
+#define POD_WORDS(pod) \
+    ((const struct advice_words){.ns = name_text((pod)->ns), .name = pod_name(pod)})
 
 /* What is lost, besides, when the pod ends: a claim that is being deleted or is the pod's own. */
 void advice_warn_of_loss(struct advice *advice, const struct who_claim *claim,
-                         const struct who_pod *holder);
+                         const struct pod *pod);
 
-/* A holder with a controller that `kubectl scale` scales. */
+/* A holder with a controller that workloads.h knows. */
 struct scaling {
     struct advice *advice;
     const struct who_claim *claim;
@@ -51,6 +49,11 @@ struct scaling {
     const char *resource;
     const struct workload_answer *workload;
 };
+
+/* Fills in what is known of the holder's controller. False: it is of another kind, or there is no
+ * memory. */
+bool scaling_find(struct scaling *out, struct advice *advice, const struct who_claim *claim,
+                  const struct who_pod *holder);
 
 /* "StatefulSet db", as two arguments for "%.*s %.*s". */
 #define OWNER_ARG(owner) \
@@ -69,11 +72,21 @@ static inline bool scaling_is_known(const struct scaling *scaling)
 /* The number at the end of a StatefulSet's pod; negative: there is none. */
 int64_t scaling_ordinal(const struct scaling *scaling);
 
-/* The command of the last piece scales the controller. */
-void scaling_command(const struct scaling *scaling, int64_t replicas);
+/* The command of the last piece scales the controller, and back. It stops what the text says, which
+ * is freed; NULL: no memory. */
+void scaling_command(const struct scaling *scaling, int64_t replicas, json_t *stops);
 
-/* Scales it, says what that stops and destroys, and scales it back. */
+/* Whether nothing would scale the controller up again from that number, as far as is known. */
+bool scaling_lasts(const struct scaling *scaling, int64_t replicas);
+
+/* Scales it, and says what that stops and destroys. */
 void advice_to_scale(const struct scaling *scaling);
+
+/* Says what manages the controller, and would undo a change of it. False: nothing does. */
+bool advice_of_manager(const struct scaling *scaling);
+
+/* Suspends a Job, and the CronJob that it is of. */
+void advice_to_suspend(const struct scaling *scaling);
 
 /* What makes a holder give the claim up, by its controller. */
 void advice_by_owner(struct advice *advice, const struct who_claim *claim,
@@ -86,6 +99,9 @@ void advice_of_return(struct advice *advice, const struct who_claim *claim,
 /* A holder on a node that does not answer, which never reports that its pods have ended. */
 void advice_of_node(struct advice *advice, const struct who_claim *claim,
                     const struct who_pod *holder);
+
+/* Its volume is not there, or was an earlier claim's. */
+void advice_of_volume(struct advice *advice, const struct who_claim *claim);
 
 /* The volume is attached to nodes where no pod holds the claim. */
 void advice_of_attachments(struct advice *advice, const struct who_claim *claim);

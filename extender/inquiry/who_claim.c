@@ -76,9 +76,14 @@ static bool take_pods(struct who_claim *claim, const struct naming *namings, siz
 {
     claim->holders = arena_alloc(claim->arena, (count + 1) * sizeof *claim->holders);
     claim->waiters = arena_alloc(claim->arena, (count + 1) * sizeof *claim->waiters);
-    if (claim->holders == NULL || claim->waiters == NULL)
+    claim->finished = arena_alloc(claim->arena, (count + 1) * sizeof *claim->finished);
+    if (claim->holders == NULL || claim->waiters == NULL || claim->finished == NULL)
         return false;
     for (size_t i = 0; i < count; i++) {
+        if (namings[i].pod->is_terminal) {
+            claim->finished[claim->finished_count++] = namings[i].pod;
+            continue;
+        }
         struct who_pod *pod = pod_holds(namings[i].pod) ? &claim->holders[claim->holder_count++]
                                                         : &claim->waiters[claim->waiter_count++];
         if (!who_pod_init(pod, claim, namings[i].pod))
@@ -103,16 +108,29 @@ static struct slice volume_name(const struct claim *claim, const struct resource
                : name_slice(claim_volume(claim));
 }
 
+/* As IsVolumeBoundToClaim of Kubernetes. */
+static bool is_of_earlier(const struct who_claim *claim)
+{
+    const struct resource *volume =
+        cluster_find_resource(&claim->inquiry->cluster, KIND_VOLUME, claim->volume);
+    struct slice uid = claim->volume_details.claim_uid;
+
+    return volume != NULL && claim->claim->exists && uid.len != 0 &&
+           !uid_is(&claim->claim->uid, uid) &&
+           slice_equal(resource_attribute(volume, VOLUME_CLAIM_NAMESPACE),
+                       name_text(claim->claim->ns)) &&
+           slice_equal(resource_attribute(volume, VOLUME_CLAIM_NAME), claim_name(claim->claim));
+}
+
 /* False: no memory. */
-static bool take_reclaim_policy(struct who_claim *claim)
+static bool take_volume(struct who_claim *claim)
 {
     struct slice text = inquiry_find_details(claim->inquiry, KIND_VOLUME, SLICE(""), claim->volume);
-    struct volume_details details;
 
     if (text.ptr == NULL || claim->volume.len == 0)
         return true;
-    bool ok = volume_details_read(text, claim->arena, &details);
-    claim->reclaim_policy = ok ? details.reclaim_policy : SLICE("");
+    bool ok = volume_details_read(text, claim->arena, &claim->volume_details);
+    claim->is_of_earlier = ok && is_of_earlier(claim);
     return ok;
 }
 
@@ -128,7 +146,7 @@ bool who_gather(struct who_claim *out, const struct who_index *index, const stru
     if (text.ptr != NULL && !claim_details_read(text, out->arena, &out->details))
         return false;
     out->volume = volume_name(claim, volume, out->arena);
-    if (out->volume.ptr == NULL || !take_reclaim_policy(out))
+    if (out->volume.ptr == NULL || !take_volume(out))
         return false;
     out->access = find_access(out, volume);
     bool is_of_another = volume == NULL && cluster_find_resource(&out->inquiry->cluster,
@@ -177,7 +195,7 @@ static json_t *describe_attachments(const struct who_claim *claim)
             json_pack(
                 "{s:o,s:o,s:s,s:b,s:b,s:o,s:o}", "name",
                 value_text(resource_name(attachment, name)), "node", value_text(node), "nodeState",
-                who_node_state_text(who_node_state(claim->inquiry, node)), "attached",
+                who_node_state_text(who_node_state(claim->inquiry, node, claim->arena)), "attached",
                 (resource_number(attachment) & VOLUME_ATTACHMENT_IS_ATTACHED) != 0, "detaching",
                 (resource_number(attachment) & VOLUME_ATTACHMENT_IS_DELETING) != 0, "attachError",
                 value_text(resource_attribute(attachment, VOLUME_ATTACHMENT_ATTACH_ERROR)),
@@ -257,7 +275,7 @@ json_t *who_describe(const struct who_claim *claim)
                        json_boolean(claim->access == ACCESS_ONE_POD && claim->assigned_count > 1)) |
              value_put(object, "deleting", json_boolean(record->is_deleting)) |
              value_put(object, "free", json_boolean(is_free(claim))) |
-             value_put(object, "reclaimPolicy", value_text(claim->reclaim_policy)) |
+             value_put(object, "reclaimPolicy", value_text(claim->volume_details.reclaim_policy)) |
              value_put(object, "volume", value_text(claim->volume)) |
              value_put(object, "finalizers", who_strings(&claim->details.finalizers)) |
              value_put(object, "attachments", describe_attachments(claim));

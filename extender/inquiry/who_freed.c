@@ -34,7 +34,7 @@ static void advise_terminating(struct advice *advice, const struct who_claim *cl
     else
         advice_add(advice, json_sprintf("pod %.*s/%.*s is terminating: its grace ended %lld s ago",
                                         POD_ARG(holder->pod), (long long)(now_ms - end_ms) / 1000));
-    advice_warn_of_loss(advice, claim, holder);
+    advice_warn_of_loss(advice, claim, holder->pod);
     for (size_t i = 0; i < details->finalizers.count; i++)
         advice_add(advice, json_sprintf("finalizer %.*s keeps pod %.*s/%.*s: what has set it has "
                                         "to remove it",
@@ -45,12 +45,12 @@ static void advise_terminating(struct advice *advice, const struct who_claim *cl
 static void advise_holder(struct advice *advice, const struct who_claim *claim,
                           const struct who_pod *holder)
 {
-    bool may_end = holder->node_state == NODE_READY || holder->node_state == NODE_UNKNOWN;
+    bool has_kubelet = holder->node_state != NODE_MISSING && holder->node_state != NODE_UNREACHABLE;
 
     advice_of_node(advice, claim, holder);
     if (holder->pod->is_terminating)
         advise_terminating(advice, claim, holder);
-    else if (may_end || holder->owner.name.len != 0)
+    else if (has_kubelet || holder->owner.name.len != 0)
         advice_by_owner(advice, claim, holder);
 }
 
@@ -112,14 +112,49 @@ static void advise_preemption(struct advice *advice, const struct who_claim *cla
 
 /* ---- the claim ---- */
 
-/* It goes with its last pod, and perhaps the data. */
+/* A pod that has ended keeps the claim, as long as it has a node (pvc-protection). */
+static void advise_finished(struct advice *advice, const struct who_claim *claim)
+{
+    size_t shown = 0;
+
+    for (size_t i = 0; i < claim->finished_count && shown < ADVISED_HOLDERS_MAX; i++) {
+        const struct pod *pod = claim->finished[i];
+        if (!pod_is_assigned(pod) || pod->is_terminating)
+            continue;
+        shown++;
+        advice_add(advice, json_sprintf("pod %.*s/%.*s has ended, and keeps the claim: delete the "
+                                        "pod, not the claim's finalizer",
+                                        POD_ARG(pod)));
+        advice_command(advice, ADVICE_DELETE_ENDED_POD, &POD_WORDS(pod));
+        advice_warn_of_loss(advice, claim, pod);
+    }
+}
+
+/* Before the claim's last pod is gone, its data can be kept. */
+static void advise_keeping(struct advice *advice, const struct who_claim *claim)
+{
+    struct slice policy = claim->volume_details.reclaim_policy;
+
+    if (claim->volume.len == 0 || slice_equal(policy, SLICE("Retain")))
+        return;
+    advice_add(advice,
+               json_sprintf("volume %.*s and its data %s with the claim (reclaim policy %.*s). To "
+                            "keep them, do this before the last pod is gone: then a new claim of "
+                            "that name, with volumeName: %.*s, can have them",
+                            SLICE_ARG(claim->volume), policy.len == 0 ? "may go" : "go",
+                            SLICE_ARG(policy.len == 0 ? SLICE("not known") : policy),
+                            SLICE_ARG(claim->volume)));
+    advice_command(advice, ADVICE_KEEP_VOLUME,
+                   &(const struct advice_words){.name = claim->volume, .before = policy});
+}
+
 static void advise_deletion(struct advice *advice, const struct who_claim *claim)
 {
-    bool is_retained = slice_equal(claim->reclaim_policy, SLICE("Retain"));
+    bool is_retained = slice_equal(claim->volume_details.reclaim_policy, SLICE("Retain"));
 
     if (!claim->claim->is_deleting)
         return;
-    if (claim->assigned_count == 0) {
+    if (claim->assigned_count == 0 && claim->finished_count == 0) {
         advice_add(advice, json_string("the claim is being deleted: no pod can use it any more"));
         return;
     }
@@ -127,21 +162,8 @@ static void advise_deletion(struct advice *advice, const struct who_claim *claim
                json_sprintf("the claim is being deleted, and is gone as soon as no pod "
                             "uses it%s: no pod that waits gets it",
                             is_retained ? "; its volume stays (reclaim policy Retain)" : ""));
-    if (is_retained || claim->volume.len == 0)
-        return;
-    advice_warn(advice, slice_equal(claim->reclaim_policy, SLICE("Delete"))
-                            ? json_sprintf("volume %.*s and its data are deleted with it (reclaim "
-                                           "policy Delete)",
-                                           SLICE_ARG(claim->volume))
-                            : json_sprintf("the reclaim policy of volume %.*s is not known from "
-                                           "this input: its data may be deleted with it",
-                                           SLICE_ARG(claim->volume)));
-    advice_add(advice, json_string("to keep the data, do this before the last pod is gone: the "
-                                   "volume stays, and a new claim can be bound to it by hand"));
-    advice_command(advice,
-                   "kubectl patch pv % -p '{\"spec\":{\"persistentVolumeReclaimPolicy\":"
-                   "\"Retain\"}}'",
-                   &claim->volume);
+    advise_keeping(advice, claim);
+    advise_finished(advice, claim);
 }
 
 /* Pods whose node is chosen, and is not the one that has the volume. */
@@ -178,19 +200,14 @@ static void advise_taken(struct advice *advice, const struct who_claim *claim)
 /* A claim that has no volume, or none any more. */
 static void advise_unbound(struct advice *advice, const struct who_claim *claim)
 {
-    const struct slice words[] = {name_text(claim->claim->ns), claim_name(claim->claim)};
-
-    if (claim_phase(claim->claim) == CLAIM_LOST) {
-        advice_add(advice, json_string("the claim is Lost: its volume does not exist any more, and "
-                                       "no pod can use it. If the volume's storage still exists, "
-                                       "create the PersistentVolume for it again, without "
-                                       "claimRef: the claim is bound to it again, with its data. "
-                                       "Else delete the claim, and create it again, with the data "
-                                       "of a backup"));
+    if (claim_phase(claim->claim) == CLAIM_LOST || claim->is_of_earlier) {
+        advice_of_volume(advice, claim);
     } else if (claim_phase(claim->claim) == CLAIM_PENDING) {
         advice_add(advice,
                    json_string("the claim has no volume yet (Pending): its events say why"));
-        advice_command(advice, "kubectl describe pvc -n % %", words);
+        advice_command(advice, ADVICE_SEE_CLAIM,
+                       &(const struct advice_words){.ns = name_text(claim->claim->ns),
+                                                    .claim = claim_name(claim->claim)});
     }
 }
 
@@ -231,11 +248,33 @@ static void leave_out_repeated(struct advice *advice)
             advice->rc |= json_array_remove(advice->list, i);
 }
 
+static json_t *finish(struct advice *advice)
+{
+    leave_out_repeated(advice);
+    return value_whole(advice->list, advice->rc | (advice->list == NULL ? -1 : 0));
+}
+
 json_t *who_freed_by(const struct who_claim *claim, bool names_preemptor)
 {
     struct advice advice = {.list = json_array()};
 
     advise(&advice, claim, names_preemptor);
-    leave_out_repeated(&advice);
-    return value_whole(advice.list, advice.rc | (advice.list == NULL ? -1 : 0));
+    return finish(&advice);
+}
+
+json_t *who_bound_by(const struct who_claim *claim)
+{
+    struct advice advice = {.list = json_array()};
+
+    advice_of_volume(&advice, claim);
+    return finish(&advice);
+}
+
+json_t *who_deletion(const struct who_claim *claim)
+{
+    struct advice advice = {.list = json_array()};
+
+    advise_keeping(&advice, claim);
+    advise_finished(&advice, claim);
+    return finish(&advice);
 }

@@ -71,11 +71,23 @@ static bool name_workload(void *context, struct slice key, enum workload_state s
         [WORKLOAD_FORBIDDEN] = "these credentials may not read it",
         [WORKLOAD_UNREADABLE] = "it was not read",
     };
+    static const char *const list_reasons[] = {
+        [WORKLOAD_NOT_THERE] = "the snapshot has none",
+        [WORKLOAD_FORBIDDEN] = "these credentials may not list them",
+        [WORKLOAD_UNREADABLE] = "they were not read",
+    };
     struct naming_workloads *naming = context;
+    const char *space = memchr(key.ptr, ' ', key.len);
+    int kind_len = (int)(space - key.ptr), ns_len = (int)key.len - kind_len - 2;
+    bool is_list = key.ptr[key.len - 1] == '/'; /* of a namespace, without a name */
 
-    return naming->count++ >= WORKLOADS_NAMED_MAX ||
-           json_array_append_new(naming->list,
-                                 json_sprintf("%.*s: %s", SLICE_ARG(key), reasons[state])) == 0;
+    if (naming->count++ >= WORKLOADS_NAMED_MAX)
+        return true;
+    return json_array_append_new(
+               naming->list, is_list
+                                 ? json_sprintf("%.*ss of namespace %.*s: %s", kind_len, key.ptr,
+                                                ns_len, space + 1, list_reasons[state])
+                                 : json_sprintf("%.*s: %s", SLICE_ARG(key), reasons[state])) == 0;
 }
 
 int who_list_workloads(json_t *list, const struct inquiry *inquiry)

@@ -3,10 +3,9 @@
 #define EXTENDER_INQUIRY_WHO_INTERNAL_H
 
 #include "extender/inquiry/who.h"
+#include "extender/report/advice_rows.h"
 #include "extender/report/sheet.h"
 #include "extender/report/value.h"
-
-#define OUT_OF_SERVICE_TAINT "node.kubernetes.io/out-of-service"
 
 /* A pod names a claim. */
 struct naming {
@@ -31,7 +30,9 @@ static inline struct slice who_volume_of(const struct resource *attachment)
 /* How many pods may use a claim at a time. */
 enum access { ACCESS_UNKNOWN, ACCESS_ANY, ACCESS_ONE_NODE, ACCESS_ONE_POD };
 
-enum node_state { NODE_UNKNOWN, NODE_READY, NODE_NOT_READY, NODE_MISSING };
+/* NODE_NOT_READY: its kubelet says so, or the input has no conditions. NODE_UNREACHABLE: its
+ * kubelet says nothing (Ready is Unknown). */
+enum node_state { NODE_UNKNOWN, NODE_READY, NODE_NOT_READY, NODE_UNREACHABLE, NODE_MISSING };
 
 /* What a pod that names the claim, and does not have it, waits for. */
 enum waits_for {
@@ -62,10 +63,13 @@ struct who_claim {
     const struct claim *claim;
     struct claim_details details;
     enum access access;
-    struct slice volume;         /* empty: not bound */
-    struct slice reclaim_policy; /* of the volume; empty: not known */
+    struct slice volume;                  /* empty: not bound */
+    struct volume_details volume_details; /* all zero: not known */
+    bool is_of_earlier; /* the volume was bound to an earlier claim of the same name */
     struct who_pod *holders, *waiters;
     size_t holder_count, waiter_count;
+    const struct pod **finished; /* pods that have ended, and name the claim */
+    size_t finished_count;
     size_t assigned_count; /* pods with a node: the holders, and those that wait for a detach */
     bool is_waited_for;
     const struct resource *const *attachments; /* of its volume */
@@ -76,7 +80,8 @@ struct who_claim {
     const struct pod *asked;
 };
 
-/* Collects all that is known of the claim; namings: the pods that name it. out has the inquiry and
+/* Collects all that is known of the claim; namings: the pods that name it, also those that have
+ * ended. out has the inquiry and
  * the arena. False: no memory. */
 bool who_gather(struct who_claim *out, const struct who_index *index, const struct claim *claim,
                 const struct naming *namings, size_t count);
@@ -92,7 +97,8 @@ json_t *who_describe(const struct who_claim *claim);
 void who_find_waits(struct who_claim *claim);
 
 /* What is known of a node. */
-enum node_state who_node_state(const struct inquiry *inquiry, struct slice node);
+enum node_state who_node_state(const struct inquiry *inquiry, struct slice node,
+                               struct arena *arena);
 const char *who_node_state_text(enum node_state state);
 bool who_is_out_of_service(const struct inquiry *inquiry, struct slice node, struct arena *arena);
 
@@ -106,8 +112,8 @@ json_t *who_waiter(const struct who_pod *waiter);
 /* "Terminating", as kubectl says; why a container waits; or the phase. */
 struct slice who_state(const struct who_pod *pod);
 
-/* Adds rows: what to do, a warning of what that stops or destroys, and the command, which is never
- * wrapped. The label is of the first. False: no memory. */
+/* Adds rows: what to do, a warning of what that stops or destroys, the command, and how to go back.
+ * Commands are never wrapped. The label is of the first. False: no memory. */
 bool who_add_advice(struct sheet *sheet, const char *label, const json_t *advice);
 
 /* Prints a row for each claim. False: it could not be written. */
@@ -116,9 +122,15 @@ bool who_print_all(const json_t *claims, const struct sheet_style *style, FILE *
 /* A list of struct slice as JSON. */
 json_t *who_strings(const struct pull_items *items);
 
-/* A list of {"text", "command", "warning"}: what would free the claim; NULL: no memory.
+/* A list of {"text"}, and what advice_row_put adds: what would free the claim; NULL: no memory.
  * names_preemptor: also the pod for which holders may be preempted. */
 json_t *who_freed_by(const struct who_claim *claim, bool names_preemptor);
+
+/* The same of a claim whose volume is not there, or was an earlier claim's: what binds it again. */
+json_t *who_bound_by(const struct who_claim *claim);
+
+/* The same of a claim that is being deleted: how its data is kept, and which ended pods keep it. */
+json_t *who_deletion(const struct who_claim *claim);
 
 /* What the input does not have, and would matter to these claims: a list of texts. */
 json_t *who_gaps(const struct inquiry *inquiry, const json_t *claims);

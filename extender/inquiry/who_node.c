@@ -1,18 +1,14 @@
 /* Nodes that do not answer, and volumes that are attached to a node where no pod uses them. */
 #include "extender/inquiry/who_advice.h"
 
-/* The taint, and that nobody but a person removes it. */
+/* Its kubelet does not answer: whether its pods still run, only a person can know. */
 static void advise_taint(struct advice *advice, struct slice node)
 {
     advice_add(advice,
                json_sprintf("if the machine of node %.*s is shut down, and only then, this taint "
                             "makes kube-controller-manager delete its pods and detach its volumes",
                             SLICE_ARG(node)));
-    advice_command(advice, "kubectl taint nodes % " OUT_OF_SERVICE_TAINT "=nodeshutdown:NoExecute",
-                   &node);
-    advice_warn(advice, json_sprintf("it evicts every pod on node %.*s, not only this one; data is "
-                                     "damaged if a pod there still runs",
-                                     SLICE_ARG(node)));
+    advice_command(advice, ADVICE_OUT_OF_SERVICE, &(const struct advice_words){.name = node});
 }
 
 static void advise_untaint(struct advice *advice, struct slice node)
@@ -20,20 +16,17 @@ static void advise_untaint(struct advice *advice, struct slice node)
     advice_add(advice, json_sprintf("when the machine of node %.*s runs again, remove the taint: "
                                     "nothing else does, and no pod is placed there before",
                                     SLICE_ARG(node)));
-    advice_command(advice, "kubectl taint nodes % " OUT_OF_SERVICE_TAINT "=nodeshutdown:NoExecute-",
-                   &node);
+    advice_command(advice, ADVICE_IN_SERVICE, &(const struct advice_words){.name = node});
 }
 
-static void advise_force(struct advice *advice, const struct who_claim *claim,
-                         const struct who_pod *holder)
+/* Its kubelet answers, and ends pods that are deleted. */
+static void advise_not_ready(struct advice *advice, struct slice node)
 {
-    advice_add(advice, json_sprintf("or give up only pod %.*s/%.*s, whose end its node cannot "
-                                    "report",
-                                    POD_ARG(holder->pod)));
-    advice_command(advice, "kubectl delete pod -n % % --force", POD_WORDS(holder->pod));
-    advice_warn(advice, json_string("data is damaged if the pod still runs; its volumes stay "
-                                    "attached for about 6 minutes"));
-    advice_warn_of_loss(advice, claim, holder);
+    advice_add(advice, json_sprintf("node %.*s is not ready, and its pods may run on: see what its "
+                                    "kubelet says. It ends a pod that is deleted; nothing else "
+                                    "knows whether a pod there has ended",
+                                    SLICE_ARG(node)));
+    advice_command(advice, ADVICE_SEE_NODE, &(const struct advice_words){.name = node});
 }
 
 void advice_of_node(struct advice *advice, const struct who_claim *claim,
@@ -48,14 +41,19 @@ void advice_of_node(struct advice *advice, const struct who_claim *claim,
                                 SLICE_ARG(node),
                                 holder->is_out_of_service ? "is out of service" : "does not exist",
                                 POD_ARG(holder->pod)));
-        advice_warn_of_loss(advice, claim, holder);
+        advice_warn_of_loss(advice, claim, holder->pod);
         if (holder->is_out_of_service)
             advise_untaint(advice, node);
-    } else if (holder->node_state == NODE_NOT_READY) {
+    } else if (holder->node_state == NODE_UNREACHABLE) {
         advise_taint(advice, node);
-        advice_warn_of_loss(advice, claim, holder);
-        advise_untaint(advice, node);
-        advise_force(advice, claim, holder);
+        advice_warn_of_loss(advice, claim, holder->pod);
+        advice_add(advice,
+                   json_sprintf("if the machine of node %.*s may still run, wait for it, or "
+                                "shut it down: nobody else can know that pod %.*s/%.*s "
+                                "has ended",
+                                SLICE_ARG(node), POD_ARG(holder->pod)));
+    } else if (holder->node_state == NODE_NOT_READY) {
+        advise_not_ready(advice, node);
     }
 }
 
@@ -74,7 +72,7 @@ static const char *outlook_of(enum node_state state, bool is_out_of_service)
 {
     if (is_out_of_service)
         return "the node is out of service, so kube-controller-manager detaches it at once";
-    if (state == NODE_NOT_READY)
+    if (state == NODE_NOT_READY || state == NODE_UNREACHABLE)
         return "the node is not ready, so kube-controller-manager detaches it by force after 6 "
                "minutes, unless that is disabled (--disable-force-detach-on-timeout)";
     if (state == NODE_MISSING)
@@ -89,9 +87,9 @@ static void advise_attachment(struct advice *advice, const struct who_claim *cla
     struct slice error = resource_attribute(attachment, VOLUME_ATTACHMENT_DETACH_ERROR);
     struct slice driver = resource_attribute(attachment, VOLUME_ATTACHMENT_DRIVER);
     char text[PROVISIONED_NAME_BYTES];
-    enum node_state state = who_node_state(claim->inquiry, node);
-    bool is_out =
-        state == NODE_NOT_READY && who_is_out_of_service(claim->inquiry, node, claim->arena);
+    enum node_state state = who_node_state(claim->inquiry, node, claim->arena);
+    bool is_out = (state == NODE_NOT_READY || state == NODE_UNREACHABLE) &&
+                  who_is_out_of_service(claim->inquiry, node, claim->arena);
 
     if (error.len != 0)
         advice_add(advice,
@@ -102,17 +100,15 @@ static void advise_attachment(struct advice *advice, const struct who_claim *cla
                                         "the claim: %s",
                                         SLICE_ARG(claim->volume), SLICE_ARG(node),
                                         outlook_of(state, is_out)));
-    if (state == NODE_NOT_READY && !is_out) {
+    if (is_out)
+        advise_untaint(advice, node);
+    else if (state == NODE_UNREACHABLE)
         advise_taint(advice, node);
-        advise_untaint(advice, node);
-    } else if (is_out) {
-        advise_untaint(advice, node);
-    }
     advice_add(advice, json_sprintf("if it stays attached, see why: the controller of driver %.*s "
                                     "(its external-attacher) has to detach it",
                                     SLICE_ARG(driver)));
     struct slice name = resource_name(attachment, text);
-    advice_command(advice, "kubectl describe volumeattachment %", &name);
+    advice_command(advice, ADVICE_SEE_ATTACHMENT, &(const struct advice_words){.name = name});
 }
 
 void advice_of_attachments(struct advice *advice, const struct who_claim *claim)

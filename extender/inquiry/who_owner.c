@@ -84,20 +84,19 @@ static void advise_old_pod(const struct scaling *scaling, const struct who_pod *
                             is_alone ? ". For this time, delete only the old pod" : ""));
     if (!is_alone)
         return;
-    advice_command(scaling->advice, "kubectl delete pod -n % %", POD_WORDS(old));
-    advice_warn(scaling->advice,
-                json_sprintf("it stops that pod; the old ReplicaSet may create another one "
-                             "that takes the claim before pod %.*s/%.*s: then take the next "
-                             "advice",
-                             POD_ARG(waiter->pod)));
-    advice_warn_of_loss(scaling->advice, scaling->claim, scaling->holder);
+    struct advice_words words = POD_WORDS(old);
+    words.what = arena_printf(scaling->claim->arena, "%.*s/%.*s", POD_ARG(waiter->pod));
+    scaling->advice->rc |= words.what.ptr == NULL ? -1 : 0;
+    advice_command(scaling->advice, ADVICE_DELETE_OLD_POD, &words);
+    advice_warn_of_loss(scaling->advice, scaling->claim, scaling->holder->pod);
 }
 
 /* CG102, and CG103 of a ReadWriteOnce claim. Which pod is old decides which one may be deleted. */
 static void advise_rollout(const struct scaling *scaling, const struct who_pod *waiter)
 {
     const struct pod *holder = scaling->holder->pod;
-    const struct slice words[] = {name_text(holder->ns), scaling->holder->owner.name};
+    const struct advice_words words = {.ns = name_text(holder->ns),
+                                       .name = scaling->holder->owner.name};
     const char *rule = scaling->claim->access == ACCESS_ONE_POD ? "CG102" : "CG103";
     int order = compare_revisions(scaling, waiter);
 
@@ -108,24 +107,22 @@ static void advise_rollout(const struct scaling *scaling, const struct who_pod *
                    json_sprintf("wait: pod %.*s/%.*s is of an older revision of Deployment %.*s "
                                 "than pod %.*s/%.*s, which has the claim; the rollout removes the "
                                 "older pod (%s)",
-                                POD_ARG(waiter->pod), SLICE_ARG(words[1]), POD_ARG(holder), rule));
+                                POD_ARG(waiter->pod), SLICE_ARG(words.name), POD_ARG(holder),
+                                rule));
     else {
         advice_add(scaling->advice,
                    json_sprintf("pods %.*s/%.*s and %.*s/%.*s are of two revisions of Deployment "
                                 "%.*s, and need the same claim (%s). Which of them is old is not "
                                 "known from this input: see it first",
-                                POD_ARG(holder), POD_ARG(waiter->pod), SLICE_ARG(words[1]), rule));
-        advice_command(scaling->advice, "kubectl describe deployment -n % %", words);
+                                POD_ARG(holder), POD_ARG(waiter->pod), SLICE_ARG(words.name),
+                                rule));
+        advice_command(scaling->advice, ADVICE_SEE_ROLLOUT, &words);
     }
+    if (advice_of_manager(scaling))
+        return;
     advice_add(scaling->advice, json_string("for good: strategy Recreate stops the old pods before "
                                             "it starts new ones; it ends this rollout, too"));
-    advice_command(scaling->advice,
-                   "kubectl patch deployment -n % % --type merge -p "
-                   "'{\"spec\":{\"strategy\":{\"type\":\"Recreate\",\"rollingUpdate\":null}}}'",
-                   words);
-    advice_warn(scaling->advice, json_sprintf("from now on, each rollout stops all old pods of "
-                                              "Deployment %.*s before a new one starts",
-                                              SLICE_ARG(words[1])));
+    advice_command(scaling->advice, ADVICE_RECREATE, &words);
 }
 
 /* CG104: more pods than may use the claim. */
@@ -146,11 +143,10 @@ static void advise_fewer(const struct scaling *scaling)
                                              : "they have to run on one node, or need claims of "
                                                "their own (a StatefulSet)"));
     if (is_stateful || !is_for_one_pod || !scaling_is_known(scaling) ||
-        scaling->workload->details.replicas < 2)
+        scaling->workload->details.replicas < 2 || !scaling_lasts(scaling, 1))
         return;
-    scaling_command(scaling, 1);
-    advice_warn(scaling->advice, json_sprintf("it removes pods of %.*s %.*s, first those that wait",
-                                              OWNER_ARG(owner)));
+    scaling_command(scaling, 1,
+                    json_sprintf("pods of %.*s %.*s, first those that wait", OWNER_ARG(owner)));
 }
 
 static void advise_workload(const struct scaling *scaling)
@@ -176,9 +172,8 @@ static void advise_workload(const struct scaling *scaling)
 
 /* ---- any controller ---- */
 
-/* Fills in what is known of the controller. False: it cannot be scaled, or there is no memory. */
-static bool find_workload(struct scaling *out, struct advice *advice, const struct who_claim *claim,
-                          const struct who_pod *holder)
+bool scaling_find(struct scaling *out, struct advice *advice, const struct who_claim *claim,
+                  const struct who_pod *holder)
 {
     const struct owner *owner = &holder->owner;
 
@@ -199,29 +194,13 @@ static void advise_alone(struct advice *advice, const struct who_claim *claim,
                                         "controller creates it again is not known from this "
                                         "input: see it first",
                                         POD_ARG(holder->pod)));
-        advice_command(advice, "kubectl get pod -n % % -o jsonpath='{.metadata.ownerReferences}'",
-                       POD_WORDS(holder->pod));
+        advice_command(advice, ADVICE_SEE_OWNERS, &POD_WORDS(holder->pod));
     } else {
         advice_add(advice,
                    json_sprintf("pod %.*s/%.*s finishes, or is deleted", POD_ARG(holder->pod)));
-        advice_command(advice, "kubectl delete pod -n % %", POD_WORDS(holder->pod));
-        advice_warn(advice, json_string("no controller creates the pod again"));
+        advice_command(advice, ADVICE_DELETE_POD, &POD_WORDS(holder->pod));
     }
-    advice_warn_of_loss(advice, claim, holder);
-}
-
-static void advise_job(struct advice *advice, const struct who_claim *claim,
-                       const struct who_pod *holder)
-{
-    const struct slice words[] = {name_text(holder->pod->ns), holder->owner.name};
-
-    advice_add(advice,
-               json_sprintf("pod %.*s/%.*s finishes, or Job %.*s is deleted (for a pod that "
-                            "is only deleted, it creates another one)",
-                            POD_ARG(holder->pod), SLICE_ARG(holder->owner.name)));
-    advice_command(advice, "kubectl delete job -n % %", words);
-    advice_warn(advice, json_string("it stops all pods of the Job, and nothing runs it again"));
-    advice_warn_of_loss(advice, claim, holder);
+    advice_warn_of_loss(advice, claim, holder->pod);
 }
 
 void advice_by_owner(struct advice *advice, const struct who_claim *claim,
@@ -232,10 +211,8 @@ void advice_by_owner(struct advice *advice, const struct who_claim *claim,
 
     if (owner->name.len == 0) {
         advise_alone(advice, claim, holder);
-    } else if (find_workload(&scaling, advice, claim, holder)) {
+    } else if (scaling_find(&scaling, advice, claim, holder)) {
         advise_workload(&scaling);
-    } else if (owner_is_kind(owner, SLICE("Job"))) {
-        advise_job(advice, claim, holder);
     } else if (owner_is_kind(owner, SLICE("Node"))) {
         advice_add(advice, json_sprintf("pod %.*s/%.*s is static: remove its manifest on node %.*s",
                                         POD_ARG(holder->pod), SLICE_ARG(pod_node(holder->pod))));
@@ -244,7 +221,7 @@ void advice_by_owner(struct advice *advice, const struct who_claim *claim,
                    json_sprintf("pod %.*s/%.*s finishes, or its controller %.*s %.*s gives it up "
                                 "(for a pod that is only deleted, it may create another one)",
                                 POD_ARG(holder->pod), OWNER_ARG(owner)));
-        advice_warn_of_loss(advice, claim, holder);
+        advice_warn_of_loss(advice, claim, holder->pod);
     }
 }
 
@@ -259,6 +236,8 @@ static bool comes_back(const struct scaling *scaling)
         return false;
     if (!scaling_is_known(scaling))
         return true;
+    if (owner_is_kind(&scaling->holder->owner, SLICE("Job")))
+        return !details->is_suspended;
     if (!owner_is_kind(&scaling->holder->owner, SLICE("StatefulSet")))
         return details->replicas != 0;
     return scaling_ordinal(scaling) < details->first_ordinal + details->replicas;
@@ -273,7 +252,7 @@ void advice_of_return(struct advice *advice, const struct who_claim *claim,
     struct scaling scaling;
 
     if (waiter == NULL || claim->claim->is_deleting || holder->owner.name.len == 0 ||
-        !find_workload(&scaling, advice, claim, holder) || find_sibling(&scaling) != NULL ||
+        !scaling_find(&scaling, advice, claim, holder) || find_sibling(&scaling) != NULL ||
         !comes_back(&scaling))
         return;
     advice_add(advice, json_sprintf("%.*s %.*s %s this pod again, which then competes with pod "

@@ -25,7 +25,20 @@ static struct owner find_owner(const struct pod_details *details)
     return owner;
 }
 
-enum node_state who_node_state(const struct inquiry *inquiry, struct slice name)
+/* Whether its condition Ready is Unknown: its kubelet has not reported for a while. */
+static bool is_unreachable(const struct inquiry *inquiry, struct slice node, struct arena *arena)
+{
+    struct slice text = inquiry_find_details(inquiry, KIND_NODE, SLICE(""), node);
+    struct node_details details;
+
+    if (text.ptr == NULL || !node_details_read(text, arena, &details))
+        return false;
+    const struct condition *ready = details_condition(&details.conditions, SLICE("Ready"));
+    return ready != NULL && slice_equal(ready->status, SLICE("Unknown"));
+}
+
+enum node_state who_node_state(const struct inquiry *inquiry, struct slice name,
+                               struct arena *arena)
 {
     const struct node *node = cluster_find_node(&inquiry->cluster, name);
 
@@ -33,7 +46,9 @@ enum node_state who_node_state(const struct inquiry *inquiry, struct slice name)
         return NODE_UNKNOWN;
     if (node == NULL || !node->exists)
         return NODE_MISSING;
-    return node->is_not_ready ? NODE_NOT_READY : NODE_READY;
+    if (!node->is_not_ready)
+        return NODE_READY;
+    return is_unreachable(inquiry, name, arena) ? NODE_UNREACHABLE : NODE_NOT_READY;
 }
 
 /* Whether the node, which is not ready, has that taint. */
@@ -75,10 +90,11 @@ bool who_pod_init(struct who_pod *out, const struct who_claim *claim, const stru
     out->is_owner_known =
         out->details.owners.count != 0 ||
         (out->details.created.len != 0 && !claim->inquiry->report.is_of_claimguard);
-    out->node_state = who_node_state(claim->inquiry, pod_node(pod));
+    out->node_state = who_node_state(claim->inquiry, pod_node(pod), claim->arena);
     out->since = !pod_is_assigned(pod) ? out->details.created : bound_since(&out->details);
-    out->is_out_of_service = out->node_state == NODE_NOT_READY &&
-                             who_is_out_of_service(claim->inquiry, pod_node(pod), claim->arena);
+    out->is_out_of_service =
+        (out->node_state == NODE_NOT_READY || out->node_state == NODE_UNREACHABLE) &&
+        who_is_out_of_service(claim->inquiry, pod_node(pod), claim->arena);
     return true;
 }
 
@@ -123,9 +139,8 @@ static json_t *describe(const struct who_pod *pod)
 const char *who_node_state_text(enum node_state state)
 {
     static const char *const texts[] = {
-        [NODE_UNKNOWN] = "Unknown",
-        [NODE_READY] = "Ready",
-        [NODE_NOT_READY] = "NotReady",
+        [NODE_UNKNOWN] = "Unknown",    [NODE_READY] = "Ready",
+        [NODE_NOT_READY] = "NotReady", [NODE_UNREACHABLE] = "Unreachable",
         [NODE_MISSING] = "Missing",
     };
     return texts[state];

@@ -79,6 +79,8 @@ static void put_node_state(struct buf *line, const json_t *object)
 
     if (strcmp(state, "NotReady") == 0)
         buf_put(line, SLICE("; the node is not ready"));
+    else if (strcmp(state, "Unreachable") == 0)
+        buf_put(line, SLICE("; the node does not answer"));
     else if (strcmp(state, "Missing") == 0)
         buf_put(line, SLICE("; the node does not exist"));
 }
@@ -246,28 +248,34 @@ static bool print_block(const json_t *claim, const struct sheet_style *style, FI
     return ok;
 }
 
+/* A row without a label. */
+static bool add_line(struct sheet *sheet, const char *label, bool is_whole, const char *before,
+                     const char *text, const char *after)
+{
+    struct buf line;
+
+    buf_init(&line, LINE_BYTES_MAX);
+    buf_printf(&line, "%s%s%s", before, text, after);
+    const char *const texts[] = {label, buf_text(&line), NULL};
+    bool ok =
+        texts[1] != NULL && (is_whole ? sheet_add_whole(sheet, texts) : sheet_add(sheet, texts));
+    buf_dispose(&line);
+    return ok;
+}
+
 bool who_add_advice(struct sheet *sheet, const char *label, const json_t *advice)
 {
-    const char *command = value_string(advice, "command");
-    const char *warning = value_string(advice, "warning");
-    struct buf first, second, third;
+    const char *command = value_string(advice, "command"), *undo = value_string(advice, "undo");
+    const char *warning = value_string(advice, "warning"), *back = value_string(advice, "back");
+    bool has_command = *command != '\0', has_undo = has_command && *undo != '\0';
 
-    buf_init(&first, LINE_BYTES_MAX);
-    buf_init(&second, LINE_BYTES_MAX);
-    buf_init(&third, LINE_BYTES_MAX);
-    buf_printf(&first, "%s%s", value_string(advice, "text"), *command == '\0' ? "" : ":");
-    buf_printf(&second, "WARNING: %s", warning);
-    buf_printf(&third, "  %s", command);
-    const char *const texts[][3] = {{label, buf_text(&first), NULL},
-                                    {" ", buf_text(&second), NULL},
-                                    {" ", buf_text(&third), NULL}};
-    bool ok = texts[0][1] != NULL && texts[1][1] != NULL && texts[2][1] != NULL;
-    ok = ok && sheet_add(sheet, texts[0]) && (*warning == '\0' || sheet_add(sheet, texts[1])) &&
-         (*command == '\0' || sheet_add_whole(sheet, texts[2]));
-    buf_dispose(&first);
-    buf_dispose(&second);
-    buf_dispose(&third);
-    return ok;
+    return add_line(sheet, label, false, "", value_string(advice, "text"),
+                    has_command ? ":" : "") &&
+           (*warning == '\0' || add_line(sheet, " ", false, "WARNING: ", warning, "")) &&
+           (!has_command || add_line(sheet, " ", true, "  ", command, "")) &&
+           (!has_command || *back == '\0' ||
+            add_line(sheet, " ", false, "To go back: ", back, has_undo ? ":" : "")) &&
+           (!has_undo || add_line(sheet, " ", true, "  ", undo, ""));
 }
 
 bool who_print(const json_t *answer, bool is_all, FILE *file)

@@ -1,4 +1,4 @@
-/* Scaling a controller, so that a pod of it ends and is not created again. */
+/* Scaling a controller, or suspending it, so that a pod of it ends and is not created again. */
 #include "extender/inquiry/who_advice.h"
 
 enum { DIGITS_MAX = 9, LISTED_CLAIMS_MAX = 10, LIST_BYTES_MAX = 16 * 1024 };
@@ -20,48 +20,124 @@ int64_t scaling_ordinal(const struct scaling *scaling)
     return ordinal;
 }
 
-void scaling_command(const struct scaling *scaling, int64_t replicas)
+void scaling_command(const struct scaling *scaling, int64_t replicas, json_t *stops)
 {
-    const struct owner *owner = &scaling->holder->owner;
-    struct slice number = arena_printf(scaling->claim->arena, "%lld", (long long)replicas);
+    struct arena *arena = scaling->claim->arena;
+    struct slice to = arena_printf(arena, "%lld", (long long)replicas);
+    struct slice from = arena_printf(arena, "%lld", (long long)scaling->workload->details.replicas);
 
-    if (number.ptr == NULL)
+    if (to.ptr == NULL || from.ptr == NULL || stops == NULL)
         scaling->advice->rc = -1;
     else
-        advice_command(scaling->advice, "kubectl scale -n % % % --replicas=%",
-                       (const struct slice[]){name_text(scaling->holder->pod->ns),
-                                              slice_of(scaling->resource), owner->name, number});
+        advice_command(scaling->advice, ADVICE_SCALE,
+                       &(const struct advice_words){
+                           .ns = name_text(scaling->holder->pod->ns),
+                           .kind = slice_of(scaling->resource),
+                           .name = scaling->holder->owner.name,
+                           .count = to,
+                           .before = from,
+                           .what = slice_of(json_string_value(stops)),
+                       });
+    json_decref(stops);
 }
 
-static void advise_scaling_back(const struct scaling *scaling)
+/* ---- what would scale it back ---- */
+
+static void see_workload(const struct scaling *scaling)
+{
+    advice_command(scaling->advice, ADVICE_SEE_WORKLOAD,
+                   &(const struct advice_words){.ns = name_text(scaling->holder->pod->ns),
+                                                .kind = slice_of(scaling->resource),
+                                                .name = scaling->holder->owner.name});
+}
+
+bool advice_of_manager(const struct scaling *scaling)
+{
+    const struct owner *manager = &scaling->workload->details.controller;
+
+    if (!scaling_is_known(scaling) || manager->name.len == 0)
+        return false;
+    advice_add(
+        scaling->advice,
+        json_sprintf("%.*s %.*s is managed by %.*s %.*s, which undoes what is changed there: "
+                     "change %.*s %.*s, so that pod %.*s/%.*s ends",
+                     OWNER_ARG(&scaling->holder->owner), OWNER_ARG(manager), OWNER_ARG(manager),
+                     POD_ARG(scaling->holder->pod)));
+    see_workload(scaling);
+    advice_warn_of_loss(scaling->advice, scaling->claim, scaling->holder->pod);
+    return true;
+}
+
+/* Argo CD and Flux write again what is in their repository. */
+static void warn_of_sync(const struct scaling *scaling)
+{
+    const struct workload_details *details = &scaling->workload->details;
+
+    if (details->argo.len != 0)
+        advice_warn(scaling->advice,
+                    json_sprintf("Argo CD (%.*s) may undo it: pause its sync first",
+                                 SLICE_ARG(details->argo)));
+    if (details->flux.len != 0)
+        advice_warn(scaling->advice, json_sprintf("Flux (%.*s) may undo it: suspend it first",
+                                                  SLICE_ARG(details->flux)));
+}
+
+/* How far the controller can be scaled down, at most to the number, so that it stays there: a
+ * HorizontalPodAutoscaler only leaves 0 alone. Negative: not at all. */
+static int64_t lasting_replicas(const struct scaling *scaling, int64_t replicas,
+                                const struct autoscaler_details **autoscaler, bool *is_known)
 {
     const struct owner *owner = &scaling->holder->owner;
-    int64_t replicas = scaling->workload->details.replicas;
 
-    advice_add(scaling->advice,
-               json_sprintf("when the claim may be taken again, scale %.*s %.*s back to %lld",
-                            OWNER_ARG(owner), (long long)replicas));
-    scaling_command(scaling, replicas);
+    *autoscaler = workloads_autoscaler(scaling->claim->inquiry->workloads,
+                                       name_text(scaling->holder->pod->ns), owner->kind,
+                                       owner->name, is_known);
+    if (*autoscaler == NULL)
+        return replicas;
+    return (*autoscaler)->least == 0 ? -1 : 0;
 }
+
+bool scaling_lasts(const struct scaling *scaling, int64_t replicas)
+{
+    const struct autoscaler_details *autoscaler;
+    bool is_known;
+
+    return scaling->workload->details.controller.name.len == 0 &&
+           lasting_replicas(scaling, replicas, &autoscaler, &is_known) == replicas;
+}
+
+/* One whose minReplicas is 0 scales up from 0, too. */
+static void advise_autoscaler(const struct scaling *scaling,
+                              const struct autoscaler_details *autoscaler)
+{
+    advice_add(scaling->advice,
+               json_sprintf("HorizontalPodAutoscaler %.*s scales %.*s %.*s, also from 0: delete it "
+                            "before you scale that down, or pod %.*s/%.*s comes back",
+                            SLICE_ARG(autoscaler->name), OWNER_ARG(&scaling->holder->owner),
+                            POD_ARG(scaling->holder->pod)));
+    see_workload(scaling);
+    advice_warn_of_loss(scaling->advice, scaling->claim, scaling->holder->pod);
+}
+
+/* ---- a controller that is not known ---- */
 
 /* Nothing that may destroy something is proposed blindly. */
 static void advise_look(const struct scaling *scaling)
 {
     const struct owner *owner = &scaling->holder->owner;
-    const struct slice words[] = {name_text(scaling->holder->pod->ns), slice_of(scaling->resource),
-                                  owner->name};
     bool is_stateful = owner_is_kind(owner, SLICE("StatefulSet"));
 
     advice_add(scaling->advice,
-               json_sprintf("%.*s %.*s has to be scaled down, since it creates a pod that is only "
+               json_sprintf("%.*s %.*s has to be %s, since it creates a pod that is only "
                             "deleted again. How many pods that stops%s is not known from this "
                             "input: see it first",
                             OWNER_ARG(owner),
+                            workload_scales(owner->kind) ? "scaled down" : "suspended",
                             is_stateful ? ", and whether it deletes their claims "
                                           "(persistentVolumeClaimRetentionPolicy.whenScaled),"
                                         : ""));
-    advice_command(scaling->advice, "kubectl get -n % % % -o yaml", words);
-    advice_warn_of_loss(scaling->advice, scaling->claim, scaling->holder);
+    see_workload(scaling);
+    advice_warn_of_loss(scaling->advice, scaling->claim, scaling->holder->pod);
 }
 
 /* ---- StatefulSet ---- */
@@ -101,47 +177,64 @@ static void advise_retention(const struct scaling *scaling, int64_t first, int64
                                   "Delete, to scale it deletes %s",
                                   SLICE_ARG(name), json_string_value(claims)));
     json_decref(claims);
-    advice_command(scaling->advice,
-                   "kubectl patch statefulset -n % % --type merge -p "
-                   "'{\"spec\":{\"persistentVolumeClaimRetentionPolicy\":{\"whenScaled\":"
-                   "\"Retain\"}}}'",
-                   (const struct slice[]){ns, name});
+    advice_command(scaling->advice, ADVICE_KEEP_CLAIMS,
+                   &(const struct advice_words){.ns = ns, .name = name});
+}
+
+/* The pods from `first` on are scaled away. */
+static void advise_fewer_ordinals(const struct scaling *scaling, int64_t first, int64_t last,
+                                  const struct autoscaler_details *autoscaler, bool is_known)
+{
+    const struct workload_details *set = &scaling->workload->details;
+    struct slice name = scaling->holder->owner.name;
+    int64_t rest = first - set->first_ordinal;
+    bool destroys =
+        slice_equal(set->when_scaled, SLICE("Delete")) && set->claim_templates.count != 0;
+
+    if (destroys)
+        advise_retention(scaling, first, last);
+    advice_add(scaling->advice,
+               json_sprintf("scale StatefulSet %.*s from %lld to %lld (it creates a pod that is "
+                            "only deleted again%s%.*s%s)",
+                            SLICE_ARG(name), (long long)set->replicas, (long long)rest,
+                            autoscaler == NULL ? "" : "; HorizontalPodAutoscaler ",
+                            SLICE_ARG(autoscaler == NULL ? SLICE("") : autoscaler->name),
+                            autoscaler == NULL ? "" : " lets it stay at 0, and nowhere else"));
+    scaling_command(scaling, rest,
+                    first == last
+                        ? json_sprintf("pod %.*s-%lld", SLICE_ARG(name), (long long)last)
+                        : json_sprintf("pods %.*s-%lld to %.*s-%lld", SLICE_ARG(name),
+                                       (long long)first, SLICE_ARG(name), (long long)last));
+    if (destroys)
+        advice_warn(scaling->advice,
+                    json_string("without the command above, it deletes the claims of these pods"));
+    if (!is_known && rest != 0)
+        advice_warn(scaling->advice,
+                    json_string("if a HorizontalPodAutoscaler scales it, only 0 lasts"));
+    warn_of_sync(scaling);
+    advice_warn_of_loss(scaling->advice, scaling->claim, scaling->holder->pod);
 }
 
 static void advise_stateful(const struct scaling *scaling)
 {
     const struct workload_details *set = &scaling->workload->details;
-    struct slice name = scaling->holder->owner.name;
+    const struct autoscaler_details *autoscaler;
     int64_t ordinal = scaling_ordinal(scaling), last = set->first_ordinal + set->replicas - 1;
-    bool destroys =
-        slice_equal(set->when_scaled, SLICE("Delete")) && set->claim_templates.count != 0;
+    bool is_known;
 
     if (ordinal < set->first_ordinal || ordinal > last) {
-        advice_add(scaling->advice, json_sprintf("StatefulSet %.*s is scaled to %lld: it removes "
-                                                 "pod %.*s/%.*s",
-                                                 SLICE_ARG(name), (long long)set->replicas,
-                                                 POD_ARG(scaling->holder->pod)));
-        advice_warn_of_loss(scaling->advice, scaling->claim, scaling->holder);
+        advice_add(scaling->advice,
+                   json_sprintf("StatefulSet %.*s is scaled to %lld: it removes pod %.*s/%.*s",
+                                SLICE_ARG(scaling->holder->owner.name), (long long)set->replicas,
+                                POD_ARG(scaling->holder->pod)));
+        advice_warn_of_loss(scaling->advice, scaling->claim, scaling->holder->pod);
         return;
     }
-    if (destroys)
-        advise_retention(scaling, ordinal, last);
-    advice_add(scaling->advice,
-               json_sprintf("scale StatefulSet %.*s from %lld to %lld (it creates a pod that is "
-                            "only deleted again)",
-                            SLICE_ARG(name), (long long)set->replicas,
-                            (long long)(ordinal - set->first_ordinal)));
-    scaling_command(scaling, ordinal - set->first_ordinal);
-    advice_warn(scaling->advice,
-                ordinal == last
-                    ? json_sprintf("it stops pod %.*s-%lld", SLICE_ARG(name), (long long)last)
-                    : json_sprintf("it stops pods %.*s-%lld to %.*s-%lld", SLICE_ARG(name),
-                                   (long long)ordinal, SLICE_ARG(name), (long long)last));
-    if (destroys)
-        advice_warn(scaling->advice,
-                    json_string("without the command above, it deletes the claims of these pods"));
-    advice_warn_of_loss(scaling->advice, scaling->claim, scaling->holder);
-    advise_scaling_back(scaling);
+    int64_t rest = lasting_replicas(scaling, ordinal - set->first_ordinal, &autoscaler, &is_known);
+    if (rest < 0)
+        advise_autoscaler(scaling, autoscaler);
+    else
+        advise_fewer_ordinals(scaling, set->first_ordinal + rest, last, autoscaler, is_known);
 }
 
 /* ---- Deployment, ReplicaSet, ReplicationController ---- */
@@ -149,35 +242,82 @@ static void advise_stateful(const struct scaling *scaling)
 static void advise_stateless(const struct scaling *scaling)
 {
     const struct owner *owner = &scaling->holder->owner;
+    const struct autoscaler_details *autoscaler;
     int64_t replicas = scaling->workload->details.replicas;
+    bool is_known;
 
     if (replicas == 0) {
         advice_add(scaling->advice,
                    json_sprintf("%.*s %.*s is scaled to 0: it removes pod %.*s/%.*s",
                                 OWNER_ARG(owner), POD_ARG(scaling->holder->pod)));
-        advice_warn_of_loss(scaling->advice, scaling->claim, scaling->holder);
+        advice_warn_of_loss(scaling->advice, scaling->claim, scaling->holder->pod);
+        return;
+    }
+    if (lasting_replicas(scaling, 0, &autoscaler, &is_known) < 0) {
+        advise_autoscaler(scaling, autoscaler);
         return;
     }
     advice_add(scaling->advice, json_sprintf("scale %.*s %.*s from %lld to 0 (it creates another "
                                              "pod for one that is only deleted)",
                                              OWNER_ARG(owner), (long long)replicas));
-    scaling_command(scaling, 0);
-    advice_warn(scaling->advice, json_sprintf("it stops all pods of %.*s %.*s (%lld)",
-                                              OWNER_ARG(owner), (long long)replicas));
-    advice_warn_of_loss(scaling->advice, scaling->claim, scaling->holder);
-    advise_scaling_back(scaling);
+    scaling_command(
+        scaling, 0,
+        json_sprintf("all pods of %.*s %.*s (%lld)", OWNER_ARG(owner), (long long)replicas));
+    warn_of_sync(scaling);
+    advice_warn_of_loss(scaling->advice, scaling->claim, scaling->holder->pod);
 }
+
+/* ---- Job ---- */
+
+void advice_to_suspend(const struct scaling *scaling)
+{
+    const struct workload_details *job = &scaling->workload->details;
+    struct slice ns = name_text(scaling->holder->pod->ns), name = scaling->holder->owner.name;
+    bool is_of_cron_job = owner_is_kind(&job->controller, SLICE("CronJob"));
+
+    if (job->is_suspended) {
+        advice_add(scaling->advice, json_sprintf("Job %.*s is suspended: it removes pod %.*s/%.*s",
+                                                 SLICE_ARG(name), POD_ARG(scaling->holder->pod)));
+        advice_warn_of_loss(scaling->advice, scaling->claim, scaling->holder->pod);
+        return;
+    }
+    if (is_of_cron_job) {
+        advice_add(scaling->advice,
+                   json_sprintf("first suspend CronJob %.*s, so that it creates no other Job",
+                                SLICE_ARG(job->controller.name)));
+        advice_command(scaling->advice, ADVICE_SUSPEND_CRON_JOB,
+                       &(const struct advice_words){.ns = ns, .name = job->controller.name});
+    } else if (advice_of_manager(scaling)) {
+        return;
+    }
+    advice_add(scaling->advice,
+               json_sprintf("%sJob %.*s finishes, or is suspended (for a pod that is only deleted, "
+                            "it creates another one)",
+                            is_of_cron_job ? "then " : "", SLICE_ARG(name)));
+    advice_command(scaling->advice, ADVICE_SUSPEND_JOB,
+                   &(const struct advice_words){.ns = ns, .name = name});
+    warn_of_sync(scaling);
+    advice_warn_of_loss(scaling->advice, scaling->claim, scaling->holder->pod);
+}
+
+/* ---- any of them ---- */
 
 void advice_to_scale(const struct scaling *scaling)
 {
+    const struct owner *owner = &scaling->holder->owner;
+
     if (scaling->workload->state == WORKLOAD_GONE)
         advice_add(scaling->advice,
                    json_sprintf("%.*s %.*s does not exist any more: kube-controller-manager "
                                 "deletes pod %.*s/%.*s",
-                                OWNER_ARG(&scaling->holder->owner), POD_ARG(scaling->holder->pod)));
+                                OWNER_ARG(owner), POD_ARG(scaling->holder->pod)));
     else if (!scaling_is_known(scaling))
         advise_look(scaling);
-    else if (owner_is_kind(&scaling->holder->owner, SLICE("StatefulSet")))
+    else if (owner_is_kind(owner, SLICE("Job")))
+        advice_to_suspend(scaling);
+    else if (advice_of_manager(scaling))
+        return;
+    else if (owner_is_kind(owner, SLICE("StatefulSet")))
         advise_stateful(scaling);
     else
         advise_stateless(scaling);

@@ -61,19 +61,11 @@ static struct advice last_help(const struct why_pod *pod)
     return (struct advice){helps, json_array_get(helps, json_array_size(helps) - 1), 0};
 }
 
-void why_command(struct why_pod *pod, const char *format, const struct slice *words)
+void why_command(struct why_pod *pod, enum advice_row row, const struct advice_words *words)
 {
     struct advice advice = last_help(pod);
 
-    advice_command(&advice, format, words);
-    pod->rc |= advice.rc;
-}
-
-void why_warn(struct why_pod *pod, const char *text)
-{
-    struct advice advice = last_help(pod);
-
-    advice_warn(&advice, json_string(text));
+    advice_command(&advice, row, words);
     pod->rc |= advice.rc;
 }
 

@@ -89,7 +89,7 @@ void why_claim_of_another(struct why_pod *pod)
         why_help(pod, json_sprintf("wait, if an earlier pod of that name owns it, and it is being "
                                    "collected; else name the pod or its volume differently. The "
                                    "claim's data is not of this pod: see who uses it"));
-        why_command(pod, "kubectl describe pvc -n % %", CLAIM_WORDS(claim));
+        why_command(pod, ADVICE_SEE_CLAIM, &CLAIM_WORDS(claim));
     }
 }
 
@@ -126,6 +126,7 @@ void why_claim_deleting(struct why_pod *pod)
                                           "it",
                              CLAIM_ARG(claim)));
         help_by_users(pod, claim);
+        why_help_all(pod, who_deletion(&claim->who));
         help_by_finalizers(pod, &claim->who.details.finalizers, "claim");
         why_help(pod,
                  json_sprintf("when it is gone, create it again; a deletion cannot be undone"));
@@ -143,29 +144,11 @@ void why_claim_lost(struct why_pod *pod)
                 json_sprintf("claim %.*s/%.*s is Lost: its volume %.*s is gone, or is bound to "
                              "another claim",
                              CLAIM_ARG(claim), SLICE_ARG(claim->who.volume)));
-        why_help(pod,
-                 json_sprintf("if the volume is gone, and its storage still exists, create "
-                              "PersistentVolume %.*s for it again, without claimRef: the claim is "
-                              "bound to it again, with its data",
-                              SLICE_ARG(claim->who.volume)));
-        why_help(pod, json_sprintf("else delete the claim, create it again for a new volume, and "
-                                   "restore the data from a backup"));
-        why_command(pod, "kubectl delete pvc -n % %", CLAIM_WORDS(claim));
-        why_warn(pod, "a new claim is not bound to the old volume, nor to its data");
+        why_help_all(pod, who_bound_by(&claim->who));
     }
 }
 
 /* ---- its volume ---- */
-
-/* kube-controller-manager binds a volume again when its claimRef is gone. */
-static void help_by_release(struct why_pod *pod, const struct why_claim *claim)
-{
-    why_help(pod, json_sprintf("to use the data of the earlier claim, remove the claimRef; else "
-                               "name another volume in a new claim"));
-    why_command(pod, "kubectl patch pv % --type merge -p '{\"spec\":{\"claimRef\":null}}'",
-                &claim->who.volume);
-    why_warn(pod, "the claim gets the volume with the data that is on it");
-}
 
 void why_volume_missing(struct why_pod *pod)
 {
@@ -188,11 +171,11 @@ void why_volume_missing(struct why_pod *pod)
             why_add(pod, WHY_BLOCKS, &reference,
                     json_sprintf("claim %.*s/%.*s names volume %.*s, which is not bound to it%s",
                                  CLAIM_ARG(claim), SLICE_ARG(claim->who.volume),
-                                 claim->is_of_another
+                                 claim->who.is_of_earlier
                                      ? ": its claimRef.uid is that of an earlier claim"
                                      : ""));
-        if (claim->is_of_another) {
-            help_by_release(pod, claim);
+        if (claim->who.is_of_earlier) {
+            why_help_all(pod, who_bound_by(&claim->who));
             continue;
         }
         why_help(pod, json_sprintf(other == NULL ? "wait, if a provisioner makes it; else create "

@@ -77,8 +77,8 @@ json_t *why_unknown(const struct inquiry *inquiry, const struct why_notes *notes
                            "schedulers: /debug/snapshot has none"},
         {notes->lacks_labels, "labels of nodes: the input has none, so where volumes can be used "
                               "is not checked"},
-        {notes->has_starting, "what a node says when it mounts a volume: kubectl describe pod "
-                              "shows these events (FailedMount)"},
+        {notes->has_starting, "what a node says when it mounts a volume: Events of the pod "
+                              "(FailedMount)"},
         {notes->has_unbound, "room for volumes that are not made yet (CSIStorageCapacity): only "
                              "the scheduler checks it"},
         {inquiry->cluster.reservations == NULL && !is_of_claimguard,

@@ -16,10 +16,10 @@ static int compare_claims(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The namings of a claim: first those of pods that have not ended. */
+/* The namings of a claim. */
 struct named {
     const struct naming *namings;
-    size_t count, alive;
+    size_t count;
 };
 
 static struct named find_named(const struct naming *namings, size_t count,
@@ -36,20 +36,8 @@ static struct named find_named(const struct naming *namings, size_t count,
         named.namings--;
     while (named.namings + named.count < namings + count &&
            named.namings[named.count].claim == claim)
-        named.alive += named.namings[named.count++].pod->is_terminal ? 0 : 1;
+        named.count++;
     return named;
-}
-
-static bool take_finished(struct why_claim *out, const struct named *named, struct arena *arena)
-{
-    size_t count = named->count - named->alive;
-    const struct pod **pods = arena_alloc(arena, (count + 1) * sizeof *pods);
-
-    for (size_t i = 0; pods != NULL && i < count; i++)
-        pods[i] = named->namings[named->alive + i].pod;
-    out->finished = pods;
-    out->finished_count = count;
-    return pods != NULL;
 }
 
 /* Of its claims, the pod is no holder that it waits for. */
@@ -61,16 +49,6 @@ static void leave_out(struct who_claim *claim, const struct pod *pod)
         if (claim->holders[i].pod != pod)
             claim->holders[kept++] = claim->holders[i];
     claim->holder_count = kept;
-}
-
-/* Whether the volume is another claim's: of the same name, an earlier one. As IsVolumeBoundToClaim
- * of Kubernetes. */
-static bool is_of_another(struct why_claim *claim)
-{
-    struct slice uid = claim->volume_details.claim_uid;
-
-    claim->is_of_another = uid.len != 0 && !uid_is(&claim->who.claim->uid, uid);
-    return claim->is_of_another;
 }
 
 /* False: no memory. */
@@ -89,7 +67,7 @@ static bool read_volume(struct why_claim *out, const struct inquiry *inquiry, st
         return false;
     text = inquiry_find_details(inquiry, KIND_STORAGE_CLASS, SLICE(""),
                                 name_slice(claim_storage_class(claim)));
-    if (is_of_another(out)) {
+    if (out->who.is_of_earlier) {
         out->volume = NULL;
         out->volume_details = (struct volume_details){.terms = {0}};
     }
@@ -110,8 +88,7 @@ static bool take_claims(struct why_pod *out, const struct who_index *index,
         *claim = (struct why_claim){.use = use};
         claim->who =
             (struct who_claim){.inquiry = out->inquiry, .arena = out->arena, .asked = out->pod};
-        if (!who_gather(&claim->who, index, claim_at(use->claim), named.namings, named.alive) ||
-            !take_finished(claim, &named, out->arena) ||
+        if (!who_gather(&claim->who, index, claim_at(use->claim), named.namings, named.count) ||
             !read_volume(claim, out->inquiry, out->arena))
             return false;
         leave_out(&claim->who, out->pod);

@@ -73,11 +73,8 @@ struct why_claim {
     struct volume_details volume_details; /* all zero: not known */
     const struct resource *class;         /* its StorageClass; NULL: none that is known */
     struct storage_class_details class_details;
-    const struct pod *const *finished; /* pods that have ended, and name it */
-    size_t finished_count;
-    bool is_bound;      /* it names a volume */
-    bool is_of_another; /* the volume that it names is bound to an earlier claim of its name */
-    bool *fits;         /* by node: its volume can be used there; NULL: on each */
+    bool is_bound; /* it names a volume */
+    bool *fits;    /* by node: its volume can be used there; NULL: on each */
 };
 
 /* One pod, and the causes so far. */
@@ -140,9 +137,8 @@ void why_add(struct why_pod *pod, enum why_effect effect, const struct object_re
 void why_help(struct why_pod *pod, json_t *text);
 void why_help_all(struct why_pod *pod, json_t *helps);
 
-/* The command of the last text, as advice_command, and what it destroys. */
-void why_command(struct why_pod *pod, const char *format, const struct slice *words);
-void why_warn(struct why_pod *pod, const char *text);
+/* The last text is of that row. */
+void why_command(struct why_pod *pod, enum advice_row row, const struct advice_words *words);
 
 /* Adds a cause that rejects the nodes with these flags, unless there are none; NULL: no memory. One
  * that narrows blocks the pod if it rejects all nodes. */
@@ -175,9 +171,10 @@ struct object_reference why_pod_reference(const struct why_pod *pod);
     (int)name_text((pod)->ns).len, name_text((pod)->ns).ptr, (int)pod_name(pod).len, \
         pod_name(pod).ptr
 
-/* Of a claim, for "-n % %". */
-#define CLAIM_WORDS(claim) \
-    ((const struct slice[]){name_text((claim)->who.claim->ns), claim_name((claim)->who.claim)})
+/* Of a claim, for a row of the table of advice. */
+#define CLAIM_WORDS(claim_) \
+    ((const struct advice_words){.ns = name_text((claim_)->who.claim->ns), \
+                                 .claim = claim_name((claim_)->who.claim)})
 
 /* The causes: each adds those that it finds. */
 typedef void why_finder(struct why_pod *pod);

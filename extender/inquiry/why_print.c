@@ -53,6 +53,8 @@ static void put_heading(struct buf *line, const json_t *pod)
     put_member(line, " on ", pod, "node");
     if (is(pod, "nodeState", "NotReady"))
         buf_put(line, SLICE(" (which is not ready)"));
+    else if (is(pod, "nodeState", "Unreachable"))
+        buf_put(line, SLICE(" (which does not answer)"));
     else if (is(pod, "nodeState", "Missing"))
         buf_put(line, SLICE(" (which does not exist)"));
     put_member(line, ", ", pod, "state");

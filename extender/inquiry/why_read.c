@@ -171,6 +171,7 @@ struct inquiry_wish why_wish(struct why *why)
         .ns = why_namespace(why->question),
         .keeps = keeps,
         .keeps_workloads = true,
+        .reads_finished = true,
         .context = why,
     };
 }

@@ -43,11 +43,11 @@ static struct slice find_other_node(const struct why_pod *pod, const struct why_
 /* What would free the volume. A pod that has ended is no holder, and its kubelet may be late. */
 static void help_by_pods(struct why_pod *pod, const struct why_claim *claim, struct slice node)
 {
-    for (size_t i = 0; i < claim->finished_count; i++)
-        if (slice_equal(pod_node(claim->finished[i]), node)) {
+    for (size_t i = 0; i < claim->who.finished_count; i++)
+        if (slice_equal(pod_node(claim->who.finished[i]), node)) {
             why_help(pod, json_sprintf("pod %.*s/%.*s there has ended: wait until its kubelet has "
                                        "unmounted the volume",
-                                       WHY_POD_ARG(claim->finished[i])));
+                                       WHY_POD_ARG(claim->who.finished[i])));
             break;
         }
     why_help_all(pod, who_freed_by(&claim->who, false));

@@ -52,7 +52,7 @@ static void help_by_events(struct why_pod *pod, const struct why_claim *claim)
                       : json_sprintf("is the provisioner %.*s running? The claim's events have "
                                      "what it says",
                                      SLICE_ARG(provisioner)));
-    why_command(pod, "kubectl describe pvc -n % %", CLAIM_WORDS(claim));
+    why_command(pod, ADVICE_SEE_CLAIM, &CLAIM_WORDS(claim));
 }
 
 void why_class_missing(struct why_pod *pod)
@@ -184,8 +184,7 @@ void why_not_provisioned(struct why_pod *pod)
             why_help(pod, json_sprintf("node %.*s does not exist: remove the annotation, so that "
                                        "the scheduler chooses another one",
                                        SLICE_ARG(node)));
-            why_command(pod, "kubectl annotate pvc -n % % volume.kubernetes.io/selected-node-",
-                        CLAIM_WORDS(claim));
+            why_command(pod, ADVICE_FORGET_NODE, &CLAIM_WORDS(claim));
         }
         help_by_events(pod, claim);
         why_help(pod, json_sprintf("if the node has no room for the volume, wait: the provisioner "

@@ -237,7 +237,7 @@ void why_not_registered(struct why_pod *pod)
         return;
     why_help(pod, json_sprintf("does the driver's DaemonSet run there? This lists the drivers of "
                                "each node"));
-    why_command(pod, "kubectl get csinodes -o yaml", NULL);
+    why_command(pod, ADVICE_SEE_DRIVERS, &(const struct advice_words){.count = {"", 0}});
 }
 
 /* ---- deferrals ---- */

@@ -1,7 +1,8 @@
 /*
- * workloads: the Deployments, StatefulSets, ReplicaSets and ReplicationControllers of an input: how
- * many pods they have, and what scaling them does. Those of a snapshot are taken while it is read.
- * Of a live cluster, one that is asked for is read with one GET: nothing is listed.
+ * workloads: the Deployments, StatefulSets, ReplicaSets, ReplicationControllers and Jobs of an
+ * input: how many pods they have, what scaling them does, and who would undo that. Those of a
+ * snapshot are taken while it is read. Of a live cluster, one that is asked for is read with one
+ * GET; HorizontalPodAutoscalers are listed, in one namespace.
  *
  *     extern struct workloads *workloads;
  *     const struct workload_answer *workload =
@@ -20,6 +21,8 @@
 
 /* GETs in a row. Of further ones, nothing is known. */
 enum { WORKLOADS_READ_MAX = 64, WORKLOADS_KEPT_MS = 10000 };
+
+#define AUTOSCALER "HorizontalPodAutoscaler"
 
 enum workload_state {
     WORKLOAD_KNOWN,
@@ -41,8 +44,11 @@ struct workloads;
 struct workloads *workloads_new(const struct kubeconfig *kubeconfig);
 void workloads_free(struct workloads *workloads);
 
-/* "deployment" for "Deployment": what `kubectl scale` takes. NULL: it cannot scale that kind. */
+/* "deployment" for "Deployment": as kubectl names it. NULL: no such kind is read. */
 const char *workload_resource(struct slice kind);
+
+/* Whether that kind has replicas. */
+bool workload_scales(struct slice kind);
 
 /* Keeps the object if it is a workload that can be decoded. Returns whether it is one. Errors: no
  * memory. */
@@ -52,6 +58,12 @@ int workloads_take(struct workloads *workloads, const struct source_text *text, 
  * memory. */
 const struct workload_answer *workloads_find(struct workloads *workloads, struct slice kind,
                                              struct slice ns, struct slice name);
+
+/* The HorizontalPodAutoscaler of the workload; NULL: none that is known. In *is_known: whether they
+ * are known, or there is no memory. */
+const struct autoscaler_details *workloads_autoscaler(struct workloads *workloads, struct slice ns,
+                                                      struct slice kind, struct slice name,
+                                                      bool *is_known);
 
 /* Forgets what was read of a live cluster, if that was WORKLOADS_KEPT_MS ago: an answer that is
  * made again at each change must not send all GETs again. */

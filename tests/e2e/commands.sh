@@ -151,23 +151,6 @@ spec:
     spec: {accessModes: [ReadWriteOncePod], storageClassName: "", volumeName: $namespace-data-pg-0, resources: {requests: {storage: 1Gi}}}
 END
 }
-advice_of() { "$claimguard" who data-pg-0 -n "$namespace" --kubeconfig "$plane/admin.kubeconfig" -o json | jq -r '[.claims[0].freedBy[].command | values] | join("\n")'; }
-
-who_keeps_the_claims_of_a_stateful_set_that_it_has_scaled() {
-    local commands
-    claim data-pg-0
-    shop_set_yaml | k apply -f - >/dev/null
-    scheduled pg-0
-    commands=$(advice_of)
-    [ "$(wc -l <<<"$commands")" = 3 ] || fail "$commands"
-    # to retain the claims, and to scale: as they are, for a shell
-    while read -r advice; do
-        KUBECONFIG=$plane/admin.kubeconfig PATH=$tools:$PATH bash -c "$advice" >/dev/null || fail "$advice"
-    done < <(head -2 <<<"$commands")
-    k -n "$namespace" wait --for=delete pod/pg-0 --timeout=60s >/dev/null
-    sleep 3 # the controller would delete the claim now
-    [ "$(k -n "$namespace" get pvc data-pg-0 -o 'jsonpath={.status.phase}/{.metadata.deletionTimestamp}')" = Bound/ ] || fail "the claim is deleted"
-}
 
 # ---- why ----
 
@@ -182,20 +165,6 @@ follow() {
     local command
     command=$(why_of "$1" "[blocking | select(.cause == \"$2\").helps[].command | values] | last") || fail "$(why_of "$1" .causes)"
     KUBECONFIG=$plane/admin.kubeconfig PATH=$tools:$PATH timeout 60 bash -c "$command" >/dev/null || fail "$command"
-}
-
-why_ends_a_stuck_rollout() {
-    local new
-    claim data
-    shop_yaml 1 | k apply -f - >/dev/null
-    await 30 "the first pod is bound" shop_runs_version 1
-    shop_yaml 2 | k apply -f - >/dev/null
-    await 30 "the second pod waits" shop_is_stuck
-    new=$(k -n "$namespace" get pods -l app=shop -o json | jq -r '.items[] | select(.spec.nodeName == null).metadata.name')
-    await 10 "the scheduler has said why" why_of "$new" .message
-    blocked_by "$new" ClaimInUse || fail "$(why_of "$new" .causes)"
-    follow "$new" ClaimInUse
-    await 60 "the rollout ends" shop_runs_version 2
 }
 
 # attachment NODE [ATTACHED]: as the attach-detach controller and an attacher write it.

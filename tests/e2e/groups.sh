@@ -3,7 +3,7 @@
 # other, and groups run side by side: tests/plan has a step for each. To be sourced.
 
 # The longest first.
-groups=(admission faults soak late deferral admission_pod manifests chart races volumes basics commands events upgrade api_server)
+groups=(admission faults soak late deferral admission_pod manifests chart races advice volumes basics commands events upgrade api_server)
 
 # Each once where kube-scheduler's plugin comes first, and once without it.
 group_basics() {
@@ -40,14 +40,37 @@ group_events() {
 
 group_commands() {
     scenarios who_names_the_holder_of_a_live_claim_and_what_it_says_frees_it who_watch_shows_each_change_of_a_live_claim \
-        who_keeps_the_claims_of_a_stateful_set_that_it_has_scaled \
         audit_finds_the_deployment_whose_rollout_is_stuck \
-        why_ends_a_stuck_rollout \
         why_frees_a_volume_that_another_node_has \
         why_says_what_keeps_a_holder_that_is_being_deleted \
         why_names_a_driver_that_a_node_lacks \
         every_kind_of_kubeconfig_connects_and_a_wrong_one_says_why \
         claimguard_was_refused_nothing
+}
+
+# What is advised is done, and undone. Without the extender's plugin, so that the scheduler's message names the holder.
+group_advice() {
+    scenarios the_controllers_that_end_pods_run \
+        advice_delete_pod \
+        advice_scale_of_each_kind \
+        advice_scale_to_one \
+        advice_scale_under_an_autoscaler \
+        advice_keep_claims \
+        advice_suspend_job \
+        advice_suspend_cron_job \
+        advice_delete_old_pod \
+        advice_recreate \
+        advice_out_of_service \
+        advice_in_service \
+        advice_delete_pod_of_a_node_that_is_not_ready \
+        advice_forget_node \
+        advice_keep_volume \
+        advice_delete_ended_pod \
+        advice_reserve_volume \
+        advice_of_a_lost_claim_brings_its_volume_back \
+        advice_delete_lost_claim \
+        advice_apply \
+        advice_apply_rights
 }
 
 group_manifests() {

@@ -150,11 +150,11 @@ plane_etcd_start() {
         --initial-advertise-peer-urls "http://127.0.0.1:$((port + 1))" --quota-backend-bytes 6000000000
 }
 
-# The controllers that the scenarios need. No kubelet is there: node health is nobody's business.
+# plane_controllers_start DIR [,CONTROLLER... [FLAGS]]: what the scenarios need. No kubelet is there: node health is nobody's business.
 plane_controllers_start() {
     plane_run "$1" controllers "$tools/kube-controller-manager" --kubeconfig "$1/controllers.kubeconfig" \
         --leader-elect=false --secure-port=0 --kube-api-qps 500 --kube-api-burst 1000 \
-        --controllers namespace-controller,garbage-collector-controller,persistentvolume-binder-controller,ephemeral-volume-controller,persistentvolumeclaim-protection-controller,disruption-controller,deployment-controller,replicaset-controller,statefulset-controller,resourcequota-controller
+        --controllers namespace-controller,garbage-collector-controller,persistentvolume-binder-controller,ephemeral-volume-controller,persistentvolumeclaim-protection-controller,disruption-controller,deployment-controller,replicaset-controller,statefulset-controller,resourcequota-controller"${2:-}" "${@:3}"
 }
 
 # plane_scheduler_start DIR NAME CONFIG EXTENDER-URL [FLAGS]: with a file of manifests/, pointed at this plane.

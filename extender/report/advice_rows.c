@@ -1,0 +1,239 @@
+#include "extender/report/advice_rows.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "extender/report/value.h"
+
+enum { TEXT_BYTES_MAX = 64 * 1024 };
+
+static const struct advice_texts table[ADVICE_ROW_COUNT] = {
+    [ADVICE_DELETE_POD] = {"delete-pod",
+                           "the pod holds the claim, and has no controller; its node is ready, or "
+                           "its kubelet answers",
+                           "kubectl delete pod -n <ns> <name>",
+                           "no controller creates the pod again",
+                           "create the pod again from its manifest", NULL},
+    [ADVICE_DELETE_OLD_POD] =
+        {"delete-old-pod",
+         "the pod is of the older ReplicaSet of a Deployment whose new pod waits for the claim, "
+         "and "
+         "no other pod of the Deployment has it",
+         "kubectl delete pod -n <ns> <name>",
+         "it stops that pod; the old ReplicaSet may create another one that takes the claim before "
+         "pod <what>: then take the next advice",
+         NULL, NULL},
+    [ADVICE_DELETE_ENDED_POD] = {"delete-ended-pod",
+                                 "the pod has ended, and names a claim that is being deleted, "
+                                 "which goes when no pod that has a node names it",
+                                 "kubectl delete pod -n <ns> <name>",
+                                 "the pod's logs and exit status are gone", NULL, NULL},
+    [ADVICE_SUSPEND_JOB] =
+        {"suspend-job", "the holder's controller is a Job that is not suspended",
+         "kubectl patch job -n <ns> <name> --type merge -p '{\"spec\":{\"suspend\":true}}'",
+         "it stops all pods of the Job: what they have not saved is lost",
+         "when the claim may be taken again, resume the Job, which creates new pods",
+         "kubectl patch job -n <ns> <name> --type merge -p '{\"spec\":{\"suspend\":false}}'"},
+    [ADVICE_SUSPEND_CRON_JOB] =
+        {"suspend-cron-job", "the holder's Job is of a CronJob, which would create another one",
+         "kubectl patch cronjob -n <ns> <name> --type merge -p '{\"spec\":{\"suspend\":true}}'",
+         "it creates no Jobs until it is resumed; those that run continue",
+         "when the claim may be taken again, resume the CronJob; if it missed a time and has no "
+         "startingDeadlineSeconds, it creates a Job at once",
+         "kubectl patch cronjob -n <ns> <name> --type merge -p '{\"spec\":{\"suspend\":false}}'"},
+    [ADVICE_SCALE] = {"scale",
+                      "the controller and its replicas are known; no other object manages it; no "
+                      "HorizontalPodAutoscaler would scale it up again",
+                      "kubectl scale -n <ns> <kind> <name> --replicas=<count>", "it stops <what>",
+                      "when the claim may be taken again, scale it back",
+                      "kubectl scale -n <ns> <kind> <name> --replicas=<before>"},
+    [ADVICE_KEEP_CLAIMS] =
+        {"keep-claims", "the StatefulSet has whenScaled: Delete, and is to be scaled down",
+         "kubectl patch statefulset -n <ns> <name> --type merge -p "
+         "'{\"spec\":{\"persistentVolumeClaimRetentionPolicy\":{\"whenScaled\":\"Retain\"}}}'",
+         NULL, "when the StatefulSet has all its pods again",
+         "kubectl patch statefulset -n <ns> <name> --type merge -p "
+         "'{\"spec\":{\"persistentVolumeClaimRetentionPolicy\":{\"whenScaled\":\"Delete\"}}}'"},
+    [ADVICE_RECREATE] =
+        {"recreate",
+         "a new pod of the Deployment waits for the claim of an old one, and the strategy is not "
+         "Recreate",
+         "kubectl patch deployment -n <ns> <name> --type merge -p "
+         "'{\"spec\":{\"strategy\":{\"type\":\"Recreate\",\"rollingUpdate\":null}}}'",
+         "from now on, each rollout stops all old pods of Deployment <name> before a new one "
+         "starts",
+         "each rollout of the Deployment waits for itself again after that (CG102)",
+         "kubectl patch deployment -n <ns> <name> --type merge -p "
+         "'{\"spec\":{\"strategy\":{\"type\":\"RollingUpdate\"}}}'"},
+    [ADVICE_OUT_OF_SERVICE] =
+        {"out-of-service",
+         "the node's Ready is Unknown: its kubelet does not answer. That the machine is off only "
+         "you can know",
+         "kubectl taint nodes <name> " OUT_OF_SERVICE_TAINT "=nodeshutdown:NoExecute",
+         "it evicts every pod on node <name>, not only this one; data is damaged if a pod there "
+         "still runs",
+         "when the machine runs again, remove the taint: nothing else does, and no pod is placed "
+         "there before",
+         "kubectl taint nodes <name> " OUT_OF_SERVICE_TAINT "=nodeshutdown:NoExecute-"},
+    [ADVICE_IN_SERVICE] = {"in-service", "the node has the taint",
+                           "kubectl taint nodes <name> " OUT_OF_SERVICE_TAINT
+                           "=nodeshutdown:NoExecute-",
+                           NULL, NULL, NULL},
+    [ADVICE_KEEP_VOLUME] =
+        {"keep-volume",
+         "the claim is being deleted, a pod still has it, and the volume's reclaim policy is not "
+         "Retain",
+         "kubectl patch pv <name> -p '{\"spec\":{\"persistentVolumeReclaimPolicy\":\"Retain\"}}'",
+         NULL, "when the volume is bound to a claim again, and its data may go with that",
+         "kubectl patch pv <name> -p "
+         "'{\"spec\":{\"persistentVolumeReclaimPolicy\":\"<before>\"}}'"},
+    [ADVICE_RESERVE_VOLUME] =
+        {"reserve-volume",
+         "the claim names the volume, whose claimRef names an earlier claim of the same name and "
+         "namespace",
+         "kubectl patch pv <name> --type merge -p "
+         "'{\"spec\":{\"claimRef\":{\"namespace\":\"<ns>\",\"name\":\"<claim>\",\"uid\":null,"
+         "\"resourceVersion\":null}}}'",
+         "the claim gets the volume with the data that is on it",
+         "the volume keeps its data: with the reclaim policy Retain, delete the claim", NULL},
+    [ADVICE_DELETE_LOST_CLAIM] = {"delete-lost-claim",
+                                  "the claim is Lost, and its volume is not there",
+                                  "kubectl delete pvc -n <ns> <claim>",
+                                  "a new claim is not bound to the old volume, nor to its data",
+                                  "create the claim again from its manifest", NULL},
+    [ADVICE_FORGET_NODE] =
+        {"forget-node", "the claim has no volume, and the scheduler chose a node that is gone",
+         "kubectl annotate pvc -n <ns> <claim> volume.kubernetes.io/selected-node-", NULL, NULL,
+         NULL},
+    [ADVICE_APPLY] = {"apply", "an object of claimguard's installation is not there",
+                      ADVICE_TEXT_APPLY, NULL, "an object that was not there can be deleted", NULL},
+    [ADVICE_APPLY_RIGHTS] = {"apply-rights", "claimguard lacks a right", ADVICE_TEXT_APPLY_RIGHTS,
+                             NULL, "delete the ClusterRole's rules that were added", NULL},
+    [ADVICE_SEE_OWNERS] =
+        {.name = "see-owners",
+         .needs = "the input does not have the pod's owners",
+         .command = "kubectl get pod -n <ns> <name> -o jsonpath='{.metadata.ownerReferences}'"},
+    [ADVICE_SEE_WORKLOAD] = {.name = "see-workload",
+                             .needs = "the controller is not known, or another object manages it",
+                             .command = "kubectl get -n <ns> <kind> <name> -o yaml"},
+    [ADVICE_SEE_ROLLOUT] = {.name = "see-rollout",
+                            .needs = "which pod of the Deployment is old is not known",
+                            .command = "kubectl describe deployment -n <ns> <name>"},
+    [ADVICE_SEE_CLAIM] = {.name = "see-claim",
+                          .needs = "Events of the claim say what this input does not have",
+                          .command = "kubectl describe pvc -n <ns> <claim>"},
+    [ADVICE_SEE_VOLUME] = {.name = "see-volume",
+                           .needs = "the claim is Lost, or its volume is bound to another one",
+                           .command = "kubectl get pv <name> -o yaml"},
+    [ADVICE_SEE_CLAIM_OF_VOLUME] =
+        {.name = "see-claim-of-volume",
+         .needs = "a volume was asked for, and claims are what can be asked for",
+         .command = "kubectl get pv <name> -o "
+                    "jsonpath='{.spec.claimRef.namespace}/{.spec.claimRef.name}'"},
+    [ADVICE_SEE_NODE] = {.name = "see-node",
+                         .needs = "the node is not ready",
+                         .command = "kubectl describe node <name>"},
+    [ADVICE_SEE_DRIVERS] = {.name = "see-drivers",
+                            .needs = "nodes lack the CSI driver of a volume",
+                            .command = "kubectl get csinodes -o yaml"},
+    [ADVICE_SEE_ATTACHMENT] = {.name = "see-attachment",
+                               .needs = "the volume is attached where no pod holds the claim",
+                               .command = "kubectl describe volumeattachment <name>"},
+    [ADVICE_SEE_STATE] = {.name = "see-state",
+                          .needs = "claimguard's Deployment has no pod",
+                          .command = ADVICE_TEXT_STATE},
+    [ADVICE_SEE_LOGS] = {.name = "see-logs",
+                         .needs = "a container of claimguard has ended",
+                         .command = ADVICE_TEXT_LOGS},
+};
+
+const struct advice_texts *advice_texts(enum advice_row row)
+{
+    return &table[row];
+}
+
+/* ---- words ---- */
+
+static const struct {
+    struct slice hole;
+    size_t offset;
+} holes[] = {
+    {{"<ns>", 4}, offsetof(struct advice_words, ns)},
+    {{"<kind>", 6}, offsetof(struct advice_words, kind)},
+    {{"<name>", 6}, offsetof(struct advice_words, name)},
+    {{"<claim>", 7}, offsetof(struct advice_words, claim)},
+    {{"<count>", 7}, offsetof(struct advice_words, count)},
+    {{"<before>", 8}, offsetof(struct advice_words, before)},
+    {{"<what>", 6}, offsetof(struct advice_words, what)},
+};
+
+/* The word for the hole at the text's begin, whose length is set. NULL: there is none. */
+static const struct slice *word_of(const char *text, const struct advice_words *words, size_t *len)
+{
+    for (size_t i = 0; i < sizeof holes / sizeof *holes; i++)
+        if (strncmp(text, holes[i].hole.ptr, holes[i].hole.len) == 0) {
+            *len = holes[i].hole.len;
+            return (const void *)((const char *)words + holes[i].offset);
+        }
+    return NULL;
+}
+
+/* A name that means nothing to a shell, and is no option. */
+static bool is_plain(struct slice word)
+{
+    for (size_t i = 0; i < word.len; i++) {
+        char c = word.ptr[i];
+        bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (!is_letter && (c < '0' || c > '9') && (i == 0 || (c != '-' && c != '.')))
+            return false;
+    }
+    return word.len != 0;
+}
+
+/* Appends the text with its holes filled. False: a word is not plain, and has to be. */
+static bool fill(struct buf *out, const char *text, const struct advice_words *words, bool is_shell)
+{
+    const struct slice *word;
+    size_t len;
+
+    for (const char *hole; (hole = strchr(text, '<')) != NULL; text = hole + len) {
+        buf_put(out, (struct slice){text, (size_t)(hole - text)});
+        word = word_of(hole, words, &len);
+        if (word == NULL || (is_shell && !is_plain(*word)))
+            return false;
+        buf_put(out, *word);
+    }
+    buf_put(out, slice_of(text));
+    return true;
+}
+
+bool advice_command_text(struct buf *out, enum advice_row row, const struct advice_words *words)
+{
+    return fill(out, table[row].command, words, true) && !out->failed;
+}
+
+static int put_filled(json_t *piece, const char *key, const char *text,
+                      const struct advice_words *words, bool is_shell)
+{
+    struct buf filled;
+    int rc = 0;
+
+    if (text == NULL)
+        return 0;
+    buf_init(&filled, TEXT_BYTES_MAX);
+    if (fill(&filled, text, words, is_shell))
+        rc = value_put(piece, key, filled.failed ? NULL : value_text(buf_slice(&filled)));
+    buf_dispose(&filled);
+    return rc;
+}
+
+int advice_row_put(json_t *piece, enum advice_row row, const struct advice_words *words)
+{
+    const struct advice_texts *texts = &table[row];
+
+    return value_put(piece, "advice", json_string(texts->name)) |
+           put_filled(piece, "command", texts->command, words, true) |
+           put_filled(piece, "warning", texts->stops, words, false) |
+           put_filled(piece, "back", texts->back, words, false) |
+           put_filled(piece, "undo", texts->undo, words, true);
+}
