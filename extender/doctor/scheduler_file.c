@@ -219,7 +219,8 @@ static int read_root(struct scheduler_file *out, const struct yaml_node *root, s
     out->root = running == NULL ? root : running;
     if (out->root->type != YAML_MAPPING)
         return yaml_fail(err, out->path, out->root, "expected a mapping");
-    if (running != NULL && scheduler_value(running, "apiVersion") == NULL)
+    if (running != NULL && (scheduler_value(running, "apiVersion") == NULL ||
+                            scheduler_value(running, "kind") == NULL)) /* that of 1.35 */
         return yaml_fail(err, out->path, running,
                          "this kube-scheduler shows its configuration without a version, which is "
                          "not read: name its file");

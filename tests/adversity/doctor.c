@@ -65,6 +65,12 @@ static void what_is_no_configuration_is_an_error(void)
     api_fault(&(struct api_fault){
         .method = "GET", .path = "/configz", .status = 200, .answer = "{\"status\":\"ok\"}"});
     expect_of_url(configz_url(), 2, "apiVersion is missing");
+    api_fault(&(struct api_fault){
+        .method = "GET",
+        .path = "/configz",
+        .status = 200,
+        .answer = "{\"componentconfig\":{\"apiVersion\":\"kubescheduler.config.k8s.io/v1\"}}"});
+    expect_of_url(configz_url(), 2, "shows its configuration without a version");
     api_fault(
         &(struct api_fault){.method = "GET", .path = "/configz", .status = 200, .answer = "["});
     expect_of_url(configz_url(), 2, "/configz:");

@@ -2,6 +2,22 @@
 # Which scenarios run one after another on one control plane. A group starts its own, so what it leaves behind disturbs no
 # other, and groups run side by side: tests/plan has a step for each. To be sourced.
 
+# What needs a newer Kubernetes than the oldest that is tested: MutatingAdmissionPolicy v1 (the component marks), gangs, a scheduler that shows its
+# configuration as a file.
+declare -A since_minor=(
+    [unmarked_pods_are_stopped_by_admission_and_marked_ones_by_the_extender]=36
+    [claims_that_a_webhook_adds_behind_the_marks_have_one_pod_each_with_admission]=36
+    [all_components_run_together_and_so_does_a_static_pod]=36
+    [the_manifests_render_and_the_api_server_takes_them]=36
+    [doctor_reads_what_a_running_kube_scheduler_has]=36
+    [marked_pods_are_judged_and_the_others_cost_no_call]=36
+    [limit_ranges_and_quotas_do_not_trip_over_the_mark]=36
+    [doctor_finds_what_is_wrong_in_a_cluster]=36
+    [helm_takes_over_from_kustomize_installs_upgrades_and_leaves_nothing]=36
+    [what_one_release_has_written_the_other_reads]=36
+    [nobody_is_evicted_for_a_gang_that_does_not_fit]=36
+)
+
 # The longest first.
 groups=(admission faults soak late deferral admission_pod manifests chart races advice volumes basics commands events upgrade api_server)
 

@@ -11,6 +11,12 @@ fail() {
     return 1
 }
 
+# Whether the control plane is of that minor version, or newer.
+kubernetes_has_minor() {
+    local minor=${version#v1.}
+    [ "${minor%%.*}" -ge "$1" ]
+}
+
 # scenario NAME COMMAND...: in a namespace of its own, if the name matches $filter; says how it went. `scenario_failed` prints more, indented.
 failed=0 number=0 filter=${filter:-.}
 scenario() {
@@ -18,6 +24,10 @@ scenario() {
     shift
     [ -z "${listing:-}" ] || { echo "$name" && return; }
     [[ $name =~ $filter ]] || return 0
+    if ! kubernetes_has_minor "${since_minor[$name]:-0}"; then
+        echo "SKIPPED - $name: it needs Kubernetes 1.${since_minor[$name]}, and this is $version"
+        return
+    fi
     number=$((number + 1))
     namespace=e2e-$number
     started=$(date +%s%N)
