@@ -286,7 +286,8 @@ static void one_tenant_attacks_and_another_does_not_notice(void)
     long mib = daemon_memory_mib(&(struct daemon){.pid = attack.guard.pid}, "VmHWM");
     (void)fprintf(report_file, "%u calls, %u reviews, %u changes, %u dials; %ld MiB\n",
                   atomic_load(&attack.calls), atomic_load(&attack.reviews),
-                  atomic_load(&attack.changes), attack.dials[0].count + attack.dials[1].count, mib);
+                  atomic_load(&attack.changes),
+                  atomic_load(&attack.dials[0].count) + atomic_load(&attack.dials[1].count), mib);
     double bind_times = report("binds", &quiet_binds, &binds);
     double rejection_times = report("rejections", &quiet_rejections, &rejections);
     (void)fflush(report_file);

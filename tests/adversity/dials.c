@@ -6,7 +6,12 @@
 #include "support/dials.h"
 #include "support/reviews.h"
 
-enum { DIALS_PER_SECOND = 4000, KEPT = 1000, CALLS = 60 /* each with a connection of its own */ };
+enum {
+    DIALS_PER_SECOND = 4000,
+    DIALS = 8000, /* at least: a slow machine has a slower flood, and a longer one */
+    KEPT = 1000,
+    CALLS = 60, /* at least, each with a connection of its own */
+};
 
 static bool is_reviewed(const struct guard *guard)
 {
@@ -24,10 +29,10 @@ static void expect_answers(const struct guard *guard, uint16_t port,
 {
     struct dials dials = {.port = port, .per_second = DIALS_PER_SECOND, .kept = KEPT};
     int64_t longest_ms = 0;
-    int failed = 0;
+    int failed = 0, calls = 0;
 
     dials_begin(&dials);
-    for (int i = 0; i < CALLS; i++) {
+    for (; calls < CALLS || atomic_load(&dials.count) < DIALS; calls++) {
         int64_t before_ms = clock_ms();
         failed += !is_answered(guard);
         int64_t took_ms = clock_ms() - before_ms;
@@ -35,10 +40,9 @@ static void expect_answers(const struct guard *guard, uint16_t port,
         sleep_ms(50);
     }
     dials_end(&dials);
-    printf("%u dials, %d of %d calls failed, the longest took %lld ms\n", dials.count, failed,
-           CALLS, (long long)longest_ms);
+    printf("%u dials, %d of %d calls failed, the longest took %lld ms\n", atomic_load(&dials.count),
+           failed, calls, (long long)longest_ms);
     check(failed == 0, "%d failed", failed);
-    check(dials.count > DIALS_PER_SECOND / 2, "%u dials are no flood", dials.count);
 }
 
 static void dials_that_never_finish_stop_no_review(void)

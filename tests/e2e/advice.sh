@@ -2,22 +2,6 @@
 # What `who`, `why` and `doctor` advise is done to the letter, and undone, in clusters that are stuck: docs/advice.md. Each row that changes
 # something has a scenario with its name (tests/checks/advice-is-followed). To be sourced.
 
-# As a shell runs what a person pastes.
-paste_in() { KUBECONFIG=$plane/admin.kubeconfig PATH=$tools:$PATH timeout 90 bash -c "$1" >"$plane/pasted" 2>&1 || fail "$1: $(cat "$plane/pasted")"; }
-
-who_says_of() { "$claimguard" who "$1" -n "$namespace" --kubeconfig "$plane/admin.kubeconfig" -o json | jq -c '.claims[0].freedBy'; }
-why_says_of() { "$claimguard" why "$1" -n "$namespace" --kubeconfig "$plane/admin.kubeconfig" -o json | jq -c '[.pods[0].causes[].helps[]]'; }
-
-# take ROW WHO|WHY OBJECT: does what that row says of the claim, or of the pod. The variable undo gets the command that goes back.
-take() {
-    local pieces piece
-    pieces=$("$2_says_of" "$3")
-    piece=$(jq -ce --arg row "$1" 'map(select(.advice == $row))[0] // empty' <<<"$pieces") || fail "no $1 in $pieces"
-    undo=$(jq -r '.undo // ""' <<<"$piece")
-    paste_in "$(jq -er .command <<<"$piece")"
-}
-go_back() { paste_in "$undo"; }
-advises() { "$2_says_of" "$3" | jq -e --arg row "$1" 'any(.[]; .advice == $row)' >/dev/null; }
 advises_not() { if advises "$@"; then fail "$1 in $("$2_says_of" "$3")"; fi; }
 
 # The volume, and so its data, is still there, and the policy of what is not meant to go is as before.

@@ -160,6 +160,25 @@ has_event() {
 
 delete_pod() { k -n "$namespace" delete pod "$1" --grace-period=0 --force --wait=false >/dev/null 2>&1; }
 
+# ---- advice ----
+
+# As a shell runs what a person pastes.
+paste_in() { KUBECONFIG=$plane/admin.kubeconfig PATH=$tools:$PATH timeout 90 bash -c "$1" >"$plane/pasted" 2>&1 || fail "$1: $(cat "$plane/pasted")"; }
+
+who_says_of() { "$claimguard" who "$1" -n "$namespace" --kubeconfig "$plane/admin.kubeconfig" -o json | jq -c '.claims[0].freedBy'; }
+why_says_of() { "$claimguard" why "$1" -n "$namespace" --kubeconfig "$plane/admin.kubeconfig" -o json | jq -c '[.pods[0].causes[].helps[]]'; }
+
+# take ROW WHO|WHY OBJECT: does what that row says of the claim, or of the pod. The variable undo gets the command that goes back.
+take() {
+    local pieces piece
+    pieces=$("$2_says_of" "$3")
+    piece=$(jq -ce --arg row "$1" 'map(select(.advice == $row))[0] // empty' <<<"$pieces") || fail "no $1 in $pieces"
+    undo=$(jq -r '.undo // ""' <<<"$piece")
+    paste_in "$(jq -er .command <<<"$piece")"
+}
+go_back() { paste_in "$undo"; }
+advises() { "$2_says_of" "$3" | jq -e --arg row "$1" 'any(.[]; .advice == $row)' >/dev/null; }
+
 # ---- Helm ----
 
 # Without the line that it prints for each link in the chart.

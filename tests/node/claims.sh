@@ -43,6 +43,36 @@ a_kubelet_that_dies_with_the_holder_keeps_the_claim_until_it_is_back() {
     await 60 "node-2 is ready" nodes_are_ready 2
 }
 
+has_succeeded() { [ "$(k -n "$namespace" get pod "$1" -o 'jsonpath={.status.phase}')" = Succeeded ]; }
+claim_is_gone() { [ -z "$(k -n "$namespace" get pvc "$1" --ignore-not-found -o name)" ]; }
+
+# Its kubelet unmounts the volume when a pod has ended, and not when it is deleted: so it holds nothing. But it keeps a claim from being deleted,
+# and its data from the next pod, until somebody deletes the pod.
+a_pod_that_has_ended_gives_its_claim_up_and_keeps_it_from_being_deleted() {
+    local volume
+    claimguard_with
+    wanted data
+    runs ended data 'echo ended >>/data/log; exit 0' "$(on_node 1)" 'restartPolicy: Never'
+    await 60 "pod ended has ended" has_succeeded ended
+    runs next data 'echo next >>/data/log' "$(on_node 2)"
+    is_up next
+    contains next 'ended next'
+    k -n "$namespace" delete pvc data --wait=false >/dev/null
+    end_pod next
+    runs late data 'echo late >>/data/log' "$(on_node 2)"
+    rejected late 'is being deleted'
+    # what is advised keeps the data, and gives it to the claim of that name
+    volume=$(k -n "$namespace" get pvc data -o 'jsonpath={.spec.volumeName}')
+    take keep-volume why late
+    take delete-ended-pod why late
+    await 60 "the claim is gone" claim_is_gone data
+    wanted data ReadWriteOncePod "volumeName: $volume"
+    await 60 "the volume can be reserved" advises reserve-volume why late
+    take reserve-volume why late
+    is_up late
+    contains late 'ended next late'
+}
+
 # rolling SCHEDULER TEXT: a Deployment of one pod whose new one is started before the old one ends. It prefers another node, as pods do that
 # are to be spread, whatever else the nodes run.
 rolling() {

@@ -4,6 +4,7 @@
 all_scenarios() {
     scenarios by_kubectl_apply_its_own_image_is_ready_and_doctor_finds_nothing \
         pods_take_turns_across_nodes_and_read_what_the_last_one_wrote \
+        a_pod_that_has_ended_gives_its_claim_up_and_keeps_it_from_being_deleted \
         a_kubelet_that_dies_with_the_holder_keeps_the_claim_until_it_is_back \
         a_force_deleted_pod_of_a_live_kubelet_never_writes_beside_the_next_one \
         a_force_deleted_pod_without_its_kubelet_runs_on_and_its_attachment_keeps_the_next_one_out \

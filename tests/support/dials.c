@@ -31,7 +31,7 @@ static void *dial(void *context)
         kept[i] = -1;
     while (!atomic_load(&dials->is_over)) {
         for (int i = 0; i < BATCH; i++) {
-            int *slot = &kept[dials->count++ % dials->kept];
+            int *slot = &kept[atomic_fetch_add(&dials->count, 1) % dials->kept];
             if (*slot >= 0)
                 (void)close(*slot);
             *slot = dial_once(dials->port);

@@ -23,7 +23,7 @@ struct dials {
     unsigned kept; /* of the last ones, so many stay open; at most DIALS_KEPT_MAX */
     pthread_t thread;
     atomic_bool is_over;
-    unsigned count; /* after dials_end */
+    atomic_uint count; /* so far */
 };
 
 void dials_begin(struct dials *dials);
