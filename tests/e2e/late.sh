@@ -63,8 +63,9 @@ no_rejection_is_stale() {
     for i in deletion creation; do
         sort -n "$plane/$i-ms" | awk -v what="$i" '{ ms[NR] = $1 } END { printf "%s to binding, %d times: median %d ms, most %d ms\n", what, NR, ms[int((NR + 1) / 2)], ms[NR] }'
     done
-    [ "$(metric 'confirmations_total{result="overruled"}' delayed)" -gt 0 ]
-    [ "$late" = 0 ]
+    [ "$(metric 'confirmations_total{result="overruled"}' delayed)" -ge "$trials" ]
+    # on a machine that is too slow, the API server may not answer in time: claimguard says so
+    [ "$late" -le "$(metric 'confirmations_total{result="unknown"}' delayed)" ]
 }
 # A claim that a scheduler treats as bound from its first moment: what is measured is claimguard, not the volume controller.
 create_bound_claim() {
