@@ -125,6 +125,7 @@ struct autoscaler_details {
     struct slice ns, name;
     struct slice target_kind, target; /* in its namespace */
     int64_t least;                    /* minReplicas */
+    struct owner controller;          /* what manages it; no name: nothing */
 };
 
 /* The fields that are read here of a kind. */

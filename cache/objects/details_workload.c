@@ -87,6 +87,7 @@ bool workload_details_read(struct slice text, struct arena *arena, struct worklo
 static const struct pull_field autoscaler_meta[] = {
     PULL_FIELD("namespace", PULL_STRING, autoscaler_details, ns),
     PULL_FIELD("name", PULL_STRING, autoscaler_details, name),
+    PULL_READER("ownerReferences", autoscaler_details, controller, read_controller),
 };
 static const struct pull_field target_fields[] = {
     PULL_FIELD("kind", PULL_STRING, autoscaler_details, target_kind),

@@ -70,14 +70,13 @@ static bool is_own(const struct who_claim *claim, const struct pod *pod)
 void advice_warn_of_loss(struct advice *advice, const struct who_claim *claim,
                          const struct pod *pod)
 {
-    bool has_volume = claim->volume.len != 0;
-
     if (is_own(claim, pod))
         advice_warn(advice, json_string("the claim is of a generic ephemeral volume of this pod: "
                                         "it is deleted with the pod, and its data is lost"));
     else if (!claim->claim->is_deleting)
         return;
-    else if (has_volume && slice_equal(claim->volume_details.reclaim_policy, SLICE("Delete")))
+    else if (claim->has_volume &&
+             slice_equal(claim->volume_details.reclaim_policy, SLICE("Delete")))
         advice_warn(advice, json_sprintf("the claim is being deleted: when its last pod is gone, "
                                          "volume %.*s and its data are deleted, too",
                                          SLICE_ARG(claim->volume)));

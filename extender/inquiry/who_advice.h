@@ -79,6 +79,9 @@ void scaling_command(const struct scaling *scaling, int64_t replicas, json_t *st
 /* Whether nothing would scale the controller up again from that number, as far as is known. */
 bool scaling_lasts(const struct scaling *scaling, int64_t replicas);
 
+/* Warns of what may undo that, besides what was found: Argo CD, Flux, autoscalers not known. */
+void advice_warn_of_undoing(const struct scaling *scaling, int64_t replicas);
+
 /* Scales it, and says what that stops and destroys. */
 void advice_to_scale(const struct scaling *scaling);
 

@@ -134,6 +134,22 @@ static bool take_volume(struct who_claim *claim)
     return ok;
 }
 
+/* Anybody may write any volumeName into a claim: only the volume's claimRef says whose it is. */
+static bool has_volume(const struct who_claim *claim)
+{
+    const struct resource *volume =
+        cluster_find_resource(&claim->inquiry->cluster, KIND_VOLUME, claim->volume);
+    enum claim_phase phase = claim_phase(claim->claim);
+
+    if (claim->volume.len == 0 || claim->is_of_earlier || phase == CLAIM_LOST)
+        return false;
+    if (volume == NULL)
+        return phase == CLAIM_BOUND;
+    return slice_equal(resource_attribute(volume, VOLUME_CLAIM_NAMESPACE),
+                       name_text(claim->claim->ns)) &&
+           slice_equal(resource_attribute(volume, VOLUME_CLAIM_NAME), claim_name(claim->claim));
+}
+
 bool who_gather(struct who_claim *out, const struct who_index *index, const struct claim *claim,
                 const struct naming *namings, size_t count)
 {
@@ -148,6 +164,7 @@ bool who_gather(struct who_claim *out, const struct who_index *index, const stru
     out->volume = volume_name(claim, volume, out->arena);
     if (out->volume.ptr == NULL || !take_volume(out))
         return false;
+    out->has_volume = has_volume(out);
     out->access = find_access(out, volume);
     bool is_of_another = volume == NULL && cluster_find_resource(&out->inquiry->cluster,
                                                                  KIND_VOLUME, out->volume) != NULL;

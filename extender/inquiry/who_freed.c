@@ -134,16 +134,20 @@ static void advise_finished(struct advice *advice, const struct who_claim *claim
 static void advise_keeping(struct advice *advice, const struct who_claim *claim)
 {
     struct slice policy = claim->volume_details.reclaim_policy;
+    bool stays = claim->volume_details.deletion_timestamp.len == 0;
 
-    if (claim->volume.len == 0 || slice_equal(policy, SLICE("Retain")))
+    if (!claim->has_volume || slice_equal(policy, SLICE("Retain")))
         return;
     advice_add(advice,
                json_sprintf("volume %.*s and its data %s with the claim (reclaim policy %.*s). To "
-                            "keep them, do this before the last pod is gone: then a new claim of "
-                            "that name, with volumeName: %.*s, can have them",
+                            "keep them, do this before the last pod is gone: then %s%.*s%s",
                             SLICE_ARG(claim->volume), policy.len == 0 ? "may go" : "go",
                             SLICE_ARG(policy.len == 0 ? SLICE("not known") : policy),
-                            SLICE_ARG(claim->volume)));
+                            stays ? "a new claim of that name, with volumeName: " : "volume ",
+                            SLICE_ARG(claim->volume),
+                            stays ? ", can have them"
+                                  : ", which is being deleted, goes, and its storage stays: note "
+                                    "what it is, for a new PersistentVolume"));
     advice_command(advice, ADVICE_KEEP_VOLUME,
                    &(const struct advice_words){.name = claim->volume, .before = policy});
 }
@@ -200,6 +204,8 @@ static void advise_taken(struct advice *advice, const struct who_claim *claim)
 /* A claim that has no volume, or none any more. */
 static void advise_unbound(struct advice *advice, const struct who_claim *claim)
 {
+    if (claim->claim->is_deleting)
+        return;
     if (claim_phase(claim->claim) == CLAIM_LOST || claim->is_of_earlier) {
         advice_of_volume(advice, claim);
     } else if (claim_phase(claim->claim) == CLAIM_PENDING) {

@@ -66,6 +66,7 @@ struct who_claim {
     struct slice volume;                  /* empty: not bound */
     struct volume_details volume_details; /* all zero: not known */
     bool is_of_earlier; /* the volume was bound to an earlier claim of the same name */
+    bool has_volume;    /* the volume is this claim's, as far as is known */
     struct who_pod *holders, *waiters;
     size_t holder_count, waiter_count;
     const struct pod **finished; /* pods that have ended, and name the claim */

@@ -122,7 +122,10 @@ static void advise_rollout(const struct scaling *scaling, const struct who_pod *
         return;
     advice_add(scaling->advice, json_string("for good: strategy Recreate stops the old pods before "
                                             "it starts new ones; it ends this rollout, too"));
+    if (!scaling_is_known(scaling))
+        return;
     advice_command(scaling->advice, ADVICE_RECREATE, &words);
+    advice_warn_of_undoing(scaling, 0);
 }
 
 /* CG104: more pods than may use the claim. */
@@ -147,6 +150,7 @@ static void advise_fewer(const struct scaling *scaling)
         return;
     scaling_command(scaling, 1,
                     json_sprintf("pods of %.*s %.*s, first those that wait", OWNER_ARG(owner)));
+    advice_warn_of_undoing(scaling, 1);
 }
 
 static void advise_workload(const struct scaling *scaling)
@@ -177,7 +181,8 @@ bool scaling_find(struct scaling *out, struct advice *advice, const struct who_c
 {
     const struct owner *owner = &holder->owner;
 
-    *out = (struct scaling){advice, claim, holder, workload_resource(owner->kind), NULL};
+    *out = (struct scaling){advice, claim, holder,
+                            workload_resource(owner->api_version, owner->kind), NULL};
     if (out->resource == NULL)
         return false;
     out->workload = workloads_find(claim->inquiry->workloads, owner->kind,
@@ -189,7 +194,7 @@ bool scaling_find(struct scaling *out, struct advice *advice, const struct who_c
 static void advise_alone(struct advice *advice, const struct who_claim *claim,
                          const struct who_pod *holder)
 {
-    if (!holder->is_owner_known) {
+    if (!holder->is_owner_known || holder->details.owners.count != 0) {
         advice_add(advice, json_sprintf("pod %.*s/%.*s finishes, or is deleted. Whether a "
                                         "controller creates it again is not known from this "
                                         "input: see it first",

@@ -1,7 +1,7 @@
 /* Scaling a controller, or suspending it, so that a pod of it ends and is not created again. */
 #include "extender/inquiry/who_advice.h"
 
-enum { DIGITS_MAX = 9, LISTED_CLAIMS_MAX = 10, LIST_BYTES_MAX = 16 * 1024 };
+enum { DIGITS_MAX = 9, LISTED_CLAIMS_MAX = 10, LIST_BYTES_MAX = 16 * 1024, NAME_BYTES_SHOWN = 253 };
 
 int64_t scaling_ordinal(const struct scaling *scaling)
 {
@@ -94,7 +94,21 @@ static int64_t lasting_replicas(const struct scaling *scaling, int64_t replicas,
                                        owner->name, is_known);
     if (*autoscaler == NULL)
         return replicas;
-    return (*autoscaler)->least == 0 ? -1 : 0;
+    return (*autoscaler)->least == 0 || (*autoscaler)->controller.name.len != 0 ? -1 : 0;
+}
+
+/* What may scale it up again from that number, besides what was found. */
+void advice_warn_of_undoing(const struct scaling *scaling, int64_t replicas)
+{
+    const struct autoscaler_details *autoscaler;
+    bool is_known = true;
+
+    if (replicas != 0)
+        (void)lasting_replicas(scaling, replicas, &autoscaler, &is_known);
+    if (!is_known)
+        advice_warn(scaling->advice,
+                    json_string("if a HorizontalPodAutoscaler scales it, only 0 lasts"));
+    warn_of_sync(scaling);
 }
 
 bool scaling_lasts(const struct scaling *scaling, int64_t replicas)
@@ -106,15 +120,20 @@ bool scaling_lasts(const struct scaling *scaling, int64_t replicas)
            lasting_replicas(scaling, replicas, &autoscaler, &is_known) == replicas;
 }
 
-/* One whose minReplicas is 0 scales up from 0, too. */
+/* One whose minReplicas is 0 scales up from 0, too, and so may what manages it (KEDA). */
 static void advise_autoscaler(const struct scaling *scaling,
                               const struct autoscaler_details *autoscaler)
 {
+    const struct owner *manager = &autoscaler->controller;
+    bool is_managed = manager->name.len != 0;
+
     advice_add(scaling->advice,
-               json_sprintf("HorizontalPodAutoscaler %.*s scales %.*s %.*s, also from 0: delete it "
-                            "before you scale that down, or pod %.*s/%.*s comes back",
-                            SLICE_ARG(autoscaler->name), OWNER_ARG(&scaling->holder->owner),
-                            POD_ARG(scaling->holder->pod)));
+               json_sprintf("HorizontalPodAutoscaler %.*s%s%.*s%s%.*s scales %.*s %.*s, also from "
+                            "0: %s it before you scale that down, or pod %.*s/%.*s comes back",
+                            SLICE_ARG(autoscaler->name), is_managed ? " of " : "",
+                            SLICE_ARG(manager->kind), is_managed ? " " : "",
+                            SLICE_ARG(manager->name), OWNER_ARG(&scaling->holder->owner),
+                            is_managed ? "pause" : "delete", POD_ARG(scaling->holder->pod)));
     see_workload(scaling);
     advice_warn_of_loss(scaling->advice, scaling->claim, scaling->holder->pod);
 }
@@ -142,6 +161,12 @@ static void advise_look(const struct scaling *scaling)
 
 /* ---- StatefulSet ---- */
 
+/* No name that the API server takes is longer. */
+static size_t shown_len(struct slice name)
+{
+    return name.len < NAME_BYTES_SHOWN ? name.len : NAME_BYTES_SHOWN;
+}
+
 /* The claims of the pods first to last, of which a few are listed. */
 static json_t *list_claims(const struct scaling *scaling, int64_t first, int64_t last)
 {
@@ -158,7 +183,8 @@ static json_t *list_claims(const struct scaling *scaling, int64_t first, int64_t
                 buf_put(&list, SLICE(", ..."));
             else
                 buf_printf(&list, "%s%.*s-%.*s-%lld", listed == 1 ? "" : ", ",
-                           SLICE_ARG(templates[i].name), SLICE_ARG(set), (long long)ordinal);
+                           (int)shown_len(templates[i].name), templates[i].name.ptr,
+                           (int)shown_len(set), set.ptr, (long long)ordinal);
     json_t *text = list.failed ? NULL : value_text(buf_slice(&list));
     buf_dispose(&list);
     return text;
@@ -179,11 +205,12 @@ static void advise_retention(const struct scaling *scaling, int64_t first, int64
     json_decref(claims);
     advice_command(scaling->advice, ADVICE_KEEP_CLAIMS,
                    &(const struct advice_words){.ns = ns, .name = name});
+    warn_of_sync(scaling);
 }
 
 /* The pods from `first` on are scaled away. */
 static void advise_fewer_ordinals(const struct scaling *scaling, int64_t first, int64_t last,
-                                  const struct autoscaler_details *autoscaler, bool is_known)
+                                  const struct autoscaler_details *autoscaler)
 {
     const struct workload_details *set = &scaling->workload->details;
     struct slice name = scaling->holder->owner.name;
@@ -208,18 +235,32 @@ static void advise_fewer_ordinals(const struct scaling *scaling, int64_t first, 
     if (destroys)
         advice_warn(scaling->advice,
                     json_string("without the command above, it deletes the claims of these pods"));
-    if (!is_known && rest != 0)
-        advice_warn(scaling->advice,
-                    json_string("if a HorizontalPodAutoscaler scales it, only 0 lasts"));
-    warn_of_sync(scaling);
+    advice_warn_of_undoing(scaling, rest);
     advice_warn_of_loss(scaling->advice, scaling->claim, scaling->holder->pod);
+}
+
+/* Of all its pods that hold the claim: one command ends them all. */
+static int64_t lowest_ordinal(const struct scaling *scaling)
+{
+    int64_t lowest = scaling_ordinal(scaling);
+
+    for (size_t i = 0; i < scaling->claim->holder_count; i++) {
+        struct scaling other = *scaling;
+        other.holder = &scaling->claim->holders[i];
+        bool is_same = slice_equal(other.holder->owner.kind, scaling->holder->owner.kind) &&
+                       slice_equal(other.holder->owner.name, scaling->holder->owner.name);
+        int64_t ordinal = is_same ? scaling_ordinal(&other) : -1;
+        lowest = ordinal >= scaling->workload->details.first_ordinal && ordinal < lowest ? ordinal
+                                                                                         : lowest;
+    }
+    return lowest;
 }
 
 static void advise_stateful(const struct scaling *scaling)
 {
     const struct workload_details *set = &scaling->workload->details;
     const struct autoscaler_details *autoscaler;
-    int64_t ordinal = scaling_ordinal(scaling), last = set->first_ordinal + set->replicas - 1;
+    int64_t ordinal = lowest_ordinal(scaling), last = set->first_ordinal + set->replicas - 1;
     bool is_known;
 
     if (ordinal < set->first_ordinal || ordinal > last) {
@@ -234,7 +275,7 @@ static void advise_stateful(const struct scaling *scaling)
     if (rest < 0)
         advise_autoscaler(scaling, autoscaler);
     else
-        advise_fewer_ordinals(scaling, set->first_ordinal + rest, last, autoscaler, is_known);
+        advise_fewer_ordinals(scaling, set->first_ordinal + rest, last, autoscaler);
 }
 
 /* ---- Deployment, ReplicaSet, ReplicationController ---- */
@@ -302,11 +343,34 @@ void advice_to_suspend(const struct scaling *scaling)
 
 /* ---- any of them ---- */
 
+/* Its Deployment may have been deleted without its ReplicaSet, which then creates pods as before.
+ */
+static void advise_orphans(const struct scaling *scaling)
+{
+    const struct owner *owner = &scaling->holder->owner;
+    struct slice set = arena_printf(scaling->claim->arena, "%.*s-%.*s", SLICE_ARG(owner->name),
+                                    SLICE_ARG(scaling->holder->details.template_hash));
+
+    advice_add(
+        scaling->advice,
+        json_sprintf("%.*s %.*s does not exist any more: if its ReplicaSet does, that has to "
+                     "be scaled down; else kube-controller-manager deletes pod %.*s/%.*s",
+                     OWNER_ARG(owner), POD_ARG(scaling->holder->pod)));
+    scaling->advice->rc |= set.ptr == NULL ? -1 : 0;
+    advice_command(scaling->advice, ADVICE_SEE_WORKLOAD,
+                   &(const struct advice_words){.ns = name_text(scaling->holder->pod->ns),
+                                                .kind = SLICE("replicaset"),
+                                                .name = set});
+}
+
 void advice_to_scale(const struct scaling *scaling)
 {
     const struct owner *owner = &scaling->holder->owner;
 
-    if (scaling->workload->state == WORKLOAD_GONE)
+    if (scaling->workload->state == WORKLOAD_GONE &&
+        scaling->holder->details.template_hash.len != 0)
+        advise_orphans(scaling);
+    else if (scaling->workload->state == WORKLOAD_GONE)
         advice_add(scaling->advice,
                    json_sprintf("%.*s %.*s does not exist any more: kube-controller-manager "
                                 "deletes pod %.*s/%.*s",

@@ -11,8 +11,25 @@ static struct advice_words words_of(const struct who_claim *claim)
 /* Without a claimRef, any claim could get the volume, and the data of this one. */
 static void advise_reservation(struct advice *advice, const struct who_claim *claim)
 {
-    const struct advice_words words = words_of(claim);
+    const struct volume_details *volume = &claim->volume_details;
+    struct advice_words words = words_of(claim);
 
+    if (volume->deletion_timestamp.len != 0) {
+        advice_add(advice, json_sprintf("volume %.*s was an earlier claim's, and is being deleted: "
+                                        "see whether its storage is still there",
+                                        SLICE_ARG(words.name)));
+        advice_command(advice, ADVICE_SEE_VOLUME, &words);
+        return;
+    }
+    if (!slice_equal(volume->reclaim_policy, SLICE("Retain"))) {
+        words.before = volume->reclaim_policy;
+        advice_add(advice, json_sprintf("first keep volume %.*s, which is deleted while it is no "
+                                        "claim's (reclaim policy %.*s)",
+                                        SLICE_ARG(words.name),
+                                        SLICE_ARG(words.before.len == 0 ? SLICE("not known")
+                                                                        : words.before)));
+        advice_command(advice, ADVICE_KEEP_VOLUME, &words);
+    }
     advice_add(advice,
                json_sprintf("volume %.*s has the data of an earlier claim %.*s/%.*s. If this claim "
                             "is to have that data, reserve the volume for it",
@@ -66,7 +83,10 @@ void advice_of_volume(struct advice *advice, const struct who_claim *claim)
     bool is_there =
         cluster_find_resource(&claim->inquiry->cluster, KIND_VOLUME, claim->volume) != NULL;
 
-    if (claim->is_of_earlier)
+    if (claim->claim->is_deleting)
+        advice_add(advice, json_string("the claim is being deleted: create it again when it is "
+                                       "gone, and ask again"));
+    else if (claim->is_of_earlier)
         advise_reservation(advice, claim);
     else if (is_there || !knows_volumes(claim->inquiry))
         advise_look(advice, claim, is_there);

@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cache/client/api_path.h"
 #include "cache/store/uthash_config.h"
@@ -99,11 +100,26 @@ static size_t kind_index(struct slice kind)
     return i;
 }
 
-const char *workload_resource(struct slice kind)
+/* "apps" of "apps/v1"; "" of "v1". */
+static struct slice group_of(struct slice api_version)
 {
+    const char *slash = api_version.len == 0 ? NULL : memchr(api_version.ptr, '/', api_version.len);
+
+    return slash == NULL ? SLICE("")
+                         : (struct slice){api_version.ptr, (size_t)(slash - api_version.ptr)};
+}
+
+const char *workload_resource(struct slice api_version, struct slice kind)
+{
+    static const char apis[] = "/apis/";
     size_t index = kind_index(kind);
 
-    return index == KINDS ? NULL : kinds[index].resource;
+    if (index == KINDS)
+        return NULL;
+    bool has_group = strncmp(kinds[index].api, apis, sizeof apis - 1) == 0;
+    struct slice group =
+        has_group ? group_of(slice_of(kinds[index].api + sizeof apis - 1)) : SLICE("");
+    return slice_equal(group, group_of(api_version)) ? kinds[index].resource : NULL;
 }
 
 bool workload_scales(struct slice kind)
@@ -198,11 +214,17 @@ static bool store_autoscaler(struct workloads *workloads, const struct autoscale
     *autoscaler =
         (struct autoscaler){workloads->autoscalers,
                             {arena_copy(arena, read->ns.len == 0 ? SLICE("default") : read->ns),
-                             arena_copy(arena, read->name), arena_copy(arena, read->target_kind),
-                             arena_copy(arena, read->target), read->least}};
+                             arena_copy(arena, read->name),
+                             arena_copy(arena, read->target_kind),
+                             arena_copy(arena, read->target),
+                             read->least,
+                             {.kind = arena_copy(arena, read->controller.kind),
+                              .name = arena_copy(arena, read->controller.name)}}};
     workloads->autoscalers = autoscaler;
     return autoscaler->details.ns.ptr != NULL && autoscaler->details.name.ptr != NULL &&
-           autoscaler->details.target_kind.ptr != NULL && autoscaler->details.target.ptr != NULL;
+           autoscaler->details.target_kind.ptr != NULL && autoscaler->details.target.ptr != NULL &&
+           autoscaler->details.controller.kind.ptr != NULL &&
+           autoscaler->details.controller.name.ptr != NULL;
 }
 
 static int take_autoscaler(struct workloads *workloads, struct slice text, struct error *err)

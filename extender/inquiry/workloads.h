@@ -44,8 +44,9 @@ struct workloads;
 struct workloads *workloads_new(const struct kubeconfig *kubeconfig);
 void workloads_free(struct workloads *workloads);
 
-/* "deployment" for "Deployment": as kubectl names it. NULL: no such kind is read. */
-const char *workload_resource(struct slice kind);
+/* "deployment" for "Deployment" of apps/v1: as kubectl names it. NULL: no such kind is read, or it
+ * is another group's. */
+const char *workload_resource(struct slice api_version, struct slice kind);
 
 /* Whether that kind has replicas. */
 bool workload_scales(struct slice kind);

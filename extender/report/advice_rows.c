@@ -61,8 +61,10 @@ static const struct advice_texts table[ADVICE_ROW_COUNT] = {
          "kubectl patch deployment -n <ns> <name> --type merge -p "
          "'{\"spec\":{\"strategy\":{\"type\":\"Recreate\",\"rollingUpdate\":null}}}'",
          "from now on, each rollout stops all old pods of Deployment <name> before a new one "
-         "starts",
-         "each rollout of the Deployment waits for itself again after that (CG102)",
+         "starts; its maxSurge and maxUnavailable are removed",
+         "each rollout of the Deployment waits for itself again after that (CG102); set maxSurge "
+         "and "
+         "maxUnavailable again, if it had any",
          "kubectl patch deployment -n <ns> <name> --type merge -p "
          "'{\"spec\":{\"strategy\":{\"type\":\"RollingUpdate\"}}}'"},
     [ADVICE_OUT_OF_SERVICE] =
@@ -74,11 +76,11 @@ static const struct advice_texts table[ADVICE_ROW_COUNT] = {
          "still runs",
          "when the machine runs again, remove the taint: nothing else does, and no pod is placed "
          "there before",
-         "kubectl taint nodes <name> " OUT_OF_SERVICE_TAINT "=nodeshutdown:NoExecute-"},
+         "kubectl taint nodes <name> " OUT_OF_SERVICE_TAINT "-"},
     [ADVICE_IN_SERVICE] = {"in-service", "the node has the taint",
-                           "kubectl taint nodes <name> " OUT_OF_SERVICE_TAINT
-                           "=nodeshutdown:NoExecute-",
-                           NULL, NULL, NULL},
+                           "kubectl taint nodes <name> " OUT_OF_SERVICE_TAINT "-",
+                           "pods are placed there again",
+                           "if the machine is off, taint it again: claimguard who says how", NULL},
     [ADVICE_KEEP_VOLUME] =
         {"keep-volume",
          "the claim is being deleted, a pod still has it, and the volume's reclaim policy is not "
@@ -103,8 +105,8 @@ static const struct advice_texts table[ADVICE_ROW_COUNT] = {
                                   "create the claim again from its manifest", NULL},
     [ADVICE_FORGET_NODE] =
         {"forget-node", "the claim has no volume, and the scheduler chose a node that is gone",
-         "kubectl annotate pvc -n <ns> <claim> volume.kubernetes.io/selected-node-", NULL, NULL,
-         NULL},
+         "kubectl annotate pvc -n <ns> <claim> volume.kubernetes.io/selected-node-", NULL,
+         "the scheduler writes the annotation again, with another node", NULL},
     [ADVICE_APPLY] = {"apply", "an object of claimguard's installation is not there",
                       ADVICE_TEXT_APPLY, NULL, "an object that was not there can be deleted", NULL},
     [ADVICE_APPLY_RIGHTS] = {"apply-rights", "claimguard lacks a right", ADVICE_TEXT_APPLY_RIGHTS,

@@ -130,5 +130,5 @@ out_of_service() {
     advised "$answer" ':NoExecute'
     await 120 "pod second runs" is_running second
     contains second 'first second'
-    advised "$answer" ':NoExecute-'
+    advised "$answer" '/out-of-service-'
 }
