@@ -196,11 +196,8 @@ static int start_connections(struct server *server, struct error *err)
         enum port port;
         struct connection_limits limits;
     } rows[] = {
-        /* several schedulers may share one address, so only its connections without a request are
-         * limited: they cannot be closed as fast as they can be opened */
-        [SERVER_VERBS] = {PORT_EXTENDER,
-                          {VERB_CONNECTIONS_MAX, 0, VERB_CONNECTIONS_MAX / 4 * 3,
-                           VERB_CONNECTIONS_MAX / 2}},
+        /* several schedulers may share one address, so the verbs have no limit per address */
+        [SERVER_VERBS] = {PORT_EXTENDER, {VERB_CONNECTIONS_MAX, 0, 0, VERB_CONNECTIONS_MAX / 2}},
         [SERVER_PAGES] = {PORT_METRICS,
                           {PAGE_CONNECTIONS_MAX, PAGE_CONNECTIONS_PER_ADDRESS_MAX, 0,
                            PAGE_CONNECTIONS_MAX / 2}},

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -28,6 +29,9 @@ int http_connect_from(const char *from, uint16_t port)
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    /* the port is chosen when it connects: else those of the last minute's connections are in use
+     */
+    (void)setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
     if (fd < 0 || inet_pton(AF_INET, from, &own.sin_addr) != 1 ||
         bind(fd, (const struct sockaddr *)&own, sizeof own) != 0 ||
         connect(fd, (const struct sockaddr *)&address, sizeof address) != 0) {
