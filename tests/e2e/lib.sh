@@ -11,6 +11,8 @@ fail() {
     return 1
 }
 
+declare -p since_minor >/dev/null 2>&1 || declare -A since_minor # of a scenario, if groups.sh says one
+
 # Whether the control plane is of that minor version, or newer.
 kubernetes_has_minor() {
     local minor=${version#v1.}
