@@ -1,6 +1,6 @@
 #include "policy/bound_volume.h"
 
-static bool is_of_claim(const struct resource *volume, const struct claim *claim)
+bool bound_volume_is_of(const struct resource *volume, const struct claim *claim)
 {
     return slice_equal(resource_attribute(volume, VOLUME_CLAIM_NAMESPACE), name_text(claim->ns)) &&
            slice_equal(resource_attribute(volume, VOLUME_CLAIM_NAME), claim_name(claim));
@@ -12,7 +12,7 @@ const struct resource *bound_volume_find(const struct cluster *cluster, const st
     bool may_be = claim_phase(claim) != CLAIM_LOST;
     const struct resource *volume = may_be ? cluster_find_volume(cluster, claim) : NULL;
 
-    if (volume == NULL || is_of_claim(volume, claim))
+    if (volume == NULL || bound_volume_is_of(volume, claim))
         return volume;
     return resource_attribute(volume, VOLUME_CLAIM_NAME).len == 0 &&
                    claim_phase(claim) == CLAIM_BOUND

@@ -8,6 +8,9 @@
 
 #include "cache/cluster/cluster.h"
 
+/* Whether the volume's claimRef names the claim. */
+bool bound_volume_is_of(const struct resource *volume, const struct claim *claim);
+
 /* The volume that the claim is bound to, and that is bound to the claim; NULL: not yet, or it is
  * not known. Where one side has no binding (a hand-written snapshot), the other side's counts. */
 const struct resource *bound_volume_find(const struct cluster *cluster, const struct claim *claim);

@@ -96,4 +96,11 @@ void inquiry_forget_details(const struct inquiry *inquiry);
  * arena. {"", 0}: it has some, or a live cluster has none. {NULL, 0}: the arena is full. */
 struct slice inquiry_gap(const struct inquiry *inquiry, enum kind kind, struct arena *arena);
 
+/* Whether an object of that kind that is not in the input does not exist. */
+static inline bool inquiry_knows(const struct inquiry *inquiry, enum kind kind)
+{
+    return inquiry->cluster.counts[kind] != 0 ||
+           (inquiry->snapshot == NULL && inquiry->gaps[kind] == GAP_NONE);
+}
+
 #endif

@@ -50,11 +50,6 @@ struct scaling {
     const struct workload_answer *workload;
 };
 
-/* Fills in what is known of the holder's controller. False: it is of another kind, or there is no
- * memory. */
-bool scaling_find(struct scaling *out, struct advice *advice, const struct who_claim *claim,
-                  const struct who_pod *holder);
-
 /* "StatefulSet db", as two arguments for "%.*s %.*s". */
 #define OWNER_ARG(owner) \
     (int)(owner)->kind.len, (owner)->kind.ptr, (int)(owner)->name.len, (owner)->name.ptr
@@ -62,6 +57,11 @@ bool scaling_find(struct scaling *out, struct advice *advice, const struct who_c
 static inline bool owner_is_kind(const struct owner *owner, struct slice kind)
 {
     return slice_equal(owner->kind, kind);
+}
+
+static inline bool owner_is_same(const struct owner *a, const struct owner *b)
+{
+    return slice_equal(a->kind, b->kind) && slice_equal(a->name, b->name);
 }
 
 static inline bool scaling_is_known(const struct scaling *scaling)
@@ -87,9 +87,6 @@ void advice_to_scale(const struct scaling *scaling);
 
 /* Says what manages the controller, and would undo a change of it. False: nothing does. */
 bool advice_of_manager(const struct scaling *scaling);
-
-/* Suspends a Job, and the CronJob that it is of. */
-void advice_to_suspend(const struct scaling *scaling);
 
 /* What makes a holder give the claim up, by its controller. */
 void advice_by_owner(struct advice *advice, const struct who_claim *claim,

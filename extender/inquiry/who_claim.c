@@ -116,10 +116,7 @@ static bool is_of_earlier(const struct who_claim *claim)
     struct slice uid = claim->volume_details.claim_uid;
 
     return volume != NULL && claim->claim->exists && uid.len != 0 &&
-           !uid_is(&claim->claim->uid, uid) &&
-           slice_equal(resource_attribute(volume, VOLUME_CLAIM_NAMESPACE),
-                       name_text(claim->claim->ns)) &&
-           slice_equal(resource_attribute(volume, VOLUME_CLAIM_NAME), claim_name(claim->claim));
+           !uid_is(&claim->claim->uid, uid) && bound_volume_is_of(volume, claim->claim);
 }
 
 /* False: no memory. */
@@ -143,11 +140,7 @@ static bool has_volume(const struct who_claim *claim)
 
     if (claim->volume.len == 0 || claim->is_of_earlier || phase == CLAIM_LOST)
         return false;
-    if (volume == NULL)
-        return phase == CLAIM_BOUND;
-    return slice_equal(resource_attribute(volume, VOLUME_CLAIM_NAMESPACE),
-                       name_text(claim->claim->ns)) &&
-           slice_equal(resource_attribute(volume, VOLUME_CLAIM_NAME), claim_name(claim->claim));
+    return volume == NULL ? phase == CLAIM_BOUND : bound_volume_is_of(volume, claim->claim);
 }
 
 bool who_gather(struct who_claim *out, const struct who_index *index, const struct claim *claim,

@@ -82,8 +82,7 @@ struct who_claim {
 };
 
 /* Collects all that is known of the claim; namings: the pods that name it, also those that have
- * ended. out has the inquiry and
- * the arena. False: no memory. */
+ * ended. out has the inquiry and the arena. False: no memory. */
 bool who_gather(struct who_claim *out, const struct who_index *index, const struct claim *claim,
                 const struct naming *namings, size_t count);
 

@@ -3,11 +3,6 @@
 
 #include "extender/inquiry/who_advice.h"
 
-static bool is_same_owner(const struct owner *a, const struct owner *b)
-{
-    return slice_equal(a->kind, b->kind) && slice_equal(a->name, b->name);
-}
-
 /* ---- holder and waiter have the same controller ---- */
 
 /* A pod of the same controller that waits for the holder, and is the one that is asked about; NULL:
@@ -18,7 +13,7 @@ static const struct who_pod *find_sibling(const struct scaling *scaling)
 
     for (size_t i = 0; i < claim->waiter_count; i++)
         if ((claim->asked == NULL || claim->asked == claim->waiters[i].pod) &&
-            is_same_owner(&claim->waiters[i].owner, &scaling->holder->owner))
+            owner_is_same(&claim->waiters[i].owner, &scaling->holder->owner))
             return &claim->waiters[i];
     return NULL;
 }
@@ -29,7 +24,7 @@ static size_t count_siblings(const struct scaling *scaling)
     size_t count = 0;
 
     for (size_t i = 0; i < claim->holder_count; i++)
-        count += is_same_owner(&claim->holders[i].owner, &scaling->holder->owner);
+        count += owner_is_same(&claim->holders[i].owner, &scaling->holder->owner);
     return count;
 }
 
@@ -176,8 +171,10 @@ static void advise_workload(const struct scaling *scaling)
 
 /* ---- any controller ---- */
 
-bool scaling_find(struct scaling *out, struct advice *advice, const struct who_claim *claim,
-                  const struct who_pod *holder)
+/* Fills in what is known of the holder's controller. False: it is of another kind, or there is no
+ * memory. */
+static bool scaling_find(struct scaling *out, struct advice *advice, const struct who_claim *claim,
+                         const struct who_pod *holder)
 {
     const struct owner *owner = &holder->owner;
 

@@ -247,8 +247,7 @@ static int64_t lowest_ordinal(const struct scaling *scaling)
     for (size_t i = 0; i < scaling->claim->holder_count; i++) {
         struct scaling other = *scaling;
         other.holder = &scaling->claim->holders[i];
-        bool is_same = slice_equal(other.holder->owner.kind, scaling->holder->owner.kind) &&
-                       slice_equal(other.holder->owner.name, scaling->holder->owner.name);
+        bool is_same = owner_is_same(&other.holder->owner, &scaling->holder->owner);
         int64_t ordinal = is_same ? scaling_ordinal(&other) : -1;
         lowest = ordinal >= scaling->workload->details.first_ordinal && ordinal < lowest ? ordinal
                                                                                          : lowest;
@@ -310,7 +309,8 @@ static void advise_stateless(const struct scaling *scaling)
 
 /* ---- Job ---- */
 
-void advice_to_suspend(const struct scaling *scaling)
+/* Suspends a Job, and the CronJob that it is of. */
+static void advise_suspension(const struct scaling *scaling)
 {
     const struct workload_details *job = &scaling->workload->details;
     struct slice ns = name_text(scaling->holder->pod->ns), name = scaling->holder->owner.name;
@@ -378,7 +378,7 @@ void advice_to_scale(const struct scaling *scaling)
     else if (!scaling_is_known(scaling))
         advise_look(scaling);
     else if (owner_is_kind(owner, SLICE("Job")))
-        advice_to_suspend(scaling);
+        advise_suspension(scaling);
     else if (advice_of_manager(scaling))
         return;
     else if (owner_is_kind(owner, SLICE("StatefulSet")))

@@ -71,13 +71,6 @@ static void advise_look(struct advice *advice, const struct who_claim *claim, bo
     advice_command(advice, ADVICE_SEE_VOLUME, &words);
 }
 
-/* Whether the input has volumes: what it does not have does not exist. */
-static bool knows_volumes(const struct inquiry *inquiry)
-{
-    return inquiry->cluster.counts[KIND_VOLUME] != 0 ||
-           (inquiry->snapshot == NULL && inquiry->gaps[KIND_VOLUME] == GAP_NONE);
-}
-
 void advice_of_volume(struct advice *advice, const struct who_claim *claim)
 {
     bool is_there =
@@ -88,7 +81,7 @@ void advice_of_volume(struct advice *advice, const struct who_claim *claim)
                                        "gone, and ask again"));
     else if (claim->is_of_earlier)
         advise_reservation(advice, claim);
-    else if (is_there || !knows_volumes(claim->inquiry))
+    else if (is_there || !inquiry_knows(claim->inquiry, KIND_VOLUME))
         advise_look(advice, claim, is_there);
     else
         advise_again(advice, claim);

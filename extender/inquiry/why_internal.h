@@ -119,10 +119,7 @@ struct slice why_namespace(const struct why_question *question);
 /* Whether an object of that kind that is not in the input does not exist. */
 static inline bool why_knows(const struct why_pod *pod, enum kind kind)
 {
-    const struct inquiry *inquiry = pod->inquiry;
-
-    return inquiry->cluster.counts[kind] != 0 ||
-           (inquiry->snapshot == NULL && inquiry->gaps[kind] == GAP_NONE);
+    return inquiry_knows(pod->inquiry, kind);
 }
 
 /* Fills in claims, nodes and the stage; out has what is before them. False: no memory. */
