@@ -58,6 +58,9 @@ struct config {
         bool debug_endpoints;
     } server;
     struct {
+        int64_t max_namespace_bytes, max_bytes; /* cache/cluster/allowance.h */
+    } cache;
+    struct {
         int preemption; /* enum switch_state */
         int64_t preemption_grace_ms;
         bool respects_budgets;

@@ -57,6 +57,21 @@ static const struct option server_options[] = {
     {.key = "debugEndpoints", .type = OPTION_BOOLEAN, .offset = AT(server.debug_endpoints)},
     {.key = NULL},
 };
+static const struct option cache_options[] = {
+    {.key = "maxNamespaceBytes",
+     .type = OPTION_BYTES,
+     .offset = AT(cache.max_namespace_bytes),
+     .preset = "16Mi",
+     .least = 1 << 20,
+     .most = 1 << 30},
+    {.key = "maxBytes",
+     .type = OPTION_BYTES,
+     .offset = AT(cache.max_bytes),
+     .preset = "64Mi",
+     .least = 1 << 20,
+     .most = 4LL << 30},
+    {.key = NULL},
+};
 static const struct option read_write_once_pod_options[] = {
     {.key = "preemption",
      .type = OPTION_WORD,
@@ -176,6 +191,7 @@ const struct option file_options[] = {
      .preset = CONFIG_API_VERSION},
     {.key = "kind", .type = OPTION_STRING, .offset = AT(kind), .preset = "ClaimguardConfiguration"},
     SECTION("server", server_options),
+    SECTION("cache", cache_options),
     SECTION("readWriteOncePod", read_write_once_pod_options),
     SECTION("deferFSMount", defer_options),
     SECTION("readWriteOnce", read_write_once_options),

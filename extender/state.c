@@ -1,5 +1,6 @@
 #include "extender/state.h"
 
+#include "cache/cluster/allowance.h"
 #include "policy/needs.h"
 
 enum { ALL_WATCHED = (1 << KIND_WATCHED_COUNT) - 1 };
@@ -66,6 +67,14 @@ enum kind state_unsynced(const struct state *state)
     return find_unsynced(state, atomic_load(&state->needed));
 }
 
+void state_limit_cache(struct state *state)
+{
+    const struct config *config = state->config;
+
+    allowance_limit(&state->cluster, (size_t)config->cache.max_namespace_bytes,
+                    (size_t)config->cache.max_bytes);
+}
+
 void state_watch_needed(struct state *state)
 {
     unsigned kinds = policy_needed_kinds(state->config);
@@ -101,10 +110,12 @@ bool state_reload(struct state *state, struct config *config)
         state->config = config;
         set_limits(state);
     }
-    if (state->api != NULL && is_replaced)
+    if (state->api != NULL && is_replaced) {
+        state_limit_cache(state);
         state_watch_needed(state);
-    else if (state->api != NULL)
+    } else if (state->api != NULL) {
         atomic_store(&state->watched, atomic_load(&state->needed) | needed);
+    }
     (void)pthread_rwlock_unlock(&state->lock);
     if (state->api != NULL)
         requests_wake(state->api);

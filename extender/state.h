@@ -97,9 +97,10 @@ static inline bool state_watches(const struct state *state, enum kind kind)
     return (atomic_load(&state->watched) & 1U << kind) != 0;
 }
 
-/* The kinds that the configuration needs are watched from now on, and no others. For an informer
- * that is about to start. */
+/* For an informer that is about to start: the kinds that the configuration needs are watched from
+ * now on, and no others; and namespaces may take as much memory as it says. */
 void state_watch_needed(struct state *state);
+void state_limit_cache(struct state *state);
 
 /* When a reservation that is made now expires. For a pod that is being bound, not before the API
  * server abandons the Binding. Under the lock. */

@@ -74,6 +74,13 @@ void allowances_dispose(struct cluster *cluster)
 
 /* ---- bytes ---- */
 
+void allowance_limit(struct cluster *cluster, size_t namespace_bytes, size_t total_bytes)
+{
+    cluster->allowance_limits =
+        (struct allowance_limits){ALLOWANCE_FREE_BYTES, namespace_bytes, total_bytes};
+    cluster->are_over = true; /* perhaps: allowance_keep looks */
+}
+
 size_t allowance_of_claims(size_t count)
 {
     return count <= ALLOWANCE_FREE_CLAIMS
@@ -127,18 +134,29 @@ bool allowance_is_over(const struct cluster *cluster, struct slice ns)
     return find_over(cluster, ns) != NULL;
 }
 
-void allowance_list(const struct cluster *cluster, struct buf *out)
+struct slice allowance_next(const struct cluster *cluster, struct table_walk *walk)
 {
-    struct table_walk walk = {.at = 0};
-    const char *before = "";
-
-    for (struct table_record *at; (at = table_next(&cluster->allowances, &walk)) != NULL;) {
+    for (struct table_record *at; (at = table_next(&cluster->allowances, walk)) != NULL;) {
         const struct allowance *allowance = (const struct allowance *)(const void *)at;
-        if (!allowance->is_over)
-            continue;
-        buf_printf(out, "%s%.*s", before, SLICE_ARG(name_slice(allowance->ns)));
-        before = ", ";
+        if (allowance->is_over)
+            return name_slice(allowance->ns);
     }
+    return (struct slice){NULL, 0};
+}
+
+bool allowance_restore(struct cluster *cluster, struct slice ns)
+{
+    bool has_failed = false;
+    struct name *name = names_take(&cluster->names, ns, &has_failed);
+    struct allowance *allowance = name == NULL ? NULL : find_or_make(cluster, name);
+
+    if (name != NULL)
+        names_release(&cluster->names, name); /* the record has taken it, too */
+    if (allowance == NULL)
+        return false;
+    cluster->namespaces_given_up += !allowance->is_over;
+    allowance->is_over = allowance->is_filling = true;
+    return true;
 }
 
 bool allowance_admits(const struct cluster *cluster, const struct object *object)

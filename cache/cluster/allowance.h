@@ -13,8 +13,8 @@
  *            +----all are whole----- is filling: all of it is stored again --too much--> is over
  *
  * An object is not counted up to ALLOWANCE_FREE_BYTES: usual ones cost nothing here, however many
- * there are. All namespaces together have ALLOWANCE_TOTAL_BYTES; beyond, the one that takes most is
- * given up. Without limits in the cluster, nothing is counted.
+ * there are. Beyond what all namespaces together may take, the one that takes most is given up.
+ * Without limits in the cluster, nothing is counted.
  *
  * Threads: as the cluster.
  */
@@ -30,11 +30,12 @@ enum {
     /* A Binding that was under way when the namespace was given up is applied, or never will be:
      * lists that were requested later show it. As state_reservation_end. */
     ALLOWANCE_FENCE_MS = 70000,
-    /* of a server that watches a cluster: struct allowance_limits */
-    ALLOWANCE_FREE_BYTES = 512,
-    ALLOWANCE_NAMESPACE_BYTES = 16 << 20,
-    ALLOWANCE_TOTAL_BYTES = 64 << 20,
+    ALLOWANCE_FREE_BYTES = 512, /* of each object, which do not count */
 };
+
+/* How much one namespace, and all of them, may take from now on. What takes too much is given up by
+ * the next change; what was, is read again as before. The first call is before the first object. */
+void allowance_limit(struct cluster *cluster, size_t namespace_bytes, size_t total_bytes);
 
 /* A record of the namespace has so many bytes from now on, or not any more. */
 void allowance_charge(struct cluster *cluster, struct name *ns, size_t bytes);
@@ -58,8 +59,12 @@ void allowance_end_list(struct cluster *cluster, enum kind kind);
 /* Whether objects of the namespace may be missing. */
 bool allowance_is_over(const struct cluster *cluster, struct slice ns);
 
-/* Appends the names of those namespaces: "shop, test". */
-void allowance_list(const struct cluster *cluster, struct buf *out);
+/* Another claimguard, whose cluster this one is, has given the namespace up: objects of it may be
+ * missing. What comes is stored. False without memory. */
+bool allowance_restore(struct cluster *cluster, struct slice ns);
+
+/* The next namespace of which objects may be missing; {NULL, 0}: there is none. */
+struct slice allowance_next(const struct cluster *cluster, struct table_walk *walk);
 
 void allowances_dispose(struct cluster *cluster);
 

@@ -3,7 +3,7 @@
 #include "cache/objects/objects_internal.h"
 
 static const char *const kinds[OWN_KIND_COUNT] = {"Reservation", "UnservedResource",
-                                                  "ListedResource"};
+                                                  "ListedResource", "NamespaceGivenUp"};
 
 static bool read_names(struct pull *json, struct arena *arena, void *field)
 {

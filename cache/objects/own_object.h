@@ -23,6 +23,10 @@
  *     kind: ListedResource                # the file has all objects that there were, perhaps none
  *     metadata: {name: poddisruptionbudgets}
  *
+ *     apiVersion: claimguard.io/v1alpha1
+ *     kind: NamespaceGivenUp              # cache/cluster/allowance.h
+ *     metadata: {name: shop}
+ *
  * Ownership: as objects.h. Threads: any.
  */
 #ifndef CACHE_OBJECTS_OWN_OBJECT_H
@@ -36,6 +40,7 @@ enum own_kind {
     OWN_RESERVATION,
     OWN_UNSERVED_RESOURCE,
     OWN_LISTED_RESOURCE,
+    OWN_NAMESPACE_GIVEN_UP,
     OWN_KIND_COUNT,
     OWN_NONE = OWN_KIND_COUNT
 };
@@ -50,7 +55,7 @@ struct own_names {
 
 struct own_object {
     enum own_kind kind;
-    struct meta meta; /* namespace and name: of the pod; or the resource's name */
+    struct meta meta; /* namespace and name: of the pod; or the name of what it is about */
     struct slice pod_uid, node;
     int64_t priority;                /* fits 32 bits */
     struct own_names claims, shared; /* POD_CLAIMS_MAX together at most */

@@ -233,11 +233,14 @@ static void check_unconfirmed(struct informer *informer, uint64_t now_ns)
 
 static void log_given_up(const struct informer *informer, unsigned count)
 {
+    struct table_walk walk = {.at = 0};
+    struct slice ns;
     struct buf names;
 
     buf_init(&names, REFERENCE_BYTES_MAX);
     (void)pthread_rwlock_rdlock(informer->target.lock);
-    allowance_list(informer->target.cluster, &names);
+    while ((ns = allowance_next(informer->target.cluster, &walk)).ptr != NULL)
+        buf_printf(&names, "%s%.*s", names.len == 0 ? "" : ", ", SLICE_ARG(ns));
     (void)pthread_rwlock_unlock(informer->target.lock);
     if (count > informer->given_up)
         log_warn("namespaces take too much memory: no pod of theirs with claims is bound",
@@ -330,8 +333,6 @@ int informer_start(struct informer **out, const struct kubeconfig *kubeconfig,
     if (informer == NULL)
         return error_no_memory(err);
     informer->target = *target;
-    target->cluster->allowance_limits = (struct allowance_limits){
-        ALLOWANCE_FREE_BYTES, ALLOWANCE_NAMESPACE_BYTES, ALLOWANCE_TOTAL_BYTES};
     init_kinds(informer);
     int rc = http_client_new(&informer->client, kubeconfig, err);
     for (int kind = 0; kind < KIND_WATCHED_COUNT; kind++)

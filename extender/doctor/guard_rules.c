@@ -10,6 +10,7 @@ enum {
     CALLS_BYTES_MIN = 64 << 20,
     REVIEWS_BYTES = 32 << 20,
     POD_BYTES = 450,
+    CACHE_BYTES = 64 << 20, /* cache.maxBytes that the limits of manifests/ allow for */
 };
 
 static const struct config *config_of(const struct examined *examined)
@@ -90,8 +91,10 @@ static const json_t *find_container(const json_t *spec)
 static int64_t bytes_needed(const struct config *config, size_t pods)
 {
     int64_t calls = 2 * config->server.max_request_bytes;
+    int64_t cache = config->cache.max_bytes - CACHE_BYTES;
 
-    return OWN_BYTES + (calls < CALLS_BYTES_MIN ? CALLS_BYTES_MIN : calls) +
+    return OWN_BYTES + (cache < 0 ? 0 : cache) +
+           (calls < CALLS_BYTES_MIN ? CALLS_BYTES_MIN : calls) +
            (config->admission.listen.len == 0 ? 0 : REVIEWS_BYTES) + (int64_t)pods * POD_BYTES;
 }
 
@@ -101,7 +104,7 @@ static void check_memory(const struct examined *examined, struct location place,
     const struct config *config = config_of(examined);
     const char *text = installed_string(container, "resources", "limits", "memory", NULL);
     size_t pods = examined->installation->all_pod_count;
-    char change[64];
+    char change[64], cache[64] = "";
     int64_t limit;
 
     if (config == NULL || !quantity_bytes(&limit, slice_of(text)))
@@ -111,13 +114,16 @@ static void check_memory(const struct examined *examined, struct location place,
     long long body_mib = config->server.max_request_bytes / (1 << 20);
     if (limit >= needed)
         return;
+    if (config->cache.max_bytes > CACHE_BYTES)
+        (void)snprintf(cache, sizeof cache, ", cache.maxBytes of %lld MiB",
+                       (long long)(config->cache.max_bytes >> 20));
     (void)snprintf(change, sizeof change, "limits: {memory: %lldMi}", mib);
     struct slice kept = arena_copy(findings->arena, slice_of(change));
     (void)finding_add(
         findings, "CG607", place, kept.ptr == NULL ? "" : kept.ptr,
-        "its memory limit is %s; with maxRequestBytes of %lld MiB and %zu pods, it may "
+        "its memory limit is %s; with maxRequestBytes of %lld MiB%s and %zu pods, it may "
         "take %lld MiB",
-        text, body_mib, pods, mib);
+        text, body_mib, cache, pods, mib);
 }
 
 /* The tag of an image, if it is a version; else "". */

@@ -2,7 +2,20 @@
 
 #include <stdio.h>
 
+#include "cache/cluster/allowance.h"
 #include "config/base/clock.h"
+
+static void show_given_up(const struct cluster *cluster)
+{
+    struct table_walk walk = {.at = 0};
+    struct slice ns;
+
+    while ((ns = allowance_next(cluster, &walk)).ptr != NULL)
+        (void)fprintf(stderr,
+                      "claimguard: namespace %.*s is given up, as its objects take too much "
+                      "memory: its pods with claims, its claims and budgets may be missing here\n",
+                      SLICE_ARG(ns));
+}
 
 void inquiry_show_notes(const struct inquiry *inquiry)
 {
@@ -14,6 +27,7 @@ void inquiry_show_notes(const struct inquiry *inquiry)
     if (inquiry->report.source.unreadable != 0)
         (void)fprintf(stderr, "claimguard: pods with over 512 claims are left out; claims that "
                               "they hold may look free\n");
+    show_given_up(&inquiry->cluster);
 }
 
 struct slice inquiry_find_details(const struct inquiry *inquiry, enum kind kind, struct slice ns,

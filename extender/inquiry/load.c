@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "cache/cluster/allowance.h"
 #include "cache/cluster/priority_class.h"
 #include "cache/cluster/reservation.h"
 #include "config/base/clock.h"
@@ -64,10 +65,10 @@ struct unclassed {
     char text[];     /* the strings of pod and class */
 };
 
-/* A reservation of the snapshot. */
-struct reserved {
+/* A reservation of the snapshot, or a namespace that was given up. */
+struct own {
     struct own_object *object;
-    struct reserved *next;
+    struct own *next;
 };
 
 struct loading {
@@ -75,8 +76,8 @@ struct loading {
     const struct load_texts *texts;
     struct load_report *report;
     struct unclassed *unclassed;
-    struct arena own;
-    struct reserved *first, **last; /* in the file's order */
+    struct arena arena;
+    struct own *first, **last; /* in the file's order */
 };
 
 static bool remember(struct loading *loading, const struct pod_object *pod)
@@ -164,23 +165,24 @@ static void note_resource(struct loading *loading, const struct own_object *obje
             loading->cluster->is_unserved[kind] = true;
 }
 
-/* Reservations are made when all pods and claims are known. */
+/* These are restored when all pods and claims are known. */
 static int keep_own(void *context, const struct own_object *object, struct error *err)
 {
     struct loading *loading = context;
 
-    if (object->kind != OWN_RESERVATION) {
+    if (object->kind != OWN_RESERVATION && object->kind != OWN_NAMESPACE_GIVEN_UP) {
         note_resource(loading, object);
         return 0;
     }
-    struct reserved *reserved = arena_alloc(&loading->own, sizeof *reserved);
-    if (reserved == NULL)
+    struct own *own = arena_alloc(&loading->arena, sizeof *own);
+    if (own == NULL)
         return error_no_memory(err);
-    reserved->object = own_object_copy(object, &loading->own);
-    if (reserved->object == NULL)
+    own->next = NULL;
+    own->object = own_object_copy(object, &loading->arena);
+    if (own->object == NULL)
         return error_no_memory(err);
-    *loading->last = reserved;
-    loading->last = &reserved->next;
+    *loading->last = own;
+    loading->last = &own->next;
     return 0;
 }
 
@@ -189,9 +191,11 @@ static int restore(const struct loading *loading, struct error *err)
     uint64_t now_ns = monotonic_ns();
     int rc = 0;
 
-    for (const struct reserved *reserved = loading->first; rc == 0 && reserved != NULL;
-         reserved = reserved->next)
-        rc = reservation_restore(loading->cluster, reserved->object, now_ns, err);
+    for (const struct own *own = loading->first; rc == 0 && own != NULL; own = own->next)
+        if (own->object->kind == OWN_RESERVATION)
+            rc = reservation_restore(loading->cluster, own->object, now_ns, err);
+        else if (!allowance_restore(loading->cluster, own->object->meta.name))
+            rc = error_no_memory(err);
     return rc;
 }
 
@@ -223,12 +227,12 @@ int load_snapshot(struct cluster *cluster, const char *path, const struct load_t
 
     *report = (struct load_report){.listed = 0};
     load_progress_begin(&progress, &source);
-    arena_init(&loading.own, OWN_BYTES_MAX);
+    arena_init(&loading.arena, OWN_BYTES_MAX);
     int rc = source_read(&source, &report->source, err);
     report->lacks_classes = !finish_loading(&loading, rc == 0);
     if (rc == 0)
         rc = restore(&loading, err);
-    arena_dispose(&loading.own);
+    arena_dispose(&loading.arena);
     load_progress_end(&progress);
     return rc < 0 ? rc : check_objects(path, &report->source, err);
 }
@@ -293,5 +297,8 @@ size_t load_warnings(const struct cluster *cluster, const struct load_report *re
         warnings[count++] =
             "pods with over 512 claims are left out; claims that they hold may look "
             "free";
+    if (cluster->namespaces_given_up != 0)
+        warnings[count++] = "claimguard has given namespaces up, as their objects take too much "
+                            "memory: pods, claims and budgets of these may be missing";
     return count;
 }

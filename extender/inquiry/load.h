@@ -39,7 +39,7 @@ struct load_texts {
 int load_snapshot(struct cluster *cluster, const char *path, const struct load_texts *texts,
                   struct load_report *report, struct error *err);
 
-enum { LOAD_WARNINGS_MAX = 6 };
+enum { LOAD_WARNINGS_MAX = 7 };
 
 /* The warning that pods have inline CSI volumes, and the snapshot has no CSIDriver; and whether it
  * is true of a pod with these mounts (NULL: they are not known). */

@@ -16,6 +16,7 @@ static const struct {
     why_finder *find;
 } causes[] = {
     {"DeletionHeldByFinalizer", WHY_ANY, why_finalizers},
+    {"NamespaceGivenUp", WHY_WAITING, why_given_up},
     {"ClaimMissing", WHY_WAITING, why_claim_missing},
     {"ClaimOfAnotherPod", WHY_WAITING, why_claim_of_another},
     {"ClaimDeleting", WHY_WAITING | WHY_RUNNING, why_claim_deleting},

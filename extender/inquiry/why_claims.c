@@ -1,4 +1,5 @@
 /* Causes: the claims themselves, and what they are bound to. */
+#include "cache/cluster/allowance.h"
 #include "extender/inquiry/why_internal.h"
 
 /* ---- finalizers ---- */
@@ -65,7 +66,8 @@ void why_claim_missing(struct why_pod *pod)
     for (size_t i = 0; i < pod->claim_count; i++) {
         const struct why_claim *claim = &pod->claims[i];
         struct object_reference reference = why_claim_reference(claim);
-        if (claim->who.claim->exists || !why_knows(pod, KIND_CLAIM))
+        if (claim->who.claim->exists || !why_knows(pod, KIND_CLAIM) ||
+            allowance_is_over(&pod->inquiry->cluster, reference.ns))
             continue;
         why_add(pod, WHY_BLOCKS, &reference,
                 json_sprintf("claim %.*s/%.*s does not exist", CLAIM_ARG(claim)));

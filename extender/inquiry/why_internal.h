@@ -176,7 +176,8 @@ struct object_reference why_pod_reference(const struct why_pod *pod);
 /* The causes: each adds those that it finds. */
 typedef void why_finder(struct why_pod *pod);
 why_finder why_finalizers;
-why_finder why_claim_missing, why_claim_of_another, why_claim_deleting, why_claim_lost;
+why_finder why_given_up, why_claim_missing, why_claim_of_another, why_claim_deleting,
+    why_claim_lost;
 why_finder why_class_missing, why_claim_unbound, why_first_consumer, why_not_provisioned;
 why_finder why_volume_missing, why_volume_deleting;
 why_finder why_attributes_class, why_driver_mode;

@@ -17,6 +17,21 @@ static enum why_effect effect_of(const struct why_pod *pod, const struct policy 
     return pod->stage == WHY_STARTING ? WHY_BLOCKS : is_enforced ? enforced : WHY_LATER;
 }
 
+/* ---- what is not known of the namespace ---- */
+
+void why_given_up(struct why_pod *pod)
+{
+    struct object_reference reference = why_pod_reference(pod);
+    struct slice reason;
+
+    if (pod->claim_count == 0 ||
+        !policy_has_given_up(&pod->view, pod->object.meta.ns, pod->arena, &reason))
+        return;
+    why_add(pod, WHY_BLOCKS, &reference, value_text(reason));
+    why_help(pod, json_sprintf("make them smaller, or raise cache.maxNamespaceBytes of claimguard; "
+                               "then wait for half an hour, or restart claimguard"));
+}
+
 /* ---- policies about a claim's class, and a driver ---- */
 
 /* A claim that names a class; else the pod. */

@@ -149,6 +149,7 @@ int handlers_start(struct handlers **out, struct state *state, const struct kube
     state_watch_needed(state);
     /* the informer's thread takes the lock before it reports anything: state->api is set by then */
     (void)pthread_rwlock_wrlock(&state->lock);
+    state_limit_cache(state);
     int rc = informer_start(&handlers->informer, kubeconfig, &target, err);
     state->api = informer_requests(handlers->informer);
     (void)pthread_rwlock_unlock(&state->lock);

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "cache/cluster/allowance.h"
 #include "extender/zpages/record_json.h"
 #include "extender/zpages/scan.h"
 
@@ -124,22 +125,29 @@ static const struct section {
 
 enum { SECTIONS = sizeof sections / sizeof *sections };
 
-/* What the API server does not serve is also known; and all reservations are. */
+static void put_about(struct debug_snapshot *snapshot, enum own_kind about, struct slice name)
+{
+    begin_item(snapshot);
+    record_json_about(snapshot->out, about, name);
+}
+
+/* What the API server does not serve, and what was given up, is also known; and all reservations
+ * are. */
 static void begin(struct debug_snapshot *snapshot)
 {
     const struct cluster *cluster = &snapshot->state->cluster;
+    struct table_walk walk = {.at = 0};
+    struct slice ns;
 
     snapshot->has_begun = true;
     buf_put(snapshot->out, SLICE("{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":["));
-    begin_item(snapshot);
-    record_json_about(snapshot->out, OWN_LISTED_RESOURCE, OWN_RESERVATIONS);
+    put_about(snapshot, OWN_LISTED_RESOURCE, SLICE(OWN_RESERVATIONS));
     (void)pthread_rwlock_rdlock(&snapshot->state->lock);
-    for (int kind = 0; kind < KIND_COUNT; kind++) {
-        if (!cluster->is_unserved[kind])
-            continue;
-        begin_item(snapshot);
-        record_json_about(snapshot->out, OWN_UNSERVED_RESOURCE, kind_resource((enum kind)kind));
-    }
+    for (int kind = 0; kind < KIND_COUNT; kind++)
+        if (cluster->is_unserved[kind])
+            put_about(snapshot, OWN_UNSERVED_RESOURCE, slice_of(kind_resource((enum kind)kind)));
+    while ((ns = allowance_next(cluster, &walk)).ptr != NULL)
+        put_about(snapshot, OWN_NAMESPACE_GIVEN_UP, ns);
     (void)pthread_rwlock_unlock(&snapshot->state->lock);
 }
 

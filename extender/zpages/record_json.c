@@ -220,10 +220,10 @@ void record_json_reservation(struct buf *out, const struct reservation *reservat
     json_end(out, '}');
 }
 
-void record_json_about(struct buf *out, enum own_kind about, const char *resource)
+void record_json_about(struct buf *out, enum own_kind about, struct slice name)
 {
     begin_own(out, about);
-    json_text(out, "name", slice_of(resource));
+    json_text(out, "name", name);
     json_end(out, '}');
     json_end(out, '}');
 }

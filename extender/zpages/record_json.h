@@ -29,6 +29,6 @@ void record_json_resource(struct buf *out, enum kind kind, const struct resource
 /* claimguard's own kinds: cache/objects/own_object.h. */
 void record_json_reservation(struct buf *out, const struct reservation *reservation,
                              uint64_t now_ns);
-void record_json_about(struct buf *out, enum own_kind about, const char *resource);
+void record_json_about(struct buf *out, enum own_kind about, struct slice name);
 
 #endif

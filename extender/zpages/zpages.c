@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "cache/cluster/allowance.h"
 #include "config/base/log.h"
 #include "extender/bind/agreement_live.h"
 #include "extender/bind/defer_support.h"
@@ -14,7 +15,7 @@
 #include "extender/zpages/scrape.h"
 #include "extender/zpages/survey.h"
 
-enum { ORPHANS_BYTES_MAX = 64 * 1024 };
+enum { ORPHANS_BYTES_MAX = 64 * 1024, GIVEN_UP_SHOWN_MAX = 20 };
 
 static const char json_type[] = "application/json";
 static const char text_type[] = "text/plain; charset=utf-8";
@@ -177,6 +178,21 @@ static void put_waiting(struct buf *out, const struct state *state)
     buf_put(out, before[0] == ',' ? SLICE("\n") : SLICE(""));
 }
 
+/* Writes the namespaces of which nothing is stored, if there are some. */
+static void put_given_up(struct buf *out, const struct cluster *cluster)
+{
+    struct table_walk walk = {.at = 0};
+    struct slice ns;
+    unsigned shown = 0;
+
+    if (cluster->namespaces_given_up == 0)
+        return;
+    buf_printf(out, "%-24s %u:", "namespaces given up", cluster->namespaces_given_up);
+    while (shown < GIVEN_UP_SHOWN_MAX && (ns = allowance_next(cluster, &walk)).ptr != NULL)
+        buf_printf(out, "%s %.*s", shown++ == 0 ? "" : ",", SLICE_ARG(ns));
+    buf_put(out, shown < cluster->namespaces_given_up ? SLICE(", ...\n") : SLICE("\n"));
+}
+
 /* Writes the part of /statusz about the cluster. */
 static void put_cluster(struct buf *out, struct state *state)
 {
@@ -193,6 +209,7 @@ static void put_cluster(struct buf *out, struct state *state)
     put_permission(out, state);
     buf_printf(out, "%-24s %u\n", "reservations", state->cluster.reserved.count);
     buf_printf(out, "%-24s %zu\n", "violations", state->cluster.violations + survey.violations);
+    put_given_up(out, &state->cluster);
     put_certificate(out, state);
     put_waiting(out, state);
     put_deferral(out, state, &survey, buf_slice(&orphans));

@@ -206,6 +206,8 @@ static void a_namespace_that_takes_too_much_is_given_up_until_it_takes_less(void
     AWAIT(one_is_given_up(&guard), "a metric says so");
     AWAIT(guard_logs(&guard, "namespaces=greedy"), "and the log, which one");
     check(starts_with(admit_in_greedy(&guard, "g"), refused), "nobody knows who has its claim");
+    check(guard_page_has(&guard, "/statusz", "namespaces given up      1: greedy\n"),
+          "a page, too");
     expect_others_served(&guard, "b");
     for (int i = 0; i < PODS; i++)
         api_remove("pods", "greedy", scenario_printf("p-%d", i));

@@ -318,15 +318,47 @@ Test(allowance, reservations_stay)
 
 Test(allowance, its_names_are_listed)
 {
-    struct buf names;
+    struct table_walk walk = {.at = 0};
 
-    buf_init(&names, 1024);
-    allowance_list(&cluster, &names);
-    cr_expect_eq(names.len, 0);
+    cr_expect_null(allowance_next(&cluster, &walk).ptr);
     give_up("greedy");
-    allowance_list(&cluster, &names);
-    cr_expect_str_eq(buf_text(&names), "greedy");
-    buf_dispose(&names);
+    walk = (struct table_walk){.at = 0};
+    cr_expect(slice_equal(allowance_next(&cluster, &walk), SLICE("greedy")));
+    cr_expect_null(allowance_next(&cluster, &walk).ptr);
+}
+
+Test(allowance, a_limit_that_changes_counts_from_the_next_change_on)
+{
+    for (unsigned i = 0; i < IN_ONE; i++)
+        put_large("greedy", i);
+    cluster.allowance_limits.namespace_bytes = 0;
+    allowance_limit(&cluster, LARGE_BYTES, SIZE_MAX);
+    put_usual("shop", "web-0");
+    cr_expect(is_over("greedy") && !is_over("shop"));
+    allowance_limit(&cluster, SIZE_MAX, SIZE_MAX);
+    pass();
+    cr_expect(is_over("greedy"), "until it is read again");
+    begin(KIND_POD);
+    for (unsigned i = 0; i < 2 * IN_ALL; i++)
+        put_large("greedy", i);
+    end(KIND_POD);
+    begin(KIND_CLAIM);
+    end(KIND_CLAIM);
+    begin(KIND_POD_DISRUPTION_BUDGET);
+    end(KIND_POD_DISRUPTION_BUDGET);
+    cr_expect_not(is_over("greedy"));
+}
+
+/* Of a snapshot. */
+Test(allowance, one_that_another_claimguard_has_given_up_is_stored_as_far_as_it_is_known)
+{
+    cluster.allowance_limits = (struct allowance_limits){0};
+    cr_expect(allowance_restore(&cluster, SLICE("greedy")));
+    cr_expect(allowance_restore(&cluster, SLICE("greedy")), "twice is once");
+    put_usual("greedy", "web-0");
+    pass();
+    cr_expect(is_over("greedy") && has("greedy", "web-0"));
+    cr_expect_eq(cluster.namespaces_given_up, 1);
 }
 
 Test(allowance, without_limits_nothing_is_given_up)

@@ -32,6 +32,8 @@ Test(config, without_a_file_has_the_defaults)
     cr_expect(slice_equal(config->server.metrics_listen, SLICE("127.0.0.1:8889")));
     cr_expect_eq(config->server.max_request_bytes, 64 << 20);
     cr_expect_not(config->server.debug_endpoints);
+    cr_expect_eq(config->cache.max_namespace_bytes, 16 << 20);
+    cr_expect_eq(config->cache.max_bytes, 64 << 20);
     cr_expect_eq(config->read_write_once_pod.preemption, SWITCH_ENABLED);
     cr_expect(config->read_write_once_pod.respects_budgets);
     cr_expect_eq(config->read_write_once_pod.reservation_ttl_ms, 30000);
@@ -48,6 +50,7 @@ static const char complete[] =
          "  tls: {certFile: a.pem, keyFile: b.pem, clientCAFile: c.pem}\n"
          "  maxRequestBytes: 1Mi\n"
          "  debugEndpoints: true\n"
+         "cache: {maxNamespaceBytes: 32Mi, maxBytes: 1Gi}\n"
          "readWriteOncePod:\n"
          "  preemption: Disabled\n"
          "  respectPodDisruptionBudgets: false\n"
@@ -78,6 +81,8 @@ static void expect_complete(const struct config *config)
     cr_expect(slice_equal(config->server.tls.client_ca, SLICE("c.pem")));
     cr_expect_eq(config->server.max_request_bytes, 1 << 20);
     cr_expect(config->server.debug_endpoints);
+    cr_expect_eq(config->cache.max_namespace_bytes, 32 << 20);
+    cr_expect_eq(config->cache.max_bytes, 1 << 30);
     cr_expect_eq(config->read_write_once_pod.preemption, SWITCH_DISABLED);
     cr_expect_not(config->read_write_once_pod.respects_budgets);
     cr_expect_eq(config->read_write_once_pod.reservation_ttl_ms, 90000);

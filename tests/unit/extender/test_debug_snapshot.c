@@ -294,6 +294,7 @@ static void check_copy(const char *config, const char *path, const char *more)
     if (!has_unknown_mounts(&first.cluster)) {
         expect_same(&first, &second);
         expect_same_records(&first.cluster, &second.cluster);
+        cr_expect_eq(first.cluster.namespaces_given_up, second.cluster.namespaces_given_up);
     }
     expect_same_verdicts(&first, &second);
     services_dispose(&second);
