@@ -1,0 +1,63 @@
+package main
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// What a kubelet and a provisioner do, as far as it matters here: a pod that is bound and being deleted ends a
+// while later; a claim gets a volume.
+type keeper struct {
+	plane  *plane
+	random *rand.Rand
+	end    chan struct{}
+	wait   sync.WaitGroup
+}
+
+func startKeeper(p *plane, seed uint64) *keeper {
+	k := &keeper{plane: p, random: rand.New(rand.NewPCG(seed, 1)), end: make(chan struct{})}
+	k.wait.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-k.end:
+				return
+			case <-time.After(200 * time.Millisecond):
+				k.endPods(k.plane.api[i%2])
+				k.provision(k.plane.api[i%2])
+			}
+		}
+	})
+	return k
+}
+
+func (k *keeper) stop() {
+	close(k.end)
+	k.wait.Wait()
+}
+
+func (k *keeper) endPods(api *server) {
+	_, pods := api.call(http.MethodGet, podPath(""), nil, 2*time.Second)
+	for _, pod := range list(pods, "items") {
+		if text(pod, "metadata", "deletionTimestamp") == "" || k.random.IntN(3) == 0 {
+			continue
+		}
+		api.call(http.MethodDelete, podPath(text(pod, "metadata", "name")), object{"gracePeriodSeconds": 0,
+			"preconditions": object{"uid": text(pod, "metadata", "uid")}}, 2*time.Second)
+	}
+}
+
+func (k *keeper) provision(api *server) {
+	_, claims := api.call(http.MethodGet, claimsPath, nil, 2*time.Second)
+	for _, claim := range list(claims, "items") {
+		if text(claim, "spec", "volumeName") != "" || text(claim, "metadata", "deletionTimestamp") != "" {
+			continue
+		}
+		name, volume := text(claim, "metadata", "name"), "pv-"+text(claim, "metadata", "uid")
+		api.call(http.MethodPost, "/api/v1/persistentvolumes", volumeOf(volume, name, "ReadWriteOncePod", "fast"), 2*time.Second)
+		api.call(http.MethodPatch, claimsPath+"/"+name, object{"spec": object{"volumeName": volume},
+			"metadata": object{"annotations": object{"pv.kubernetes.io/bind-completed": "yes"}}}, 2*time.Second)
+		api.call(http.MethodPatch, claimsPath+"/"+name+"/status", object{"status": object{"phase": "Bound"}}, 2*time.Second)
+	}
+}
