@@ -45,6 +45,7 @@ type history struct {
 	mutex      sync.Mutex
 	attempts   map[string][]*attempt // by claim
 	rejections []rejection
+	unasked    []rejection // when a claimguard could not confirm some: it counts them
 	findings   []finding
 }
 
@@ -205,8 +206,15 @@ func (h *history) rejected(began time.Duration, reason string) {
 	h.rejections = append(h.rejections, rejection{began, h.now(), match[1]})
 }
 
-// checkRejections: nobody is rejected for a pod that had ended before the question, unless a fault kept
-// claimguard from asking the API server.
+// noteUnasked: between these times, that claimguard could not ask the API server about a rejection.
+func (h *history) noteUnasked(claimguard string, began time.Duration) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	h.unasked = append(h.unasked, rejection{began, h.now(), claimguard})
+}
+
+// checkRejections: nobody is rejected for a pod that had ended before the question, unless a fault, or a machine
+// that is too slow, kept claimguard from asking the API server.
 func (h *history) checkRejections(faults []*fault) {
 	lives := map[string][]*attempt{}
 	for _, attempts := range h.attempts {
@@ -215,7 +223,8 @@ func (h *history) checkRejections(faults []*fault) {
 		}
 	}
 	for _, r := range h.rejections {
-		if slices.ContainsFunc(faults, func(f *fault) bool { return f.began <= r.ended && f.ended+5*time.Second >= r.began }) {
+		if slices.ContainsFunc(faults, func(f *fault) bool { return f.began <= r.ended && f.ended+5*time.Second >= r.began }) ||
+			slices.ContainsFunc(h.unasked, func(u rejection) bool { return u.began <= r.ended && u.ended >= r.began }) {
 			continue
 		}
 		if !slices.ContainsFunc(lives[r.holder], func(a *attempt) bool {

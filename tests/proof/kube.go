@@ -83,6 +83,23 @@ func (s *server) call(method, path string, body any, timeout time.Duration) (int
 	return answer.StatusCode, out
 }
 
+// text reads a page that is no JSON; empty: there is no answer.
+func (s *server) text(path string, timeout time.Duration) string {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base+path, nil)
+	if err != nil {
+		panic(err)
+	}
+	answer, err := s.client.Do(request)
+	if err != nil {
+		return ""
+	}
+	defer answer.Body.Close()
+	body, _ := io.ReadAll(answer.Body)
+	return string(body)
+}
+
 // must repeats a request until it succeeds: for what the plane consists of.
 func (s *server) must(method, path string, body any) error {
 	var status int

@@ -143,7 +143,7 @@ func (o *options) run(faults []*fault) (*run, error) {
 	}
 	keeper.stop()
 	ticks.stop()
-	o2, err := readTruth(p, from)
+	truth, err := readTruth(p, from)
 	if err != nil {
 		return nil, err
 	}
@@ -152,14 +152,14 @@ func (o *options) run(faults []*fault) (*run, error) {
 			h.find(finding{kind: "ended", text: name + " has ended by itself: " + p.file(name+".log")})
 		}
 	}
-	for _, found := range o2.found {
+	for _, found := range truth.found {
 		h.find(finding{kind: "double", claim: found.claim, when: ticks.when(found.revision), pods: found.pods,
 			text: fmt.Sprintf("claim %s has two pods, %s, at revision %d", found.claim, strings.Join(found.pods, " and "), found.revision)})
 	}
 	h.checkOrder(o.dir)
 	h.checkRejections(done)
 	sort.Slice(h.findings, func(i, j int) bool { return h.findings[i].when < h.findings[j].when })
-	r := &run{options: o, workload: w, faults: done, findings: h.findings, bindings: o2.bindings, elections: electionsOf(p),
+	r := &run{options: o, workload: w, faults: done, findings: h.findings, bindings: truth.bindings, claims: len(truth.uids), elections: electionsOf(p),
 		end: endOfFaults, slowest: slowest, history: h}
 	return r, r.draw()
 }

@@ -19,6 +19,7 @@ type run struct {
 	history   *history
 	faults    []*fault
 	findings  []finding
+	claims    int // each UID
 	bindings  int
 	elections int
 	end       time.Duration // of the faults
@@ -49,8 +50,8 @@ func (r *run) print(out io.Writer) {
 	}
 	names, counts := r.kinds()
 	fmt.Fprintf(out, "seed %d, %.0f s of faults, claimLock: %s\n\n", r.options.seed, r.end.Seconds(), lock)
-	fmt.Fprintf(out, "%6d  claims, with %d clients each\n%6d  pods\n%6d  Bindings in etcd's history\n", r.options.claims,
-		r.options.workers, r.pods(), r.bindings)
+	fmt.Fprintf(out, "%6d  claims, of %d names, with %d clients each\n%6d  pods\n%6d  Bindings in etcd's history\n", r.claims,
+		r.options.claims, r.options.workers, r.pods(), r.bindings)
 	for by := range routes {
 		fmt.Fprintf(out, "%6d    by %s (%d refused)\n", r.workload.bound[by].Load(), routeNames[by], r.workload.refused[by].Load())
 	}
@@ -78,7 +79,7 @@ func (r *run) append(file string) error {
 	for _, f := range r.findings {
 		found[f.kind]++
 	}
-	line, err := json.Marshal(object{"seed": r.options.seed, "local": r.options.local, "seconds": int(r.end.Seconds()), "claims": r.options.claims,
+	line, err := json.Marshal(object{"seed": r.options.seed, "local": r.options.local, "seconds": int(r.end.Seconds()), "claims": r.claims,
 		"pods": r.pods(), "bindings": r.bindings, "faults": len(r.faults), "kinds": counts, "elections": r.elections,
 		"rejections": len(r.history.rejections), "slowest": r.slowest.Seconds(), "found": found})
 	if err != nil {

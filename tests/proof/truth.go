@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"sort"
 	"strconv"
 	"strings"
@@ -41,6 +42,7 @@ type tick struct {
 
 func startClock(p *plane, h *history) *clock {
 	c := &clock{plane: p, end: make(chan struct{})}
+	c.wait.Go(func() { watchConfirmations(p, h, c.end) })
 	c.wait.Go(func() {
 		for i := 0; ; i++ {
 			select {
@@ -71,6 +73,31 @@ func (c *clock) when(revision int64) time.Duration {
 		return 0
 	}
 	return c.times[i].when
+}
+
+// watchConfirmations notes when a claimguard counts a rejection that it could not confirm.
+func watchConfirmations(p *plane, h *history, end chan struct{}) {
+	pattern := regexp.MustCompile(`claimguard_confirmations_total\{result="unknown"\} (\d+)`)
+	pages, counts, times := map[string]*server{}, map[string]string{}, map[string]time.Duration{}
+	for {
+		for _, name := range p.claimguards() {
+			if pages[name] == nil {
+				pages[name] = p.metricsOf(name)
+			}
+			began := h.now()
+			if found := pattern.FindStringSubmatch(pages[name].text("/metrics", time.Second)); found != nil {
+				if counts[name] != found[1] {
+					h.noteUnasked(name, times[name])
+				}
+				counts[name], times[name] = found[1], began
+			}
+		}
+		select {
+		case <-end:
+			return
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
 }
 
 func revisionOf(member *server) int64 {
@@ -119,7 +146,7 @@ const sentinel = "/proof-sentinel" // not under /registry, where it would be a p
 type oracle struct {
 	holders  map[string]map[string]bool // of a claim: names of pods
 	claims   map[string][]string        // of a pod that holds them
-	locks    map[string]string          // of a claim: claimguard.io/holder
+	uids     map[string]bool            // of claims that there were
 	found    []doubleBinding
 	bindings int // pods that got a node
 }
@@ -131,7 +158,7 @@ type doubleBinding struct {
 }
 
 func newOracle() *oracle {
-	return &oracle{holders: map[string]map[string]bool{}, claims: map[string][]string{}, locks: map[string]string{}}
+	return &oracle{holders: map[string]map[string]bool{}, claims: map[string][]string{}, uids: map[string]bool{}}
 }
 
 func claimsOf(pod object) []string {
@@ -155,7 +182,9 @@ func (o *oracle) see(key, value string, revision int64) {
 	case strings.HasPrefix(key, "/registry/pods/"+ns+"/"):
 		o.seePod(key[strings.LastIndex(key, "/")+1:], stored, revision)
 	case strings.HasPrefix(key, "/registry/persistentvolumeclaims/"+ns+"/"):
-		o.locks[key[strings.LastIndex(key, "/")+1:]] = text(stored, "metadata", "annotations", "claimguard.io/holder")
+		if stored != nil {
+			o.uids[text(stored, "metadata", "uid")] = true
+		}
 	}
 }
 
