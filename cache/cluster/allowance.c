@@ -1,13 +1,21 @@
 #include "cache/cluster/allowance.h"
 
+#include <stdlib.h>
+
 #include "cache/cluster/cluster_internal.h"
 #include "config/base/clock.h"
 
-enum { SWEEP_WORK_MAX = 32 }; /* objects, and claims of pods, that one change removes */
+enum { CHARGED_MIN = 16 };
 
 /* The kinds that are removed, and whose lists have to be whole. */
 static const enum kind swept_kinds[] = {KIND_POD, KIND_CLAIM, KIND_POD_DISRUPTION_BUDGET};
 enum { SWEPT_KINDS = sizeof swept_kinds / sizeof *swept_kinds };
+
+/* An object that was charged. It may be gone, or be there twice. */
+struct charged {
+    uint32_t hash; /* of its record */
+    uint32_t kind;
+};
 
 /* Of a namespace that takes more than what is free. */
 struct allowance {
@@ -18,6 +26,8 @@ struct allowance {
     uint64_t given_up_ns;              /* when it was */
     bool is_listed[SWEPT_KINDS];       /* while it is filling */
     uint32_t list_wanted[SWEPT_KINDS]; /* the first list that counts for that */
+    struct charged *objects;
+    size_t object_count, object_max;
 };
 
 /* Whether its objects are not stored. */
@@ -64,12 +74,109 @@ static void free_if_unused(struct cluster *cluster, struct allowance *allowance)
         return;
     table_remove(&cluster->allowances, &allowance->record);
     names_release(&cluster->names, allowance->ns);
+    free(allowance->objects);
     pool_free(cluster->allowances.pool, allowance);
 }
 
 void allowances_dispose(struct cluster *cluster)
 {
+    struct table_walk walk = {.at = 0};
+
+    for (struct table_record *at; (at = table_next(&cluster->allowances, &walk)) != NULL;)
+        free(((struct allowance *)(void *)at)->objects);
     table_free_records(&cluster->allowances); /* names_dispose frees the names */
+}
+
+/* ---- what was charged ---- */
+
+static const struct table *table_of(const struct cluster *cluster, enum kind kind)
+{
+    return kind == KIND_POD     ? &cluster->pods
+           : kind == KIND_CLAIM ? &cluster->claims
+                                : &cluster->resources[kind];
+}
+
+struct charged_key {
+    enum kind kind;
+    const struct name *ns;
+};
+
+/* Whether the record is an object of that namespace that would be removed. */
+static bool is_charged(const struct table_record *record, const void *key)
+{
+    const struct charged_key *asked = key;
+    const void *object = record;
+    const struct pod *pod = object;
+    const struct claim *claim = object;
+
+    if (asked->kind == KIND_POD)
+        return name_at(pod->ns) == asked->ns && (pod->use_count != 0 || pod->has_mounts);
+    if (asked->kind == KIND_CLAIM)
+        return claim->exists && name_at(claim->ns) == asked->ns;
+    return resource_ns(object) == asked->ns;
+}
+
+static struct table_record *find_charged(const struct cluster *cluster, const struct name *ns,
+                                         const struct charged *charged)
+{
+    struct charged_key key = {(enum kind)charged->kind, ns};
+
+    return table_find(table_of(cluster, key.kind), charged->hash, is_charged, &key);
+}
+
+static int compare_charged(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(struct charged));
+}
+
+/* Leaves out what is gone, and what is there twice. */
+static void compact(const struct cluster *cluster, struct allowance *allowance)
+{
+    struct charged *objects = allowance->objects;
+    size_t kept = 0;
+
+    if (allowance->object_count == 0)
+        return;
+    qsort(objects, allowance->object_count, sizeof *objects, compare_charged);
+    for (size_t i = 0; i < allowance->object_count; i++)
+        if ((kept == 0 || compare_charged(&objects[i], &objects[kept - 1]) != 0) &&
+            find_charged(cluster, allowance->ns, &objects[i]) != NULL)
+            objects[kept++] = objects[i];
+    allowance->object_count = kept;
+}
+
+/* False: no memory. */
+static bool note_charged(const struct cluster *cluster, struct allowance *allowance, enum kind kind,
+                         uint32_t hash)
+{
+    if (allowance->object_count == allowance->object_max)
+        compact(cluster, allowance);
+    if (allowance->object_count >= allowance->object_max / 2 + allowance->object_max / 4) {
+        size_t max = allowance->object_max == 0 ? CHARGED_MIN : 2 * allowance->object_max;
+        struct charged *grown = realloc(allowance->objects, max * sizeof *grown);
+        if (grown == NULL)
+            return false;
+        allowance->objects = grown;
+        allowance->object_max = max;
+    }
+    allowance->objects[allowance->object_count++] = (struct charged){hash, kind};
+    return true;
+}
+
+/* Its reservation stays: a Binding may be under way. */
+static void remove_charged(struct cluster *cluster, const struct allowance *allowance,
+                           const struct charged *charged)
+{
+    enum kind kind = (enum kind)charged->kind;
+
+    for (void *object; (object = find_charged(cluster, allowance->ns, charged)) != NULL;) {
+        if (kind == KIND_POD)
+            pod_drop(cluster, object);
+        else if (kind == KIND_CLAIM)
+            claim_mark_deleted(cluster, object);
+        else
+            resource_remove(cluster, kind, object);
+    }
 }
 
 /* ---- bytes ---- */
@@ -81,22 +188,16 @@ void allowance_limit(struct cluster *cluster, size_t namespace_bytes, size_t tot
     cluster->are_over = true; /* perhaps: allowance_keep looks */
 }
 
-size_t allowance_of_claims(size_t count)
-{
-    return count <= ALLOWANCE_FREE_CLAIMS
-               ? 0
-               : (count - ALLOWANCE_FREE_CLAIMS) * ALLOWANCE_NAMED_CLAIM_BYTES;
-}
-
-/* Without memory for its record, an object is not charged; what is released then may be more than
- * what was charged. */
-void allowance_charge(struct cluster *cluster, struct name *ns, size_t bytes)
+/* Without memory for its record, an object is not charged, and not removed; what is released then
+ * may be more than what was charged. */
+void allowance_charge(struct cluster *cluster, enum kind kind, struct name *ns, uint32_t hash,
+                      size_t bytes)
 {
     const struct allowance_limits *limits = &cluster->allowance_limits;
     bool counts = limits->namespace_bytes != 0 && ns != NULL && bytes > limits->free_bytes;
     struct allowance *allowance = counts ? find_or_make(cluster, ns) : NULL;
 
-    if (allowance == NULL)
+    if (allowance == NULL || !note_charged(cluster, allowance, kind, hash))
         return;
     allowance->bytes += bytes - limits->free_bytes;
     cluster->charged_bytes += bytes - limits->free_bytes;
@@ -174,94 +275,40 @@ static void give_up(struct cluster *cluster, struct allowance *allowance)
     allowance->is_over = true;
     allowance->is_filling = false;
     allowance->given_up_ns = monotonic_ns();
-    cluster->allowance_sweep = (struct allowance_sweep){.is_needed = true};
+    for (size_t i = 0; i < allowance->object_count; i++)
+        remove_charged(cluster, allowance, &allowance->objects[i]);
+    free(allowance->objects);
+    allowance->objects = NULL;
+    allowance->object_count = allowance->object_max = 0;
 }
 
-/* Those that are too large; or else, if all together are, the largest. */
-static void find_too_large(struct cluster *cluster)
+/* The one that takes most, of those that take more than `least`; NULL: none does. */
+static struct allowance *find_largest(const struct cluster *cluster, size_t least)
 {
     struct table_walk walk = {.at = 0};
     struct allowance *largest = NULL;
-    size_t stored = 0; /* what is given up is about to go */
 
     for (struct table_record *at; (at = table_next(&cluster->allowances, &walk)) != NULL;) {
         struct allowance *allowance = (struct allowance *)(void *)at;
-        if (is_shut(allowance))
-            continue;
-        if (allowance->bytes > cluster->allowance_limits.namespace_bytes) {
-            give_up(cluster, allowance);
-            continue;
-        }
-        stored += allowance->bytes;
-        if (largest == NULL || allowance->bytes > largest->bytes)
+        if (!is_shut(allowance) && allowance->bytes > least) {
             largest = allowance;
+            least = allowance->bytes;
+        }
     }
-    if (stored > cluster->allowance_limits.total_bytes && largest != NULL)
-        give_up(cluster, largest);
-}
-
-/* ---- removing its objects ---- */
-
-static bool is_given_up(const struct cluster *cluster, const struct name *ns)
-{
-    const struct allowance *allowance = find(cluster, ns);
-
-    return allowance != NULL && is_shut(allowance);
-}
-
-/* Removes the object, if it is of a namespace that is given up; returns how much work that was. */
-static size_t sweep_record(struct cluster *cluster, enum kind kind, struct table_record *record)
-{
-    void *object = record;
-    struct pod *pod = object;
-    struct claim *claim = object;
-    struct resource *resource = object;
-    size_t work = kind == KIND_POD ? 1U + pod->use_count : 1;
-
-    if (kind == KIND_POD && (pod->use_count != 0 || pod->has_mounts) &&
-        is_given_up(cluster, name_at(pod->ns)))
-        pod_drop(cluster, pod); /* its reservation stays: a Binding may be under way */
-    else if (kind == KIND_CLAIM && claim->exists && is_given_up(cluster, name_at(claim->ns)))
-        claim_mark_deleted(cluster, claim);
-    else if (kind == KIND_POD_DISRUPTION_BUDGET && is_given_up(cluster, resource_ns(resource)))
-        resource_remove(cluster, kind, resource);
-    else
-        return 0;
-    return work;
-}
-
-static const struct table *table_of(const struct cluster *cluster, enum kind kind)
-{
-    return kind == KIND_POD     ? &cluster->pods
-           : kind == KIND_CLAIM ? &cluster->claims
-                                : &cluster->resources[kind];
-}
-
-/* A page, or a part of it. sweep_record frees no other record of the page. */
-static void sweep(struct cluster *cluster)
-{
-    struct allowance_sweep *at = &cluster->allowance_sweep;
-    enum kind kind = swept_kinds[at->kind];
-    struct table_walk walk = {.at = at->at};
-    bool has_more = table_next_page(table_of(cluster, kind), &walk);
-
-    for (size_t work = 0; has_more && walk.next < walk.count && work < SWEEP_WORK_MAX;)
-        work += sweep_record(cluster, kind, walk.records[walk.next++]);
-    if (has_more && walk.next == walk.count)
-        at->at = walk.at; /* else the next step checks the rest of the page */
-    if (has_more)
-        return;
-    at->at = 0;
-    at->is_needed = ++at->kind < SWEPT_KINDS;
+    return largest;
 }
 
 void allowance_keep(struct cluster *cluster)
 {
-    if (cluster->are_over)
-        find_too_large(cluster);
-    cluster->are_over = false;
-    if (cluster->allowance_sweep.is_needed)
-        sweep(cluster);
+    const struct allowance_limits *limits = &cluster->allowance_limits;
+
+    while (cluster->are_over) {
+        bool are_all = cluster->charged_bytes > limits->total_bytes;
+        struct allowance *largest = find_largest(cluster, are_all ? 0 : limits->namespace_bytes);
+        cluster->are_over = limits->namespace_bytes != 0 && largest != NULL;
+        if (cluster->are_over)
+            give_up(cluster, largest);
+    }
 }
 
 /* ---- lists ---- */
@@ -299,10 +346,9 @@ void allowance_begin_list(struct cluster *cluster, enum kind kind)
 {
     struct table_walk walk = {.at = 0};
     uint64_t asked_ns = cluster->lists[kind].asked_ns;
-    bool may_fill = index_of(kind) < SWEPT_KINDS && !cluster->allowance_sweep.is_needed;
 
     for (struct table_record *at;
-         may_fill && (at = table_next(&cluster->allowances, &walk)) != NULL;) {
+         index_of(kind) < SWEPT_KINDS && (at = table_next(&cluster->allowances, &walk)) != NULL;) {
         struct allowance *allowance = (struct allowance *)(void *)at;
         if (is_shut(allowance) &&
             asked_ns >= allowance->given_up_ns + ALLOWANCE_FENCE_MS * NS_PER_MS)
@@ -310,14 +356,17 @@ void allowance_begin_list(struct cluster *cluster, enum kind kind)
     }
 }
 
-void allowance_miss(struct cluster *cluster, enum kind kind)
+void allowance_miss(struct cluster *cluster, enum kind kind, struct slice ns)
 {
     struct table_walk walk = {.at = 0};
     unsigned index = index_of(kind);
 
     for (struct table_record *at;
-         index < SWEPT_KINDS && (at = table_next(&cluster->allowances, &walk)) != NULL;)
-        ((struct allowance *)(void *)at)->list_wanted[index] = cluster->lists[kind].number + 1;
+         index < SWEPT_KINDS && (at = table_next(&cluster->allowances, &walk)) != NULL;) {
+        struct allowance *allowance = (struct allowance *)(void *)at;
+        if (ns.len == 0 || slice_equal(ns, name_slice(allowance->ns)))
+            allowance->list_wanted[index] = cluster->lists[kind].number + 1;
+    }
 }
 
 static bool is_whole(const struct allowance *allowance)

@@ -40,13 +40,6 @@ struct allowance_limits {
     size_t namespace_bytes, total_bytes;
 };
 
-/* How far allowance.h has come in removing objects. */
-struct allowance_sweep {
-    bool is_needed;
-    unsigned kind; /* of those that it removes */
-    uint64_t at;   /* table_walk.at */
-};
-
 struct cluster {
     struct pool pool; /* memory of the tables and their records; they point to it: do not move it */
     struct names names;
@@ -67,19 +60,20 @@ struct cluster {
     struct reservation *in_doubt;     /* not among these; in the order in which they came here */
     struct reservation *ended_early;  /* no longer among these */
     size_t doubtful;                  /* reservations whose Binding was not answered */
-    size_t creations;                 /* reservations of pods that are being created */
-    uint16_t creations_in[SHARES];    /* the same, by share_of a namespace */
-    uint32_t reserved_in[SHARES];     /* reservations, the same */
-    struct reservation *sharing;      /* reservations with shared claims */
-    struct unconfirmed *unconfirmed;  /* uthash: unconfirmed.h */
-    struct nomination *nominations;   /* that may lapse, in the order of due_ns (utlist) */
-    struct pod *deferring;            /* pods with deferred mounts, linked by kept_mounts */
-    struct table allowances;          /* namespaces whose objects take much: allowance.h */
-    size_t charged_bytes;             /* of all of them */
-    unsigned namespaces_given_up;     /* those that are given up */
-    bool are_over;                    /* one of them, or all together: since allowance_keep */
+    size_t creations, creation_bytes; /* reservations of pods that are being created */
+    struct {
+        uint32_t count, bytes;
+    } creations_in[SHARES];          /* the same, by share_of a namespace */
+    uint32_t reserved_in[SHARES];    /* reservations, the same */
+    struct reservation *sharing;     /* reservations with shared claims */
+    struct unconfirmed *unconfirmed; /* uthash: unconfirmed.h */
+    struct nomination *nominations;  /* that may lapse, in the order of due_ns (utlist) */
+    struct pod *deferring;           /* pods with deferred mounts, linked by kept_mounts */
+    struct table allowances;         /* namespaces whose objects take much: allowance.h */
+    size_t charged_bytes;            /* of all of them */
+    unsigned namespaces_given_up;    /* those that are given up */
+    bool are_over;                   /* one of them, or all together: since allowance_keep */
     struct allowance_limits allowance_limits;
-    struct allowance_sweep allowance_sweep;
     struct listing lists[KIND_COUNT];
     bool is_unserved[KIND_COUNT]; /* the API server does not serve the kind, so that an object
                                      which is not here may exist */

@@ -250,17 +250,20 @@ static bool take_facts(struct cluster *cluster, const struct claim_object *objec
     return !failed;
 }
 
-/* What the claim takes of its namespace's allowance. Names that a pod gives it count there. */
+/* What the claim takes of its namespace's allowance. Names of classes count, though others may
+ * share them: usual ones are short. */
 static size_t allowance_of(const struct claim *claim)
 {
     const struct claim_rare *rare = claim_rare_at(claim->rare);
+    size_t bytes = CLAIM_BYTES + claim->name_len + name_slice(claim_storage_class(claim)).len +
+                   name_slice(claim_volume_attributes_class(claim)).len;
 
     if (rare == NULL)
-        return 0;
-    return CLAIM_BYTES + claim->name_len + sizeof *rare + name_slice(rare->volume).len +
-           name_slice(rare->owner_name).len + name_slice(rare->owner_uid).len +
-           name_slice(rare->selector).len + name_slice(rare->modification.current).len +
-           name_slice(rare->modification.target).len + name_slice(rare->modification.status).len;
+        return bytes;
+    return bytes + sizeof *rare + name_slice(rare->volume).len + name_slice(rare->owner_name).len +
+           name_slice(rare->owner_uid).len + name_slice(rare->selector).len +
+           name_slice(rare->modification.current).len + name_slice(rare->modification.target).len +
+           name_slice(rare->modification.status).len;
 }
 
 /* The claim has these from now on, and the cluster releases the former ones. */
@@ -273,7 +276,8 @@ static void put_facts(struct cluster *cluster, struct claim *claim, const struct
     claim->tally = claim_tally_ref(facts->tally);
     claim->rare = claim_rare_ref(facts->rare);
     claim->uid = facts->uid;
-    allowance_charge(cluster, name_at(claim->ns), allowance_of(claim));
+    allowance_charge(cluster, KIND_CLAIM, name_at(claim->ns), claim->record.hash,
+                     allowance_of(claim));
     release_facts(cluster, &former);
 }
 

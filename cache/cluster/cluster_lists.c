@@ -33,7 +33,7 @@ void cluster_list_keep(struct cluster *cluster, enum kind kind, struct slice ns,
     struct resource *resource = resource_find(cluster, kind, ns, name);
     struct listing *list = &cluster->lists[kind];
 
-    allowance_miss(cluster, kind); /* it may have been removed */
+    allowance_miss(cluster, kind, ns); /* it may have been removed */
     if (name.len == 0)
         list->keeps_all = true;
     else if (pod != NULL)

@@ -154,12 +154,16 @@ static struct nomination *nomination_new(struct names *names, const struct pod_o
     return nomination;
 }
 
-/* What the pod takes of its namespace's allowance. */
+/* What the pod takes of its namespace's allowance. It alone may name its claims, which then need
+ * not exist. */
 static size_t allowance_of(const struct pod *pod)
 {
-    size_t bytes = sizeof *pod + pod->use_count * sizeof *pod->uses + pod->name_len +
-                   name_text(pod->labels).len + allowance_of_claims(pod->use_count);
+    size_t bytes = sizeof *pod + pod->name_len + name_text(pod->labels).len;
 
+    for (unsigned i = 0; i < pod->use_count; i++) {
+        const struct claim *claim = claim_at(pod->uses[i].claim);
+        bytes += sizeof *pod->uses + (claim == NULL ? 0 : CLAIM_BYTES + claim->name_len);
+    }
     return bytes + (pod->has_mounts ? mounts_bytes(pod_mounts(pod)) : 0);
 }
 
@@ -262,12 +266,11 @@ struct pod *pod_new(struct cluster *cluster, const struct pod_object *object)
     if (pod->use_count != 0)
         pod->labels = name_ref(take_labels(&cluster->names, object, &failed));
     pod->uid = uid_take(&cluster->names, object->meta.uid, &failed);
-    allowance_charge(cluster, name_at(pod->ns), allowance_of(pod));
-    if (!failed && connect_pod(cluster, pod, object)) {
-        pod->record.hash =
-            object_key_hash((struct object_key){name_at(pod->ns), object->meta.name});
+    failed = failed || !connect_pod(cluster, pod, object);
+    pod->record.hash = object_key_hash((struct object_key){name_at(pod->ns), object->meta.name});
+    allowance_charge(cluster, KIND_POD, name_at(pod->ns), pod->record.hash, allowance_of(pod));
+    if (!failed)
         return pod;
-    }
     pod_free(cluster, pod);
     return NULL;
 }

@@ -223,9 +223,10 @@ static struct resource *resource_new(struct cluster *cluster, const struct objec
     if (own.len != 0)
         memcpy(resource->text + name.len, own.ptr, own.len);
     resource->version = version_of(object->meta.resource_version);
-    allowance_charge(cluster, shape->key.ns, allowance_of(resource));
     resource->record.hash =
         object_key_hash((struct object_key){resource_ns(resource), object->meta.name});
+    allowance_charge(cluster, object->kind, shape->key.ns, resource->record.hash,
+                     allowance_of(resource));
     return resource;
 }
 

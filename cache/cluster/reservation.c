@@ -2,7 +2,6 @@
 
 #include <utlist.h>
 
-#include "cache/cluster/allowance.h"
 #include "cache/cluster/reservation_internal.h"
 
 static uint32_t uid_hash(const struct uid *uid)
@@ -77,19 +76,9 @@ static void unlink_sharing(const struct reservation *reservation)
         reservation->next_sharing->sharing = reservation->sharing;
 }
 
-/* What it takes of its namespace's allowance: claims that do not exist may be named by it alone. */
-static size_t allowance_of(const struct reservation *reservation)
-{
-    size_t count = reservation->claim_count + reservation->shared_count;
-
-    return sizeof *reservation + count * sizeof *reservation->claims + allowance_of_claims(count);
-}
-
 /* Frees a reservation that is not in the table. */
 static void reservation_free(struct cluster *cluster, struct reservation *reservation)
 {
-    if (reservation->is_charged)
-        allowance_release(cluster, reservation->ns, allowance_of(reservation));
     for (size_t i = 0; i < reservation->claim_count + reservation->shared_count; i++) {
         struct claim *claim = reservation->claims[i];
         if (i >= reservation->claim_count)
@@ -344,8 +333,6 @@ int reservation_take(struct cluster *cluster, const struct pod_object *pod, cons
     if (!reservation->is_doubtful)
         mark_late(cluster, reservation);
     take_claims(cluster, reservation, pod, exclusive);
-    reservation->is_charged = true;
-    allowance_charge(cluster, reservation->ns, allowance_of(reservation));
     if (reservation->claim_count + reservation->shared_count == 0)
         end(cluster, reservation);
     else if (!binds)

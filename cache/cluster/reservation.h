@@ -27,8 +27,12 @@
  */
 enum {
     RESERVATIONS_MAX = 10000,
-    CREATIONS_MAX = 10000, /* of pods that are being created and bound at once: more fail */
-    NAMESPACE_CREATIONS_MAX = CREATIONS_MAX / 2, /* in one namespace: others still get in */
+    /* of pods that are being created and bound at once: more fail. Half of either is for one
+     * namespace: others still get in. */
+    CREATIONS_MAX = 10000,
+    CREATIONS_BYTES_MAX = 16 << 20, /* with the names of their claims, which need not exist */
+    NAMESPACE_CREATIONS_MAX = CREATIONS_MAX / 2,
+    NAMESPACE_CREATIONS_BYTES_MAX = CREATIONS_BYTES_MAX / 2,
 };
 
 struct reservation {
@@ -42,10 +46,10 @@ struct reservation {
     bool is_doubtful; /* a Binding was sent, and its outcome is not known: */
     bool is_lost;     /* its answer was lost; false: admission has let it pass */
     bool is_late;     /* it expires after a reservation that was made later */
-    bool is_of_preemptor; /* pods are evicted for it */
-    bool is_creation;     /* the pod is bound as it is created, and has not been seen yet */
+    bool is_of_preemptor;    /* pods are evicted for it */
+    bool is_creation;        /* the pod is bound as it is created, and has not been seen yet */
+    uint32_t creation_bytes; /* then what it takes, with the names of its claims */
     uint64_t expires_ns;
-    bool is_charged;          /* its claims count for its namespace: allowance.h */
     bool is_ended;            /* early: it lost its last claim, or there were too many */
     struct reservation *prev; /* in cluster.reservations, or in cluster.in_doubt */
     struct reservation *next; /* the same, or in cluster.ended_early */
@@ -70,7 +74,7 @@ struct reservation {
  * does not have is being created with its node: claims of its generic ephemeral volumes that do not
  * exist are reserved, too, unless they are for another such pod (POD-VOLUME may be two pods' name).
  *
- * Errors: ERROR_NO_MEMORY, ERROR_UNAVAILABLE (CREATIONS_MAX and NAMESPACE_CREATIONS_MAX); nothing
+ * Errors: ERROR_NO_MEMORY, ERROR_UNAVAILABLE (the limits of creations); nothing
  * has changed.
  */
 int reservation_take(struct cluster *cluster, const struct pod_object *pod, const bool *exclusive,

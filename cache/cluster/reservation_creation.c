@@ -1,10 +1,40 @@
 /* Reservations of pods that are being created with their node. */
 #include "cache/cluster/reservation_internal.h"
 
-/* How many there are in the namespace, and in those that share its counter. */
-static uint16_t *count_of(struct cluster *cluster, const struct reservation *reservation)
+static unsigned share(const struct reservation *reservation)
 {
-    return &cluster->creations_in[share_of(name_slice(reservation->ns))];
+    return share_of(name_slice(reservation->ns));
+}
+
+static void count(struct cluster *cluster, const struct reservation *reservation, int change)
+{
+    uint32_t bytes = (uint32_t)change * reservation->creation_bytes;
+
+    cluster->creations += (size_t)change;
+    cluster->creation_bytes += (size_t)change * reservation->creation_bytes;
+    cluster->creations_in[share(reservation)].count += (unsigned)change;
+    cluster->creations_in[share(reservation)].bytes += bytes;
+}
+
+static bool are_too_many(const struct cluster *cluster, const struct reservation *reservation)
+{
+    unsigned in = share(reservation);
+    size_t bytes = reservation->creation_bytes;
+
+    return cluster->creations >= CREATIONS_MAX ||
+           cluster->creation_bytes + bytes > CREATIONS_BYTES_MAX ||
+           cluster->creations_in[in].count >= NAMESPACE_CREATIONS_MAX ||
+           cluster->creations_in[in].bytes + bytes > NAMESPACE_CREATIONS_BYTES_MAX;
+}
+
+/* At most: other pods may name the same claims. */
+static uint32_t bytes_of(const struct pod_object *pod)
+{
+    size_t bytes = sizeof(struct reservation) + pod->meta.name.len;
+
+    for (size_t i = 0; i < pod->claim_count; i++)
+        bytes += sizeof(struct claim *) + CLAIM_BYTES + pod->claims[i].name.len;
+    return (uint32_t)bytes;
 }
 
 /* Whether the claim will be created for the pod of another such reservation. */
@@ -38,20 +68,19 @@ int reservation_begin_creation(struct cluster *cluster, struct reservation *rese
 {
     bool is_known = former != NULL && former->is_creation;
 
-    if (!is_known && (cluster->creations >= CREATIONS_MAX ||
-                      *count_of(cluster, reservation) >= NAMESPACE_CREATIONS_MAX))
+    reservation->creation_bytes = bytes_of(pod);
+    if (!is_known && are_too_many(cluster, reservation))
         return error_set(err, ERROR_UNAVAILABLE,
                          "over %d pods that name their node are being created, or over %d in the "
-                         "namespace",
-                         CREATIONS_MAX, NAMESPACE_CREATIONS_MAX);
+                         "namespace, or the names of their claims take over %d MiB, or %d",
+                         CREATIONS_MAX, NAMESPACE_CREATIONS_MAX, CREATIONS_BYTES_MAX >> 20,
+                         NAMESPACE_CREATIONS_BYTES_MAX >> 20);
     reservation->is_creation = true;
-    cluster->creations++;
-    ++*count_of(cluster, reservation);
+    count(cluster, reservation, 1);
     return add_future_claims(cluster, reservation, pod) ? 0 : error_no_memory(err);
 }
 
 void reservation_end_creation(struct cluster *cluster, const struct reservation *reservation)
 {
-    cluster->creations--;
-    --*count_of(cluster, reservation);
+    count(cluster, reservation, -1);
 }

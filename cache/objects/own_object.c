@@ -59,6 +59,17 @@ const char *own_kind_text(enum own_kind kind)
     return kinds[kind];
 }
 
+/* It is shown to people, so it has to be one that the API server takes. */
+static bool is_namespace(struct slice name)
+{
+    size_t i = 0;
+
+    while (i < name.len && ((name.ptr[i] >= 'a' && name.ptr[i] <= 'z') ||
+                            (name.ptr[i] >= '0' && name.ptr[i] <= '9') || name.ptr[i] == '-'))
+        i++;
+    return i == name.len && name.len <= 63;
+}
+
 /* NULL, or what is wrong with a reservation. */
 static const char *find_problem(const struct own_object *object)
 {
@@ -81,6 +92,8 @@ bool own_object_read(struct pull *json, enum own_kind kind, struct arena *arena,
         return false;
     if (out->meta.name.len == 0)
         return pull_problem(json, "an object without metadata.name");
+    if (kind == OWN_NAMESPACE_GIVEN_UP && !is_namespace(out->meta.name))
+        return pull_problem(json, "a NamespaceGivenUp that has no namespace's name");
     if (kind != OWN_RESERVATION)
         return true;
     default_namespace(&out->meta);

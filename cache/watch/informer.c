@@ -12,6 +12,8 @@
 enum {
     POLL_MS_MAX = 1000,
     GIVEN_UP_MS = 30 * 60 * 1000, /* until what is given up (allowance.h) is read again */
+    GIVEN_UP_SAY_MS = 10000,      /* between two lines about them */
+    GIVEN_UP_NAMED_MAX = 10,
     REFERENCE_BYTES_MAX = 4096,
     CHECK_AGAIN_MS = 1000, /* after a failed GET, or if there is nothing to check */
 };
@@ -35,7 +37,8 @@ struct informer {
     struct watched_kind kinds[KIND_WATCHED_COUNT];
     bool has_synced;
     unsigned given_up;       /* namespaces (allowance.h), as far as is logged */
-    uint64_t read_again_ns;  /* when they are */
+    uint64_t say_again_ns;   /* not before then */
+    uint64_t read_again_ns;  /* when they are read again */
     bool is_checking;        /* an unconfirmed answer: a GET is under way */
     uint64_t check_again_ns; /* no such GET before then */
 };
@@ -236,12 +239,16 @@ static void log_given_up(const struct informer *informer, unsigned count)
     struct table_walk walk = {.at = 0};
     struct slice ns;
     struct buf names;
+    unsigned named = 0;
 
     buf_init(&names, REFERENCE_BYTES_MAX);
     (void)pthread_rwlock_rdlock(informer->target.lock);
-    while ((ns = allowance_next(informer->target.cluster, &walk)).ptr != NULL)
-        buf_printf(&names, "%s%.*s", names.len == 0 ? "" : ", ", SLICE_ARG(ns));
+    while (named < GIVEN_UP_NAMED_MAX &&
+           (ns = allowance_next(informer->target.cluster, &walk)).ptr != NULL)
+        buf_printf(&names, "%s%.*s", named++ == 0 ? "" : ", ", SLICE_ARG(ns));
     (void)pthread_rwlock_unlock(informer->target.lock);
+    if (named < count)
+        buf_printf(&names, " and %u more", count - named);
     if (count > informer->given_up)
         log_warn("namespaces take too much memory: no pod of theirs with claims is bound",
                  LOG_SLICE("namespaces", buf_slice(&names)));
@@ -257,8 +264,12 @@ static void check_given_up(struct informer *informer, uint64_t now_ns)
     (void)pthread_rwlock_rdlock(informer->target.lock);
     unsigned count = informer->target.cluster->namespaces_given_up;
     (void)pthread_rwlock_unlock(informer->target.lock);
-    if (count != informer->given_up)
+    bool is_due = now_ns >= informer->say_again_ns || (count == 0) != (informer->given_up == 0);
+    if (count != informer->given_up && is_due) {
         log_given_up(informer, count);
+        informer->say_again_ns = now_ns + GIVEN_UP_SAY_MS * NS_PER_MS;
+        informer->given_up = count;
+    }
     if (count != 0 && now_ns >= informer->read_again_ns && informer->given_up != 0) {
         reflector_run_relist(&informer->kinds[KIND_POD].run);
         reflector_run_relist(&informer->kinds[KIND_CLAIM].run);
@@ -266,7 +277,6 @@ static void check_given_up(struct informer *informer, uint64_t now_ns)
     }
     if (informer->given_up == 0 || now_ns >= informer->read_again_ns)
         informer->read_again_ns = now_ns + GIVEN_UP_MS * NS_PER_MS;
-    informer->given_up = count;
 }
 
 /* ---- the thread ---- */

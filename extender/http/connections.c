@@ -50,12 +50,32 @@ static uint16_t *new_of(struct connections *connections, const struct in6_addr *
     return &connections->new_in[hash % CONNECTION_SHARES];
 }
 
+static void begin_new(struct connections *connections, struct connection_entry *entry)
+{
+    entry->is_new = true;
+    connections->new_count++;
+    connections->new_addresses += ++*new_of(connections, &entry->address) == 1;
+}
+
 /* A request has arrived, or the connection is closed. */
 static void end_new(struct connections *connections, struct connection_entry *entry)
 {
-    if (entry->is_new)
-        --*new_of(connections, &entry->address);
+    if (!entry->is_new)
+        return;
     entry->is_new = false;
+    connections->new_count--;
+    connections->new_addresses -= --*new_of(connections, &entry->address) == 0;
+}
+
+/* How many new connections one address may have. A tenant has as many addresses as pods: when there
+ * are many new ones, all addresses together have half of what one has alone. */
+static unsigned new_share(const struct connections *connections)
+{
+    unsigned max = connections->limits.new_per_address_max;
+
+    if (connections->new_addresses <= 1 || connections->new_count < max / 2)
+        return max;
+    return max / 2 / connections->new_addresses < 1 ? 1 : max / 2 / connections->new_addresses;
 }
 
 /* ---- deadlines ---- */
@@ -209,8 +229,8 @@ bool connections_may_add(struct connections *connections, const struct sockaddr 
     struct in6_addr owner = owner_of(address);
 
     (void)pthread_mutex_lock(&connections->lock);
-    unsigned max = connections->limits.new_per_address_max;
-    bool may = max == 0 || *new_of(connections, &owner) < max;
+    bool may = connections->limits.new_per_address_max == 0 ||
+               *new_of(connections, &owner) < new_share(connections);
     (void)pthread_mutex_unlock(&connections->lock);
     return may;
 }
@@ -228,8 +248,7 @@ void connections_add(struct connections *connections, struct connection_entry *e
     if (entry->next != NULL)
         entry->next->link = &entry->next;
     connections->first = entry;
-    entry->is_new = true;
-    ++*new_of(connections, &entry->address);
+    begin_new(connections, entry);
     atomic_fetch_add(connections->gauge, 1);
     if (connections->limits.per_address_max != 0)
         make_room(connections, &entry->address, connections->limits.per_address_max);

@@ -56,7 +56,8 @@ struct connection_entry {
 /* How many there can be; 0: no limit. */
 struct connection_limits {
     unsigned max, per_address_max;
-    unsigned new_per_address_max; /* without a request; more are not accepted */
+    unsigned new_per_address_max; /* without a request; more are not accepted, and less of several
+                                     addresses */
     unsigned flood;               /* so many of one address without a request are a flood */
 };
 
@@ -66,6 +67,7 @@ struct connections {
     struct connection_entry *first;
     struct connection_limits limits;
     uint16_t new_in[CONNECTION_SHARES]; /* new ones, by a hash of their addresses */
+    unsigned new_count, new_addresses;  /* all of these, and how many hashes have some */
     uint32_t seed;                      /* of this hash */
     atomic_uint *gauge;                 /* number of connections that are not closed */
     uint64_t hurry_ns;                  /* when connections_hurry was called; UINT64_MAX: not yet */

@@ -199,8 +199,8 @@ static int start_connections(struct server *server, struct error *err)
         /* several schedulers may share one address, so the verbs have no limit per address */
         [SERVER_VERBS] = {PORT_EXTENDER, {VERB_CONNECTIONS_MAX, 0, 0, VERB_CONNECTIONS_MAX / 2}},
         [SERVER_PAGES] = {PORT_METRICS,
-                          {PAGE_CONNECTIONS_MAX, PAGE_CONNECTIONS_PER_ADDRESS_MAX, 0,
-                           PAGE_CONNECTIONS_MAX / 2}},
+                          {PAGE_CONNECTIONS_MAX, PAGE_CONNECTIONS_PER_ADDRESS_MAX,
+                           PAGE_CONNECTIONS_MAX / 2, PAGE_CONNECTIONS_MAX / 2}},
         [SERVER_ADMISSION] = {PORT_ADMISSION,
                               {ADMISSION_CONNECTIONS_MAX, 0, ADMISSION_CONNECTIONS_MAX / 4 * 3,
                                ADMISSION_CONNECTIONS_MAX / 8}},

@@ -9,14 +9,14 @@
 enum { BATCH = 40 /* dials at a time */ };
 
 /* Does not wait until it is accepted. */
-static int dial_once(uint16_t port)
+static int dial_once(uint16_t port, unsigned address)
 {
     struct sockaddr_in server = {.sin_family = AF_INET, .sin_port = htons(port)};
     struct sockaddr_in own = {.sin_family = AF_INET};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
     server.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1 + address);
     (void)bind(fd, (const struct sockaddr *)&own, sizeof own);
     (void)connect(fd, (const struct sockaddr *)&server, sizeof server);
     return fd;
@@ -31,10 +31,11 @@ static void *dial(void *context)
         kept[i] = -1;
     while (!atomic_load(&dials->is_over)) {
         for (int i = 0; i < BATCH; i++) {
-            int *slot = &kept[atomic_fetch_add(&dials->count, 1) % dials->kept];
+            unsigned number = atomic_fetch_add(&dials->count, 1);
+            int *slot = &kept[number % dials->kept];
             if (*slot >= 0)
                 (void)close(*slot);
-            *slot = dial_once(dials->port);
+            *slot = dial_once(dials->port, dials->addresses == 0 ? 0 : number % dials->addresses);
         }
         sleep_ms((int)(1000 * BATCH / dials->per_second));
     }

@@ -45,13 +45,14 @@ static void put(const char *ns, const char *name, size_t label_bytes)
     free(label);
 }
 
-/* A pod that is charged with about LARGE_BYTES. */
+/* A pod that is charged with about LARGE_BYTES, with its claim. */
 static void put_large(const char *ns, unsigned number)
 {
+    size_t others = sizeof(struct pod) + sizeof(struct use) + CLAIM_BYTES + 36; /* and names */
     char name[16];
 
     (void)snprintf(name, sizeof name, "large-%u", number);
-    put(ns, name, LARGE_BYTES + FREE_BYTES - sizeof(struct pod) - sizeof(struct use) - 20);
+    put(ns, name, LARGE_BYTES + FREE_BYTES - others);
 }
 
 static void put_usual(const char *ns, const char *name)
@@ -313,7 +314,7 @@ Test(allowance, reservations_stay)
     give_up("greedy");
     cr_assert(uid_find(&cluster.names, SLICE("greedy-web-0"), &uid));
     cr_expect_not_null(reservation_find(&cluster, &uid));
-    cr_expect_null(cluster_find_claim(&cluster, SLICE("greedy"), SLICE("data")));
+    cr_expect(allowance_is_over(&cluster, SLICE("greedy")));
 }
 
 Test(allowance, its_names_are_listed)
@@ -368,4 +369,69 @@ Test(allowance, without_limits_nothing_is_given_up)
         put_large("greedy", i);
     cr_expect_not(is_over("greedy"));
     cr_expect_eq(cluster.charged_bytes, 0);
+}
+
+/* ---- many namespaces ---- */
+
+enum { QUIET_PODS = 4000, NAMESPACES = 60 };
+
+/* A tenant has many namespaces. What is removed of them begins again with each one that is given
+ * up, at the first page of the pods, and never gets to the others. */
+Test(allowance, what_is_given_up_is_removed_though_further_ones_are)
+{
+    char name[32];
+
+    for (unsigned i = 0; i < QUIET_PODS; i++) {
+        (void)snprintf(name, sizeof name, "web-%u", i);
+        put_usual("shop", name);
+    }
+    for (unsigned i = 0; i < NAMESPACES; i++) {
+        (void)snprintf(name, sizeof name, "greedy-%u", i);
+        for (unsigned j = 0; j < IN_ONE; j++)
+            put_large(name, j);
+    }
+    cr_expect_leq(cluster.charged_bytes, (size_t)IN_ALL * LARGE_BYTES,
+                  "%zu bytes are stored, of which %d may be", cluster.charged_bytes,
+                  IN_ALL * LARGE_BYTES);
+}
+
+/* In a namespace of its own, a tenant has a pod with 513 claims, which is in each list. */
+Test(allowance, an_object_of_another_namespace_that_cannot_be_read_keeps_none_given_up)
+{
+    give_up("shop");
+    for (int i = 0; i < 100 && is_over("shop"); i++) {
+        begin(KIND_POD);
+        cluster_list_keep(&cluster, KIND_POD, SLICE("greedy"), SLICE("unreadable"));
+        end(KIND_POD);
+        begin(KIND_CLAIM);
+        end(KIND_CLAIM);
+    }
+    cr_expect_not(is_over("shop"), "after a hundred lists of all pods and claims");
+}
+
+/* Half an hour after half an hour: each time, a tenant gives one of its namespaces up just before.
+ */
+Test(allowance, another_one_that_is_given_up_just_before_keeps_none_given_up)
+{
+    char name[32];
+
+    for (unsigned i = 0; i < QUIET_PODS; i++) {
+        (void)snprintf(name, sizeof name, "web-%u", i);
+        put_usual("quiet", name);
+    }
+    give_up("shop");
+    for (int i = 0; i < 100; i++)
+        pass(); /* all of it is removed */
+    for (unsigned i = 0; i < 10 && is_over("shop"); i++) {
+        (void)snprintf(name, sizeof name, "greedy-%u", i);
+        for (unsigned j = 0; j <= IN_ONE; j++)
+            put_large(name, j);
+        begin(KIND_POD);
+        begin(KIND_CLAIM);
+        for (int j = 0; j < 100; j++)
+            pass(); /* what the lists name */
+        end(KIND_POD);
+        end(KIND_CLAIM);
+    }
+    cr_expect_not(is_over("shop"), "after ten lists of all pods and claims");
 }

@@ -384,6 +384,30 @@ Test(connections, who_never_sends_a_request_closes_only_their_own)
     leave_all(flood, FLOOD);
 }
 
+/* The first has no request yet, either: it dials in the middle of the flood. */
+Test(connections, many_addresses_without_a_request_leave_room_for_another)
+{
+    enum { MAX = 32, ADDRESSES = 4, EACH = 20 };
+    struct sockaddr_storage other = address_of("192.0.2.99");
+    struct client clients[ADDRESSES * EACH], dials;
+    char text[32];
+    int count = 0;
+
+    start(MAX, 0);
+    for (int i = 0; i < ADDRESSES * EACH; i++) {
+        (void)snprintf(text, sizeof text, "192.0.2.%d", 1 + i % ADDRESSES);
+        struct sockaddr_storage address = address_of(text);
+        if (may_come_from(&address))
+            come_from(&clients[count++], (const struct sockaddr *)&address);
+    }
+    cr_expect_leq(count, MAX / 2, "%d", count);
+    cr_assert(may_come_from(&other));
+    come_from(&dials, (const struct sockaddr *)&other);
+    cr_expect(is_open(&dials) && is_open(&clients[0]));
+    leave(&dials);
+    leave_all(clients, count);
+}
+
 Test(connections, one_address_has_half_of_all_without_a_request)
 {
     enum { MAX = 8 };
