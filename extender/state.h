@@ -47,6 +47,7 @@ struct state {
     pthread_mutex_t explaining;   /* one explanation at a time: no quota counts jansson's memory */
     struct metrics metrics;       /* has locks of its own */
     atomic_uint confirming_ms[SHARES]; /* how long calls of a namespace have waited, by share_of, */
+    atomic_uint confirming_all_ms;     /* all of them, */
     atomic_uint_fast64_t confirming_since_ns; /* since then */
     atomic_uint binds_in[SHARES];             /* under way, by share_of a namespace */
     atomic_uint reviews_waiting_in[SHARES];   /* by share_of a namespace */

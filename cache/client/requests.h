@@ -23,11 +23,10 @@ enum {
     OBJECTS_ASKED_MAX = 4096,   /* GETs under way at a time, of all callers: more than those of all
                                    reviews that wait (192 of CONFIRM_MAX objects) */
     FETCH_BYTES_MAX = 16 << 20, /* of the answer for one object */
-    ANSWERS_BYTES_MAX = 48 << 20,       /* of all that are being read; more are cut off */
-    ANSWERS_SHARE_BYTES_MAX = 24 << 20, /* of one share */
-    MESSAGES_MAX = 256,    /* of requests_send, without an answer yet; more are dropped */
-    REQUESTS_SHARE_OF = 2, /* one share (shares.h) has half of either at most */
-    UNANSWERED_MS = 1000,  /* see requests_are_silent */
+    ANSWERS_BYTES_MAX = 48 << 20, /* of all that are being read; more are cut off */
+    MESSAGES_MAX = 256,           /* of requests_send, without an answer yet; more are dropped */
+    REQUESTS_SHARE = 1,           /* one namespace has as many of either as are left (shares.h) */
+    UNANSWERED_MS = 1000,         /* see requests_are_silent */
 };
 
 struct requests;

@@ -58,8 +58,8 @@ bool ticket_take(struct ticket *ticket, struct slice bytes)
     const struct requests *requests = ticket->requests;
     size_t before = ticket->answer.len;
 
-    if (requests->bytes + bytes.len > ANSWERS_BYTES_MAX ||
-        requests->bytes_in[ticket->sent.share] + bytes.len > ANSWERS_SHARE_BYTES_MAX)
+    if (share_is_over(requests->bytes_in[ticket->sent.share] + bytes.len,
+                      requests->bytes + bytes.len, ANSWERS_BYTES_MAX, REQUESTS_SHARE))
         return false;
     buf_put(&ticket->answer, bytes);
     count_bytes(ticket, ticket->answer.len, before);
@@ -108,8 +108,8 @@ static struct ticket *find_or_ask(struct requests *requests, const struct object
     buf_dispose(&path);
     if (is_over)
         (void)error_set(err, ERROR_UNAVAILABLE,
-                        "over %d objects are being asked about, or over %d in the namespace",
-                        OBJECTS_ASKED_MAX, OBJECTS_ASKED_MAX / REQUESTS_SHARE_OF);
+                        "over %d objects are being asked about, or as many as the namespace may",
+                        OBJECTS_ASKED_MAX);
     else if (ticket == NULL)
         (void)error_no_memory(err);
     return ticket;

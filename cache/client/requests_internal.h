@@ -59,7 +59,7 @@ struct requests {
 /* Whether so many are too many of those that there may be `most` of: of all shares, or of one. */
 static inline bool ticket_is_over(size_t count, size_t of_share, size_t most)
 {
-    return count >= most || of_share >= most / REQUESTS_SHARE_OF;
+    return share_is_over(of_share, count, most, REQUESTS_SHARE);
 }
 
 /* A new ticket. The strings of `sent` are copied, except method and content type. object: may be

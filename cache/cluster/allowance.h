@@ -17,8 +17,8 @@
  * there are. Beyond what all namespaces together may take, the one that takes most is given up.
  * Without limits in the cluster, nothing is counted.
  *
- * Threads: as the cluster. A namespace is given up in one piece, under the lock: about 20 ms for one
- * of 16 MiB.
+ * Threads: as the cluster. A namespace is given up in one piece, under the lock: about 20 ms for
+ * one of 16 MiB.
  */
 #ifndef CACHE_CLUSTER_ALLOWANCE_H
 #define CACHE_CLUSTER_ALLOWANCE_H

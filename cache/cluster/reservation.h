@@ -27,12 +27,9 @@
  */
 enum {
     RESERVATIONS_MAX = 10000,
-    /* of pods that are being created and bound at once: more fail. Half of either is for one
-     * namespace: others still get in. */
-    CREATIONS_MAX = 10000,
+    CREATIONS_MAX = 10000, /* of pods that are being created and bound at once: more fail */
     CREATIONS_BYTES_MAX = 16 << 20, /* with the names of their claims, which need not exist */
-    NAMESPACE_CREATIONS_MAX = CREATIONS_MAX / 2,
-    NAMESPACE_CREATIONS_BYTES_MAX = CREATIONS_BYTES_MAX / 2,
+    CREATIONS_SHARE = 1,            /* of either, of a namespace (shares.h) */
 };
 
 struct reservation {

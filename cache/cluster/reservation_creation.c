@@ -19,12 +19,12 @@ static void count(struct cluster *cluster, const struct reservation *reservation
 static bool are_too_many(const struct cluster *cluster, const struct reservation *reservation)
 {
     unsigned in = share(reservation);
-    size_t bytes = reservation->creation_bytes;
+    uint32_t bytes = reservation->creation_bytes;
 
-    return cluster->creations >= CREATIONS_MAX ||
-           cluster->creation_bytes + bytes > CREATIONS_BYTES_MAX ||
-           cluster->creations_in[in].count >= NAMESPACE_CREATIONS_MAX ||
-           cluster->creations_in[in].bytes + bytes > NAMESPACE_CREATIONS_BYTES_MAX;
+    return share_is_over(cluster->creations_in[in].count, cluster->creations, CREATIONS_MAX,
+                         CREATIONS_SHARE) ||
+           share_is_over(cluster->creations_in[in].bytes + bytes, cluster->creation_bytes + bytes,
+                         CREATIONS_BYTES_MAX, CREATIONS_SHARE);
 }
 
 /* At most: other pods may name the same claims. */
@@ -71,10 +71,9 @@ int reservation_begin_creation(struct cluster *cluster, struct reservation *rese
     reservation->creation_bytes = bytes_of(pod);
     if (!is_known && are_too_many(cluster, reservation))
         return error_set(err, ERROR_UNAVAILABLE,
-                         "over %d pods that name their node are being created, or over %d in the "
-                         "namespace, or the names of their claims take over %d MiB, or %d",
-                         CREATIONS_MAX, NAMESPACE_CREATIONS_MAX, CREATIONS_BYTES_MAX >> 20,
-                         NAMESPACE_CREATIONS_BYTES_MAX >> 20);
+                         "over %d pods that name their node are being created, or their claims' "
+                         "names take over %d MiB, or as much of either as the namespace may have",
+                         CREATIONS_MAX, CREATIONS_BYTES_MAX >> 20);
     reservation->is_creation = true;
     count(cluster, reservation, 1);
     return add_future_claims(cluster, reservation, pod) ? 0 : error_no_memory(err);

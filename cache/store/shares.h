@@ -4,6 +4,10 @@
  * counted by a hash: two of 1,024 may share one counter, and then its limit. A table of exact
  * counters would need memory, which may fail.
  *
+ * One may have so many times what is left (share_is_over): alone, `parts` of parts + 1; of several,
+ * each has less, so that something is always left for one more. So who has many namespaces does not
+ * get all.
+ *
  * Threads: any.
  */
 #ifndef CACHE_STORE_SHARES_H
@@ -17,6 +21,12 @@ enum { SHARES = 1024 };
 static inline unsigned share_of(struct slice ns)
 {
     return names_hash(ns) % SHARES;
+}
+
+/* Whether a namespace that has used so many, of `used` by all, may have no more of the maximum. */
+static inline bool share_is_over(size_t used_in, size_t used, size_t max, unsigned parts)
+{
+    return used >= max || used_in >= parts * (max - used);
 }
 
 #endif

@@ -30,7 +30,7 @@
 /* Reviews that wait for the API server, in all and in one namespace (or in several whose names have
  * one hash); others are decided without it, or fail. A kube-scheduler with its usual rate limit
  * binds a burst of 100 pods at once. */
-enum { REVIEWS_WAITING_MAX = 192, NAMESPACE_REVIEWS_MAX = 128 };
+enum { REVIEWS_WAITING_MAX = 192, REVIEWS_SHARE = 2 /* of a namespace (shares.h) */ };
 
 struct binding_review {
     struct bind_request request; /* UID empty: denied, but for a dry run */

@@ -84,7 +84,7 @@ static inline bool bind_is_stale(const struct binding *binding)
 enum phase bind_try_again(struct binding *binding);
 
 /* Whether the bind may wait for the API server. Of reviews, REVIEWS_WAITING_MAX may at a time, and
- * NAMESPACE_REVIEWS_MAX of a namespace. */
+ * its REVIEWS_SHARE of a namespace. */
 bool bind_may_wait(struct binding *binding);
 int bind_too_many(struct error *err); /* it may not */
 void bind_done_waiting(struct binding *binding);

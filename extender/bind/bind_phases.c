@@ -210,32 +210,26 @@ enum phase bind_try_again(struct binding *binding)
     return PHASE_REFRESH;
 }
 
-static bool count_up(atomic_uint *count, unsigned max)
-{
-    bool is_counted = atomic_fetch_add(count, 1) < max;
-
-    if (!is_counted)
-        atomic_fetch_sub(count, 1);
-    return is_counted;
-}
-
 bool bind_may_wait(struct binding *binding)
 {
     if (binding->waiting == NULL || binding->is_waiting)
         return true;
-    if (!count_up(binding->waiting_in, NAMESPACE_REVIEWS_MAX))
-        return false;
-    binding->is_waiting = count_up(binding->waiting, REVIEWS_WAITING_MAX);
-    if (!binding->is_waiting)
+    unsigned used = atomic_fetch_add(binding->waiting, 1);
+    unsigned used_in = atomic_fetch_add(binding->waiting_in, 1);
+    binding->is_waiting = !share_is_over(used_in, used, REVIEWS_WAITING_MAX, REVIEWS_SHARE);
+    if (!binding->is_waiting) {
+        atomic_fetch_sub(binding->waiting, 1);
         atomic_fetch_sub(binding->waiting_in, 1);
+    }
     return binding->is_waiting;
 }
 
 int bind_too_many(struct error *err)
 {
-    return error_set(err, ERROR_UNAVAILABLE,
-                     "over %d reviews wait for the API server, or over %d of the namespace",
-                     REVIEWS_WAITING_MAX, NAMESPACE_REVIEWS_MAX);
+    return error_set(
+        err, ERROR_UNAVAILABLE,
+        "over %d reviews wait for the API server, or as many as the namespace may have",
+        REVIEWS_WAITING_MAX);
 }
 
 void bind_done_waiting(struct binding *binding)

@@ -121,8 +121,10 @@ static bool report(struct claim_in_use *in_use, struct refused *refused,
     struct event_note note = {
         "Warning", "ClaimInUse",
         arena_printf(arena, "%.*s; %.*s", SLICE_ARG(what), SLICE_ARG(outlook)), name};
-    if (!events_post_once(state->events, state->api, &about, &note))
+    if (!events_post_once(state->events, state->api, &about, &note)) {
+        in_use->has_dropped = true;
         return false;
+    }
     refused->reported[refused->reported_count++ % CLAIM_IN_USE_REPORTED_MAX] = holding;
     return true;
 }
@@ -164,16 +166,20 @@ static bool report_all(struct claim_in_use *in_use, struct refused *refused, str
     return true;
 }
 
+/* False: an Event was dropped, so another look is needed. Without memory for all of a report, no
+ * other look would succeed. */
 static bool look(struct claim_in_use *in_use, struct refused *refused)
 {
     struct arena arena;
 
+    in_use->has_dropped = false;
+
     arena_init(&arena, REPORT_BYTES_MAX);
     (void)pthread_rwlock_rdlock(&in_use->state->lock);
-    bool is_done = report_all(in_use, refused, &arena);
+    (void)report_all(in_use, refused, &arena);
     (void)pthread_rwlock_unlock(&in_use->state->lock);
     arena_dispose(&arena);
-    return is_done;
+    return !in_use->has_dropped;
 }
 
 static void make_due(struct claim_in_use *in_use, struct refused *refused)

@@ -33,6 +33,7 @@ struct claim_in_use {
     struct refused *due;     /* of these; utlist */
     uint64_t tick_ns;        /* when it looks at them next */
     bool is_synced;          /* the holders are known */
+    bool has_dropped;        /* by the last look: an Event */
 };
 
 void claim_in_use_dispose(struct claim_in_use *in_use);

@@ -96,9 +96,11 @@ static size_t add_causes(struct asked *asked, const struct verdict *verdict)
     return asked->count - before;
 }
 
-/* Of the time in which a scheduler waits for confirmations, half is one namespace's at most: its
- * holders may be megabytes each, and every rejection of its pods asks about sixteen. */
-enum { WINDOW_MS = 4000, WINDOW_SHARE_MS = WINDOW_MS / 2 };
+/* Of the time in which a scheduler waits for confirmations, one namespace has as much as is left
+ * (shares.h): its holders may be megabytes each, and every rejection of its pods asks about
+ * sixteen.
+ */
+enum { WINDOW_MS = 4000 };
 
 static int64_t left_in_window(struct state *state, const struct question *question)
 {
@@ -106,11 +108,13 @@ static int64_t left_in_window(struct state *state, const struct question *questi
 
     if (now_ns - atomic_load(&state->confirming_since_ns) >= WINDOW_MS * NS_PER_MS) {
         atomic_store(&state->confirming_since_ns, now_ns);
+        atomic_store(&state->confirming_all_ms, 0);
         for (int i = 0; i < SHARES; i++)
             atomic_store(&state->confirming_ms[i], 0);
     }
-    int64_t spent_ms = atomic_load(&state->confirming_ms[share_of(question->pod->meta.ns)]);
-    return spent_ms < WINDOW_SHARE_MS ? WINDOW_SHARE_MS - spent_ms : 0;
+    int64_t left_ms = WINDOW_MS - (int64_t)atomic_load(&state->confirming_all_ms);
+    left_ms -= (int64_t)atomic_load(&state->confirming_ms[share_of(question->pod->meta.ns)]);
+    return left_ms > 0 ? left_ms / 2 : 0; /* what is spent now is taken from both */
 }
 
 static int64_t choose_patience(struct state *state, const struct question *question)
@@ -150,8 +154,9 @@ static enum confirmation confirm(struct state *state, struct question *question)
     uint64_t began_ns = monotonic_ns();
     enum confirmation result = ask(state, question);
 
-    atomic_fetch_add(&state->confirming_ms[share_of(question->pod->meta.ns)],
-                     (unsigned)((monotonic_ns() - began_ns) / NS_PER_MS));
+    unsigned ms = (unsigned)((monotonic_ns() - began_ns) / NS_PER_MS);
+    atomic_fetch_add(&state->confirming_ms[share_of(question->pod->meta.ns)], ms);
+    atomic_fetch_add(&state->confirming_all_ms, ms);
     return result;
 }
 

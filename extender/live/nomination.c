@@ -101,13 +101,24 @@ static void count(struct nominations *nominations, enum nomination_result result
     atomic_fetch_add(&nominations->results[result], 1);
 }
 
+/* A namespace has as many as are left (shares.h). */
+static bool has_room(const struct nominations *nominations, struct slice ns)
+{
+    size_t used = HASH_COUNT(nominations->pods), used_in = 0;
+
+    for (struct nominated_pod *pod = used < NOMINATED_PODS_MAX / 2 ? NULL : nominations->pods;
+         pod != NULL; pod = pod->hh.next)
+        used_in += slice_equal(pod->pod.ns, ns);
+    return !share_is_over(used_in, used, NOMINATED_PODS_MAX, 1);
+}
+
 /* NULL: there is no room, or no memory. */
 static struct nominated_pod *add(struct nominations *nominations,
                                  const struct object_reference *pod, struct slice node)
 {
-    struct nominated_pod *added = HASH_COUNT(nominations->pods) >= NOMINATED_PODS_MAX
-                                      ? NULL
-                                      : calloc(1, sizeof *added + object_reference_bytes(pod));
+    struct nominated_pod *added = has_room(nominations, pod->ns)
+                                      ? calloc(1, sizeof *added + object_reference_bytes(pod))
+                                      : NULL;
 
     if (added == NULL)
         return NULL;

@@ -52,27 +52,35 @@ static struct seen_lock *add(struct seen_lock **table, struct slice key)
     return append(table, lock, key.len);
 }
 
-/* Forgets a lock, if there are too many for the new one. They are in the order of their age; those
- * in passed, in that of the last Binding. */
+static unsigned share_of_key(const char *key, size_t len)
+{
+    const char *slash = memchr(key, '/', len);
+
+    return share_of((struct slice){key, slash == NULL ? len : (size_t)(slash - key)});
+}
+
+/* Forgets a lock, if there are too many for the new one: the oldest of its namespace, if that has
+ * its share; else, of the one that has most. They are in the order of their age; those in passed,
+ * in that of the last Binding. */
 static void make_room(struct seen_lock **table, struct slice key)
 {
-    const char *slash = memchr(key.ptr, '/', key.len);
-    size_t ns_len = slash == NULL ? key.len : (size_t)(slash - key.ptr) + 1;
-    struct seen_lock *oldest = NULL;
-    unsigned count = 0;
+    unsigned counts[SHARES] = {0}, own = share_of_key(key.ptr, key.len), most = own;
+    size_t used = HASH_COUNT(*table);
 
-    if (HASH_COUNT(*table) < NAMESPACE_LOCKS_MAX)
+    if (used < NAMESPACE_LOCKS_MAX)
         return;
     for (struct seen_lock *lock = *table; lock != NULL; lock = lock->hh.next) {
-        if (lock->hh.keylen < ns_len || memcmp(lock->key, key.ptr, ns_len) != 0)
-            continue;
-        oldest = oldest == NULL ? lock : oldest;
-        count++;
+        unsigned share = share_of_key(lock->key, lock->hh.keylen);
+        counts[share]++;
+        most = counts[share] > counts[most] ? share : most;
     }
-    if (count >= NAMESPACE_LOCKS_MAX)
-        forget(table, oldest);
-    else if (HASH_COUNT(*table) >= LOCKS_SEEN_MAX)
-        forget(table, *table);
+    if (used < LOCKS_SEEN_MAX && counts[own] < NAMESPACE_LOCKS_MAX)
+        return;
+    struct seen_lock *oldest = *table;
+    while (share_of_key(oldest->key, oldest->hh.keylen) !=
+           (counts[own] >= NAMESPACE_LOCKS_MAX ? own : most))
+        oldest = oldest->hh.next;
+    forget(table, oldest);
 }
 
 /* NULL: no memory. */

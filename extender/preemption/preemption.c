@@ -73,25 +73,38 @@ static struct wanted *less_promising(struct wanted *a, struct wanted *b, uint64_
     return a->priority == b->priority && a->failures < b->failures ? b : a;
 }
 
-/* The pod of a full queue that yields to one of that priority; NULL: none does. */
-static struct wanted *find_yielding(const struct preemption *preemption, int64_t priority)
+/* The pod of the same namespace that yields to one of that priority; NULL: none does. */
+static struct wanted *find_yielding(const struct preemption *preemption, struct slice ns,
+                                    int64_t priority)
 {
     uint64_t now_ns = monotonic_ns();
     struct wanted *least = NULL;
 
     for (struct wanted *wanted = preemption->wanted; wanted != NULL; wanted = wanted->hh.next)
-        least = less_promising(least, wanted, now_ns);
+        if (slice_equal(wanted->pod.ns, ns))
+            least = less_promising(least, wanted, now_ns);
     if (least == NULL || least->priority > priority ||
         (least->priority == priority && least->failures == 0))
         return NULL;
     return least;
 }
 
-static bool make_room(struct preemption *preemption, int64_t priority)
+/* A namespace has as many as are left (shares.h). */
+static bool has_room(const struct preemption *preemption, struct slice ns)
 {
-    if (HASH_COUNT(preemption->wanted) < WANTED_MAX)
+    size_t used = HASH_COUNT(preemption->wanted), used_in = 0;
+
+    for (struct wanted *wanted = used < WANTED_MAX / 2 ? NULL : preemption->wanted; wanted != NULL;
+         wanted = wanted->hh.next)
+        used_in += slice_equal(wanted->pod.ns, ns);
+    return !share_is_over(used_in, used, WANTED_MAX, 1);
+}
+
+static bool make_room(struct preemption *preemption, struct slice ns, int64_t priority)
+{
+    if (has_room(preemption, ns))
         return true;
-    struct wanted *yielding = find_yielding(preemption, priority);
+    struct wanted *yielding = find_yielding(preemption, ns, priority);
     if (yielding != NULL)
         forget(preemption, yielding);
     return yielding != NULL;
@@ -101,7 +114,7 @@ static bool make_room(struct preemption *preemption, int64_t priority)
 static struct wanted *add(struct preemption *preemption, const struct pod_object *pod)
 {
     struct object_reference reference = {KIND_POD, pod->meta.ns, pod->meta.name, pod->meta.uid};
-    struct wanted *wanted = make_room(preemption, pod->priority)
+    struct wanted *wanted = make_room(preemption, pod->meta.ns, pod->priority)
                                 ? calloc(1, sizeof *wanted + object_reference_bytes(&reference))
                                 : NULL;
 

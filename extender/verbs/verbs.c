@@ -270,16 +270,15 @@ static int bind_bounded(struct state *state, const struct bind_request *request,
 {
     atomic_uint *in_flight = &state->metrics.binds_in_flight;
     atomic_uint *of_share = &state->binds_in[share_of(request->pod_namespace)];
-    bool has_slot = atomic_fetch_add(in_flight, 1) < BINDS_MAX;
-    bool has_share = atomic_fetch_add(of_share, 1) < NAMESPACE_BINDS_MAX;
+    unsigned used = atomic_fetch_add(in_flight, 1), used_in = atomic_fetch_add(of_share, 1);
     int rc = 0;
 
-    if (has_slot && has_share)
+    if (!share_is_over(used_in, used, BINDS_MAX, BINDS_SHARE))
         rc = bind_pod(state, request, arena, refusal);
     else
         rc = error_set(refusal, ERROR_UNAVAILABLE,
-                       "%d binds are under way, or %d of the namespace: try again", BINDS_MAX,
-                       NAMESPACE_BINDS_MAX);
+                       "%d binds are under way, or as many as the namespace may have: try again",
+                       BINDS_MAX);
     atomic_fetch_sub(of_share, 1);
     atomic_fetch_sub(in_flight, 1);
     return rc;

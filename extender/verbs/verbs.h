@@ -17,7 +17,7 @@ enum {
      * binds share HTTP_CALLS_AT_ONCE_MAX requests, so each would run out of time before its turn.
      */
     BINDS_MAX = 64,
-    NAMESPACE_BINDS_MAX = 48, /* in one namespace (shares.h): others still get in */
+    BINDS_SHARE = 3, /* of a namespace (shares.h) */
 };
 
 /* Answers scratch->body in scratch->result, or in scratch->pieces. Returns the HTTP status: 200; or

@@ -358,6 +358,98 @@ static void answers_of_megabytes_fill_no_memory(void)
     guard_stop(&guard);
 }
 
+/* ---- a tenant with several namespaces ---- */
+
+enum { NAMESPACES = 4, WINDOW_S = 12, BINDS_OF_EACH = 30 };
+
+static const char *put_rejected_in(const char *ns)
+{
+    static const char volumes[] = "\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{"
+                                  "\"claimName\":\"c\"}}]";
+
+    api_put(
+        "{\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"namespace\":\"%s\",\"name\":\"c\"},"
+        "\"spec\":{\"accessModes\":[\"ReadWriteOncePod\"]}}",
+        ns);
+    api_put(
+        "{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"%s\",\"name\":\"waits\"},\"spec\":{%s}}",
+        ns, volumes);
+    api_put("{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"%s\",\"name\":\"holds\"},\"spec\":{"
+            "\"nodeName\":\"node-1\",%s}}",
+            ns, volumes);
+    return scenario_printf("{\"Pod\":%s,\"NodeNames\":[\"node-1\"]}",
+                           api_object("pods", ns, "waits"));
+}
+
+/* One scheduler: a pod of the tenant's, then one of another's. */
+static void several_namespaces_leave_time_of_the_scheduler_to_others(void)
+{
+    const char *bodies[NAMESPACES];
+    struct guard guard;
+    int others = 0;
+
+    put_claim("data");
+    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
+    for (int i = 0; i < NAMESPACES; i++)
+        bodies[i] = put_rejected_in(scenario_printf("greedy-%d", i));
+    guard_start(&guard, "");
+    api_fault(&(struct api_fault){.method = "GET", .path = "/pods/holds", .delay_ms = SLOW_MS});
+    for (int64_t end = clock_ms() + (int64_t)WINDOW_S * 1000; clock_ms() < end; others++) {
+        free(guard_call(&guard, "/filter", bodies[others % NAMESPACES]));
+        check(filter_passes(&guard, "b"), "it passes");
+    }
+    check(others > 60, "%d calls for others in %d s", others, WINDOW_S);
+    guard_stop(&guard);
+}
+
+static struct tenants_bind {
+    pthread_t thread;
+    const struct guard *guard;
+    const char *body;
+} tenants_binds[2][BINDS_OF_EACH];
+
+static void *call_bind(void *context)
+{
+    const struct tenants_bind *bind = context;
+
+    free(guard_call(bind->guard, "/bind", bind->body));
+    return NULL;
+}
+
+static void begin_binds(const struct guard *guard, const char *ns, struct tenants_bind *binds)
+{
+    for (int i = 0; i < BINDS_OF_EACH; i++) {
+        const char *name = scenario_printf("p-%d", i);
+        api_put(
+            "{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"%s\",\"name\":\"%s\"},\"spec\":{}}",
+            ns, name);
+        binds[i] = (struct tenants_bind){
+            .guard = guard,
+            .body = scenario_printf("{\"PodName\":\"%s\",\"PodNamespace\":\"%s\",\"PodUID\":\"%s\","
+                                    "\"Node\":\"node-1\"}",
+                                    name, ns, api_text("pods", ns, name, "metadata.uid"))};
+        check(pthread_create(&binds[i].thread, NULL, call_bind, &binds[i]) == 0, "thread");
+    }
+}
+
+static void the_binds_of_two_namespaces_leave_room_for_another(void)
+{
+    struct guard guard;
+
+    put_claim("data");
+    put_pod(&(struct test_pod){.name = "b", .claim = "data"});
+    guard_start(&guard, "");
+    api_fault(&(struct api_fault){
+        .method = "POST", .path = "/namespaces/greedy", .delay_ms = 3 * SLOW_MS});
+    for (int i = 0; i < 2; i++)
+        begin_binds(&guard, scenario_printf("greedy-%d", i), tenants_binds[i]);
+    sleep_ms(500);
+    check(bind_succeeds(&guard, "b", "node-1"), "with two namespaces full of slow binds");
+    for (int i = 0; i < 2 * BINDS_OF_EACH; i++)
+        (void)pthread_join(tenants_binds[i / BINDS_OF_EACH][i % BINDS_OF_EACH].thread, NULL);
+    guard_stop(&guard);
+}
+
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {
@@ -366,6 +458,8 @@ int main(int argc, char **argv)
         SCENARIO(pending_pods_of_many_volumes_fill_no_memory),
         SCENARIO(answers_of_megabytes_fill_no_memory),
         SCENARIO(a_namespace_that_is_slow_to_read_keeps_no_other_waiting),
+        SCENARIO(several_namespaces_leave_time_of_the_scheduler_to_others),
+        SCENARIO(the_binds_of_two_namespaces_leave_room_for_another),
         SCENARIO(a_namespace_that_takes_too_much_is_given_up_until_it_takes_less),
     };
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);

@@ -47,6 +47,7 @@ type history struct {
 	rejections []rejection
 	unasked    []rejection // when a claimguard could not confirm some: it counts them
 	findings   []finding
+	undecided  int // claims whose order porcupine did not decide in time
 }
 
 func newHistory() *history {
@@ -159,13 +160,20 @@ func operations(attempts []*attempt) []porcupine.Operation {
 	return out
 }
 
+// For the operations of one claim. Those that are not decided by then are counted.
+const orderPatience = 30 * time.Second
+
 // checkOrder draws what it finds, as porcupine does, into the folder.
 func (h *history) checkOrder(dir string) {
 	for claim, attempts := range h.attempts {
-		result, info := porcupine.CheckOperationsVerbose(lockModel, operations(attempts), time.Minute)
-		if result != porcupine.Illegal {
+		switch porcupine.CheckOperationsTimeout(lockModel, operations(attempts), orderPatience) {
+		case porcupine.Ok:
+			continue
+		case porcupine.Unknown:
+			h.undecided++
 			continue
 		}
+		_, info := porcupine.CheckOperationsVerbose(lockModel, operations(attempts), orderPatience)
 		picture := filepath.Join(dir, "order-"+claim+".html")
 		_ = porcupine.VisualizePath(lockModel, info, picture)
 		h.find(finding{kind: "order", claim: claim, text: "what the clients of claim " + claim +

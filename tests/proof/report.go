@@ -61,6 +61,9 @@ func (r *run) print(out io.Writer) {
 	}
 	fmt.Fprintf(out, "%6d  elections of etcd\n%6d  rejections that named a holder\n%6.1f  s until each claim had its next pod, after the faults\n\n",
 		r.elections, len(r.history.rejections), r.slowest.Seconds())
+	if r.history.undecided != 0 {
+		fmt.Fprintf(out, "%6d  claims whose order was not decided in %.0f s\n\n", r.history.undecided, orderPatience.Seconds())
+	}
 	for _, f := range r.findings {
 		fmt.Fprintf(out, "FOUND   %-7s %7.1f s  %s\n", f.kind, f.when.Seconds(), f.text)
 	}
@@ -81,7 +84,7 @@ func (r *run) append(file string) error {
 	}
 	line, err := json.Marshal(object{"seed": r.options.seed, "local": r.options.local, "seconds": int(r.end.Seconds()), "claims": r.claims,
 		"pods": r.pods(), "bindings": r.bindings, "faults": len(r.faults), "kinds": counts, "elections": r.elections,
-		"rejections": len(r.history.rejections), "slowest": r.slowest.Seconds(), "found": found})
+		"rejections": len(r.history.rejections), "undecided": r.history.undecided, "slowest": r.slowest.Seconds(), "found": found})
 	if err != nil {
 		return err
 	}

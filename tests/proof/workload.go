@@ -131,13 +131,17 @@ func volumeOf(name, claimName, mode, class string) object {
 
 // moveClaim deletes the claim, and creates it again when it is gone, which it is when no pod uses it.
 func (w *worker) moveClaim() {
-	api := w.plane.api[w.home()]
-	_, _ = api.call(http.MethodDelete, claimsPath+"/"+w.claim.name, nil, 3*time.Second)
-	for {
-		if status, _ := api.call(http.MethodGet, claimsPath+"/"+w.claim.name, nil, 3*time.Second); status == http.StatusNotFound {
+	for i := w.home(); ; i++ {
+		api := w.plane.api[i%2]
+		status, out := api.call(http.MethodGet, claimsPath+"/"+w.claim.name, nil, 2*time.Second)
+		if status == http.StatusNotFound {
 			w.claim.generation++
-			_ = w.createClaim(w.claim, api) // with the faults, it may take minutes
+			_ = w.createClaim(w.claim, api) // with the faults, it may take a while
 			return
+		}
+		if status == http.StatusOK && text(out, "metadata", "deletionTimestamp") == "" {
+			_, _ = api.call(http.MethodDelete, claimsPath+"/"+w.claim.name,
+				object{"preconditions": object{"uid": at(out, "metadata", "uid")}}, 2*time.Second)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}

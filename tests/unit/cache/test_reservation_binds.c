@@ -173,6 +173,8 @@ static int take_creation(const char *ns, unsigned i)
     return reservation_take(&cluster, &pod, NULL, true, 100, &err);
 }
 
+enum { ALONE = CREATIONS_MAX / 2 };
+
 static void take_creations(const char *ns, unsigned first, unsigned count)
 {
     for (unsigned i = first; i < first + count; i++)
@@ -192,16 +194,16 @@ Test(reservation_binds, pods_that_are_being_created_are_bounded)
 {
     apply_shared("other");
     apply_shared("third");
-    take_creations("default", 0, NAMESPACE_CREATIONS_MAX);
-    cr_expect_eq(take_creation("default", NAMESPACE_CREATIONS_MAX), ERROR_UNAVAILABLE,
-                 "of one namespace, half");
+    take_creations("default", 0, ALONE);
+    cr_expect_eq(take_creation("default", ALONE), ERROR_UNAVAILABLE, "of one namespace, half");
     cr_expect_eq(take_creation("default", 0), 0, "one that is counted already");
-    take_creations("other", CREATIONS_MAX, CREATIONS_MAX - NAMESPACE_CREATIONS_MAX);
-    cr_expect_eq(take_creation("third", 2 * CREATIONS_MAX), ERROR_UNAVAILABLE, "of all together");
-    cr_expect_eq(count(), CREATIONS_MAX);
+    take_creations("other", CREATIONS_MAX, ALONE / 2);
+    cr_expect_eq(take_creation("other", 2 * CREATIONS_MAX), ERROR_UNAVAILABLE, "half of the rest");
+    cr_expect_eq(take_creation("third", 3 * CREATIONS_MAX), 0, "something is always left");
+    cr_expect_eq(count(), ALONE + ALONE / 2 + 1);
     while (cluster.reservations != NULL)
         reservation_end(&cluster, cluster.reservations);
-    take_creations("default", 0, NAMESPACE_CREATIONS_MAX);
+    take_creations("default", 0, ALONE);
 }
 
 /* A pod with a generic ephemeral volume: its claim `first-v` is created after it. */
@@ -270,8 +272,8 @@ Test(reservation_binds, those_in_doubt_cost_a_filter_call_nothing)
     char text[40];
 
     reserve(&waiting, false, 300);
-    take_creations("default", 100, NAMESPACE_CREATIONS_MAX);
-    for (unsigned i = 0; i < NAMESPACE_CREATIONS_MAX; i++) {
+    take_creations("default", 100, ALONE);
+    for (unsigned i = 0; i < ALONE; i++) {
         struct uid uid;
         (void)snprintf(text, sizeof text, "00000000-0000-4000-8000-%012u", 100 + i);
         cr_assert(uid_find(&cluster.names, slice_of(text), &uid));

@@ -239,3 +239,49 @@ Test(claim_in_use, of_too_many_holders_the_last_are_remembered)
         cr_expect_eq(put(2, NULL), 0);
     }
 }
+
+enum { HOLDERS = 10000, POISONED = 30 };
+
+/* A pod of the tenant's namespace. */
+static void change_greedy(unsigned number, const char *node)
+{
+    char uid[40];
+    struct claim_reference use = {.name = SLICE("many")};
+    struct slice name = {
+        uid, (size_t)snprintf(uid, sizeof uid, "90000000-0000-4000-8000-%012u", number)};
+    struct object object = {.kind = KIND_POD,
+                            .pod = {.meta = {.ns = SLICE("greedy"), .name = name, .uid = name},
+                                    .node = slice_of(node),
+                                    .claims = &use,
+                                    .claim_count = 1,
+                                    .is_refused_unnamed = node == NULL}};
+    apply(&object);
+    claim_in_use_put(&in_use, &object.pod, false);
+}
+
+/* Of a tenant's claim that so many pods hold, what they are does not fit the memory of a report: no
+ * later look can succeed either. */
+Test(claim_in_use, a_report_that_never_fits_keeps_no_other_waiting)
+{
+    struct object claim = {.kind = KIND_CLAIM,
+                           .claim = {.meta = {.ns = SLICE("greedy"),
+                                              .name = SLICE("many"),
+                                              .uid = SLICE("10000000-0000-4000-8000-000000000009")},
+                                     .is_rwop = true}};
+    uint64_t now_ns = 0, begun_ns;
+
+    apply(&claim);
+    for (unsigned i = 0; i < HOLDERS; i++)
+        change_greedy(i, "node-1");
+    for (unsigned i = 0; i < POISONED; i++)
+        change_greedy(HOLDERS + i, NULL);
+    change_with(1, "node-1", (struct claim_reference){.name = SLICE("data")});
+    change_with(2, NULL, (struct claim_reference){.name = SLICE("data")});
+    begun_ns = in_use.tick_ns;
+    while (sent == 0 && now_ns < begun_ns + 3600 * NS_PER_SECOND) {
+        now_ns = in_use.tick_ns;
+        (void)claim_in_use_tick(&in_use, now_ns);
+    }
+    cr_expect_lt((now_ns - begun_ns) / NS_PER_SECOND, 20, "%llu s later",
+                 (unsigned long long)((now_ns - begun_ns) / NS_PER_SECOND));
+}

@@ -338,20 +338,22 @@ Test(nomination, the_thread_sends_what_is_due_and_the_watchdog_watches_it)
 
 /* ---- bounds ---- */
 
+enum { ALONE = NOMINATED_PODS_MAX / 2 }; /* of one namespace */
+
 Test(nomination, there_is_room_for_so_many)
 {
     char uid[UID_TEXT_BYTES + 1];
     struct meta pod = waiting.meta;
 
     pod.uid = (struct slice){uid, UID_TEXT_BYTES};
-    for (unsigned i = 1; i <= NOMINATED_PODS_MAX + 3; i++) {
+    for (unsigned i = 1; i <= ALONE + 3; i++) {
         (void)snprintf(uid, sizeof uid, "20000000-0000-4000-8000-%012u", i);
         nomination_want(state.nominations, &pod, SLICE("node-4"));
     }
-    cr_expect_eq(nomination_count(state.nominations), NOMINATED_PODS_MAX);
+    cr_expect_eq(nomination_count(state.nominations), ALONE);
     expect_count(NOMINATION_DROPPED, 3);
     nomination_tick(&state); /* they do not exist */
-    cr_expect_eq(nomination_count(state.nominations), NOMINATED_PODS_MAX - NOMINATIONS_CHECKED);
+    cr_expect_eq(nomination_count(state.nominations), ALONE - NOMINATIONS_CHECKED);
 }
 
 Test(nomination, there_is_a_bound_a_second)
@@ -380,4 +382,27 @@ Test(nomination, nothing_is_sent_for_a_snapshot)
     want("node-4");
     pass_ms(NOMINATION_LATE_MS);
     expect_sent(0);
+}
+
+/* Pods of a tenant that wait for ever, and of which nothing is wanted any more. */
+Test(nomination, pods_of_one_namespace_leave_room_for_those_of_others)
+{
+    char name[32], uid[UID_TEXT_BYTES + 1];
+    struct object pod = {.kind = KIND_POD, .pod = waiting};
+    struct error err = {0};
+
+    pod.pod.meta.uid = (struct slice){uid, UID_TEXT_BYTES};
+    pod.pod.meta.ns = SLICE("greedy");
+    for (unsigned i = 0; i < NOMINATED_PODS_MAX; i++) {
+        (void)snprintf(uid, sizeof uid, "30000000-0000-4000-8000-%012u", i);
+        (void)snprintf(name, sizeof name, "web-listed-%u", i);
+        pod.pod.meta.name = slice_of(name);
+        cr_assert_eq(cluster_apply(&state.cluster, &pod, &err), 0);
+        nomination_want(state.nominations, &pod.meta, SLICE("node-4"));
+        nomination_unwant(state.nominations, pod.meta.uid); /* it is settled, and stays */
+    }
+    for (int i = 0; i < 40; i++)
+        pass_ms(1000);
+    want("node-4"); /* the pod of another namespace */
+    expect_count(NOMINATION_DROPPED, ALONE);
 }

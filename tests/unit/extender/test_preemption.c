@@ -54,22 +54,24 @@ static unsigned remembered(unsigned first, unsigned count)
     return (unsigned)(atomic_load(&state.metrics.preemptions[PREEMPTION_LEFT]) - before);
 }
 
+enum { ALONE = WANTED_MAX / 2 }; /* of one namespace */
+
 Test(preemption, a_pod_too_many_is_added_when_it_is_rejected_again)
 {
-    for (unsigned i = 0; i < WANTED_MAX + 10; i++)
+    for (unsigned i = 0; i < ALONE + 10; i++)
         want(i, 0);
-    cr_expect_eq(remembered(0, WANTED_MAX + 10), WANTED_MAX);
+    cr_expect_eq(remembered(0, ALONE + 10), ALONE);
 }
 
 Test(preemption, a_pod_of_higher_priority_replaces_another)
 {
-    for (unsigned i = 0; i < WANTED_MAX; i++)
+    for (unsigned i = 0; i < ALONE; i++)
         want(i, 5);
-    want(WANTED_MAX, 4);
-    want(WANTED_MAX + 1, 6);
-    cr_expect_eq(remembered(0, WANTED_MAX), WANTED_MAX - 1);
-    cr_expect_eq(remembered(WANTED_MAX, 1), 0);
-    cr_expect_eq(remembered(WANTED_MAX + 1, 1), 1);
+    want(ALONE, 4);
+    want(ALONE + 1, 6);
+    cr_expect_eq(remembered(0, ALONE), ALONE - 1);
+    cr_expect_eq(remembered(ALONE, 1), 0);
+    cr_expect_eq(remembered(ALONE + 1, 1), 1);
 }
 
 Test(preemption, nobody_is_evicted_for_a_pod_without_a_uid_or_of_a_snapshot)
@@ -113,4 +115,18 @@ Test(preemption, the_watchdog_watches_its_threads)
         (void)usleep(10000);
     preemption_stop(&state);
     cr_expect(was_watched("preemption"));
+}
+
+/* Holders of a tenant's that terminate for a day, or pods that its scheduler asks about once in
+ * five minutes: an entry is no failure, and stays. */
+Test(preemption, pods_of_one_namespace_leave_room_for_those_of_others)
+{
+    struct slice uid;
+
+    for (unsigned i = 0; i < WANTED_MAX; i++)
+        want(i, 0);
+    uid = uid_of(WANTED_MAX);
+    preemption_want(&state,
+                    &(struct pod_object){.meta = {.ns = SLICE("shop"), .name = uid, .uid = uid}});
+    cr_expect_eq(remembered(WANTED_MAX, 1), 1);
 }

@@ -176,3 +176,26 @@ Test(seen_locks, of_too_many_pods_the_one_that_was_not_tried_for_longest_is_forg
     seen_locks_see_pod(&state, &pod_1, true);
     cr_expect_null(seen.passed, "and it alone");
 }
+
+/* A tenant has several namespaces, and may write any holder on its claims. */
+static void write_holders(const char *ns, unsigned count)
+{
+    char holder[64];
+
+    for (unsigned i = 0; i < count; i++) {
+        (void)snprintf(holder, sizeof holder, "00000000-0000-4000-8000-%012u/p-%u", i, i);
+        struct claim_object claim = {.meta = {.ns = slice_of(ns), .name = SLICE("c")},
+                                     .holder = slice_of(holder),
+                                     .admitted = SLICE(CLAIM_ADMITTED_CREATION)};
+        seen_locks_see_claim(&state, &claim); /* one claim, patched so often */
+    }
+}
+
+Test(seen_locks, three_namespaces_do_not_make_others_forgotten)
+{
+    see_many("quiet", 1);
+    write_holders("noisy-1", NAMESPACE_LOCKS_MAX - 1);
+    write_holders("noisy-2", NAMESPACE_LOCKS_MAX - 1);
+    write_holders("noisy-3", 2);
+    cr_expect(is_remembered("quiet", 0), "its lock gets old, and can be taken over");
+}
