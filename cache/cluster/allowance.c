@@ -271,15 +271,18 @@ bool allowance_admits(const struct cluster *cluster, const struct object *object
 
 static void give_up(struct cluster *cluster, struct allowance *allowance)
 {
+    struct charged *objects = allowance->objects;
+    size_t count = allowance->object_count;
+
     cluster->namespaces_given_up += !allowance->is_over;
     allowance->is_over = true;
     allowance->is_filling = false;
     allowance->given_up_ns = monotonic_ns();
-    for (size_t i = 0; i < allowance->object_count; i++)
-        remove_charged(cluster, allowance, &allowance->objects[i]);
-    free(allowance->objects);
     allowance->objects = NULL;
     allowance->object_count = allowance->object_max = 0;
+    for (size_t i = 0; i < count; i++)
+        remove_charged(cluster, allowance, &objects[i]);
+    free(objects);
 }
 
 /* The one that takes most, of those that take more than `least`; NULL: none does. */

@@ -258,6 +258,8 @@ static size_t allowance_of(const struct claim *claim)
     size_t bytes = CLAIM_BYTES + claim->name_len + name_slice(claim_storage_class(claim)).len +
                    name_slice(claim_volume_attributes_class(claim)).len;
 
+    if (claim->tally.step == 0)
+        return 0; /* it does not exist */
     if (rare == NULL)
         return bytes;
     return bytes + sizeof *rare + name_slice(rare->volume).len + name_slice(rare->owner_name).len +

@@ -2,12 +2,9 @@
  * handshake, is a tenant with a pod: the reviews of API servers still have answers.
  *
  * CLAIMGUARD_REVIEWS: how many there are at least; 60. Each has a connection of its own. */
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "support/dials.h"
 #include "support/reviews.h"
@@ -72,48 +69,9 @@ static void dials_of_many_addresses_stop_no_review(void)
     flood(64);
 }
 
-/* Whether the kubelet's probe, which has a connection of its own and a second, is answered. */
-static bool is_alive(const struct guard *guard)
-{
-    struct sockaddr_in server = {.sin_family = AF_INET, .sin_port = htons(guard->metrics_port)};
-    static const char request[] = "GET /livez HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
-    struct timeval second = {.tv_sec = 1};
-    char answer[256] = "";
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    server.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &second, sizeof second);
-    (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &second, sizeof second);
-    bool is_sent = connect(fd, (const struct sockaddr *)&server, sizeof server) == 0 &&
-                   send(fd, request, sizeof request - 1, MSG_NOSIGNAL) > 0;
-    ssize_t received = is_sent ? recv(fd, answer, sizeof answer - 1, 0) : -1;
-    (void)close(fd);
-    return received > 0 && strstr(answer, " 200 ") != NULL;
-}
-
-static void dials_of_many_addresses_stop_no_probe(void)
-{
-    struct guard guard;
-    int failed = 0;
-
-    guard_start(&guard, "");
-    struct dials dials = {
-        .port = guard.metrics_port, .per_second = DIALS_PER_SECOND, .addresses = 8, .kept = KEPT};
-    dials_begin(&dials);
-    for (int i = 0; i < 100; i++) {
-        failed += !is_alive(&guard);
-        sleep_ms(50);
-    }
-    dials_end(&dials);
-    printf("%u dials, %d of 100 probes failed\n", atomic_load(&dials.count), failed);
-    check(failed == 0, "%d of 100 probes failed", failed);
-    guard_stop(&guard);
-}
-
 int main(int argc, char **argv)
 {
     static const struct scenario all[] = {SCENARIO(dials_that_never_finish_stop_no_review),
-                                          SCENARIO(dials_of_many_addresses_stop_no_review),
-                                          SCENARIO(dials_of_many_addresses_stop_no_probe)};
+                                          SCENARIO(dials_of_many_addresses_stop_no_review)};
     return scenarios_run(all, sizeof all / sizeof *all, argc, argv);
 }
