@@ -145,20 +145,30 @@ static void compact(const struct cluster *cluster, struct allowance *allowance)
     allowance->object_count = kept;
 }
 
+/* For one object more: a full list is compacted, and grows only if half of it is still needed.
+ * False: no memory. */
+static bool has_room(const struct cluster *cluster, struct allowance *allowance)
+{
+    if (allowance->object_count < allowance->object_max)
+        return true;
+    compact(cluster, allowance);
+    if (allowance->object_count < allowance->object_max / 2)
+        return true;
+    size_t max = allowance->object_max == 0 ? CHARGED_MIN : 2 * allowance->object_max;
+    struct charged *grown = realloc(allowance->objects, max * sizeof *grown);
+    if (grown == NULL)
+        return false;
+    allowance->objects = grown;
+    allowance->object_max = max;
+    return true;
+}
+
 /* False: no memory. */
 static bool note_charged(const struct cluster *cluster, struct allowance *allowance, enum kind kind,
                          uint32_t hash)
 {
-    if (allowance->object_count == allowance->object_max)
-        compact(cluster, allowance);
-    if (allowance->object_count >= allowance->object_max / 2 + allowance->object_max / 4) {
-        size_t max = allowance->object_max == 0 ? CHARGED_MIN : 2 * allowance->object_max;
-        struct charged *grown = realloc(allowance->objects, max * sizeof *grown);
-        if (grown == NULL)
-            return false;
-        allowance->objects = grown;
-        allowance->object_max = max;
-    }
+    if (!has_room(cluster, allowance))
+        return false;
     allowance->objects[allowance->object_count++] = (struct charged){hash, kind};
     return true;
 }

@@ -20,7 +20,7 @@ struct waiting_pod {
     uint64_t due_ns;             /* UINT64_MAX: none of its causes has changed */
     unsigned requeues;
     UT_hash_handle hh; /* ordered by time */
-    size_t cause_count;
+    uint32_t cause_count, bytes;
     struct cause causes[]; /* followed by the text of all references */
 };
 
@@ -61,7 +61,8 @@ static void count_result(struct requeue *requeue, enum requeue_result result)
 static void drop(struct requeue *requeue, struct waiting_pod *pod)
 {
     HASH_DEL(requeue->pods, pod);
-    requeue->pods_in[share_of(pod->pod.ns)]--;
+    requeue->bytes -= pod->bytes;
+    requeue->bytes_in[share_of(pod->pod.ns)] -= pod->bytes;
     for (size_t i = 0; i < pod->cause_count; i++)
         unlink_cause(&pod->causes[i]);
     free(pod);
@@ -111,20 +112,19 @@ static struct waiting_pod *waiting_pod_new(const struct meta *meta,
             (struct cause){.reference = object_reference_copy(&causes[i], text), .pod = pod};
         text += object_reference_bytes(&causes[i]);
     }
-    pod->cause_count = count;
+    pod->cause_count = (uint32_t)count;
+    pod->bytes = (uint32_t)bytes;
     return pod;
 }
 
-/* If there are too many pods, the oldest one of the share that has most does not wait any more. */
-static void make_room(struct requeue *requeue)
+/* The oldest pod of the share that has most bytes does not wait any more. */
+static void drop_one(struct requeue *requeue)
 {
     struct waiting_pod *oldest = requeue->pods;
     unsigned largest = 0;
 
-    if (HASH_COUNT(requeue->pods) < REQUEUE_PODS_MAX)
-        return;
     for (unsigned share = 1; share < SHARES; share++)
-        if (requeue->pods_in[share] > requeue->pods_in[largest])
+        if (requeue->bytes_in[share] > requeue->bytes_in[largest])
             largest = share;
     while (share_of(oldest->pod.ns) != largest)
         oldest = oldest->hh.next;
@@ -136,17 +136,20 @@ static void add(struct requeue *requeue, const struct meta *meta,
                 const struct object_reference *causes, size_t count, uint64_t due_ns)
 {
     drop_uid(requeue, meta->uid);
-    make_room(requeue);
     struct waiting_pod *pod = waiting_pod_new(meta, causes, count);
     if (pod == NULL)
         return;
+    while (requeue->pods != NULL && (HASH_COUNT(requeue->pods) >= REQUEUE_PODS_MAX ||
+                                     requeue->bytes + pod->bytes > REQUEUE_BYTES_MAX))
+        drop_one(requeue);
     pod->due_ns = due_ns;
     HASH_ADD_KEYPTR(hh, requeue->pods, pod->pod.uid.ptr, pod->pod.uid.len, pod);
     if (pod->hh.tbl == NULL) {
         free(pod);
         return;
     }
-    requeue->pods_in[share_of(meta->ns)]++;
+    requeue->bytes += pod->bytes;
+    requeue->bytes_in[share_of(meta->ns)] += pod->bytes;
     for (size_t i = 0; i < count; i++)
         link_cause(requeue, &pod->causes[i]);
     if (due_ns < requeue->due_ns)

@@ -29,8 +29,9 @@
 #include "config/base/rate.h"
 
 enum {
-    REQUEUE_PODS_MAX = 10000, /* one more: the oldest one of the namespace that has most of them
-                                 waits for the scheduler's own flush */
+    REQUEUE_PODS_MAX = 10000, /* more, or more bytes: the oldest one of the namespace that has most
+                                 bytes waits for the scheduler's own flush */
+    REQUEUE_BYTES_MAX = 16 << 20,
     REQUEUES_PER_SECOND = 50,
     REQUEUE_AGAIN_MS = 10000, /* after the first requeue */
     REQUEUES_MAX = 6,         /* of one pod; they take 310 s */
@@ -54,7 +55,9 @@ struct requeue {
     struct cause *by_cause[REQUEUE_CAUSES];
     uint64_t due_ns; /* no requeue is due before */
     struct rate rate;
-    uint16_t pods_in[SHARES], sent_in[SHARES]; /* sent: since second_ns, for a second */
+    size_t bytes;              /* of all pods, with their causes */
+    uint32_t bytes_in[SHARES]; /* the same, by share */
+    uint16_t sent_in[SHARES];  /* since second_ns, for a second */
     uint64_t second_ns;
     atomic_uint_fast64_t results[REQUEUE_RESULTS]; /* the lock does not guard these */
 };

@@ -435,3 +435,26 @@ Test(allowance, another_one_that_is_given_up_just_before_keeps_none_given_up)
     }
     cr_expect_not(is_over("shop"), "after ten lists of all pods and claims");
 }
+
+enum { CHANGES = 3000 };
+
+size_t __sanitizer_get_current_allocated_bytes(void); /* gcc has no header of it */
+
+/* With ASan; else 0. */
+static size_t allocated(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+    return __sanitizer_get_current_allocated_bytes();
+#else
+    return 0;
+#endif
+}
+
+Test(allowance, changes_of_one_object_take_no_memory)
+{
+    put_large("greedy", 0);
+    size_t before = allocated();
+    for (int i = 0; i < CHANGES; i++)
+        put_large("greedy", 0);
+    cr_expect_leq(allocated(), before + CHANGES, "%zu bytes more", allocated() - before);
+}

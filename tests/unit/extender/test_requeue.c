@@ -261,6 +261,28 @@ Test(requeue, a_pod_of_the_namespace_that_has_most_makes_room)
     cr_expect_not(requeue_has(&requeue, SLICE("pod-0")));
 }
 
+/* Pods that wait for sixteen causes with long names. */
+Test(requeue, long_names_take_no_more_than_their_bytes)
+{
+    char name[16], text[254];
+    struct object_reference causes[16];
+
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    for (int i = 0; i < 16; i++)
+        causes[i] = (struct object_reference){KIND_VOLUME_ATTRIBUTES_CLASS, SLICE(""),
+                                              slice_of(text), SLICE("")};
+    wait_in_other("oldest");
+    for (unsigned i = 0; i < REQUEUE_PODS_MAX; i++) {
+        (void)snprintf(name, sizeof name, "pod-%u", i);
+        struct meta pod = pod_of(name);
+        requeue_wait(&requeue, &pod, causes, 16);
+    }
+    cr_expect_leq(requeue.bytes, REQUEUE_BYTES_MAX);
+    cr_expect(requeue_has(&requeue, SLICE("oldest")), "of another namespace");
+    cr_expect(requeue_has(&requeue, slice_of(name)));
+}
+
 Test(requeue, what_is_not_sent_counts_as_dropped)
 {
     wait_for("a", &holder);
