@@ -192,18 +192,18 @@ static struct MHD_Daemon *start_daemon(struct server *server, const struct addri
 
 static int start_connections(struct server *server, struct error *err)
 {
-    enum { FLOOD = 8 }; /* so many of one address without a request */
     static const struct {
         enum port port;
         struct connection_limits limits;
     } rows[] = {
         /* several schedulers may share one address, so the verbs have no limit per address */
-        [SERVER_VERBS] = {PORT_EXTENDER, {VERB_CONNECTIONS_MAX, 0, 0, FLOOD}},
+        [SERVER_VERBS] = {PORT_EXTENDER, {VERB_CONNECTIONS_MAX, 0, 0, VERB_CONNECTIONS_MAX / 2}},
         [SERVER_PAGES] = {PORT_METRICS,
-                          {PAGE_CONNECTIONS_MAX, PAGE_CONNECTIONS_PER_ADDRESS_MAX, 0, FLOOD}},
+                          {PAGE_CONNECTIONS_MAX, PAGE_CONNECTIONS_PER_ADDRESS_MAX, 0,
+                           PAGE_CONNECTIONS_MAX / 8}},
         [SERVER_ADMISSION] = {PORT_ADMISSION,
                               {ADMISSION_CONNECTIONS_MAX, 0, ADMISSION_CONNECTIONS_MAX / 4 * 3,
-                               FLOOD}},
+                               ADMISSION_CONNECTIONS_MAX / 8}},
     };
     struct metrics *metrics = &server->state->metrics;
     enum port port = rows[server->role].port;
