@@ -24,6 +24,7 @@ func startKeeper(p *plane, seed uint64) *keeper {
 			case <-k.end:
 				return
 			case <-time.After(200 * time.Millisecond):
+				k.restart("s1", "s2", "m")
 				k.endPods(k.plane.api[i%2])
 				k.provision(k.plane.api[i%2])
 			}
@@ -35,6 +36,17 @@ func startKeeper(p *plane, seed uint64) *keeper {
 func (k *keeper) stop() {
 	close(k.end)
 	k.wait.Wait()
+}
+
+// restart starts again what has ended by itself: a kube-scheduler does when a pod that it was about to bind is bound to
+// another node by somebody else.
+func (k *keeper) restart(names ...string) {
+	for _, name := range names {
+		if process := k.plane.processes[name]; process.hasEnded() {
+			process.kill()
+			_ = process.start()
+		}
+	}
 }
 
 func (k *keeper) endPods(api *server) {
