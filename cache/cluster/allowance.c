@@ -207,8 +207,12 @@ void allowance_charge(struct cluster *cluster, enum kind kind, struct name *ns, 
     bool counts = limits->namespace_bytes != 0 && ns != NULL && bytes > limits->free_bytes;
     struct allowance *allowance = counts ? find_or_make(cluster, ns) : NULL;
 
-    if (allowance == NULL || !note_charged(cluster, allowance, kind, hash))
+    if (allowance == NULL)
         return;
+    if (!note_charged(cluster, allowance, kind, hash)) {
+        free_if_unused(cluster, allowance);
+        return;
+    }
     allowance->bytes += bytes - limits->free_bytes;
     cluster->charged_bytes += bytes - limits->free_bytes;
     cluster->are_over |= !is_shut(allowance) && (allowance->bytes > limits->namespace_bytes ||

@@ -1,11 +1,11 @@
 /*
  * allowance: how much memory the objects of each namespace take. A tenant may create pods and
  * claims that are as large as the API server allows, in any number; a namespace that takes too much
- * is given up, so that claimguard lives on for the others: its large pods, claims and budgets are
- * removed at once, and none of it is stored. As claims belong to namespaces, nobody else needs
- * them. A policy rejects its pods as long as anything of it may be missing (allowance_is_over).
+ * is given up, so that claimguard lives on for the others: its objects that count are removed at
+ * once, and no more of it is stored. As claims belong to namespaces, nobody else needs them. A
+ * policy rejects its pods as long as anything of it may be missing (allowance_is_over).
  *
- *     takes what it may --too much--> is over: nothing of it is stored
+ *     takes what it may --too much--> is over: no more of it is stored
  *            ^                             |
  *            |                   a list begins that was requested over 70 s later
  *            |                             v

@@ -62,9 +62,8 @@ static const struct advice_texts table[ADVICE_ROW_COUNT] = {
          "'{\"spec\":{\"strategy\":{\"type\":\"Recreate\",\"rollingUpdate\":null}}}'",
          "from now on, each rollout stops all old pods of Deployment <name> before a new one "
          "starts; its maxSurge and maxUnavailable are removed",
-         "each rollout of the Deployment waits for itself again after that (CG102); set maxSurge "
-         "and "
-         "maxUnavailable again, if it had any",
+         "each rollout of the Deployment waits for itself again after that (CG102); set "
+         "maxSurge and maxUnavailable again, if it had any",
          "kubectl patch deployment -n <ns> <name> --type merge -p "
          "'{\"spec\":{\"strategy\":{\"type\":\"RollingUpdate\"}}}'"},
     [ADVICE_OUT_OF_SERVICE] =

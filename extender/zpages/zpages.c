@@ -178,7 +178,7 @@ static void put_waiting(struct buf *out, const struct state *state)
     buf_put(out, before[0] == ',' ? SLICE("\n") : SLICE(""));
 }
 
-/* Writes the namespaces of which nothing is stored, if there are some. */
+/* Writes the namespaces that are given up (allowance.h), if there are some. */
 static void put_given_up(struct buf *out, const struct cluster *cluster)
 {
     struct table_walk walk = {.at = 0};

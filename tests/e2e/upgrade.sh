@@ -9,7 +9,7 @@ previous_build() {
     previous=
     if ! commit=$(git -C "$root" rev-parse --verify --quiet "$release^{commit}" 2>/dev/null); then
         [ "$(git -C "$root" rev-parse --is-shallow-repository 2>/dev/null)" != false ] || fail "previous-release: there is no $release: git fetch --tags" || return 1
-        echo "== SKIPPED: UPGRADES, so nothing of tests/e2e/upgrade.sh has run: $release is not in this clone: git fetch --unshallow --tags" >&2
+        echo "== SKIPPED: UPGRADES, so nothing that needs ${e2e#"$root/"}/previous-release has run: $release is not in this clone: git fetch --unshallow --tags" >&2
         return 0
     fi
     previous=$1/previous-${commit:0:12}

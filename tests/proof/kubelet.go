@@ -3,39 +3,25 @@ package main
 import (
 	"math/rand/v2"
 	"net/http"
-	"sync"
 	"time"
 )
 
 // What a kubelet and a provisioner do, as far as it matters here: a pod that is bound and being deleted ends a
 // while later; a claim gets a volume.
 type keeper struct {
+	*background
 	plane  *plane
 	random *rand.Rand
-	end    chan struct{}
-	wait   sync.WaitGroup
 }
 
 func startKeeper(p *plane, seed uint64) *keeper {
-	k := &keeper{plane: p, random: rand.New(rand.NewPCG(seed, 1)), end: make(chan struct{})}
-	k.wait.Go(func() {
-		for i := 0; ; i++ {
-			select {
-			case <-k.end:
-				return
-			case <-time.After(200 * time.Millisecond):
-				k.restart("s1", "s2", "m")
-				k.endPods(k.plane.api[i%2])
-				k.provision(k.plane.api[i%2])
-			}
-		}
+	k := &keeper{newBackground(), p, rand.New(rand.NewPCG(seed, 1))}
+	k.repeat(200*time.Millisecond, func(i int) {
+		k.restart("s1", "s2", "m")
+		k.endPods(k.plane.api[i%2])
+		k.provision(k.plane.api[i%2])
 	})
 	return k
-}
-
-func (k *keeper) stop() {
-	close(k.end)
-	k.wait.Wait()
 }
 
 // restart starts again what has ended by itself: a kube-scheduler does when a pod that it was about to bind is bound to

@@ -11,7 +11,6 @@ import (
 	"sort"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -27,12 +26,8 @@ func decode(from any, path ...string) string {
 
 // Revisions have no times: the latest one is noted now and then.
 type clock struct {
-	plane *plane
-	end   chan struct{}
-	wait  sync.WaitGroup
-
-	mutex sync.Mutex
-	times []tick
+	*background
+	times []tick // to be read when it is stopped
 }
 
 type tick struct {
@@ -41,28 +36,18 @@ type tick struct {
 }
 
 func startClock(p *plane, h *history) *clock {
-	c := &clock{plane: p, end: make(chan struct{})}
-	c.wait.Go(func() { watchConfirmations(p, h, c.end) })
-	c.wait.Go(func() {
-		for i := 0; ; i++ {
-			select {
-			case <-c.end:
-				return
-			case <-time.After(100 * time.Millisecond):
-				if revision := revisionOf(p.etcd[i%3]); revision != 0 {
-					c.mutex.Lock()
-					c.times = append(c.times, tick{revision, h.now()})
-					c.mutex.Unlock()
-				}
-			}
+	c := &clock{background: newBackground()}
+	c.repeat(100*time.Millisecond, func(i int) {
+		if revision := revisionOf(p.etcd[i%3]); revision != 0 {
+			c.times = append(c.times, tick{revision, h.now()})
 		}
 	})
+	c.repeat(500*time.Millisecond, watchConfirmations(p, h))
 	return c
 }
 
 func (c *clock) stop() {
-	close(c.end)
-	c.wait.Wait()
+	c.background.stop()
 	sort.Slice(c.times, func(i, j int) bool { return c.times[i].revision < c.times[j].revision })
 }
 
@@ -75,27 +60,22 @@ func (c *clock) when(revision int64) time.Duration {
 	return c.times[i].when
 }
 
-// watchConfirmations notes when a claimguard counts a rejection that it could not confirm.
-func watchConfirmations(p *plane, h *history, end chan struct{}) {
+// watchConfirmations is work that notes when a claimguard has counted a rejection that it could not confirm.
+func watchConfirmations(p *plane, h *history) func(int) {
 	pattern := regexp.MustCompile(`claimguard_confirmations_total\{result="unknown"\} (\d+)`)
 	pages, counts, times := map[string]*server{}, map[string]string{}, map[string]time.Duration{}
-	for {
-		for _, name := range p.claimguards() {
-			if pages[name] == nil {
-				pages[name] = p.metricsOf(name)
-			}
+	for _, name := range p.claimguards() {
+		pages[name] = p.metricsOf(name)
+	}
+	return func(int) {
+		for name, page := range pages {
 			began := h.now()
-			if found := pattern.FindStringSubmatch(pages[name].text("/metrics", time.Second)); found != nil {
+			if found := pattern.FindStringSubmatch(page.text("/metrics", time.Second)); found != nil {
 				if counts[name] != found[1] {
 					h.noteUnasked(name, times[name])
 				}
 				counts[name], times[name] = found[1], began
 			}
-		}
-		select {
-		case <-end:
-			return
-		case <-time.After(500 * time.Millisecond):
 		}
 	}
 }

@@ -74,20 +74,25 @@ static void tick(void)
 }
 
 /* The pod of that number changes: it waits and was rejected, or it is on the node. */
-static void change_with(unsigned number, const char *node, struct claim_reference use)
+static void change_in(struct slice ns, unsigned number, const char *node,
+                      struct claim_reference use)
 {
     char uid[40];
-
     struct slice name = {
         uid, (size_t)snprintf(uid, sizeof uid, "00000000-0000-4000-8000-%012u", number)};
     struct object object = {.kind = KIND_POD,
-                            .pod = {.meta = {.ns = SLICE("ns"), .name = name, .uid = name},
+                            .pod = {.meta = {.ns = ns, .name = name, .uid = name},
                                     .node = slice_of(node),
                                     .claims = &use,
                                     .claim_count = 1,
                                     .is_refused_unnamed = node == NULL}};
     apply(&object);
     claim_in_use_put(&in_use, &object.pod, false);
+}
+
+static void change_with(unsigned number, const char *node, struct claim_reference use)
+{
+    change_in(SLICE("ns"), number, node, use);
 }
 
 /* The same; returns how many Events are sent. */
@@ -240,23 +245,12 @@ Test(claim_in_use, of_too_many_holders_the_last_are_remembered)
     }
 }
 
-enum { HOLDERS = 10000, POISONED = 30 };
+enum { HOLDERS = 10000, POISONED = 30, GREEDY = 1000000 /* the first number of its pods */ };
 
-/* A pod of the tenant's namespace. */
 static void change_greedy(unsigned number, const char *node)
 {
-    char uid[40];
-    struct claim_reference use = {.name = SLICE("many")};
-    struct slice name = {
-        uid, (size_t)snprintf(uid, sizeof uid, "90000000-0000-4000-8000-%012u", number)};
-    struct object object = {.kind = KIND_POD,
-                            .pod = {.meta = {.ns = SLICE("greedy"), .name = name, .uid = name},
-                                    .node = slice_of(node),
-                                    .claims = &use,
-                                    .claim_count = 1,
-                                    .is_refused_unnamed = node == NULL}};
-    apply(&object);
-    claim_in_use_put(&in_use, &object.pod, false);
+    change_in(SLICE("greedy"), GREEDY + number, node,
+              (struct claim_reference){.name = SLICE("many")});
 }
 
 /* Of a tenant's claim that so many pods hold, what they are does not fit the memory of a report: no
